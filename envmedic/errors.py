@@ -1,0 +1,189 @@
+"""The one tree of errors that envmedic reports to people, and the exit code of each branch.
+
+Every error says what happened (`summary`), the likely `cause`, one next step (`hint`) and what
+became of the user's environment (`environment`). CLI text, JSON and the terminal UI render the
+same object. Anything that is not an `EnvmedicError` is a bug of envmedic.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import ClassVar
+
+
+class ExitCode(IntEnum):
+    """Exit codes that scripts rely on."""
+
+    OK = 0
+    """Healthy, repaired and verified, a plan was made, or the answer is yes."""
+    PROBLEM = 1
+    """Problems found, a repair declined or impossible, or preflight, network or installer failed."""
+    USAGE = 2
+    """Usage or input error."""
+    CONFIRMATION = 3
+    """A confirmation is needed and there is no terminal to ask on."""
+    CHECKS = 4
+    """The checks of a repair failed or could not run; the environment is unchanged."""
+    HOST = 5
+    """A fault of the host: no repair of an environment can help."""
+    BUSY = 6
+    """The environment is busy, or an interrupted transaction needs recovery."""
+    INTERNAL = 70
+    """A bug of envmedic."""
+    INTERRUPTED = 130
+    """Interrupted by the user; the environment is unchanged."""
+
+
+UNCHANGED = "unchanged"
+RECOVERABLE = "recoverable"
+CHANGED = "changed"
+
+
+class EnvmedicError(Exception):
+    """Base of every error meant for the user.
+
+    `code` is a stable machine-readable identifier; `environment` is ``unchanged``,
+    ``recoverable`` (an interrupted transaction that `envmedic recover` settles) or ``changed``
+    (the exchange had taken place before the error).
+    """
+
+    exit_code: ClassVar[ExitCode] = ExitCode.PROBLEM
+    code: ClassVar[str] = "error"
+
+    def __init__(
+        self,
+        summary: str,
+        *,
+        cause: str | None = None,
+        hint: str | None = None,
+        environment: str = UNCHANGED,
+        details: tuple[str, ...] = (),
+    ) -> None:
+        super().__init__(summary)
+        self.summary = summary
+        self.cause = cause
+        self.hint = hint
+        self.environment = environment
+        self.details = details
+
+
+class InputError(EnvmedicError):
+    """Something the user named cannot be used: a missing prefix, an unreadable file, a bad option."""
+
+    exit_code = ExitCode.USAGE
+    code = "input"
+
+
+class NotAnEnvironment(InputError):
+    """The prefix does not exist or holds no Python environment."""
+
+    code = "not-an-environment"
+
+
+class UnknownPlaybook(InputError):
+    """No playbook has this id."""
+
+    code = "unknown-playbook"
+
+
+class InvalidPlaybook(InputError):
+    """A playbook breaks the schema; `details` has one `file:line:column: key: message` per mistake."""
+
+    code = "invalid-playbook"
+
+
+class StalePlan(InputError):
+    """The environment changed after the plan was made."""
+
+    code = "stale-plan"
+
+
+class PreflightError(EnvmedicError):
+    """The transaction cannot start here: no space, no permission, a mount point, a protected env."""
+
+    code = "preflight"
+
+
+class NetworkError(EnvmedicError):
+    """An index or a download could not be reached."""
+
+    code = "network"
+
+
+class IntegrityError(EnvmedicError):
+    """A downloaded or given distribution is not what it should be (hash, zip, size)."""
+
+    code = "integrity"
+
+
+class InstallerError(EnvmedicError):
+    """uv or pip failed; `details` holds the end of its output."""
+
+    code = "installer"
+
+
+class NoSolution(EnvmedicError):
+    """No coherent set of distributions exists for this host and environment; `details` says why."""
+
+    code = "no-solution"
+
+
+class NothingToRepair(EnvmedicError):
+    """The fault neither reproduces nor is confirmed by facts."""
+
+    code = "not-confirmed"
+
+
+class RepairDeclined(EnvmedicError):
+    """The user answered no."""
+
+    code = "declined"
+
+
+class ConfirmationNeeded(EnvmedicError):
+    """No terminal to ask on, and no ``--yes``."""
+
+    exit_code = ExitCode.CONFIRMATION
+    code = "confirmation-needed"
+
+
+class ChecksFailed(EnvmedicError):
+    """A required check failed or could not run, so the clone was not swapped in."""
+
+    exit_code = ExitCode.CHECKS
+    code = "checks-failed"
+
+
+class HostFault(EnvmedicError):
+    """The driver, the GPU or another part of the host is at fault."""
+
+    exit_code = ExitCode.HOST
+    code = "host-fault"
+
+
+class EnvironmentBusy(EnvmedicError):
+    """Another transaction, or processes that run from the prefix."""
+
+    exit_code = ExitCode.BUSY
+    code = "busy"
+
+
+class RecoveryNeeded(EnvmedicError):
+    """An interrupted transaction could not be settled automatically."""
+
+    exit_code = ExitCode.BUSY
+    code = "recovery-needed"
+
+
+class InternalError(EnvmedicError):
+    """A broken invariant inside envmedic."""
+
+    exit_code = ExitCode.INTERNAL
+    code = "internal"
+
+
+class Interrupted(EnvmedicError):
+    """The user pressed Ctrl-C or a signal asked to stop."""
+
+    exit_code = ExitCode.INTERRUPTED
+    code = "interrupted"

@@ -1,0 +1,40 @@
+"""The base of all model values, and their JSON form.
+
+msgspec structs rather than plain dataclasses: the same declaration gives frozen values, strict
+decoding with the path of a mistake, tagged unions and the JSON schema of every document.
+"""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+import msgspec
+
+from envmedic.errors import InputError
+
+T = TypeVar("T")
+
+
+class Model(msgspec.Struct, frozen=True, kw_only=True):
+    """A frozen value with keyword-only fields that can be written as JSON."""
+
+
+def to_json(value: object, *, indent: int = 2) -> str:
+    """Return `value` as JSON text; `indent` of 0 gives one line."""
+    raw = msgspec.json.encode(value)
+    return (msgspec.json.format(raw, indent=indent) if indent else raw).decode()
+
+
+def from_json(text: str | bytes, kind: type[T], *, source: str) -> T:
+    """Decode JSON `text` into `kind`.
+
+    `source` names the file for the error. Raises `InputError` with the path of the first mistake.
+    """
+    try:
+        return msgspec.json.decode(text, type=kind)
+    except (msgspec.DecodeError, msgspec.ValidationError, UnicodeDecodeError) as error:
+        raise InputError(
+            f"{source} is not a valid {kind.__name__} document",
+            cause=str(error),
+            hint="Write the file with the same version of envmedic and do not edit it",
+        ) from error

@@ -1,0 +1,292 @@
+"""What was observed about a host and an environment. Read-only observations, never judgements."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from envmedic.model.base import Model
+
+FACTS_SCHEMA = "envmedic.facts/1"
+
+EnvironmentKind = Literal["venv", "virtualenv", "uv", "conda", "system", "unknown"]
+OriginKind = Literal["index", "archive", "vcs", "directory", "editable", "conda", "unknown"]
+LeftoverKind = Literal["tilde", "empty-dist-info", "orphan-package", "orphan-library"]
+
+
+class Gpu(Model, frozen=True, kw_only=True):
+    """One NVIDIA GPU as the driver reports it."""
+
+    index: int
+    """NVML index, in PCI order."""
+    name: str
+    uuid: str | None = None
+    compute_capability: str | None = None
+    """``major.minor`` such as ``9.0``; None when nothing could tell."""
+    memory_bytes: int | None = None
+    visible: bool = True
+    """Whether CUDA_VISIBLE_DEVICES leaves it visible to a process started here."""
+    pci_bus_id: str | None = None
+
+
+class Toolkit(Model, frozen=True, kw_only=True):
+    """A CUDA toolkit found on the host or in the environment."""
+
+    path: str
+    version: str | None
+    """Version that its ``nvcc --version`` (or version.json) reports, such as ``12.4``."""
+    nvcc: str | None = None
+    found_by: str
+    """How it was found: ``CUDA_HOME``, ``CUDA_PATH``, ``PATH``, ``/usr/local/cuda`` or ``prefix``."""
+
+
+class Compiler(Model, frozen=True, kw_only=True):
+    """A host compiler on PATH or named by CC or CXX."""
+
+    path: str
+    name: Literal["gcc", "g++", "clang", "clang++", "unknown"]
+    version: str | None
+    found_by: str
+
+
+class Variable(Model, frozen=True, kw_only=True):
+    """An environment variable that takes part in building, loading or selecting."""
+
+    name: str
+    value: str
+    source: str = "process"
+
+
+class Host(Model, frozen=True, kw_only=True):
+    """The machine on which the environment runs (or will run: ``--host FILE``)."""
+
+    system: str = "linux"
+    """``sys.platform``."""
+    machine: str = "x86_64"
+    kernel: str | None = None
+    distribution: str | None = None
+    """PRETTY_NAME of os-release."""
+    glibc: str | None = None
+    driver_version: str | None = None
+    """Version of the NVIDIA kernel driver; None when there is none."""
+    driver_cuda: str | None = None
+    """Newest CUDA version whose full feature set the driver covers, as NVML reports it."""
+    driver_source: str | None = None
+    """Where the driver version was read: ``nvml``, ``/sys/module/nvidia/version``, ``/proc/driver/nvidia/version``,
+    ``UV_CUDA_DRIVER_VERSION``, ``CONDA_OVERRIDE_CUDA``."""
+    nvml_error: str | None = None
+    gpus: tuple[Gpu, ...] = ()
+    toolkits: tuple[Toolkit, ...] = ()
+    compilers: tuple[Compiler, ...] = ()
+    variables: tuple[Variable, ...] = ()
+    container: str | None = None
+    wsl: bool = False
+    source: str = "observed"
+    """``observed`` or the path of the file given with ``--host``."""
+
+    def visible_gpus(self) -> tuple[Gpu, ...]:
+        """GPUs that a process started here can use."""
+        return tuple(gpu for gpu in self.gpus if gpu.visible)
+
+
+class Interpreter(Model, frozen=True, kw_only=True):
+    """The Python of an environment, asked in isolated mode without its site-packages."""
+
+    path: str
+    starts: bool
+    error: str | None = None
+    """Why it does not start, when it does not."""
+    version: str | None = None
+    implementation: str | None = None
+    soabi: str | None = None
+    base_prefix: str | None = None
+    platform_tag: str | None = None
+    """``sysconfig.get_platform()`` with ``-`` and ``.`` as ``_``, for wheel tags."""
+    free_threaded: bool = False
+
+
+class Origin(Model, frozen=True, kw_only=True):
+    """Where a distribution came from."""
+
+    kind: OriginKind
+    url: str | None = None
+    revision: str | None = None
+    sha256: str | None = None
+
+
+class Distribution(Model, frozen=True, kw_only=True):
+    """An installed distribution, read from its dist-info (or egg-info) directory."""
+
+    name: str
+    """Normalised name (PEP 503)."""
+    version: str
+    """Full version, with the local part."""
+    metadata_path: str
+    """The dist-info or egg-info, relative to the prefix where it lies inside it."""
+    site: str
+    """The site-packages directory it lies in, relative to the prefix where it lies inside it."""
+    owner: Literal["pip", "uv", "conda", "other"] = "other"
+    """INSTALLER's word, or conda when a conda record owns it."""
+    origin: Origin
+    requested: bool = False
+    requires: tuple[str, ...] = ()
+    requires_python: str | None = None
+    tags: tuple[str, ...] = ()
+    """Wheel tags from WHEEL."""
+    import_names: tuple[str, ...] = ()
+    has_record: bool = True
+    size_bytes: int = 0
+    """Sum of the sizes in RECORD."""
+    outside_prefix: bool = False
+
+    @property
+    def local(self) -> str | None:
+        """The local version label such as ``cu124`` or ``cpu``."""
+        _, plus, label = self.version.partition("+")
+        return label if plus else None
+
+    @property
+    def public(self) -> str:
+        """The version without its local label."""
+        return self.version.partition("+")[0]
+
+
+class Leftover(Model, frozen=True, kw_only=True):
+    """Debris of an interrupted or partial uninstall."""
+
+    kind: LeftoverKind
+    path: str
+    """Relative to the prefix."""
+    name: str | None = None
+    detail: str = ""
+
+
+class UnresolvedSymbol(Model, frozen=True, kw_only=True):
+    """A symbol that a library needs and nothing in its load closure defines."""
+
+    symbol: str
+    demangled: str | None = None
+
+
+class Library(Model, frozen=True, kw_only=True):
+    """A compiled library of the torch family, read from its ELF headers without loading it."""
+
+    path: str
+    """Relative to the prefix where it lies inside it."""
+    distribution: str | None
+    needed: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
+    """NEEDED sonames that the load closure does not find."""
+    unresolved: tuple[UnresolvedSymbol, ...] = ()
+    """At most 20; `unresolved_count` has the number."""
+    unresolved_count: int = 0
+    sass: tuple[str, ...] = ()
+    """Capabilities with machine code, ascending, such as ``("7.5", "9.0a")``."""
+    ptx: tuple[str, ...] = ()
+    """Capabilities with PTX."""
+    uses_cuda: bool = False
+    """Whether it links the CUDA runtime or libtorch_cuda, or holds GPU code."""
+    error: str | None = None
+    """Why it could not be read (truncated, not ELF, other machine)."""
+
+
+class TorchBuild(Model, frozen=True, kw_only=True):
+    """What torch's own generated files say of its build (``torch/version.py``, read as text)."""
+
+    version: str
+    cuda: str | None
+    """CUDA version it was compiled with, such as ``12.4``; None for a CPU build."""
+    hip: str | None = None
+    git_version: str | None = None
+    variant: str | None = None
+    """``cu124``, ``cpu`` or ``rocm6.2``; None when it cannot be told."""
+    arch_list: tuple[str, ...] = ()
+    """Capabilities present in nearly every fatbin of its CUDA library."""
+    ptx_list: tuple[str, ...] = ()
+
+
+class CompanionBuild(Model, frozen=True, kw_only=True):
+    """What an installed torchvision or torchaudio says of its own build."""
+
+    name: Literal["torchvision", "torchaudio"]
+    version: str
+    cuda: str | None = None
+    """CUDA version it was compiled with (``version.py``), None for a CPU build or when unknown."""
+    variant: str | None = None
+    has_gpu_code: bool | None = None
+    """Whether its operator library holds GPU code; None when there is no such library."""
+    requires_torch: str | None = None
+    """Its Requires-Dist on torch, such as ``torch==2.5.1``."""
+
+
+class InstallerSetting(Model, frozen=True, kw_only=True):
+    """One setting of pip or uv that decides where distributions come from."""
+
+    tool: Literal["pip", "uv"]
+    key: Literal[
+        "index-url",
+        "extra-index-url",
+        "find-links",
+        "no-index",
+        "constraint",
+        "cert",
+        "index-strategy",
+        "torch-backend",
+    ]
+    value: str
+    source: str
+    """The file or variable it was read from."""
+
+
+class ImportPath(Model, frozen=True, kw_only=True):
+    """Something outside site-packages that can shadow the environment's own distributions."""
+
+    kind: Literal[
+        "pth", "user-site", "PYTHONPATH", "LD_LIBRARY_PATH", "LD_PRELOAD", "activation-script", "sitecustomize"
+    ]
+    where: str
+    adds: str
+
+
+class Environment(Model, frozen=True, kw_only=True):
+    """A Python environment observed from outside."""
+
+    prefix: str
+    """As the user named it, made absolute."""
+    real_prefix: str
+    """With every symbolic link resolved."""
+    kind: EnvironmentKind
+    interpreter: Interpreter
+    site_packages: tuple[str, ...] = ()
+    """Absolute paths inside the prefix, purelib first."""
+    include_system_site: bool = False
+    distributions: tuple[Distribution, ...] = ()
+    duplicates: tuple[str, ...] = ()
+    """Names that more than one metadata directory claims."""
+    leftovers: tuple[Leftover, ...] = ()
+    torch: TorchBuild | None = None
+    companions: tuple[CompanionBuild, ...] = ()
+    libraries: tuple[Library, ...] = ()
+    settings: tuple[InstallerSetting, ...] = ()
+    import_paths: tuple[ImportPath, ...] = ()
+    externally_managed: bool = False
+    frozen: bool = False
+    digest: str = ""
+    """Changes whenever an installed file does (byte-code caches apart); see `tree.digest`."""
+
+    def distribution(self, name: str) -> Distribution | None:
+        """The first installed distribution of that normalised name, or None."""
+        return next((item for item in self.distributions if item.name == name), None)
+
+    def companion(self, name: str) -> CompanionBuild | None:
+        """The build facts of torchvision or torchaudio, or None when it is not installed."""
+        return next((item for item in self.companions if item.name == name), None)
+
+
+class Facts(Model, frozen=True, kw_only=True):
+    """Everything observed: the document of ``envmedic facts --json`` and of ``--host FILE``."""
+
+    schema: str = FACTS_SCHEMA
+    envmedic: str = ""
+    """Version that observed."""
+    host: Host
+    environment: Environment | None = None

@@ -1,0 +1,71 @@
+"""Questions to the compatibility core, and its answers."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from envmedic.model.base import Model
+from envmedic.model.playbook import Policy
+
+Member = Literal["torch", "torchvision", "torchaudio", "triton"]
+
+
+class FamilyQuery(Model, frozen=True, kw_only=True):
+    """What a coherent set must fit."""
+
+    python: str
+    """Interpreter version such as ``3.11``."""
+    free_threaded: bool = False
+    system: str = "linux"
+    machine: str = "x86_64"
+    driver: str | None = None
+    """Driver version; None: no driver (CPU) or unknown, see `gpu_required`."""
+    capabilities: tuple[str, ...] = ()
+    """Compute capability of every visible GPU."""
+    installed: dict[str, str] = {}
+    """Installed member → full version with local label."""
+    variant: str | None = None
+    """CUDA variant of the installed torch, such as ``cu124`` or ``cpu``."""
+    members: tuple[Member, ...] = ("torch", "torchvision")
+    """Members that the environment needs: those installed, and those a playbook names."""
+    policies: tuple[Policy, ...] = ("keep-torch", "keep-cuda-variant", "newest")
+
+
+class FamilySet(Model, frozen=True, kw_only=True):
+    """A coherent set. Versions are public ones (no local label)."""
+
+    variant: str
+    """``cu124`` or ``cpu``."""
+    versions: dict[str, str]
+    policy: Policy
+    """The policy under which it was proposed."""
+    reasons: tuple[str, ...] = ()
+    """Rules that it was checked against and the facts used, with sources."""
+    default_index: bool = False
+    """Whether the default index carries this torch in this variant."""
+
+
+class RejectedSet(Model, frozen=True, kw_only=True):
+    """A set that was considered and breaks a rule."""
+
+    title: str
+    rule: str
+    """Stable id of the rule, such as ``driver-minimum``."""
+    reason: str
+    source: str = ""
+
+
+class FamilyAnswer(Model, frozen=True, kw_only=True):
+    """Coherent sets, best first, and what was rejected."""
+
+    sets: tuple[FamilySet, ...]
+    rejected: tuple[RejectedSet, ...]
+
+
+class FamilyProblem(Model, frozen=True, kw_only=True):
+    """An incoherence in what is installed."""
+
+    rule: str
+    member: Member
+    summary: str
+    source: str = ""

@@ -1,0 +1,120 @@
+"""Findings: what is wrong, with the evidence that says so."""
+
+from __future__ import annotations
+
+from typing import Literal, get_args
+
+from envmedic.model.base import Model
+from envmedic.model.facts import Facts
+
+DIAGNOSIS_SCHEMA = "envmedic.diagnosis/1"
+DIAGNOSES_SCHEMA = "envmedic.diagnoses/1"
+
+Fault = Literal[
+    "torchvision-ops",
+    "nvrtc-arch",
+    "no-kernel-image",
+    "extension-undefined-symbol",
+    "cuda-toolkit-mismatch",
+    "cuda-arch-list",
+    "extension-build-toolchain",
+    "native-crash",
+    "cpu-only-torch",
+    "driver-too-old",
+    "missing-cuda-library",
+    "nvidia-wheel-conflict",
+    "cudnn-mismatch",
+    "numpy-abi",
+    "libstdcxx",
+    "mkl-openmp",
+    "duplicate-install",
+    "companion-version",
+    "gpu-host-fault",
+    "unsatisfiable",
+    "half-installed",
+    "clobbered",
+]
+FAULTS: tuple[str, ...] = get_args(Fault)
+
+FixKind = Literal[
+    "reinstall-matching-wheel",
+    "purge-duplicates",
+    "rebuild-extension",
+    "pin-package",
+    "change-env-var",
+    "change-cuda-toolkit",
+    "replace-package",
+    "import-order",
+    "pin-build-dep",
+    "host-compiler",
+    "upgrade-driver",
+    "not-an-env-problem",
+    "other",
+]
+
+Verdict = Literal["healthy", "env", "host", "not-an-env-problem", "unknown"]
+
+
+class Evidence(Model, frozen=True, kw_only=True):
+    """One observation that speaks for or against a finding."""
+
+    kind: Literal["text", "fact"]
+    where: str
+    """``log:LINE``, a file of the environment, or the key of a fact."""
+    what: str
+    """The matching line of the log, or the observed value."""
+    supports: bool = True
+
+
+class Alternative(Model, frozen=True, kw_only=True):
+    """Another way to repair the same finding, and why it was not chosen."""
+
+    title: str
+    why_not: str
+
+
+class Rejected(Model, frozen=True, kw_only=True):
+    """A cause that was considered and refuted, with its reason."""
+
+    signature: str
+    fault: Fault
+    reason: str
+
+
+class Finding(Model, frozen=True, kw_only=True):
+    """A fault with its evidence. `confidence` is 0..1; `confirmed` is None when facts cannot tell."""
+
+    fault: Fault
+    playbook: str | None
+    signature: str | None
+    """Id of the matching signature, None when facts alone show the fault."""
+    confidence: float
+    confirmed: bool | None
+    summary: str
+    evidence: tuple[Evidence, ...] = ()
+    fix_kind: FixKind
+    groups: dict[str, str] = {}
+    """Named groups of the signature's match."""
+    alternatives: tuple[Alternative, ...] = ()
+    rejected: tuple[Rejected, ...] = ()
+
+
+class Diagnosis(Model, frozen=True, kw_only=True):
+    """The document of ``envmedic diagnose --json``. Findings are ordered, best first."""
+
+    schema: str = DIAGNOSIS_SCHEMA
+    prefix: str | None
+    facts: Facts | None
+    verdict: Verdict
+    findings: tuple[Finding, ...] = ()
+    reason: str | None = None
+    """For ``not-an-env-problem`` and ``unknown``: why."""
+    log: str | None = None
+    """Name of the log that was read."""
+
+
+class Diagnoses(Model, frozen=True, kw_only=True):
+    """Several diagnoses made in one call, in the order of the logs given."""
+
+    schema: str = DIAGNOSES_SCHEMA
+    diagnoses: tuple[Diagnosis, ...]

@@ -1,0 +1,159 @@
+"""A plan is a value: exact distributions, exact commands, exact files. Showing it changes nothing."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from envmedic.model.base import Model
+from envmedic.model.checks import Check
+from envmedic.model.facts import Host
+from envmedic.model.findings import Fault, Finding
+
+PLAN_SCHEMA = "envmedic.plan/1"
+
+
+class Artifact(Model, frozen=True, kw_only=True):
+    """One exact wheel."""
+
+    name: str
+    version: str
+    filename: str
+    url: str
+    """``https://…`` or ``file://…``, without credentials."""
+    sha256: str
+    size_bytes: int | None = None
+    local_path: str
+    """Where the fetched and verified wheel lies (or will lie) in the wheel cache."""
+    requires: tuple[str, ...] = ()
+
+
+class InstalledReference(Model, frozen=True, kw_only=True):
+    """An installed distribution that a step removes."""
+
+    name: str
+    version: str
+    owner: str
+    metadata_path: str
+    size_bytes: int = 0
+
+
+class Purge(Model, frozen=True, kw_only=True, tag="purge"):
+    """Remove distributions through their installer, then leftovers, duplicates and orphans by path."""
+
+    distributions: tuple[InstalledReference, ...] = ()
+    leftovers: tuple[str, ...] = ()
+    """Paths relative to the prefix."""
+
+    def describe(self) -> str:
+        """One line for people."""
+        parts = [f"{item.name} {item.version}" for item in self.distributions]
+        parts += [f"leftover {path}" for path in self.leftovers]
+        return "remove " + ", ".join(parts)
+
+
+class Install(Model, frozen=True, kw_only=True, tag="install"):
+    """Install exact wheels, without resolving again and without dependencies."""
+
+    artifacts: tuple[Artifact, ...]
+
+    def describe(self) -> str:
+        """One line for people."""
+        return "install " + ", ".join(f"{item.name} {item.version}" for item in self.artifacts)
+
+
+class SetEnv(Model, frozen=True, kw_only=True, tag="set_env"):
+    """Variables kept in the environment's activation scripts; an empty tuple of values unsets."""
+
+    variables: dict[str, str]
+
+    def describe(self) -> str:
+        """One line for people."""
+        return "set " + " ".join(f"{name}={value}" for name, value in sorted(self.variables.items()))
+
+
+class UnsetEnv(Model, frozen=True, kw_only=True, tag="unset_env"):
+    """Variables removed when the environment is activated."""
+
+    names: tuple[str, ...]
+
+    def describe(self) -> str:
+        """One line for people."""
+        return "unset " + " ".join(self.names)
+
+
+class Pin(Model, frozen=True, kw_only=True, tag="pin"):
+    """Constraints that stay with the environment after the repair."""
+
+    constraints: tuple[str, ...]
+
+    def describe(self) -> str:
+        """One line for people."""
+        return "pin " + ", ".join(self.constraints)
+
+
+class Advise(Model, frozen=True, kw_only=True, tag="advise"):
+    """What the user has to do; never applied by envmedic."""
+
+    text: str
+
+    def describe(self) -> str:
+        """One line for people."""
+        return self.text
+
+
+Step = Purge | Install | SetEnv | UnsetEnv | Pin | Advise
+
+
+class Change(Model, frozen=True, kw_only=True):
+    """One line of REMOVE / INSTALL / CHANGE."""
+
+    kind: Literal["remove", "install", "change"]
+    name: str
+    before: str | None = None
+    after: str | None = None
+    owner: str = ""
+    size_bytes: int | None = None
+
+
+class PlanAlternative(Model, frozen=True, kw_only=True):
+    """A set or a way that was considered and not chosen."""
+
+    title: str
+    why_not: str
+    feasible: bool = True
+
+
+class Plan(Model, frozen=True, kw_only=True):
+    """The document of ``envmedic plan --json``. `id` is the digest of everything else in it."""
+
+    schema: str = PLAN_SCHEMA
+    id: str = ""
+    envmedic: str
+    created: str
+    """RFC 3339, UTC."""
+    prefix: str
+    real_prefix: str
+    environment_digest: str
+    """`Environment.digest` at planning time; apply refuses when it differs."""
+    playbook: str | None
+    playbook_sha256: str | None = None
+    fault: Fault | None
+    finding: Finding | None = None
+    host: Host
+    steps: tuple[Step, ...]
+    commands: tuple[tuple[str, ...], ...] = ()
+    """argv of each command as it will run, in order, at the true path."""
+    checks: tuple[Check, ...] = ()
+    changes: tuple[Change, ...] = ()
+    stays: tuple[str, ...] = ()
+    """``name version`` of what the plan keeps of the torch family and what is bound to it."""
+    stays_count: int = 0
+    disk_bytes: int = 0
+    """Upper estimate of extra disk space while both generations are kept."""
+    download_bytes: int = 0
+    """What is not in the wheel cache yet."""
+    alternatives: tuple[PlanAlternative, ...] = ()
+    notes: tuple[str, ...] = ()
+    extendable: bool = False
+    """Whether the repair loop may extend it (never with ``--playbook`` or a plan file)."""
+    gpu_checks: bool = False

@@ -1,0 +1,151 @@
+"""What the packages need of each other, so that siblings never import siblings. `api` joins them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, Protocol
+
+from envmedic.model.base import Model
+from envmedic.model.checks import Check, Outcome, Phase
+from envmedic.model.events import Emit
+from envmedic.model.facts import Environment
+from envmedic.model.plan import Artifact, Install, Plan, Purge
+from envmedic.model.record import DistributionState
+
+OnLine = Callable[[str], None]
+
+
+class CommandResult(Model, frozen=True, kw_only=True):
+    """How a command ended."""
+
+    argv: tuple[str, ...]
+    returncode: int
+    """Exit status; negative signal number when a signal ended it."""
+    stdout: str = ""
+    """At most the last 256 KiB."""
+    stderr: str = ""
+    """At most the last 256 KiB."""
+    seconds: float = 0.0
+    timed_out: bool = False
+
+    @property
+    def signal(self) -> int | None:
+        """Number of the signal that ended it, or None."""
+        return -self.returncode if self.returncode < 0 else None
+
+
+class Runner(Protocol):
+    """Runs a command where the environment appears at its true path."""
+
+    @property
+    def python(self) -> Path:
+        """The environment's interpreter as commands must name it."""
+
+    def __call__(
+        self,
+        argv: Sequence[str],
+        *,
+        env: Mapping[str, str] | None = None,
+        on_line: OnLine | None = None,
+        timeout_s: float | None = None,
+    ) -> CommandResult:
+        """Run `argv` to its end; `env` is laid over the inherited environment."""
+
+
+class ResolveRequest(Model, frozen=True, kw_only=True):
+    """Exact pins to turn into wheels."""
+
+    pins: tuple[str, ...]
+    """Requirements such as ``torchvision==0.20.1``, without local labels."""
+    variant: str | None = None
+    """CUDA variant wanted, None where it does not matter."""
+    find_links: tuple[str, ...] = ()
+    offline: bool = False
+    torch_index: str = "https://download.pytorch.org/whl/{variant}"
+
+
+class Resolution(Model, frozen=True, kw_only=True):
+    """The answer: wheels for the pins and for what they need that is not installed."""
+
+    artifacts: tuple[Artifact, ...]
+    indexes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+class Installer(Protocol):
+    """uv or pip, or later conda, behind one interface."""
+
+    def resolve(self, request: ResolveRequest, environment: Environment, emit: Emit) -> Resolution:
+        """Return exact wheels. Raises NetworkError, NoSolution or InstallerError."""
+
+    def fetch(self, artifacts: Sequence[Artifact], *, offline: bool, emit: Emit) -> None:
+        """Download into `Artifact.local_path` and verify. Raises NetworkError or IntegrityError."""
+
+    def commands(self, step: Purge | Install, python: str) -> tuple[tuple[str, ...], ...]:
+        """Argv of each command that carries `step` out with the interpreter `python`."""
+
+
+class CheckRunner(Protocol):
+    """Runs checks in an environment."""
+
+    def __call__(self, checks: Sequence[Check], runner: Runner, phase: Phase, emit: Emit) -> tuple[Outcome, ...]:
+        """Run every check on every device that it needs; emits `CheckFinished` for each outcome."""
+
+
+class ProcessUser(Model, frozen=True, kw_only=True):
+    """A process that runs from a prefix."""
+
+    pid: int
+    command: str
+    why: str
+    """``exe``, ``cwd`` or ``maps``."""
+
+
+AllowName = Literal["base", "frozen", "external", "in-use"]
+
+
+class ApplyOptions(Model, frozen=True, kw_only=True):
+    """How a transaction may be carried out."""
+
+    no_gpu: bool = False
+    allow: tuple[AllowName, ...] = ()
+    clone: Literal["auto", "reflink", "link", "copy"] = "auto"
+    staging: Literal["auto", "namespace", "relocate"] = "auto"
+    offline: bool = False
+    max_rounds: int = 4
+    timeout_s: float | None = None
+    """Limit for one check or step; None takes each one's own."""
+    keep: int = 1
+    """Generations kept for undo after this one."""
+
+
+@dataclass(frozen=True)
+class ExtendRequest:
+    """What the repair loop knows after a round whose checks failed."""
+
+    plan: Plan
+    failed: tuple[Outcome, ...]
+    environment: Callable[[], Environment]
+    """Probes the clone, as seen at the true path."""
+    round: int
+
+
+@dataclass(frozen=True)
+class EnginePorts:
+    """Everything that a transaction uses from outside `engine`."""
+
+    installer: Installer
+    distributions: Callable[[Path], tuple[DistributionState, ...]]
+    """Reads the installed distributions of a tree."""
+    digest: Callable[[Path], str]
+    """`Environment.digest` of a tree."""
+    processes: Callable[[Path], tuple[ProcessUser, ...]]
+    """Processes that run from a prefix, envmedic and its children apart."""
+    gpu_visible: Callable[[], tuple[bool, str]]
+    """Whether a GPU is visible, and if not why."""
+    confirm: Callable[[Plan], bool]
+    """Asks before the first change and before each extension."""
+    extend: Callable[[ExtendRequest], Plan | None] | None = None
+    """The repair loop's next plan; None where the plan is never extended."""
