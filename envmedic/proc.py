@@ -11,6 +11,7 @@ import os
 import time
 from collections import deque
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from envmedic.model.ports import CommandResult, OnLine
 
@@ -63,7 +64,7 @@ def run(
         command = sh.Command(argv[0])
     except sh.CommandNotFound as error:
         raise FileNotFoundError(argv[0]) from error
-    no_input = open(os.devnull, encoding="utf-8")  # noqa: SIM115  # sh's own default is a pipe that never ends
+    no_input = Path(os.devnull).open(encoding="utf-8")  # noqa: SIM115  # sh's own default is a pipe that never ends
     try:
         returncode = command(
             *argv[1:],
