@@ -65,6 +65,10 @@ class Record(Model, frozen=True, kw_only=True):
     """Wall-clock seconds of each stage."""
     error: str | None = None
     """Why the environment is unchanged, when it is."""
+    failure: ErrorDocument | None = None
+    """The error behind `error` with its exit code; None when the transaction did what it was asked to."""
+    extensions: tuple[Plan, ...] = ()
+    """Plans that the repair loop added to `plan`, in order."""
     notes: tuple[str, ...] = ()
 
 
