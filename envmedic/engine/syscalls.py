@@ -1,0 +1,90 @@
+"""Linux calls that Python's standard library lacks, through ctypes. Errors are OSError with errno."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import fcntl
+import os
+import platform
+import sys
+from functools import lru_cache
+from typing import Any
+
+AT_FDCWD = -100
+RENAME_NOREPLACE = 1
+RENAME_EXCHANGE = 2
+FICLONE = 0x40049409
+"""``_IOW(0x94, 9, int)`` of linux/fs.h."""
+OVERLAYFS_MAGIC = 0x794C7630
+"""``f_type`` of overlayfs, from linux/magic.h."""
+
+_RENAMEAT2_NUMBERS = {"x86_64": 316, "aarch64": 276, "ppc64le": 357, "s390x": 347, "riscv64": 276}
+_STATFS_BYTES = 256
+"""Larger than struct statfs anywhere; `f_type` is its first word."""
+
+
+@lru_cache(maxsize=1)
+def _libc() -> ctypes.CDLL:
+    return ctypes.CDLL(None, use_errno=True)
+
+
+def _check(result: int, *paths: str | bytes) -> None:
+    if result != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number), *_filenames(paths))
+
+
+def _filenames(paths: tuple[str | bytes, ...]) -> tuple[Any, ...]:
+    return (paths[0], None, paths[1]) if len(paths) > 1 else paths
+
+
+def _renameat2(source: str | os.PathLike[str], target: str | os.PathLike[str], flags: int) -> None:
+    old, new = os.fsencode(source), os.fsencode(target)
+    libc = _libc()
+    if hasattr(libc, "renameat2"):  # glibc >= 2.28
+        result = libc.renameat2(AT_FDCWD, old, AT_FDCWD, new, ctypes.c_uint(flags))
+    else:
+        result = _syscall_renameat2(libc, old, new, flags)
+    _check(result, old, new)
+
+
+def _syscall_renameat2(libc: ctypes.CDLL, old: bytes, new: bytes, flags: int) -> int:
+    number = _RENAMEAT2_NUMBERS.get(platform.machine())
+    if number is None:
+        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS), old, None, new)
+    libc.syscall.restype = ctypes.c_long
+    return int(
+        libc.syscall(
+            ctypes.c_long(number), ctypes.c_int(AT_FDCWD), old, ctypes.c_int(AT_FDCWD), new, ctypes.c_uint(flags)
+        )
+    )
+
+
+def rename_exchange(first: str | os.PathLike[str], second: str | os.PathLike[str]) -> None:
+    """Swap two existing paths of one file system atomically. Raises OSError (renameat2(2))."""
+    _renameat2(first, second, RENAME_EXCHANGE)
+
+
+def rename_noreplace(source: str | os.PathLike[str], target: str | os.PathLike[str]) -> None:
+    """Rename, failing with EEXIST instead of replacing `target`. Raises OSError (renameat2(2))."""
+    _renameat2(source, target, RENAME_NOREPLACE)
+
+
+def syncfs(descriptor: int) -> None:
+    """Write everything cached of the file system that holds `descriptor`. Raises OSError."""
+    _check(_libc().syncfs(ctypes.c_int(descriptor)))
+
+
+def ficlone(target: int, source: int) -> None:
+    """Make the empty file `target` share the extents of `source`. Raises OSError (ioctl_ficlone(2))."""
+    fcntl.ioctl(target, FICLONE, source)
+
+
+def filesystem_type(path: str | os.PathLike[str]) -> int:
+    """Return `f_type` of the file system that holds `path`. Raises OSError (statfs(2))."""
+    buffer = ctypes.create_string_buffer(_STATFS_BYTES)
+    name = os.fsencode(path)
+    _check(_libc().statfs(name, buffer), name)
+    word = ctypes.sizeof(ctypes.c_long)
+    return int.from_bytes(buffer.raw[:word], sys.byteorder) & 0xFFFFFFFF

@@ -1,0 +1,231 @@
+"""Trees of files compared by what `stat` says: cheap proof that nothing changed.
+
+A fingerprint of 30,000 files costs about 0.15 s, hashing their contents minutes. It leaves out
+ctime on purpose: linking a file into a clone, or unlinking its twin, changes the ctime of the
+original although the original did not change.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import stat
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+MARKER = ".envmedic-tx"
+"""Name of the marker file in a clone's root; it belongs to envmedic, not to the environment."""
+
+_FORMAT = 1
+_CHUNK = 1 << 20
+_UNSTABLE_INODES = frozenset({"overlay", "aufs"})
+
+
+class Entry(NamedTuple):
+    """What `lstat` says of one path."""
+
+    kind: str
+    """``f`` file, ``d`` directory, ``l`` symbolic link, ``o`` other."""
+    size: int
+    """Bytes; 0 for directories, whose size is the file system's business."""
+    mtime_ns: int
+    mode: int
+    """Permission bits with set-id and sticky bits."""
+    uid: int
+    gid: int
+    inode: int
+    """0 where the file system does not keep it; a replaced file with equal times shows by it."""
+
+
+@dataclass(frozen=True)
+class Fingerprint:
+    """Every path of a tree, relative to its root, with its `Entry`. The root itself is ``.``."""
+
+    entries: Mapping[str, Entry]
+
+    def save(self, path: Path) -> None:
+        """Write as JSON. Raises OSError. The caller makes it durable."""
+        rows = [[name, *entry] for name, entry in self.entries.items()]
+        with path.open("w", encoding="utf-8") as stream:
+            json.dump({"format": _FORMAT, "entries": rows}, stream, separators=(",", ":"))
+
+    @classmethod
+    def load(cls, path: Path) -> Fingerprint:
+        """Read what `save` wrote. Raises OSError, and ValueError when it is damaged or of another format."""
+        document = json.loads(path.read_bytes())
+        if not isinstance(document, dict) or document.get("format") != _FORMAT:
+            raise ValueError(f"{path} is not a fingerprint of format {_FORMAT}")
+        try:
+            return cls({row[0]: Entry(*row[1:]) for row in document["entries"]})
+        except (KeyError, IndexError, TypeError) as error:
+            raise ValueError(f"{path} is damaged: {error}") from error
+
+
+@dataclass(frozen=True)
+class Differences:
+    """Paths relative to the root, sorted."""
+
+    added: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    touched: tuple[str, ...] = ()
+    """Directories of which the modification time alone changed, as adding or removing an entry does."""
+
+    def __bool__(self) -> bool:
+        """Whether there is any difference."""
+        return bool(self.added or self.removed or self.changed or self.touched)
+
+    def installed(self) -> Differences:
+        """Without byte-code caches, which every import may write, and without touched directories."""
+        return Differences(*(tuple(filter(_counts, names)) for names in (self.added, self.removed, self.changed)))
+
+
+@dataclass(frozen=True)
+class Content:
+    """One path of a manifest: `Entry` without the inode, and what it holds."""
+
+    entry: Entry
+    sha256: str | None = None
+    """Of a file's bytes."""
+    target: str | None = None
+    """Of a symbolic link."""
+
+
+def fingerprint(root: Path) -> Fingerprint:
+    """Return the fingerprint of the tree at `root`, following no links; the marker file is left out.
+
+    Entries that vanish during the walk are left out. Raises OSError when `root` cannot be read or
+    a directory in it is not readable.
+    """
+    keep = _keeps_inodes(root)
+    root_entry = _entry(root.lstat(), keep_inode=keep)
+    entries = {name: _entry(status, keep_inode=keep) for name, status in _walk(root) if name != MARKER}
+    return Fingerprint({".": root_entry, **entries})
+
+
+def compare(before: Fingerprint, after: Fingerprint) -> Differences:
+    """Return what differs between two fingerprints of one tree. Inodes count where both have them."""
+    old, new = before.entries, after.entries
+    changed: list[str] = []
+    touched: list[str] = []
+    for name in sorted(old.keys() & new.keys()):
+        first, second = old[name], new[name]
+        if first == second or _same(first, second):
+            continue
+        only_mtime = first.kind == "d" and _same(first, second._replace(mtime_ns=first.mtime_ns))
+        (touched if only_mtime else changed).append(name)
+    return Differences(
+        added=tuple(sorted(new.keys() - old.keys())),
+        removed=tuple(sorted(old.keys() - new.keys())),
+        changed=tuple(changed),
+        touched=tuple(touched),
+    )
+
+
+def digest(prefix: Path) -> str:
+    """Return a SHA-256 that changes whenever an installed file does; a faithful clone has the same.
+
+    Covers path, type, size, mtime and mode (for directories path and mode only); byte-code caches
+    and the marker are left out. Raises OSError as `fingerprint` does.
+    """
+    lines = sorted(
+        f"{name}\0{entry.kind}\0{entry.size}\0{0 if entry.kind == 'd' else entry.mtime_ns}\0{entry.mode}\n"
+        for name, entry in ((name, _entry(status, keep_inode=False)) for name, status in _walk(prefix, caches=False))
+        if name != MARKER
+    )
+    return hashlib.sha256("".join(lines).encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def manifest(root: Path) -> dict[str, Content]:
+    """Return every path of the tree with the SHA-256 of its content. Raises OSError."""
+    found = {}
+    for name, status in _walk(root):
+        entry = _entry(status, keep_inode=False)
+        path = root / name
+        found[name] = Content(
+            entry=entry,
+            sha256=_sha256(path) if entry.kind == "f" else None,
+            target=os.readlink(path) if entry.kind == "l" else None,  # noqa: PTH115  # exact text, not a Path
+        )
+    return found
+
+
+def is_cache(name: str) -> bool:
+    """Whether the relative path `name` is byte code that Python writes by itself."""
+    return name.endswith(".pyc") or "__pycache__" in name.split("/")
+
+
+def _counts(name: str) -> bool:
+    return not is_cache(name)
+
+
+def _walk(root: Path, *, caches: bool = True) -> Iterator[tuple[str, os.stat_result]]:
+    """Every path below `root`, relative to it, with its `lstat`. Symbolic links are not followed."""
+    pending = [""]
+    top = os.fspath(root)
+    while pending:
+        base = pending.pop()
+        for entry in _listing(os.path.join(top, base), missing_ok=bool(base)):  # noqa: PTH118  # hot path
+            name = base + entry.name
+            if not caches and (entry.name == "__pycache__" or entry.name.endswith(".pyc")):
+                continue
+            try:
+                status = entry.stat(follow_symlinks=False)
+            except FileNotFoundError:  # removed since it was listed
+                continue
+            if stat.S_ISDIR(status.st_mode):
+                pending.append(name + "/")
+            yield name, status
+
+
+def _listing(path: str, *, missing_ok: bool) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(path) as entries:
+            return list(entries)
+    except (FileNotFoundError, NotADirectoryError):
+        if missing_ok:
+            return []
+        raise
+
+
+def _entry(status: os.stat_result, *, keep_inode: bool) -> Entry:
+    mode = status.st_mode
+    kind = "f" if stat.S_ISREG(mode) else "d" if stat.S_ISDIR(mode) else "l" if stat.S_ISLNK(mode) else "o"
+    return Entry(
+        kind,
+        0 if kind == "d" else status.st_size,
+        status.st_mtime_ns,
+        mode & 0o7777,
+        status.st_uid,
+        status.st_gid,
+        status.st_ino if keep_inode else 0,
+    )
+
+
+def _same(first: Entry, second: Entry) -> bool:
+    if not (first.inode and second.inode):
+        second = second._replace(inode=first.inode)
+    return first == second
+
+
+def _keeps_inodes(root: Path) -> bool:
+    """Whether inode numbers stay: on overlayfs a copy-up may change them, on FUSE a new look-up."""
+    device = root.stat().st_dev
+    wanted = f"{os.major(device)}:{os.minor(device)}"
+    for line in Path("/proc/self/mountinfo").read_text(encoding="utf-8", errors="surrogateescape").splitlines():
+        mount, _, source = line.partition(" - ")
+        if mount.split(" ", 3)[2] == wanted:
+            kind = source.split(" ", 1)[0]
+            return not (kind in _UNSTABLE_INODES or kind.startswith("fuse"))
+    return True
+
+
+def _sha256(path: Path) -> str:
+    total = hashlib.sha256()
+    with path.open("rb") as stream:
+        while chunk := stream.read(_CHUNK):
+            total.update(chunk)
+    return total.hexdigest()
