@@ -148,7 +148,7 @@ class Playbook(Strict, frozen=True, kw_only=True):
     steps: tuple[PlaybookStep, ...]
     checks: tuple[Text, ...] = ()
     alternatives: tuple[Text, ...] = ()
-    """Other ways to repair, as sentences for the reader."""
+    """Other ways to repair: the first sentence names the way, the rest says why it is not the first choice."""
     references: tuple[Text, ...] = ()
 
 
@@ -172,3 +172,5 @@ class TextMatch(Model, frozen=True, kw_only=True):
     line: str
     """The line without escapes and prefixes, at most 500 characters."""
     groups: dict[str, str] = {}
+    count: int = 1
+    """Lines on which this signature matched with these groups."""

@@ -1,0 +1,104 @@
+"""The names that playbooks may use: facts with their types, and checks.
+
+`diagnosis.derive` gives these facts their values; the loader refuses every other name. A fact whose
+value is absent was not observed (comparisons with it are unknown); a fact that is None was looked
+for and is not there.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from envmedic.model.base import Model
+
+FactType = Literal["bool", "int", "string", "version", "strings"]
+
+
+class FactKind(Model, frozen=True, kw_only=True):
+    """One fact that a playbook may ask for."""
+
+    name: str
+    type: FactType
+    doc: str
+
+
+CHECK_NAMES = (
+    "import",
+    "torchvision-dispatch",
+    "torchvision-nms",
+    "torchvision-roi-align",
+    "matmul",
+    "conv",
+    "pip-check",
+)
+"""Checks that a playbook may name."""
+
+_GENERAL: tuple[tuple[str, FactType, str], ...] = (
+    ("host.system", "string", "sys.platform of the host"),
+    ("host.machine", "string", "machine of the host, such as x86_64"),
+    ("host.glibc", "version", "version of the C library"),
+    ("host.container", "string", "container technology, None outside of one"),
+    ("host.wsl", "bool", "whether the host is WSL"),
+    ("driver.version", "version", "version of the NVIDIA driver, None without one"),
+    ("driver.cuda", "version", "newest CUDA version that the driver covers"),
+    ("gpu.count", "int", "number of visible GPUs"),
+    ("gpu.names", "strings", "names of the visible GPUs"),
+    ("gpu.capabilities", "strings", "distinct compute capabilities of the visible GPUs"),
+    ("gpu.lowest-capability", "version", "lowest compute capability of a visible GPU"),
+    ("gpu.highest-capability", "version", "highest compute capability of a visible GPU"),
+    ("toolkit.count", "int", "number of CUDA toolkits found"),
+    ("toolkit.versions", "strings", "versions of the CUDA toolkits found"),
+    ("env.kind", "string", "venv, virtualenv, uv, conda, system or unknown"),
+    ("env.python", "version", "version of the interpreter"),
+    ("env.python-starts", "bool", "whether the interpreter starts"),
+    ("env.duplicates", "strings", "distributions that more than one metadata directory claims"),
+    ("env.leftovers", "strings", "paths that interrupted uninstalls left behind"),
+    ("env.system-site", "bool", "whether the system's site-packages are visible"),
+    ("env.user-site", "bool", "whether a user site directory is visible"),
+    ("env.pythonpath-set", "bool", "whether PYTHONPATH adds directories"),
+    ("env.ld-library-path-set", "bool", "whether LD_LIBRARY_PATH adds directories"),
+    ("env.ld-preload-set", "bool", "whether LD_PRELOAD names libraries"),
+    ("torch.version", "version", "installed torch with its local label, None when not installed"),
+    ("torch.major", "int", "first component of torch's version"),
+    ("torch.minor", "int", "second component of torch's version"),
+    ("torch.variant", "string", "cu124, cpu or rocm6.2"),
+    ("torch.cuda", "version", "CUDA version that torch was compiled with, None for a CPU build"),
+    ("torch.cuda-major", "int", "first component of torch.cuda"),
+    ("torch.cuda-build", "bool", "whether torch is a CUDA build"),
+    ("torch.arch-list", "strings", "compute capabilities that torch has machine code for"),
+    ("torch.owner", "string", "who installed torch: pip, uv, conda or other"),
+    ("torch.copies", "int", "number of installed metadata directories of torch"),
+    ("family.coherent", "bool", "whether torch and its companions belong together"),
+    ("family.problems", "strings", "what does not belong together, one sentence each"),
+)
+
+_COMPANION: tuple[tuple[str, FactType, str], ...] = (
+    ("version", "version", "installed version with its local label, None when not installed"),
+    ("variant", "string", "cu124, cpu or rocm6.2"),
+    ("cuda", "version", "CUDA version that it was compiled with"),
+    ("cuda-major", "int", "first component of that CUDA version"),
+    ("same-cuda-major", "bool", "whether it and torch were compiled with the same major version of CUDA"),
+    ("has-gpu-code", "bool", "whether its operator library holds GPU code"),
+    ("operator-libraries", "int", "number of its operator libraries (_C*.so)"),
+    ("unreadable-libraries", "strings", "its operator libraries that could not be read"),
+    ("missing-libraries", "strings", "sonames that its operator libraries need and do not find"),
+    ("unresolved-symbols", "int", "number of symbols that its libraries need and nothing defines"),
+    ("first-unresolved", "string", "the first such symbol, demangled where possible"),
+    ("requires-torch", "string", "its own requirement on torch, such as torch==2.5.1"),
+    ("accepts-torch", "bool", "whether that requirement accepts the installed torch"),
+    ("coherent", "bool", "whether the compatibility data accepts it beside the installed torch"),
+    ("owner", "string", "who installed it: pip, uv, conda or other"),
+    ("copies", "int", "number of installed metadata directories"),
+    ("leftovers", "int", "number of leftovers that carry its name"),
+)
+
+
+def _kinds() -> tuple[FactKind, ...]:
+    rows = list(_GENERAL)
+    for member in ("torchvision", "torchaudio"):
+        rows += [(f"{member}.{name}", kind, f"{member}: {doc}") for name, kind, doc in _COMPANION]
+    return tuple(FactKind(name=name, type=kind, doc=doc) for name, kind, doc in rows)
+
+
+FACTS: dict[str, FactKind] = {kind.name: kind for kind in _kinds()}
+"""Every fact by its name."""
