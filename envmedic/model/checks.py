@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Literal
 
+from envmedic.errors import InputError
 from envmedic.model.base import Model
 
 VERIFICATION_SCHEMA = "envmedic.verification/1"
@@ -11,6 +15,34 @@ VERIFICATION_SCHEMA = "envmedic.verification/1"
 Status = Literal["pass", "fail", "crash", "timeout", "skip"]
 Role = Literal["playbook", "reproduction", "regression", "informative"]
 Phase = Literal["before", "after", "smoke"]
+Profile = Literal["quick", "standard", "full"]
+GpuVerdict = Literal["verified", "not verified", "not needed"]
+
+CHECK_NAMES: Mapping[str, str] = MappingProxyType({
+    "import": "each name given is imported in a process of its own",
+    "torchvision-dispatch": "torchvision's operators are registered for CPU (and CUDA) by the right kernels",
+    "torchvision-nms": "torchvision.ops.nms equals a reference in 64 bits, on CPU and every GPU",
+    "torchvision-roi-align": "torchvision.ops.roi_align and its gradient equal a reference in 64 bits, on CPU and every GPU",
+    "matmul": "matrix products in fp32 and bf16 agree with fp64, on CPU and every GPU",
+    "conv": "convolutions in fp32 (with gradients) and bf16 agree with fp64, on CPU and every GPU",
+    "pip-check": "no distribution lacks a requirement that it had before",
+    "command": "the user's own command exits with 0",
+})  # fmt: skip
+"""Every check that a playbook or ``verify --check`` may name, with what it proves."""
+
+GPU_CHECKS: frozenset[str] = frozenset({"torchvision-nms", "torchvision-roi-align", "matmul", "conv"})
+"""Checks that take part in GPU verification: `Check.gpu` makes no sense for the others."""
+
+PROFILES: Mapping[Profile, tuple[str, ...]] = MappingProxyType(
+    {
+        "quick": ("import", "torchvision-dispatch", "torchvision-nms"),
+        "standard": tuple(name for name in CHECK_NAMES if name != "command"),
+        "full": tuple(name for name in CHECK_NAMES if name != "command"),
+    }
+)
+"""Checks of ``--profile``; ``full`` runs the numerical ones with `FULL_ROUNDS` different inputs."""
+
+FULL_ROUNDS = 5
 
 
 class Check(Model, frozen=True, kw_only=True):
@@ -19,7 +51,7 @@ class Check(Model, frozen=True, kw_only=True):
     name: str
     role: Role = "informative"
     gpu: bool = False
-    """Needs a visible GPU; one outcome per visible GPU."""
+    """Needs a visible GPU; one outcome per visible GPU, beside that of the CPU."""
     arguments: tuple[str, ...] = ()
     timeout_s: float = 300.0
 
@@ -27,6 +59,36 @@ class Check(Model, frozen=True, kw_only=True):
     def required(self) -> bool:
         """Whether the exchange needs it passed."""
         return self.role != "informative"
+
+
+def known_check(name: str) -> str:
+    """Return `name` if a check is called so; raises `InputError` that names the nearest ones."""
+    if name in CHECK_NAMES:
+        return name
+    near = difflib.get_close_matches(name, CHECK_NAMES, n=3, cutoff=0.5)
+    raise InputError(
+        f"there is no check {name!r}",
+        cause=f"did you mean {' or '.join(near)}?" if near else None,
+        hint="Known checks: " + ", ".join(CHECK_NAMES),
+    )
+
+
+def named_check(
+    name: str,
+    *,
+    role: Role = "informative",
+    cuda_build: bool,
+    arguments: tuple[str, ...] = (),
+    profile: Profile = "standard",
+) -> Check:
+    """The check called `name`, with GPU outcomes where torch is a CUDA build and the check has them.
+
+    `arguments` are the import names of ``import`` and the argv of ``command``. Raises `InputError`
+    for an unknown name.
+    """
+    numerical = known_check(name) in GPU_CHECKS
+    rounds = (f"rounds={FULL_ROUNDS}",) if numerical and profile == "full" else ()
+    return Check(name=name, role=role, gpu=numerical and cuda_build, arguments=arguments + rounds)
 
 
 class Outcome(Model, frozen=True, kw_only=True):
@@ -54,13 +116,30 @@ class Outcome(Model, frozen=True, kw_only=True):
         return (self.check, self.device)
 
 
+class Judgement(Model, frozen=True, kw_only=True):
+    """What the outcomes before and after a repair say together."""
+
+    passed: bool
+    """Whether the exchange may take place."""
+    regressions: tuple[str, ...] = ()
+    """What worked before and does not now, each with its reason."""
+    failed_required: tuple[str, ...] = ()
+    skipped_required: tuple[str, ...] = ()
+    not_reproduced: tuple[str, ...] = ()
+    """Checks of the reported fault that did not fail before."""
+    still_failing: tuple[str, ...] = ()
+    """Failed before and fails still; told, but blocks nothing."""
+    gpu: GpuVerdict
+    gpu_reason: str = ""
+
+
 class Verification(Model, frozen=True, kw_only=True):
     """The document of ``envmedic verify --json``."""
 
     schema: str = VERIFICATION_SCHEMA
     prefix: str
     profile: str = "standard"
-    gpu: Literal["verified", "not verified", "not needed"]
+    gpu: GpuVerdict
     gpu_reason: str = ""
     passed: bool
     outcomes: tuple[Outcome, ...]
