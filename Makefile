@@ -1,0 +1,44 @@
+# A machine with Python >= 3.10 (with venv) and make is enough; everything else is installed into .venv.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+
+.PHONY: help demo demo-real test test-real lint bench clean
+
+help:
+	@echo "make demo       a small broken environment, diagnosed, repaired and undone (no GPU, no torch)"
+	@echo "make demo-real  the same on real torch (some GB from your default index)"
+	@echo "make test       linters, types, import contracts and tests"
+	@echo "make test-real  repairs of real torch environments (some GB)"
+	@echo "make bench      ratios of clone, probe and overhead"
+
+$(INSTALLED): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "envmedic needs Python 3.10 or newer; set PYTHON=/path/to/python3")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test]'
+	@touch $@
+
+demo: $(INSTALLED)
+	$(BIN)/python -m tests.demo
+
+demo-real: $(INSTALLED)
+	$(BIN)/python -m tests.demo --real
+
+lint: $(INSTALLED)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+test: lint
+	$(BIN)/python -m pytest -n auto
+
+test-real: $(INSTALLED)
+	$(BIN)/python -m pytest -m real_torch tests/real
+
+bench: $(INSTALLED)
+	$(BIN)/python -m tests.bench
+
+clean:
+	rm -rf $(VENV) .demo .bench .real .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist
