@@ -1,1 +1,2 @@
-"""Placeholder docstring."""
+"""Read-only observation of hosts and environments, without importing anything of them."""
+

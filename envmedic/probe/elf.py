@@ -1,0 +1,290 @@
+"""The dynamic part of an ELF file (64-bit, little-endian), read over a memory map without loading it.
+
+What is read is what the run-time loader reads: program headers, the dynamic section, the symbol table and
+its GNU hash table. Looking a name up in that table is what makes a whole load check take milliseconds: the
+sets of all exported names of torch's libraries would hold 250,000 strings.
+Formats: System V gABI chapters 4 and 5; the GNU hash table as binutils and glibc's ``dl-lookup.c`` have it.
+"""
+
+from __future__ import annotations
+
+import mmap
+import struct
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+PT_LOAD, PT_DYNAMIC = 1, 2
+DT_NEEDED, DT_HASH, DT_STRTAB, DT_SYMTAB, DT_STRSZ = 1, 4, 5, 6, 10
+DT_SONAME, DT_RPATH, DT_RUNPATH, DT_GNU_HASH = 14, 15, 29, 0x6FFFFEF5
+SHT_DYNSYM = 11
+STB_WEAK = 2
+SHN_UNDEF = 0
+
+_HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
+_SEGMENT = struct.Struct("<IIQQQQQQ")
+_SECTION = struct.Struct("<IIQQQQIIQQ")
+_DYNAMIC = struct.Struct("<qQ")
+_SYMBOL = struct.Struct("<IBBHQQ")
+_WORD = struct.Struct("<I")
+_NUL = b"\0"
+
+
+class ElfError(Exception):
+    """The file is no ELF file that this reader knows; the message says in which way."""
+
+
+@dataclass(frozen=True)
+class Section:
+    """One entry of the section header table."""
+
+    name: str
+    kind: int
+    offset: int
+    size: int
+
+
+@dataclass(frozen=True)
+class _HashTable:
+    """Where the parts of a GNU hash table lie, as file offsets."""
+
+    bucket_count: int
+    first_symbol: int
+    bloom_words: int
+    bloom_shift: int
+    bloom: int
+    buckets: int
+    chains: int
+
+
+@dataclass
+class _Dynamic:
+    """The dynamic section's entries, by tag."""
+
+    values: dict[int, list[int]] = field(default_factory=dict)
+
+    def one(self, tag: int) -> int | None:
+        """The first value of `tag`."""
+        found = self.values.get(tag)
+        return found[0] if found else None
+
+
+def gnu_hash(name: bytes) -> int:
+    """Hash of a symbol name in GNU hash tables (Bernstein's, 32 bits)."""
+    value = 5381
+    for byte in name:
+        value = (value * 33 + byte) & 0xFFFFFFFF
+    return value
+
+
+class Elf:
+    """An open ELF file; `close` it. Raises `ElfError` for anything malformed, OSError when it cannot be opened."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.data = _map(path)
+        self._exports: frozenset[bytes] | None = None
+        try:
+            self._read()
+        except (struct.error, IndexError, ValueError, OverflowError) as error:
+            self.close()
+            raise ElfError(f"truncated or damaged ELF file ({error})") from error
+        except ElfError:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Unmap the file."""
+        self.data.close()
+
+    def _read(self) -> None:
+        header = _HEADER.unpack_from(self.data, 0)
+        _check_identity(header[0])
+        self.machine: int = header[2]
+        self._section_table = (header[6], header[12], header[13])
+        segments = [_SEGMENT.unpack_from(self.data, header[5] + index * header[9]) for index in range(header[10])]
+        self._loads = [(item[3], item[2], item[5]) for item in segments if item[0] == PT_LOAD]
+        self._check_extent()
+        self._dynamic = self._read_dynamic(segments)
+        self._strings = self._offset(self._dynamic.one(DT_STRTAB) or 0)
+        self._strings_end = self._strings + (self._dynamic.one(DT_STRSZ) or 0)
+        self._symbols = self._offset(self._dynamic.one(DT_SYMTAB) or 0)
+        self._hash = self._read_hash()
+        self.needed = tuple(self._names(DT_NEEDED))
+        self.soname = next(iter(self._names(DT_SONAME)), None)
+        self.rpath = _split_paths(self._names(DT_RPATH))
+        self.runpath = _split_paths(self._names(DT_RUNPATH))
+
+    def _check_extent(self) -> None:
+        """Refuse a file that ends before its last loaded byte: the loader would die of SIGBUS."""
+        end = max((offset + size for _, offset, size in self._loads), default=0)
+        if end > len(self.data):
+            raise ElfError(f"truncated: {len(self.data)} of at least {end} bytes")
+
+    def _read_dynamic(self, segments: list[tuple[int, ...]]) -> _Dynamic:
+        dynamic = _Dynamic()
+        place = next(((item[2], item[5]) for item in segments if item[0] == PT_DYNAMIC), None)
+        if place is None:
+            return dynamic
+        for tag, value in _DYNAMIC.iter_unpack(self.data[place[0] : place[0] + place[1] // 16 * 16]):
+            if tag == 0:
+                break
+            dynamic.values.setdefault(tag, []).append(value)
+        return dynamic
+
+    def _offset(self, address: int) -> int:
+        """File offset of a virtual address (0 stays 0: the entry is absent)."""
+        if address == 0:
+            return 0
+        for start, offset, size in self._loads:
+            if start <= address < start + size:
+                return int(address - start + offset)
+        raise ElfError(f"address {address:#x} lies in no segment")
+
+    def _text(self, offset: int) -> bytes:
+        start = self._strings + offset
+        if not self._strings <= start < min(self._strings_end, len(self.data)):
+            raise ElfError("a name lies outside the string table")
+        return _string(self.data, start)
+
+    def _names(self, tag: int) -> list[str]:
+        return [self._text(value).decode("utf-8", "replace") for value in self._dynamic.values.get(tag, [])]
+
+    def _read_hash(self) -> _HashTable | None:
+        start = self._offset(self._dynamic.one(DT_GNU_HASH) or 0)
+        if not start:
+            return None
+        count, first, words, shift = struct.unpack_from("<IIII", self.data, start)
+        bloom = start + 16
+        buckets = bloom + 8 * words
+        chains = buckets + 4 * count
+        if not count or not words or chains > len(self.data):
+            raise ElfError("damaged GNU hash table")
+        return _HashTable(count, first, words, shift, bloom, buckets, chains)
+
+    def sections(self) -> tuple[Section, ...]:
+        """The section headers; empty where they were stripped. Raises `ElfError` when they are damaged."""
+        table, count, names_index = self._section_table
+        if not table or not count:
+            return ()
+        try:
+            raw = [_SECTION.unpack_from(self.data, table + index * _SECTION.size) for index in range(count)]
+            names = raw[names_index][4]
+            return tuple(Section(self._section_name(names + item[0]), item[1], item[4], item[5]) for item in raw)
+        except (struct.error, IndexError, ValueError) as error:
+            raise ElfError(f"damaged section headers ({error})") from error
+
+    def _section_name(self, start: int) -> str:
+        return _string(self.data, start).decode("utf-8", "replace")
+
+    def symbol_count(self) -> int:
+        """Entries of the dynamic symbol table, by DT_HASH or else the section header."""
+        table = self._offset(self._dynamic.one(DT_HASH) or 0)
+        if table:
+            return int(_WORD.unpack_from(self.data, table + 4)[0])
+        section = next((item for item in self.sections() if item.kind == SHT_DYNSYM), None)
+        if section is not None:
+            return section.size // _SYMBOL.size
+        return self._count_by_hash()
+
+    def _count_by_hash(self) -> int:
+        """Entries up to the end of the last chain, for files without section headers and DT_HASH."""
+        table = self._hash
+        if table is None:
+            return 0
+        buckets = struct.unpack_from(f"<{table.bucket_count}I", self.data, table.buckets)
+        index = max(buckets)
+        if index < table.first_symbol:
+            return table.first_symbol
+        while not _WORD.unpack_from(self.data, table.chains + 4 * (index - table.first_symbol))[0] & 1:
+            index += 1
+        return index + 1
+
+    def undefined(self) -> tuple[bytes, ...]:
+        """Names that must be found elsewhere at load time; weak ones may stay undefined and are left out."""
+        rows = self._rows(self._unhashed())
+        return self._named(row for row in rows if row[3] == SHN_UNDEF and row[1] >> 4 != STB_WEAK)
+
+    def exports(self) -> frozenset[bytes]:
+        """All defined dynamic names (slow for large libraries; `defines` asks for one)."""
+        if self._exports is None:
+            self._exports = frozenset(self._named(row for row in self._rows(None) if row[3] != SHN_UNDEF))
+        return self._exports
+
+    def _unhashed(self) -> int | None:
+        """Index of the first symbol in the hash table, before which all undefined ones lie; None: no such bound."""
+        table = self._hash
+        if table is None:
+            return None
+        buckets = self.data[table.buckets : table.chains]
+        return table.first_symbol if buckets.strip(_NUL) else None
+
+    def _rows(self, count: int | None) -> Iterator[tuple[int, ...]]:
+        """The first `count` dynamic symbols (None: all) but the very first, which is empty."""
+        if not self._symbols:
+            return iter(())
+        end = self._symbols + (self.symbol_count() if count is None else count) * _SYMBOL.size
+        if end > len(self.data):
+            raise ElfError("the symbol table lies beyond the end of the file")
+        return _SYMBOL.iter_unpack(self.data[self._symbols + _SYMBOL.size : end])
+
+    def _named(self, rows: Iterable[tuple[int, ...]]) -> tuple[bytes, ...]:
+        try:
+            return tuple(self._text(row[0]) for row in rows if row[0])
+        except struct.error as error:
+            raise ElfError(f"damaged symbol table ({error})") from error
+
+    def defines(self, name: bytes, hashed: int) -> bool:
+        """Whether it exports `name`; `hashed` is ``gnu_hash(name)``, computed once for many libraries."""
+        table = self._hash
+        if table is None:
+            return name in self.exports()
+        try:
+            return self._walk(table, name, hashed)
+        except (struct.error, ValueError) as error:
+            raise ElfError(f"damaged GNU hash table ({error})") from error
+
+    def _walk(self, table: _HashTable, name: bytes, hashed: int) -> bool:
+        word = struct.unpack_from("<Q", self.data, table.bloom + 8 * ((hashed >> 6) % table.bloom_words))[0]
+        if not (word >> (hashed & 63)) & (word >> ((hashed >> table.bloom_shift) & 63)) & 1:
+            return False
+        index = _WORD.unpack_from(self.data, table.buckets + 4 * (hashed % table.bucket_count))[0]
+        if index < table.first_symbol:
+            return False
+        while True:
+            chain = _WORD.unpack_from(self.data, table.chains + 4 * (index - table.first_symbol))[0]
+            if (chain | 1) == (hashed | 1) and self._is_definition(index, name):
+                return True
+            if chain & 1:
+                return False
+            index += 1
+
+    def _is_definition(self, index: int, name: bytes) -> bool:
+        row = _SYMBOL.unpack_from(self.data, self._symbols + index * _SYMBOL.size)
+        return bool(row[3] != SHN_UNDEF and self._text(row[0]) == name)
+
+
+def _map(path: Path) -> mmap.mmap:
+    with path.open("rb") as file:
+        try:
+            return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        except ValueError as error:  # an empty file cannot be mapped
+            raise ElfError("empty file") from error
+
+
+def _string(data: mmap.mmap, start: int) -> bytes:
+    end = data.find(_NUL, start)
+    if end < 0:
+        raise ElfError("a name has no end")
+    return data[start:end]
+
+
+def _check_identity(identity: bytes) -> None:
+    if identity[:4] != b"\x7fELF":
+        raise ElfError("not an ELF file")
+    if identity[4] != 2 or identity[5] != 1:  # noqa: PLR2004  # ELFCLASS64, ELFDATA2LSB
+        raise ElfError("not a 64-bit little-endian ELF file")
+
+
+def _split_paths(names: list[str]) -> tuple[str, ...]:
+    return tuple(part for name in names for part in name.split(":") if part)

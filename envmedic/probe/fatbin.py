@@ -1,0 +1,121 @@
+"""GPU architectures of a library, read from the headers of its fat binaries.
+
+CUDA's compiler puts device code into the sections ``.nv_fatbin`` and ``__nv_relfatbin`` (relocatable device
+code: NCCL keeps most of its code there). Each fat binary is a 16-byte header and entries of machine code or
+PTX. The format is not documented; the offsets and the suffix flags were established with nvcc 13.0 on code
+made for each architecture, with and without suffix, and agree with cuobjdump's lists.
+"""
+
+from __future__ import annotations
+
+import mmap
+import struct
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from envmedic.probe.elf import Elf, ElfError
+
+SECTIONS = (".nv_fatbin", "__nv_relfatbin")
+MAGIC = 0xBA55ED50
+KIND_PTX, KIND_SASS = 1, 2
+FLAG_ARCHITECTURE_SPECIFIC = 0x100000
+"""The ``a`` suffix (sm_90a): runs on that capability alone."""
+FLAG_FAMILY_SPECIFIC = 0x200000
+"""The ``f`` suffix (sm_100f, since CUDA 12.9): runs on later minor versions of that major version too."""
+COMMON = 0.5
+"""Share of the fat binaries that must hold an architecture for it to count as built for.
+
+A few kernels are compiled for more architectures than the rest (sm_90a in 1 of 340 fat binaries of
+libtorch_cuda 2.5.1, sm_89 in 2 of 378 of 2.7.1), some for fewer, and the linker adds one fat binary without
+PTX to a small extension; neither torch's own list nor what runs follows these."""
+
+_HEADER = struct.Struct("<IHHQ")
+_ALIGNMENT = 8
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One code object of a fat binary."""
+
+    kind: int
+    capability: str
+    """``major.minor`` with the suffix ``a`` or ``f``."""
+
+
+@dataclass(frozen=True)
+class GpuCode:
+    """Capabilities for which a library holds code, ascending."""
+
+    sass: tuple[str, ...] = ()
+    ptx: tuple[str, ...] = ()
+
+    @property
+    def any(self) -> bool:
+        """Whether there is any."""
+        return bool(self.sass or self.ptx)
+
+
+def capability(architecture: int, flags: int) -> str:
+    """``9.0a`` for 90 with the architecture-specific flag."""
+    suffix = "a" if flags & FLAG_ARCHITECTURE_SPECIFIC else "f" if flags & FLAG_FAMILY_SPECIFIC else ""
+    return f"{architecture // 10}.{architecture % 10}{suffix}"
+
+
+def capability_key(text: str) -> tuple[int, int, str]:
+    """Sort key of a capability such as ``12.0`` or ``9.0a``."""
+    number = text.rstrip("af")
+    major, _, minor = number.partition(".")
+    return int(major), int(minor or 0), text[len(number) :]
+
+
+def read(library: Elf) -> GpuCode:
+    """Return the GPU code that `library` holds. Raises `ElfError` when a fat binary is damaged."""
+    sections = [item for item in library.sections() if item.name in SECTIONS]
+    return summarise(
+        fatbin for section in sections for fatbin in walk(library.data, section.offset, section.offset + section.size)
+    )
+
+
+def walk(data: bytes | mmap.mmap, start: int, end: int) -> Iterator[tuple[Entry, ...]]:
+    """Yield the entries of each fat binary between two offsets."""
+    if end > len(data):
+        raise ElfError("a section of GPU code lies beyond the end of the file")
+    position = start
+    while position + _HEADER.size <= end:
+        magic, _, header_size, body_size = _HEADER.unpack_from(data, position)
+        if magic != MAGIC:
+            position += _ALIGNMENT  # padding of merged sections
+            continue
+        body = position + header_size
+        yield tuple(_entries(data, body, min(body + body_size, end)))
+        position = body + body_size
+        position += -(position - start) % _ALIGNMENT
+
+
+def _entries(data: bytes | mmap.mmap, position: int, end: int) -> Iterator[Entry]:
+    while position + 48 <= end:
+        kind, _, header_size, payload = struct.unpack_from("<HHIQ", data, position)
+        (architecture,) = struct.unpack_from("<I", data, position + 28)
+        (flags,) = struct.unpack_from("<Q", data, position + 40)
+        if not header_size:
+            raise ElfError("a fat binary entry without a header")
+        if kind in (KIND_PTX, KIND_SASS):
+            yield Entry(kind, capability(architecture, flags))
+        position += header_size + payload
+
+
+def summarise(fatbins: Iterable[tuple[Entry, ...]]) -> GpuCode:
+    """What most fat binaries hold: see `COMMON`."""
+    counts: dict[int, Counter[str]] = {KIND_PTX: Counter(), KIND_SASS: Counter()}
+    total = 0
+    for entries in fatbins:
+        total += bool(entries)
+        for kind, name in {(item.kind, item.capability) for item in entries}:
+            counts[kind][name] += 1
+    return GpuCode(sass=_common(counts[KIND_SASS], total), ptx=_common(counts[KIND_PTX], total))
+
+
+def _common(counts: Counter[str], total: int) -> tuple[str, ...]:
+    kept = [name for name, count in counts.items() if count >= COMMON * total]
+    return tuple(sorted(kept, key=capability_key))

@@ -1,0 +1,226 @@
+"""What the run-time loader would do with a library, without loading it.
+
+`Process` models the link map of a Python process: which files each NEEDED name leads to, in the order of
+``ld.so(8)`` (DT_RPATH of the library and of its loaders, LD_LIBRARY_PATH, DT_RUNPATH, the cache, the default
+directories), and in which scope a symbol is looked up: the global one (the program, its needs, and what was
+opened with RTLD_GLOBAL), then the opened library and its needs, breadth first. What other libraries have
+brought into the process is found by name, but its symbols are not in scope.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from envmedic.probe import ldcache
+from envmedic.probe.elf import Elf, ElfError, gnu_hash
+
+DEFAULT_DIRECTORIES = ("/lib64", "/usr/lib64", "/lib", "/usr/lib")
+_PYTHON_SYMBOL = re.compile(rb"_?Py[A-Z_]")
+_ORIGIN = re.compile(r"\$(?:ORIGIN\b|\{ORIGIN\})")
+
+
+@dataclass(frozen=True)
+class Search:
+    """Where the loader looks apart from the libraries' own paths."""
+
+    library_path: tuple[str, ...] = ()
+    """LD_LIBRARY_PATH."""
+    cache: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    defaults: tuple[str, ...] = DEFAULT_DIRECTORIES
+
+    @classmethod
+    def here(cls) -> Search:
+        """The rules for a process started here."""
+        entries = re.split("[:;]", os.environ.get("LD_LIBRARY_PATH", ""))
+        return cls(library_path=tuple(item for item in entries if item), cache=ldcache.system())
+
+
+@dataclass
+class Loaded:
+    """A library in the link map."""
+
+    path: Path
+    elf: Elf
+    loader: Loaded | None
+    needs: list[Loaded] = field(default_factory=list)
+    missing: list[str] = field(default_factory=list)
+
+    @property
+    def origin(self) -> str:
+        """Directory that ``$ORIGIN`` stands for."""
+        return os.path.dirname(self.path)  # noqa: PTH120  # called for every search path; Path.parent is 10 times slower
+
+
+@dataclass(frozen=True)
+class LoadCheck:
+    """The verdict on one library."""
+
+    missing: tuple[str, ...] = ()
+    unresolved: tuple[bytes, ...] = ()
+
+
+class Process:
+    """A link map. Libraries stay open until `close`."""
+
+    def __init__(self, search: Search) -> None:
+        self.search = search
+        self.program: Loaded | None = None
+        self.siblings: dict[str, Path] = {}
+        """Libraries that a package opens itself before it opens those that need them, by soname."""
+        self._by_name: dict[str, Loaded] = {}
+        self._by_file: dict[tuple[int, int], Loaded] = {}
+        self._global: list[Loaded] = []
+        self._opened: list[Elf] = []
+
+    def close(self) -> None:
+        """Close the libraries, those of forks too."""
+        for elf in self._opened:
+            elf.close()
+
+    def fork(self) -> Process:
+        """A process with the same libraries, whose later ones do not show here. This one closes the files."""
+        child = Process(self.search)
+        child.program = self.program
+        child._by_name = dict(self._by_name)
+        child._by_file = dict(self._by_file)
+        child._global = list(self._global)
+        child._opened = self._opened
+        return child
+
+    def open(self, path: Path, *, everywhere: bool = False) -> Loaded:
+        """Load `path` with all that it needs; `everywhere` is RTLD_GLOBAL. Raises `ElfError` or OSError."""
+        root = self._map(path, None)
+        queue = [root]
+        for library in queue:  # grows while it is walked: breadth first, as the loader does
+            queue.extend(self._load_needs(library))
+        if everywhere:
+            self._global.extend(item for item in scope(root) if item not in self._global)
+        return root
+
+    def start(self, program: Path) -> None:
+        """Load the main program into the global scope. Raises `ElfError` or OSError."""
+        self.program = self.open(program, everywhere=True)
+
+    def _load_needs(self, library: Loaded) -> list[Loaded]:
+        """Find what `library` needs and return those that are new to the process."""
+        known = len(self._by_file)
+        fresh: list[Loaded] = []
+        for name in library.elf.needed:
+            need = self._find(name, library)
+            if need is None:
+                library.missing.append(name)
+                continue
+            library.needs.append(need)
+            if len(self._by_file) > known:
+                known = len(self._by_file)
+                fresh.append(need)
+        return fresh
+
+    def _map(self, path: Path, loader: Loaded | None) -> Loaded:
+        status = path.stat()
+        identity = (status.st_dev, status.st_ino)
+        known = self._by_file.get(identity)
+        if known is None:
+            elf = Elf(path)
+            self._opened.append(elf)
+            if self.program is not None and elf.machine != self.program.elf.machine:
+                raise ElfError("made for another processor")
+            known = self._by_file[identity] = Loaded(path, elf, loader)
+        for name in (known.elf.soname, path.name):
+            if name is not None:
+                self._by_name.setdefault(name, known)
+        return known
+
+    def _find(self, name: str, needed_by: Loaded) -> Loaded | None:
+        if name in self._by_name:
+            return self._by_name[name]
+        for candidate in self._candidates(name, needed_by):
+            try:
+                found = self._map(candidate, needed_by)
+            except (OSError, ElfError):  # the loader, too, goes on to the next directory
+                continue
+            self._by_name.setdefault(name, found)
+            return found
+        return None
+
+    def _candidates(self, name: str, needed_by: Loaded) -> Iterator[Path]:
+        if "/" in name:
+            yield Path(name)
+            return
+        if name in self.siblings:
+            yield self.siblings[name]
+        for directory in self._directories(needed_by):
+            if os.path.exists(os.path.join(directory, name)):  # noqa: PTH110, PTH118  # hundreds of look-ups
+                yield Path(directory, name)
+        yield from map(Path, self.search.cache.get(name, ()))
+        yield from (Path(directory, name) for directory in self.search.defaults)
+
+    def _directories(self, library: Loaded) -> Iterator[str]:
+        """Search path of `library`, before cache and defaults, in the loader's order."""
+        if not library.elf.runpath:
+            ancestor: Loaded | None = library
+            while ancestor is not None:
+                yield from rpath(ancestor)
+                ancestor = ancestor.loader
+            if self.program is not None:
+                yield from rpath(self.program)
+        yield from self.search.library_path
+        yield from (expand(item, library.origin) for item in library.elf.runpath)
+
+    def check(self, path: Path, *, names: re.Pattern[bytes] | None = None) -> LoadCheck:
+        """Say whether `path` would load (RTLD_NOW) into this process. Raises `ElfError` or OSError.
+
+        `names` limits the symbols that are looked at. Symbols of Python's own interface are not
+        looked at where the program could not be read.
+        """
+        before = set(self._by_file)
+        root = self.open(path)
+        closure = scope(root)
+        fresh = [item for identity, item in self._by_file.items() if identity not in before and item in closure]
+        everything = [*self._global, *(item for item in closure if item not in self._global)]
+        wanted = _undefined(fresh, names)
+        if self.program is None:
+            wanted = [name for name in wanted if not _PYTHON_SYMBOL.match(name)]
+        missing = dict.fromkeys(name for item in fresh for name in item.missing)
+        return LoadCheck(missing=tuple(missing), unresolved=unresolved(wanted, everything))
+
+
+def scope(root: Loaded) -> list[Loaded]:
+    """`root` and all that it needs, breadth first: the local scope of its symbols."""
+    queue = [root]
+    seen = {id(root)}
+    for library in queue:
+        for need in library.needs:
+            if id(need) not in seen:
+                seen.add(id(need))
+                queue.append(need)
+    return queue
+
+
+def rpath(library: Loaded) -> Iterator[str]:
+    """DT_RPATH, which counts only where there is no DT_RUNPATH."""
+    if not library.elf.runpath:
+        yield from (expand(item, library.origin) for item in library.elf.rpath)
+
+
+def expand(item: str, origin: str) -> str:
+    """Fill in ``$ORIGIN``."""
+    return _ORIGIN.sub(lambda _: origin, item)
+
+
+def _undefined(libraries: Iterable[Loaded], names: re.Pattern[bytes] | None) -> list[bytes]:
+    wanted = dict.fromkeys(name for item in libraries for name in item.elf.undefined())
+    return [name for name in wanted if names is None or names.match(name)]
+
+
+def unresolved(wanted: Iterable[bytes], libraries: Iterable[Loaded]) -> tuple[bytes, ...]:
+    """Those of `wanted` that no library defines, in their order."""
+    left = {name: gnu_hash(name) for name in wanted}
+    for library in libraries:
+        defines = library.elf.defines
+        left = {name: hashed for name, hashed in left.items() if not defines(name, hashed)}
+    return tuple(left)
