@@ -29,6 +29,18 @@ class FamilyQuery(Model, frozen=True, kw_only=True):
     members: tuple[Member, ...] = ("torch", "torchvision")
     """Members that the environment needs: those installed, and those a playbook names."""
     policies: tuple[Policy, ...] = ("keep-torch", "keep-cuda-variant", "newest")
+    gpu_required: bool = False
+    """Whether the set must run on the GPUs: no CPU build, and an unknown driver is no answer."""
+    unknown_capabilities: int = 0
+    """Visible GPUs whose compute capability nothing could tell."""
+    glibc: str | None = None
+    """Version of the host's glibc; None: not checked."""
+    sass: tuple[str, ...] = ()
+    """Capabilities with machine code in the installed torch, as read from its library."""
+    ptx: tuple[str, ...] = ()
+    """Capabilities with PTX in the installed torch."""
+    requires_torch: dict[str, str] = {}
+    """Installed companion → its own requirement on torch, such as ``torch==2.5.1``."""
 
 
 class FamilySet(Model, frozen=True, kw_only=True):

@@ -61,6 +61,8 @@ class ResolveRequest(Model, frozen=True, kw_only=True):
     """Requirements such as ``torchvision==0.20.1``, without local labels."""
     variant: str | None = None
     """CUDA variant wanted, None where it does not matter."""
+    needs_variant_index: bool = False
+    """Whether a pin in that variant is not on the default index, so that `torch_index` must be asked."""
     find_links: tuple[str, ...] = ()
     offline: bool = False
     torch_index: str = "https://download.pytorch.org/whl/{variant}"
