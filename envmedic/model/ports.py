@@ -148,6 +148,8 @@ class EnginePorts:
     gpu_visible: Callable[[], tuple[bool, str]]
     """Whether a GPU is visible, and if not why."""
     confirm: Callable[[Plan], bool]
-    """Asks before the first change and before each extension."""
+    """Asks before the first change and before each extension; the engine calls it for both."""
     extend: Callable[[ExtendRequest], Plan | None] | None = None
     """The repair loop's next plan; None where the plan is never extended."""
+    observe: Callable[[Path], Environment] | None = None
+    """Observes a tree, wherever it lies; what `ExtendRequest.environment` is made from."""
