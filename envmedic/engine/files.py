@@ -1,0 +1,52 @@
+"""Small durable files and their ownership: what the journal and the records are written with."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from envmedic.engine.exchange import sync_directory
+
+
+@dataclass(frozen=True)
+class Owner:
+    """The user and group that the environment belongs to."""
+
+    uid: int
+    gid: int
+
+    @classmethod
+    def of(cls, path: Path) -> Owner:
+        """The owner of `path`, itself and not what it links to."""
+        status = path.lstat()
+        return cls(status.st_uid, status.st_gid)
+
+
+def give(path: Path, owner: Owner | None) -> None:
+    """Let `path` belong to `owner`. Only root can, and only root needs to: others own what they write."""
+    if owner is not None and os.geteuid() == 0:
+        os.chown(path, owner.uid, owner.gid, follow_symlinks=False)
+
+
+def make_directory(path: Path, owner: Owner | None = None) -> None:
+    """Make a directory that only its owner can enter."""
+    path.mkdir(mode=0o700)
+    give(path, owner)
+
+
+def write_durably(path: Path, content: bytes, owner: Owner | None = None, *, mode: int = 0o600) -> None:
+    """Replace `path` by a new file with `content`: whole or not at all, and on disk on return.
+
+    It is always a new inode, so that a hard link of the old file keeps its content.
+    """
+    temporary = path.with_name(f".{path.name}.tmp")
+    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, mode)
+    with open(fd, "wb") as file:  # noqa: PTH123  # from a descriptor
+        file.write(content)
+        file.flush()
+        os.fchmod(fd, mode)
+        os.fsync(fd)
+    give(temporary, owner)
+    temporary.rename(path)
+    sync_directory(path.parent)

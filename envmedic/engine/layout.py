@@ -1,0 +1,204 @@
+"""Where transactions are kept: ``<parent>/.envmedic``, beside the environments that they repair.
+
+One store serves every environment of a parent directory::
+
+    .envmedic/.gitignore, CACHEDIR.TAG
+    .envmedic/locks/<name>.lock           one per environment, never deleted
+    .envmedic/<txid>/prefix               the environment it belongs to, readable without the journal
+    .envmedic/<txid>/journal.json         the state, see `journal`
+    .envmedic/<txid>/plan.json, record.json, events.jsonl
+    .envmedic/<txid>/fingerprint          of the original, taken right after cloning
+    .envmedic/<txid>/fingerprint-live     of the repaired tree, taken after the exchange
+    .envmedic/<txid>/env                  the clone before the exchange, the old tree after it
+    .envmedic/<txid>/displaced            the old tree in the middle of a swap by renames
+    .envmedic/<txid>/trash                what is being deleted
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import secrets
+import shutil
+import stat
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from envmedic.engine.exchange import sync_directory
+from envmedic.engine.files import Owner, make_directory, write_durably
+from envmedic.errors import PreflightError
+
+STORE = ".envmedic"
+_TRANSACTION = re.compile(r"[0-9]{8}T[0-9]{6}Z-[0-9a-f]{8}")
+_NEW = ".new-"
+_LONGEST_NAME = 200
+_CACHEDIR_TAG = (
+    "Signature: 8a477f597d28d172789f06886806bc55\n"
+    "# Trees kept by envmedic for undo. `envmedic prune` removes them; do not delete by hand while it runs.\n"
+)
+
+
+@dataclass(frozen=True)
+class TransactionDirectory:
+    """The files of one transaction."""
+
+    path: Path
+
+    @property
+    def transaction(self) -> str:
+        """The transaction's id."""
+        return self.path.name
+
+    @property
+    def prefix(self) -> Path:
+        """Names the environment, so that a damaged journal blocks that one only."""
+        return self.path / "prefix"
+
+    @property
+    def journal(self) -> Path:
+        """The state, see `journal.Journal`."""
+        return self.path / "journal.json"
+
+    @property
+    def plan(self) -> Path:
+        """The plan as it was confirmed."""
+        return self.path / "plan.json"
+
+    @property
+    def record(self) -> Path:
+        """What was done."""
+        return self.path / "record.json"
+
+    @property
+    def events(self) -> Path:
+        """Every event, one JSON object per line."""
+        return self.path / "events.jsonl"
+
+    @property
+    def fingerprint(self) -> Path:
+        """Of the original environment."""
+        return self.path / "fingerprint"
+
+    @property
+    def live_fingerprint(self) -> Path:
+        """Of the repaired environment, right after the exchange."""
+        return self.path / "fingerprint-live"
+
+    @property
+    def tree(self) -> Path:
+        """The tree that is not at the prefix."""
+        return self.path / "env"
+
+    @property
+    def displaced(self) -> Path:
+        """The tree that was at the prefix, in the middle of a swap by renames."""
+        return self.path / "displaced"
+
+    @property
+    def trash(self) -> Path:
+        """What is being deleted; nothing in it has a meaning any more."""
+        return self.path / "trash"
+
+
+@dataclass(frozen=True)
+class Store:
+    """The store as seen from one environment. `prefix` is its real path; it need not exist."""
+
+    prefix: Path
+    owner: Owner | None = None
+    """Who shall own what is written; None leaves it to this process."""
+
+    @classmethod
+    def of(cls, prefix: Path) -> Store:
+        """The store of the environment at `prefix`, which may be reached through symbolic links."""
+        real = Path(os.path.realpath(prefix))
+        return cls(real, Owner.of(real if real.exists() else real.parent))
+
+    @property
+    def root(self) -> Path:
+        """The directory of the store."""
+        return self.prefix.parent / STORE
+
+    @property
+    def lock(self) -> Path:
+        """The lock file of this environment."""
+        return self.root / "locks" / f"{self._key}.lock"
+
+    @property
+    def _key(self) -> str:
+        """The environment's name, or a digest where the name leaves no room for a suffix."""
+        name = os.fsencode(self.prefix.name)
+        return self.prefix.name if len(name) <= _LONGEST_NAME else hashlib.sha256(name).hexdigest()
+
+    @property
+    def _new(self) -> str:
+        """Prefix of directories of this environment that are being made."""
+        return f"{_NEW}{hashlib.sha256(os.fsencode(self.prefix.name)).hexdigest()[:16]}-"
+
+    def prepare(self) -> None:
+        """Make the store. Raises PreflightError when another user owns it or it cannot be written."""
+        try:
+            if not self.root.is_dir():
+                make_directory(self.root, self.owner)
+            self._check_owner()
+            if not self.lock.parent.is_dir():
+                make_directory(self.lock.parent, self.owner)
+            for name, text in ((".gitignore", "*\n"), ("CACHEDIR.TAG", _CACHEDIR_TAG)):
+                if not (self.root / name).exists():
+                    write_durably(self.root / name, text.encode(), self.owner)
+        except OSError as error:
+            raise PreflightError(
+                f"{self.root} cannot be written",
+                cause=f"{error.strerror}: {error.filename}",
+                hint=f"Make {self.root.parent} writable for the owner of the environment",
+            ) from error
+
+    def _check_owner(self) -> None:
+        status = self.root.lstat()
+        trusted = {0, os.geteuid()} | ({self.owner.uid} if self.owner else set())
+        if not stat.S_ISDIR(status.st_mode) or status.st_uid not in trusted:
+            raise PreflightError(
+                f"{self.root} is not a directory of this user",
+                cause=f"It belongs to uid {status.st_uid}, who could change what a repair puts in place",
+                hint="Ask its owner to run envmedic, or to remove it after `envmedic prune`",
+            )
+
+    def transactions(self) -> tuple[TransactionDirectory, ...]:
+        """The transactions of this environment, oldest first, and those that do not say whose they are."""
+        if not self.root.is_dir():
+            return ()
+        paths = sorted(path for path in self.root.iterdir() if _TRANSACTION.fullmatch(path.name))
+        return tuple(item for item in map(TransactionDirectory, paths) if self._claims(item))
+
+    def _claims(self, directory: TransactionDirectory) -> bool:
+        try:
+            name = directory.prefix.read_text(encoding="utf-8", errors="surrogateescape")
+        except FileNotFoundError:
+            return True
+        return name == self.prefix.name
+
+    def create(self, files: dict[str, bytes], *, transaction: str) -> TransactionDirectory:
+        """Make the directory of a transaction with `files` in it, all at once and durably."""
+        fresh = self.root / f"{self._new}{transaction}"
+        make_directory(fresh, self.owner)
+        write_durably(fresh / "prefix", os.fsencode(self.prefix.name), self.owner)
+        for name, content in files.items():
+            write_durably(fresh / name, content, self.owner)
+        directory = TransactionDirectory(self.root / transaction)
+        fresh.rename(directory.path)
+        sync_directory(self.root)
+        return directory
+
+    def sweep(self) -> None:
+        """Remove what a crash in `create` left. The caller holds the lock; nothing there has a meaning."""
+        if self.root.is_dir():
+            for path in self.root.iterdir():
+                if path.name.startswith(self._new):
+                    shutil.rmtree(path)
+
+
+def new_transaction_id(now: float | None = None) -> str:
+    """A fresh id that sorts by its time: ``YYYYMMDDTHHMMSSZ-xxxxxxxx``."""
+    return f"{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime(now))}-{secrets.token_hex(4)}"

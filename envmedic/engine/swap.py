@@ -1,0 +1,77 @@
+"""Swapping the tree at the prefix with the one that a transaction keeps, either way, under the journal.
+
+Where the file system cannot exchange two directories at once it takes three renames, between the first
+two of which the prefix does not exist; `mend` settles what a crash left of them.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from envmedic.engine.exchange import exchange, rename_noreplace, sync_directory
+from envmedic.engine.journal import Method
+from envmedic.engine.layout import TransactionDirectory
+from envmedic.errors import RECOVERABLE, PreflightError, RecoveryNeeded
+
+Point = Callable[[str], None]
+"""Called where a crash leaves a state of its own on disk; tests end the process there."""
+
+
+def no_point(_name: str) -> None:
+    """The `Point` of everybody but tests."""
+
+
+def swap(prefix: Path, directory: TransactionDirectory, method: Method, point: Point = no_point) -> None:
+    """Swap `prefix` with the transaction's tree, durably. Raises PreflightError, with nothing changed."""
+    try:
+        if method == "exchange":
+            exchange(prefix, directory.tree)
+        else:
+            _rename_thrice(prefix, directory, point)
+    except OSError as error:
+        raise PreflightError(
+            f"{prefix} cannot be exchanged with its repaired copy",
+            cause=f"{error.strerror} ({errno.errorcode.get(error.errno or 0, error.errno)})",
+            hint="Check that nothing is mounted there and that its directory and its parent are writable",
+        ) from error
+    point("swapped")
+    sync(prefix, directory)
+
+
+def sync(prefix: Path, directory: TransactionDirectory) -> None:
+    """Make the names on both sides durable."""
+    sync_directory(prefix.parent)
+    sync_directory(directory.path)
+
+
+def _rename_thrice(prefix: Path, directory: TransactionDirectory, point: Point) -> None:
+    rename_noreplace(prefix, directory.displaced)
+    try:
+        point("prefix-displaced")
+        rename_noreplace(directory.tree, prefix)
+    except OSError:
+        rename_noreplace(directory.displaced, prefix)
+        raise
+    point("prefix-replaced")
+    rename_noreplace(directory.displaced, directory.tree)
+
+
+def mend(prefix: Path, directory: TransactionDirectory) -> None:
+    """Settle a swap by renames that a crash cut: as if it had not begun, or as if it were over."""
+    if not os.path.lexists(directory.displaced):
+        return
+    if not os.path.lexists(prefix):
+        rename_noreplace(directory.displaced, prefix)
+    elif not os.path.lexists(directory.tree):
+        rename_noreplace(directory.displaced, directory.tree)
+    else:
+        raise RecoveryNeeded(
+            f"Somebody created {prefix} while a swap of it was interrupted",
+            cause=f"The environment that was there is {directory.displaced}",
+            hint=f"Nothing was deleted. Move {prefix} away, then run `envmedic recover` again",
+            environment=RECOVERABLE,
+        )
+    sync(prefix, directory)

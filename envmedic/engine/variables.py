@@ -1,0 +1,139 @@
+"""Variables that stay with an environment: marked blocks in a venv's activate scripts, conda's own state file.
+
+A venv's interpreter that is started without activation does not see them.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from envmedic.engine.files import Owner
+from envmedic.engine.inside import replace_file
+from envmedic.errors import InputError, PreflightError
+
+Changes = Mapping[str, str | None]
+"""Name → value; None unsets."""
+
+BEGIN = "# >>> envmedic >>> kept by envmedic; `envmedic undo` takes it back"
+END = "# <<< envmedic <<<"
+CONDA_STATE = "conda-meta/state"
+_CONDA_UNSET = "***unset***"  # conda's CONDA_ENV_VARS_UNSET_VAR
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_BLOCK = re.compile(r"\n?^[^\n]*# >>> envmedic >>>.*?# <<< envmedic <<<[^\n]*\n", re.DOTALL | re.MULTILINE)
+
+
+def _sh(name: str, value: str | None) -> str:
+    return f"unset {name}" if value is None else f"export {name}=" + "'" + value.replace("'", "'\\''") + "'"
+
+
+def _csh(name: str, value: str | None) -> str:
+    if value is None:
+        return f"unsetenv {name}"
+    return f"setenv {name} '" + value.replace("'", "'\\''").replace("!", "\\!") + "'"
+
+
+def _fish(name: str, value: str | None) -> str:
+    if value is None:
+        return f"set -e {name}"
+    return f"set -gx {name} '" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def _powershell(name: str, value: str | None) -> str:
+    if value is None:
+        return f"Remove-Item Env:{name} -ErrorAction SilentlyContinue"
+    return f"$env:{name} = '" + value.replace("'", "''") + "'"
+
+
+def _python(name: str, value: str | None) -> str:
+    if value is None:
+        return f"__import__('os').environ.pop({name!r}, None)"
+    return f"__import__('os').environ[{name!r}] = {value!r}"
+
+
+_DIALECTS: Mapping[str, Callable[[str, str | None], str]] = {
+    "activate": _sh,
+    "activate.csh": _csh,
+    "activate.fish": _fish,
+    "Activate.ps1": _powershell,
+    "activate.ps1": _powershell,
+    "activate_this.py": _python,
+}
+_NOT_WRITTEN = ("activate.nu", "activate.xsh", "activate.bat")
+
+
+def keep(tree: Path, changes: Changes, owner: Owner | None) -> tuple[str, ...]:
+    """Lay `changes` over the variables that `tree` keeps already; returns the files written, relative to it.
+
+    Raises InputError for a name or value that no shell can hold, PreflightError where there is no place.
+    """
+    for name, value in changes.items():
+        if not _NAME.fullmatch(name) or (value is not None and re.search(r"[\0\r\n]", value)):
+            raise InputError(f"{name!r} cannot be kept as an environment variable", cause=f"Its value is {value!r}")
+    if (tree / "conda-meta").is_dir():
+        return _keep_conda(tree, changes, owner)
+    merged = {**kept(tree), **changes}
+    written = tuple(f"bin/{script}" for script in _DIALECTS if (tree / "bin" / script).is_file())
+    if "bin/activate" not in written:
+        raise PreflightError(
+            "The environment has no activate script to keep variables in",
+            cause=f"{tree.name}/bin/activate is missing",
+            hint="Set them in the shell instead: " + " ".join(sorted(changes)),
+        )
+    for relative in written:
+        text = (tree / relative).read_text(encoding="utf-8", errors="surrogateescape")
+        block = _block(merged, _DIALECTS[relative.removeprefix("bin/")])
+        replace_file(tree, relative, (_without_block(text) + block).encode("utf-8", "surrogateescape"), owner)
+    return written
+
+
+def kept(tree: Path) -> dict[str, str | None]:
+    """The variables that envmedic keeps in `tree` (in a conda environment: that conda does)."""
+    if (tree / "conda-meta").is_dir():
+        variables = _conda_state(tree).get("env_vars", {})
+        return {name: None if value == _CONDA_UNSET else value for name, value in variables.items()}
+    script = tree / "bin" / "activate"
+    if not script.is_file():
+        return {}
+    block = _BLOCK.search(script.read_text(encoding="utf-8", errors="surrogateescape"))
+    found: dict[str, str | None] = {}
+    for line in block[0].splitlines() if block else ():
+        word, _, rest = line.partition(" ")
+        if word == "unset":
+            found[rest] = None
+        elif word == "export":
+            name, _, value = rest.partition("=")
+            found[name] = "".join(shlex.split(value))
+    return found
+
+
+def not_written(tree: Path) -> tuple[str, ...]:
+    """Activate scripts of shells that `keep` leaves alone."""
+    return tuple(f"bin/{script}" for script in _NOT_WRITTEN if (tree / "bin" / script).is_file())
+
+
+def _block(variables: Changes, dialect: Callable[[str, str | None], str]) -> str:
+    lines = [dialect(name, variables[name]) for name in sorted(variables)]
+    return "\n" + "\n".join([BEGIN, *lines, END]) + "\n"
+
+
+def _without_block(text: str) -> str:
+    text = _BLOCK.sub("", text)
+    return text if not text or text.endswith("\n") else text + "\n"
+
+
+def _conda_state(tree: Path) -> dict[str, dict[str, str]]:
+    path = tree / CONDA_STATE
+    state: dict[str, dict[str, str]] = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    return state
+
+
+def _keep_conda(tree: Path, changes: Changes, owner: Owner | None) -> tuple[str, ...]:
+    state = _conda_state(tree)
+    values = {name: _CONDA_UNSET if value is None else value for name, value in changes.items()}
+    state["env_vars"] = {**state.get("env_vars", {}), **values}
+    replace_file(tree, CONDA_STATE, json.dumps(state, indent=2).encode(), owner)
+    return (CONDA_STATE,)
