@@ -134,6 +134,8 @@ class Distribution(Model, frozen=True, kw_only=True):
     """Wheel tags from WHEEL."""
     import_names: tuple[str, ...] = ()
     has_record: bool = True
+    record_error: str | None = None
+    """What is wrong with RECORD, when it is damaged."""
     size_bytes: int = 0
     """Sum of the sizes in RECORD."""
     outside_prefix: bool = False
