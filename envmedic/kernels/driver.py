@@ -1,0 +1,32 @@
+"""Runs checks with the environment's own Python; started once per verification.
+
+By hand: ``python -B envmedic/kernels/driver.py --human --checks matmul,conv,torchvision-nms,import:torchvision``.
+Plain standard library and torch, Python 3.7 and later; the rest of envmedic is not importable here.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import types
+
+PACKAGE = "envmedic_kernels"
+
+
+def package():
+    """Give the neighbouring files a package name of their own, and take this directory off the path.
+
+    On the path, their names could stand in for modules of the environment under test.
+    """
+    here = os.path.dirname(os.path.abspath(__file__))
+    sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry) != here or not entry]
+    module = types.ModuleType(PACKAGE)
+    module.__path__ = [here]
+    sys.modules[PACKAGE] = module
+
+
+if __name__ == "__main__":
+    package()
+    from envmedic_kernels import session
+
+    sys.exit(session.main(sys.argv[1:]))

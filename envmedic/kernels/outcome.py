@@ -1,0 +1,62 @@
+"""How a check tells its result: it returns a `Result`, or raises, or raises `Skipped` or `Disagreement`."""
+
+from __future__ import annotations
+
+
+class Skipped(Exception):
+    """The check cannot be run here; the message says why. Never counts as passed."""
+
+
+class NotApplicable(Skipped):
+    """The check has no meaning on this device, such as bf16 on a GPU without it."""
+
+
+class Disagreement(Exception):
+    """The kernel ran and its result is wrong."""
+
+    def __init__(self, message, error=None, tolerance=None):
+        super().__init__(message)
+        self.error = error
+        self.tolerance = tolerance
+
+
+class Result:
+    """A passed check: its largest relative error with the tolerance, and what it wants to say."""
+
+    def __init__(self, note, error=None, tolerance=None):
+        self.note = note
+        self.error = error
+        self.tolerance = tolerance
+
+
+class Context:
+    """What a check gets: its device, seed and the number of rounds with different inputs."""
+
+    def __init__(self, device, seed, rounds):
+        self.device = device
+        self.seed = seed
+        self.rounds = rounds
+
+    @property
+    def on_gpu(self):
+        """Whether the device is a GPU."""
+        return self.device != "cpu"
+
+    def seeds(self):
+        """One seed per round."""
+        return [self.seed + 1000 * number for number in range(self.rounds)]
+
+
+def within(what, error, tolerance):
+    """Raise `Disagreement` unless `error` is at most `tolerance`; NaN and infinity never are."""
+    if not error <= tolerance:
+        raise Disagreement(
+            "%s: largest relative error %.3g, tolerance %.3g" % (what, error, tolerance), error, tolerance
+        )
+    return error
+
+
+def same(what, got, expected):
+    """Raise `Disagreement` unless `got` equals `expected`."""
+    if got != expected:
+        raise Disagreement("%s is %.200r, expected %.200r" % (what, got, expected))

@@ -1,0 +1,392 @@
+"""One verification: which checks run where, each in a process of its own, and their outcomes as lines on stdout.
+
+Processes: this one imports nothing but the standard library and forks a child for each imported name. The *zygotes*
+are children too: one imports torch, and forks from itself a child for each check and device; one forked from that
+imports torchvision on top. So torch is imported once, never in a process that initialises CUDA before it forks, and
+a crash, hang or abort, of an import or of a check, ends that child alone.
+
+What is used of torch here, and nothing else: ``torch.version.cuda``, ``torch.cuda.is_available()``,
+``torch.cuda.init()`` (for the reason, when there is no GPU), ``torch.cuda.device_count()``,
+``torch.cuda.get_device_name(index)``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import os
+import sys
+import traceback
+
+from envmedic_kernels import dense, operators, supervise
+from envmedic_kernels.outcome import Context, Disagreement, NotApplicable, Skipped
+
+MARK = "@envmedic "
+"""Begins every line of stdout that carries a message as JSON."""
+SEED = 20250
+KEPT_DETAIL = 4000
+"""Characters of a failed check's output that are reported."""
+ZYGOTE_SLACK_S = 60.0
+
+ON_TORCH = {
+    "matmul": (
+        ("matmul-fp32", lambda context: dense.matmul(context, "fp32")),
+        ("matmul-bf16", lambda context: dense.bf16(dense.matmul, context)),
+    ),
+    "conv": (
+        ("conv-fp32", lambda context: dense.conv(context, "fp32")),
+        ("conv-bf16", lambda context: dense.bf16(dense.conv, context)),
+    ),
+}
+ON_TORCHVISION = {
+    "torchvision-dispatch": (("torchvision-dispatch", operators.dispatch),),
+    "torchvision-nms": (("torchvision-nms", operators.nms),),
+    "torchvision-roi-align": (("torchvision-roi-align", operators.roi_align),),
+}
+NO_DEVICE = ("torchvision-dispatch",)
+CHECKS = {**ON_TORCH, **ON_TORCHVISION}
+
+
+class Gpus:
+    """The visible GPUs as (device, name) pairs; without any, the status and reason of every GPU outcome."""
+
+    def __init__(self, devices=(), status="skip", reason=""):
+        self.devices = [tuple(device) for device in devices]
+        self.status = status
+        self.reason = reason
+
+    def as_message(self):
+        """Form in which a zygote tells its parent."""
+        return {"gpus": {"devices": self.devices, "status": self.status, "reason": self.reason}}
+
+
+class Unit:
+    """One check on one device: what runs in a child of its own."""
+
+    def __init__(self, request, name, function, device, label):
+        self.request = request
+        self.name = name
+        self.function = function
+        self.device = device
+        self.label = label
+
+    @property
+    def key(self):
+        """Identifies the unit in its session."""
+        return (self.request["index"], self.name, self.label)
+
+    def outcome(self, status, reason="", **more):
+        """The unit's outcome as a message."""
+        fields = {"index": self.request["index"], "check": self.name, "device": self.label}
+        fields.update(status=status, reason=reason, **more)
+        return {"outcome": fields}
+
+
+def units_of(requests, gpus):
+    """The units of `requests`; where no GPU is known, one unit of device ``cuda`` stands for all of them."""
+    units = []
+    for request in requests:
+        for name, function in CHECKS[request["name"]]:
+            if request["name"] in NO_DEVICE:
+                units.append(Unit(request, name, function, None, None))
+                continue
+            units.append(Unit(request, name, function, "cpu", "cpu"))
+            if request["gpu"]:
+                for device, title in gpus.devices or [("cuda", "")]:
+                    units.append(Unit(request, name, function, device, ("%s %s" % (device, title)).strip()))
+    return units
+
+
+def describe(error):
+    """An exception in one line: its class and the first line of its message."""
+    lines = str(error).strip().splitlines()
+    return ("%s: %s" % (type(error).__name__, lines[0][:500])) if lines else type(error).__name__
+
+
+def last_words(ending):
+    """Why a child ended without a result, in one line."""
+    if ending.timed_out:
+        return "no end within its time limit (%.0f s)" % ending.seconds
+    if ending.signal_name:
+        return "ended by %s" % ending.signal_name
+    return "ended with exit status %d before it had a result" % ending.exit_status
+
+
+def ended_badly(unit, ending):
+    """The outcome of a unit whose child ended without a result."""
+    return unit.outcome(
+        "timeout" if ending.timed_out else "crash",
+        last_words(ending),
+        signal=ending.signal_name,
+        detail=ending.output[-KEPT_DETAIL:],
+        seconds=ending.seconds,
+    )
+
+
+def attempt(unit, context, send):
+    """Run a unit's check in this process and send its outcome."""
+    try:
+        result = unit.function(context)
+    except NotApplicable as reason:
+        send(unit.outcome("skip", str(reason), applicable=False))
+    except Skipped as reason:
+        send(unit.outcome("skip", str(reason)))
+    except Disagreement as error:
+        send(unit.outcome("fail", str(error), max_relative_error=finite(error.error), tolerance=error.tolerance))
+    except BaseException as error:
+        traceback.print_exc()
+        send(unit.outcome("fail", describe(error)))
+    else:
+        send(unit.outcome("pass", result.note, max_relative_error=finite(result.error), tolerance=result.tolerance))
+
+
+def finite(number):
+    """`number` if JSON can hold it, else None."""
+    return number if number is not None and abs(number) < float("inf") else None
+
+
+def run_unit(unit, report):
+    """Run a unit in a child and report its one outcome."""
+    arguments = dict(part.split("=", 1) for part in unit.request["arguments"] if "=" in part)
+    context = Context(unit.device or "cpu", int(arguments.get("seed", SEED)), int(arguments.get("rounds", 1)))
+    messages = []
+    ending = supervise.run(
+        lambda send: attempt(unit, context, send), unit.request["timeout_s"], messages.append
+    )
+    if not messages or ending.timed_out:
+        report(ended_badly(unit, ending))
+        return
+    fields = messages[0]["outcome"]
+    fields["seconds"] = ending.seconds
+    if fields["status"] != "pass":
+        fields["detail"] = ending.output[-KEPT_DETAIL:]
+    report(messages[0])
+
+
+def import_name(name):
+    """The check of one imported name."""
+
+    def check(context):
+        importlib.import_module(name)
+        return _Imported()
+
+    return check
+
+
+class _Imported:
+    note, error, tolerance = "", None, None
+
+
+def run_imports(requests, report):
+    """Import each name in a child of this process, which has imported none of them."""
+    for request in requests:
+        for name in request["arguments"]:
+            alone = dict(request, arguments=[])
+            run_unit(Unit(alone, "import " + name, import_name(name), None, None), report)
+
+
+class Zygote:
+    """A child that imports `module` and then runs `work(report)` with it in memory.
+
+    Every unit of `requests` gets an outcome, whatever becomes of the child.
+    """
+
+    def __init__(self, module, requests, gpus, report):
+        self.module = module
+        self.requests = requests
+        self.gpus = gpus
+        self.report = report
+        self.done = set()
+        self.failure = None
+        self.because = ""
+        self.child = None
+
+    def run(self, work):
+        """Run it to its end."""
+        limit = max(request["timeout_s"] for request in self.requests)
+        self.child = supervise.Supervised(lambda send: self._live(work, send), limit, self._hear)
+        ending = self.child.wait()
+        for unit in units_of(self.requests, self.gpus):
+            if unit.key not in self.done:
+                self.report(self._missing(unit, ending))
+
+    def _live(self, work, send):
+        try:
+            importlib.import_module(self.module)
+        except BaseException as error:
+            traceback.print_exc()
+            absent = isinstance(error, ModuleNotFoundError) and error.name == self.module
+            send({"failed": describe(error), "absent": absent})
+            if self.module == "torchvision" and not absent:
+                send({"because": operators.loader_message()})
+            return
+        send({"ready": True})
+        work(send)
+
+    def _hear(self, message):
+        if "outcome" in message:
+            outcome = message["outcome"]
+            self.done.add((outcome["index"], outcome["check"], outcome["device"]))
+            self.report(message)
+        elif "gpus" in message:
+            self.gpus = Gpus(**message["gpus"])
+            self.report(message)
+        elif "failed" in message:
+            self.failure = message
+        elif "because" in message:
+            self.because = message["because"]
+        self._extend()
+
+    def _extend(self):
+        """From the end of the import on, each unit has a limit of its own: this one is only a net below them."""
+        units = len(units_of(self.requests, self.gpus)) + 1
+        longest = max(request["timeout_s"] for request in self.requests)
+        self.child.deadline = supervise.now() + units * longest + ZYGOTE_SLACK_S
+
+    def _missing(self, unit, ending):
+        if self.failure and self.failure["absent"]:
+            return unit.outcome("skip", "%s is not installed" % self.module)
+        if self.failure:
+            because = " (loader: %s)" % self.because if self.because else ""
+            reason = "import %s: %s%s" % (self.module, self.failure["failed"], because)
+            return unit.outcome("fail", reason, detail=ending.output[-KEPT_DETAIL:], seconds=ending.seconds)
+        message = ended_badly(unit, ending)
+        message["outcome"]["reason"] = "import %s: %s" % (self.module, message["outcome"]["reason"])
+        return message
+
+
+def visible_gpus(send):
+    """Send the GPUs that torch sees; runs in a child, since asking may initialise CUDA."""
+    import torch
+
+    if not torch.version.cuda:
+        send(Gpus(reason="torch is not a CUDA build").as_message())
+    elif torch.cuda.is_available():
+        count = torch.cuda.device_count()
+        send(Gpus([("cuda:%d" % i, torch.cuda.get_device_name(i)) for i in range(count)]).as_message())
+    else:
+        try:
+            torch.cuda.init()
+            reason = "torch.cuda.is_available() is false"
+        except Exception as error:
+            reason = describe(error)
+        send(Gpus(reason="no GPU is visible: " + reason).as_message())
+
+
+def find_gpus(limit_s):
+    """Ask for the GPUs in a child of this process, which holds torch."""
+    messages = []
+    ending = supervise.run(visible_gpus, limit_s, messages.append)
+    if messages:
+        return Gpus(**messages[0]["gpus"])
+    status = "timeout" if ending.timed_out else "crash"
+    return Gpus(status=status, reason="looking for GPUs: " + last_words(ending))
+
+
+def run_units(requests, gpus, report):
+    """Run every unit of `requests` from this process, which holds what they import."""
+    for unit in units_of(requests, gpus):
+        if unit.device == "cuda":
+            report(unit.outcome(gpus.status, gpus.reason))
+        else:
+            run_unit(unit, report)
+
+
+def run_torch(requests, no_gpu, report):
+    """Everything that needs torch: in the zygote of torch, and in that of torchvision forked from it."""
+
+    def work(send):
+        gpus = Gpus(reason=no_gpu)
+        if not no_gpu and any(request["gpu"] for request in requests):
+            gpus = find_gpus(max(request["timeout_s"] for request in requests))
+        send(gpus.as_message())
+        run_units([request for request in requests if request["name"] in ON_TORCH], gpus, send)
+        rest = [request for request in requests if request["name"] in ON_TORCHVISION]
+        if rest:
+            Zygote("torchvision", rest, gpus, send).run(lambda up: run_units(rest, gpus, up))
+
+    Zygote("torch", requests, Gpus(), report).run(work)
+
+
+def run(requests, no_gpu, report):
+    """Run a session: `requests` are dictionaries with ``index, name, arguments, gpu, timeout_s``."""
+    run_imports([request for request in requests if request["name"] == "import"], report)
+    on_torch = [request for request in requests if request["name"] in CHECKS]
+    if on_torch:
+        run_torch(on_torch, no_gpu, report)
+    report({"end": True})
+
+
+def print_line(message):
+    """Write a message as one marked line; the line before may have been left open by something else."""
+    data = ("\n" + MARK + json.dumps(message) + "\n").encode()
+    while data:
+        data = data[os.write(1, data) :]
+
+
+class Human:
+    """A table for people, and the exit status: 1 when anything failed."""
+
+    def __init__(self):
+        self.status = 0
+
+    def __call__(self, message):
+        outcome = message.get("outcome")
+        if outcome is None:
+            return
+        if outcome["status"] not in ("pass", "skip"):
+            self.status = 1
+        error = outcome.get("max_relative_error")
+        numbers = "" if error is None else "error %.2e of %.2e" % (error, outcome["tolerance"])
+        print(
+            "%-7s %-22s %-24s %7.2f s  %-26s %s"
+            % (outcome["status"], outcome["check"], outcome["device"] or "-", outcome.get("seconds", 0.0), numbers,
+               outcome["reason"]),
+            flush=True,
+        )
+        if outcome["status"] not in ("pass", "skip") and outcome.get("detail"):
+            print("        | " + "\n        | ".join(outcome["detail"].strip().splitlines()[-15:]), flush=True)
+
+
+def parse(argv):
+    """The command line of a person, or ``--spec`` with all of it as JSON."""
+    parser = argparse.ArgumentParser(description="Run envmedic's checks with this Python.")
+    parser.add_argument("--spec", help="requests as JSON; the other options are for people")
+    parser.add_argument(
+        "--checks", default=",".join(CHECKS), help="comma-separated, import:NAME for imports (default: %(default)s)"
+    )
+    parser.add_argument("--devices", choices=("all", "cpu"), default="all")
+    parser.add_argument("--timeout", type=float, default=300.0, help="seconds for each check (default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=SEED)
+    parser.add_argument("--rounds", type=int, default=1, help="different inputs for each check (default: %(default)s)")
+    parser.add_argument("--human", action="store_true", help="a table instead of JSON lines")
+    options = parser.parse_args(argv)
+    if options.spec is None:
+        unknown = [part for part in options.checks.split(",") if part not in CHECKS and not part.startswith("import:")]
+        if unknown:
+            parser.error("no such check: %s" % ", ".join(unknown))
+    return options
+
+
+def requests_of(options):
+    """Requests from the options of a person."""
+    requests = []
+    for index, part in enumerate(options.checks.split(",")):
+        name, _, imported = part.partition(":")
+        arguments = [imported] if imported else ["seed=%d" % options.seed, "rounds=%d" % options.rounds]
+        gpu = options.devices == "all" and name in CHECKS and name not in NO_DEVICE
+        requests.append(dict(index=index, name=name, arguments=arguments, gpu=gpu, timeout_s=options.timeout))
+    return requests
+
+
+def main(argv):
+    """Run the session that the command line asks for; returns the exit status."""
+    options = parse(argv)
+    if options.spec is not None:
+        spec = json.loads(options.spec)
+        run(spec["requests"], spec.get("no_gpu", ""), print_line)
+        return 0
+    show = Human() if options.human else print_line
+    run(requests_of(options), "", show)
+    return show.status if options.human else 0
