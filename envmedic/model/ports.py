@@ -63,6 +63,8 @@ class ResolveRequest(Model, frozen=True, kw_only=True):
     """CUDA variant wanted, None where it does not matter."""
     needs_variant_index: bool = False
     """Whether a pin in that variant is not on the default index, so that `torch_index` must be asked."""
+    replaceable: tuple[str, ...] = ()
+    """Installed distributions, as names or patterns such as ``nvidia-*``, that may change to what the pins require."""
     find_links: tuple[str, ...] = ()
     offline: bool = False
     torch_index: str = "https://download.pytorch.org/whl/{variant}"
