@@ -185,6 +185,8 @@ class Library(Model, frozen=True, kw_only=True):
     """Capabilities with machine code, ascending, such as ``("7.5", "9.0a")``."""
     ptx: tuple[str, ...] = ()
     """Capabilities with PTX."""
+    gpu_code: bool = False
+    """Whether it holds GPU code at all."""
     uses_cuda: bool = False
     """Whether it links the CUDA runtime or libtorch_cuda, or holds GPU code."""
     error: str | None = None
@@ -212,7 +214,8 @@ class CompanionBuild(Model, frozen=True, kw_only=True):
     name: Literal["torchvision", "torchaudio"]
     version: str
     cuda: str | None = None
-    """CUDA version it was compiled with (``version.py``), None for a CPU build or when unknown."""
+    """CUDA version it was compiled with (its local label or ``version.py``; only the major version where just the
+    linked runtime tells), None for a CPU build or when unknown."""
     variant: str | None = None
     has_gpu_code: bool | None = None
     """Whether its operator library holds GPU code; None when there is no such library."""
