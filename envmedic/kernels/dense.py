@@ -3,7 +3,7 @@
 What is used of torch, and nothing else: ``torch.tensor(nested_list, dtype=)``, ``torch.full`` (GPU only),
 ``torch.float32 / float64 / bfloat16``, ``torch.matmul``, ``torch.nn.functional.conv2d(x, w, b, stride=,
 padding=)``; of a tensor ``to(device)``, ``to(dtype)``, ``double()``, ``abs()``, ``cpu()``, ``detach()``, ``tolist()``,
-``shape``, ``dtype``, ``device.type``, ``requires_grad_()``, ``backward(gradient)``, ``grad``;
+``shape``, ``dtype``, ``device.type``, ``requires_grad_()``, ``grad``, and ``(y * upstream).sum().backward()``;
 ``torch.backends.cuda.matmul.allow_tf32`` and ``torch.backends.cudnn.allow_tf32`` (set, GPU only),
 ``torch.cuda.get_device_capability`` (GPU only).
 
@@ -130,7 +130,7 @@ class Convolution:
         y = self.torch.nn.functional.conv2d(x, weight, bias, stride=self.stride, padding=1)
         if not backward:
             return {"forward": y}
-        y.backward(upstream)
+        (y * upstream).sum().backward()  # y.backward(upstream) imports sympy in torch 2.5: 2 s
         return {"forward": y, "input": x.grad, "weight": weight.grad}
 
     def check_reference(self, expected, scale):

@@ -3,8 +3,8 @@
 What is used of torch and torchvision, and nothing else: ``torchvision.ops.nms``, ``torchvision.ops.roi_align(x, rois,
 size, scale, sampling, aligned)``, ``torchvision.extension._has_ops`` where it exists;
 ``torch.tensor(nested_list, dtype=)``, ``torch.zeros(shape)``, ``torch.float32``; of a tensor ``to(device)``,
-``detach()``, ``double()``, ``cpu()``, ``tolist()``, ``shape``, ``dtype``, ``device.type``, ``requires_grad_()``,
-``backward(gradient)``, ``grad``; ``torch.version.cuda``, and where they exist
+``detach()``, ``double()``, ``cpu()``, ``tolist()``, ``shape``, ``dtype``, ``device.type``, ``requires_grad_()``, ``grad``,
+and ``(y * upstream).sum().backward()``; ``torch.version.cuda``, and where they exist
 ``torch._C._dispatch_has_kernel_for_dispatch_key(operator, key)`` and ``torch._C._dispatch_dump(operator)``.
 Only after a failure: ``torch.ops.load_library(path)``.
 """
@@ -145,7 +145,7 @@ def _roi_round(torch, torchvision, context, seed, shape, aligned):
     y = torchvision.ops.roi_align(x, rois, (POOLED, POOLED), SCALE, SAMPLING, aligned)
     same("device of the regions", y.device.type, context.device.partition(":")[0])
     same("shape of the regions", list(y.shape), [count, channels, POOLED, POOLED])
-    y.backward(torch.tensor(upstream, dtype=torch.float32).to(context.device))
+    (y * torch.tensor(upstream, dtype=torch.float32).to(context.device)).sum().backward()
     expected = reference.roi_align(features, rows, cells, POOLED)
     gradient = reference.roi_align_gradient((images, channels, side, side), rows, cells, upstream)
     results = (("result", y, expected), ("gradient", x.grad, gradient))
