@@ -1,0 +1,80 @@
+"""The environment variables and the user that an environment's own programs run with.
+
+They run as in a shell where the environment was activated: what the user exported stays (PYTHONPATH
+and LD_LIBRARY_PATH too, since they take part in many faults), with VIRTUAL_ENV or CONDA_PREFIX and
+PATH set as activation does, PYTHONHOME unset as activation does, and without the settings of pip
+and uv that would make them act on another environment.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+REDIRECTING = frozenset({
+    "PIP_TARGET", "PIP_PREFIX", "PIP_ROOT", "PIP_USER", "PIP_PYTHON", "PIP_DRY_RUN", "PIP_REPORT",
+    "PIP_IGNORE_INSTALLED", "PIP_BREAK_SYSTEM_PACKAGES",
+    "UV_PROJECT", "UV_PROJECT_ENVIRONMENT", "UV_SYSTEM_PYTHON", "UV_PYTHON", "UV_TARGET", "UV_PREFIX",
+    "UV_WORKING_DIRECTORY", "UV_WORKING_DIR", "UV_DRY_RUN", "UV_LINK_MODE", "UV_BREAK_SYSTEM_PACKAGES",
+})  # fmt: skip
+"""Variables of pip and uv that name another target, or keep them from doing what they are told."""
+_OF_ACTIVATION = frozenset({"PYTHONHOME", "VIRTUAL_ENV", "CONDA_PREFIX", "VIRTUAL_ENV_PROMPT", "__PYVENV_LAUNCHER__"})
+_OF_A_HOME = ("XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR", "UV_CACHE_DIR",
+              "PIP_CACHE_DIR")  # fmt: skip
+
+
+@dataclass(frozen=True)
+class User:
+    """The user that an environment's programs run as, when it is not the present one."""
+
+    uid: int
+    gid: int
+    groups: tuple[int, ...]
+    name: str
+    home: str
+
+
+def owner(prefix: Path) -> User | None:
+    """Return the owner of `prefix` when this process is root and the owner is somebody else.
+
+    An owner whom the user database does not know has no further groups and ``/`` as home.
+    """
+    status = prefix.stat()
+    if os.geteuid() != 0 or status.st_uid == 0:
+        return None
+    try:
+        entry = pwd.getpwuid(status.st_uid)
+    except KeyError:
+        return User(status.st_uid, status.st_gid, (status.st_gid,), str(status.st_uid), "/")
+    groups = tuple(os.getgrouplist(entry.pw_name, entry.pw_gid))
+    return User(entry.pw_uid, entry.pw_gid, groups, entry.pw_name, entry.pw_dir)
+
+
+def variables(
+    prefix: Path, user: User | None, own: Mapping[str, str], inherited: Mapping[str, str] | None = None
+) -> dict[str, str]:
+    """Return the variables for a program of the environment at `prefix`; those of `own` win.
+
+    `inherited` is this process's environment when it is not given.
+    """
+    base = {
+        name: value
+        for name, value in (os.environ if inherited is None else inherited).items()
+        if name not in REDIRECTING and name not in _OF_ACTIVATION
+    }
+    base["PATH"] = _path(prefix, base.get("PATH"))
+    base["CONDA_PREFIX" if (prefix / "conda-meta").is_dir() else "VIRTUAL_ENV"] = os.fspath(prefix)
+    if user is not None:
+        for name in _OF_A_HOME:
+            base.pop(name, None)
+        base.update(HOME=user.home, USER=user.name, LOGNAME=user.name)
+    return {**base, **own}
+
+
+def _path(prefix: Path, before: str | None) -> str:
+    own = os.fspath(prefix / "bin")
+    others = [part for part in (before or os.defpath).split(os.pathsep) if part not in {"", own}]
+    return os.pathsep.join([own, *others])
