@@ -137,7 +137,7 @@ class IndexServer:
         """Requests whose path ends with `suffix`."""
         return [item for item in self.seen if item.method == method and item.path.endswith(suffix)]
 
-    def __enter__(self) -> IndexServer:
+    def __enter__(self) -> IndexServer:  # noqa: PYI034  # typing.Self needs Python 3.11
         self._thread.start()
         return self
 
@@ -164,17 +164,15 @@ class _Handler(BaseHTTPRequestHandler):
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002  # the base class names it so
         """Keep the test output clean; `IndexServer.seen` has the requests."""
 
-    def do_HEAD(self) -> None:  # noqa: N802  # the base class names it so
+    def do_HEAD(self) -> None:  # the base class names it so
         self._answer(body=False)
 
-    def do_GET(self) -> None:  # noqa: N802  # the base class names it so
+    def do_GET(self) -> None:  # the base class names it so
         self._answer(body=True)
 
     def _answer(self, *, body: bool) -> None:
         path = unquote(urlsplit(self.path).path)
-        self.index.seen.append(
-            Seen(self.command, path, self.headers.get("Range"), self.headers.get("Authorization"))
-        )
+        self.index.seen.append(Seen(self.command, path, self.headers.get("Range"), self.headers.get("Authorization")))
         if not self._authorized():
             self._send(401, b"who are you", body=body, headers={"WWW-Authenticate": 'Basic realm="index"'})
             return

@@ -28,18 +28,55 @@ def install(prefix: Path, wheels: Sequence[Wheel], *, index: str | None = None) 
     links = dict.fromkeys(str(wheel.path.parent) for wheel in wheels)
     source = ["--default-index", index] if index else ["--no-index", *(f"--find-links={link}" for link in links)]
     pins = [wheel.requirement for wheel in wheels]
-    run(
-        [uv(), "pip", "install", "--quiet", "--no-config", "--no-deps", "--link-mode=copy", "--no-cache"]
-        + [*source, "--python", str(python_of(prefix)), *pins]
-    )
+    run([*_install(prefix), "--no-deps", *source, *pins])
 
 
 def install_editable(prefix: Path, project: Path) -> None:
-    """Install `project`, which must build without downloads, in editable mode."""
-    run(
-        [uv(), "pip", "install", "--quiet", "--no-config", "--no-deps", "--offline", "--link-mode=copy", "--no-cache"]
-        + ["--python", str(python_of(prefix)), "--editable", str(project)]
+    """Install `project`, which must build without downloads (see `editable_project`), in editable mode."""
+    run([*_install(prefix), "--no-deps", "--offline", "--editable", str(project)])
+
+
+def editable_project(directory: Path, name: str, version: str = "0.1") -> Path:
+    """Write a project with one module and a build backend of its own, and return its directory."""
+    directory.mkdir(parents=True)
+    module = name.replace("-", "_")
+    (directory / f"{module}.py").write_text(f"version = {version!r}\n", encoding="utf-8")
+    (directory / "pyproject.toml").write_text(
+        f'[project]\nname = "{name}"\nversion = "{version}"\n\n'
+        '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n',
+        encoding="utf-8",
     )
+    (directory / "backend.py").write_text(_BACKEND.format(name=name, module=module, version=version), encoding="utf-8")
+    return directory
+
+
+def _install(prefix: Path) -> list[str]:
+    quiet = ["--quiet", "--no-config", "--link-mode=copy", "--no-cache"]
+    return [uv(), "pip", "install", *quiet, "--python", str(python_of(prefix))]
+
+
+_BACKEND = '''\
+"""Builds the editable wheel: a .pth file that names this directory."""
+
+import os
+import zipfile
+
+INFO = "{module}-{version}.dist-info"
+
+
+def build_editable(wheel_directory, config_settings=None, metadata_directory=None):
+    files = {{
+        "__editable__.{module}.pth": os.getcwd() + "\\n",
+        INFO + "/METADATA": "Metadata-Version: 2.1\\nName: {name}\\nVersion: {version}\\n",
+        INFO + "/WHEEL": "Wheel-Version: 1.0\\nGenerator: backend\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n",
+    }}
+    files[INFO + "/RECORD"] = "".join(path + ",,\\n" for path in [*files, INFO + "/RECORD"])
+    name = "{module}-{version}-py3-none-any.whl"
+    with zipfile.ZipFile(os.path.join(wheel_directory, name), "w") as archive:
+        for path, content in files.items():
+            archive.writestr(path, content)
+    return name
+'''
 
 
 def python_of(prefix: Path) -> Path:

@@ -55,7 +55,9 @@ def make_wheel(
     directory.mkdir(parents=True, exist_ok=True)
     stem = f"{name.replace('-', '_')}-{version}"
     info = f"{stem}.dist-info"
-    metadata = metadata or metadata_text(name, version, requires, extras, requires_python, summary)
+    metadata = metadata or metadata_text(
+        name, version, requires=requires, extras=extras, requires_python=requires_python, summary=summary
+    )
     members = _as_bytes(files if files is not None else {f"{name.replace('-', '_')}.py": f"version = {version!r}\n"})
     members[f"{info}/METADATA"] = metadata.encode()
     members[f"{info}/WHEEL"] = (wheel or _wheel_text(tags)).encode()
@@ -74,6 +76,7 @@ def make_wheel(
 def metadata_text(
     name: str,
     version: str,
+    *,
     requires: Sequence[str] = (),
     extras: Sequence[str] = (),
     requires_python: str | None = None,

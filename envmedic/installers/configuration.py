@@ -1,0 +1,222 @@
+"""Where the user's own pip and uv look for distributions.
+
+uv reads its own configuration; it never reads pip's. What pip's configuration says is translated
+here into uv options, unless uv has been told the same itself. Values may hold credentials and
+never leave this package; what `probe` reports of the same files is for people.
+"""
+
+from __future__ import annotations
+
+import configparser
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+from urllib.parse import quote, urlsplit
+
+import tomli
+
+from envmedic.errors import InputError
+
+_PIP_SECTIONS = ("global", "install")
+"""Sections of pip's files that decide what `pip install` does, the weaker first."""
+_UV_DEFAULT_VARIABLES = ("UV_DEFAULT_INDEX", "UV_INDEX_URL")
+_UV_EXTRA_VARIABLES = ("UV_INDEX", "UV_EXTRA_INDEX_URL")
+
+
+@dataclass(frozen=True)
+class PipConfiguration:
+    """What pip would use."""
+
+    index_url: str | None = None
+    extra_index_urls: tuple[str, ...] = ()
+    find_links: tuple[str, ...] = ()
+    constraints: tuple[str, ...] = ()
+    trusted_hosts: tuple[str, ...] = ()
+    no_index: bool = False
+    cert: str | None = None
+    proxy: str | None = None
+
+
+@dataclass(frozen=True)
+class UvConfiguration:
+    """What uv has been told itself, as far as it decides what is translated from pip."""
+
+    default_index: str | None = None
+    extra_indexes: tuple[str, ...] = ()
+    strategy: str | None = None
+    no_index: bool = False
+
+    @property
+    def urls(self) -> tuple[str, ...]:
+        """Every index URL, with its credentials."""
+        return tuple(url for url in (self.default_index, *self.extra_indexes) if url)
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """Both tools' configuration for one environment."""
+
+    pip: PipConfiguration
+    uv: UvConfiguration
+
+    @property
+    def urls(self) -> tuple[str, ...]:
+        """Every index and find-links URL, with its credentials."""
+        pip = self.pip
+        own = (pip.index_url or "", *pip.extra_index_urls, *pip.find_links, *self.uv.urls)
+        return tuple(url for url in own if "://" in url)
+
+
+def read(prefix: Path | None, environ: Mapping[str, str] = os.environ) -> Configuration:
+    """Read both configurations; `prefix` adds the environment's own ``pip.conf``."""
+    return Configuration(pip=read_pip(prefix, environ), uv=read_uv(environ))
+
+
+def read_pip(prefix: Path | None, environ: Mapping[str, str]) -> PipConfiguration:
+    """Read pip's files and variables in pip's order of precedence (pip's user guide, "Configuration")."""
+    values = _pip_values(prefix, environ)
+    return PipConfiguration(
+        index_url=values.get("index-url") or None,
+        extra_index_urls=tuple(values.get("extra-index-url", "").split()),
+        find_links=tuple(values.get("find-links", "").split()),
+        constraints=tuple(values.get("constraint", "").split()),
+        trusted_hosts=tuple(values.get("trusted-host", "").split()),
+        no_index=values.get("no-index", "").strip().lower() in {"1", "true", "yes", "on", "y", "t"},
+        cert=values.get("cert") or None,
+        proxy=values.get("proxy") or None,
+    )
+
+
+def _pip_values(prefix: Path | None, environ: Mapping[str, str]) -> dict[str, str]:
+    sections: dict[str, dict[str, str]] = {name: {} for name in _PIP_SECTIONS}
+    for file in _pip_files(prefix, environ):
+        parser = configparser.RawConfigParser()
+        try:
+            parser.read(file, encoding="utf-8")
+        except (configparser.Error, UnicodeDecodeError) as error:
+            raise _unreadable(file, error) from error
+        for section in _PIP_SECTIONS:
+            if parser.has_section(section):
+                sections[section].update({key.replace("_", "-"): value for key, value in parser.items(section)})
+    values = {**sections["global"], **sections["install"]}
+    values.update({_option(name): value for name, value in environ.items() if name.startswith("PIP_") and value})
+    return values
+
+
+def _option(variable: str) -> str:
+    return variable.removeprefix("PIP_").lower().replace("_", "-")
+
+
+def _pip_files(prefix: Path | None, environ: Mapping[str, str]) -> Iterator[Path]:
+    named = environ.get("PIP_CONFIG_FILE")
+    if named == os.devnull:
+        return
+    home = Path(environ.get("HOME") or Path.home())
+    for folder in (environ.get("XDG_CONFIG_DIRS") or "/etc/xdg").split(":"):
+        yield Path(folder) / "pip" / "pip.conf"
+    yield Path("/etc/pip.conf")
+    if not (named and Path(named).exists()):
+        yield home / ".pip" / "pip.conf"
+        yield Path(environ.get("XDG_CONFIG_HOME") or home / ".config") / "pip" / "pip.conf"
+    if prefix is not None:
+        yield prefix / "pip.conf"
+    if named:
+        yield Path(named)
+
+
+def read_uv(environ: Mapping[str, str]) -> UvConfiguration:
+    """Read what uv was told: variables first, then its nearest configuration files."""
+    result = UvConfiguration(
+        default_index=next((environ[name] for name in _UV_DEFAULT_VARIABLES if environ.get(name)), None),
+        extra_indexes=tuple(
+            _named_index(value, environ) for name in _UV_EXTRA_VARIABLES for value in environ.get(name, "").split()
+        ),
+        strategy=environ.get("UV_INDEX_STRATEGY") or None,
+        no_index=environ.get("UV_NO_INDEX", "") not in {"", "0", "false"},
+    )
+    for table in _uv_tables(environ):
+        result = _merge(result, _from_table(table, environ))
+    return result
+
+
+def _merge(strong: UvConfiguration, weak: UvConfiguration) -> UvConfiguration:
+    return UvConfiguration(
+        default_index=strong.default_index or weak.default_index,
+        extra_indexes=strong.extra_indexes + weak.extra_indexes,
+        strategy=strong.strategy or weak.strategy,
+        no_index=strong.no_index or weak.no_index,
+    )
+
+
+def _from_table(table: Mapping[str, Any], environ: Mapping[str, str]) -> UvConfiguration:
+    merged = {**table, **table.get("pip", {})}
+    indexes = [item for item in merged.get("index", []) if isinstance(item, dict) and item.get("url")]
+    urls = [(_with_login(item["url"], item.get("name"), environ), item.get("default", False)) for item in indexes]
+    return UvConfiguration(
+        default_index=next((url for url, default in urls if default), None) or merged.get("index-url"),
+        extra_indexes=(*(url for url, default in urls if not default), *merged.get("extra-index-url", ())),
+        strategy=merged.get("index-strategy"),
+        no_index=bool(merged.get("no-index", False)),
+    )
+
+
+def _named_index(value: str, environ: Mapping[str, str]) -> str:
+    """URL of an index that may be written ``name=url``."""
+    name, equals, url = value.partition("=")
+    return _with_login(url, name, environ) if equals and "://" not in name else value
+
+
+def _with_login(url: str, name: str | None, environ: Mapping[str, str]) -> str:
+    """`url` with the login that ``UV_INDEX_<NAME>_USERNAME`` and ``_PASSWORD`` give a named index."""
+    variable = "UV_INDEX_" + re.sub(r"[^A-Za-z0-9]", "_", name or "").upper()
+    user, password = environ.get(f"{variable}_USERNAME", ""), environ.get(f"{variable}_PASSWORD", "")
+    if not name or not (user or password) or "@" in urlsplit(url).netloc:
+        return url
+    scheme, separator, rest = url.partition("://")
+    return f"{scheme}{separator}{quote(user, safe='')}:{quote(password, safe='')}@{rest}"
+
+
+def _uv_tables(environ: Mapping[str, str]) -> Iterator[Mapping[str, Any]]:
+    """The ``[tool.uv]`` or ``uv.toml`` tables that apply here: the project's, the user's, the system's."""
+    if environ.get("UV_NO_CONFIG", "") not in {"", "0", "false"}:
+        return
+    if environ.get("UV_CONFIG_FILE"):
+        yield _toml(Path(environ["UV_CONFIG_FILE"]))
+        return
+    yield _project_table(Path.cwd())
+    home = Path(environ.get("HOME") or Path.home())
+    yield _toml(Path(environ.get("XDG_CONFIG_HOME") or home / ".config") / "uv" / "uv.toml")
+    for folder in (*(environ.get("XDG_CONFIG_DIRS") or "/etc/xdg").split(":"), "/etc"):
+        yield _toml(Path(folder) / "uv" / "uv.toml")
+
+
+def _project_table(start: Path) -> Mapping[str, Any]:
+    for folder in (start, *start.parents):
+        if (folder / "uv.toml").is_file():
+            return _toml(folder / "uv.toml")
+        if (folder / "pyproject.toml").is_file():
+            table = _toml(folder / "pyproject.toml").get("tool", {}).get("uv")
+            if table is not None:
+                return cast("Mapping[str, Any]", table)
+    return {}
+
+
+def _toml(path: Path) -> Mapping[str, Any]:
+    """A TOML file's content; empty when there is none."""
+    try:
+        return tomli.loads(path.read_text(encoding="utf-8"))
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
+        return {}
+    except (UnicodeDecodeError, tomli.TOMLDecodeError) as error:
+        raise _unreadable(path, error) from error
+
+
+def _unreadable(path: Path, error: Exception) -> InputError:
+    return InputError(
+        f"{path} cannot be read as a configuration file",
+        cause=" ".join(str(error).split()),
+        hint=f"Correct {path}, or move it away",
+    )

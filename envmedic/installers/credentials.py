@@ -1,0 +1,45 @@
+"""Credentials in URLs: taken out of everything that is shown or kept, and found again for a download."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from urllib.parse import unquote, urlsplit, urlunsplit
+
+_IN_TEXT = re.compile(r"(?P<scheme>[a-zA-Z][a-zA-Z0-9+.-]*://)[^/\s@'\"]+@")
+
+Login = tuple[str, str]
+
+
+def without_credentials(url: str) -> str:
+    """`url` without user and password."""
+    parts = urlsplit(url)
+    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
+
+
+def redacted(text: str) -> str:
+    """`text` with user and password of every URL in it replaced by ``****``."""
+    return _IN_TEXT.sub(r"\g<scheme>****@", text)
+
+
+def login_of(url: str) -> Login | None:
+    """User and password that `url` carries, decoded."""
+    userinfo, at, _ = urlsplit(url).netloc.rpartition("@")
+    user, _, password = userinfo.partition(":")
+    return (unquote(user), unquote(password)) if at else None
+
+
+def host_of(url: str) -> str:
+    """Scheme, host and port: what a login belongs to."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}".lower()
+
+
+def logins(urls: Iterable[str]) -> dict[str, Login]:
+    """The login of each scheme, host and port among `urls`; the first one wins."""
+    found: dict[str, Login] = {}
+    for url in urls:
+        login = login_of(url)
+        if login is not None:
+            found.setdefault(host_of(url), login)
+    return found

@@ -1,0 +1,59 @@
+"""The environment's own pip as the executor. Wheels are chosen and fetched as with uv."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from envmedic.errors import InstallerError
+from envmedic.installers import removal
+from envmedic.installers.uv import Argv, UvInstaller
+from envmedic.model.plan import Install, Purge
+
+
+class PipInstaller(UvInstaller):
+    """Implements `ports.Installer`; steps run ``python -m pip`` of the environment itself."""
+
+    def commands(self, step: Purge | Install, python: str) -> tuple[Argv, ...]:
+        """Argv of each command that carries `step` out. Raises `InstallerError` when the environment has no pip."""
+        require_pip(python)
+        if isinstance(step, Purge):
+            return self._uninstalls(step, python)
+        return (_install(step, python),) if step.artifacts else ()
+
+    def _uninstalls(self, step: Purge, python: str) -> tuple[Argv, ...]:
+        """One command per metadata directory: pip removes one of several distributions of the same name at a time."""
+        prefix = Path(python).parent.parent
+        found = [item.name for item in step.distributions if removal.removable(item, prefix)]
+        return tuple((*_base(python), "uninstall", "--yes", name) for name in found)
+
+    def check_command(self, python: str) -> Argv:
+        """Argv that exits 0 when every installed distribution's requirements are met, and lists those that are not."""
+        require_pip(python)
+        return (*_base(python), "check")
+
+
+def _install(step: Install, python: str) -> Argv:
+    folders = dict.fromkeys(str(Path(item.local_path).parent) for item in step.artifacts)
+    return (
+        *(*_base(python), "install", "--no-deps", "--no-index", "--no-cache-dir", "--only-binary=:all:"),
+        *("--force-reinstall", "--no-compile", "--no-warn-script-location"),
+        *(f"--find-links={folder}" for folder in folders),
+        *(f"{item.name}=={item.version}" for item in step.artifacts),
+    )
+
+
+def _base(python: str) -> Argv:
+    """Pip without the user's configuration, variables and site."""
+    no_files = ("/usr/bin/env", "PIP_CONFIG_FILE=/dev/null")
+    return (*no_files, python, "-I", "-m", "pip", "--isolated", "--no-input", "--disable-pip-version-check")
+
+
+def require_pip(python: str) -> None:
+    """Raise `InstallerError` unless the environment of `python` has pip."""
+    prefix = Path(python).parent.parent
+    if not any(prefix.glob("lib/python3*/site-packages/pip/__main__.py")):
+        raise InstallerError(
+            f"{prefix} has no pip",
+            cause="it was made without it",
+            hint="Leave --installer out: uv installs from outside",
+        )

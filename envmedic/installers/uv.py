@@ -1,0 +1,101 @@
+"""uv as the installer: it resolves, and it carries steps out with the wheels that were fetched."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from envmedic.errors import InstallerError
+from envmedic.installers import configuration, removal
+from envmedic.model.events import Emit
+from envmedic.model.facts import Environment
+from envmedic.model.plan import Artifact, Install, Purge
+from envmedic.model.ports import Resolution, ResolveRequest
+
+Argv = tuple[str, ...]
+
+_LEFT_ALONE = ("UV_CACHE_DIR", "UV_NO_CACHE", "UV_CONCURRENT_", "UV_HTTP_", "UV_CUDA_DRIVER_VERSION")
+"""uv variables that do not change what a step does; every other one is unset for it."""
+
+
+def find_uv() -> str:
+    """Path of uv: the one installed with envmedic, else on PATH. Raises `InstallerError`."""
+    try:
+        from uv import find_uv_bin  # noqa: PLC0415  # the package may be absent where uv is on PATH
+
+        return find_uv_bin()
+    except (ImportError, FileNotFoundError):
+        found = shutil.which("uv")
+    if found is None:
+        raise InstallerError(
+            "uv is not installed",
+            cause="neither envmedic's environment nor PATH has it",
+            hint="Install it beside envmedic: python -m pip install uv",
+        )
+    return str(Path(found).absolute())
+
+
+class UvInstaller:
+    """Resolves, fetches and names the commands of a step; implements `ports.Installer`.
+
+    `prefix` adds the environment's own pip configuration when only `fetch` is used.
+    """
+
+    def __init__(self, *, uv: str | None = None, prefix: Path | None = None) -> None:
+        self._uv = uv
+        self._prefix = prefix
+
+    @property
+    def uv(self) -> str:
+        """Absolute path of uv. Raises `InstallerError` when there is none."""
+        self._uv = self._uv or find_uv()
+        return self._uv
+
+    def resolve(self, request: ResolveRequest, environment: Environment, emit: Emit) -> Resolution:
+        """Return exact wheels for the pins and what they need. Raises NetworkError, NoSolution, InstallerError."""
+        del emit  # it takes a second; its stage is what there is to say
+        from envmedic.installers import options, resolve, session  # noqa: PLC0415  # requests costs 0.1 s
+
+        self._prefix = Path(environment.prefix)
+        read = configuration.read(self._prefix)
+        question = resolve.Question(self.uv, request, environment, options.translate(read, request))
+        with session.opened(read) as http:
+            return resolve.resolve(question, http)
+
+    def fetch(self, artifacts: Sequence[Artifact], *, offline: bool, emit: Emit) -> None:
+        """Fetch every wheel into the cache, verified. Raises NetworkError, IntegrityError, PreflightError."""
+        from envmedic.installers import fetch, session  # noqa: PLC0415  # requests costs 0.1 s
+
+        with session.opened(configuration.read(self._prefix)) as http:
+            fetch.fetch(artifacts, offline=offline, emit=emit, session=http)
+
+    def commands(self, step: Purge | Install, python: str) -> tuple[Argv, ...]:
+        """Argv of each command that carries `step` out in the environment of `python`."""
+        if isinstance(step, Purge):
+            names = removal.names(step, python)
+            return ((*self._base("uninstall", python), *names),) if names else ()
+        return (self._install(step, python),) if step.artifacts else ()
+
+    def _install(self, step: Install, python: str) -> Argv:
+        folders = dict.fromkeys(str(Path(item.local_path).parent) for item in step.artifacts)
+        return (
+            *self._base("install", python),
+            *("--no-deps", "--no-index", "--offline", "--no-build", "--reinstall", "--link-mode=copy"),
+            *(f"--find-links={folder}" for folder in folders),
+            *(f"{item.name}=={item.version}" for item in step.artifacts),
+        )
+
+    def check_command(self, python: str) -> Argv:
+        """Argv that exits 0 when every installed distribution's requirements are met, and lists those that are not."""
+        return self._base("check", python)
+
+    def _base(self, verb: str, python: str) -> Argv:
+        return (*unset(os.environ), self.uv, "pip", verb, "--no-config", "--no-progress", f"--python={python}")
+
+
+def unset(environ: Mapping[str, str]) -> Argv:
+    """The beginning of a command that must not see the user's settings of uv; empty when there are none."""
+    names = sorted(name for name in environ if name.startswith("UV_") and not name.startswith(_LEFT_ALONE))
+    return ("/usr/bin/env", *(part for name in names for part in ("-u", name))) if names else ()
