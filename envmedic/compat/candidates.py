@@ -1,0 +1,112 @@
+"""Which torch builds each policy considers, best first."""
+
+from __future__ import annotations
+
+from packaging.version import Version
+
+from envmedic.compat import pairs, tables, versions
+from envmedic.compat.rules import Build
+from envmedic.compat.ruling import Ruling, broken
+from envmedic.compat.target import Target
+from envmedic.model.playbook import Policy
+
+_NO_VERSION = Version("0")
+
+
+def installed_build(target: Target) -> Build | None:
+    """Return the installed torch as a build that is kept, or None when no torch is installed.
+
+    Without a known variant it is the one that the default index carries for that release.
+    """
+    if target.torch is None:
+        return None
+    torch = versions.public(target.torch)
+    label = versions.local(target.torch)
+    variant = target.query.variant or label or pairs.default_torch_variant(torch, target.platform)
+    return Build(torch=torch, variant=variant or "unknown variant", kept=True)
+
+
+def foreign_backend(build: Build | None) -> bool:
+    """Whether the installed torch is built for ROCm or XPU."""
+    return build is not None and build.variant.startswith(("rocm", "xpu"))
+
+
+def custom_build(target: Target) -> Ruling | None:
+    """Return why the installed torch cannot be described, if its version is no official one."""
+    if target.torch is None:
+        return None
+    label, torch = versions.local(target.torch), target.torch
+    if versions.version(torch) is None:
+        return broken("torch-known", f"{torch} is not a version", "facts of the environment")
+    if label and not versions.official_label(label):
+        reason = f"torch {torch} is a custom build (local label {label}): companions built for the release may not fit"
+        return broken("torch-known", reason, "facts of the environment")
+    return None
+
+
+def kept(target: Target) -> tuple[Build, ...]:
+    """The installed torch."""
+    build = installed_build(target)
+    return (build,) if build else ()
+
+
+def same_variant(target: Target) -> tuple[Build, ...]:
+    """Other releases in the installed variant: same minor first, then the nearest, newer before older."""
+    build = installed_build(target)
+    if build is None:
+        return ()
+    order = list(tables.releases())
+    here = _place(order, build.torch)
+    rows = [row for row in tables.torch_tables().variants if row.variant == build.variant]
+
+    def rank(torch: str) -> tuple[bool, float, bool]:
+        distance = order.index(torch) - here
+        return (not versions.same_minor(torch, build.torch), abs(distance), distance < 0)
+
+    ranked = sorted((row.torch for row in rows), key=rank)
+    return tuple(Build(torch=torch, variant=build.variant, kept=torch == build.torch) for torch in ranked)
+
+
+def _place(order: list[str], torch: str) -> float:
+    """Return the place of a release among those of the data; between two of them for one that is not there."""
+    if torch in order:
+        return order.index(torch)
+    wanted = versions.version(torch)
+    if wanted is None:
+        return len(order)
+    return sum((versions.version(item) or _NO_VERSION) < wanted for item in order) - 0.5
+
+
+def newest(target: Target) -> tuple[Build, ...]:
+    """Every build, newest torch first; of one release: the installed variant, the default one, the newest CUDA.
+
+    Where there are GPUs, CUDA builds come before the CPU build; on a CPU host the installed kind does.
+    Builds whose publication is not verified come last: they serve only to say why there is nothing.
+    """
+    build = installed_build(target)
+    variant = build.variant if build else None
+    default = {torch: row.variants.get(target.platform) for torch, row in tables.default_wheels().items()}
+    cpu_first = not target.has_gpus and (variant == "cpu" or variant is None)
+
+    def rank(item: Build) -> tuple[object, ...]:
+        published = item.kept or (item.row is not None and item.row.published)
+        torch = versions.version(item.torch) or _NO_VERSION
+        kind = (item.variant == "cpu") == cpu_first
+        cuda = versions.dotted(item.cuda or "")
+        return (published, torch, kind, item.variant == variant, item.variant == default.get(item.torch), cuda)
+
+    rows = (
+        Build(
+            row.torch, row.variant, kept=build is not None and (row.torch, row.variant) == (build.torch, build.variant)
+        )
+        for row in tables.torch_tables().variants
+    )
+    return tuple(sorted(rows, key=rank, reverse=True))
+
+
+POLICIES = {"keep-torch": kept, "keep-cuda-variant": same_variant, "newest": newest}
+
+
+def candidates(policy: Policy, target: Target) -> tuple[Build, ...]:
+    """Return the builds that a policy considers, best first."""
+    return POLICIES[policy](target)

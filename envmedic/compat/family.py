@@ -1,0 +1,139 @@
+"""Coherent sets of torch, torchvision, torchaudio and triton for a host and an environment."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from envmedic.compat import candidates, pairs
+from envmedic.compat.problems import problems
+from envmedic.compat.rules import Build, check_platform, check_torch
+from envmedic.compat.ruling import Ruling, broken
+from envmedic.compat.tables import companions
+from envmedic.compat.target import Target, target_of
+from envmedic.model.family import FamilyAnswer, FamilyQuery, FamilySet, Member, RejectedSet
+from envmedic.model.playbook import Policy
+
+__all__ = ["SETS_PER_POLICY", "answer", "problems"]
+
+SETS_PER_POLICY = 3
+"""At most so many sets are proposed under one policy."""
+
+
+@dataclass
+class _Answer:
+    """Sets and rejections while they are collected."""
+
+    target: Target
+    sets: list[FamilySet] = field(default_factory=list)
+    rejected: dict[tuple[str, str, str], tuple[str, Ruling, int]] = field(default_factory=dict)
+    seen: set[tuple[str, str]] = field(default_factory=set)
+    """Builds that an earlier policy has settled."""
+
+    def reject(self, policy: Policy, title: str, ruling: Ruling) -> None:
+        """Record a rejection; the first of each distinct cause is shown, the others are counted."""
+        key = (policy, ruling.rule, ruling.cause)
+        first, shown, count = self.rejected.get(key, (title, ruling, 0))
+        self.rejected[key] = (first, shown, count + 1)
+
+    def result(self) -> FamilyAnswer:
+        """Return the answer."""
+        rejected = tuple(
+            RejectedSet(
+                title=f"{policy}: {title}" + (f" and {count - 1} more" if count > 1 else ""),
+                rule=ruling.rule,
+                reason=ruling.reason,
+                source=ruling.source,
+            )
+            for (policy, _, _), (title, ruling, count) in self.rejected.items()
+        )
+        return FamilyAnswer(sets=tuple(self.sets), rejected=rejected)
+
+
+def answer(query: FamilyQuery) -> FamilyAnswer:
+    """Return the coherent sets for `query`, ranked by its policies in their order, and what was rejected.
+
+    Pure and deterministic: the same query gives the same answer.
+    """
+    state = _Answer(target=target_of(query))
+    for policy in dict.fromkeys(query.policies):
+        _apply(policy, state)
+    return state.result()
+
+
+def _apply(policy: Policy, state: _Answer) -> None:
+    """Collect the sets of one policy."""
+    refusal = _refuse_policy(policy, state.target)
+    if refusal is not None:
+        state.reject(policy, f"torch {state.target.torch or 'not installed'}", refusal)
+        return
+    torch: set[str] = set()
+    for build in candidates.candidates(policy, state.target):
+        if build.torch in torch or (build.torch, build.variant) in state.seen:
+            continue
+        proposed = _evaluate(build, policy, state)
+        state.seen.add((build.torch, build.variant))
+        if proposed is not None:
+            state.sets.append(proposed)
+            torch.add(build.torch)
+        if len(torch) >= SETS_PER_POLICY:
+            return
+    if not state.sets and not state.rejected:
+        reason = f"no torch release is known in the variant {state.target.query.variant}"
+        state.reject(policy, f"torch {state.target.torch}", broken("variant-published", reason, "index metadata"))
+
+
+def _refuse_policy(policy: Policy, target: Target) -> Ruling | None:
+    """Return why a policy cannot be applied at all, or None."""
+    platform = check_platform(target)
+    if not platform.ok:
+        return platform
+    build = candidates.installed_build(target)
+    if candidates.foreign_backend(build) and build is not None:
+        return broken("backend", f"the installed torch is built for {build.variant}", "facts of the environment")
+    if policy == "newest":
+        return None
+    if build is None:
+        return broken("torch-installed", "no torch is installed", "facts of the environment")
+    return candidates.custom_build(target) if policy == "keep-torch" else None
+
+
+def _evaluate(build: Build, policy: Policy, state: _Answer) -> FamilySet | None:
+    """Apply every rule to a build with its companions; None when one is broken, which is recorded."""
+    rulings = list(check_torch(build, state.target))
+    versions: dict[str, str] = {"torch": build.torch}
+    for member in _companions(state.target):
+        choice = pairs.choose(build, state.target, member)
+        rulings += choice.rulings
+        if choice.version is not None:
+            versions[member] = choice.version
+    wrong = [ruling for ruling in rulings if not ruling.ok]
+    for ruling in wrong if build.kept else wrong[:1]:
+        state.reject(policy, build.title(), ruling)
+    if wrong:
+        return None
+    return FamilySet(
+        variant=build.variant,
+        versions=versions,
+        policy=policy,
+        reasons=tuple(ruling.sentence() for ruling in rulings),
+        default_index=on_default_index(build, versions, state.target),
+    )
+
+
+def _companions(target: Target) -> tuple[Member, ...]:
+    order: tuple[Member, ...] = ("torchvision", "torchaudio", "triton")
+    return tuple(member for member in order if member in target.query.members)
+
+
+def on_default_index(build: Build, versions: dict[str, str], target: Target) -> bool:
+    """Whether the default index carries torch and every companion of a set in the set's variant.
+
+    torchaudio with the stable ABI needs only the same CUDA major.
+    """
+    if pairs.default_torch_variant(build.torch, target.platform) != build.variant:
+        return False
+    for member in ("torchvision", "torchaudio"):
+        row = companions(member).get(versions.get(member, ""))
+        if row is not None and not pairs.serves(row, build, target):
+            return False
+    return True

@@ -1,0 +1,175 @@
+"""Rules that join torch with torchvision, torchaudio and triton."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from envmedic.compat import tables, versions
+from envmedic.compat.rules import Build
+from envmedic.compat.ruling import Ruling, broken, passed
+from envmedic.compat.tables import Companion
+from envmedic.compat.target import Target
+from envmedic.model.family import Member
+
+ANY_PYTHON = "py3"
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The version chosen for a member (None: the member is not needed), or the rules that forbid all."""
+
+    member: Member
+    version: str | None
+    rulings: tuple[Ruling, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Whether no rule is broken."""
+        return all(ruling.ok for ruling in self.rulings)
+
+
+def accepts(row: Companion, torch: str) -> bool:
+    """Whether a companion goes with a torch: by the table, or by its requirement for a torch that is not in it."""
+    if torch in tables.releases():
+        return torch in row.torch
+    return row.spec is not None and versions.allows(row.spec, torch)
+
+
+def has_wheel(row: Companion, target: Target) -> bool:
+    """Whether a companion has a wheel for the interpreter and the platform, and accepts its Python."""
+    tags = row.python.get(target.platform, ())
+    if target.tag not in tags and ANY_PYTHON not in tags:
+        return False
+    return row.requires_python is None or versions.allows(row.requires_python, target.full_python)
+
+
+def stable_abi(row: Companion) -> bool:
+    """Whether its binaries fit several torch releases, so that only the CUDA major has to agree."""
+    return len(row.torch) > 1
+
+
+def companion(build: Build, target: Target, member: Member) -> Choice:
+    """Choose the release of torchvision or torchaudio for a torch build.
+
+    The installed one where torch stays and it fits, else the recommended one, else the newest.
+    """
+    rule = f"{member}-pair"
+    rows = [row for row in tables.companions(member).values() if accepts(row, build.torch)]
+    if not rows:
+        return _own_metadata(build, target, member, rule)
+    offered = [row for row in rows if not row.yanked]
+    if not offered:
+        return Choice(member, None, (broken("yanked", f"{member} {rows[0].version} is withdrawn", rows[0].source),))
+    fitting = [row for row in offered if has_wheel(row, target)]
+    if not fitting:
+        names = ", ".join(row.version for row in offered)
+        reason = f"{member} {names} (for torch {build.torch}) has no wheel for Python {target.tag} on {target.platform}"
+        return Choice(member, None, (broken("python-wheel", reason, offered[0].source, cause=member),))
+    chosen = _preferred(fitting, build, target, member)
+    return Choice(member, chosen.version, (_pair(chosen, build, rule), _variant(chosen, build, target)))
+
+
+def _preferred(rows: list[Companion], build: Build, target: Target, member: Member) -> Companion:
+    installed = target.installed(member)
+    return max(
+        rows,
+        key=lambda row: (
+            build.kept and row.version == installed,
+            build.torch in row.recommended_for,
+            versions.version(row.version) or versions.version("0"),
+        ),
+    )
+
+
+def _pair(row: Companion, build: Build, rule: str) -> Ruling:
+    how = f"requires torch{row.spec}" if row.spec and row.declared else f"is paired with torch {build.torch}"
+    return passed(rule, f"{row.name} {row.version} {how}", row.source)
+
+
+def _variant(row: Companion, build: Build, target: Target) -> Ruling:
+    default = default_variant(row, build, target)
+    if default is not None and default == build.variant:
+        return passed("companion-variant", f"{row.name} {row.version} on the default index is {default}", row.source)
+    reason = f"{row.name} {row.version} comes from the index of {build.variant}; the resolver confirms it"
+    return passed("companion-variant", reason, row.source)
+
+
+def _own_metadata(build: Build, target: Target, member: Member, rule: str) -> Choice:
+    """Where the data has no companion: an installed one whose own metadata accepts this torch stays."""
+    installed, requirement = target.installed(member), target.query.requires_torch.get(member)
+    spec = requirement.partition("torch")[2].strip() if requirement else ""
+    if build.kept and installed and spec and versions.allows(spec, target.torch or build.torch):
+        reason = f"the installed {member} {installed} itself requires {requirement}"
+        return Choice(member, installed, (passed(rule, reason, f"metadata of {member}"),))
+    reason = f"no {member} is known for torch {build.torch}"
+    return Choice(member, None, (broken(rule, reason, "index metadata", cause=build.torch),))
+
+
+def default_variant(row: Companion, build: Build, target: Target) -> str | None:
+    """Return the variant of a companion on the default index, or None when it is not known.
+
+    Companions with an exact pin on torch follow the default build of that torch.
+    """
+    for span in tables.torch_tables().companion_variants:
+        here = span.name == row.name and span.platform == target.platform
+        if here and _within(row.version, span.first, span.last):
+            return span.variant
+    if stable_abi(row):
+        return None
+    return default_torch_variant(build.torch, target.platform)
+
+
+def _within(text: str, first: str, last: str) -> bool:
+    """Whether a version lies in a span whose ends name as many components as they mean."""
+    value, low, high = (versions.dotted(item) for item in (text, first, last))
+    return low <= value[: len(low)] and value[: len(high)] <= high
+
+
+def default_torch_variant(torch: str, platform: str) -> str | None:
+    """Return the variant of torch on the default index for a platform."""
+    row = tables.default_wheels().get(torch)
+    return row.variants.get(platform) if row else None
+
+
+def triton(build: Build, target: Target) -> Choice:
+    """Choose the triton that the torch build asks for; none for CPU builds and where a marker excludes it."""
+    release = tables.releases().get(build.torch)
+    if release is None:
+        ruling = passed("triton-requirement", f"not checked: torch {build.torch} is not in the data")
+        return Choice("triton", None, (ruling,))
+    if build.cuda is None or release.triton is None or not target.marker(release.triton_marker):
+        return Choice("triton", None, (passed("triton-requirement", "torch does not ask for it here", release.source),))
+    spec = release.triton.removeprefix("triton")
+    fitting = [
+        row.version
+        for row in tables.torch_tables().triton
+        if versions.allows(spec, row.version) and target.tag in row.python.get(target.platform, ())
+    ]
+    if not fitting:
+        reason = f"{release.triton} (asked for by torch {build.torch}) has no wheel for Python {target.tag} here"
+        return Choice("triton", None, (broken("triton-requirement", reason, release.source, cause="triton"),))
+    installed = target.installed("triton")
+    chosen = installed if installed in fitting else fitting[-1]
+    ruling = passed("triton-requirement", f"torch {build.torch} requires {release.triton}", release.source)
+    return Choice("triton", chosen, (ruling,))
+
+
+def choose(build: Build, target: Target, member: Member) -> Choice:
+    """Choose the version of one member beside a torch build."""
+    return triton(build, target) if member == "triton" else companion(build, target, member)
+
+
+def serves(row: Companion, build: Build, target: Target) -> bool:
+    """Whether the build of a companion on the default index fits a torch build."""
+    default = default_variant(row, build, target)
+    if default is None:
+        return False
+    if default == build.variant:
+        return True
+    return row.name == "torchaudio" and stable_abi(row) and same_cuda_major(default, build.variant)
+
+
+def same_cuda_major(first: str, second: str) -> bool:
+    """Whether two variants are CUDA builds of the same major version."""
+    left, right = versions.variant_cuda(first), versions.variant_cuda(second)
+    return left is not None and right is not None and left.partition(".")[0] == right.partition(".")[0]
