@@ -1,1 +1,1 @@
-"""Placeholder docstring."""
+"""Playbooks: reading and validating them, and matching their signatures in logs."""

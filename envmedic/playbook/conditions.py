@@ -1,0 +1,170 @@
+"""Conditions over facts and match groups, in Kleene's three-valued logic.
+
+True and False are what facts show; None means that a fact which decides was not observed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from packaging.specifiers import InvalidSpecifier, Specifier
+from packaging.version import InvalidVersion, Version
+
+from envmedic.model.playbook import Condition, FactValue
+from envmedic.model.vocabulary import FACTS, FactType
+from envmedic.playbook.filling import fill, placeholders, shown
+from envmedic.playbook.patterns import compiled
+
+Truth = bool | None
+Values = Mapping[str, FactValue]
+"""Facts and match groups by name. An absent name was not observed; None was observed to be absent."""
+
+UNARY = frozenset({"exists", "missing"})
+OPERATORS: dict[FactType, frozenset[str]] = {
+    "bool": frozenset({"is", "is-not", "==", "!="}) | UNARY,
+    "int": frozenset({"is", "is-not", "==", "!=", "<", "<=", ">", ">="}) | UNARY,
+    "string": frozenset({"is", "is-not", "==", "!=", "in", "not-in", "contains", "matches"}) | UNARY,
+    "version": frozenset({"is", "is-not", "==", "!=", "<", "<=", ">", ">=", "in", "not-in", "matches"}) | UNARY,
+    "strings": frozenset({"contains", "is", "is-not", "==", "!="}) | UNARY,
+}
+"""Operators that each type of fact takes. Match groups are strings."""
+
+LIST_OPERATORS = frozenset({"in", "not-in"})
+_NEGATED = {"is-not": "is", "!=": "==", "not-in": "in", "missing": "exists"}
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """One comparison and how it came out."""
+
+    name: str
+    truth: Truth
+    text: str
+    """Such as ``torchvision.copies is 2 (asked: > 1)``."""
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """The value of a condition, and the comparisons that made it so."""
+
+    truth: Truth
+    leaves: tuple[Leaf, ...]
+    """Those that decide; for None, those that would have decided had they been observed."""
+
+
+def evaluate(condition: Condition, values: Values) -> Evaluation:
+    """The truth of `condition` over `values`. The condition has been validated."""
+    if condition.negated is not None:
+        inner = evaluate(condition.negated, values)
+        return Evaluation(negation(inner.truth), inner.leaves)
+    if condition.all is not None:
+        return _combined([evaluate(part, values) for part in condition.all], conjunction)
+    if condition.any is not None:
+        return _combined([evaluate(part, values) for part in condition.any], disjunction)
+    leaf = _leaf(condition, values)
+    return Evaluation(leaf.truth, (leaf,))
+
+
+def negation(truth: Truth) -> Truth:
+    """Not; unknown stays unknown."""
+    return None if truth is None else not truth
+
+
+def conjunction(truths: Sequence[Truth]) -> Truth:
+    """All: False as soon as one is False, else unknown if one is."""
+    if any(truth is False for truth in truths):
+        return False
+    return None if any(truth is None for truth in truths) else True
+
+
+def disjunction(truths: Sequence[Truth]) -> Truth:
+    """Any: True as soon as one is True, else unknown if one is."""
+    return negation(conjunction([negation(truth) for truth in truths]))
+
+
+def _combined(parts: Sequence[Evaluation], combine: Callable[[Sequence[Truth]], Truth]) -> Evaluation:
+    truth = combine([part.truth for part in parts])
+    return Evaluation(truth, tuple(leaf for part in parts if part.truth is truth for leaf in part.leaves))
+
+
+def _leaf(condition: Condition, values: Values) -> Leaf:
+    name, operator = condition.fact or "", condition.operator or "exists"
+    if name not in values:
+        return Leaf(name, None, f"{name} was not observed")
+    observed = values[name]
+    wanted, missing = (condition.value, None) if operator == "matches" else _wanted(condition.value, values)
+    if missing:
+        return Leaf(name, None, f"{missing} was not observed")
+    positive = _NEGATED.get(operator, operator)
+    truth = _positive(positive, _type(name), observed, wanted)
+    if positive != operator:
+        truth = negation(truth)
+    asked = "" if operator in UNARY else f" {shown(wanted)}"
+    found = "absent" if observed is None else shown(observed)
+    return Leaf(name, truth, f"{name} is {found} (asked: {operator}{asked})")
+
+
+def _type(name: str) -> FactType:
+    return FACTS[name].type if name in FACTS else "string"
+
+
+def _wanted(value: FactValue, values: Values) -> tuple[FactValue, str | None]:
+    """The value to compare with, placeholders filled in, or the name of one that was not observed."""
+    texts = (value,) if isinstance(value, str) else value if isinstance(value, tuple) else ()
+    for text in texts:
+        unknown = next((name for name in placeholders(text) if values.get(name) is None), None)
+        if unknown is not None:
+            return None, unknown
+    if isinstance(value, str):
+        return fill(value, values), None
+    return (tuple(fill(text, values) for text in value) if isinstance(value, tuple) else value), None
+
+
+def _positive(operator: str, kind: FactType, observed: FactValue, wanted: FactValue) -> Truth:
+    if operator == "exists":
+        return observed is not None
+    if observed is None:  # looked for and not there: equal to nothing, and neither more nor less
+        return False if operator in {"is", "==", "in"} else None
+    if operator in {"is", "==", "in"}:
+        options = wanted if operator == "in" and isinstance(wanted, tuple) else (wanted,)
+        return disjunction([_equal(operator, kind, observed, option) for option in options])
+    if operator == "contains":
+        return str(wanted) in observed if isinstance(observed, str | tuple) else None
+    if operator == "matches":
+        return compiled(str(wanted)).search(str(observed).encode()) is not None
+    return _ordered(operator, kind, observed, wanted)
+
+
+def _equal(operator: str, kind: FactType, observed: FactValue, wanted: FactValue) -> Truth:
+    if kind == "version":
+        return _same_version(str(observed), str(wanted)) if operator == "is" else _fits("==", observed, wanted)
+    if kind == "strings" and isinstance(wanted, str):
+        return observed == (wanted,)
+    return type(observed) is type(wanted) and observed == wanted
+
+
+def _ordered(operator: str, kind: FactType, observed: FactValue, wanted: FactValue) -> Truth:
+    if kind == "version":
+        return _fits(operator, observed, wanted)
+    if not isinstance(observed, int | float) or not isinstance(wanted, int | float):
+        return None
+    comparisons = {
+        "<": observed < wanted, "<=": observed <= wanted, ">": observed > wanted, ">=": observed >= wanted,
+    }  # fmt: skip
+    return comparisons[operator]
+
+
+def _same_version(observed: str, wanted: str) -> Truth:
+    try:
+        return Version(observed) == Version(wanted)
+    except InvalidVersion:
+        return None
+
+
+def _fits(operator: str, observed: FactValue, wanted: FactValue) -> Truth:
+    """As a requirement compares: a local label counts only where the wanted version has one."""
+    try:
+        return Specifier(f"{operator}{wanted}").contains(str(observed), prereleases=True)
+    except (InvalidSpecifier, InvalidVersion):
+        return None

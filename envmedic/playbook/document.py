@@ -1,0 +1,211 @@
+"""YAML 1.2 text to plain values that remember where each of them stands.
+
+The reader is stricter than YAML: one document, no anchors, aliases, merge keys, tags or directives,
+no duplicate keys, string keys only. What a playbook says is what stands there.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from envmedic.playbook.mistakes import START, Key, Mistake, Path, Position
+
+if TYPE_CHECKING:
+    from ruamel.yaml.error import YAMLError
+    from ruamel.yaml.nodes import Node, ScalarNode, SequenceNode
+
+MAX_DEPTH = 60
+"""Deeper nesting than any playbook has; bounds recursion."""
+
+Plain = None | bool | int | float | str | list["Plain"] | dict[str, "Plain"]
+_TAG = "tag:yaml.org,2002:"
+
+
+@dataclass(frozen=True)
+class Located:
+    """A value of the document with its position."""
+
+    position: Position
+    plain: Plain
+    text: str | None = None
+    """A scalar as it is written in the file."""
+    quoted: bool = False
+    items: tuple[Located, ...] = ()
+    keys: dict[str, tuple[Position, Located]] = field(default_factory=dict)
+    """A mapping's values, each with the position of its key."""
+
+    def child(self, key: Key) -> Located | None:
+        """The value under `key`, or None."""
+        if isinstance(key, int):
+            return self.items[key] if 0 <= key < len(self.items) else None
+        return self.keys[key][1] if key in self.keys else None
+
+    def at(self, path: Path) -> Located:
+        """The value at `path`, or the last one on the way that exists."""
+        here = self
+        for key in path:
+            there = here.child(key)
+            if there is None:
+                return here
+            here = there
+        return here
+
+    def walk(self, path: Path = ()) -> Iterator[tuple[Path, Located]]:
+        """This value and every one inside it, in the order of the file."""
+        yield path, self
+        for index, item in enumerate(self.items):
+            yield from item.walk((*path, index))
+        for key, (_, value) in self.keys.items():
+            yield from value.walk((*path, key))
+
+
+def read_document(content: bytes) -> tuple[Located | None, list[Mistake]]:
+    """Return the document in `content` and the mistakes of its YAML; None when it cannot be read at all."""
+    from ruamel.yaml import YAML  # noqa: PLC0415  # 0.1 s that a cached playbook does not need
+    from ruamel.yaml.error import YAMLError  # noqa: PLC0415
+
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        message = f"not UTF-8: byte 0x{content[error.start]:02x}; save the file as UTF-8"
+        return None, [Mistake(_position_of_byte(content, error.start), (), message)]
+    directive = _directive(text)
+    if directive is not None:
+        return None, [directive]
+    try:
+        node = YAML(typ="safe", pure=True).compose(text)
+    except YAMLError as error:
+        return None, [_syntax_mistake(error, text)]
+    except RecursionError:
+        return None, [Mistake(START, (), "nested too deeply to be a playbook")]
+    if node is None:
+        return None, [Mistake(START, (), "the file is empty; a playbook is a mapping that starts with `id:`")]
+    reader = _Reader()
+    return reader.located(node, ()), reader.mistakes
+
+
+def _directive(text: str) -> Mistake | None:
+    for number, line in enumerate(text.splitlines(), start=1):
+        if line.startswith("%"):
+            return Mistake(Position(number, 1), (), "YAML directives are not read: playbooks are YAML 1.2; delete it")
+        if line.strip() and not line.lstrip().startswith("#"):
+            return None
+    return None
+
+
+def _position_of_byte(content: bytes, offset: int) -> Position:
+    before = content[:offset]
+    start = before.rfind(b"\n") + 1
+    return Position(before.count(b"\n") + 1, len(before[start:].decode("utf-8", "replace")) + 1)
+
+
+def _syntax_mistake(error: YAMLError, text: str) -> Mistake:
+    mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
+    problem = getattr(error, "problem", None) or str(error).splitlines()[0]
+    context = getattr(error, "context", None)
+    if mark is not None:
+        position = Position(mark.line + 1, mark.column + 1)
+    else:
+        position = _position_of_byte(text.encode(), len(text[: getattr(error, "position", 0)].encode()))
+    if "another document" in problem:
+        return Mistake(position, (), "several documents in one file; a file holds one playbook")
+    return Mistake(position, (), f"not YAML: {problem}" + (f" ({context})" if context else ""))
+
+
+class _Reader:
+    """Turns composed nodes into `Located` values; collects what it refuses."""
+
+    def __init__(self) -> None:
+        from ruamel.yaml.nodes import ScalarNode, SequenceNode  # noqa: PLC0415
+
+        self._scalar_node, self._sequence_node = ScalarNode, SequenceNode
+        self.mistakes: list[Mistake] = []
+
+    def located(self, node: Node, path: Path) -> Located:
+        """The value of `node`. An anchored node is not entered, so aliases cannot multiply it."""
+        position = Position(node.start_mark.line + 1, node.start_mark.column + 1)
+        if getattr(node, "anchor", None):
+            self._refuse(position, path, "anchors and aliases are not read: write the value out where it is used")
+            return Located(position, None)
+        if len(path) > MAX_DEPTH:
+            self._refuse(position, path[:3], "nested too deeply to be a playbook")
+            return Located(position, None)
+        if isinstance(node, self._scalar_node):
+            return self._scalar(node, position, path)
+        if node.tag not in {f"{_TAG}seq", f"{_TAG}map"}:
+            self._refuse(position, path, f"the tag {node.tag} is not read; delete it")
+        if isinstance(node, self._sequence_node):
+            return self._sequence(node, position, path)
+        return self._mapping(node, position, path)
+
+    def _refuse(self, position: Position, path: Path, message: str) -> None:
+        self.mistakes.append(Mistake(position, path, message))
+
+    def _sequence(self, node: SequenceNode, position: Position, path: Path) -> Located:
+        items = tuple(self.located(item, (*path, index)) for index, item in enumerate(node.value))
+        return Located(position, [item.plain for item in items], items=items)
+
+    def _mapping(self, node: Node, position: Position, path: Path) -> Located:
+        keys: dict[str, tuple[Position, Located]] = {}
+        for key_node, value_node in node.value:
+            key_position = Position(key_node.start_mark.line + 1, key_node.start_mark.column + 1)
+            key = self._key(key_node, key_position, path)
+            if key is None:
+                continue
+            if key in keys:
+                first = keys[key][0]
+                self._refuse(key_position, (*path, key), f"this key is there twice; the first is on line {first.line}")
+                continue
+            keys[key] = (key_position, self.located(value_node, (*path, key)))
+        return Located(position, {key: value.plain for key, (_, value) in keys.items()}, keys=keys)
+
+    def _key(self, node: Node, position: Position, path: Path) -> str | None:
+        if node.tag == f"{_TAG}merge":
+            self._refuse(position, path, "merge keys are not read: write the keys out")
+            return None
+        if node.tag != f"{_TAG}str" or not isinstance(node.value, str):
+            shown = node.value if isinstance(node.value, str) else "a list or mapping"
+            self._refuse(position, path, f"a key must be text, and YAML does not read {shown} as text; quote it")
+            return None
+        return node.value
+
+    def _scalar(self, node: ScalarNode, position: Position, path: Path) -> Located:
+        text, quoted = node.value, node.style is not None
+        kind = str(node.tag).removeprefix(_TAG)
+        if kind not in _CONVERT:
+            what = {"timestamp": "a date", "binary": "binary data", "merge": "a merge key"}.get(kind)
+            cure = f'YAML reads {text} as {what}; quote it: "{text}"' if what else f"the tag {node.tag} is not read"
+            self._refuse(position, path, cure)
+            return Located(position, text, text=text, quoted=quoted)
+        try:
+            value = _CONVERT[kind](text)
+        except ValueError:
+            self._refuse(position, path, f"{text[:40]} is not a number that can be used here")
+            value = None
+        return Located(position, value, text=text, quoted=quoted)
+
+
+def _integer(text: str) -> int:
+    body = text.replace("_", "").lower()
+    sign, digits = (-1, body[1:]) if body.startswith("-") else (1, body.removeprefix("+"))
+    base = {"0x": 16, "0o": 8, "0b": 2}.get(digits[:2], 10)
+    return sign * int(digits if base == 10 else digits[2:], base)  # noqa: PLR2004
+
+
+def _number(text: str) -> float:
+    value = float(text.replace("_", "").lower().replace(".inf", "inf").replace(".nan", "nan"))
+    if not math.isfinite(value):
+        raise ValueError(text)
+    return value
+
+
+_CONVERT: dict[str, Callable[[str], Plain]] = {
+    "str": str,
+    "int": _integer,
+    "float": _number,
+    "bool": lambda text: text.lower() == "true",
+    "null": lambda _: None,
+}

@@ -1,0 +1,48 @@
+"""What there is to show of playbooks: a listing, and the YAML of one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from envmedic.errors import InputError
+from envmedic.model.base import Model
+from envmedic.model.findings import Fault
+from envmedic.model.playbook import LoadedPlaybook
+
+
+class Entry(Model, frozen=True, kw_only=True):
+    """A line of ``envmedic playbooks list``."""
+
+    id: str
+    fault: Fault
+    title: str
+    origin: str
+    path: str
+
+
+def listing(playbooks: Iterable[LoadedPlaybook]) -> tuple[Entry, ...]:
+    """One entry per playbook, by id."""
+    entries = (
+        Entry(
+            id=loaded.playbook.id,
+            fault=loaded.playbook.fault,
+            title=loaded.playbook.title,
+            origin=loaded.origin,
+            path=loaded.path,
+        )
+        for loaded in playbooks
+    )
+    return tuple(sorted(entries, key=lambda entry: entry.id))
+
+
+def source(loaded: LoadedPlaybook) -> str:
+    """The YAML text of `loaded` as it stands in its file. Raises `InputError` when it is gone."""
+    try:
+        return Path(loaded.path).read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(
+            f"the playbook {loaded.path} cannot be read",
+            cause=str(error),
+            hint="List the playbooks with `envmedic playbooks list`",
+        ) from error

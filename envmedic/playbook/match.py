@@ -1,0 +1,261 @@
+"""Signatures over the lines of a log, as one linear pass in bounded memory.
+
+A chunk of about a megabyte is first searched as a whole, with everything that logs put around and
+into messages squeezed away, for the literals that matches must contain. Only where one is found the
+lines are cleaned and the patterns run: on each line, and on its join with the next one or two, since
+terminals, boxes and forums wrap messages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+
+from envmedic.model.playbook import LoadedPlaybook, Signature, TextMatch
+from envmedic.playbook.atoms import Atoms, atoms
+from envmedic.playbook.lines import LINE_LIMIT, WINDOW_OVERLAP, cleaned, segments, squeezed
+from envmedic.playbook.patterns import compiled, options
+from envmedic.playbook.reading import Log
+
+BLOCK_BYTES = 1 << 20
+JOINED_LINES = 3
+"""A wrapped message is looked for in a line and up to this many less one after it."""
+SHOWN_CHARACTERS = 500
+DISTINCT_MATCHES = 64
+"""Matches of one signature with different groups that are told apart; the rest is counted to the first."""
+_GROUP_OF_LINES = 32
+_SET_MEMORY_BYTES = 64 << 20
+
+
+def scan(lines: Iterable[bytes], playbooks: Sequence[LoadedPlaybook]) -> tuple[TextMatch, ...]:
+    """Every signature of `playbooks` that matches in `lines`, by line number.
+
+    `lines` is a `Log`, or any iterable of lines with or without their ends. A signature that matches
+    again with the same groups is counted, not repeated.
+    """
+    signatures = Signatures(playbooks)
+    if not signatures.entries:
+        return ()
+    found = _Found()
+    chunks = lines.chunks() if isinstance(lines, Log) else _joined(lines)
+    for block in _blocks(chunks):
+        if signatures.may_match(block.content):
+            for match in _block_matches(block, signatures):
+                found.add(match)
+    return found.matches()
+
+
+@dataclass(frozen=True)
+class _Block:
+    """Whole lines of a log, or a window of one line that is longer than a block."""
+
+    number: int
+    """Line number of its first line."""
+    content: bytes
+    starts: int
+    """Lines at its beginning at which matches may start; the rest is context, and comes again."""
+
+
+class Signatures:
+    """The compiled signatures of some playbooks."""
+
+    def __init__(self, playbooks: Sequence[LoadedPlaybook]) -> None:
+        self.entries: tuple[tuple[str, Signature], ...] = tuple(
+            (loaded.playbook.id, signature) for loaded in playbooks for signature in loaded.playbook.signatures
+        )
+        patterns = tuple(signature.pattern for _, signature in self.entries)
+        self._set = _pattern_set(patterns) if patterns else None
+        self._atoms = _prefilter(patterns)
+        self.indexes = lru_cache(maxsize=4096)(self._indexes)
+
+    def may_match(self, content: bytes) -> bool:
+        """Whether a literal that some match needs is in `content`."""
+        return self._atoms is None or self._atoms.search(squeezed(content)) is not None
+
+    def _indexes(self, text: str) -> frozenset[int]:
+        """Indexes in `entries` of the signatures that match `text`."""
+        return frozenset(self._set.Match(text.encode()) or ()) if self._set is not None else frozenset()
+
+    def match(self, index: int, text: str, number: int) -> TextMatch:
+        """The match of signature `index`, which is known to match `text`."""
+        playbook, signature = self.entries[index]
+        raw = text.encode()
+        found = compiled(signature.pattern).search(raw)
+        groups = {
+            name.decode() if isinstance(name, bytes) else name: value.decode("utf-8", "replace")[:SHOWN_CHARACTERS]
+            for name, value in found.groupdict().items()
+            if value is not None
+        }
+        return TextMatch(
+            playbook=playbook,
+            signature=signature.id,
+            line_number=number,
+            line=_excerpt(text, len(raw[: found.start()].decode("utf-8", "replace"))),
+            groups=groups,
+        )
+
+
+def _excerpt(text: str, start: int) -> str:
+    if len(text) <= SHOWN_CHARACTERS:
+        return text
+    begin = max(0, min(start - SHOWN_CHARACTERS // 5, len(text) - SHOWN_CHARACTERS))
+    return text[begin : begin + SHOWN_CHARACTERS]
+
+
+@lru_cache(maxsize=16)
+def _pattern_set(patterns: tuple[str, ...]) -> Any:
+    import re2  # noqa: PLC0415
+
+    chosen = options()
+    chosen.max_mem = _SET_MEMORY_BYTES
+    pattern_set = re2.Set.SearchSet(chosen)
+    for pattern in patterns:
+        pattern_set.Add(pattern.encode())
+    pattern_set.Compile()
+    return pattern_set
+
+
+@lru_cache(maxsize=16)
+def _prefilter(patterns: tuple[str, ...]) -> Any | None:
+    """One program for the atoms of all patterns, or None where a pattern has none."""
+    import re2  # noqa: PLC0415
+
+    needed: set[bytes] = set()
+    for pattern in patterns:
+        found: Atoms | None = atoms(pattern)
+        if found is None:
+            return None
+        needed |= found
+    shortest = [atom for atom in needed if not any(other != atom and other in atom for other in needed)]
+    chosen = options()
+    chosen.encoding = re2.Options.Encoding.LATIN1
+    return re2.compile(b"|".join(re2.escape(atom) for atom in sorted(shortest)), chosen)
+
+
+def _joined(lines: Iterable[bytes]) -> Iterator[bytes]:
+    """Lines as chunks, so that both ways of reading are one."""
+    pending: list[bytes] = []
+    size = 0
+    for line in lines:
+        pending.append(line if line.endswith(b"\n") else line + b"\n")
+        size += len(pending[-1])
+        if size >= BLOCK_BYTES:
+            yield b"".join(pending)
+            pending, size = [], 0
+    yield b"".join(pending)
+
+
+def _blocks(chunks: Iterable[bytes]) -> Iterator[_Block]:
+    """Cut a stream at line ends into blocks that share their last lines with the next block."""
+    number, pending = 1, b""
+    for chunk in chunks:
+        pending += chunk
+        while len(pending) >= BLOCK_BYTES:
+            end = pending.rfind(b"\n") + 1
+            if not end:  # one line longer than a block
+                yield _Block(number, pending, 1)
+                pending = pending[-WINDOW_OVERLAP:]
+                break
+            keep = _context_start(pending, end)
+            starts = pending.count(b"\n", 0, keep)
+            yield _Block(number, pending[:end], starts)
+            number += starts
+            pending = pending[keep:]
+    if pending:
+        yield _Block(number, pending, pending.count(b"\n") + 1)
+
+
+def _context_start(pending: bytes, end: int) -> int:
+    """Where the lines begin that come again in the next block; `end` when they are too long for that."""
+    start = end
+    for _ in range(JOINED_LINES - 1):
+        start = pending.rfind(b"\n", 0, max(start - 1, 0)) + 1
+    return start if start and end - start < LINE_LIMIT else end
+
+
+def _block_matches(block: _Block, signatures: Signatures) -> Iterator[TextMatch]:
+    lines = block.content.split(b"\n")
+    for first in range(0, min(block.starts, len(lines)), _GROUP_OF_LINES):
+        last = min(first + _GROUP_OF_LINES, block.starts, len(lines))
+        if signatures.may_match(b"".join(lines[first : last + JOINED_LINES - 1])):
+            for index in range(first, last):
+                yield from _line_matches(lines[index : index + JOINED_LINES], block.number + index, signatures)
+
+
+def _line_matches(window: Sequence[bytes], number: int, signatures: Signatures) -> Iterator[TextMatch]:
+    """Matches that start on the first line of `window`; the lines after it may continue a wrapped message."""
+    if not signatures.may_match(b"".join(window)):
+        return
+    for segment in segments(window[0]):
+        text = cleaned(segment)
+        for index in sorted(signatures.indexes(text)):
+            yield signatures.match(index, text, number)
+    yield from _wrapped_matches(window, number, signatures)
+
+
+def _wrapped_matches(window: Sequence[bytes], number: int, signatures: Signatures) -> Iterator[TextMatch]:
+    """Matches of joins that no shorter join of the same lines has."""
+    if any(len(line) > LINE_LIMIT for line in window):
+        return
+    texts = [cleaned((segments(line) or [b""])[-1]) for line in window]
+    seen: set[int] = set()
+    for size in range(1, len(texts) + 1):
+        for start in range(len(texts) - size + 1):
+            joins = _joins(texts[start : start + size])
+            matched = {join: signatures.indexes(join) - seen for join in joins}
+            if size > 1 and start == 0:
+                yield from _first_of_each(matched, number, signatures)
+            seen |= frozenset().union(*matched.values())
+
+
+def _joins(texts: Sequence[str]) -> tuple[str, ...]:
+    """A wrapped message may have been cut between words or inside one."""
+    return (texts[0],) if len(texts) == 1 else (" ".join(texts), "".join(texts))
+
+
+def _first_of_each(matched: dict[str, frozenset[int]], number: int, signatures: Signatures) -> Iterator[TextMatch]:
+    done: set[int] = set()
+    for text, indexes in matched.items():
+        for index in sorted(indexes - done):
+            yield signatures.match(index, text, number)
+        done |= indexes
+
+
+_Key = tuple[str, str, tuple[tuple[str, str], ...]]
+
+
+class _Found:
+    """Matches with repetitions counted."""
+
+    def __init__(self) -> None:
+        self._matches: dict[_Key, TextMatch] = {}
+        self._counts: dict[_Key, int] = {}
+        self._last_line: dict[_Key, int] = {}
+        self._distinct: dict[tuple[str, str], list[_Key]] = {}
+
+    def add(self, match: TextMatch) -> None:
+        """Take a match; the same one seen twice on a line (in overlapping windows) counts once."""
+        key = self._key(match)
+        if key not in self._matches:
+            self._matches[key] = match
+        if self._last_line.get(key) != match.line_number:
+            self._counts[key] = self._counts.get(key, 0) + 1
+            self._last_line[key] = match.line_number
+
+    def _key(self, match: TextMatch) -> _Key:
+        key = (match.playbook, match.signature, tuple(sorted(match.groups.items())))
+        known = self._distinct.setdefault(key[:2], [])
+        if key not in self._matches:
+            if len(known) >= DISTINCT_MATCHES:
+                return known[0]
+            known.append(key)
+        return key
+
+    def matches(self) -> tuple[TextMatch, ...]:
+        """By line number, in the order found on a line."""
+        counted = (msgspec.structs.replace(match, count=self._counts[key]) for key, match in self._matches.items())
+        return tuple(sorted(counted, key=lambda match: match.line_number))

@@ -1,0 +1,77 @@
+"""Reading logs as streams, in bounded memory."""
+
+from __future__ import annotations
+
+import codecs
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+from envmedic.errors import InputError
+
+CHUNK_BYTES = 1 << 20
+STDIN = "-"
+_UTF16 = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
+
+
+class Log:
+    """A log that can be walked by line, or by chunk for a matcher that is faster on those."""
+
+    def __init__(self, source: str) -> None:
+        self.source = source
+
+    def __iter__(self) -> Iterator[bytes]:
+        """Lines without their ends. A line is held in memory as a whole: see `chunks`."""
+        rest = b""
+        for chunk in self.chunks():
+            lines = (rest + chunk).split(b"\n")
+            rest = lines.pop()
+            yield from lines
+        if rest:
+            yield rest
+
+    def chunks(self) -> Iterator[bytes]:
+        """The bytes in chunks of at most `CHUNK_BYTES`. UTF-16 with a byte order mark becomes UTF-8.
+
+        Raises `InputError` when the log cannot be opened or read.
+        """
+        try:
+            if self.source == STDIN:
+                yield from _transcoded(sys.stdin.buffer)
+            else:
+                with Path(self.source).open("rb", buffering=0) as stream:
+                    yield from _transcoded(stream)
+        except OSError as error:
+            raise InputError(
+                f"the log {self.source} cannot be read",
+                cause=error.strerror or str(error),
+                hint="Give the path of a text file, or - to read standard input",
+            ) from error
+
+
+def read_lines(source: str | Path) -> Log:
+    """The log at the path `source`, or standard input for ``-``. Nothing is opened before it is walked."""
+    return Log(str(source))
+
+
+def _raw(stream: BinaryIO) -> Iterator[bytes]:
+    # what a pipe has so far is enough: a running command's output is seen as it comes
+    read = getattr(stream, "read1", stream.read)
+    while chunk := read(CHUNK_BYTES):
+        yield chunk
+
+
+def _transcoded(stream: BinaryIO) -> Iterator[bytes]:
+    chunks = _raw(stream)
+    first = next(chunks, b"")
+    encoding = _UTF16.get(first[:2])  # what PowerShell's redirection writes
+    if encoding is None:
+        yield first.removeprefix(codecs.BOM_UTF8)
+        yield from chunks
+        return
+    decoder = codecs.getincrementaldecoder(encoding)(errors="replace")
+    yield decoder.decode(first[2:]).encode("utf-8", "replace")
+    for chunk in chunks:
+        yield decoder.decode(chunk).encode("utf-8", "replace")
+    yield decoder.decode(b"", final=True).encode("utf-8", "replace")

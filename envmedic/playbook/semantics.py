@@ -1,0 +1,276 @@
+"""Mistakes of a playbook that its schema cannot express.
+
+Reads the located document rather than the typed playbook, so that these mistakes are reported
+together with those of the schema, however wrong the rest is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.specifiers import InvalidSpecifier, Specifier
+
+from envmedic.model.playbook import LoadedPlaybook, Playbook, Signature
+from envmedic.model.vocabulary import CHECK_NAMES, FACTS, FactType
+from envmedic.playbook.conditions import LIST_OPERATORS, OPERATORS, UNARY
+from envmedic.playbook.document import Located
+from envmedic.playbook.filling import placeholders
+from envmedic.playbook.match import scan
+from envmedic.playbook.mistakes import Mistake, Path, suggestion
+from envmedic.playbook.patterns import PatternRefused, compiled, group_names
+
+_FORMS = ("fact", "all", "any", "not")
+_REQUIREMENT_LISTS = {"install": "requirements", "pin": "constraints"}
+_WANTED_TYPES: dict[FactType, type] = {"bool": bool, "int": int, "string": str, "version": str, "strings": str}
+_TYPE_WORDS = {"bool": "true or false", "int": "a whole number", "string": "text", "version": "a quoted version",
+               "strings": "text"}  # fmt: skip
+
+
+def semantic_mistakes(document: Located, *, shipped_as: str | None) -> Iterator[Mistake]:
+    """Mistakes of meaning. `shipped_as` is the file's stem for a shipped playbook, else None."""
+    names = _Names(document)
+    yield from _identity(document, shipped_as)
+    yield from _signatures(document)
+    when = document.child("when")
+    if when is not None:
+        yield from _condition(when, ("when",), names)
+    yield from _placeholders(document, names)
+    yield from _steps(document, shipped=shipped_as is not None)
+    yield from _checks(document)
+
+
+class _Names:
+    """What placeholders and conditions of this playbook may name."""
+
+    def __init__(self, document: Located) -> None:
+        patterns = (signature.child("pattern") for _, signature in _items(document, "signatures"))
+        self.by_signature = [group_names(_text(pattern) or "") for pattern in patterns]
+        self.groups: frozenset[str] = frozenset().union(*self.by_signature)
+        variables = document.child("vars")
+        self.variables = frozenset(variables.keys) if variables is not None else frozenset()
+
+    def type(self, name: str) -> FactType | None:
+        """The type of the fact or group `name`, None when there is none."""
+        if name in FACTS:
+            return FACTS[name].type
+        return "string" if name in self.groups else None
+
+
+def _items(document: Located, key: str) -> list[tuple[Path, Located]]:
+    parent = document.child(key)
+    return [((key, index), item) for index, item in enumerate(parent.items)] if parent is not None else []
+
+
+def _text(located: Located | None) -> str | None:
+    return located.plain if located is not None and isinstance(located.plain, str) else None
+
+
+def _identity(document: Located, shipped_as: str | None) -> Iterator[Mistake]:
+    identifier = document.child("id")
+    name = _text(identifier)
+    if identifier is not None and name and shipped_as is not None and name != shipped_as:
+        yield Mistake(identifier.position, ("id",), f"{name} is not the file's name; a shipped playbook is {name}.yaml")
+    if not _items(document, "signatures") and "when" not in document.keys:
+        yield Mistake(document.position, (), "neither `signatures` nor `when`: nothing could ever find this playbook")
+
+
+def _signatures(document: Located) -> Iterator[Mistake]:
+    first: dict[str, int] = {}
+    for path, signature in _items(document, "signatures"):
+        identifier = signature.child("id")
+        name = _text(identifier)
+        if identifier is not None and name:
+            line = first.setdefault(name, identifier.position.line)
+            if line != identifier.position.line:
+                yield Mistake(identifier.position, (*path, "id"), f"the id {name} is taken by the one on line {line}")
+        pattern = signature.child("pattern")
+        if pattern is not None and _text(pattern):
+            yield from _pattern(pattern, (*path, "pattern"))
+            yield from _sample(signature, path)
+
+
+def _pattern(located: Located, path: Path) -> Iterator[Mistake]:
+    try:
+        program = compiled(_text(located) or "")
+    except PatternRefused as refusal:
+        yield Mistake(located.position, path, str(refusal))
+        return
+    if program.search(b"") is not None:
+        yield Mistake(located.position, path, "the pattern matches an empty line, so it would match every log")
+    clash = sorted(group_names(_text(located) or "") & FACTS.keys())
+    if clash:
+        yield Mistake(located.position, path, f"a group may not have the name of a fact: {', '.join(clash)}")
+
+
+def _sample(signature: Located, path: Path) -> Iterator[Mistake]:
+    pattern, sample = _text(signature.child("pattern")) or "", signature.child("sample")
+    text = _text(sample)
+    try:
+        compiled(pattern)
+    except PatternRefused:
+        return
+    if sample is not None and text and not _matches(pattern, text):
+        yield Mistake(sample.position, (*path, "sample"), "the pattern of this signature does not match its sample")
+
+
+def _matches(pattern: str, sample: str) -> bool:
+    """Whether a log that holds only `sample` would be recognised."""
+    playbook = Playbook(
+        id="sample", fault="torchvision-ops", title="-", explain="-", fix_kind="other", steps=(),
+        signatures=(Signature(id="sample", pattern=pattern, sample=sample),),
+    )  # fmt: skip
+    loaded = LoadedPlaybook(playbook=playbook, path="", sha256="", origin="file")
+    return bool(scan(sample.encode().split(b"\n"), [loaded]))
+
+
+def _condition(here: Located, path: Path, names: _Names) -> Iterator[Mistake]:
+    if not isinstance(here.plain, dict):
+        return
+    forms = [form for form in _FORMS if form in here.keys]
+    if len(forms) != 1:
+        found = f"here are {', '.join(forms)}" if forms else "here is none of them"
+        yield Mistake(here.position, path, f"a condition has exactly one of fact, all, any, not; {found}")
+    yield from _parts(here, path, names)
+    yield from _comparison(here, path, names)
+
+
+def _parts(here: Located, path: Path, names: _Names) -> Iterator[Mistake]:
+    for form in ("all", "any"):
+        part = here.child(form)
+        if part is None:
+            continue
+        if part.plain == []:
+            yield Mistake(part.position, (*path, form), "must hold at least one condition")
+        for index, item in enumerate(part.items):
+            yield from _condition(item, (*path, form, index), names)
+    negated = here.child("not")
+    if negated is not None:
+        yield from _condition(negated, (*path, "not"), names)
+
+
+def _comparison(here: Located, path: Path, names: _Names) -> Iterator[Mistake]:
+    fact, operator = here.child("fact"), here.child("operator")
+    if fact is None:
+        for key in ("operator", "value"):
+            if key in here.keys:
+                yield Mistake(here.keys[key][0], (*path, key), f"`{key}` goes with `fact`")
+        return
+    name = _text(fact)
+    kind = names.type(name) if name else None
+    if name and kind is None:
+        hint = suggestion(name, {*FACTS, *names.groups})
+        yield Mistake(fact.position, (*path, "fact"), f"there is no fact or match group {name}{hint}")
+    if operator is None:
+        yield Mistake(here.position, path, "the key `operator` is missing beside `fact`")
+        return
+    word = _text(operator)
+    if kind is None or word is None:
+        return
+    if word not in OPERATORS[kind]:
+        allowed = ", ".join(sorted(OPERATORS[kind]))
+        yield Mistake(operator.position, (*path, "operator"), f"{name} is of type {kind}, which takes {allowed}")
+        return
+    yield from _value(here, path, word, kind)
+
+
+def _value(here: Located, path: Path, operator: str, kind: FactType) -> Iterator[Mistake]:
+    value = here.child("value")
+    if operator in UNARY:
+        if value is not None:
+            yield Mistake(value.position, (*path, "value"), f"{operator} takes no value")
+        return
+    if value is None:
+        yield Mistake(here.position, path, f"the key `value` is missing: {operator} compares with it")
+        return
+    if operator in LIST_OPERATORS:
+        if not value.items:
+            yield Mistake(value.position, (*path, "value"), f"{operator} takes a list of at least one value")
+        for index, item in enumerate(value.items):
+            yield from _scalar_value(item, (*path, "value", index), operator, kind)
+    elif value.items and kind == "strings" and operator != "contains":
+        return  # a list compared with a list; the schema has its items
+    else:
+        yield from _scalar_value(value, (*path, "value"), operator, kind)
+
+
+def _scalar_value(value: Located, path: Path, operator: str, kind: FactType) -> Iterator[Mistake]:
+    plain = value.plain
+    number = isinstance(plain, int | float) and not isinstance(plain, bool)
+    if kind == "version" and number:
+        if path[-1] == "value":  # items of a list are refused by the schema, in the same words
+            yield Mistake(value.position, path, f'YAML reads {value.text} as a number; quote it: "{value.text}"')
+    elif type(plain) is not _WANTED_TYPES[kind]:
+        if path[-1] == "value":
+            yield Mistake(value.position, path, f"must be {_TYPE_WORDS[kind]}, as the fact is of type {kind}")
+    elif operator == "matches":
+        yield from _pattern(value, path)
+    elif kind == "version" and isinstance(plain, str) and not placeholders(plain):
+        yield from _version(value, path, operator, plain)
+
+
+def _version(value: Located, path: Path, operator: str, text: str) -> Iterator[Mistake]:
+    comparison = operator if operator in {"<", "<=", ">", ">="} else "=="
+    try:
+        Specifier(f"{comparison}{text}")
+    except InvalidSpecifier:
+        yield Mistake(value.position, path, f"{text!r} is not a version that {operator} can compare with")
+    else:
+        if operator in {"is", "is-not"} and "*" in text:
+            yield Mistake(value.position, path, f"{operator} compares with one exact version; use == for {text}")
+
+
+def _placeholders(document: Located, names: _Names) -> Iterator[Mistake]:
+    """Texts that are filled in: everything but ids, patterns, samples and references."""
+    known = names.groups | names.variables | FACTS.keys()
+    for path, value in document.walk():
+        text = _text(value)
+        if text is None or not path or path[-1] in {"pattern", "sample", "id", "fact"} or path[0] == "references":
+            continue
+        if path[-1] == "value" and _text(document.at(path[:-1]).child("operator")) == "matches":
+            continue  # braces of a regular expression
+        allowed: Collection[str] = known
+        if path[0] == "signatures" and isinstance(path[1], int):
+            allowed = names.by_signature[path[1]] | names.variables | FACTS.keys()
+        elif path[0] == "vars":
+            allowed = names.groups | FACTS.keys()
+        for name in placeholders(text):
+            if name not in allowed:
+                hint = suggestion(name, allowed) or "; literal braces are doubled: {{ }}"
+                yield Mistake(
+                    value.position, path, f"{{{name}}} is neither a group of the match, a fact nor a var{hint}"
+                )
+
+
+def _steps(document: Located, *, shipped: bool) -> Iterator[Mistake]:
+    for path, step in _items(document, "steps"):
+        kind = _text(step.child("step"))
+        if kind == "command" and shipped:
+            yield Mistake(step.position, path, "a shipped playbook has no step of kind command")
+        key = _REQUIREMENT_LISTS.get(kind or "")
+        listed = step.child(key) if key else None
+        for index, item in enumerate(listed.items if listed is not None else ()):
+            yield from _requirement(item, (*path, key or "", index))
+
+
+def _requirement(item: Located, path: Path) -> Iterator[Mistake]:
+    text = _text(item)
+    if not text or placeholders(text):
+        return
+    try:
+        Requirement(text)
+    except InvalidRequirement as error:
+        reason = str(error).splitlines()[0]
+        yield Mistake(item.position, path, f"{text!r} is not a requirement: {reason}")
+
+
+def _checks(document: Located) -> Iterator[Mistake]:
+    seen: set[str] = set()
+    for path, check in _items(document, "checks"):
+        name = _text(check)
+        if name and name not in CHECK_NAMES:
+            hint = suggestion(name, CHECK_NAMES) or f"; known: {', '.join(CHECK_NAMES)}"
+            yield Mistake(check.position, path, f"there is no check {name}{hint}")
+        elif name and name in seen:
+            yield Mistake(check.position, path, f"the check {name} is named twice")
+        seen.add(name or "")
