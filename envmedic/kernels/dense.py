@@ -15,6 +15,7 @@ fp32 errs by at most K u, with u = 2**-24. A result of zeros, a lost block or a 
 
 from __future__ import annotations
 
+# ruff: noqa: S311  # numbers to compute with, not secrets
 import os
 import random
 
@@ -32,6 +33,8 @@ CONV_SHAPES = {
     "gpu": ((4, 16, 32, 28, 1), (2, 3, 8, 33, 2)),
 }
 """(images, input channels, output channels, pixels a side, stride), with kernels of 3 x 3 and padding 1."""
+FIRST_WITH_BF16 = 8
+"""Major compute capability of the first GPUs with bf16 (Ampere)."""
 WITHOUT_BF16 = ("bfloat16", "cublas_status_not_supported", "cudnn_status_not_supported")
 
 
@@ -190,5 +193,5 @@ def _lacks_bf16(context):
     import torch
 
     if context.on_gpu:
-        return torch.cuda.get_device_capability(context.device)[0] < 8
+        return torch.cuda.get_device_capability(context.device)[0] < FIRST_WITH_BF16
     return tuple(int(part) for part in torch.__version__.split("+")[0].split(".")[:2]) < (1, 12)

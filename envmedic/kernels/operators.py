@@ -11,6 +11,7 @@ Only after a failure: ``torch.ops.load_library(path)``.
 
 from __future__ import annotations
 
+# ruff: noqa: S311, PTH118, PTH207, SLF001, PLR0917  # numbers to compute with, not secrets; torch tells only privately
 import glob
 import importlib.util
 import os
@@ -30,7 +31,7 @@ ROI_SHAPES = {"cpu": (2, 3, 16, 6), "gpu": (2, 8, 40, 60)}
 POOLED, SAMPLING, SCALE = 3, 2, 0.5
 
 
-def dispatch(context):
+def dispatch(_context):
     """The operators have a CPU kernel, and a CUDA kernel where torch is a CUDA build, each from its own source file.
 
     No GPU is needed. A torchvision built for a torch with other dispatch keys imports cleanly and has its kernels
@@ -66,7 +67,7 @@ def loader_message():
         for path in sorted(glob.glob(os.path.join(glob.escape(folder), "_C*.so"))):
             try:
                 torch.ops.load_library(path)
-            except (OSError, RuntimeError, ImportError) as error:
+            except (OSError, RuntimeError, ImportError) as error:  # noqa: PERF203  # one library, seldom two
                 return str(error).strip().splitlines()[0]
     return None
 
@@ -76,7 +77,7 @@ def _registered(torch, has_kernel, operator, keys):
     places = dict(_REGISTERED.findall(torch._C._dispatch_dump(operator)))
     for key in keys:
         place = places.get(key, "")
-        other = [folder for name, folder in _FOLDER.items() if name != key][0]
+        other = next(folder for name, folder in _FOLDER.items() if name != key)
         if re.search("/ops/(?:quantized/|autograd/|autocast/)?%s/" % other, place):
             raise Disagreement(
                 "%s has the kernel of another device under %s (%s): "

@@ -6,11 +6,16 @@ Inputs come from `random.Random(seed)`: the same numbers on every torch, and the
 
 from __future__ import annotations
 
+# ruff: noqa: S311, B905, PLR0917  # numbers to compute with, not secrets; zip(strict=) needs Python 3.10
 import math
 import random
 
 UNIT_ROUNDOFF = {"fp32": 2.0**-24, "tf32": 2.0**-11, "bf16": 2.0**-8}
 """Largest relative error of rounding to nearest."""
+
+
+DECISIVE = 1e-4
+"""Distance from the threshold at which rounding to 32 bits cannot change whether an overlap exceeds it."""
 
 
 def flat(nested):
@@ -75,7 +80,7 @@ def boxes_and_scores(seed, count, threshold):
         x, y = generator.choice(centres)
         left, top = x + generator.randrange(-80, 80) / 8.0, y + generator.randrange(-80, 80) / 8.0
         box = (left, top, left + generator.randrange(120, 320) / 8.0, top + generator.randrange(120, 320) / 8.0)
-        if all(abs(overlap(box, other) - threshold) > 1e-4 for other in boxes):
+        if all(abs(overlap(box, other) - threshold) > DECISIVE for other in boxes):
             boxes.append(box)
     scores = [(rank + 1) / (count + 1.0) for rank in range(count)]
     generator.shuffle(scores)

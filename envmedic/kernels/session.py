@@ -12,15 +12,15 @@ What is used of torch here, and nothing else: ``torch.version.cuda``, ``torch.cu
 
 from __future__ import annotations
 
+# ruff: noqa: BLE001  # whatever a check raises is its result
 import argparse
 import importlib
 import json
 import os
-import sys
 import traceback
 
 from envmedic_kernels import dense, operators, supervise
-from envmedic_kernels.outcome import Context, Disagreement, NotApplicable, Skipped
+from envmedic_kernels.outcome import Context, Disagreement, NotApplicable, Result, Skipped
 
 MARK = "@envmedic "
 """Begins every line of stdout that carries a message as JSON."""
@@ -151,9 +151,7 @@ def run_unit(unit, report):
     arguments = dict(part.split("=", 1) for part in unit.request["arguments"] if "=" in part)
     context = Context(unit.device or "cpu", int(arguments.get("seed", SEED)), int(arguments.get("rounds", 1)))
     messages = []
-    ending = supervise.run(
-        lambda send: attempt(unit, context, send), unit.request["timeout_s"], messages.append
-    )
+    ending = supervise.run(lambda send: attempt(unit, context, send), unit.request["timeout_s"], messages.append)
     if not messages or ending.timed_out:
         report(ended_badly(unit, ending))
         return
@@ -167,15 +165,11 @@ def run_unit(unit, report):
 def import_name(name):
     """The check of one imported name."""
 
-    def check(context):
+    def check(_context):
         importlib.import_module(name)
-        return _Imported()
+        return Result("")
 
     return check
-
-
-class _Imported:
-    note, error, tolerance = "", None, None
 
 
 def run_imports(requests, report):
@@ -332,6 +326,7 @@ class Human:
         self.status = 0
 
     def __call__(self, message):
+        """Show a message if it is an outcome."""
         outcome = message.get("outcome")
         if outcome is None:
             return
@@ -341,8 +336,14 @@ class Human:
         numbers = "" if error is None else "error %.2e of %.2e" % (error, outcome["tolerance"])
         print(
             "%-7s %-22s %-24s %7.2f s  %-26s %s"
-            % (outcome["status"], outcome["check"], outcome["device"] or "-", outcome.get("seconds", 0.0), numbers,
-               outcome["reason"]),
+            % (
+                outcome["status"],
+                outcome["check"],
+                outcome["device"] or "-",
+                outcome.get("seconds", 0.0),
+                numbers,
+                outcome["reason"],
+            ),
             flush=True,
         )
         if outcome["status"] not in ("pass", "skip") and outcome.get("detail"):
@@ -376,7 +377,8 @@ def requests_of(options):
         name, _, imported = part.partition(":")
         arguments = [imported] if imported else ["seed=%d" % options.seed, "rounds=%d" % options.rounds]
         gpu = options.devices == "all" and name in CHECKS and name not in NO_DEVICE
-        requests.append(dict(index=index, name=name, arguments=arguments, gpu=gpu, timeout_s=options.timeout))
+        request = {"index": index, "name": name, "arguments": arguments, "gpu": gpu, "timeout_s": options.timeout}
+        requests.append(request)
     return requests
 
 

@@ -6,6 +6,8 @@ Children are forked, not started anew, so that a module imported once in the par
 
 from __future__ import annotations
 
+# ruff: noqa: BLE001  # whatever a child raises ends the child
+import contextlib
 import faulthandler
 import json
 import os
@@ -139,10 +141,8 @@ class Supervised:
 
     def _reap(self):
         """Kill what the child left in its process group, then take its status: until then the group's id is its own."""
-        try:
+        with contextlib.suppress(ProcessLookupError, PermissionError):  # nothing but the dead child may be left
             os.killpg(self.pid, signal.SIGKILL)
-        except (ProcessLookupError, PermissionError):
-            pass  # nothing is left, or all that is left is the child itself, already dead
         for pipe in (self._output, self._messages):
             os.close(pipe.reader)
         return os.waitpid(self.pid, 0)[1]
@@ -181,11 +181,9 @@ def _child(work, parent, output, messages):
         traceback.print_exc()
         status = 1
     finally:
-        for stream in (sys.stdout, sys.stderr):
-            try:
-                stream.flush()
-            except Exception:
-                status = status or 1  # a package replaced the stream by one that cannot be written
+        with contextlib.suppress(Exception):  # a package may have replaced them by what cannot be flushed
+            sys.stdout.flush()
+            sys.stderr.flush()
         os._exit(status)
 
 

@@ -109,6 +109,8 @@ class Outcome(Model, frozen=True, kw_only=True):
     """The end of its output, for a failure."""
     signal: str | None = None
     """Name of the signal that ended it, such as ``SIGSEGV``."""
+    applicable: bool = True
+    """False when the check has no meaning on this device (bf16 on an old GPU); such a skip counts for nothing."""
 
     @property
     def key(self) -> tuple[str, str | None]:

@@ -1,0 +1,49 @@
+"""Starts the user's own command: ``python -I -S -c <this text> DIRECTORY PYTHON COMMAND…``.
+
+It is looked up in the PATH of the environment and runs in DIRECTORY. A script beside PYTHON is given to PYTHON
+itself: its first line may name another copy of the environment. When there is nothing to start, that is said in a
+marked line, so that it is never taken for a failure of the command.
+"""
+
+# ruff: noqa: PTH120, PTH123, S606  # no pathlib: it is started for every command; execv is its purpose
+import json
+import os
+import shutil
+import sys
+
+
+def refuse(reason):
+    """Say why the command was not started."""
+    print("\n@envmedic " + json.dumps({"refused": reason}), flush=True)
+    sys.exit(127)
+
+
+def interpreted(program, python):
+    """Whether `program` is a Python script of the environment of `python`."""
+    if os.path.dirname(program) != os.path.dirname(python):
+        return False
+    with open(program, "rb") as stream:
+        head = stream.read(300)
+    return head.startswith(b"#!") and b"python" in head
+
+
+def main(directory, python, *command):
+    """Become the command."""
+    try:
+        os.chdir(directory)
+    except OSError as error:
+        refuse("cannot enter %s: %s" % (directory, error.strerror))
+    program = shutil.which(command[0])
+    if program is None:
+        refuse("there is no program %s" % command[0])
+    argv = list(command)
+    if interpreted(program, python):
+        program, argv = python, [python, program, *argv[1:]]
+    try:
+        os.execv(program, argv)
+    except OSError as error:
+        refuse("%s cannot be started: %s" % (program, error.strerror))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
