@@ -10,10 +10,13 @@ from dataclasses import dataclass, field
 import msgspec
 
 from envmedic.engine import kernel_session
+from envmedic.engine.judgement import judge, reproduced, verification
 from envmedic.engine.kernel_session import NO_BYTECODE, Session, message_of, plain
 from envmedic.model.checks import Check, Outcome, Phase, Role, known_check
 from envmedic.model.events import CheckFinished, Emit, OutputLine
 from envmedic.model.ports import CommandResult, Runner
+
+__all__ = ["judge", "merged", "reproduced", "run_checks", "verification"]
 
 _ROLES: tuple[Role, ...] = ("informative", "regression", "playbook", "reproduction")
 """Weakest first: each asks for at least what those before it ask for."""

@@ -1,0 +1,167 @@
+"""What outcomes mean: whether a repair is proven, what got worse, and what is known about the GPUs. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from envmedic.model.checks import GpuVerdict, Judgement, Outcome, Profile, Verification
+
+FAILURES = frozenset({"fail", "crash", "timeout"})
+REQUIRED = frozenset({"playbook", "reproduction", "regression"})
+_PROOF = frozenset({"playbook", "reproduction"})
+_ANY_GPU = "cuda"
+"""The device of an outcome that stands for all GPUs, where none is visible or torch cannot be asked."""
+PIP_CHECK = "pip-check"
+
+
+def judge(before: Sequence[Outcome], after: Sequence[Outcome], *, no_gpu: bool) -> Judgement:
+    """Whether the exchange may take place, by the outcomes before the first step and after the last one.
+
+    The playbook's checks and the reproduction must pass; a check of the reported fault must have failed before;
+    what passed before must pass still, and nothing may fail that could not be run before. What failed before and
+    fails still is told only. A required outcome that was skipped, or not reported again, is never passed; with
+    `no_gpu` the user accepts that for GPUs.
+    """
+    relevant = [outcome for outcome in after if not _excused(outcome, no_gpu=no_gpu)]
+    proof = [outcome for outcome in relevant if outcome.role in _PROOF]
+    failed = [*(told(o) for o in proof if o.status in FAILURES), *_lost(before, after, proof=True)]
+    skipped = [told(outcome) for outcome in proof if outcome.status == "skip"]
+    others = [(_counterpart(o, before), o) for o in relevant if o.role not in _PROOF]
+    regressions = [*(text for old, new in others for text in worse(old, new)), *_lost(before, after, proof=False)]
+    unproven = _not_reproduced(before, no_gpu=no_gpu)
+    verdict, reason = gpu_verdict(after)
+    return Judgement(
+        passed=not (failed or skipped or regressions or unproven),
+        regressions=tuple(regressions),
+        failed_required=tuple(failed),
+        skipped_required=tuple(skipped),
+        not_reproduced=unproven,
+        still_failing=tuple(told(new) for old, new in others if new.status in FAILURES and not worse(old, new)),
+        gpu=verdict,
+        gpu_reason=reason,
+    )
+
+
+def reproduced(outcomes: Iterable[Outcome]) -> bool:
+    """Whether a check that is to prove the repair fails: the fault is really there."""
+    return any(outcome.role in _PROOF and outcome.status in FAILURES for outcome in outcomes)
+
+
+def worse(old: Outcome | None, new: Outcome) -> tuple[str, ...]:
+    """What is worse in `new` than in `old`, a text for each; nothing when it was not run before."""
+    if old is None:
+        return ()
+    if new.check == PIP_CHECK and new.status == old.status == "fail":
+        known = {_requirement(line) for line in old.detail.splitlines()}
+        return tuple(
+            f"{PIP_CHECK}: {line}" for line in new.detail.splitlines() if line and _requirement(line) not in known
+        )
+    if old.status == "pass" and new.status != "pass":
+        return (f"{told(new)} (passed before)",)
+    if old.status == "skip" and new.status in FAILURES:
+        return (f"{told(new)} (not run before: {old.reason})",)
+    return ()
+
+
+def told(outcome: Outcome) -> str:
+    """An outcome in one line."""
+    where = f" on {outcome.device}" if outcome.device else ""
+    return f"{outcome.check}{where}: {outcome.status}" + (f", {outcome.reason}" if outcome.reason else "")
+
+
+def gpu_verdict(outcomes: Iterable[Outcome]) -> tuple[GpuVerdict, str]:
+    """Whether GPU kernels were proven, and if not why: every one of them has to pass on every GPU."""
+    on_gpu = [outcome for outcome in outcomes if _is_gpu(outcome.device) and outcome.applicable]
+    if not on_gpu:
+        return "not needed", ""
+    for statuses in (FAILURES, {"skip"}):
+        for outcome in on_gpu:
+            if outcome.status in statuses:
+                return "not verified", outcome.reason if outcome.status == "skip" else told(outcome)
+    return "verified", ""
+
+
+def verification(
+    prefix: str,
+    outcomes: Sequence[Outcome],
+    *,
+    profile: Profile = "standard",
+    no_gpu: bool = False,
+    baseline: Sequence[Outcome] | None = None,
+) -> Verification:
+    """The document of one verification of an environment as it is.
+
+    It passes when nothing fails and neither a required check nor a GPU was skipped (GPUs apart, with `no_gpu`).
+    With a `baseline` an informative check may fail as it did there.
+    """
+    verdict, reason = gpu_verdict(outcomes)
+    pairs = [(_counterpart(outcome, baseline or ()), outcome) for outcome in outcomes]
+    regressions = [text for old, new in pairs for text in worse(old, new) if not _excused(new, no_gpu=no_gpu)]
+    if baseline is not None:
+        regressions += _lost(baseline, outcomes, proof=False)
+    known = {id(new) for old, new in pairs if old is not None and old.status in FAILURES and new.role not in REQUIRED}
+    blocking = [outcome for outcome in outcomes if id(outcome) not in known and _blocks(outcome, no_gpu=no_gpu)]
+    return Verification(
+        prefix=prefix,
+        profile=profile,
+        gpu=verdict,
+        gpu_reason=reason,
+        passed=not (blocking or regressions),
+        outcomes=tuple(outcomes),
+        regressions=tuple(regressions),
+    )
+
+
+def _blocks(outcome: Outcome, *, no_gpu: bool) -> bool:
+    """Whether an outcome alone keeps a verification from passing."""
+    if outcome.status in FAILURES:
+        return True
+    needed = outcome.role in REQUIRED or _is_gpu(outcome.device)
+    return outcome.status == "skip" and needed and not _excused(outcome, no_gpu=no_gpu)
+
+
+def _is_gpu(device: str | None) -> bool:
+    return device is not None and device.startswith(_ANY_GPU)
+
+
+def _excused(outcome: Outcome, *, no_gpu: bool) -> bool:
+    """Whether a skip needs no excuse: it has no meaning there, or the user accepts it for GPUs."""
+    return outcome.status == "skip" and (not outcome.applicable or (no_gpu and _is_gpu(outcome.device)))
+
+
+def _matches(one: Outcome, other: Outcome) -> bool:
+    """Whether both are the same check on the same device; ``cuda`` stands for every GPU."""
+    if one.check != other.check:
+        return False
+    both_gpu = _is_gpu(one.device) and _is_gpu(other.device)
+    return one.device == other.device or (both_gpu and _ANY_GPU in {one.device, other.device})
+
+
+def _counterpart(outcome: Outcome, others: Sequence[Outcome]) -> Outcome | None:
+    """The same check on the same device among `others`, an exact one first."""
+    found = [other for other in others if _matches(outcome, other)]
+    return next((other for other in found if other.key == outcome.key), found[0] if found else None)
+
+
+def _lost(before: Sequence[Outcome], after: Sequence[Outcome], *, proof: bool) -> Iterator[str]:
+    """What was run before and is not reported again: required for the proof, or passed then."""
+    for old in before:
+        counts = old.role in _PROOF if proof else old.role not in _PROOF and old.status == "pass"
+        if counts and _counterpart(old, after) is None and old.applicable:
+            yield f"{told(old)} before, and not run again"
+
+
+def _not_reproduced(before: Sequence[Outcome], *, no_gpu: bool) -> tuple[str, ...]:
+    """Checks of the reported fault of which no outcome failed before, those apart whose GPUs the user does without."""
+    checks = dict.fromkeys(outcome.check for outcome in before if outcome.role == "reproduction")
+    unproven = []
+    for check in checks:
+        outcomes = [outcome for outcome in before if outcome.check == check]
+        if not any(outcome.status in FAILURES or _excused(outcome, no_gpu=no_gpu) for outcome in outcomes):
+            unproven.append(check)
+    return tuple(unproven)
+
+
+def _requirement(line: str) -> str:
+    """The unmet requirement in a line of ``pip check``, without what is installed instead of it."""
+    return line.partition(", but ")[0].strip()
