@@ -24,6 +24,16 @@ _PRIVATE_SUFFIXES = (".pth", ".egg-link", ".egg-info")
 _METADATA_SUFFIXES = (".dist-info", ".egg-info")
 
 
+def is_private_file(name: str) -> bool:
+    """Whether tools edit files of this name in place wherever they lie, so that a clone copies them."""
+    return name.endswith(_PRIVATE_SUFFIXES)
+
+
+def is_private_tree(path: str) -> bool:
+    """Whether tools edit files in place below the directory `path`, relative to the root."""
+    return path in _PRIVATE_TREES or path.endswith(_METADATA_SUFFIXES)
+
+
 @dataclass(frozen=True)
 class Job:
     """A directory to clone; its twin in the target exists already."""
@@ -101,7 +111,7 @@ class _Directory:
 
     def _is_private(self, name: str) -> bool:
         private = self._shared.private
-        return name.endswith(_PRIVATE_SUFFIXES) or (bool(private) and self._job.path + name in private)
+        return is_private_file(name) or (bool(private) and self._job.path + name in private)
 
     def _link(self, name: str) -> None:
         try:
@@ -119,7 +129,7 @@ class _Directory:
         os.mkdir(name, 0o700, dir_fd=self._target)
         self._counts.directories += 1
         path = self._job.path + name
-        private = self._job.private or path in _PRIVATE_TREES or name.endswith(_METADATA_SUFFIXES)
+        private = self._job.private or is_private_tree(path)
         self._found.append(Job(path + "/", private))
 
     def _other(self, name: str, status: os.stat_result) -> None:

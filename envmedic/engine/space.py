@@ -1,0 +1,81 @@
+"""What a clone costs on disk, before it is made."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from envmedic.engine.entries import CloneMode, is_private_file, is_private_tree
+
+_BLOCK = 512
+_PER_ENTRY = 4096
+"""Bytes reckoned for a directory, and for a file that shares its content: its inode and its name."""
+
+
+@dataclass(frozen=True)
+class Size:
+    """What a tree consists of."""
+
+    files: int = 0
+    directories: int = 0
+    others: int = 0
+    """Symbolic links, fifos, sockets and devices."""
+    allocated: int = 0
+    """Bytes on disk of the files, each inode once."""
+    private_files: int = 0
+    """Files that a clone by hard links copies."""
+    private_allocated: int = 0
+
+    def clone_bytes(self, mode: CloneMode) -> int:
+        """Upper estimate of the disk space that a clone takes at first."""
+        entries = (self.directories + self.others) * _PER_ENTRY
+        if mode == "link":
+            return entries + self.private_allocated + self.private_files * _PER_ENTRY
+        if mode == "reflink":
+            return entries + self.files * _PER_ENTRY
+        return entries + self.allocated
+
+    def clone_inodes(self, mode: CloneMode) -> int:
+        """Inodes that a clone takes."""
+        return self.directories + self.others + (self.private_files if mode == "link" else self.files)
+
+
+def measure(root: Path) -> Size:
+    """Return the size of the tree at `root`. Raises OSError when a directory cannot be read."""
+    seen: set[tuple[int, int]] = set()
+    files = directories = others = allocated = private_files = private_allocated = 0
+    for entry, private in _entries(os.fspath(root)):
+        if entry.is_dir(follow_symlinks=False):
+            directories += 1
+        elif not entry.is_file(follow_symlinks=False):
+            others += 1
+        else:
+            status = entry.stat(follow_symlinks=False)
+            key = (status.st_dev, status.st_ino)
+            size = 0 if status.st_nlink > 1 and key in seen else status.st_blocks * _BLOCK
+            seen.add(key)
+            files, allocated = files + 1, allocated + size
+            if private:
+                private_files, private_allocated = private_files + 1, private_allocated + size
+    return Size(files, directories, others, allocated, private_files, private_allocated)
+
+
+def free(path: Path) -> tuple[int, int | None]:
+    """Return the free bytes and inodes at `path` for this user; None where inodes are not limited."""
+    status = os.statvfs(path)
+    return status.f_bavail * status.f_frsize, status.f_favail if status.f_files else None
+
+
+def _entries(root: str) -> Iterator[tuple[os.DirEntry[str], bool]]:
+    """Every entry of the tree with whether a clone by hard links copies it."""
+    pending = [("", False)]
+    while pending:
+        base, private = pending.pop()
+        with os.scandir(os.path.join(root, base)) as entries:  # noqa: PTH118  # hot path
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    path = base + entry.name
+                    pending.append((path + "/", private or is_private_tree(path)))
+                yield entry, private or not base or is_private_file(entry.name)
