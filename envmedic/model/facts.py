@@ -236,7 +236,9 @@ class InstallerSetting(Model, frozen=True, kw_only=True):
         "cert",
         "index-strategy",
         "torch-backend",
+        "unreadable",
     ]
+    """``unreadable``: the source is damaged, and `value` says how."""
     value: str
     source: str
     """The file or variable it was read from."""
