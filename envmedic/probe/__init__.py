@@ -1,2 +1,1 @@
 """Read-only observation of hosts and environments, without importing anything of them."""
-

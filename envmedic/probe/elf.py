@@ -193,7 +193,7 @@ class Elf:
         if table is None:
             return 0
         buckets = struct.unpack_from(f"<{table.bucket_count}I", self.data, table.buckets)
-        index = max(buckets)
+        index: int = max(buckets)
         if index < table.first_symbol:
             return table.first_symbol
         while not _WORD.unpack_from(self.data, table.chains + 4 * (index - table.first_symbol))[0] & 1:

@@ -12,11 +12,12 @@ import mmap
 import struct
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from envmedic.probe.elf import Elf, ElfError
 
 SECTIONS = (".nv_fatbin", "__nv_relfatbin")
+ROCM_SECTION = ".hip_fatbin"
 MAGIC = 0xBA55ED50
 KIND_PTX, KIND_SASS = 1, 2
 FLAG_ARCHITECTURE_SPECIFIC = 0x100000
@@ -49,11 +50,8 @@ class GpuCode:
 
     sass: tuple[str, ...] = ()
     ptx: tuple[str, ...] = ()
-
-    @property
-    def any(self) -> bool:
-        """Whether there is any."""
-        return bool(self.sass or self.ptx)
+    found: bool = False
+    """Whether there is any GPU code at all, also in fewer fat binaries than `COMMON` asks, and also ROCm's."""
 
 
 def capability(architecture: int, flags: int) -> str:
@@ -71,10 +69,14 @@ def capability_key(text: str) -> tuple[int, int, str]:
 
 def read(library: Elf) -> GpuCode:
     """Return the GPU code that `library` holds. Raises `ElfError` when a fat binary is damaged."""
-    sections = [item for item in library.sections() if item.name in SECTIONS]
-    return summarise(
-        fatbin for section in sections for fatbin in walk(library.data, section.offset, section.offset + section.size)
+    sections = library.sections()
+    code = summarise(
+        fatbin
+        for section in sections
+        if section.name in SECTIONS
+        for fatbin in walk(library.data, section.offset, section.offset + section.size)
     )
+    return replace(code, found=code.found or any(item.name == ROCM_SECTION for item in sections))
 
 
 def walk(data: bytes | mmap.mmap, start: int, end: int) -> Iterator[tuple[Entry, ...]]:
@@ -113,7 +115,8 @@ def summarise(fatbins: Iterable[tuple[Entry, ...]]) -> GpuCode:
         total += bool(entries)
         for kind, name in {(item.kind, item.capability) for item in entries}:
             counts[kind][name] += 1
-    return GpuCode(sass=_common(counts[KIND_SASS], total), ptx=_common(counts[KIND_PTX], total))
+    sass, ptx = counts[KIND_SASS], counts[KIND_PTX]
+    return GpuCode(sass=_common(sass, total), ptx=_common(ptx, total), found=bool(sass or ptx))
 
 
 def _common(counts: Counter[str], total: int) -> tuple[str, ...]:

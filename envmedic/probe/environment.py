@@ -1,0 +1,98 @@
+"""The whole observation of an environment, put together from the readers beside this module."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Literal
+
+from envmedic import tree
+from envmedic.model.facts import CompanionBuild, Distribution, Environment, Interpreter, Library
+from envmedic.probe import (
+    config,
+    distributions,
+    family_files,
+    import_paths,
+    interpreter,
+    layout,
+    leftovers,
+    libraries,
+    torch_family,
+)
+from envmedic.probe.family_files import Package
+from envmedic.probe.files import names
+from envmedic.probe.loader import Search
+
+_COMPANIONS: tuple[Literal["torchvision", "torchaudio"], ...] = ("torchvision", "torchaudio")
+
+
+def observe_environment(prefix: Path) -> Environment:
+    """Observe the environment at `prefix` without importing anything of it or writing into it.
+
+    Raises `NotAnEnvironment` when there is none. Damage inside it is a fact, never an error.
+    """
+    prefix = Path(os.path.abspath(prefix))  # noqa: PTH100  # the user's spelling, links kept
+    found = layout.read(prefix)
+    python = interpreter.observe(found)
+    sites = layout.site_packages(found, python.version or found.version)
+    scans = [distributions.scan(site, prefix) for site in sites]
+    installed = [item.distribution for scan in scans for item in scan.installed]
+    packages = _family(sites, installed)
+    torch = packages.get("torch")
+    read = libraries.observe(prefix, found.python, packages, Search.here())
+    return Environment(
+        prefix=str(prefix),
+        real_prefix=os.path.realpath(prefix),
+        kind=found.kind,
+        interpreter=python,
+        site_packages=tuple(map(str, sites)),
+        include_system_site=found.includes_system_site,
+        distributions=(*installed, *_outside(found, python)),
+        duplicates=distributions.duplicates(installed),
+        leftovers=leftovers.find(scans, prefix),
+        torch=torch_family.torch_build(torch, _of(torch, read, prefix)) if torch else None,
+        companions=_companions(packages, read, prefix),
+        libraries=read,
+        settings=config.observe(prefix),
+        import_paths=import_paths.observe(found, python, sites),
+        externally_managed=_externally_managed(found, python),
+        frozen="frozen" in names(prefix / "conda-meta"),
+        digest=tree.digest(prefix),
+    )
+
+
+def _family(sites: tuple[Path, ...], installed: list[Distribution]) -> dict[str, Package]:
+    candidates = {name: family_files.find(name, sites, installed) for name in ("torch", *_COMPANIONS)}
+    return {name: package for name, package in candidates.items() if package is not None}
+
+
+def _of(package: Package, read: Iterable[Library], prefix: Path) -> list[Library]:
+    """The libraries that lie in an import package."""
+    return [item for item in read if (prefix / item.path).is_relative_to(package.folder)]
+
+
+def _companions(packages: dict[str, Package], read: tuple[Library, ...], prefix: Path) -> tuple[CompanionBuild, ...]:
+    builds = (
+        torch_family.companion_build(name, packages[name], _of(packages[name], read, prefix))
+        for name in _COMPANIONS
+        if name in packages
+    )
+    return tuple(build for build in builds if build is not None)
+
+
+def _outside(found: layout.Layout, python: Interpreter) -> tuple[Distribution, ...]:
+    """Distributions of the base interpreter, where the environment includes them."""
+    if not found.includes_system_site or python.base_prefix is None:
+        return ()
+    sites = layout.base_site_packages(python.base_prefix, python.version or found.version)
+    scans = (distributions.scan(site, found.prefix, outside=True) for site in sites)
+    return tuple(item.distribution for scan in scans for item in scan.installed)
+
+
+def _externally_managed(found: layout.Layout, python: Interpreter) -> bool:
+    """Whether an EXTERNALLY-MANAGED file (PEP 668) stands in the standard library of the prefix itself."""
+    if found.settings and python.base_prefix != str(found.prefix):
+        return False  # a virtual environment: the marker of its base does not bind it
+    folders = (found.prefix / library / name for library in ("lib", "lib64") for name in found.libraries)
+    return any("EXTERNALLY-MANAGED" in names(folder) for folder in folders)

@@ -1,0 +1,191 @@
+"""Readers of what installers write beside a distribution: pure functions of file content.
+
+Formats: core metadata, RECORD and WHEEL (PyPA specifications "Core metadata", "Recording installed
+projects", "Binary distribution format"), direct_url.json (PEP 610), pyvenv.cfg (PEP 405). A whole scan
+takes milliseconds this way; `email` and `importlib.metadata` take fifty times as long.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import cast
+
+from envmedic.model.facts import Origin
+from envmedic.probe.redact import redact_url
+
+_SEPARATORS = re.compile(r"[-_.]+")
+_FIELD = re.compile(r"([A-Za-z0-9][A-Za-z0-9-]*):[ \t]?(.*)")
+_EXTENSION = re.compile(r"^(?P<module>[^.]+)(?:\.(?:cpython-[^.]+|cp3[^.]*|abi3|pypy[^.]+))?\.(?:py|so|pyd)$")
+_NO_PACKAGE = (".dist-info", ".egg-info", ".data", ".libs", ".pth")
+_PARENTHESES = re.compile(r"\s*\(([^()]*)\)")
+
+
+def normalise(name: str) -> str:
+    """Name of a distribution in its normal form (PEP 503)."""
+    return _SEPARATORS.sub("-", name).lower()
+
+
+@dataclass(frozen=True)
+class CoreMetadata:
+    """The header fields of METADATA or PKG-INFO that matter here; None or () where absent."""
+
+    name: str | None
+    version: str | None
+    requires: tuple[str, ...]
+    requires_python: str | None
+
+
+def parse_core(data: bytes) -> CoreMetadata:
+    """Read the header; whatever follows the first empty line, and anything unreadable, is left out."""
+    fields: dict[str, list[str]] = {}
+    for line in _header_lines(data):
+        match = _FIELD.fullmatch(line)
+        if match:
+            fields.setdefault(match[1].lower(), []).append(match[2].strip())
+    return CoreMetadata(
+        name=_first(fields, "name"),
+        version=_first(fields, "version"),
+        requires=tuple(_plain(item) for item in fields.get("requires-dist", ())),
+        requires_python=_first(fields, "requires-python"),
+    )
+
+
+def _plain(requirement: str) -> str:
+    """``torch (==2.3.1)``, the form of old metadata, as ``torch==2.3.1``; markers stay as they are."""
+    wanted, semicolon, marker = requirement.partition(";")
+    return _PARENTHESES.sub(r"\1", wanted, count=1) + semicolon + marker
+
+
+def _header_lines(data: bytes) -> Iterator[str]:
+    header = re.split(rb"\r?\n\r?\n", data, maxsplit=1)[0]
+    return iter(header.decode("utf-8", "replace").splitlines())
+
+
+def _first(fields: dict[str, list[str]], name: str) -> str | None:
+    values = [value for value in fields.get(name, ()) if value and value != "UNKNOWN"]
+    return values[0] if values else None
+
+
+def name_and_version(directory: str) -> tuple[str, str] | None:
+    """What the name of a ``.dist-info`` or ``.egg-info`` entry says; None when it says no version."""
+    stem = re.sub(r"\.(dist-info|egg-info)$", "", directory)
+    parts = re.sub(r"-py\d\.\d+.*$", "", stem).split("-")
+    if len(parts) < 2 or not parts[0] or not parts[1]:  # noqa: PLR2004  # name and version
+        return None
+    return parts[0], parts[1]
+
+
+def parse_wheel_tags(data: bytes) -> tuple[str, ...]:
+    """The tags in WHEEL, in its order."""
+    lines = data.decode("utf-8", "replace").splitlines()
+    return tuple(line[4:].strip() for line in lines if line.lower().startswith("tag:"))
+
+
+@dataclass(frozen=True)
+class RecordFile:
+    """The content of RECORD: paths relative to site-packages, and the sum of the recorded sizes."""
+
+    paths: tuple[str, ...]
+    size_bytes: int
+    error: str | None = None
+    """What is wrong with it; what could be read is kept."""
+
+
+def parse_record(data: bytes) -> RecordFile:
+    """Read RECORD. Lines that are no ``path,hash,size`` are counted in `error`."""
+    text = data.decode("utf-8", "replace")
+    paths: list[str] = []
+    size = wrong = 0
+    for row in _rows(text):
+        if len(row) != 3 or not row[0]:  # noqa: PLR2004  # path, hash, size
+            wrong += 1
+            continue
+        paths.append(row[0])
+        if row[2].isdecimal():
+            size += int(row[2])
+    error = f"{wrong} lines are not 'path,hash,size'" if wrong else None
+    if "�" in text:
+        error = error or "not UTF-8"
+    return RecordFile(tuple(paths), size, error)
+
+
+def _rows(text: str) -> Iterable[list[str]]:
+    """Rows of comma-separated text; the csv module (strict about NUL and size) only where it is needed."""
+    lines = [line for line in text.splitlines() if line]
+    if '"' not in text:
+        return (line.split(",") for line in lines)
+    try:
+        return list(csv.reader(line.replace("\0", "") for line in lines))
+    except csv.Error:
+        return (line.split(",") for line in lines)
+
+
+def import_names(top_level: bytes | None, paths: Iterable[str]) -> tuple[str, ...]:
+    """Names that ``import`` finds, from top_level.txt or else from the recorded paths."""
+    if top_level is not None:
+        names = top_level.decode("utf-8", "replace").split()
+        return tuple(dict.fromkeys(name.replace("/", ".") for name in names))
+    found: dict[str, None] = {}
+    for path in paths:
+        name = _import_name(path)
+        if name is not None:
+            found[name] = None
+    return tuple(sorted(found))
+
+
+def _import_name(path: str) -> str | None:
+    head, slash, rest = path.partition("/")
+    if slash:
+        importable = head.isidentifier() and rest.endswith((".py", ".so", ".pyd"))
+        return head if importable and not head.endswith(_NO_PACKAGE) else None
+    match = _EXTENSION.match(head)
+    return match["module"] if match and match["module"].isidentifier() else None
+
+
+def parse_direct_url(data: bytes) -> Origin:
+    """Where a distribution came from by its direct_url.json; ``unknown`` when it cannot be read."""
+    try:
+        content: object = json.loads(data)
+    except ValueError:  # UnicodeDecodeError is one
+        return Origin(kind="unknown")
+    if not isinstance(content, dict) or not isinstance(content.get("url"), str):
+        return Origin(kind="unknown")
+    url = redact_url(content["url"])
+    vcs, directory = _table(content, "vcs_info"), _table(content, "dir_info")
+    if vcs is not None:
+        return Origin(kind="vcs", url=url, revision=_word(vcs, "commit_id") or _word(vcs, "requested_revision"))
+    if directory is not None:
+        return Origin(kind="editable" if directory.get("editable") is True else "directory", url=url)
+    return Origin(kind="archive", url=url, sha256=_sha256(_table(content, "archive_info") or {}))
+
+
+def _table(content: dict[str, object], key: str) -> dict[str, object] | None:
+    value = content.get(key)
+    return cast("dict[str, object]", value) if isinstance(value, dict) else None
+
+
+def _word(table: dict[str, object], key: str) -> str | None:
+    value = table.get(key)
+    return value if isinstance(value, str) else None
+
+
+def _sha256(archive: dict[str, object]) -> str | None:
+    hashes = _table(archive, "hashes")
+    if hashes is not None and isinstance(hashes.get("sha256"), str):
+        return _word(hashes, "sha256")
+    algorithm, _, digest = (_word(archive, "hash") or "").partition("=")
+    return digest if algorithm == "sha256" and digest else None
+
+
+def parse_pyvenv(data: bytes) -> dict[str, str]:
+    """The settings of pyvenv.cfg, with lower-case keys, as ``site`` reads them."""
+    settings: dict[str, str] = {}
+    for line in data.decode("utf-8", "replace").splitlines():
+        key, equals, value = line.partition("=")
+        if equals:
+            settings[key.strip().lower()] = value.strip()
+    return settings

@@ -1,0 +1,165 @@
+"""Which environment the user means."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import shutil
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from envmedic.errors import InputError, NotAnEnvironment
+from envmedic.probe import layout
+from envmedic.probe.files import names, read_text
+
+
+def resolve_prefix(*, name: str | None, prefix: str | None, python: str | None) -> Path:
+    """Return the absolute prefix that the options name, by default that of the active environment.
+
+    Links in the path are kept as the user spelled them. Raises `NotAnEnvironment` when nothing is
+    there, and `InputError` when no environment is named or active, or when it is envmedic's own.
+    """
+    variables = os.environ
+    if sum(option is not None for option in (name, prefix, python)) > 1:
+        raise InputError("More than one environment is named", hint="Give one of --name, --prefix and --python")
+    if prefix is not None:
+        chosen = _absolute(prefix)
+    elif python is not None:
+        chosen = prefix_of_python(python)
+    elif name is not None:
+        chosen = named(name, variables)
+    else:
+        chosen = active(variables)
+    return checked(chosen)
+
+
+def _absolute(path: str) -> Path:
+    return Path(os.path.abspath(os.path.expanduser(path)))  # noqa: PTH100, PTH111  # keeps links
+
+
+def checked(prefix: Path) -> Path:
+    """`prefix` when it is an environment that envmedic may look after."""
+    if not prefix.exists():
+        raise NotAnEnvironment(
+            f"{prefix} does not exist",
+            cause="it is a dangling symbolic link" if prefix.is_symlink() else None,
+            hint="Name the directory of an environment with -p, or its interpreter with --python",
+        )
+    if not prefix.is_dir():
+        raise NotAnEnvironment(
+            f"{prefix} is not a directory",
+            cause="an environment is a directory that holds bin/python",
+            hint=f"To name an environment by its interpreter, use --python {prefix}",
+        )
+    layout.read(prefix)
+    if os.path.realpath(prefix) == os.path.realpath(sys.prefix):
+        raise InputError(
+            f"{prefix} is the environment that envmedic itself runs from",
+            cause="a repair would pull its own interpreter and libraries away from under it",
+            hint="Install envmedic into an environment of its own (pipx install envmedic)",
+        )
+    return prefix
+
+
+def prefix_of_python(python: str) -> Path:
+    """Prefix of an interpreter: the parent of its directory.
+
+    The interpreter's own link is not followed, since in a virtual environment it leads to the base; it
+    may even dangle, which is a fault that the environment can be diagnosed for.
+    """
+    path = os.path.expanduser(python)  # noqa: PTH111  # a bare name must stay one
+    found = path if "/" in path else shutil.which(path)
+    if found is None or not os.path.lexists(found):
+        raise NotAnEnvironment(
+            f"There is no interpreter {python}",
+            cause="it is not on PATH" if found is None else "no such file",
+            hint="Give the path of an environment's bin/python",
+        )
+    if os.path.isdir(found):  # noqa: PTH112  # never raises
+        raise NotAnEnvironment(f"{python} is a directory, not an interpreter", hint=f"Use -p {python}")
+    return Path(os.path.realpath(Path(found).parent)).parent
+
+
+def active(variables: Mapping[str, str]) -> Path:
+    """The activated environment: VIRTUAL_ENV, then CONDA_PREFIX."""
+    for variable in ("VIRTUAL_ENV", "CONDA_PREFIX"):
+        if variables.get(variable):
+            return _absolute(variables[variable])
+    raise InputError(
+        "No environment is named and none is active",
+        cause="neither VIRTUAL_ENV nor CONDA_PREFIX is set",
+        hint="Activate the environment, or name it with -p PREFIX, -n NAME or --python PATH",
+    )
+
+
+def named(name: str, variables: Mapping[str, str]) -> Path:
+    """The conda environment called `name`, as conda would find it. Raises `InputError` with near names."""
+    if "/" in name:
+        raise InputError(
+            f"{name} is a path, not a name", cause="names of environments hold no /", hint=f"Use -p {name}"
+        )
+    known: dict[str, Path] = {}
+    for folder in known_environments(variables):
+        known.setdefault(folder.name, folder)
+    root = _root(variables)
+    if root is not None:
+        known.setdefault("base", root)
+    if name in known:
+        return known[name]
+    near = difflib.get_close_matches(name, known, n=3)
+    raise NotAnEnvironment(
+        f"No conda environment is called {name}",
+        cause=f"{len(known)} environments are known" + (f"; near: {', '.join(near)}" if near else ""),
+        hint="Name it by its directory with -p",
+    )
+
+
+def known_environments(variables: Mapping[str, str]) -> Iterator[Path]:
+    """Directories of conda environments: those in its environment directories, then those it has listed."""
+    for directory in environment_directories(variables):
+        for name in names(directory):
+            if (directory / name / "conda-meta").is_dir():
+                yield directory / name
+    listed = read_text(_home(variables) / ".conda" / "environments.txt") or ""
+    yield from (Path(line.strip()) for line in listed.splitlines() if line.strip())
+
+
+def environment_directories(variables: Mapping[str, str]) -> tuple[Path, ...]:
+    """Conda's ``envs_dirs``: variables, .condarc, the installation's, the user's."""
+    stated = [variables.get(name, "") for name in ("CONDA_ENVS_DIRS", "CONDA_ENVS_PATH")]
+    folders = [item for value in stated for item in value.split(":") if item]
+    folders += parse_condarc(read_text(_home(variables) / ".condarc") or "")
+    root = _root(variables)
+    if root is not None:
+        folders.append(str(root / "envs"))
+    folders.append(str(_home(variables) / ".conda" / "envs"))
+    return tuple(dict.fromkeys(_absolute(os.path.expandvars(item)) for item in folders))
+
+
+def _home(variables: Mapping[str, str]) -> Path:
+    return Path(variables.get("HOME") or os.path.expanduser("~"))  # noqa: PTH111  # Path.home() raises without a home
+
+
+def _root(variables: Mapping[str, str]) -> Path | None:
+    """Prefix of the conda installation."""
+    for name in ("MAMBA_ROOT_PREFIX", "CONDA_ROOT"):
+        if variables.get(name):
+            return Path(variables[name])
+    program = variables.get("CONDA_EXE") or shutil.which("conda", path=variables.get("PATH"))
+    return Path(os.path.realpath(program)).parent.parent if program else None
+
+
+def parse_condarc(text: str) -> list[str]:
+    """``envs_dirs`` of a .condarc; [] where it has none or is no valid YAML."""
+    if "envs_dirs" not in text and "envs_path" not in text:
+        return []
+    from ruamel.yaml import YAML  # noqa: PLC0415  # 0.1 s, and few users set this
+    from ruamel.yaml.error import YAMLError  # noqa: PLC0415
+
+    try:
+        content: object = YAML(typ="safe", pure=True).load(text)
+    except YAMLError:
+        return []
+    stated = content.get("envs_dirs") or content.get("envs_path") if isinstance(content, dict) else None
+    return [item for item in stated if isinstance(item, str)] if isinstance(stated, list) else []

@@ -1,0 +1,135 @@
+"""CUDA toolkits and host compilers."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import shutil
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Literal
+
+from envmedic import proc
+from envmedic.model.facts import Compiler, Toolkit
+from envmedic.probe.files import names, read_text
+
+TIMEOUT_S = 10.0
+CompilerName = Literal["gcc", "g++", "clang", "clang++", "unknown"]
+_RELEASE = re.compile(r"release (\d+\.\d+)")
+_VERSION = re.compile(r"\b(\d+\.\d+(?:\.\d+)*)\b")
+_DIRECTORY_VERSION = re.compile(r"cuda-(\d+\.\d+)$")
+_PROGRAMS = ("gcc", "g++", "clang", "clang++")
+_KNOWN: dict[str, CompilerName] = {"gcc": "gcc", "g++": "g++", "clang": "clang", "clang++": "clang++"}
+
+
+def toolkits(variables: Mapping[str, str], local: Path = Path("/usr/local")) -> tuple[Toolkit, ...]:
+    """CUDA toolkits, those that builds would take first, each directory once."""
+    found: dict[str, Toolkit] = {}
+    for folder, found_by in _toolkit_folders(variables, local):
+        real = os.path.realpath(folder)
+        if os.path.isdir(real) and real not in found:  # noqa: PTH112  # never raises
+            found[real] = _toolkit(folder, found_by)
+    return tuple(found.values())
+
+
+def _toolkit_folders(variables: Mapping[str, str], local: Path) -> Iterator[tuple[Path, str]]:
+    for name in ("CUDA_HOME", "CUDA_PATH"):
+        for part in variables.get(name, "").split(":"):  # a list is a mistake that is made
+            if part:
+                yield Path(part), name
+    nvcc = shutil.which("nvcc", path=variables.get("PATH", os.defpath))
+    if nvcc is not None:
+        yield _home_of(nvcc), "PATH"
+    for name in names(local):
+        if name == "cuda" or _DIRECTORY_VERSION.match(name):
+            yield local / name, "/usr/local/cuda"
+
+
+def _home_of(nvcc: str) -> Path:
+    """The toolkit of an nvcc; one that is a script elsewhere (a distribution's wrapper) names the real one."""
+    script = read_text(Path(nvcc)) or ""
+    target = re.search(r"exec\s+[\"']?(/\S*?/bin/nvcc)\b", script) if script.startswith("#!") else None
+    return Path(os.path.realpath(target[1] if target else nvcc)).parent.parent
+
+
+def _toolkit(folder: Path, found_by: str) -> Toolkit:
+    nvcc = folder / "bin" / "nvcc"
+    exists = os.access(nvcc, os.X_OK)
+    version = _stated_version(folder) or (nvcc_version(_output(str(nvcc), "--version")) if exists else None)
+    return Toolkit(path=str(folder), version=version, nvcc=str(nvcc) if exists else None, found_by=found_by)
+
+
+def _stated_version(folder: Path) -> str | None:
+    """What version.json (CUDA 11.1 and later) says of nvcc, or else of the toolkit."""
+    try:
+        stated: object = json.loads(read_text(folder / "version.json") or "null")
+    except ValueError:
+        return None
+    for key in ("cuda_nvcc", "cuda"):
+        part = stated.get(key) if isinstance(stated, dict) else None
+        match = _VERSION.match(str(part.get("version"))) if isinstance(part, dict) else None
+        if match is not None:
+            return ".".join(match[1].split(".")[:2])
+    return None
+
+
+def nvcc_version(output: str) -> str | None:
+    """``12.4`` from the output of ``nvcc --version``."""
+    match = _RELEASE.search(output)
+    return match[1] if match else None
+
+
+def compilers(variables: Mapping[str, str]) -> tuple[Compiler, ...]:
+    """Host compilers: those that CC and CXX name, then those on PATH."""
+    path = variables.get("PATH", os.defpath)
+    wanted = [(name, _first_word(variables.get(name, ""))) for name in ("CC", "CXX")]
+    wanted += [("PATH", program) for program in _PROGRAMS]
+    found: dict[str, Compiler] = {}
+    for found_by, program in wanted:
+        place = shutil.which(program, path=path) if program else None
+        if place is not None and place not in found:
+            found[place] = _compiler(place, found_by)
+    return tuple(found.values())
+
+
+def _first_word(command: str) -> str:
+    """The program of ``ccache gcc -m64``-like values, ccache and its kind left out."""
+    try:
+        words = shlex.split(command)
+    except ValueError:
+        return ""
+    return next((word for word in words if Path(word).name not in ("ccache", "sccache", "env")), "")
+
+
+def _compiler(path: str, found_by: str) -> Compiler:
+    output = _output(path, "--version")
+    return Compiler(path=path, name=compiler_name(path, output), version=compiler_version(output), found_by=found_by)
+
+
+def compiler_name(path: str, output: str) -> CompilerName:
+    """Which compiler it is; ``cc`` and its kind are told by their own words."""
+    stem = re.sub(r"(-\d+(\.\d+)*)?$", "", Path(path).name)
+    for name in ("clang++", "clang", "g++", "gcc"):
+        if stem == name or stem.endswith("-" + name):
+            return _KNOWN[name]
+    if "clang" in output:
+        return "clang"
+    return "gcc" if "Free Software Foundation" in output else "unknown"
+
+
+def compiler_version(output: str) -> str | None:
+    """The last version on the first line: distributions put their own in front, in parentheses."""
+    line = re.sub(r"\([^)]*\)", "", output.partition("\n")[0])
+    match = _VERSION.search(line)
+    return match[1] if match else None
+
+
+def _output(program: str, *arguments: str) -> str:
+    """Standard output of a short command in the C locale; empty where it cannot be started or fails."""
+    try:
+        result = proc.run([program, *arguments], env={"LC_ALL": "C"}, timeout_s=TIMEOUT_S)
+    except OSError:
+        return ""
+    return result.stdout if result.returncode == 0 else ""
