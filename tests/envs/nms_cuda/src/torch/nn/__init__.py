@@ -1,0 +1,5 @@
+"""Functions on tensors."""
+
+from torch.nn import functional
+
+__all__ = ["functional"]
