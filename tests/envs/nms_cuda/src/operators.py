@@ -1,4 +1,4 @@
-# ruff: noqa: ANN, ARG001, B905, PLR0917  # written as for the Pythons and the API that the real package has
+# ruff: noqa: ANN001, ANN002, ANN204, ARG001, B905, PLR0917
 """The code of torchvision's operator library; the builder puts a header before it (see `miniature.py`)."""
 
 import math

@@ -1,4 +1,4 @@
-# ruff: noqa: ANN, N999, PTH123  # written as for the Pythons and the API that the real package has
+# ruff: noqa: ANN001, ANN002, ANN204, N999, PTH123
 """The dispatcher: operators, their kernels by dispatch key, and the loading of operator libraries."""
 
 import json

@@ -1,4 +1,4 @@
-# ruff: noqa: ANN, FBT002  # written as for the Pythons and the API that the real package has
+# ruff: noqa: ANN001, ANN002, ANN204, FBT002
 """Dense tensors over flat arrays, with reverse-mode gradients for what envmedic's checks differentiate."""
 
 import itertools

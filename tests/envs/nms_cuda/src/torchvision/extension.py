@@ -1,4 +1,4 @@
-# ruff: noqa: PTH118, PTH120  # written as for the Pythons and the API that the real package has
+# ruff: noqa: PTH118, PTH120
 """Loads the operator library; a failure is kept quiet, as in the real one, and shows where operators are used."""
 
 import os

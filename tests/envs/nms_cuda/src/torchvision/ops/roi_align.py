@@ -1,4 +1,4 @@
-# ruff: noqa: ANN, FBT002, PLR0917  # written as for the Pythons and the API that the real package has
+# ruff: noqa: ANN001, ANN002, ANN204, FBT002, PLR0917
 """Region of interest align."""
 
 import torch
