@@ -36,6 +36,13 @@ class Interruption:
         self._at_once = 0
         self._committed = False
 
+    @classmethod
+    def finishing(cls) -> Interruption:
+        """One that never stops anything, for work that must end well or be done again."""
+        interruption = cls()
+        interruption.shield()
+        return interruption
+
     @contextmanager
     def watching(self) -> Iterator[None]:
         """Catch the signals meanwhile; they get their former handlers back afterwards."""
@@ -67,6 +74,17 @@ class Interruption:
         finally:
             self._at_once -= 1
 
+    @contextmanager
+    def whole(self) -> Iterator[None]:
+        """Let no signal break into what is done meanwhile, even inside `at_once`; it counts right after."""
+        depth, self._at_once = self._at_once, 0
+        try:
+            yield
+        finally:
+            self._at_once = depth
+        if depth:
+            self.poll()
+
     @property
     def requested(self) -> bool:
         """Whether somebody asked to stop."""
@@ -81,6 +99,15 @@ class Interruption:
         raise Interrupted("Interrupted; the environment is unchanged", cause=cause)
 
     def commit(self) -> None:
-        """From here on the transaction finishes whatever happens."""
+        """From here on the transaction finishes whatever happens. Raises `Interrupted` for the last time."""
         self.poll()
         self._committed = True
+
+    def shield(self) -> None:
+        """From here on nothing is interrupted: the environment is unchanged and only needs cleaning up."""
+        self._committed = True
+
+    @property
+    def shielded(self) -> bool:
+        """Whether it is too late to stop."""
+        return self._committed

@@ -191,12 +191,16 @@ class Store:
         sync_directory(self.root)
         return directory
 
+    def unfinished(self) -> tuple[Path, ...]:
+        """What a crash in `create` left; nothing there has a meaning."""
+        if not self.root.is_dir():
+            return ()
+        return tuple(path for path in self.root.iterdir() if path.name.startswith(self._new))
+
     def sweep(self) -> None:
-        """Remove what a crash in `create` left. The caller holds the lock; nothing there has a meaning."""
-        if self.root.is_dir():
-            for path in self.root.iterdir():
-                if path.name.startswith(self._new):
-                    shutil.rmtree(path)
+        """Remove what `unfinished` returns. The caller holds the lock."""
+        for path in self.unfinished():
+            shutil.rmtree(path)
 
 
 def new_transaction_id(now: float | None = None) -> str:

@@ -25,7 +25,10 @@ def no_point(_name: str) -> None:
 
 
 def swap(prefix: Path, directory: TransactionDirectory, method: Method, point: Point = no_point) -> None:
-    """Swap `prefix` with the transaction's tree, durably. Raises PreflightError, with nothing changed."""
+    """Swap `prefix` with the transaction's tree; `sync` makes it durable.
+
+    Raises PreflightError, with nothing changed.
+    """
     try:
         if method == "exchange":
             exchange(prefix, directory.tree)
@@ -38,7 +41,6 @@ def swap(prefix: Path, directory: TransactionDirectory, method: Method, point: P
             hint="Check that nothing is mounted there and that its directory and its parent are writable",
         ) from error
     point("swapped")
-    sync(prefix, directory)
 
 
 def sync(prefix: Path, directory: TransactionDirectory) -> None:

@@ -1,0 +1,138 @@
+"""After a crash: every interrupted transaction is finished or dropped, and the environment is whole.
+
+The state says how far the transaction had come for certain, the marker at the prefix which side is live:
+
+=====================  ====================================  ===================================
+state                  the repaired tree is at the prefix    it is not
+=====================  ====================================  ===================================
+cloning, repairing     (cannot be)                           drop it: aborted
+ready                  smoke check: done, or back: aborted   drop it: aborted
+exchanged              smoke check: done, or back: aborted   it was taken back, drop it: aborted
+undoing                exchange: undone                      undone
+redoing                smoke check: done, or back: undone    exchange, then the same
+done, undone, aborted  nothing; what was being deleted is deleted
+=====================  ====================================  ===================================
+
+Each row may itself be cut by a crash and is then taken again.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from pathlib import Path
+
+from envmedic.engine import journal as journals
+from envmedic.engine import marker
+from envmedic.engine.activated import ActivatedRunner
+from envmedic.engine.interruption import Interruption
+from envmedic.engine.layout import Store
+from envmedic.engine.lock import locked
+from envmedic.engine.session import OpenTransaction, Session
+from envmedic.engine.settling import conclude, drop
+from envmedic.engine.stage import DirectRunner
+from envmedic.engine.swap import Point, mend, no_point, swap, sync
+from envmedic.errors import RECOVERABLE, Interrupted, RecoveryNeeded
+from envmedic.model.events import EventStream
+from envmedic.model.ports import ApplyOptions, CheckRunner, EnginePorts
+from envmedic.model.record import Record
+
+
+def recover(
+    prefix: Path, *, ports: EnginePorts, checks: CheckRunner, stream: EventStream, point: Point = no_point
+) -> tuple[Record, ...]:
+    """Settle what a crash interrupted on the environment at `prefix`; returns the records of what was settled.
+
+    The prefix itself may be missing. Nothing is written where there is nothing to settle. Raises
+    EnvironmentBusy while another envmedic works on it, RecoveryNeeded with what to do by hand.
+    """
+    store = Store.of(prefix)
+    if not needed(store):
+        return ()
+    session = Session(store, ApplyOptions(), ports, checks, stream, point=point)
+    with locked(store), session.interruption.watching():
+        return settle(session)
+
+
+def needed(store: Store) -> bool:
+    """Whether a crash left something to settle. Raises RecoveryNeeded for a journal that cannot be read."""
+    return bool(store.unfinished()) or any(
+        item.trash.is_dir() or not journals.read(item).settled for item in store.transactions()
+    )
+
+
+def settle(session: Session) -> tuple[Record, ...]:
+    """Settle every interrupted transaction, oldest first. The caller holds the lock.
+
+    It is not interrupted: that would only leave the same work for later.
+    """
+    session = dataclasses.replace(session, interruption=Interruption.finishing())
+    session.store.sweep()
+    records = []
+    for directory in session.store.transactions():
+        transaction = OpenTransaction.load(session, directory)
+        with transaction.opened():
+            if transaction.journal.settled:
+                transaction.empty_trash()
+            else:
+                records.append(_settle(transaction))
+    return tuple(records)
+
+
+def _settle(transaction: OpenTransaction) -> Record:
+    session, directory = transaction.session, transaction.directory
+    state = transaction.journal.state
+    with session.stage("recover"):
+        mend(session.prefix, directory)
+        session.point("mended")
+        if not os.path.lexists(session.prefix):
+            raise _missing(transaction)
+        live = marker.read(session.prefix) == directory.transaction
+        if state == "undoing":
+            return _take_back(transaction, live=live)
+        if state == "redoing":
+            return _bring_back(transaction, live=live)
+        if not live:
+            return drop(transaction, _killed(transaction))
+        sync(session.prefix, directory)
+        if state == "ready":
+            transaction.move("exchanged")
+        return conclude(transaction, _in_place(session))
+
+
+def _take_back(transaction: OpenTransaction, *, live: bool) -> Record:
+    session = transaction.session
+    if live:
+        swap(session.prefix, transaction.directory, transaction.journal.method, session.point)
+    sync(session.prefix, transaction.directory)
+    return transaction.finish("undone")
+
+
+def _bring_back(transaction: OpenTransaction, *, live: bool) -> Record:
+    session = transaction.session
+    if not live:
+        swap(session.prefix, transaction.directory, transaction.journal.method, session.point)
+    sync(session.prefix, transaction.directory)
+    return conclude(transaction, _in_place(session), redo=True)
+
+
+def _in_place(session: Session) -> ActivatedRunner:
+    return ActivatedRunner(DirectRunner(session.prefix), session.prefix, session.interruption)
+
+
+def _killed(transaction: OpenTransaction) -> Interrupted:
+    return Interrupted(
+        f"envmedic was killed while transaction {transaction.directory.transaction} was "
+        f"{transaction.journal.state}; the environment is unchanged",
+        hint="Run the repair again",
+    )
+
+
+def _missing(transaction: OpenTransaction) -> RecoveryNeeded:
+    kept = transaction.directory.tree
+    return RecoveryNeeded(
+        f"{transaction.session.prefix} does not exist",
+        cause="It was removed or moved away after envmedic had been interrupted",
+        hint=f"Put it back, then run `envmedic recover`; a copy of it, with or without the repair, is {kept}",
+        environment=RECOVERABLE,
+    )

@@ -1,0 +1,81 @@
+"""The two ends of a transaction: the clone is dropped, or the exchanged environment is proven and kept.
+
+Used by the transaction itself and by recovery after a crash, so both end alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from envmedic.engine import marker
+from envmedic.engine.judgement import FAILURES
+from envmedic.engine.session import OpenTransaction
+from envmedic.engine.swap import swap, sync
+from envmedic.errors import RECOVERABLE, ChecksFailed, EnvmedicError, InternalError
+from envmedic.model.checks import Check, Outcome
+from envmedic.model.ports import Runner
+from envmedic.model.record import Record
+
+_SMOKE_LIMIT_S = 120.0
+
+
+def drop(transaction: OpenTransaction, failure: EnvmedicError) -> Record:
+    """End a transaction whose clone is not at the prefix: the clone goes, the environment is as it was."""
+    transaction.session.interruption.shield()
+    if marker.read(transaction.session.prefix) == transaction.directory.transaction:
+        raise InternalError("The clone to be dropped is live", environment=RECOVERABLE)
+    transaction.discard_tree()
+    transaction.empty_trash()  # first: the disk may be full, and the journal must be written
+    return transaction.finish("aborted", failure=failure)
+
+
+def conclude(transaction: OpenTransaction, runner: Runner, *, redo: bool = False) -> Record:
+    """End a transaction whose clone is at the prefix: it stays if it works there, else the old tree comes back."""
+    failure = smoke(transaction, runner)
+    if failure is None:
+        return transaction.finish("done")
+    session = transaction.session
+    session.notice("exchanging-back", f"{failure.summary}: the environment as it was is put back")
+    swap(session.prefix, transaction.directory, transaction.journal.method, session.point)
+    sync(session.prefix, transaction.directory)
+    return transaction.finish("undone", failure=failure) if redo else drop(transaction, failure)
+
+
+def smoke(transaction: OpenTransaction, runner: Runner) -> EnvmedicError | None:
+    """Check the environment at its true path; returns why it does not work there, or None."""
+    session = transaction.session
+    plans = (transaction.record.plan, *transaction.record.extensions)
+    checks = smoke_checks(check for plan in plans for check in plan.checks)
+    with session.stage("smoke"):
+        try:
+            outcomes = session.checks(checks, runner, "smoke", session.emit)
+        except (EnvmedicError, OSError) as error:
+            return ChecksFailed("The checks at the environment's own path could not run", cause=str(error))
+    transaction.note(smoke=outcomes)
+    broken = worse(transaction.record.checks_after, outcomes)
+    if not broken:
+        return None
+    return ChecksFailed(
+        "The repaired environment fails at its own path what it passed in the clone",
+        cause=f"{broken[0].check}: {broken[0].reason}",
+        hint="The environment is unchanged; try --staging relocate (or namespace), and report this",
+        details=tuple(f"{outcome.check}: {outcome.status} {outcome.reason}" for outcome in broken),
+    )
+
+
+def smoke_checks(checks: Iterable[Check]) -> tuple[Check, ...]:
+    """What is run on the live environment: imports and the fault's own checks, on the CPU, once each."""
+    chosen = {}
+    for check in checks:
+        if check.name != "command" and (check.name == "import" or check.role in {"playbook", "reproduction"}):
+            quick = msgspec.structs.replace(check, gpu=False, timeout_s=min(check.timeout_s, _SMOKE_LIMIT_S))
+            chosen[check.name, check.arguments] = quick
+    return tuple(chosen.values())
+
+
+def worse(before: Iterable[Outcome], after: Iterable[Outcome]) -> tuple[Outcome, ...]:
+    """Outcomes that fail now and did not fail before."""
+    failed = {outcome.key for outcome in before if outcome.status in FAILURES}
+    return tuple(outcome for outcome in after if outcome.status in FAILURES and outcome.key not in failed)

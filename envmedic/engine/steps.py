@@ -1,0 +1,131 @@
+"""Carrying out the steps of a plan in a clone.
+
+Removing and installing is the installer's business, run through the stage; everything else is written
+here, as new inodes and at paths that `inside` has approved.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from envmedic.engine import trash, variables
+from envmedic.engine.files import Owner
+from envmedic.engine.inside import locate, replace_file
+from envmedic.errors import InstallerError
+from envmedic.model.events import Emit, Notice, OutputLine
+from envmedic.model.plan import Advise, Install, Pin, Purge, SetEnv, Step, UnsetEnv
+from envmedic.model.ports import CommandResult, Installer, Runner
+
+CONSTRAINTS = "etc/envmedic/constraints.txt"
+"""Where pins stay, relative to the prefix."""
+_TAIL_LINES = 20
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+
+
+@dataclass(frozen=True)
+class Workplace:
+    """The clone and the tools that change it."""
+
+    tree: Path
+    trash: Path
+    owner: Owner | None
+    runner: Runner
+    installer: Installer
+    emit: Emit
+    poll: Callable[[], None]
+    """Raises `Interrupted` when somebody asked to stop."""
+    timeout_s: float | None = None
+
+
+def commands(step: Step, place: Workplace) -> tuple[tuple[str, ...], ...]:
+    """The argv of each command of `step`, as it will run."""
+    if isinstance(step, Purge | Install):
+        return place.installer.commands(step, str(place.runner.python))
+    return ()
+
+
+def carry_out(step: Step, place: Workplace) -> str:
+    """Do `step` in the clone and return what there is to say of it.
+
+    Raises InstallerError when a command fails, InputError for a path outside the clone, OSError.
+    """
+    for argv in commands(step, place):
+        _run(argv, place)
+    if isinstance(step, Purge):
+        return _delete(step.leftovers, place)
+    if isinstance(step, SetEnv):
+        return _keep(dict(step.variables), place)
+    if isinstance(step, UnsetEnv):
+        return _keep(dict.fromkeys(step.names), place)
+    if isinstance(step, Pin):
+        return _pin(step.constraints, place)
+    if isinstance(step, Advise):
+        place.emit(Notice(code="advice", message=step.text))
+    return ""
+
+
+def _run(argv: tuple[str, ...], place: Workplace) -> None:
+    source = os.path.basename(argv[0])  # noqa: PTH119  # a word for people
+
+    def on_line(line: str) -> None:
+        place.emit(OutputLine(source=source, line=line))
+        place.poll()
+
+    place.poll()
+    result = place.runner(argv, on_line=on_line, timeout_s=place.timeout_s)
+    place.poll()
+    if result.returncode != 0:
+        raise _failed(result)
+
+
+def _failed(result: CommandResult) -> InstallerError:
+    if result.timed_out:
+        how = f"took longer than {result.seconds:.0f} s"
+    elif result.signal is not None:
+        how = f"was ended by signal {result.signal}"
+    else:
+        how = f"exited with status {result.returncode}"
+    lines = (result.stdout + result.stderr).splitlines()[-_TAIL_LINES:]
+    return InstallerError(
+        f"{os.path.basename(result.argv[0])} {how}",  # noqa: PTH119  # a word for people
+        cause=next((line for line in reversed(lines) if line.strip()), None),
+        hint="The environment is unchanged; see the output above, and `envmedic plan` for other ways",
+        details=(" ".join(result.argv), *lines),
+    )
+
+
+def _delete(leftovers: Iterable[str], place: Workplace) -> str:
+    gone = []
+    for relative in leftovers:
+        path = locate(place.tree, relative)
+        if os.path.lexists(path):
+            trash.discard(path, place.trash, place.owner)
+            gone.append(relative)
+    return f"deleted {', '.join(gone)}" if gone else ""
+
+
+def _keep(changes: dict[str, str | None], place: Workplace) -> str:
+    written = variables.keep(place.tree, changes, place.owner)
+    for script in variables.not_written(place.tree):
+        place.emit(
+            Notice(code="variables-not-kept", message=f"{script} does not set {', '.join(changes)}", level="warning")
+        )
+    return f"written to {', '.join(written)}; a Python started without activation does not see it"
+
+
+def _pin(constraints: Iterable[str], place: Workplace) -> str:
+    path = locate(place.tree, CONSTRAINTS)
+    lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
+    kept = {_pinned(line): line for line in [*lines, *constraints]}
+    replace_file(place.tree, CONSTRAINTS, ("\n".join(kept.values()) + "\n").encode(), place.owner)
+    return f"written to {CONSTRAINTS}; use it with `pip install -c` or PIP_CONSTRAINT"
+
+
+def _pinned(constraint: str) -> str:
+    """What a line constrains: a later line on the same distribution takes its place."""
+    name = _NAME.match(constraint.strip())
+    return re.sub(r"[-_.]+", "-", name[0]).lower() if name else constraint

@@ -1,0 +1,289 @@
+"""A repair as a transaction: clone, repair and prove the clone, exchange, prove it in place, keep the old tree.
+
+`apply` is a list of small stages over a `Run`. Whatever goes wrong before the exchange ends in
+`settling.drop`; from the exchange on the transaction finishes, whoever asks to stop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from envmedic import __version__, tree
+from envmedic.engine import journal as journals
+from envmedic.engine import marker, relocate
+from envmedic.engine.activated import ActivatedRunner
+from envmedic.engine.clone import clone
+from envmedic.engine.exchange import sync_filesystem
+from envmedic.engine.files import give
+from envmedic.engine.generations import prune_trees
+from envmedic.engine.interruption import Cancel, Interruption, never
+from envmedic.engine.journal import Journal
+from envmedic.engine.layout import Store, new_transaction_id
+from envmedic.engine.lock import locked
+from envmedic.engine.preflight import Capabilities, preflight
+from envmedic.engine.recovery import needed, settle
+from envmedic.engine.repairing import Run, confirm, fetch, repair, reproduce
+from envmedic.engine.session import OpenTransaction, Session
+from envmedic.engine.settling import conclude, drop
+from envmedic.engine.stage import DirectRunner, NamespaceRunner, RelocateRunner
+from envmedic.engine.swap import Point, no_point, swap, sync
+from envmedic.errors import (
+    RECOVERABLE,
+    ChecksFailed,
+    EnvironmentBusy,
+    EnvmedicError,
+    InternalError,
+    PreflightError,
+    RecoveryNeeded,
+    StalePlan,
+)
+from envmedic.model.base import to_json
+from envmedic.model.events import EventStream, TransactionStarted
+from envmedic.model.plan import Plan
+from envmedic.model.ports import ApplyOptions, CheckRunner, EnginePorts, Runner
+from envmedic.model.record import Record
+
+_LISTED = 10
+
+
+def apply(
+    plan: Plan,
+    *,
+    options: ApplyOptions,
+    ports: EnginePorts,
+    checks: CheckRunner,
+    stream: EventStream,
+    cancel: Cancel = never,
+    point: Point = no_point,
+) -> Record:
+    """Carry `plan` out; the environment is the repaired one afterwards, or exactly as it was.
+
+    Once a transaction has begun its record is returned, whatever became of it: `Record.failure` holds
+    the error with its exit code when the environment is unchanged. Before that errors are raised:
+    ChecksFailed (GPU checks without a GPU), PreflightError, EnvironmentBusy, StalePlan, RepairDeclined,
+    NetworkError, IntegrityError, Interrupted. `cancel` is asked often and stops what is still stoppable.
+    """
+    interruption = Interruption(cancel)
+    session = Session(Store.of(Path(plan.real_prefix)), options, ports, checks, stream, interruption, point)
+    with interruption.watching():
+        _require_gpu(session, plan)
+        if needed(session.store):
+            with locked(session.store):
+                settle(session)
+        how = _preflight(session, plan)
+        with locked(session.store) as lock:
+            settle(session)
+            confirm(session, plan)
+            fetch(session, plan)
+            _require_current(session, plan)
+            return _carry_out(_begin(session, plan, how, lock))
+
+
+def _require_gpu(session: Session, plan: Plan) -> None:
+    """Before anything is downloaded: the checks that need a GPU must have one, or the user's leave to skip."""
+    if not plan.gpu_checks or session.options.no_gpu:
+        return
+    visible, why = session.ports.gpu_visible()
+    if not visible:
+        raise ChecksFailed(
+            "The repair must be proven on a GPU, and none is visible",
+            cause=why,
+            hint="Run on the machine with the GPU, or accept an unproven repair with --no-gpu",
+        )
+
+
+def _preflight(session: Session, plan: Plan) -> Capabilities:
+    with session.stage("preflight"):
+        return preflight(session.prefix, plan, session.options, processes=session.ports.processes(session.prefix))
+
+
+def _require_current(session: Session, plan: Plan) -> None:
+    if session.ports.digest(session.prefix) != plan.environment_digest:
+        raise StalePlan(
+            f"{session.prefix} has changed since the plan was made",
+            cause=f"The plan was made at {plan.created}",
+            hint="Make a new plan with `envmedic plan`",
+        )
+
+
+def _begin(session: Session, plan: Plan, how: Capabilities, lock: int) -> Run:
+    """Make the transaction's directory, all at once; from here on there is a record."""
+    transaction_id, started = new_transaction_id(), journals.now()
+    journal = Journal(
+        transaction=transaction_id,
+        parent=marker.read(session.prefix),
+        prefix=str(session.prefix),
+        state="cloning",
+        method=how.exchange,
+        clone=how.clone,
+        staging=how.staging,
+        started=started,
+        updated=started,
+    )
+    record = Record(
+        transaction=transaction_id,
+        parent=journal.parent,
+        envmedic=__version__,
+        prefix=plan.prefix,
+        state="cloning",
+        environment="unchanged",
+        started=started,
+        plan=plan,
+        clone=how.clone,
+        staging=how.staging,
+        exchange=how.exchange,
+        before=session.ports.distributions(session.prefix),
+        notes=(*how.notes, *_accepted(session, plan)),
+    )
+    session.point("before-create")
+    directory = session.store.create(
+        {
+            "journal.json": journals.encode(journal),
+            "plan.json": to_json(plan).encode() + b"\n",
+            "record.json": to_json(record).encode() + b"\n",
+        },
+        transaction=transaction_id,
+    )
+    session.point("created")
+    transaction = OpenTransaction(session, directory, journal, record)
+    return Run(session, transaction, how, lock, plan, plan.checks, _runner(transaction, how, lock))
+
+
+def _accepted(session: Session, plan: Plan) -> tuple[str, ...]:
+    return ("GPU checks were waived with --no-gpu",) if plan.gpu_checks and session.options.no_gpu else ()
+
+
+def _runner(transaction: OpenTransaction, how: Capabilities, lock: int) -> Runner:
+    session, clone_path = transaction.session, transaction.directory.tree
+    inner: Runner
+    if how.staging == "namespace":
+        inner = NamespaceRunner(session.prefix, clone_path, pid_namespace=how.pid_namespace, inherit=[lock])
+    else:
+        inner = RelocateRunner(clone_path, inherit=[lock])
+    return ActivatedRunner(inner, clone_path, session.interruption)
+
+
+def _carry_out(run: Run) -> Record:
+    transaction, session = run.transaction, run.session
+    with transaction.opened():
+        _announce(run)
+        try:
+            for stage in STAGES:
+                stage(run)
+            session.interruption.commit()
+            swap(session.prefix, transaction.directory, run.how.exchange, session.point)
+        except EnvmedicError as error:
+            return _drop(run, error)
+        except OSError as error:
+            return _drop(run, _of_system(error))
+        except BaseException:
+            _drop(run, InternalError("A bug of envmedic ended the transaction"))
+            raise
+        return _finish(run)
+
+
+def _announce(run: Run) -> None:
+    run.session.emit(
+        TransactionStarted(
+            prefix=run.plan.prefix,
+            directory=str(run.transaction.directory.path),
+            clone=run.how.clone,
+            staging=run.how.staging,
+            exchange=run.how.exchange,
+            notes=run.transaction.record.notes,
+        )
+    )
+
+
+def _clone(run: Run) -> None:
+    """Clone the environment; its fingerprint is taken before, so that a change during the cloning shows too."""
+    session, directory = run.session, run.transaction.directory
+    with session.stage("fingerprint"):
+        run.original = tree.fingerprint(session.prefix)
+        _save_fingerprint(run, run.original, directory.fingerprint)
+    session.point("fingerprinted")
+    with session.stage("clone"):
+        clone(
+            session.prefix,
+            directory.tree,
+            run.how.clone,
+            on_progress=lambda files: session.progress("clone", "files", files, run.how.size.files),
+        )
+    run.transaction.move("repairing")
+
+
+def _save_fingerprint(run: Run, fingerprint: tree.Fingerprint, path: Path) -> None:
+    fingerprint.save(path)
+    give(path, run.session.store.owner)
+
+
+def _relocate(run: Run) -> None:
+    """After staging at the clone's own path: let its text files name the prefix."""
+    if run.how.staging == "relocate":
+        clone_path = run.transaction.directory.tree
+        relocate.rewrite(clone_path, clone_path, run.session.prefix)
+        run.session.point("relocated")
+
+
+def _compare(run: Run) -> None:
+    """The original must be what was cloned, or changes made meanwhile would be lost."""
+    with run.session.stage("fingerprint"):
+        differences = tree.compare(run.original, tree.fingerprint(run.session.prefix)).installed()
+    if differences:
+        names = (*differences.changed, *differences.added, *differences.removed)
+        raise EnvironmentBusy(
+            f"{run.session.prefix} was changed while its copy was being repaired",
+            cause=f"{len(names)} files differ, such as {names[0]}",
+            hint="The environment is as those changes left it. Run the repair again when nothing else works on it",
+            details=names[:_LISTED],
+        )
+
+
+def _make_ready(run: Run) -> None:
+    """Mark the clone, and make it and what is known of it durable before the exchange."""
+    session, directory = run.session, run.transaction.directory
+    marker.write(directory.tree, directory.transaction, session.store.owner)
+    session.point("marked")
+    _save_fingerprint(run, tree.fingerprint(directory.tree), directory.live_fingerprint)
+    run.transaction.note(after=session.ports.distributions(directory.tree))
+    run.transaction.save()
+    sync_filesystem(directory.path)
+    session.point("synced")
+    run.transaction.move("ready")
+
+
+STAGES: tuple[Callable[[Run], None], ...] = (_clone, reproduce, repair, _relocate, _compare, _make_ready)
+
+
+def _finish(run: Run) -> Record:
+    """The clone is live: prove it in place, keep it or put the old tree back, and delete what is too old."""
+    session, transaction = run.session, run.transaction
+    try:
+        sync(session.prefix, transaction.directory)
+        transaction.move("exchanged")
+        if session.interruption.requested:
+            session.notice("too-late-to-stop", "The repaired environment is in place already: finishing")
+        runner = ActivatedRunner(DirectRunner(session.prefix, inherit=[run.lock]), session.prefix, session.interruption)
+        record = conclude(transaction, runner)
+        prune_trees(session.store, session.options.keep, session.emit, session.point)
+    except OSError as error:
+        raise RecoveryNeeded(
+            "The repair was interrupted by an error of the system",
+            cause=str(error),
+            hint="Run `envmedic recover`",
+            environment=RECOVERABLE,
+        ) from error
+    return record
+
+
+def _drop(run: Run, failure: EnvmedicError) -> Record:
+    return drop(run.transaction, failure)
+
+
+def _of_system(error: OSError) -> PreflightError:
+    return PreflightError(
+        f"The repair cannot go on: {error.strerror}",
+        cause=f"{error.filename}: {error}" if error.filename else str(error),
+        hint="The environment is unchanged; check free space and permissions beside it",
+    )
