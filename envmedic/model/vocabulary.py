@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Literal
 
 from envmedic.model.base import Model
+from envmedic.model.checks import CHECK_NAMES
 
 FactType = Literal["bool", "int", "string", "version", "strings"]
 
@@ -22,16 +23,8 @@ class FactKind(Model, frozen=True, kw_only=True):
     doc: str
 
 
-CHECK_NAMES = (
-    "import",
-    "torchvision-dispatch",
-    "torchvision-nms",
-    "torchvision-roi-align",
-    "matmul",
-    "conv",
-    "pip-check",
-)
-"""Checks that a playbook may name."""
+PLAYBOOK_CHECKS = tuple(name for name in CHECK_NAMES if name != "command")
+"""Checks that a playbook may name: all but the user's own command."""
 
 _GENERAL: tuple[tuple[str, FactType, str], ...] = (
     ("host.system", "string", "sys.platform of the host"),

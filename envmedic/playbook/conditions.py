@@ -101,7 +101,7 @@ def _leaf(condition: Condition, values: Values) -> Leaf:
     if positive != operator:
         truth = negation(truth)
     asked = "" if operator in UNARY else f" {shown(wanted)}"
-    found = "absent" if observed is None else shown(observed)
+    found = "absent" if observed is None else shown(observed) or "empty"
     return Leaf(name, truth, f"{name} is {found} (asked: {operator}{asked})")
 
 
@@ -123,7 +123,7 @@ def _wanted(value: FactValue, values: Values) -> tuple[FactValue, str | None]:
 
 def _positive(operator: str, kind: FactType, observed: FactValue, wanted: FactValue) -> Truth:
     if operator == "exists":
-        return observed is not None
+        return observed is not None and observed != ()
     if observed is None:  # looked for and not there: equal to nothing, and neither more nor less
         return False if operator in {"is", "==", "in"} else None
     if operator in {"is", "==", "in"}:

@@ -12,7 +12,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import InvalidSpecifier, Specifier
 
 from envmedic.model.playbook import LoadedPlaybook, Playbook, Signature
-from envmedic.model.vocabulary import CHECK_NAMES, FACTS, FactType
+from envmedic.model.vocabulary import FACTS, PLAYBOOK_CHECKS, FactType
 from envmedic.playbook.conditions import LIST_OPERATORS, OPERATORS, UNARY
 from envmedic.playbook.document import Located
 from envmedic.playbook.filling import placeholders
@@ -188,7 +188,7 @@ def _value(here: Located, path: Path, operator: str, kind: FactType) -> Iterator
             yield Mistake(value.position, (*path, "value"), f"{operator} takes a list of at least one value")
         for index, item in enumerate(value.items):
             yield from _scalar_value(item, (*path, "value", index), operator, kind)
-    elif value.items and kind == "strings" and operator != "contains":
+    elif isinstance(value.plain, list) and kind == "strings" and operator != "contains":
         return  # a list compared with a list; the schema has its items
     else:
         yield from _scalar_value(value, (*path, "value"), operator, kind)
@@ -268,8 +268,8 @@ def _checks(document: Located) -> Iterator[Mistake]:
     seen: set[str] = set()
     for path, check in _items(document, "checks"):
         name = _text(check)
-        if name and name not in CHECK_NAMES:
-            hint = suggestion(name, CHECK_NAMES) or f"; known: {', '.join(CHECK_NAMES)}"
+        if name and name not in PLAYBOOK_CHECKS:
+            hint = suggestion(name, PLAYBOOK_CHECKS) or f"; known: {', '.join(PLAYBOOK_CHECKS)}"
             yield Mistake(check.position, path, f"there is no check {name}{hint}")
         elif name and name in seen:
             yield Mistake(check.position, path, f"the check {name} is named twice")
