@@ -11,6 +11,8 @@ from envmedic.compat.target import Target
 from envmedic.model.playbook import Policy
 
 _NO_VERSION = Version("0")
+UNKNOWN_VARIANT = "unknown variant"
+"""Stands for the variant of an installed torch that nothing could tell."""
 
 
 def installed_build(target: Target) -> Build | None:
@@ -23,7 +25,7 @@ def installed_build(target: Target) -> Build | None:
     torch = versions.public(target.torch)
     label = versions.local(target.torch)
     variant = target.query.variant or label or pairs.default_torch_variant(torch, target.platform)
-    return Build(torch=torch, variant=variant or "unknown variant", kept=True)
+    return Build(torch=torch, variant=variant or UNKNOWN_VARIANT, kept=True)
 
 
 def foreign_backend(build: Build | None) -> bool:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from envmedic.compat import candidates, pairs
+from envmedic.compat.candidates import UNKNOWN_VARIANT
 from envmedic.compat.problems import problems
 from envmedic.compat.rules import Build, check_platform, check_torch
 from envmedic.compat.ruling import Ruling, broken
@@ -13,7 +15,7 @@ from envmedic.compat.target import Target, target_of
 from envmedic.model.family import FamilyAnswer, FamilyQuery, FamilySet, Member, RejectedSet
 from envmedic.model.playbook import Policy
 
-__all__ = ["SETS_PER_POLICY", "answer", "problems"]
+__all__ = ["SETS_PER_POLICY", "UNKNOWN_VARIANT", "answer", "default_index_serves", "problems"]
 
 SETS_PER_POLICY = 3
 """At most so many sets are proposed under one policy."""
@@ -125,15 +127,26 @@ def _companions(target: Target) -> tuple[Member, ...]:
     return tuple(member for member in order if member in target.query.members)
 
 
-def on_default_index(build: Build, versions: dict[str, str], target: Target) -> bool:
-    """Whether the default index carries torch and every companion of a set in the set's variant.
+def on_default_index(build: Build, versions: Mapping[str, str], target: Target) -> bool:
+    """Whether the default index carries torch and every companion of a set in the set's variant."""
+    return _serves(build, versions, tuple(versions), target)
+
+
+def default_index_serves(found: FamilySet, changed: Iterable[str], query: FamilyQuery) -> bool:
+    """Whether the default index carries the `changed` members of a set in builds that fit it.
 
     torchaudio with the stable ABI needs only the same CUDA major.
     """
-    if pairs.default_torch_variant(build.torch, target.platform) != build.variant:
+    target = target_of(query)
+    build = Build(torch=found.versions["torch"], variant=found.variant)
+    return _serves(build, found.versions, tuple(changed), target)
+
+
+def _serves(build: Build, versions: Mapping[str, str], names: tuple[str, ...], target: Target) -> bool:
+    if "torch" in names and pairs.default_torch_variant(build.torch, target.platform) != build.variant:
         return False
     for member in ("torchvision", "torchaudio"):
-        row = companions(member).get(versions.get(member, ""))
+        row = companions(member).get(versions[member]) if member in names else None
         if row is not None and not pairs.serves(row, build, target):
             return False
     return True

@@ -1,0 +1,234 @@
+"""A plan from a proposal and the wheels that it was resolved to."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+
+import msgspec
+
+from envmedic import __version__
+from envmedic.errors import NoSolution, NotAnEnvironment
+from envmedic.model.facts import Environment, Facts
+from envmedic.model.findings import Finding
+from envmedic.model.plan import Artifact, Change, Install, Plan, PlanAlternative, Purge, Step
+from envmedic.model.playbook import LoadedPlaybook
+from envmedic.model.ports import Installer, Resolution
+from envmedic.planner import checks, removal
+from envmedic.planner.bound import bound
+from envmedic.planner.identity import named
+from envmedic.planner.proposal import Proposal, Proposals
+from envmedic.planner.question import FAMILY
+from envmedic.planner.requirements import markers, newly_unmet, unmet
+
+UNPACKED_FACTOR = 4
+"""Upper ratio of unpacked to packed size of a wheel: machine code packs about 1.5 to 2.5 times, text up to 4."""
+
+
+@dataclass(frozen=True)
+class _Draft:
+    """A proposal joined with its wheels."""
+
+    environment: Environment
+    proposal: Proposal
+    artifacts: tuple[Artifact, ...]
+    purge: Purge
+
+    @property
+    def before(self) -> dict[str, tuple[str, ...]]:
+        """Versions of what is removed, by name, in the order of the environment."""
+        gone = {item.name for item in self.purge.distributions} | set(self.proposal.changed) & _names(self.environment)
+        found: dict[str, tuple[str, ...]] = {}
+        for item in self.environment.distributions:
+            if item.name in gone and not item.outside_prefix:
+                found[item.name] = (*found.get(item.name, ()), item.version)
+        return found
+
+    @property
+    def removed(self) -> tuple[str, ...]:
+        """Names that are gone for good."""
+        new = {item.name for item in self.artifacts}
+        return tuple(name for name in self.before if name not in new)
+
+
+def _names(environment: Environment) -> set[str]:
+    return {item.name for item in environment.distributions}
+
+
+def build(  # noqa: PLR0917  # the stages of a repair, in their order
+    facts: Facts,
+    finding: Finding,
+    loaded: LoadedPlaybook,
+    proposal: Proposal,
+    resolution: Resolution | None,
+    installer: Installer,
+    *,
+    now: str,
+    considered: Proposals | None = None,
+    failed: Mapping[str, str] | None = None,
+    fetched: Collection[str] = (),
+    extendable: bool = False,
+) -> Plan:
+    """Return the plan that carries `proposal` out with the wheels of `resolution`.
+
+    `now` is RFC 3339 in UTC; `considered` gives the alternatives and `failed` the reason of each that
+    could not be resolved, by title; `fetched` are the local paths of wheels that need no download.
+    Raises `NoSolution` when metadata shows that the result would be incoherent.
+    """
+    environment = facts.environment
+    if environment is None:
+        raise NotAnEnvironment("No environment was observed", hint="Name one with -p PREFIX")
+    draft = _draft(environment, proposal, resolution.artifacts if resolution else ())
+    _refuse_unmet(draft, facts)
+    steps = _steps(draft)
+    left = checks.left(environment, proposal, draft.removed)
+    return named(
+        Plan(
+            envmedic=__version__,
+            created=now,
+            prefix=environment.prefix,
+            real_prefix=environment.real_prefix,
+            environment_digest=environment.digest,
+            playbook=loaded.playbook.id,
+            playbook_sha256=loaded.sha256,
+            fault=finding.fault,
+            finding=finding,
+            host=facts.host,
+            steps=steps,
+            commands=_commands(steps, installer, environment),
+            checks=checks.checks(loaded, left),
+            changes=_changes(draft),
+            stays=_stays(draft),
+            stays_count=_stays_count(draft),
+            disk_bytes=UNPACKED_FACTOR * sum(_packed(item, draft) for item in draft.artifacts),
+            download_bytes=sum(item.size_bytes or 0 for item in draft.artifacts if item.local_path not in fetched),
+            alternatives=_alternatives(loaded, proposal, considered, failed or {}),
+            notes=(*proposal.notes, *(resolution.notes if resolution else ()), *_size_notes(draft)),
+            extendable=extendable,
+            gpu_checks=left.cuda_build,
+        )
+    )
+
+
+def _draft(environment: Environment, proposal: Proposal, artifacts: Iterable[Artifact]) -> _Draft:
+    """Join a proposal and its wheels; what they replace besides is removed too."""
+    wheels = tuple(artifacts)
+    gone = {item.name for item in proposal.purge.distributions} | set(proposal.changed)
+    extra = tuple(dict.fromkeys(item.name for item in wheels if item.name not in gone))
+    more = removal.purge(environment, [name for name in extra if environment.distribution(name)], ())
+    purge = Purge(
+        distributions=proposal.purge.distributions + more.distributions,
+        leftovers=tuple(dict.fromkeys(proposal.purge.leftovers + more.leftovers)),
+    )
+    return _Draft(environment=environment, proposal=proposal, artifacts=wheels, purge=purge)
+
+
+def _refuse_unmet(draft: _Draft, facts: Facts) -> None:
+    """Refuse before the clone what metadata already shows to be incoherent."""
+    values = markers(draft.environment, facts.host)
+    after: dict[str, str | None] = dict.fromkeys(draft.before) | {item.name: item.version for item in draft.artifacts}
+    missing = unmet(draft.environment, draft.before, draft.artifacts, values=values)
+    broken = newly_unmet(draft.environment, after, values=values)
+    if missing or broken:
+        sentences = tuple(item.sentence() for item in (*missing, *broken))
+        raise NoSolution(
+            f"{draft.proposal.title} would leave requirements unmet",
+            cause=sentences[0],
+            hint="Give an index or a directory with what is missing (--find-links), or choose another way from the plan",
+            details=sentences,
+        )
+
+
+def _steps(draft: _Draft) -> tuple[Step, ...]:
+    steps: list[Step] = []
+    if draft.purge.distributions or draft.purge.leftovers:
+        steps.append(draft.purge)
+    if draft.artifacts:
+        steps.append(Install(artifacts=draft.artifacts))
+    return (*steps, *draft.proposal.after)
+
+
+def _commands(steps: Iterable[Step], installer: Installer, environment: Environment) -> tuple[tuple[str, ...], ...]:
+    python = environment.interpreter.path
+    runs = (installer.commands(step, python) for step in steps if isinstance(step, Purge | Install))
+    return tuple(argv for commands in runs for argv in commands)
+
+
+def _changes(draft: _Draft) -> tuple[Change, ...]:
+    """REMOVE, CHANGE and INSTALL, in this order, by name."""
+    before, new = draft.before, {item.name: item for item in draft.artifacts}
+    sizes: dict[str, int] = {}
+    owners: dict[str, str] = {}
+    for item in draft.environment.distributions:
+        sizes[item.name] = sizes.get(item.name, 0) + item.size_bytes
+        owners.setdefault(item.name, item.owner)
+    rows = [
+        Change(kind="remove", name=name, before=", ".join(before[name]), owner=owners[name], size_bytes=sizes[name])
+        for name in sorted(set(before) - set(new))
+    ]
+    for name in sorted(new, key=lambda name: (name not in before, name)):
+        old, wheel = before.get(name), new[name]
+        rows.append(
+            Change(
+                kind="change" if old else "install",
+                name=name,
+                before=", ".join(old) if old else None,
+                after=wheel.version,
+                owner=owners.get(name, ""),
+                size_bytes=wheel.size_bytes,
+            )
+        )
+    return tuple(rows)
+
+
+def _stays(draft: _Draft) -> tuple[str, ...]:
+    """Return what is kept of the torch family and of what is bound to it."""
+    touched = {*draft.before, *(item.name for item in draft.artifacts)}
+    tied = {item.name for item, _ in bound(draft.environment)} | set(FAMILY)
+    kept = (item for item in draft.environment.distributions if item.name in tied and item.name not in touched)
+    return tuple(dict.fromkeys(f"{item.name} {item.version}" for item in kept))
+
+
+def _stays_count(draft: _Draft) -> int:
+    touched = {*draft.before, *(item.name for item in draft.artifacts)}
+    return len(_names(draft.environment) - touched)
+
+
+def _packed(artifact: Artifact, draft: _Draft) -> int:
+    """Return the size of a wheel in bytes; where the index gives none, that of the copy that it replaces."""
+    if artifact.size_bytes is not None:
+        return artifact.size_bytes
+    installed = draft.environment.distribution(artifact.name)
+    return installed.size_bytes if installed else 0
+
+
+def _size_notes(draft: _Draft) -> tuple[str, ...]:
+    unknown = [item.name for item in draft.artifacts if item.size_bytes is None]
+    return (
+        (f"the index gives no size for {', '.join(unknown)}: download and disk are at least as shown",)
+        if unknown
+        else ()
+    )
+
+
+def _alternatives(
+    loaded: LoadedPlaybook, chosen: Proposal, considered: Proposals | None, failed: Mapping[str, str]
+) -> tuple[PlanAlternative, ...]:
+    """Return every other way, with why it was not chosen."""
+    found = [
+        PlanAlternative(
+            title=item.title, why_not=failed.get(item.title) or _why_not(item), feasible=item.title not in failed
+        )
+        for item in (considered.proposals if considered else ())
+        if msgspec.to_builtins(item) != msgspec.to_builtins(chosen)
+    ]
+    ways = (
+        PlanAlternative(title=text, why_not="another way, which is yours to take", feasible=False)
+        for text in loaded.playbook.alternatives
+    )
+    return (*found, *(considered.rejected if considered else ()), *ways)
+
+
+def _why_not(other: Proposal) -> str:
+    policy = f" (policy {other.family.policy})" if other.family else ""
+    return f"{other.cost or 'ranked lower'}{policy}; the chosen way changes less or ranks higher"

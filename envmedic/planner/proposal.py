@@ -1,0 +1,45 @@
+"""What the planner proposes before anything is resolved."""
+
+from __future__ import annotations
+
+from envmedic.errors import NoSolution
+from envmedic.model.base import Model
+from envmedic.model.family import FamilySet
+from envmedic.model.plan import PlanAlternative, Purge, Step
+from envmedic.model.ports import ResolveRequest
+
+
+class Proposal(Model, frozen=True, kw_only=True):
+    """One way to carry a playbook out."""
+
+    title: str
+    family: FamilySet | None = None
+    """The coherent set aimed at; None where the playbook does not ask for one."""
+    changed: tuple[str, ...] = ()
+    """Members of the family that are installed again or anew."""
+    purge: Purge
+    request: ResolveRequest | None = None
+    """What has to be resolved to wheels; None where nothing is installed."""
+    after: tuple[Step, ...] = ()
+    """Steps that follow the installation, in the playbook's order."""
+    cost: str = ""
+    """What it changes beyond the fault, as the reason not to take it while a smaller one exists."""
+    notes: tuple[str, ...] = ()
+
+
+class Proposals(Model, frozen=True, kw_only=True):
+    """Proposals, best first, and what was rejected with its reason."""
+
+    proposals: tuple[Proposal, ...]
+    rejected: tuple[PlanAlternative, ...] = ()
+
+    def best(self) -> Proposal:
+        """Return the first proposal. Raises `NoSolution`, with every reason, when there is none."""
+        if self.proposals:
+            return self.proposals[0]
+        raise NoSolution(
+            "No coherent set of distributions exists for this host and environment",
+            cause=self.rejected[0].why_not if self.rejected else None,
+            hint="Change what the reasons name: the driver, the Python version, or what is bound to the installed torch",
+            details=tuple(f"{item.title}: {item.why_not}" for item in self.rejected),
+        )

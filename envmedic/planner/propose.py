@@ -1,0 +1,232 @@
+"""Proposals: the ranked ways to carry a playbook out in this environment."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from envmedic.compat import family
+from envmedic.errors import NoSolution, NotAnEnvironment
+from envmedic.model.facts import Environment, Facts
+from envmedic.model.family import FamilyQuery, FamilySet
+from envmedic.model.findings import Finding
+from envmedic.model.plan import PlanAlternative
+from envmedic.model.playbook import FactValue, LoadedPlaybook
+from envmedic.model.ports import ResolveRequest
+from envmedic.planner import members, question, removal
+from envmedic.planner.bound import bound
+from envmedic.planner.proposal import Proposal, Proposals
+from envmedic.planner.requirements import applicable, markers, newly_unmet
+from envmedic.planner.steps import Wanted, gather, values_of
+
+WITH_TORCH = ("nvidia-*", "cuda-toolkit", "cuda-bindings", "cuda-pathfinder", "triton", "pytorch-triton")
+"""What torch pins itself, beside the requirements of the installed one: it changes with torch."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the user decided about where wheels come from."""
+
+    find_links: tuple[str, ...] = ()
+    offline: bool = False
+    torch_index: str = ResolveRequest(pins=()).torch_index
+
+
+@dataclass(frozen=True)
+class _Case:
+    """Everything that one proposal is made from."""
+
+    environment: Environment
+    wanted: Wanted
+    options: Options
+    values: Mapping[str, str]
+    """Marker variables of the environment's interpreter on that host."""
+
+
+def proposals(
+    facts: Facts,
+    finding: Finding,
+    loaded: LoadedPlaybook,
+    *,
+    values: Mapping[str, FactValue] | None = None,
+    options: Options | None = None,
+) -> Proposals:
+    """Return the ways to carry `loaded` out, best first, and what was rejected with its reason.
+
+    `values` are the derived facts that placeholders may name. Raises `NotAnEnvironment` without
+    facts of an environment, and `NoSolution` for steps that are not supported and for a family, or
+    another distribution to change, that conda owns.
+    """
+    environment = facts.environment
+    if environment is None:
+        raise NotAnEnvironment("No environment was observed", hint="Name one with -p PREFIX")
+    wanted = gather(loaded, values_of(loaded, finding, values or {}))
+    case = _Case(
+        environment=environment,
+        wanted=wanted,
+        options=options or Options(),
+        values=markers(environment, facts.host),
+    )
+    _refuse_conda(case)
+    if wanted.family is None:
+        found, refused = _proposal(case, None, None)
+        return Proposals(proposals=(found,) if found else (), rejected=refused)
+    query = question.query_of(facts, environment, wanted.family, loaded)
+    return _of_answer(case, query)
+
+
+def _of_answer(case: _Case, query: FamilyQuery) -> Proposals:
+    answer = family.answer(query)
+    ready: list[Proposal] = []
+    rejected: list[PlanAlternative] = []
+    for found in answer.sets:
+        proposal, refused = _proposal(case, found, query)
+        ready += (proposal,) if proposal else ()
+        rejected += refused
+    rejected += (
+        PlanAlternative(title=item.title, why_not=f"{item.reason} ({item.rule}; {item.source})", feasible=False)
+        for item in answer.rejected
+    )
+    return Proposals(proposals=tuple(ready), rejected=tuple(rejected))
+
+
+def _refuse_conda(case: _Case) -> None:
+    """Refuse where conda owns what would change: a distribution never gets two owners."""
+    wanted = case.wanted
+    names = {*wanted.purged, *wanted.replaced, *(canonicalize_name(Requirement(pin).name) for pin in wanted.pins)}
+    names |= set(question.FAMILY) if wanted.family else set()
+    owned = [item for item in case.environment.distributions if item.name in names and item.owner == "conda"]
+    if owned:
+        what = ", ".join(f"{item.name} {item.version}" for item in owned)
+        raise NoSolution(
+            f"conda owns {what}: conda-owned distributions are not handled yet",
+            cause="replacing them with wheels would leave files that two package managers believe to own",
+            hint="Repair these with conda, or make an environment in which pip or uv installed the torch family",
+            details=tuple(f"{item.name} {item.version} ({item.metadata_path})" for item in owned),
+        )
+
+
+def _proposal(
+    case: _Case, found: FamilySet | None, query: FamilyQuery | None
+) -> tuple[Proposal | None, tuple[PlanAlternative, ...]]:
+    """Return the proposal for one set (or for a playbook without one), or why it is refused."""
+    wanted, environment = case.wanted, case.environment
+    purged = tuple(wanted.purged)
+    changed = members.changed(environment, found, purged) if found else ()
+    pins = (*_family_pins(found, changed), *wanted.pins)
+    title = _title(environment, found, changed, wanted)
+    gone = _gone(case, found, changed)
+    refusal = _refusal(case, found, changed, gone)
+    if refusal:
+        return None, (PlanAlternative(title=title, why_not=refusal, feasible=False),)
+    cleaned = (*purged, *changed) if wanted.leftovers else ()
+    purge = removal.purge(environment, gone, cleaned)
+    if not (pins or purge.distributions or purge.leftovers or wanted.after):
+        return None, (PlanAlternative(title=title, why_not="it changes nothing", feasible=False),)
+    proposal = Proposal(
+        title=title,
+        family=found,
+        changed=changed,
+        purge=purge,
+        request=_request(case, found, query, changed, pins) if pins else None,
+        after=tuple(wanted.after),
+        cost=_cost(environment, found, changed),
+        notes=_notes(environment, gone),
+    )
+    return proposal, ()
+
+
+def _gone(case: _Case, found: FamilySet | None, changed: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the distributions whose installed copies are removed.
+
+    A member of the family that the playbook purges, and that is in order, stays where it is.
+    """
+    kept = set(found.versions) - set(changed) if found else set()
+    return tuple(
+        dict.fromkeys((*changed, *(name for name in case.wanted.purged if name not in kept), *case.wanted.replaced))
+    )
+
+
+def _family_pins(found: FamilySet | None, changed: tuple[str, ...]) -> tuple[str, ...]:
+    """Return exact pins, without local labels. triton comes along with a torch that changes."""
+    if found is None:
+        return ()
+    names = [name for name in changed if not (name == "triton" and "torch" in changed)]
+    return tuple(f"{name}=={found.versions[name]}" for name in names)
+
+
+def _request(
+    case: _Case, found: FamilySet | None, query: FamilyQuery | None, changed: tuple[str, ...], pins: tuple[str, ...]
+) -> ResolveRequest:
+    served = found is None or query is None or family.default_index_serves(found, changed, query)
+    variant = case.wanted.variant or (found.variant if found and found.variant != family.UNKNOWN_VARIANT else None)
+    return ResolveRequest(
+        pins=pins,
+        variant=variant,
+        needs_variant_index=variant is not None and (not served or case.wanted.variant is not None),
+        replaceable=_replaceable(case.environment, case.values) if "torch" in changed else (),
+        find_links=case.options.find_links,
+        offline=case.options.offline,
+        torch_index=case.wanted.index or case.options.torch_index,
+    )
+
+
+def _replaceable(environment: Environment, values: Mapping[str, str]) -> tuple[str, ...]:
+    """Return what may change along with torch: what it pins, and what the installed one requires."""
+    torch = environment.distribution("torch")
+    required = (applicable(text, values) for text in (torch.requires if torch else ()))
+    names = (canonicalize_name(item.name) for item in required if item is not None)
+    return tuple(dict.fromkeys((*WITH_TORCH, *(name for name in names if name not in question.FAMILY))))
+
+
+def _refusal(case: _Case, found: FamilySet | None, changed: tuple[str, ...], gone: tuple[str, ...]) -> str:
+    """Return why the change would break what stays, or an empty string."""
+    environment = case.environment
+    after: dict[str, str | None] = dict.fromkeys(gone)
+    for name in changed:
+        after[name] = found.versions[name] if found else None
+    pinned = {canonicalize_name(Requirement(pin).name) for pin in case.wanted.pins}
+    after = {name: value for name, value in after.items() if name not in pinned}
+    broken = [item.sentence() for item in newly_unmet(environment, after, values=case.values)]
+    if "torch" in changed and environment.distribution("torch") and _torch_moves(environment, found):
+        broken += (
+            f"{item.name} {item.version} is bound to the installed torch: {how}" for item, how in bound(environment)
+        )
+    if not broken:
+        return ""
+    return "it would break what stays, which cannot be replaced or rebuilt yet: " + "; ".join(broken)
+
+
+def _torch_moves(environment: Environment, found: FamilySet | None) -> bool:
+    """Whether torch becomes another release or build, rather than the same one anew."""
+    torch, build = environment.distribution("torch"), environment.torch
+    if torch is None or found is None:
+        return False
+    return torch.public != found.versions["torch"] or (build is not None and build.variant not in {None, found.variant})
+
+
+def _title(environment: Environment, found: FamilySet | None, changed: tuple[str, ...], wanted: Wanted) -> str:
+    if found is None:
+        return ", ".join(wanted.pins) or "the playbook's steps"
+    torch = environment.distribution("torch")
+    parts = [f"{name} {found.versions[name]}" for name in changed]
+    if torch is not None and "torch" not in changed:
+        return f"{', '.join(parts) or 'nothing'} beside the installed torch {torch.version}"
+    return f"{', '.join(parts)} ({found.variant})"
+
+
+def _cost(environment: Environment, found: FamilySet | None, changed: tuple[str, ...]) -> str:
+    """Return what a proposal changes beyond companions."""
+    torch = environment.distribution("torch")
+    if found is None or torch is None or "torch" not in changed:
+        return "it changes " + ", ".join(changed) if changed else ""
+    return f"it replaces torch {torch.version} by {found.versions['torch']} ({found.variant})"
+
+
+def _notes(environment: Environment, gone: tuple[str, ...]) -> tuple[str, ...]:
+    """Return what the user should know: copies outside the prefix stay, and may be found first."""
+    outside = (item for item in environment.distributions if item.outside_prefix and item.name in gone)
+    return tuple(f"{item.name} {item.version} in {item.site} is outside the environment and stays" for item in outside)

@@ -1,0 +1,77 @@
+"""The question to the compatibility core, from facts and a playbook's step."""
+
+from __future__ import annotations
+
+from envmedic.compat.problems import torch_requirement
+from envmedic.model.facts import Environment, Facts, Leftover
+from envmedic.model.family import FamilyQuery, Member
+from envmedic.model.playbook import LoadedPlaybook, PurgeStep, TorchFamilyStep
+
+FAMILY: tuple[Member, ...] = ("torch", "torchvision", "torchaudio", "triton")
+
+
+def belongs(leftover: Leftover, name: str) -> bool:
+    """Whether a leftover is that distribution's: by name, or a tilde directory with the rest of its name."""
+    if leftover.name == name:
+        return True
+    stem = leftover.path.rpartition("/")[2]
+    rest = stem.lstrip("~-").partition("-")[0].partition(".")[0].lower().replace("_", "-")
+    return leftover.kind == "tilde" and bool(rest) and name.endswith(rest) and len(name) - len(rest) <= stem.count("~")
+
+
+def left_over(environment: Environment, name: str) -> tuple[Leftover, ...]:
+    """Return the leftovers of a distribution."""
+    return tuple(item for item in environment.leftovers if belongs(item, name))
+
+
+def purged_names(loaded: LoadedPlaybook) -> tuple[str, ...]:
+    """Return the distributions that the playbook's purge steps name, each once."""
+    steps = (step for step in loaded.playbook.steps if isinstance(step, PurgeStep))
+    return tuple(dict.fromkeys(name for step in steps for name in step.distributions))
+
+
+def members(environment: Environment, step: TorchFamilyStep, loaded: LoadedPlaybook) -> tuple[Member, ...]:
+    """Return the members that the set must have: torch, and what the environment has of the step's members.
+
+    Where it has no companion at all, the ones that the playbook purges are what it is about.
+    """
+    present = [name for name in step.members if environment.distribution(name) or left_over(environment, name)]
+    if not {"torchvision", "torchaudio"} & set(present):
+        present += [name for name in step.members if name in purged_names(loaded)]
+    return tuple(name for name in FAMILY if name == "torch" or name in present)
+
+
+def query_of(facts: Facts, environment: Environment, step: TorchFamilyStep, loaded: LoadedPlaybook) -> FamilyQuery:
+    """Return the question for a ``torch_family`` step."""
+    host, torch = facts.host, environment.torch
+    gpus = host.visible_gpus()
+    installed: dict[str, str] = {
+        name: item.version for name in FAMILY if (item := environment.distribution(name)) is not None
+    }
+    return FamilyQuery(
+        python=environment.interpreter.version or "unknown",
+        free_threaded=environment.interpreter.free_threaded,
+        system=host.system,
+        machine=host.machine,
+        driver=host.driver_version,
+        capabilities=tuple(gpu.compute_capability for gpu in gpus if gpu.compute_capability is not None),
+        unknown_capabilities=sum(gpu.compute_capability is None for gpu in gpus),
+        glibc=host.glibc,
+        installed=installed,
+        variant=torch.variant if torch else None,
+        sass=torch.arch_list if torch else (),
+        ptx=torch.ptx_list if torch else (),
+        requires_torch=_requirements(environment),
+        members=members(environment, step, loaded),
+        policies=step.policy,
+    )
+
+
+def _requirements(environment: Environment) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for name in ("torchvision", "torchaudio"):
+        item = environment.distribution(name)
+        requirement = torch_requirement(item, environment.companion(name)) if item else None
+        if requirement is not None:
+            found[name] = requirement
+    return found

@@ -1,0 +1,65 @@
+"""What is removed for a set of changed distributions: through metadata, and by path."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from envmedic.model.facts import Distribution, Environment
+from envmedic.model.plan import InstalledReference, Purge
+from envmedic.planner.question import left_over
+
+
+def reference(item: Distribution) -> InstalledReference:
+    """Return an installed distribution as a step names it."""
+    return InstalledReference(
+        name=item.name,
+        version=item.version,
+        owner=item.owner,
+        metadata_path=item.metadata_path,
+        size_bytes=item.size_bytes,
+    )
+
+
+def copies(environment: Environment, name: str) -> tuple[Distribution, ...]:
+    """Return every copy of a distribution inside the prefix."""
+    return tuple(item for item in environment.distributions if item.name == name and not item.outside_prefix)
+
+
+def purge(environment: Environment, changed: Iterable[str], cleaned: Iterable[str]) -> Purge:
+    """Return the removal of the `changed` distributions and of the leftovers of these and of the `cleaned` ones.
+
+    A distribution goes through its metadata when every copy lists its files; then what several
+    copies leave of each other goes by path. Otherwise metadata and packages of all copies go by path,
+    since an installer stops at the first copy that it cannot take away.
+    """
+    shared = _names_of_others(environment, frozenset(changed := tuple(dict.fromkeys(changed))))
+    references: list[InstalledReference] = []
+    paths: list[str] = []
+    for name in changed:
+        found = copies(environment, name)
+        listed = bool(found) and all(item.has_record for item in found)
+        references += [reference(item) for item in found if listed]
+        if found and (not listed or len(found) > 1):
+            paths += (path for item in found for path in _by_path(item, shared, metadata=not listed))
+    for name in dict.fromkeys((*changed, *cleaned)):
+        paths += (item.path for item in left_over(environment, name))
+    return Purge(distributions=tuple(references), leftovers=tuple(dict.fromkeys(paths)))
+
+
+def _names_of_others(environment: Environment, changed: frozenset[str]) -> frozenset[str]:
+    """Return the import names that distributions apart from `changed` have: namespaces that must stay."""
+    others = (item for item in environment.distributions if item.name not in changed)
+    return frozenset(name for item in others for name in item.import_names)
+
+
+def _by_path(item: Distribution, shared: frozenset[str], *, metadata: bool) -> Iterator[str]:
+    """Return the paths of a copy, relative to the prefix: packages, bundled libraries, and its metadata if asked for."""
+    if metadata:
+        yield item.metadata_path
+    if item.origin.kind == "editable":
+        return
+    for name in item.import_names:
+        if name not in shared:
+            yield f"{item.site}/{name}"
+            yield f"{item.site}/{name}.py"
+    yield f"{item.site}/{item.name.replace('-', '_')}.libs"
