@@ -185,9 +185,14 @@ class OpenTransaction:
         """Delete what was discarded. What cannot be deleted stays, is told, and is tried again next time."""
         if not self.directory.trash.is_dir():
             return
+
+        def on_removed(files: int) -> None:
+            self.session.point("removing")
+            self.session.progress("prune", "files", files)
+
         try:
             with self.session.stage("prune"):
-                trash.empty(self.directory.trash, lambda files: self.session.progress("prune", "files", files))
+                trash.empty(self.directory.trash, on_removed)
         except OSError as error:
             self.session.notice("trash-left", f"{self.directory.trash} could not be deleted: {error}")
         self.session.point("trash-emptied")

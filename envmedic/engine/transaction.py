@@ -203,13 +203,12 @@ def _clone(run: Run) -> None:
         run.original = tree.fingerprint(session.prefix)
         _save_fingerprint(run, run.original, directory.fingerprint)
     session.point("fingerprinted")
+    def on_progress(files: int) -> None:
+        session.point("cloning")
+        session.progress("clone", "files", files, run.how.size.files)
+
     with session.stage("clone"):
-        clone(
-            session.prefix,
-            directory.tree,
-            run.how.clone,
-            on_progress=lambda files: session.progress("clone", "files", files, run.how.size.files),
-        )
+        clone(session.prefix, directory.tree, run.how.clone, on_progress=on_progress)
     run.transaction.move("repairing")
 
 

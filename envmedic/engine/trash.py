@@ -56,7 +56,7 @@ class _Counter:
 
     def add(self) -> None:
         self.files += 1
-        if self.files % _REPORT_EVERY == 0:
+        if self.files % _REPORT_EVERY == 1:
             self.finish()
 
     def finish(self) -> None:

@@ -1,0 +1,295 @@
+"""Small environments with a real interpreter, a real installer for them, and runs that end by SIGKILL."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+
+from envmedic import tree
+from envmedic.engine.generations import redo, undo
+from envmedic.engine.recovery import recover
+from envmedic.engine.swap import no_point
+from envmedic.engine.transaction import apply
+from envmedic.model.checks import Check, Outcome, Phase
+from envmedic.model.events import CheckFinished, Emit, Event, EventData, EventStream
+from envmedic.model.facts import Environment, Host
+from envmedic.model.findings import Finding
+from envmedic.model.plan import Artifact, Change, Install, InstalledReference, Plan, Purge, Step
+from envmedic.model.ports import ApplyOptions, EnginePorts, ExtendRequest, ProcessUser, Resolution, ResolveRequest
+from envmedic.model.ports import Runner
+from envmedic.model.record import DistributionState, Record
+
+SITE = f"lib/python{sys.version_info.major}.{sys.version_info.minor}/site-packages"
+Point = Callable[[str], None]
+
+REMOVE = """
+import pathlib, shutil, sys, sysconfig
+site = pathlib.Path(sysconfig.get_path("purelib"))
+for path in [site / sys.argv[1], *site.glob(sys.argv[1] + "-*.dist-info")]:
+    shutil.rmtree(path)
+"""
+ADD = """
+import pathlib, sys, sysconfig
+site = pathlib.Path(sysconfig.get_path("purelib"))
+name, version = sys.argv[1:]
+(site / name).mkdir()
+(site / name / "__init__.py").write_text(f"__version__ = {version!r}\\n")
+info = site / f"{name}-{version}.dist-info"
+info.mkdir()
+(info / "METADATA").write_text(f"Name: {name}\\nVersion: {version}\\n")
+script = pathlib.Path(sys.prefix, "bin", name)
+script.unlink(missing_ok=True)
+script.write_text(f"#!{sys.executable}\\nimport {name}\\nprint({name}.__version__)\\n")
+script.chmod(0o755)
+print("added", name, version)
+"""
+
+
+def make_environment(prefix: Path) -> Path:
+    """A venv as the standard library makes it, with a package that does not import and some bystanders."""
+    (prefix / "bin").mkdir(parents=True)
+    base = Path(sys.executable).resolve()
+    (prefix / "bin" / "python").symlink_to(base)
+    (prefix / "bin" / "python3").symlink_to("python")
+    (prefix / "pyvenv.cfg").write_text(f"home = {base.parent}\ninclude-system-site-packages = false\n")
+    for script in ("activate", "activate.csh", "activate.fish"):
+        (prefix / "bin" / script).write_text(f"# {script} of {prefix}\n")
+    site = prefix / SITE
+    site.mkdir(parents=True)
+    (prefix / "lib64").symlink_to("lib")
+    write_package(site, "fam", "1.0", "raise ImportError('built for another torch')\n")
+    for number in range(6):
+        write_package(site, f"other{number}", "3.1", f"value = {number}\n")
+        (site / f"other{number}" / "data").mkdir()
+        (site / f"other{number}" / "data" / "edited by hand.txt").write_text("mine\n")
+    read_only = site / "other0" / "data"
+    (read_only / "locked.txt").chmod(0o400) if (read_only / "locked.txt").exists() else None
+    read_only.chmod(0o555)
+    (prefix / "bin" / "fam").write_text(f"#!{prefix}/bin/python\nimport fam\n")
+    (prefix / "bin" / "fam").chmod(0o755)
+    for path in [*prefix.rglob("*"), prefix]:
+        os.utime(path, ns=(1_600_000_000_000_000_000, 1_600_000_000_123_456_789), follow_symlinks=False)
+    return prefix
+
+
+def write_package(site: Path, name: str, version: str, source: str) -> None:
+    (site / name).mkdir()
+    (site / name / "__init__.py").write_text(source)
+    info = site / f"{name}-{version}.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Name: {name}\nVersion: {version}\n")
+    (info / "RECORD").write_text(f"{name}/__init__.py,,\n")
+
+
+class TinyInstaller:
+    """Installs packages of one module by running the environment's own Python."""
+
+    def __init__(self) -> None:
+        self.fetched: list[str] = []
+
+    def resolve(self, request: ResolveRequest, environment: Environment, emit: Emit) -> Resolution:
+        raise NotImplementedError
+
+    def fetch(self, artifacts: Sequence[Artifact], *, offline: bool, emit: Emit) -> None:
+        self.fetched += [artifact.name for artifact in artifacts]
+
+    def commands(self, step: Purge | Install, python: str) -> tuple[tuple[str, ...], ...]:
+        if isinstance(step, Purge):
+            return tuple((python, "-c", REMOVE, item.name) for item in step.distributions)
+        return tuple((python, "-c", ADD, item.name, item.version) for item in step.artifacts)
+
+    def pip_check(self, python: str) -> tuple[str, ...]:
+        return (python, "-c", "pass")
+
+
+def run_python_checks(
+    checks: Sequence[Check], runner: Runner, phase: Phase, emit: Emit
+) -> tuple[Outcome, ...]:
+    """Each check runs its one argument as Python code; any failure to exit with 0 is a failed check."""
+    outcomes = []
+    for check in checks:
+        result = runner([str(runner.python), "-c", check.arguments[0]], timeout_s=60)
+        last = (result.stderr.strip().splitlines() or [""])[-1]
+        status = "pass" if result.returncode == 0 else "fail"
+        outcomes.append(Outcome(check=check.name, status=status, role=check.role, device="cpu", reason=last))
+        emit(CheckFinished(phase=phase, outcome=outcomes[-1]))
+    return tuple(outcomes)
+
+
+def distributions(root: Path) -> tuple[DistributionState, ...]:
+    names = sorted(path.name.removesuffix(".dist-info") for path in (root / SITE).glob("*.dist-info"))
+    return tuple(
+        DistributionState(name=name.rpartition("-")[0], version=name.rpartition("-")[2], owner="pip") for name in names
+    )
+
+
+def nobody(_prefix: Path) -> tuple[ProcessUser, ...]:
+    return ()
+
+
+@dataclass
+class World:
+    """One environment with all that is needed to repair it."""
+
+    prefix: Path
+    options: ApplyOptions = field(default_factory=ApplyOptions)
+    installer: TinyInstaller = field(default_factory=TinyInstaller)
+    events: list[EventData] = field(default_factory=list)
+    confirm: Callable[[Plan], bool] = lambda _plan: True
+    extend: Callable[[ExtendRequest], Plan | None] | None = None
+    observe: Callable[[Path], Environment] | None = None
+    processes: Callable[[Path], tuple[ProcessUser, ...]] = nobody
+    gpu: tuple[bool, str] = (False, "no driver")
+
+    @property
+    def store(self) -> Path:
+        return self.prefix.parent / ".envmedic"
+
+    @property
+    def site(self) -> Path:
+        return self.prefix / SITE
+
+    def ports(self) -> EnginePorts:
+        return EnginePorts(
+            installer=self.installer,
+            distributions=distributions,
+            digest=tree.digest,
+            processes=self.processes,
+            gpu_visible=lambda: self.gpu,
+            confirm=self.confirm,
+            extend=self.extend,
+            observe=self.observe,
+        )
+
+    def stream(self) -> EventStream:
+        return EventStream([self._keep])
+
+    def _keep(self, event: Event) -> None:
+        self.events.append(event.data)
+
+    def plan(self, *steps: Step, version: str = "2.0", **changes: object) -> Plan:
+        plan = Plan(
+            id=f"plan-{version}",
+            envmedic="0",
+            created="2026-01-01T00:00:00Z",
+            prefix=str(self.prefix),
+            real_prefix=os.path.realpath(self.prefix),
+            environment_digest=tree.digest(self.prefix),
+            playbook="nms-cuda",
+            fault="torchvision-ops",
+            finding=finding(),
+            host=Host(),
+            steps=steps or replacement(version),
+            checks=(Check(name="fam-imports", role="playbook", arguments=("import fam",)),),
+            changes=(Change(kind="change", name="fam", before="1.0", after=version),),
+        )
+        return msgspec.structs.replace(plan, **changes)
+
+    def apply(self, plan: Plan | None = None, *, point: Point = no_point, **more: object) -> Record:
+        return apply(
+            plan or self.plan(),
+            options=self.options,
+            ports=self.ports(),
+            checks=run_python_checks,
+            stream=self.stream(),
+            point=point,
+            **more,  # type: ignore[arg-type]
+        )
+
+    def undo(self, *, point: Point = no_point, **more: object) -> Record:
+        return undo(
+            self.prefix,
+            options=self.options,
+            ports=self.ports(),
+            checks=run_python_checks,
+            stream=self.stream(),
+            point=point,
+            **more,  # type: ignore[arg-type]
+        )
+
+    def redo(self, *, point: Point = no_point, **more: object) -> Record:
+        return redo(
+            self.prefix,
+            options=self.options,
+            ports=self.ports(),
+            checks=run_python_checks,
+            stream=self.stream(),
+            point=point,
+            **more,  # type: ignore[arg-type]
+        )
+
+    def recover(self, *, point: Point = no_point) -> tuple[Record, ...]:
+        return recover(
+            self.prefix, ports=self.ports(), checks=run_python_checks, stream=self.stream(), point=point
+        )
+
+    def version(self) -> str:
+        """The version of fam that the files at the prefix are of."""
+        return next(item.version for item in distributions(self.prefix) if item.name == "fam")
+
+
+def finding(*, confirmed: bool | None = True) -> Finding:
+    return Finding(
+        fault="torchvision-ops",
+        playbook="nms-cuda",
+        signature=None,
+        confidence=0.9,
+        confirmed=confirmed,
+        summary="fam is built for another torch",
+        fix_kind="reinstall-matching-wheel",
+    )
+
+
+def replacement(version: str, *, before: str = "1.0") -> tuple[Step, ...]:
+    old = InstalledReference(name="fam", version=before, owner="pip", metadata_path=f"{SITE}/fam-{before}.dist-info")
+    return (Purge(distributions=(old,)), Install(artifacts=(artifact("fam", version),)))
+
+
+def artifact(name: str, version: str) -> Artifact:
+    return Artifact(
+        name=name,
+        version=version,
+        filename=f"{name}-{version}-py3-none-any.whl",
+        url=f"file:///wheels/{name}-{version}-py3-none-any.whl",
+        sha256="0" * 64,
+        local_path=f"/wheels/{name}-{version}-py3-none-any.whl",
+    )
+
+
+class Crash:
+    """A `Point` that ends the process by SIGKILL when it is reached for the nth time, counted from 0."""
+
+    def __init__(self, at: int) -> None:
+        self._left = at
+
+    def __call__(self, _name: str) -> None:
+        if self._left == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        self._left -= 1
+
+
+def in_child(work: Callable[[], object]) -> bool:
+    """Run `work` in a forked process; whether it came to its end rather than to SIGKILL.
+
+    Any other end is an error of the test.
+    """
+    pid = os.fork()
+    if pid == 0:
+        code = 1
+        try:
+            work()
+            code = 0
+        except BaseException:  # noqa: BLE001  # reported by the exit status
+            traceback.print_exc()
+        finally:
+            os._exit(code)
+    status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    assert status in {0, -signal.SIGKILL}, f"the child ended with {status}"
+    return status == 0
