@@ -14,13 +14,13 @@ _ANY_GPU = "cuda"
 PIP_CHECK = "pip-check"
 
 
-def judge(before: Sequence[Outcome], after: Sequence[Outcome], *, no_gpu: bool) -> Judgement:
+def judge(before: Sequence[Outcome], after: Sequence[Outcome], *, no_gpu: bool, confirmed: bool = False) -> Judgement:
     """Whether the exchange may take place, by the outcomes before the first step and after the last one.
 
-    The playbook's checks and the reproduction must pass; a check of the reported fault must have failed before;
-    what passed before must pass still, and nothing may fail that could not be run before. What failed before and
-    fails still is told only. A required outcome that was skipped, or not reported again, is never passed; with
-    `no_gpu` the user accepts that for GPUs.
+    The playbook's checks and the reproduction must pass; a reproduction must have failed before, unless facts
+    `confirmed` the fault; what passed before must pass still, and nothing may fail that could not be run before.
+    What failed before and fails still is told only. A required outcome that was skipped, or not reported again, is
+    never passed; with `no_gpu` the user accepts that for GPUs.
     """
     relevant = [outcome for outcome in after if not _excused(outcome, no_gpu=no_gpu)]
     proof = [outcome for outcome in relevant if outcome.role in _PROOF]
@@ -29,9 +29,11 @@ def judge(before: Sequence[Outcome], after: Sequence[Outcome], *, no_gpu: bool) 
     others = [(_counterpart(o, before), o) for o in relevant if o.role not in _PROOF]
     regressions = [*(text for old, new in others for text in worse(old, new)), *_lost(before, after, proof=False)]
     unproven = _not_reproduced(before, no_gpu=no_gpu)
+    if not confirmed:
+        failed += [f"{check}: the fault was not reproduced, it did not fail before" for check in unproven]
     verdict, reason = gpu_verdict(after)
     return Judgement(
-        passed=not (failed or skipped or regressions or unproven),
+        passed=not (failed or skipped or regressions),
         regressions=tuple(regressions),
         failed_required=tuple(failed),
         skipped_required=tuple(skipped),

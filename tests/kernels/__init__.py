@@ -1,0 +1,1 @@
+"""Tests of the scripts that the environment's own Python runs."""

@@ -1,0 +1,5 @@
+"""torch.nn"""
+
+from torch.nn import functional
+
+__all__ = ["functional"]

@@ -1,0 +1,1 @@
+"""Tests of how checks are started and judged."""
