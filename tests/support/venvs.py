@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -89,8 +90,9 @@ def site_packages(prefix: Path) -> Path:
     return next((prefix / "lib").glob("python3.*/site-packages"))
 
 
-def run(argv: Sequence[str], *, env: dict[str, str] | None = None) -> str:
-    """Run a command that must succeed and return its output; the failure shows all of it."""
+def run(argv: Sequence[str]) -> str:
+    """Run a command that must succeed, without the machine's pip and uv settings, and return its output."""
+    env = {name: value for name, value in os.environ.items() if not name.startswith(("PIP_", "UV_"))}
     result = subprocess.run(argv, capture_output=True, text=True, check=False, env=env)
     output = result.stdout + result.stderr
     assert result.returncode == 0, f"{' '.join(argv)}\n{output}"

@@ -1,4 +1,4 @@
-# ruff: noqa: ANN001, ANN002, ANN204, ARG001, B905, PLR0917
+# ruff: noqa: ANN001, ANN002, ARG001, B905, PLR0917
 """The code of torchvision's operator library; the builder puts a header before it (see `miniature.py`)."""
 
 import math

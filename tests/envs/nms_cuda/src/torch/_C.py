@@ -1,4 +1,4 @@
-# ruff: noqa: ANN001, ANN002, ANN204, N999, PTH123
+# ruff: noqa: ANN001, N999, PTH123
 """The dispatcher: operators, their kernels by dispatch key, and the loading of operator libraries."""
 
 import json

@@ -1,4 +1,4 @@
-# ruff: noqa: ANN001, ANN002, ANN204, FBT002
+# ruff: noqa: ANN001, ANN204, FBT002
 """Dense tensors over flat arrays, with reverse-mode gradients for what envmedic's checks differentiate."""
 
 import itertools

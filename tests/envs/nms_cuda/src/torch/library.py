@@ -1,4 +1,4 @@
-# ruff: noqa: ANN001, ANN002, ANN204
+# ruff: noqa: ANN001
 """Registration of shape functions for operators that exist."""
 
 from torch import _C

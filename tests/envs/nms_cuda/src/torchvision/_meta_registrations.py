@@ -1,4 +1,4 @@
-# ruff: noqa: ANN001, ANN002, ANN204
+# ruff: noqa: ANN001
 """What shape an operator's result has."""
 
 import torch

@@ -1,4 +1,4 @@
-# ruff: noqa: ANN001, ANN002, ANN204
+# ruff: noqa: ANN001, ANN204
 """Convolution in two dimensions, with its gradients."""
 
 from torch._tensor import Tensor

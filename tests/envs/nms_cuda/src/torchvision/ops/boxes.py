@@ -1,4 +1,4 @@
-# ruff: noqa: ANN001, ANN002, ANN204
+# ruff: noqa: ANN001
 """Operators on boxes."""
 
 import torch

@@ -1,4 +1,4 @@
-# ruff: noqa: ANN001, ANN002, ANN204, FBT002, PLR0917
+# ruff: noqa: ANN001, FBT002, PLR0917
 """Region of interest align."""
 
 import torch
