@@ -21,6 +21,8 @@ class FactKind(Model, frozen=True, kw_only=True):
     name: str
     type: FactType
     doc: str
+    detail: str | None = None
+    """Name of the fact that says more where this one is told as evidence."""
 
 
 PLAYBOOK_CHECKS = tuple(name for name in CHECK_NAMES if name != "command")
@@ -86,11 +88,21 @@ _COMPANION: tuple[tuple[str, FactType, str], ...] = (
 )
 
 
+_DETAILS = {
+    "same-cuda-major": "cuda",
+    "accepts-torch": "requires-torch",
+    "unresolved-symbols": "first-unresolved",
+}
+
+
 def _kinds() -> tuple[FactKind, ...]:
+    details = {"family.coherent": "family.problems"}
     rows = list(_GENERAL)
     for member in ("torchvision", "torchaudio"):
         rows += [(f"{member}.{name}", kind, f"{member}: {doc}") for name, kind, doc in _COMPANION]
-    return tuple(FactKind(name=name, type=kind, doc=doc) for name, kind, doc in rows)
+        details |= {f"{member}.{name}": f"{member}.{detail}" for name, detail in _DETAILS.items()}
+        details[f"{member}.coherent"] = "family.problems"
+    return tuple(FactKind(name=name, type=kind, doc=doc, detail=details.get(name)) for name, kind, doc in rows)
 
 
 FACTS: dict[str, FactKind] = {kind.name: kind for kind in _kinds()}

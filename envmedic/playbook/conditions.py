@@ -41,7 +41,7 @@ class Leaf:
     name: str
     truth: Truth
     text: str
-    """Such as ``torchvision.copies is 2 (asked: > 1)``."""
+    """The observation in words, such as ``torchvision.copies is 2``."""
 
 
 @dataclass(frozen=True)
@@ -100,9 +100,16 @@ def _leaf(condition: Condition, values: Values) -> Leaf:
     truth = _positive(positive, _type(name), observed, wanted)
     if positive != operator:
         truth = negation(truth)
-    asked = "" if operator in UNARY else f" {shown(wanted)}"
+    return Leaf(name, truth, _observation(name, observed, values))
+
+
+def _observation(name: str, observed: FactValue, values: Values) -> str:
+    """What was observed, with the fact that says more about it."""
     found = "absent" if observed is None else shown(observed) or "empty"
-    return Leaf(name, truth, f"{name} is {found} (asked: {operator}{asked})")
+    kind = FACTS.get(name)
+    detail = values.get(kind.detail) if kind is not None and kind.detail is not None else None
+    more = f": {shown(detail)}" if detail else ""
+    return f"{name} is {found}{more}"
 
 
 def _type(name: str) -> FactType:

@@ -66,8 +66,13 @@ def squeezed(block: bytes) -> bytes:
 
 def cleaned(line: bytes) -> str:
     """The message in `line`: escapes, borders, quoting, timestamps and rank prefixes removed."""
-    text = without_escapes(line).decode("utf-8", "replace").translate(_QUOTES)
-    text = _ESCAPED_QUOTE.sub("", _CONTROL.sub("", text))
+    text = without_escapes(line).decode("utf-8", "replace")
+    if "`" in text or not text.isascii():
+        text = text.translate(_QUOTES)
+    if not text.isprintable():
+        text = _CONTROL.sub("", text)
+    if "\\" in text:
+        text = _ESCAPED_QUOTE.sub("", text)
     start = 0
     for _ in range(_MOST_PREFIXES):
         prefix = _PREFIXES.match(text, start)

@@ -201,20 +201,24 @@ def _wrapped_matches(window: Sequence[bytes], number: int, signatures: Signature
     """Matches of joins that no shorter join of the same lines has."""
     if any(len(line) > LINE_LIMIT for line in window):
         return
-    texts = [cleaned((segments(line) or [b""])[-1]) for line in window]
-    seen: set[int] = set()
-    for size in range(1, len(texts) + 1):
-        for start in range(len(texts) - size + 1):
-            joins = _joins(texts[start : start + size])
-            matched = {join: signatures.indexes(join) - seen for join in joins}
-            if size > 1 and start == 0:
-                yield from _first_of_each(matched, number, signatures)
-            seen |= frozenset().union(*matched.values())
+    texts = [_last_shown(line) for line in window]
+    seen = set().union(*map(signatures.indexes, texts))
+    for size in range(2, len(texts) + 1):
+        seen = seen.union(*map(signatures.indexes, _joins(texts[1:size])))
+        matched = {join: signatures.indexes(join) - seen for join in _joins(texts[:size])}
+        yield from _first_of_each(matched, number, signatures)
+        seen = seen.union(*matched.values())
+
+
+@lru_cache(maxsize=64)
+def _last_shown(line: bytes) -> str:
+    """What a terminal shows of `line` in the end."""
+    return cleaned((segments(line) or [b""])[-1])
 
 
 def _joins(texts: Sequence[str]) -> tuple[str, ...]:
     """A wrapped message may have been cut between words or inside one."""
-    return (texts[0],) if len(texts) == 1 else (" ".join(texts), "".join(texts))
+    return (" ".join(texts), "".join(texts))
 
 
 def _first_of_each(matched: dict[str, frozenset[int]], number: int, signatures: Signatures) -> Iterator[TextMatch]:
