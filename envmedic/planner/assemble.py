@@ -37,7 +37,7 @@ class _Draft:
     @property
     def before(self) -> dict[str, tuple[str, ...]]:
         """Versions of what is removed, by name, in the order of the environment."""
-        gone = {item.name for item in self.purge.distributions} | set(self.proposal.changed) & _names(self.environment)
+        gone = {item.name for item in self.purge.distributions} | set(self.proposal.changed)
         found: dict[str, tuple[str, ...]] = {}
         for item in self.environment.distributions:
             if item.name in gone and not item.outside_prefix:
@@ -78,8 +78,9 @@ def build(  # noqa: PLR0917  # the stages of a repair, in their order
     environment = facts.environment
     if environment is None:
         raise NotAnEnvironment("No environment was observed", hint="Name one with -p PREFIX")
-    draft = _draft(environment, proposal, resolution.artifacts if resolution else ())
-    _refuse_unmet(draft, facts)
+    values = markers(environment, facts.host)
+    draft = _draft(environment, proposal, resolution.artifacts if resolution else (), values)
+    _refuse_unmet(draft, values)
     steps = _steps(draft)
     left = checks.left(environment, proposal, draft.removed)
     return named(
@@ -110,12 +111,16 @@ def build(  # noqa: PLR0917  # the stages of a repair, in their order
     )
 
 
-def _draft(environment: Environment, proposal: Proposal, artifacts: Iterable[Artifact]) -> _Draft:
-    """Join a proposal and its wheels; what they replace besides is removed too."""
+def _draft(
+    environment: Environment, proposal: Proposal, artifacts: Iterable[Artifact], values: Mapping[str, str]
+) -> _Draft:
+    """Join a proposal and its wheels; what they replace or make useless besides is removed too."""
     wheels = tuple(artifacts)
     gone = {item.name for item in proposal.purge.distributions} | set(proposal.changed)
-    extra = tuple(dict.fromkeys(item.name for item in wheels if item.name not in gone))
-    more = removal.purge(environment, [name for name in extra if environment.distribution(name)], ())
+    replaced = [item.name for item in wheels if environment.distribution(item.name)]
+    useless = removal.unneeded(environment, wheels, values) if "torch" in proposal.changed else ()
+    extra = dict.fromkeys(name for name in (*replaced, *useless) if name not in gone)
+    more = removal.purge(environment, extra, ())
     purge = Purge(
         distributions=proposal.purge.distributions + more.distributions,
         leftovers=tuple(dict.fromkeys(proposal.purge.leftovers + more.leftovers)),
@@ -123,9 +128,8 @@ def _draft(environment: Environment, proposal: Proposal, artifacts: Iterable[Art
     return _Draft(environment=environment, proposal=proposal, artifacts=wheels, purge=purge)
 
 
-def _refuse_unmet(draft: _Draft, facts: Facts) -> None:
+def _refuse_unmet(draft: _Draft, values: Mapping[str, str]) -> None:
     """Refuse before the clone what metadata already shows to be incoherent."""
-    values = markers(draft.environment, facts.host)
     after: dict[str, str | None] = dict.fromkeys(draft.before) | {item.name: item.version for item in draft.artifacts}
     missing = unmet(draft.environment, draft.before, draft.artifacts, values=values)
     broken = newly_unmet(draft.environment, after, values=values)
@@ -222,11 +226,16 @@ def _alternatives(
         for item in (considered.proposals if considered else ())
         if msgspec.to_builtins(item) != msgspec.to_builtins(chosen)
     ]
-    ways = (
-        PlanAlternative(title=text, why_not="another way, which is yours to take", feasible=False)
-        for text in loaded.playbook.alternatives
-    )
+    ways = (_way(text) for text in loaded.playbook.alternatives)
     return (*found, *(considered.rejected if considered else ()), *ways)
+
+
+def _way(text: str) -> PlanAlternative:
+    """Return a playbook's own alternative: its first sentence names the way, the rest says why not."""
+    title, _, why_not = text.partition(". ")
+    return PlanAlternative(
+        title=title.rstrip("."), why_not=why_not or "envmedic does not take it by itself", feasible=False
+    )
 
 
 def _why_not(other: Proposal) -> str:

@@ -30,7 +30,7 @@ def left(environment: Environment, proposal: Proposal, removed: Iterable[str]) -
     """Return what is left when `removed` distributions are gone for good."""
     gone = set(removed)
     stays = [item for item in environment.distributions if item.name not in gone]
-    names = {name for item in stays for name in item.import_names if _importable(name)}
+    names = {name for item in stays for name in _importable(item.import_names)}
     family = proposal.family
     members = [name for name in ("torch", "torchvision", "torchaudio") if family and name in family.versions]
     return Left(
@@ -40,9 +40,13 @@ def left(environment: Environment, proposal: Proposal, removed: Iterable[str]) -
     )
 
 
-def _importable(name: str) -> bool:
-    """Whether a top-level name can be imported and is no import hook of an installer."""
-    return name.isidentifier() and not name.startswith("__")
+def _importable(names: Iterable[str]) -> tuple[str, ...]:
+    """Return the names that an import can prove: top-level ones, or those inside a shared namespace."""
+    good = [
+        name for name in names if all(part.isidentifier() for part in name.split(".")) and not name.startswith("__")
+    ]
+    top = [name for name in good if "." not in name]
+    return tuple(top or good)
 
 
 def cuda_build(environment: Environment, proposal: Proposal) -> bool:

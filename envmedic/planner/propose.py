@@ -75,6 +75,9 @@ def proposals(
         found, refused = _proposal(case, None, None)
         return Proposals(proposals=(found,) if found else (), rejected=refused)
     query = question.query_of(facts, environment, wanted.family, loaded)
+    if not query.installed and not any(question.left_over(environment, name) for name in question.FAMILY):
+        nothing = PlanAlternative(title="the torch family", why_not="none of it is installed here", feasible=False)
+        return Proposals(proposals=(), rejected=(nothing,))
     return _of_answer(case, query)
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+
+from packaging.utils import canonicalize_name
 
 from envmedic.model.facts import Distribution, Environment
-from envmedic.model.plan import InstalledReference, Purge
+from envmedic.model.plan import Artifact, InstalledReference, Purge
 from envmedic.planner.question import left_over
+from envmedic.planner.requirements import applicable
 
 
 def reference(item: Distribution) -> InstalledReference:
@@ -60,6 +63,34 @@ def _by_path(item: Distribution, shared: frozenset[str], *, metadata: bool) -> I
         return
     for name in item.import_names:
         if name not in shared:
-            yield f"{item.site}/{name}"
-            yield f"{item.site}/{name}.py"
+            path = f"{item.site}/{name.replace('.', '/')}"
+            yield path
+            yield f"{path}.py"
     yield f"{item.site}/{item.name.replace('-', '_')}.libs"
+
+
+def unneeded(environment: Environment, artifacts: Iterable[Artifact], values: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the CUDA libraries that only the torch that goes asked for.
+
+    Those of two CUDA majors share directories (``nvidia/cudnn``), so the old ones must not stay.
+    """
+    torch = environment.distribution("torch")
+    old = _required(torch.requires if torch else (), values)
+    requires = {item.name: item.requires for item in environment.distributions if item.name != "torch"}
+    requires |= {str(canonicalize_name(item.name)): item.requires for item in artifacts}
+    needed = {name for name in requires if not _library(name)} | {canonicalize_name(item.name) for item in artifacts}
+    found: set[str] = set()
+    while needed - found:
+        found |= needed
+        needed = {asked for name in needed for asked in _required(requires.get(name, ()), values)}
+    return tuple(name for name in old if _library(name) and name not in found and name in requires)
+
+
+def _required(requires: Iterable[str], values: Mapping[str, str]) -> tuple[str, ...]:
+    found = (applicable(text, values) for text in requires)
+    return tuple(dict.fromkeys(canonicalize_name(item.name) for item in found if item is not None))
+
+
+def _library(name: str) -> bool:
+    """Whether a distribution is a part of CUDA, or triton: what torch's wheels bring along."""
+    return name.startswith(("nvidia-", "cuda-")) or name == "triton"
