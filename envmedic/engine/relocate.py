@@ -164,7 +164,7 @@ def _update_records(root: Path, rewritten: Sequence[str]) -> Iterator[str]:
     """Give rewritten files their new hash and size in the RECORD that lists them."""
     changed = {os.path.normpath(root / path) for path in rewritten}
     names = {os.fsencode(Path(path).name) for path in rewritten}
-    for relative in _candidates(root):
+    for relative in list(_candidates(root)):
         if not relative.endswith(".dist-info/RECORD"):
             continue
         content = (root / relative).read_bytes()

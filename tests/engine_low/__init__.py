@@ -1,0 +1,1 @@
+"""Tests of the engine's lower half: trees, clones, exchange, staging, preflight."""

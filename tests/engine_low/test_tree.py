@@ -1,0 +1,152 @@
+"""Fingerprints, digests and manifests of trees."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from envmedic import tree
+from envmedic.engine.clone import clone
+from tests.engine_low.support import write
+
+SITE = Path("lib/python3.11/site-packages")
+
+
+def _append(path: Path) -> None:
+    with path.open("a", encoding="utf-8") as stream:
+        stream.write("x")
+
+
+def test_an_untouched_tree_has_no_differences(prefix: Path) -> None:
+    before = tree.fingerprint(prefix)
+    assert not tree.compare(before, tree.fingerprint(prefix))
+    assert before.entries["."].kind == "d"
+    assert before.entries["bin/python"].kind == "l"
+
+
+def test_every_kind_of_change_is_listed_by_path(prefix: Path) -> None:
+    before = tree.fingerprint(prefix)
+    (prefix / SITE / "package0" / "new.py").touch()
+    (prefix / SITE / "linked").unlink()
+    _append(prefix / SITE / "package1" / "__init__.py")
+    (prefix / "bin" / "tool").chmod(0o700)
+    found = tree.compare(before, tree.fingerprint(prefix))
+    assert found.added == (f"{SITE}/package0/new.py",)
+    assert found.removed == (f"{SITE}/linked",)
+    assert found.changed == ("bin/tool", f"{SITE}/package1/__init__.py")
+    assert found.touched == (str(SITE), f"{SITE}/package0")
+
+
+def test_a_replaced_file_with_equal_size_and_times_is_a_change(prefix: Path) -> None:
+    path = prefix / SITE / "package0" / "__init__.py"
+    before, status = tree.fingerprint(prefix), path.stat()
+    twin = path.with_name("twin")
+    twin.write_text("value = 7\n", encoding="utf-8")
+    os.utime(twin, ns=(status.st_atime_ns, status.st_mtime_ns))
+    twin.chmod(0o644)
+    twin.replace(path)
+    assert f"{SITE}/package0/__init__.py" in tree.compare(before, tree.fingerprint(prefix)).changed
+
+
+def test_linking_a_clone_changes_nothing_in_the_original(prefix: Path, open_tmp: Path) -> None:
+    before = tree.fingerprint(prefix)
+    clone(prefix, open_tmp / "clone", "link")
+    shutil.rmtree(open_tmp / "clone")
+    assert not tree.compare(before, tree.fingerprint(prefix))
+
+
+def test_byte_code_is_left_out_of_installed_differences(prefix: Path) -> None:
+    before = tree.fingerprint(prefix)
+    write(prefix / SITE / "package0" / "__pycache__" / "m.cpython-311.pyc", "x")
+    found = tree.compare(before, tree.fingerprint(prefix))
+    assert found
+    assert not found.installed()
+
+
+def test_a_saved_fingerprint_comes_back_equal_with_any_name(prefix: Path, open_tmp: Path) -> None:
+    (prefix / os.fsdecode(b"bad\xff\nname")).touch()
+    before = tree.fingerprint(prefix)
+    before.save(open_tmp / "saved")
+    loaded = tree.Fingerprint.load(open_tmp / "saved")
+    assert loaded == before
+    assert not tree.compare(loaded, tree.fingerprint(prefix))
+
+
+@pytest.mark.parametrize("content", ["", "[]", '{"format": 0, "entries": []}', '{"format": 1, "entries": [["a", 1]]}'])
+def test_a_damaged_fingerprint_is_refused(open_tmp: Path, content: str) -> None:
+    write(open_tmp / "saved", content)
+    with pytest.raises(ValueError, match=r"saved|Expecting"):
+        tree.Fingerprint.load(open_tmp / "saved")
+
+
+def test_the_marker_belongs_to_no_fingerprint_and_no_digest(prefix: Path) -> None:
+    before, digest = tree.fingerprint(prefix), tree.digest(prefix)
+    write(prefix / tree.MARKER, "id")
+    assert not tree.compare(before, tree.fingerprint(prefix)).installed()
+    assert tree.digest(prefix) == digest
+
+
+def test_a_clone_has_the_digest_of_its_original(prefix: Path, open_tmp: Path) -> None:
+    clone(prefix, open_tmp / "clone", "copy")
+    assert tree.digest(open_tmp / "clone") == tree.digest(prefix)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda prefix: (prefix / "bin" / "tool").chmod(0o700),
+        lambda prefix: _append(prefix / SITE / "package0" / "__init__.py"),
+        lambda prefix: (prefix / SITE / "package2" / "native.so").unlink(),
+        lambda prefix: (prefix / SITE / "empty").mkdir(),
+        lambda prefix: os.utime(prefix / "pyvenv.cfg", (1, 1)),
+        lambda prefix: (prefix / "bin" / "tool").rename(prefix / "bin" / "tool2"),
+    ],
+)
+def test_every_installed_change_changes_the_digest(prefix: Path, change: Callable[[Path], object]) -> None:
+    before = tree.digest(prefix)
+    change(prefix)
+    assert tree.digest(prefix) != before
+
+
+def test_byte_code_does_not_change_the_digest(prefix: Path) -> None:
+    before = tree.digest(prefix)
+    write(prefix / SITE / "package0" / "__pycache__" / "m.cpython-311.pyc", "x")
+    write(prefix / SITE / "package0" / "legacy.pyc", "x")
+    assert tree.digest(prefix) == before
+
+
+def test_a_missing_tree_is_an_error(open_tmp: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        tree.digest(open_tmp / "none")
+    with pytest.raises(FileNotFoundError):
+        tree.fingerprint(open_tmp / "none")
+
+
+def test_entries_that_vanish_during_the_walk_are_left_out(prefix: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    site = prefix / SITE
+    listing = tree._listing
+
+    def remove_after_listing(path: str, *, missing_ok: bool) -> list[os.DirEntry[str]]:
+        entries = listing(path, missing_ok=missing_ok)
+        if Path(path) == site:
+            (site / "local.pth").unlink()
+            shutil.rmtree(site / "package1")
+        return entries
+
+    monkeypatch.setattr(tree, "_listing", remove_after_listing)
+    names = set(tree.fingerprint(prefix).entries)
+    assert f"{SITE}/package0/native.so" in names
+    assert not any(name.startswith((f"{SITE}/package1/", f"{SITE}/local.pth")) for name in names)
+
+
+def test_a_manifest_holds_contents_and_link_targets(prefix: Path) -> None:
+    found = tree.manifest(prefix)
+    tool = found["etc/settings.ini"]
+    assert tool.sha256 == hashlib.sha256(b"[x]\n").hexdigest()
+    assert found[f"{SITE}/dangling"].target == "/nowhere/at all"
+    assert found["bin"].sha256 is None
