@@ -1,7 +1,7 @@
 """What uv says when it fails, as an error of envmedic with a cause and a next step.
 
-uv prints ``error:``, indented ``cause:`` lines and ``hint:`` paragraphs (older releases: ``×`` and
-``╰─▶``). The messages matched here are produced by uv itself in ``tests/installers``.
+uv prints ``error:``, indented ``cause:`` lines and ``hint:`` paragraphs (older releases: a
+cross and an arrow). The messages matched here are produced by uv itself in ``tests/installers``.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ _CERTIFICATE = "Name your organisation's certificates with SSL_CERT_FILE, or pip
 _NETWORK: tuple[tuple[str, str, str], ...] = (
     (r"dns error|failed to lookup address", "its host name does not resolve", _CHECK_NETWORK),
     (r"operation timed out|timed out|timeout", "it did not answer in time", _CHECK_NETWORK),
-    (r"invalid peer certificate|InvalidContentType|certificate|TLS|tls handshake", "TLS fails", _CERTIFICATE),
+    (r"invalid peer certificate", "its TLS certificate is not accepted", _CERTIFICATE),
+    (r"InvalidContentType|received corrupt message|tls handshake", "it does not speak TLS as expected", _CHECK_NETWORK),
     (r"Connection refused", "the connection was refused", _CHECK_NETWORK),
     (r"Connection reset|connection closed|end of file|unexpected EOF", "the connection broke off", _CHECK_NETWORK),
     (r"Network is unreachable|No route to host", "there is no route to it", _CHECK_NETWORK),

@@ -10,6 +10,8 @@ import pytest
 from tests.support.index import IndexServer, serve
 from tests.support.venvs import make_venv
 
+CERTIFICATES = {"SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"}
+
 
 @pytest.fixture
 def index_server(tmp_path: Path) -> Iterator[IndexServer]:
@@ -32,7 +34,7 @@ def clean_configuration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path
     import os
 
     for name in list(os.environ):
-        if name.startswith(("PIP_", "UV_")) or name.lower().endswith("_proxy"):
+        if name.startswith(("PIP_", "UV_")) or name.lower().endswith("_proxy") or name in CERTIFICATES:
             monkeypatch.delenv(name)
     home = tmp_path / "home"
     home.mkdir()

@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import html
 import re
+import ssl
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -18,6 +19,9 @@ from types import TracebackType
 from urllib.parse import quote, unquote, urlsplit
 
 from tests.support.wheels import Wheel
+
+CERTIFICATE = Path(__file__).with_name("loopback-authority.pem")
+"""Of an authority that nobody knows, which signed `loopback.pem` for 127.0.0.1."""
 
 
 def normalise(name: str) -> str:
@@ -111,6 +115,12 @@ class IndexServer:
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
         self._server.daemon_threads = True
         self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
+
+    def secure(self) -> None:
+        """Speak TLS from the next connection on, with a certificate that only `CERTIFICATE` vouches for."""
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(CERTIFICATE.with_name("loopback.pem"))
+        self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
 
     @property
     def port(self) -> int:
