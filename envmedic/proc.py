@@ -23,7 +23,6 @@ from envmedic.model.ports import CommandResult, OnLine
 KEPT_CHARACTERS = 256 * 1024
 HELPER_GRACE_S = 5.0
 """How long a staging helper has to kill its command before it is killed itself."""
-_DECODE = {"_encoding": "utf-8", "_decode_errors": "replace"}
 
 
 class Tail:
@@ -84,12 +83,13 @@ def run(
             _timeout=timeout_s,
             _ok_code=list(range(256)),
             _return_cmd=True,
-            **_DECODE,
+            _encoding="utf-8",
+            _decode_errors="replace",
         ).exit_code
     except sh.TimeoutException as error:
-        returncode, timed_out = -abs(int(error.exit_code)), True
+        returncode, timed_out = -abs(int(error.exit_code or 0)), True
     except sh.SignalException as error:
-        returncode = -abs(int(error.exit_code))
+        returncode = -abs(int(error.exit_code or 0))
     finally:
         no_input.close()
     return CommandResult(

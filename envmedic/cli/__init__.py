@@ -1,1 +1,1 @@
-"""Placeholder docstring."""
+"""The command line: parse, call `api`, render. No decisions of its own."""

@@ -87,6 +87,9 @@ class Installer(Protocol):
     def fetch(self, artifacts: Sequence[Artifact], *, offline: bool, emit: Emit) -> None:
         """Download into `Artifact.local_path` and verify. Raises NetworkError or IntegrityError."""
 
+    def check_command(self, python: str) -> tuple[str, ...]:
+        """Argv that prints each unmet requirement of the environment as a line (``uv pip check``)."""
+
     def commands(self, step: Purge | Install, python: str) -> tuple[tuple[str, ...], ...]:
         """Argv of each command that carries `step` out with the interpreter `python`."""
 

@@ -10,6 +10,7 @@ from envmedic.model.plan import Plan
 
 RECORD_SCHEMA = "envmedic.record/1"
 HISTORY_SCHEMA = "envmedic.history/1"
+RECOVERY_SCHEMA = "envmedic.recovery/1"
 ERROR_SCHEMA = "envmedic.error/1"
 
 State = Literal[
@@ -109,3 +110,12 @@ class ErrorDocument(Model, frozen=True, kw_only=True):
     hint: str | None
     environment: str
     details: tuple[str, ...] = ()
+
+
+class Recovery(Model, frozen=True, kw_only=True):
+    """The document of ``envmedic recover --json``."""
+
+    schema: str = RECOVERY_SCHEMA
+    prefix: str
+    settled: tuple[Record, ...]
+    """Records of the transactions that were settled; empty when none was interrupted."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from envmedic.planner.assemble import build
-from envmedic.planner.identity import stale, verify_id
+from envmedic.planner.identity import named, stale, verify_id
 from envmedic.planner.proposal import Proposal, Proposals
 from envmedic.planner.propose import Options, proposals
 from envmedic.planner.requirements import Unmet, markers, unmet
 
-__all__ = ["Options", "Proposal", "Proposals", "Unmet", "build", "markers", "proposals", "stale", "unmet", "verify_id"]
+__all__ = ["Options", "Proposal", "Proposals", "Unmet", "build", "markers", "named", "proposals", "stale", "unmet", "verify_id"]

@@ -1,0 +1,50 @@
+"""Diagnosis: error texts and facts to findings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from envmedic import diagnosis
+from envmedic.api.observation import observe
+from envmedic.api.playbooks import load_playbooks
+from envmedic.api.settings import Settings
+from envmedic.model.facts import Facts
+from envmedic.model.findings import Diagnosis
+from envmedic.model.playbook import LoadedPlaybook, TextMatch
+from envmedic.playbook.match import scan
+from envmedic.playbook.reading import read_lines
+
+
+def diagnose(settings: Settings, prefix: Path | None, logs: Sequence[str]) -> tuple[Diagnosis, ...]:
+    """One diagnosis for each log, or one from facts alone; `prefix` None uses the texts alone."""
+    playbooks = load_playbooks(settings)
+    facts = None if prefix is None else observe(settings, prefix)
+    sources: Sequence[str | None] = logs or [None]
+    return tuple(diagnose_text(playbooks, facts, log, prefix) for log in sources)
+
+
+def diagnose_text(
+    playbooks: tuple[LoadedPlaybook, ...], facts: Facts | None, log: str | None, prefix: Path | None
+) -> Diagnosis:
+    """The diagnosis of one log (None: facts alone)."""
+    matches = () if log is None else scan(read_lines(log), playbooks)
+    return conclude(playbooks, facts, matches, prefix, log)
+
+
+def diagnose_lines(
+    playbooks: tuple[LoadedPlaybook, ...], facts: Facts, lines: Iterable[bytes], prefix: Path
+) -> Diagnosis:
+    """The diagnosis of text that is already in memory."""
+    return conclude(playbooks, facts, scan(lines, playbooks), prefix, "checks")
+
+
+def conclude(
+    playbooks: tuple[LoadedPlaybook, ...],
+    facts: Facts | None,
+    matches: tuple[TextMatch, ...],
+    prefix: Path | None,
+    log: str | None,
+) -> Diagnosis:
+    """Join text and facts."""
+    return diagnosis.diagnose(matches, facts, playbooks, prefix=None if prefix is None else str(prefix), log=log)

@@ -1,0 +1,111 @@
+"""Which environment is meant, and its generations: undo, redo, history, recover, prune."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Protocol, TypedDict
+
+from envmedic.api.joints import check_runner, engine_ports, installer_of
+from envmedic.api.settings import Settings, Target
+from envmedic.engine import generations, recovery
+from envmedic.engine.layout import Store
+from envmedic.errors import NotAnEnvironment
+from envmedic.model.events import EventStream, Notice
+from envmedic.model.ports import AllowName, ApplyOptions, CheckRunner, EnginePorts
+from envmedic.model.record import History, Record, Recovery
+from envmedic.probe import targets
+
+AcceptLoss = Callable[[tuple[str, ...]], bool]
+"""Asks whether to go on although these paths would not be as they are now."""
+
+
+class Travel(Protocol):
+    """`undo` or `redo`."""
+
+    def __call__(
+        self, settings: Settings, prefix: Path, to: str | None, allow: tuple[AllowName, ...], accept: AcceptLoss
+    ) -> Record:
+        """Go to another generation and return the record of the transaction."""
+
+
+def find_prefix(settings: Settings, target: Target) -> Path:
+    """The environment meant. An interrupted transaction on it is settled first. Raises NotAnEnvironment, InputError."""
+    try:
+        prefix = targets.resolve_prefix(name=target.name, prefix=target.prefix, python=target.python)
+    except NotAnEnvironment:
+        # a crash between the two renames of an exchange leaves no prefix until it is settled
+        if target.prefix is None or not _settle(settings, Path(target.prefix)):
+            raise
+        return targets.resolve_prefix(name=None, prefix=target.prefix, python=None)
+    _settle(settings, prefix)
+    return prefix
+
+
+def _settle(settings: Settings, prefix: Path) -> tuple[Record, ...]:
+    if not Store.of(prefix).root.is_dir() or not recovery.needed(Store.of(prefix)):
+        return ()
+    records = _recover(settings, prefix)
+    for record in records:
+        message = f"recovered the interrupted transaction {record.transaction}: environment {record.environment}"
+        settings.stream.emit(Notice(code="recovered", message=message, level="warning"))
+    return records
+
+
+def _recover(settings: Settings, prefix: Path) -> tuple[Record, ...]:
+    installer = installer_of(settings)
+    ports = engine_ports(installer, confirm=lambda _plan: False)
+    return recovery.recover(prefix, ports=ports, checks=check_runner(installer, settings), stream=settings.stream)
+
+
+def recover(settings: Settings, target: Target) -> Recovery:
+    """Settle what a crash interrupted; the prefix itself may be missing."""
+    if target.prefix is not None and not os.path.lexists(target.prefix):
+        prefix = Path(target.prefix).absolute()
+    else:
+        prefix = targets.resolve_prefix(name=target.name, prefix=target.prefix, python=target.python)
+    return Recovery(prefix=str(prefix), settled=_recover(settings, prefix))
+
+
+def undo(settings: Settings, prefix: Path, to: str | None, allow: tuple[AllowName, ...], accept: AcceptLoss) -> Record:
+    """Bring the environment back as it was before the live generation, byte for byte."""
+    return generations.undo(prefix, **_travelling(settings, allow), to=to, accept=_asking(accept))
+
+
+def redo(settings: Settings, prefix: Path, to: str | None, allow: tuple[AllowName, ...], accept: AcceptLoss) -> Record:
+    """Bring an undone repair back."""
+    return generations.redo(prefix, **_travelling(settings, allow), to=to, accept=_asking(accept))
+
+
+class _Travelling(TypedDict):
+    options: ApplyOptions
+    ports: EnginePorts
+    checks: CheckRunner
+    stream: EventStream
+
+
+def _travelling(settings: Settings, allow: tuple[AllowName, ...]) -> _Travelling:
+    installer = installer_of(settings)
+    return {
+        "options": ApplyOptions(allow=allow, timeout_s=settings.timeout_s),
+        "ports": engine_ports(installer, confirm=lambda _plan: True),
+        "checks": check_runner(installer, settings),
+        "stream": settings.stream,
+    }
+
+
+def _asking(accept: AcceptLoss) -> Callable[[generations.Loss], bool]:
+    return lambda loss: accept((*loss.damaged, *loss.changed))
+
+
+def history(settings: Settings, prefix: Path) -> History:
+    """Every transaction on the environment, newest first."""
+    del settings
+    return generations.history(prefix)
+
+
+def prune(settings: Settings, prefix: Path, keep: int) -> History:
+    """Remove all but `keep` old trees, and return what is left."""
+    generations.prune(prefix, keep=keep, stream=settings.stream)
+    return generations.history(prefix)

@@ -1,0 +1,65 @@
+"""Facts: of this host or from a file, and of an environment."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from time import monotonic
+
+import msgspec
+
+from envmedic import __version__
+from envmedic.api.settings import Settings
+from envmedic.errors import InputError
+from envmedic.model.base import from_json
+from envmedic.model.events import EventStream, Stage, StageFinished, StageStarted
+from envmedic.model.facts import Facts, Host
+
+
+@contextmanager
+def stage(stream: EventStream, name: Stage) -> Iterator[None]:
+    """Tell the stream when a stage starts and ends."""
+    started = monotonic()
+    stream.emit(StageStarted(stage=name))
+    ok = False
+    try:
+        yield
+        ok = True
+    finally:
+        stream.emit(StageFinished(stage=name, seconds=monotonic() - started, ok=ok))
+
+
+def observe(settings: Settings, prefix: Path | None) -> Facts:
+    """Observe the host and, where `prefix` is given, the environment there. Writes nothing."""
+    from envmedic.probe.environment import observe_environment  # noqa: PLC0415  # a text alone needs no probe
+
+    with stage(settings.stream, "probe"):
+        return Facts(
+            envmedic=__version__,
+            host=host_of(settings),
+            environment=None if prefix is None else observe_environment(prefix),
+        )
+
+
+def host_of(settings: Settings) -> Host:
+    """This host's facts, or those of ``--host FILE``."""
+    if settings.host_file is not None:
+        return read_host(Path(settings.host_file))
+    from envmedic.probe.host import observe_host  # noqa: PLC0415
+
+    return observe_host()
+
+
+def read_host(path: Path) -> Host:
+    """The host of a facts document. Raises InputError when `path` is unreadable or something else."""
+    try:
+        text = path.read_bytes()
+    except OSError as error:
+        raise InputError(
+            f"The facts file {path} cannot be read",
+            cause=error.strerror,
+            hint="Write it on the other host with `envmedic facts --host-only --json`",
+        ) from error
+    facts = from_json(text, Facts, source=str(path))
+    return msgspec.structs.replace(facts.host, source=str(path))

@@ -1,0 +1,153 @@
+"""Plan and apply: from a wish to exact steps, and from those to a record."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from envmedic import planner
+from envmedic.api.diagnosis import diagnose_lines, diagnose_text
+from envmedic.api.joints import check_runner, engine_ports, installer_of
+from envmedic.api.observation import observe
+from envmedic.api.planning import Case, make_plan, require_change
+from envmedic.api.playbooks import find_playbook, load_playbooks
+from envmedic.api.settings import Settings, Wish
+from envmedic.engine import transaction
+from envmedic.errors import ExitCode, HostFault, InputError, NoSolution, NothingToRepair
+from envmedic.model.base import from_json
+from envmedic.model.facts import Facts
+from envmedic.model.findings import Diagnosis, Finding
+from envmedic.model.plan import Plan
+from envmedic.model.playbook import LoadedPlaybook
+from envmedic.model.ports import ApplyOptions, ExtendRequest, Installer
+from envmedic.model.record import Record
+
+Confirm = Callable[[Plan], bool]
+
+
+def plan(settings: Settings, prefix: Path, wish: Wish) -> Plan:
+    """The plan for `wish`; changes nothing. Raises NothingToRepair, NoSolution, HostFault and installer errors."""
+    case = find_case(settings, prefix, wish)
+    return require_change(make_plan(settings, case, installer_of(settings)))
+
+
+def apply(settings: Settings, prefix: Path, wish: Wish, options: ApplyOptions, confirm: Confirm) -> Record:
+    """Plan, confirm, and carry out. Errors before a transaction began are raised; after it they are in the record."""
+    return apply_plan(settings, plan(settings, prefix, wish), options, confirm)
+
+
+def apply_plan(settings: Settings, made: Plan, options: ApplyOptions, confirm: Confirm) -> Record:
+    """Carry `made` out, and extend it when it may be extended. Raises StalePlan when the environment changed since."""
+    installer = installer_of(settings)
+    ports = engine_ports(installer, confirm=confirm, extend=_extender(settings, installer) if made.extendable else None)
+    return transaction.apply(
+        made,
+        options=options,
+        ports=ports,
+        checks=check_runner(installer, settings, no_gpu=options.no_gpu),
+        stream=settings.stream,
+    )
+
+
+def exit_code(record: Record) -> ExitCode:
+    """0 when the transaction did what it was asked to, else its failure's code."""
+    return ExitCode.OK if record.failure is None else ExitCode(record.failure.exit_code)
+
+
+def find_case(settings: Settings, prefix: Path, wish: Wish) -> Case:
+    """What to repair: the named playbook's fault, or the best finding of log and facts."""
+    facts = observe(settings, prefix)
+    playbooks = (find_playbook(settings, wish.playbook),) if wish.playbook else load_playbooks(settings)
+    diagnosis = diagnose_text(playbooks, facts, wish.log, prefix)
+    if wish.playbook is not None:
+        return Case(facts, _finding_of(playbooks[0], diagnosis), playbooks[0], wish.command)
+    finding = _best(diagnosis)
+    chosen = next(item for item in playbooks if item.playbook.id == finding.playbook)
+    return Case(facts, finding, chosen, wish.command, extendable=True)
+
+
+def _finding_of(loaded: LoadedPlaybook, diagnosis: Diagnosis) -> Finding:
+    """The playbook's own finding, or one that nothing has confirmed yet."""
+    own = (finding for finding in diagnosis.findings if finding.playbook == loaded.playbook.id)
+    return next(own, None) or Finding(
+        fault=loaded.playbook.fault,
+        playbook=loaded.playbook.id,
+        signature=None,
+        confidence=0.0,
+        confirmed=None,
+        summary=loaded.playbook.title,
+        fix_kind=loaded.playbook.fix_kind,
+    )
+
+
+def _best(diagnosis: Diagnosis) -> Finding:
+    """The best finding, if a playbook repairs it. Raises HostFault or NothingToRepair, saying which way it is."""
+    if diagnosis.verdict == "host":
+        raise HostFault(
+            diagnosis.findings[0].summary,
+            cause="The driver or the hardware is at fault",
+            hint="See `envmedic diagnose` for the evidence",
+        )
+    if diagnosis.verdict == "env" and diagnosis.findings[0].playbook is not None:
+        return diagnosis.findings[0]
+    if diagnosis.verdict == "healthy":
+        raise NothingToRepair(
+            "Nothing to repair: no playbook finds a fault in this environment",
+            hint="Give the error text with --log FILE",
+        )
+    raise NothingToRepair(
+        "envmedic knows no repair for this",
+        cause=diagnosis.reason,
+        hint="Give the whole error text with --log FILE, or choose a playbook from `envmedic playbooks list`",
+    )
+
+
+def _extender(settings: Settings, installer: Installer) -> Callable[[ExtendRequest], Plan | None]:
+    """The repair loop: what failed in the clone is diagnosed in turn, each playbook at most once."""
+
+    def extend(request: ExtendRequest) -> Plan | None:
+        environment = request.environment()
+        facts = Facts(host=request.plan.host, environment=environment)
+        playbooks = load_playbooks(settings)
+        text = [f"{item.reason}\n{item.detail}" for item in request.failed]
+        lines = [line.encode() for block in text for line in block.splitlines()]
+        diagnosis = diagnose_lines(playbooks, facts, lines, Path(request.plan.prefix))
+        return _extension(settings, installer, facts, diagnosis, playbooks)
+
+    return extend
+
+
+def _extension(
+    settings: Settings,
+    installer: Installer,
+    facts: Facts,
+    diagnosis: Diagnosis,
+    playbooks: tuple[LoadedPlaybook, ...],
+) -> Plan | None:
+    try:
+        finding = _best(diagnosis)
+        chosen = next(item for item in playbooks if item.playbook.id == finding.playbook)
+        made = make_plan(settings, Case(facts, finding, chosen, extendable=True), installer)
+    except (NothingToRepair, NoSolution, HostFault):
+        return None  # nothing left to try: the transaction ends with what failed
+    return made if made.steps else None
+
+
+def read_plan(path: Path) -> Plan:
+    """A plan written by ``envmedic plan -o``. Raises InputError when it is unreadable or was edited."""
+    try:
+        text = path.read_bytes()
+    except OSError as error:
+        raise InputError(
+            f"The plan {path} cannot be read", cause=error.strerror, hint="Write one with `envmedic plan -o FILE`"
+        ) from error
+    made = from_json(text, Plan, source=str(path))
+    if not planner.verify_id(made):
+        raise InputError(
+            f"The plan {path} was edited after it was made",
+            cause="Its content does not agree with its id",
+            hint="Make it again with `envmedic plan -o FILE`",
+        )
+    return msgspec.structs.replace(made, extendable=False)

@@ -1,0 +1,49 @@
+"""What a front end says once: how to run, on which environment, and what to repair."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from envmedic.model.events import EventStream
+
+TORCH_INDEX = "https://download.pytorch.org/whl/{variant}"
+"""Template of the PyTorch wheel index; https://pytorch.org/get-started/previous-versions/."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a use case runs."""
+
+    stream: EventStream
+    host_file: str | None = None
+    """Facts to use instead of this host's."""
+    find_links: tuple[str, ...] = ()
+    torch_index: str = TORCH_INDEX
+    offline: bool = False
+    installer: str = "uv"
+    timeout_s: float | None = None
+    """Limit for one check or step; None takes each one's own."""
+    playbook_files: tuple[str, ...] = ()
+    """Playbooks besides the shipped ones and the user's."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """The environment as the user named it; all None means the active one."""
+
+    name: str | None = None
+    prefix: str | None = None
+    python: str | None = None
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What the user wants repaired; all empty means what the facts confirm."""
+
+    playbook: str | None = None
+    """Id or file of a playbook to follow."""
+    log: str | None = None
+    """File with the error text, or ``-``."""
+    command: tuple[str, ...] = ()
+    """The failing command, whose outcome is a check."""
+    no_gpu: bool = False

@@ -1,0 +1,258 @@
+"""One function per command: options to use cases, values to text, results to exit codes."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from envmedic import api
+from envmedic.cli.output import Output
+from envmedic.cli.render.checks import verification_lines
+from envmedic.cli.render.diagnosis import diagnosis_lines
+from envmedic.cli.render.facts import facts_lines
+from envmedic.cli.render.plan import apply_command, plan_lines
+from envmedic.cli.render.record import history_lines, record_lines
+from envmedic.errors import ConfirmationNeeded, ExitCode, InputError, RepairDeclined
+from envmedic.model.base import to_json
+from envmedic.model.findings import Diagnoses, Diagnosis
+from envmedic.model.plan import Plan
+from envmedic.model.ports import ApplyOptions
+from envmedic.model.record import Record
+
+Command = Callable[[argparse.Namespace, Output], int]
+_VERDICT_EXIT = {"healthy": ExitCode.OK, "host": ExitCode.HOST}
+
+
+def settings_of(args: argparse.Namespace, output: Output) -> api.Settings:
+    """What the options say of how to run."""
+    options = vars(args)
+    template = options.get("torch_index") or api.TORCH_INDEX
+    playbook = options.get("playbook")
+    return api.Settings(
+        stream=output.stream,
+        host_file=options.get("host"),
+        find_links=tuple(options.get("find_links", ())),
+        torch_index=template,
+        offline=options.get("offline", False),
+        installer=options.get("installer", "uv"),
+        timeout_s=options.get("timeout"),
+        playbook_files=(playbook,) if playbook and api.is_playbook_file(playbook) else (),
+    )
+
+
+def prefix_of(args: argparse.Namespace, settings: api.Settings, output: Output) -> Path:
+    """The environment meant, named on stderr."""
+    prefix = api.find_prefix(settings, api.Target(name=args.name, prefix=args.prefix, python=args.python))
+    output.narrate(f"environment: {prefix}")
+    return prefix
+
+
+def wish_of(args: argparse.Namespace) -> api.Wish:
+    """What the options say of what to repair."""
+    return api.Wish(playbook=args.playbook, log=args.log, command=args.user_command, no_gpu=args.no_gpu)
+
+
+def diagnose(args: argparse.Namespace, output: Output) -> int:
+    """``envmedic diagnose``."""
+    settings = settings_of(args, output)
+    prefix = None if args.log_only else prefix_of(args, settings, output)
+    found = api.diagnose(settings, prefix, args.logs)
+    document: Diagnosis | Diagnoses = found[0] if len(found) == 1 else Diagnoses(diagnoses=found)
+    lines = [line for item in found for line in [*_log_title(item, len(found)), *diagnosis_lines(item, output.style)]]
+    output.document(document, lines)
+    return max(int(_VERDICT_EXIT.get(item.verdict, ExitCode.PROBLEM)) for item in found)
+
+
+def _log_title(diagnosis: Diagnosis, count: int) -> list[str]:
+    return [f"== {diagnosis.log}"] if count > 1 and diagnosis.log else []
+
+
+def facts(args: argparse.Namespace, output: Output) -> int:
+    """``envmedic facts``."""
+    settings = settings_of(args, output)
+    prefix = None if args.host_only else prefix_of(args, settings, output)
+    observed = api.observe(settings, prefix)
+    output.document(observed, facts_lines(observed, output.style))
+    return int(ExitCode.OK)
+
+
+def plan(args: argparse.Namespace, output: Output) -> int:
+    """``envmedic plan``."""
+    settings = settings_of(args, output)
+    made = api.plan(settings, prefix_of(args, settings, output), wish_of(args))
+    if getattr(args, "output", None):
+        _write_plan(Path(args.output), made)
+    lines = [
+        *plan_lines(made, output.style),
+        "",
+        "Nothing has been changed. To carry it out:",
+        f"  {apply_command(made)}",
+    ]
+    output.document(made, lines)
+    return int(ExitCode.OK)
+
+
+def _write_plan(path: Path, made: Plan) -> None:
+    try:
+        path.write_text(to_json(made) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"{path} cannot be written", cause=error.strerror, hint="Name another file with -o") from error
+
+
+def apply(args: argparse.Namespace, output: Output) -> int:
+    """``envmedic apply``."""
+    if args.dry_run:
+        return plan(args, output)
+    if not args.yes:
+        require_terminal()
+    settings = settings_of(args, output)
+    confirm = partial(_confirm_plan, output=output, yes=args.yes)
+    if args.plan:
+        record = _apply_file(args, settings, output, confirm)
+    else:
+        record = api.apply(settings, prefix_of(args, settings, output), wish_of(args), _options(args), confirm)
+    return _print_record(record, output)
+
+
+def _apply_file(args: argparse.Namespace, settings: api.Settings, output: Output, confirm: api.Confirm) -> Record:
+    if args.playbook or args.log or args.user_command:
+        raise InputError("A plan file says what to repair", hint="Leave out --playbook, --log and --reproduce")
+    made = api.read_plan(Path(args.plan))
+    named = args.name or args.prefix or args.python
+    prefix = prefix_of(args, settings, output) if named else api.find_prefix(settings, api.Target(prefix=made.prefix))
+    if Path(os.path.realpath(prefix)) != Path(made.real_prefix):
+        raise InputError(f"The plan is for {made.prefix}, not for {prefix}", hint="Make a plan for this environment")
+    output.narrate(f"environment: {made.prefix}")
+    return api.apply_plan(settings, made, _options(args), confirm)
+
+
+def _options(args: argparse.Namespace) -> ApplyOptions:
+    return ApplyOptions(
+        no_gpu=args.no_gpu,
+        allow=tuple(args.allow),
+        clone=args.clone,
+        staging=args.staging,
+        offline=args.offline,
+        max_rounds=args.max_rounds,
+        timeout_s=args.timeout,
+        keep=args.keep,
+    )
+
+
+def _print_record(record: Record, output: Output) -> int:
+    output.document(record, record_lines(record, output.style))
+    return int(api.exit_code(record))
+
+
+def require_terminal() -> None:
+    """Raise unless somebody can answer a question."""
+    if not sys.stdin.isatty():
+        raise ConfirmationNeeded(
+            "A confirmation is needed and there is no terminal to ask on",
+            hint="Add --yes, or look at it first with `envmedic plan`",
+        )
+
+
+def _confirm_plan(made: Plan, *, output: Output, yes: bool) -> bool:
+    output.narrate("\n".join(plan_lines(made, output.err_style)))
+    return yes or ask("Repair the environment in a clone and swap it in when the checks pass?")
+
+
+def ask(question: str) -> bool:
+    """Ask on the terminal; anything but yes is no."""
+    require_terminal()
+    print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip().lower() in {"y", "yes"}
+
+
+def verify(args: argparse.Namespace, output: Output) -> int:
+    """``envmedic verify``."""
+    settings = settings_of(args, output)
+    prefix = prefix_of(args, settings, output)
+    verification = api.verify(settings, prefix, tuple(args.check), no_gpu=args.no_gpu)
+    output.document(verification, verification_lines(verification, output.style))
+    return int(ExitCode.OK if verification.passed else ExitCode.PROBLEM)
+
+
+def undo(args: argparse.Namespace, output: Output) -> int:
+    """``envmedic undo``."""
+    return _travel(args, output, api.undo, "Bring the environment back as it was before")
+
+
+def redo(args: argparse.Namespace, output: Output) -> int:
+    """``envmedic redo``."""
+    return _travel(args, output, api.redo, "Bring the repaired environment back")
+
+
+def _travel(args: argparse.Namespace, output: Output, travel: api.Travel, question: str) -> int:
+    if not args.yes:
+        require_terminal()
+    settings = settings_of(args, output)
+    prefix = prefix_of(args, settings, output)
+    if not (args.yes or ask(f"{question}?")):
+        raise RepairDeclined("Declined")
+
+    def accept(losses: tuple[str, ...]) -> bool:
+        output.narrate("changed since, and not in the other tree (which keeps them until it is pruned):")
+        for line in losses:
+            output.narrate(f"  {line}")
+        return args.yes or ask("Go on?")
+
+    return _print_record(travel(settings, prefix, args.transaction, tuple(args.allow), accept), output)
+
+
+def history(args: argparse.Namespace, output: Output) -> int:
+    """``envmedic history``."""
+    settings = settings_of(args, output)
+    found = api.history(settings, prefix_of(args, settings, output))
+    output.document(found, history_lines(found, output.style))
+    return int(ExitCode.OK)
+
+
+def recover(args: argparse.Namespace, output: Output) -> int:
+    """``envmedic recover``."""
+    settings = settings_of(args, output)
+    target = api.Target(name=args.name, prefix=args.prefix, python=args.python)
+    found = api.recover(settings, target)
+    lines = [f"{item.transaction}: {item.state}, environment {item.environment}" for item in found.settled]
+    output.document(found, lines or ["Nothing to recover"])
+    return int(ExitCode.OK)
+
+
+def prune(args: argparse.Namespace, output: Output) -> int:
+    """``envmedic prune``."""
+    if not args.yes:
+        require_terminal()
+    settings = settings_of(args, output)
+    prefix = prefix_of(args, settings, output)
+    if not (args.yes or ask(f"Remove all but {args.keep} generations? Undo to them is then impossible")):
+        raise RepairDeclined("Declined")
+    found = api.prune(settings, prefix, args.keep)
+    output.document(found, history_lines(found, output.style))
+    return int(ExitCode.OK)
+
+
+def playbooks(args: argparse.Namespace, output: Output) -> int:
+    """``envmedic playbooks``."""
+    from envmedic.cli import playbook_commands  # noqa: PLC0415  # the loader's libraries are only needed here
+
+    return playbook_commands.RUN[args.verb](args, output)
+
+
+RUN: dict[str, Command] = {
+    "diagnose": diagnose,
+    "facts": facts,
+    "plan": plan,
+    "apply": apply,
+    "verify": verify,
+    "undo": undo,
+    "redo": redo,
+    "history": history,
+    "recover": recover,
+    "prune": prune,
+    "playbooks": playbooks,
+}

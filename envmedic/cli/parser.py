@@ -1,0 +1,168 @@
+"""Every command and option, and nothing else."""
+
+from __future__ import annotations
+
+import argparse
+
+from envmedic import __version__
+from envmedic.cli.options import Parser, option
+
+ALLOW = ("base", "frozen", "external", "in-use")
+DESCRIPTION = "Repair a broken PyTorch/CUDA environment in a clone, prove it, and swap it in atomically."
+EXIT_CODES = (
+    "exit codes: 0 healthy, repaired or yes; 1 problems, or a repair that is declined or impossible; 2 usage or input; "
+    "3 confirmation needed; 4 checks failed; 5 host fault; 6 busy or recovery needed; 70 bug; 130 interrupted. "
+    "The environment is changed only by a repair that exits with 0."
+)
+
+
+def build_parser() -> Parser:
+    """Return the parser of ``envmedic``."""
+    parser = Parser(prog="envmedic", description=DESCRIPTION, epilog=EXIT_CODES)
+    parser.add_argument("--version", action="version", version=f"envmedic {__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=Parser)
+    _diagnose(commands)
+    _facts(commands)
+    _plan(commands)
+    _apply(commands)
+    _verify(commands)
+    _generations(commands)
+    _playbooks(commands)
+    return parser
+
+
+_Commands = argparse._SubParsersAction  # noqa: SLF001  # argparse has no public name for it
+
+
+def _command(commands: _Commands[Parser], name: str, help_text: str, *, target: bool = True) -> Parser:
+    parser = commands.add_parser(name, help=help_text, description=help_text)
+    _output(parser)
+    if target:
+        _target(parser)
+    return parser
+
+
+def _output(parser: Parser) -> None:
+    group = parser.add_argument_group("output")
+    option(group, "--json", action="store_true", help="one JSON document on stdout and nothing else")
+    option(
+        group,
+        "--events",
+        nargs="?",
+        const="-",
+        metavar="FILE",
+        help="events as JSON lines while it runs (default: stderr)",
+    )
+    option(group, "-q", "--quiet", action="store_true", help="no narration")
+    option(group, "-v", "--verbose", action="count", default=0, help="more narration")
+    option(group, "--color", choices=("auto", "always", "never"), default="auto", help="colour (default: auto)")
+
+
+def _target(parser: Parser) -> None:
+    group = parser.add_argument_group("environment (default: the active one)").add_mutually_exclusive_group()
+    option(group, "-n", "--name", help="name of a conda environment")
+    option(group, "-p", "--prefix", metavar="DIR", help="prefix of an environment")
+    option(group, "--python", metavar="PATH", help="the Python of an environment")
+
+
+def _host(parser: Parser) -> None:
+    option(
+        parser, "--host", metavar="FILE", help="use these facts instead of this host's (from `envmedic facts --json`)"
+    )
+
+
+def _sources(parser: Parser) -> None:
+    group = parser.add_argument_group("where distributions come from (default: your pip and uv configuration)")
+    option(group, "--find-links", action="append", default=[], metavar="DIR|URL", help="also look for wheels here")
+    option(group, "--torch-index", metavar="TEMPLATE", help="template of the PyTorch wheel index, with {variant}")
+    option(group, "--offline", action="store_true", help="use caches and --find-links only")
+    option(group, "--installer", choices=("uv", "pip"), default="uv", help="what installs (default: uv)")
+
+
+def _what(parser: Parser) -> None:
+    group = parser.add_argument_group("what to repair")
+    option(group, "--playbook", metavar="ID|FILE", help="follow this playbook")
+    option(group, "--log", metavar="FILE", help="the error text, `-` for stdin")
+    group.add_argument(
+        "--reproduce", action="store_true", help="with `-- CMD…`: the failing command, whose outcome is the check"
+    )
+
+
+def _checks(parser: Parser) -> None:
+    option(parser, "--no-gpu", action="store_true", help="accept that nothing is verified on a GPU")
+    option(parser, "--timeout", type=float, metavar="SECONDS", help="limit for each check and step")
+
+
+def _diagnose(commands: _Commands[Parser]) -> None:
+    parser = _command(commands, "diagnose", "name the fault in an error text, an environment, or both")
+    parser.add_argument("logs", nargs="*", metavar="LOG", help="the error text, `-` for stdin")
+    option(parser, "--log-only", action="store_true", help="the text alone: no environment and no host facts")
+    option(parser, "--playbook", metavar="FILE", help="also match this playbook")
+    _host(parser)
+
+
+def _facts(commands: _Commands[Parser]) -> None:
+    parser = _command(commands, "facts", "print what was observed of an environment and its host")
+    option(parser, "--host-only", action="store_true", help="the host alone")
+    _host(parser)
+
+
+def _plan(commands: _Commands[Parser]) -> None:
+    parser = _command(commands, "plan", "show what a repair would do, and change nothing")
+    _what(parser)
+    _host(parser)
+    _sources(parser)
+    _checks(parser)
+    option(parser, "-o", "--output", metavar="FILE", help="write the plan for `envmedic apply FILE`")
+
+
+def _apply(commands: _Commands[Parser]) -> None:
+    parser = _command(commands, "apply", "repair in a clone, verify it, and swap it in")
+    parser.add_argument("plan", nargs="?", metavar="PLAN.json", help="a plan written by `envmedic plan -o`")
+    _what(parser)
+    _host(parser)
+    _sources(parser)
+    _checks(parser)
+    option(parser, "-y", "--yes", action="store_true", help="do not ask")
+    option(parser, "--dry-run", action="store_true", help="the same as `envmedic plan`")
+    group = parser.add_argument_group("transaction")
+    option(group, "--clone", choices=("auto", "reflink", "link", "copy"), default="auto", help="how to clone")
+    option(
+        group, "--staging", choices=("auto", "namespace", "relocate"), default="auto", help="how to run in the clone"
+    )
+    option(group, "--max-rounds", type=int, default=4, help="rounds of the repair loop (default: 4)")
+    option(group, "--keep", type=int, default=1, help="generations kept for undo (default: 1)")
+    group.add_argument("--allow", action="append", choices=ALLOW, default=[], help="lift a protection; can be repeated")
+
+
+def _verify(commands: _Commands[Parser]) -> None:
+    parser = _command(commands, "verify", "run the checks on an environment as it is")
+    parser.add_argument("--check", action="append", default=[], metavar="NAME", help="only this check; can be repeated")
+    _checks(parser)
+    _host(parser)
+
+
+def _generations(commands: _Commands[Parser]) -> None:
+    for name, text in (("undo", "bring the environment back as it was"), ("redo", "bring an undone repair back")):
+        parser = _command(commands, name, text)
+        parser.add_argument("transaction", nargs="?", help="to before this transaction (default: the last one)")
+        option(parser, "-y", "--yes", action="store_true", help="do not ask")
+        parser.add_argument("--allow", action="append", choices=ALLOW, default=[], help="lift a protection")
+    _command(commands, "history", "list the generations of an environment")
+    _command(commands, "recover", "settle an interrupted transaction")
+    prune = _command(commands, "prune", "remove old generations")
+    option(prune, "--keep", type=int, default=0, help="generations to keep (default: 0)")
+    option(prune, "-y", "--yes", action="store_true", help="do not ask")
+
+
+def _playbooks(commands: _Commands[Parser]) -> None:
+    parser = commands.add_parser("playbooks", help="list, show or validate playbooks, or print their schema")
+    verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True, parser_class=Parser)
+    _output(verbs.add_parser("list", help="the playbooks found"))
+    show = verbs.add_parser("show", help="one playbook")
+    show.add_argument("playbook", metavar="ID|FILE")
+    _output(show)
+    validate = verbs.add_parser("validate", help="all mistakes of playbook files")
+    validate.add_argument("files", nargs="+", metavar="FILE")
+    _output(validate)
+    _output(verbs.add_parser("schema", help="the JSON schema of playbooks"))

@@ -1,0 +1,60 @@
+"""``envmedic playbooks list|show|validate|schema``."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+
+from envmedic import api
+from envmedic.cli.output import Output
+from envmedic.cli.render.style import table
+from envmedic.errors import ExitCode, InvalidPlaybook
+from envmedic.model.base import to_json
+
+
+def list_all(args: argparse.Namespace, output: Output) -> int:
+    """The playbooks found."""
+    del args
+    entries = api.list_playbooks(api.Settings(stream=output.stream))
+    rows = [
+        ("playbook", "fault", "from", "title"),
+        *((item.id, item.fault, item.origin, item.title) for item in entries),
+    ]
+    output.document(entries, table(rows, indent=""))
+    return int(ExitCode.OK)
+
+
+def show(args: argparse.Namespace, output: Output) -> int:
+    """One playbook, as its file has it."""
+    files = (args.playbook,) if api.is_playbook_file(args.playbook) else ()
+    found, text = api.show_playbook(api.Settings(stream=output.stream, playbook_files=files), args.playbook)
+    output.document(found, text.rstrip("\n").splitlines())
+    return int(ExitCode.OK)
+
+
+def validate(args: argparse.Namespace, output: Output) -> int:
+    """All mistakes of all files at once."""
+    mistakes = api.validate_playbooks(args.files)
+    if mistakes:
+        count = f"{len(mistakes)} mistakes" if len(mistakes) > 1 else "1 mistake"
+        raise InvalidPlaybook(
+            f"{count} in {', '.join(args.files)}", details=mistakes, hint="See `envmedic playbooks schema`"
+        )
+    output.document({"valid": args.files}, [f"{name}: valid" for name in args.files])
+    return int(ExitCode.OK)
+
+
+def schema(args: argparse.Namespace, output: Output) -> int:
+    """The JSON schema; editors check a playbook with it while it is written."""
+    del args
+    document = api.playbook_schema()
+    output.document(document, to_json(document).splitlines())
+    return int(ExitCode.OK)
+
+
+RUN: dict[str, Callable[[argparse.Namespace, Output], int]] = {
+    "list": list_all,
+    "show": show,
+    "validate": validate,
+    "schema": schema,
+}

@@ -1,0 +1,1 @@
+"""Documents and events as text for people. Pure: values in, lines out."""

@@ -1,0 +1,71 @@
+"""Outcomes of checks as a table, before beside after."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from envmedic.cli.render.style import Style, Tone, duration, plain, table
+from envmedic.model.checks import Outcome, Status, Verification
+
+_TONES: dict[Status, Tone] = {"pass": "good", "fail": "bad", "crash": "bad", "timeout": "bad", "skip": "warn"}
+COLLAPSED_FROM = 4
+"""So many passed import checks are shown as one row."""
+
+
+def outcome_rows(outcomes: Sequence[Outcome]) -> list[tuple[str, ...]]:
+    """One row per outcome: check, device, status, time, error, reason."""
+    return [
+        (
+            item.check,
+            item.device or "",
+            item.status + (f" ({item.signal})" if item.signal else ""),
+            duration(item.seconds),
+            "" if item.max_relative_error is None else f"err {item.max_relative_error:.1e}",
+            plain(item.reason),
+        )
+        for item in outcomes
+    ]
+
+
+def outcome_lines(outcomes: Sequence[Outcome], style: Style) -> list[str]:
+    """The table; a long run of passed imports is one line."""
+    imports = [item for item in outcomes if item.check.startswith("import ") and item.status == "pass"]
+    collapse = len(imports) >= COLLAPSED_FROM
+    shown = [item for item in outcomes if not (collapse and item in imports)]
+    lines = [_tinted(line, item, style) for line, item in zip(table(outcome_rows(shown)), shown, strict=True)]
+    if collapse:
+        lines.append(f"  {len(imports)} imports passed in {duration(sum(item.seconds for item in imports))}")
+    return lines
+
+
+def _tinted(line: str, outcome: Outcome, style: Style) -> str:
+    return line.replace(outcome.status, style(outcome.status, _TONES[outcome.status]), 1)
+
+
+def verification_lines(verification: Verification, style: Style) -> list[str]:
+    """The document of ``envmedic verify``."""
+    word = style("passed", "good") if verification.passed else style("not passed", "bad")
+    gpu = f"gpu: {verification.gpu}" + (f" ({verification.gpu_reason})" if verification.gpu_reason else "")
+    lines = [*outcome_lines(verification.outcomes, style), "", f"{style('Verification', 'bold')}  {word}, {gpu}"]
+    return lines + [f"  regression: {plain(item)}" for item in verification.regressions]
+
+
+def comparison_lines(before: Sequence[Outcome], after: Sequence[Outcome], style: Style) -> list[str]:
+    """Before and after, one row for each check and device whose result is not a plain pass both times."""
+    earlier = {item.key: item for item in before}
+    rows, passed = [], 0
+    for item in after:
+        was = earlier.get(item.key)
+        if item.check.startswith("import ") and item.status == "pass" and (was is None or was.status == "pass"):
+            passed += 1
+            continue
+        note = "" if item.max_relative_error is None else f"err {item.max_relative_error:.1e}"
+        if item.status != "pass":
+            note = plain(item.reason)
+        rows.append(
+            (item.check, item.device or "", was.status if was else "-", item.status, duration(item.seconds), note)
+        )
+    lines = table([("check", "device", "before", "after", "time", ""), *rows]) if rows else []
+    if passed:
+        lines.append(f"  {passed} imports pass as before")
+    return [style("Checks", "bold"), *lines]

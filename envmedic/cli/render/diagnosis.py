@@ -1,0 +1,46 @@
+"""A diagnosis as text."""
+
+from __future__ import annotations
+
+from envmedic.cli.render.style import Style, Tone, plain
+from envmedic.model.findings import Diagnosis, Evidence, Finding
+
+_VERDICTS = {
+    "healthy": "no fault found in this environment",
+    "env": "a fault of this environment",
+    "host": "a fault of the host: no repair of an environment can help",
+    "not-an-env-problem": "not an environment problem",
+    "unknown": "unknown to envmedic",
+}
+_CONFIRMED = {True: "confirmed by facts", False: "refuted by facts", None: "facts cannot tell"}
+
+
+def diagnosis_lines(diagnosis: Diagnosis, style: Style) -> list[str]:
+    """Verdict first, then each finding with its evidence."""
+    tone: Tone = "good" if diagnosis.verdict == "healthy" else "warn" if diagnosis.verdict == "unknown" else "bad"
+    lines = [f"{style('Verdict', 'bold')}  {style(diagnosis.verdict, tone)}: {_VERDICTS[diagnosis.verdict]}"]
+    if diagnosis.reason:
+        lines.append(f"  {plain(diagnosis.reason)}")
+    for number, finding in enumerate(diagnosis.findings, start=1):
+        lines += ["", *_finding_lines(number, finding, style)]
+    best = diagnosis.findings[0] if diagnosis.findings else None
+    if best is not None and best.playbook and diagnosis.verdict == "env":
+        target = f" -p {diagnosis.prefix}" if diagnosis.prefix else ""
+        lines += ["", f"Next: envmedic plan --playbook {best.playbook}{target}"]
+    return lines
+
+
+def _finding_lines(number: int, finding: Finding, style: Style) -> list[str]:
+    head = f"{number}. {style(finding.fault, 'accent')}  {plain(finding.summary)}"
+    lines = [head, f"   {finding.confidence:.0%} sure, {_CONFIRMED[finding.confirmed]}"]
+    if finding.playbook:
+        lines[-1] += f", playbook {finding.playbook}"
+    lines += [f"   {_evidence_line(item, style)}" for item in finding.evidence]
+    lines += [f"   or: {item.title} ({item.why_not})" for item in finding.alternatives]
+    lines += [f"   rejected: {item.fault} ({item.signature}): {item.reason}" for item in finding.rejected]
+    return lines
+
+
+def _evidence_line(evidence: Evidence, style: Style) -> str:
+    mark = "+" if evidence.supports else "-"
+    return f"{mark} {style(plain(evidence.where), 'dim')}  {plain(evidence.what)}"

@@ -1,0 +1,153 @@
+"""Narration of the event stream on stderr: progress that moves on a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import time
+from typing import TextIO
+
+from envmedic.cli.render.checks import outcome_lines
+from envmedic.cli.render.style import Style, duration, plain, size
+from envmedic.model.events import (
+    CheckFinished,
+    Event,
+    EventData,
+    Notice,
+    OutputLine,
+    Progress,
+    RoundStarted,
+    Stage,
+    StageFinished,
+    StateChanged,
+    StepFinished,
+    StepStarted,
+    TransactionStarted,
+)
+
+REDRAW_S = 0.1
+PLAIN_EVERY_S = 5.0
+SILENT_S = 1.0
+"""A stage that takes less is not announced on its own."""
+
+_STAGES: dict[Stage, str] = {
+    "probe": "reading the environment",
+    "resolve": "resolving exact wheels",
+    "fetch": "fetching wheels",
+    "preflight": "checking that a repair can start",
+    "clone": "cloning the environment",
+    "reproduce": "running the checks before the repair",
+    "steps": "repairing the clone",
+    "verify": "verifying the clone",
+    "fingerprint": "comparing the original with its fingerprint",
+    "exchange": "swapping the clone in",
+    "smoke": "checking the environment in place",
+    "undo": "bringing the earlier environment back",
+    "redo": "bringing the repaired environment back",
+    "recover": "recovering an interrupted transaction",
+    "prune": "removing old generations",
+}
+
+
+class Narrator:
+    """A sink that tells a person what happens. `verbosity` below 0 is silent but for warnings."""
+
+    def __init__(self, stream: TextIO, style: Style, verbosity: int = 0) -> None:
+        self._stream = stream
+        self._style = style
+        self._verbosity = verbosity
+        self._moving = stream.isatty()
+        self._drawn = False
+        self._last = 0.0
+        self._stage_began: dict[Stage, float] = {}
+
+    def __call__(self, event: Event) -> None:
+        """Take one event."""
+        data = event.data
+        if isinstance(data, Progress):
+            self._progress(data)
+            return
+        for line in self._lines(data):
+            self._clear()
+            print(line, file=self._stream, flush=True)
+
+    def close(self) -> None:
+        """Leave the terminal on a fresh line."""
+        self._clear()
+
+    def _lines(self, data: EventData) -> list[str]:
+        if isinstance(data, Notice):
+            return self._notice(data)
+        if self._verbosity < 0:
+            return []
+        if isinstance(data, CheckFinished):
+            return self._check(data)
+        if isinstance(data, StageFinished):
+            return self._stage(data)
+        return [*_plain_lines(data), *(_detail_lines(data) if self._verbosity > 0 else [])]
+
+    def _notice(self, data: Notice) -> list[str]:
+        if data.level == "info" and self._verbosity < 0:
+            return []
+        label = self._style("warning: ", "warn") if data.level == "warning" else ""
+        return [f"{label}{plain(data.message)}"]
+
+    def _check(self, data: CheckFinished) -> list[str]:
+        quiet = data.outcome.status == "pass" and data.outcome.check.startswith("import ")
+        if data.phase == "before" or (quiet and self._verbosity == 0):
+            return outcome_lines([data.outcome], self._style) if self._verbosity > 0 else []
+        return outcome_lines([data.outcome], self._style)
+
+    def _stage(self, data: StageFinished) -> list[str]:
+        if data.seconds < SILENT_S and self._verbosity == 0 and data.ok:
+            return []
+        word = "done" if data.ok else self._style("failed", "bad")
+        return [f"{_STAGES[data.stage]}: {word} in {duration(data.seconds)}"]
+
+    def _progress(self, data: Progress) -> None:
+        now = time.monotonic()
+        began = self._stage_began.setdefault(data.stage, now)
+        pause = REDRAW_S if self._moving else PLAIN_EVERY_S
+        if self._verbosity < 0 or now - began < SILENT_S or now - self._last < pause:
+            return
+        self._last = now
+        line = f"{_STAGES[data.stage]}: {_amount(data)}"
+        if self._moving:
+            self._clear()
+            self._stream.write(line[:200])
+            self._drawn = True
+        else:
+            self._stream.write(line + "\n")
+        self._stream.flush()
+
+    def _clear(self) -> None:
+        if self._drawn:
+            self._stream.write("\r\x1b[K")
+            self._drawn = False
+
+
+def _plain_lines(data: EventData) -> list[str]:
+    if isinstance(data, TransactionStarted):
+        return [f"transaction in {plain(data.directory)}: clone by {data.clone}, staged by {data.staging}"]
+    if isinstance(data, StepStarted):
+        return [f"step {data.index} of {data.total}: {plain(data.description)}"]
+    if isinstance(data, StepFinished) and not data.ok:
+        return [f"step {data.index} failed: {plain(data.detail)}"]
+    if isinstance(data, RoundStarted):
+        return [f"round {data.round}: {plain(data.because)}"]
+    return []
+
+
+def _detail_lines(data: EventData) -> list[str]:
+    if isinstance(data, OutputLine):
+        return [f"    {plain(data.line)}"]
+    if isinstance(data, StateChanged):
+        return [f"    journal: {data.state}"]
+    return []
+
+
+def _amount(data: Progress) -> str:
+    if data.unit == "bytes":
+        done, total = size(data.done), size(data.total)
+    else:
+        done, total = f"{data.done:,}", f"{data.total:,}" if data.total is not None else "?"
+    text = done if data.total is None else f"{done} of {total}"
+    return f"{text} {data.unit if data.unit != 'bytes' else ''} {plain(data.label)}".rstrip()

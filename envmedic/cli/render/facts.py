@@ -1,0 +1,83 @@
+"""Facts as text."""
+
+from __future__ import annotations
+
+from envmedic.cli.render.style import Style, plain, table
+from envmedic.model.facts import Distribution, Environment, Facts, Host, Library
+
+
+def facts_lines(facts: Facts, style: Style) -> list[str]:
+    """Host first, then the environment."""
+    lines = [style("Host", "bold"), *_host(facts.host)]
+    if facts.environment is not None:
+        lines += ["", style("Environment", "bold"), *_environment(facts.environment)]
+    return lines
+
+
+def _host(host: Host) -> list[str]:
+    rows = [
+        ("system", f"{host.distribution or host.system}, {host.machine}, kernel {host.kernel}, glibc {host.glibc}"),
+        ("driver", _driver(host)),
+    ]
+    rows += [
+        ("gpu", f"{gpu.index}: {gpu.name}, {gpu.compute_capability or '?'}{_hidden(gpu.visible)}") for gpu in host.gpus
+    ]
+    rows += [("toolkit", f"{kit.version or '?'} at {kit.path} ({kit.found_by})") for kit in host.toolkits]
+    rows += [("compiler", f"{item.name} {item.version or '?'} at {item.path}") for item in host.compilers]
+    rows += [("variable", plain(f"{item.name}={item.value}")) for item in host.variables]
+    return table(rows)
+
+
+def _hidden(visible: bool) -> str:  # noqa: FBT001
+    return "" if visible else " (hidden by CUDA_VISIBLE_DEVICES)"
+
+
+def _driver(host: Host) -> str:
+    if host.driver_version is None:
+        return f"none ({host.nvml_error})" if host.nvml_error else "none"
+    newest = f", runs CUDA up to {host.driver_cuda}" if host.driver_cuda else ""
+    return f"{host.driver_version}{newest} ({host.driver_source})"
+
+
+def _environment(environment: Environment) -> list[str]:
+    python = environment.interpreter
+    state = python.version or "?" if python.starts else f"does not start: {python.error}"
+    rows = [
+        ("prefix", plain(environment.prefix)),
+        ("kind", environment.kind),
+        ("python", plain(state)),
+        ("distributions", str(len(environment.distributions))),
+    ]
+    rows += [(item.name, _family_member(environment, item.name, item.version)) for item in _family(environment)]
+    rows += [("duplicate", name) for name in environment.duplicates]
+    rows += [("leftover", plain(f"{item.path} ({item.kind})")) for item in environment.leftovers]
+    rows += [
+        ("library", _library(item)) for item in environment.libraries if item.unresolved or item.missing or item.error
+    ]
+    rows += [("path", plain(f"{item.kind}: {item.adds} ({item.where})")) for item in environment.import_paths]
+    rows += [
+        ("setting", plain(f"{item.tool} {item.key} = {item.value} ({item.source})")) for item in environment.settings
+    ]
+    return table(rows)
+
+
+def _family(environment: Environment) -> list[Distribution]:
+    wanted = ("torch", "torchvision", "torchaudio", "triton")
+    return [item for item in environment.distributions if item.name in wanted]
+
+
+def _family_member(environment: Environment, name: str, version: str) -> str:
+    if name == "torch" and environment.torch is not None:
+        return f"{version}, built for {environment.torch.variant or '?'}, code for {', '.join(environment.torch.arch_list) or 'CPU'}"
+    companion = environment.companion(name)
+    needs = f", needs {companion.requires_torch}" if companion and companion.requires_torch else ""
+    return f"{version}{needs}"
+
+
+def _library(library: Library) -> str:
+    if library.error:
+        return plain(f"{library.path}: {library.error}")
+    if library.missing:
+        return plain(f"{library.path}: needs {', '.join(library.missing)}")
+    first = library.unresolved[0]
+    return plain(f"{library.path}: {library.unresolved_count} unresolved, first {first.demangled or first.symbol}")
