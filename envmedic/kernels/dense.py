@@ -26,7 +26,7 @@ ALGORITHM = 16.0
 """Factor for algorithms that transform their operands first (Winograd): their constants exceed those of plain sums."""
 SPOTS = 8
 """Elements of the fp64 reference that plain Python computes again."""
-MATMUL_SHAPES = {"cpu": ((96, 128, 64), (17, 33, 9)), "gpu": ((512, 1024, 640), (131, 77, 59))}
+MATMUL_SHAPES = {"cpu": ((48, 64, 32), (17, 33, 9)), "gpu": ((512, 1024, 640), (131, 77, 59))}
 """(rows, inner, columns): one that suits tiles and tensor cores and one that does not."""
 CONV_SHAPES = {
     "cpu": ((2, 3, 4, 12, 1), (1, 2, 3, 9, 2)),

@@ -107,7 +107,7 @@ def describe(error):
 def last_words(ending):
     """Why a child ended without a result, in one line."""
     if ending.timed_out:
-        return "no end within its time limit (%.0f s)" % ending.seconds
+        return "no end within its time limit (%.0f s)" % ending.limit_s
     if ending.signal_name:
         return "ended by %s" % ending.signal_name
     return "ended with exit status %d before it had a result" % ending.exit_status

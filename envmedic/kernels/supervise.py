@@ -36,10 +36,11 @@ _PR_SET_PDEATHSIG = 1
 class Ending:
     """How a child ended: exactly one of `exit_status`, `signal_name` and `timed_out` tells."""
 
-    def __init__(self, exit_status, signal_name, timed_out, output, seconds):
+    def __init__(self, exit_status, signal_name, limit_s, output, seconds):
         self.exit_status = exit_status
         self.signal_name = signal_name
-        self.timed_out = timed_out
+        self.timed_out = limit_s is not None
+        self.limit_s = limit_s
         self.output = output
         self.seconds = seconds
 
@@ -101,11 +102,11 @@ class Supervised:
 
     def wait(self):
         """Wait for the end, or for the time limit; returns the `Ending`."""
-        timed_out = False
+        timed_out, limit_s = False, None
         while not self._ended():
             left = self.deadline - time.monotonic()
             if left <= 0 and not timed_out:
-                timed_out = True
+                timed_out, limit_s = True, self.deadline - self.started
                 self._say(signal.SIGUSR1)
                 self.deadline += GRACE_S
             elif left <= 0:
@@ -117,7 +118,7 @@ class Supervised:
         return Ending(
             os.WEXITSTATUS(status) if os.WIFEXITED(status) and not timed_out else None,
             signal_name(os.WTERMSIG(status)) if os.WIFSIGNALED(status) and not timed_out else None,
-            timed_out,
+            limit_s,
             self._output.data.decode("utf-8", "replace"),
             time.monotonic() - self.started,
         )

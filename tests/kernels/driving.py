@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,12 @@ STAND_IN = Path(__file__).parent / "stand_in"
 Key = tuple[str, str | None]
 
 
-def drive(*options: str, path: Path = STAND_IN, **variables: str) -> dict[Key, dict[str, Any]]:
-    """Outcomes by (check, device) of one session with `options` and environment `variables`."""
+def drive(
+    *options: str, path: Path = STAND_IN, variables: Mapping[str, str] | None = None, **more: str
+) -> dict[Key, dict[str, Any]]:
+    """Outcomes by (check, device) of one session with `options` and environment `variables` and `more` of them."""
     argv = [sys.executable, "-B", str(KERNELS / "driver.py"), *options]
-    environment = {**os.environ, "PYTHONPATH": str(path), **variables}
+    environment = {**os.environ, "PYTHONPATH": str(path), **(variables or {}), **more}
     done = subprocess.run(argv, env=environment, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
     return outcomes(done.stdout)

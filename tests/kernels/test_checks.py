@@ -99,7 +99,7 @@ def test_without_a_gpu_its_checks_are_skipped_with_the_reason() -> None:
 
 def test_every_visible_gpu_has_an_outcome_and_a_broken_one_shows() -> None:
     settings = {"GPUS": "2", "CUDA_BUILD": "12.4", "FAULT": "empty at nms on cuda:1"}
-    found = drive("--checks", "torchvision-nms", **settings)
+    found = drive("--checks", "torchvision-nms", variables=settings)
     assert statuses(found) == {
         ("torchvision-nms", "cpu"): "pass",
         ("torchvision-nms", "cuda:0 Stand-in GPU"): "pass",
@@ -109,7 +109,7 @@ def test_every_visible_gpu_has_an_outcome_and_a_broken_one_shows() -> None:
 
 def test_a_result_on_another_device_fails() -> None:
     settings = {"GPUS": "1", "CUDA_BUILD": "12.4", "FAULT": "wrong device at nms"}
-    outcome = drive("--checks", "torchvision-nms", **settings)["torchvision-nms", "cuda:0 Stand-in GPU"]
+    outcome = drive("--checks", "torchvision-nms", variables=settings)["torchvision-nms", "cuda:0 Stand-in GPU"]
     assert outcome["status"] == "fail"
     assert "device of the kept indices" in outcome["reason"]
 
@@ -135,7 +135,10 @@ def test_dense_checks_use_the_gpu(fault: str) -> None:
     found = outcomes(subprocess.run(argv, env=environment, capture_output=True, text=True, check=True).stdout)
     failed = {key for key, status in statuses(found).items() if status != "pass"}
     assert len(found) == 8
-    expected = {"": set[object](), "z": {(("matmul-bf16" if "matmul" in fault else "conv-fp32"), "cuda:0 Stand-in GPU")}}
+    expected = {
+        "": set[object](),
+        "z": {(("matmul-bf16" if "matmul" in fault else "conv-fp32"), "cuda:0 Stand-in GPU")},
+    }
     assert failed == expected[fault[:1]]
 
 

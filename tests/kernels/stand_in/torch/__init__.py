@@ -36,7 +36,7 @@ def misbehave(place: str) -> None:
         raise RuntimeError(f"{place} is broken\nsecond line")
 
 
-print("rubbish on stdout at import\n@envmedic not a message")
+print("rubbish on stdout at import\n@envmedic not a message")  # noqa: T201
 misbehave("import torch")
 
 
@@ -199,7 +199,7 @@ backends = SimpleNamespace(
 
 
 def _has_kernel(operator: str, key: str) -> bool:
-    return FAULT != f"no {key} kernel" or operator != "torchvision::nms"
+    return operator != "torchvision::nms" or f"no {key} kernel" != FAULT
 
 
 def _dump(operator: str) -> str:

@@ -31,7 +31,7 @@ def nms(boxes: Tensor, scores: Tensor, threshold: float) -> Tensor:
         kept = sorted(range(len(rows)), key=lambda index: -scores.data[index])
     if torch.FAULT == "order at nms":
         kept.sort()
-    if torch.FAULT == f"empty at nms on {boxes.where}":
+    if f"empty at nms on {boxes.where}" == torch.FAULT:
         kept = []
     device = "cpu" if torch.FAULT == "wrong device at nms" else boxes.where
     return Tensor(kept, (len(kept),), torch.int64, device)
@@ -45,8 +45,13 @@ def _axis(position: float, size: int) -> list[tuple[int, float]]:
     return [(low, low + 1 - position), (low + 1, position - low)]
 
 
-def roi_align(
-    x: Tensor, rois: Tensor, pooled: tuple[int, int], scale: float, sampling: int, aligned: bool  # noqa: FBT001
+def roi_align(  # noqa: C901, PLR0917
+    x: Tensor,
+    rois: Tensor,
+    pooled: tuple[int, int],
+    scale: float,
+    sampling: int,
+    aligned: bool,  # noqa: FBT001
 ) -> Tensor:
     """Average of bilinear samples, in order of the output."""
     torch.misbehave("roi_align")
@@ -83,8 +88,11 @@ def roi_align(
         result = [0.0] * len(x.data)
         for target, source, weight in pairs:
             result[source] += weight * up[target]
-        return torch.spoiled(result, "roi_align gradient", x.where)
+        spoiled: list[float] = torch.spoiled(result, "roi_align gradient", x.where)
+        return spoiled
 
-    result = Tensor(torch.spoiled(data, "roi_align", x.where), (len(rois.data) // 5, channels, *pooled), x.dtype, x.where)
+    result = Tensor(
+        torch.spoiled(data, "roi_align", x.where), (len(rois.data) // 5, channels, *pooled), x.dtype, x.where
+    )
     result.parents = [(x, gradient)]
     return result

@@ -30,7 +30,8 @@ def conv2d(x: Tensor, weight: Tensor, bias: Tensor, *, stride: int, padding: int
             else:
                 result[factor] += up[target] * x.data[source]
         place = "" if x.dtype is torch.float64 else "conv2d input gradient" if of_input else "conv2d weight gradient"
-        return torch.spoiled(result, place, x.where)
+        spoiled: list[float] = torch.spoiled(result, place, x.where)
+        return spoiled
 
     kind = "" if x.dtype is torch.float64 else f"{x.dtype.name} "
     result = Tensor(torch.spoiled(data, f"{kind}conv2d", x.where), (images, outputs, out, out), x.dtype, x.where)

@@ -1,0 +1,314 @@
+"""Checks run through a runner, their outcomes stream, and nothing that goes wrong is lost."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from envmedic.engine import kernel_session
+from envmedic.engine.verify import merged, run_checks
+from envmedic.errors import InputError
+from envmedic.model.checks import CHECK_NAMES, GPU_CHECKS, PROFILES, Check, Outcome, named_check
+from envmedic.model.events import CheckFinished, EventData, OutputLine
+from tests.kernels.driving import STAND_IN
+from tests.verify.runners import LocalRunner
+
+SOUND = {"PYTHONPATH": str(STAND_IN)}
+
+
+class Heard(list[EventData]):
+    """An emit function that keeps what it gets."""
+
+    def __call__(self, data: EventData) -> None:
+        self.append(data)
+
+    def outcomes(self) -> tuple[Outcome, ...]:
+        return tuple(event.outcome for event in self if isinstance(event, CheckFinished))
+
+    def lines(self) -> list[tuple[str, str]]:
+        return [(event.source, event.line) for event in self if isinstance(event, OutputLine)]
+
+
+def _run(*checks: Check, runner: LocalRunner | None = None, **settings: object) -> tuple[Outcome, ...]:
+    return run_checks(checks, runner or LocalRunner(SOUND), "after", Heard(), **settings)  # type: ignore[arg-type]
+
+
+def test_outcomes_come_in_the_order_of_the_checks_with_their_roles_and_as_events() -> None:
+    heard = Heard()
+    checks = (
+        Check(name="torchvision-nms", role="reproduction"),
+        Check(name="import", role="regression", arguments=("json", "torchvision", "absent")),
+        Check(name="matmul"),
+    )
+    outcomes = run_checks(checks, LocalRunner(SOUND), "before", heard)
+    assert [(outcome.check, outcome.device, outcome.role, outcome.status) for outcome in outcomes] == [
+        ("torchvision-nms", "cpu", "reproduction", "pass"),
+        ("import json", None, "regression", "pass"),
+        ("import torchvision", None, "regression", "pass"),
+        ("import absent", None, "regression", "fail"),
+        ("matmul-fp32", "cpu", "informative", "pass"),
+        ("matmul-bf16", "cpu", "informative", "pass"),
+    ]
+    assert sorted(heard.outcomes(), key=str) == sorted(outcomes, key=str)
+    assert {event.phase for event in heard if isinstance(event, CheckFinished)} == {"before"}
+
+
+def test_a_failure_carries_reason_detail_signal_and_numbers() -> None:
+    crash, *_ = _run(Check(name="torchvision-nms"), runner=LocalRunner({**SOUND, "FAULT": "segfault at nms"}))
+    assert (crash.status, crash.signal, crash.reason) == ("crash", "SIGSEGV", "ended by SIGSEGV")
+    assert "Segmentation fault" in crash.detail
+    wrong, *_ = _run(Check(name="matmul"), runner=LocalRunner({**SOUND, "FAULT": "zeros at float32 matmul"}))
+    assert wrong.status == "fail"
+    assert wrong.max_relative_error is not None
+    assert wrong.tolerance is not None
+    assert wrong.max_relative_error > 100 * wrong.tolerance
+
+
+def test_gpus_are_used_unless_the_user_refuses() -> None:
+    runner = LocalRunner({**SOUND, "GPUS": "1", "CUDA_BUILD": "12.4"})
+    check = Check(name="torchvision-roi-align", role="playbook", gpu=True)
+    assert [o.device for o in _run(check, runner=runner)] == ["cpu", "cuda:0 Stand-in GPU"]
+    _, skipped = _run(check, runner=runner, no_gpu=True)
+    assert (skipped.device, skipped.status, skipped.reason) == ("cuda", "skip", "--no-gpu was given")
+
+
+def test_no_byte_code_is_left_behind(tmp_path: Path) -> None:
+    (tmp_path / "fresh.py").write_text("")
+    outcome, *_ = _run(Check(name="import", arguments=("fresh",)), runner=LocalRunner({"PYTHONPATH": str(tmp_path)}))
+    assert outcome.status == "pass"
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["fresh.py"]
+
+
+def test_terminal_escapes_do_not_reach_the_outcome(tmp_path: Path) -> None:
+    (tmp_path / "rude.py").write_text("raise ImportError('\\x1b[31mred\\x1b[0m \\x1b]0;title\\x07and\\x08 done')")
+    outcome, *_ = _run(Check(name="import", arguments=("rude",)), runner=LocalRunner({"PYTHONPATH": str(tmp_path)}))
+    assert outcome.reason == "ImportError: red and done"
+    assert "\x1b" not in outcome.detail
+
+
+def test_sources_on_the_command_line_serve_an_owner_who_cannot_read_the_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kernel_session, "readable_by_owner", lambda: False)
+    runner = LocalRunner({**SOUND, "FAULT": "error at nms"})
+    outcomes = _run(Check(name="matmul"), Check(name="torchvision-nms"), runner=runner)
+    assert [outcome.status for outcome in outcomes] == ["pass", "pass", "fail"]
+    assert "kept = torchvision.ops.nms(" in outcomes[2].detail, "the traceback shows source lines"
+    ((_, _, option, text, *_),) = runner.ran
+    assert option == "-c"
+    assert len(text) < 64 * 1024, "one argument may have 128 KiB"
+
+
+@pytest.mark.parametrize(("mode", "readable"), [(0o755, True), (0o750, False), (0o711, True)])
+def test_as_root_the_kernels_must_be_readable_for_everybody(
+    mode: int,
+    readable: bool,  # noqa: FBT001
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with tempfile.TemporaryDirectory() as directory:  # pytest's own directories are closed to others
+        kernels = Path(directory) / "kernels"
+        kernels.mkdir()
+        (kernels / "driver.py").write_text("")
+        Path(directory).chmod(mode)
+        monkeypatch.setattr(kernel_session, "KERNELS", kernels)
+        monkeypatch.setattr(os, "geteuid", lambda: 0)
+        assert kernel_session.readable_by_owner() is readable
+        monkeypatch.setattr(os, "geteuid", lambda: 1000)
+        assert kernel_session.readable_by_owner()
+
+
+def test_an_interpreter_that_does_not_start_crashes_every_check(tmp_path: Path) -> None:
+    broken = tmp_path / "python"
+    broken.write_text("#!/bin/sh\necho 'No module named encodings' >&2; exit 1\n")
+    broken.chmod(0o755)
+    checks = (Check(name="import", arguments=("json", "os")), Check(name="matmul", role="playbook"))
+    for python in (broken, tmp_path / "missing"):
+        heard = Heard()
+        outcomes = run_checks(checks, LocalRunner(python=python), "before", heard)
+        assert [(o.check, o.status) for o in outcomes] == [
+            ("import json", "crash"), ("import os", "crash"), ("matmul", "crash"),
+        ]  # fmt: skip
+        assert heard.outcomes() == outcomes
+        expected = "exit status 1: No module named encodings" if python == broken else "cannot be started"
+        assert expected in outcomes[0].reason
+
+
+def test_a_session_that_is_cut_off_proves_nothing(tmp_path: Path) -> None:
+    (tmp_path / "slow.py").write_text("import time; time.sleep(60)")
+    runner = LocalRunner({"PYTHONPATH": f"{STAND_IN}:{tmp_path}"}, limit_s=2)
+    outcomes = _run(Check(name="import", arguments=("json", "slow")), Check(name="matmul"), runner=runner)
+    assert [(o.check, o.status) for o in outcomes] == [
+        ("import json", "pass"), ("import slow", "timeout"), ("matmul", "timeout"),
+    ]  # fmt: skip
+    assert "cut off: no end within" in outcomes[1].reason
+
+
+def test_a_limit_of_the_user_replaces_each_checks_own(tmp_path: Path) -> None:
+    (tmp_path / "slow.py").write_text("import time; time.sleep(60)")
+    runner = LocalRunner({"PYTHONPATH": str(tmp_path)})
+    outcome, *_ = _run(Check(name="import", arguments=("slow",)), runner=runner, timeout_s=0.5)
+    assert outcome.status == "timeout"
+
+
+def test_what_else_is_printed_is_passed_on(tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text("import sys; print('hello'); print('\\x1b[1mwarning', file=sys.stderr)")
+    heard = Heard()
+    runner = LocalRunner({"PYTHONPATH": str(tmp_path)})
+    outcomes = run_checks((Check(name="import", arguments=("json",)),), runner, "before", heard)
+    assert [outcome.status for outcome in outcomes] == ["pass"]
+    assert sorted(heard.lines()) == [("checks", "hello"), ("checks", "warning")]
+
+
+def test_an_unknown_check_is_an_error_that_names_near_ones() -> None:
+    with pytest.raises(InputError, match="there is no check 'torchvision-nsm'") as caught:
+        _run(Check(name="torchvision-nsm"))
+    assert caught.value.cause is not None
+    assert "torchvision-nms" in caught.value.cause
+
+
+def test_an_import_check_without_names_is_skipped() -> None:
+    (outcome,) = _run(Check(name="import", role="playbook"))
+    assert (outcome.status, outcome.role) == ("skip", "playbook")
+
+
+def test_equal_checks_run_once_in_their_strongest_role() -> None:
+    checks = [
+        Check(name="matmul", gpu=True, timeout_s=10),
+        Check(name="import", arguments=("a",)),
+        Check(name="matmul", role="playbook", timeout_s=20),
+        Check(name="import", arguments=("b",)),
+        Check(name="matmul", role="regression"),
+    ]
+    assert merged(checks) == [
+        Check(name="matmul", role="playbook", gpu=True, timeout_s=300),
+        Check(name="import", arguments=("a",)),
+        Check(name="import", arguments=("b",)),
+    ]
+
+
+def test_profiles_name_checks_and_gpus_belong_to_numerical_ones_alone() -> None:
+    assert set(PROFILES["quick"]) < set(PROFILES["standard"]) <= set(CHECK_NAMES)
+    assert set(CHECK_NAMES) > GPU_CHECKS
+    full = named_check("matmul", cuda_build=True, profile="full")
+    assert (full.gpu, full.arguments) == (True, ("rounds=5",))
+    assert not named_check("torchvision-dispatch", cuda_build=True).gpu
+    assert not named_check("conv", cuda_build=False).gpu
+
+
+PIP_OUTPUT = """
+import sys
+print("Using Python 3.11.7 environment at: /env", file=sys.stderr)
+print("Checked 3 packages in 5ms", file=sys.stderr)
+print("Found 2 incompatibilities", file=sys.stderr)
+print("The package `b` requires `c`, but it's not installed", file=sys.stderr)
+print("The package `a` requires `b>=2`, but `1.0` is installed", file=sys.stderr)
+sys.exit({code})
+"""
+
+
+def test_pip_check_lists_the_problems_alone() -> None:
+    argv = (sys.executable, "-c", PIP_OUTPUT.format(code=1))
+    (outcome,) = _run(Check(name="pip-check", role="regression"), pip_check=argv)
+    assert (outcome.status, outcome.role) == ("fail", "regression")
+    assert outcome.detail.splitlines() == [
+        "The package `a` requires `b>=2`, but `1.0` is installed",
+        "The package `b` requires `c`, but it's not installed",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("argv", "status", "reason"),
+    [
+        ((sys.executable, "-c", ""), "pass", ""),
+        ((sys.executable, "-c", PIP_OUTPUT.format(code=2)), "fail", "exit status 2: The package"),
+        ((sys.executable, "-c", "import os; os.abort()"), "crash", "ended by SIGABRT"),
+        (("/nowhere/uv", "pip", "check"), "crash", "/nowhere/uv cannot be started"),
+        (None, "skip", "there is no installer to ask"),
+    ],
+)
+def test_pip_check_tells_how_its_command_ended(argv: tuple[str, ...] | None, status: str, reason: str) -> None:
+    (outcome,) = _run(Check(name="pip-check"), pip_check=argv)
+    assert outcome.status == status
+    assert outcome.reason.startswith(reason)
+    assert bool(outcome.reason) == bool(reason)
+
+
+def test_pip_check_of_uv_names_a_real_unmet_requirement(tmp_path: Path) -> None:
+    import uv
+
+    info = tmp_path / "lib" / f"python3.{sys.version_info.minor}" / "site-packages" / "a-1.dist-info"
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "python").symlink_to(sys.executable)
+    (tmp_path / "pyvenv.cfg").write_text(f"home = {Path(sys.executable).resolve().parent}\nversion = 3\n")
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: a\nVersion: 1\nRequires-Dist: b>=2\n")
+    (info / "WHEEL").write_text("Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+    (info / "RECORD").write_text("")
+    argv = (uv.find_uv_bin(), "--no-config", "pip", "check", "--python", str(tmp_path / "bin" / "python"))
+    (outcome,) = _run(Check(name="pip-check"), pip_check=argv)
+    assert (outcome.status, outcome.detail) == ("fail", "The package `a` requires `b>=2`, but it's not installed")
+
+
+def _command(*argv: str, runner: LocalRunner | None = None, timeout_s: float = 60) -> Outcome:
+    (outcome,) = _run(Check(name="command", arguments=argv, timeout_s=timeout_s), runner=runner)
+    return outcome
+
+
+def test_the_users_command_runs_in_the_present_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "train.py").write_text("import sys; print('\\x1b[1mtraining'); sys.exit('no GPU')")
+    heard = Heard()
+    check = Check(name="command", role="reproduction", arguments=("python", "train.py"))
+    (outcome,) = run_checks((check,), LocalRunner(_path()), "before", heard)
+    assert (outcome.check, outcome.status, outcome.role) == ("command python train.py", "fail", "reproduction")
+    assert outcome.reason == "exit status 1: no GPU"
+    assert ("command", "training") in heard.lines()
+    (tmp_path / "train.py").write_text("")
+    assert _command("python", "train.py", runner=LocalRunner(_path())).status == "pass"
+
+
+def _path() -> dict[str, str]:
+    return {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+
+
+@pytest.mark.parametrize(
+    ("argv", "status", "signal", "reason"),
+    [
+        (("sh", "-c", "kill -SEGV $$"), "crash", "SIGSEGV", "ended by SIGSEGV"),
+        (("sh", "-c", "exit 139"), "crash", "SIGSEGV", "ended by SIGSEGV"),
+        (("sh", "-c", "echo bye; exit 127"), "fail", None, "exit status 127: bye"),
+        (("no-such-program",), "skip", None, "there is no program no-such-program"),
+        (("sleep", "60"), "timeout", None, "no end within"),
+    ],
+)
+def test_the_users_command_ends_as_it_ends(argv: tuple[str, ...], status: str, signal: str | None, reason: str) -> None:
+    outcome = _command(*argv, timeout_s=2)
+    assert (outcome.status, outcome.signal) == (status, signal)
+    assert outcome.reason.startswith(reason)
+
+
+def test_a_directory_that_cannot_be_entered_is_no_failure_of_the_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    monkeypatch.setattr(Path, "cwd", lambda: gone)
+    gone.rmdir()
+    outcome = _command("true")
+    assert outcome.status == "skip"
+    assert "cannot enter" in outcome.reason
+
+
+def test_scripts_of_a_cloned_environment_run_with_the_clones_interpreter(tmp_path: Path) -> None:
+    bin_directory = tmp_path / "bin"
+    bin_directory.mkdir()
+    (bin_directory / "python").symlink_to(sys.executable)
+    script = bin_directory / "tool"
+    script.write_text("#!/the/live/env/bin/python\nimport sys; sys.exit(sys.argv[1:] != ['--flag'])\n")
+    script.chmod(0o755)
+    runner = LocalRunner({"PATH": f"{bin_directory}:{os.environ['PATH']}"}, python=bin_directory / "python")
+    assert _command("tool", "--flag", runner=runner).status == "pass"
+    assert _command("tool", runner=runner).status == "fail"
