@@ -219,6 +219,6 @@ def _accepts(requirement: str | None, environment: Environment) -> bool | None:
     if requirement is None or version is None:
         return None
     try:
-        return Requirement(requirement).specifier.contains(version, prereleases=True)
+        return Requirement(requirement).specifier.contains(Version(version), prereleases=True)
     except (InvalidRequirement, InvalidVersion):
         return None

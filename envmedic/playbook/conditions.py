@@ -172,6 +172,6 @@ def _same_version(observed: str, wanted: str) -> Truth:
 def _fits(operator: str, observed: FactValue, wanted: FactValue) -> Truth:
     """As a requirement compares: a local label counts only where the wanted version has one."""
     try:
-        return Specifier(f"{operator}{wanted}").contains(str(observed), prereleases=True)
+        return Specifier(f"{operator}{wanted}").contains(Version(str(observed)), prereleases=True)
     except (InvalidSpecifier, InvalidVersion):
         return None

@@ -217,8 +217,11 @@ def _last_shown(line: bytes) -> str:
 
 
 def _joins(texts: Sequence[str]) -> tuple[str, ...]:
-    """A wrapped message may have been cut between words or inside one."""
-    return (" ".join(texts), "".join(texts))
+    """Each line may have been cut between words or inside one."""
+    joined = [texts[0]]
+    for text in texts[1:]:
+        joined = [before + separator + text for before in joined for separator in (" ", "")]
+    return tuple(joined)
 
 
 def _first_of_each(matched: dict[str, frozenset[int]], number: int, signatures: Signatures) -> Iterator[TextMatch]:
