@@ -60,6 +60,8 @@ def fetch(session: Session, plan: Plan) -> None:
 
 def reproduce(run: Run) -> None:
     """Run the checks in the untouched clone: a fault that neither shows there nor in the facts is not repaired."""
+    if not any(check.required for check in run.checks):
+        raise ChecksFailed("The plan has no check that would prove its repair", hint="Name checks in the playbook")
     with run.session.stage("reproduce"):
         run.before = run.session.checks(run.checks, run.runner, "before", run.session.emit)
     run.transaction.note(checks_before=run.before)
@@ -125,14 +127,19 @@ def _verify(run: Run) -> Judgement:
     with run.session.stage("verify"):
         after = run.session.checks(run.checks, run.runner, "after", run.session.emit)
     judgement = judge(run.before, after, no_gpu=run.session.options.no_gpu)
-    run.transaction.note(
-        checks_after=after,
-        regressions=judgement.regressions,
-        gpu=judgement.gpu,
-        gpu_reason=judgement.gpu_reason,
-    )
+    run.transaction.note(checks_after=after, regressions=judgement.regressions)
+    _note_gpu(run, judgement)
     run.session.point("verified")
     return judgement
+
+
+def _note_gpu(run: Run, judgement: Judgement) -> None:
+    """What is known of the GPUs; a plan that wanted them proven is never told as needing none."""
+    if run.plan.gpu_checks and judgement.gpu == "not needed":
+        waived = run.session.options.no_gpu
+        run.transaction.note(gpu="not verified", gpu_reason="--no-gpu" if waived else "no check ran on a GPU")
+    else:
+        run.transaction.note(gpu=judgement.gpu, gpu_reason=judgement.gpu_reason)
 
 
 def _extension(run: Run) -> Plan | None:

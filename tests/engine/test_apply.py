@@ -1,25 +1,364 @@
 from __future__ import annotations
 
+import json
+import os
+import stat
+import subprocess
+import sys
+from functools import partial
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from envmedic import tree
-from tests.engine.world import World, make_environment
+from envmedic.engine.verify import run_checks
+from envmedic.errors import ChecksFailed, EnvironmentBusy, PreflightError, RepairDeclined, StalePlan
+from envmedic.model.checks import Check
+from envmedic.model.events import Event, Notice, RoundStarted, StageStarted, StateChanged, StepFinished
+from envmedic.model.facts import Environment
+from envmedic.model.findings import Finding
+from envmedic.model.plan import Install, Plan
+from envmedic.model.ports import AllowName, ApplyOptions, ExtendRequest, ProcessUser
+from envmedic.model.record import Record
+from tests.engine.world import SITE, World, artifact, finding, make_environment, replacement
+
+STAGINGS = ("namespace", "relocate")
 
 
-@pytest.fixture
-def world(tmp_path: Path) -> World:
-    return World(make_environment(tmp_path / "env"))
+def failure_code(record: Record) -> str | None:
+    return record.failure.code if record.failure else None
 
 
-@pytest.mark.parametrize("staging", ["namespace", "relocate"])
-def test_undo_after_apply_gives_the_old_tree_byte_for_byte(world: World, staging: str) -> None:
-    before = tree.manifest(world.prefix)
+def unchanged(world: World, before: dict[str, tree.Content], record: Record) -> bool:
+    """Whether the environment is as it was and nothing but the record is kept."""
+    kept = {path.name for path in (world.store / record.transaction).iterdir()} & {"env", "trash", "displaced"}
+    return tree.manifest(world.prefix) == before and record.environment == "unchanged" and not kept
+
+
+@pytest.mark.parametrize("staging", STAGINGS)
+def test_undo_gives_the_old_tree_back_byte_for_byte_and_redo_the_new_one(tmp_path: Path, staging: str) -> None:
+    world = World(make_environment(tmp_path / "env"), msgspec.convert({"staging": staging}, ApplyOptions))
+    old, old_root = tree.manifest(world.prefix), tree.fingerprint(world.prefix).entries["."]
     record = world.apply()
-    print(record)
-    assert record.state == "done", record.failure
+    assert (record.state, record.environment, record.staging) == ("done", "repaired", staging)
     assert world.version() == "2.0"
-    undone = world.undo()
-    assert undone.state == "undone"
+    new = tree.manifest(world.prefix)
+    for _ in range(2):
+        assert world.undo().environment == "restored"
+        assert tree.manifest(world.prefix) == old
+        assert tree.fingerprint(world.prefix).entries["."] == old_root
+        assert world.redo().state == "done"
+        assert tree.manifest(world.prefix) == new
+
+
+@pytest.mark.parametrize("staging", STAGINGS)
+def test_scripts_made_in_the_clone_run_at_the_true_path(tmp_path: Path, staging: str) -> None:
+    world = World(make_environment(tmp_path / "my env ü"), msgspec.convert({"staging": staging}, ApplyOptions))
+    world.apply()
+    ran = subprocess.run([world.prefix / "bin" / "fam"], capture_output=True, text=True, check=True)
+    assert ran.stdout == "2.0\n"
+
+
+def test_a_real_venv_is_proven_by_the_real_checks(tmp_path: Path) -> None:
+    prefix = tmp_path / "venv"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", prefix], check=True)
+    (prefix / SITE / "fam").mkdir()
+    (prefix / SITE / "fam" / "__init__.py").write_text("raise ImportError('built for another torch')\n")
+    (prefix / SITE / "fam-1.0.dist-info").mkdir()
+    world = World(prefix, checks=partial(run_checks, no_gpu=True))
+    old = tree.manifest(prefix)
+    record = world.apply(world.plan(checks=(Check(name="import", role="playbook", arguments=("fam", "json")),)))
+    assert [(item.check, item.status) for item in record.checks_before] == [
+        ("import fam", "fail"),
+        ("import json", "pass"),
+    ]
+    assert {item.status for item in (*record.checks_after, *record.smoke)} == {"pass"}
+    assert record.smoke
+    assert not list(prefix.rglob("*.pyc")), "the smoke check wrote byte code into the live environment"
+    world.undo()
+    assert tree.manifest(prefix) == old
+
+
+def test_an_environment_is_reached_through_a_symbolic_link(tmp_path: Path) -> None:
+    make_environment(tmp_path / "real" / "env")
+    (tmp_path / "link").symlink_to("real/env")
+    world = World(tmp_path / "link")
+    assert world.apply().state == "done"
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "real" / ".envmedic").is_dir()
+    world.undo()
+    assert world.version() == "1.0"
+
+
+def test_everything_about_a_transaction_is_kept_in_its_directory(world: World) -> None:
+    record = world.apply()
+    directory = world.store / record.transaction
+    assert stat.S_IMODE(world.store.stat().st_mode) == stat.S_IMODE(directory.stat().st_mode) == 0o700
+    assert (world.store / ".gitignore").read_text() == "*\n"
+    assert (world.store / "CACHEDIR.TAG").read_text().startswith("Signature: 8a477f597d28d172789f06886806bc55")
+    assert json.loads((directory / "plan.json").read_text())["id"] == "plan-2.0"
+    assert msgspec.json.decode((directory / "record.json").read_bytes(), type=Record) == record
+    events = [msgspec.json.decode(line, type=Event) for line in (directory / "events.jsonl").read_bytes().splitlines()]
+    assert {event.transaction for event in events} == {record.transaction}
+    assert [event.data.state for event in events if isinstance(event.data, StateChanged)] == [
+        "repairing",
+        "ready",
+        "exchanged",
+        "done",
+    ]
+    assert [event.sequence for event in events] == sorted(event.sequence for event in events)
+    assert record.before != record.after
+    assert set(record.seconds) >= {"preflight", "clone", "reproduce", "steps", "verify", "smoke"}
+
+
+def test_a_fault_that_neither_reproduces_nor_is_confirmed_is_not_repaired(world: World) -> None:
+    healthy = (Check(name="fam-imports", role="playbook", arguments=("pass",)),)
+    before = tree.manifest(world.prefix)
+    record = world.apply(world.plan(checks=healthy, finding=finding(confirmed=None)))
+    assert failure_code(record) == "not-confirmed"
+    assert record.failure is not None
+    assert record.failure.exit_code == 1
+    assert unchanged(world, before, record)
+
+
+def test_an_unconfirmed_fault_that_reproduces_is_repaired(world: World) -> None:
+    assert world.apply(world.plan(finding=finding(confirmed=None))).state == "done"
+
+
+def test_a_failing_step_leaves_the_environment_unchanged(world: World) -> None:
+    before = tree.manifest(world.prefix)
+    record = world.apply(world.plan(*replacement("2.0"), Install(artifacts=(artifact("fam", "2.0"),))))
+    assert record.failure is not None
+    assert (record.failure.code, record.failure.exit_code) == ("installer", 1)
+    assert "FileExistsError" in (record.failure.cause or "")
+    assert [event.ok for event in world.events if isinstance(event, StepFinished)] == [True, True, False]
+    assert unchanged(world, before, record)
+
+
+def test_a_failing_check_leaves_the_environment_unchanged(world: World) -> None:
+    before = tree.manifest(world.prefix)
+    checks = (Check(name="fam-works", role="playbook", arguments=("import fam; assert fam.__version__ == '2.5'",)),)
+    record = world.apply(world.plan(checks=checks))
+    assert record.failure is not None
+    assert (record.failure.code, record.failure.exit_code, record.state) == ("checks-failed", 4, "aborted")
+    assert record.rounds[0].failed
+    assert unchanged(world, before, record)
+
+
+def test_a_regression_leaves_the_environment_unchanged(world: World) -> None:
+    code = "import pathlib, sysconfig; assert pathlib.Path(sysconfig.get_path('purelib'), 'fam-1.0.dist-info').exists()"
+    checks = (*world.plan().checks, Check(name="old-metadata", role="regression", arguments=(code,)))
+    before = tree.manifest(world.prefix)
+    record = world.apply(world.plan(checks=checks))
+    assert failure_code(record) == "checks-failed"
+    assert "old-metadata" in record.regressions[0]
+    assert unchanged(world, before, record)
+
+
+def test_what_fails_at_the_true_path_is_exchanged_back(world: World) -> None:
+    code = "import fam, pathlib, sys; assert not pathlib.Path(sys.prefix, '.envmedic-tx').exists(), 'live'"
+    before = tree.manifest(world.prefix)
+    record = world.apply(world.plan(checks=(Check(name="fam-imports", role="playbook", arguments=(code,)),)))
+    assert (record.state, failure_code(record)) == ("aborted", "checks-failed")
+    assert record.smoke[0].status == "fail"
+    assert "exchanged" in [event.state for event in world.events if isinstance(event, StateChanged)]
+    assert unchanged(world, before, record)
+
+
+def test_a_change_of_the_original_meanwhile_is_kept_and_told(world: World) -> None:
+    edited = world.site / "other1" / "__init__.py"
+
+    def edit(name: str) -> None:
+        if name == "verified":
+            edited.write_text("value = 'changed by its user'\n")
+
+    record = world.apply(point=edit)
+    assert failure_code(record) == "busy"
+    assert record.failure is not None
+    assert record.failure.details == (f"{SITE}/other1/__init__.py",)
+    assert edited.read_text() == "value = 'changed by its user'\n"
+    assert world.version() == "1.0"
+
+
+def test_byte_code_that_the_original_gets_meanwhile_does_not_count(world: World) -> None:
+    def use(name: str) -> None:
+        if name == "verified":
+            subprocess.run([world.prefix / "bin" / "python", "-c", "import other1"], check=True)
+
+    assert world.apply(point=use).state == "done"
+
+
+def test_gpu_checks_without_a_gpu_are_refused_before_anything_is_fetched(world: World) -> None:
+    with pytest.raises(ChecksFailed) as caught:
+        world.apply(world.plan(gpu_checks=True))
+    assert (int(caught.value.exit_code), caught.value.cause) == (4, "no driver")
+    assert world.installer.fetched == []
+    assert not world.store.exists()
+
+
+def test_the_user_can_do_without_gpu_checks(world: World) -> None:
+    world.options = ApplyOptions(no_gpu=True)
+    record = world.apply(world.plan(gpu_checks=True))
+    assert (record.state, record.gpu, record.gpu_reason) == ("done", "not verified", "--no-gpu")
+    assert world.installer.fetched == ["fam"]
+
+
+def test_a_plan_for_another_state_of_the_environment_is_refused(world: World) -> None:
+    plan = world.plan()
+    (world.site / "other2" / "new.py").write_text("")
+    with pytest.raises(StalePlan):
+        world.apply(plan)
+    assert world.version() == "1.0"
+
+
+def test_a_declined_plan_changes_nothing(world: World) -> None:
+    world.confirm = lambda _plan: False
+    before = tree.manifest(world.prefix)
+    with pytest.raises(RepairDeclined):
+        world.apply()
     assert tree.manifest(world.prefix) == before
+    assert world.installer.fetched == []
+
+
+def test_an_environment_in_use_is_refused_unless_allowed(world: World) -> None:
+    world.processes = lambda _prefix: (ProcessUser(pid=4242, command="jupyter", why="exe"),)
+    with pytest.raises(EnvironmentBusy) as caught:
+        world.apply()
+    assert "4242 jupyter" in caught.value.details[0]
+    allow: tuple[AllowName, ...] = ("in-use",)
+    world.options = ApplyOptions(allow=allow)
+    assert world.apply().state == "done"
+
+
+def test_a_store_of_another_user_is_refused(world: World) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root can give a directory away")
+    world.store.mkdir()
+    os.chown(world.store, 54321, 54321)
+    with pytest.raises(PreflightError, match="not a directory of this user"):
+        world.apply()
+
+
+def extension(plan: Plan) -> Plan:
+    return msgspec.structs.replace(
+        plan, id="plan-2", steps=(Install(artifacts=(artifact("companion", "1.5"),)),), extendable=False
+    )
+
+
+def test_the_repair_loop_goes_on_in_the_same_clone_until_all_checks_pass(world: World) -> None:
+    asked: list[str] = []
+    requests: list[ExtendRequest] = []
+    seen: list[Environment] = []
+    checks = (Check(name="both", role="playbook", arguments=("import fam, companion",)),)
+    plan = world.plan(checks=checks, extendable=True)
+
+    def extend(request: ExtendRequest) -> Plan:
+        requests.append(request)
+        seen.append(request.environment())
+        return extension(plan)
+
+    world.confirm = lambda plan: asked.append(plan.id) is None
+    world.extend = extend
+    world.observe = observe
+    record = world.apply(plan)
+    assert record.state == "done"
+    assert asked == ["plan-2.0", "plan-2"]
+    assert [(item.number, item.plan_id, bool(item.failed)) for item in record.rounds] == [
+        (1, "plan-2.0", True),
+        (2, "plan-2", False),
+    ]
+    assert [item.id for item in record.extensions] == ["plan-2"]
+    assert [outcome.check for outcome in requests[0].failed] == ["both"]
+    assert seen[0].prefix == str(world.prefix)
+    assert seen[0].site_packages == (f"{world.prefix}/{SITE}",)
+    assert [event.round for event in world.events if isinstance(event, RoundStarted)] == [2]
+    assert {item.name for item in record.after} >= {"fam", "companion"}
+
+
+def observe(root: Path) -> Environment:
+    return msgspec.convert(
+        {
+            "prefix": str(root),
+            "real_prefix": str(root),
+            "kind": "venv",
+            "interpreter": {"path": f"{root}/bin/python", "starts": True},
+            "site_packages": [f"{root}/{SITE}"],
+        },
+        Environment,
+    )
+
+
+def test_the_repair_loop_ends_after_its_rounds_with_what_was_tried(world: World) -> None:
+    checks = (Check(name="never", role="playbook", arguments=("import fam, nothing_has_this",)),)
+    plan = world.plan(checks=checks, extendable=True)
+    world.options = ApplyOptions(max_rounds=3)
+    versions = iter(("a", "b", "c", "d"))
+    world.extend = lambda _request: msgspec.structs.replace(
+        plan, id="more", steps=(Install(artifacts=(artifact(f"extra_{next(versions)}", "1"),)),)
+    )
+    before = tree.manifest(world.prefix)
+    record = world.apply(plan)
+    assert len(record.rounds) == 3
+    assert len(record.extensions) == 2
+    assert failure_code(record) == "checks-failed"
+    assert unchanged(world, before, record)
+
+
+def test_a_declined_extension_leaves_the_environment_unchanged(world: World) -> None:
+    checks = (Check(name="both", role="playbook", arguments=("import fam, companion",)),)
+    plan = world.plan(checks=checks, extendable=True)
+    world.confirm = lambda asked: asked.id != "plan-2"
+    world.extend = lambda _request: extension(plan)
+    before = tree.manifest(world.prefix)
+    record = world.apply(plan)
+    assert failure_code(record) == "declined"
+    assert unchanged(world, before, record)
+
+
+def test_a_plan_that_may_not_be_extended_is_not(world: World) -> None:
+    checks = (Check(name="both", role="playbook", arguments=("import fam, companion",)),)
+    world.extend = lambda _request: pytest.fail("asked for an extension")
+    assert failure_code(world.apply(world.plan(checks=checks))) == "checks-failed"
+
+
+def test_a_bug_drops_the_clone_and_surfaces(world: World) -> None:
+    def bug(name: str) -> None:
+        if name == "reproduced":
+            raise ZeroDivisionError
+
+    before = tree.manifest(world.prefix)
+    with pytest.raises(ZeroDivisionError):
+        world.apply(point=bug)
+    assert tree.manifest(world.prefix) == before
+    assert not list(world.store.glob("*/env"))
+
+
+def test_a_reader_of_events_that_is_gone_does_not_stop_a_repair_in_place(world: World) -> None:
+    def broken(event: Event) -> None:
+        if isinstance(event.data, StateChanged) and event.data.state in {"exchanged", "done"}:
+            raise BrokenPipeError(32, "Broken pipe")
+
+    stream = world.stream()
+    stream.add(broken)
+    world.stream = lambda: stream  # type: ignore[method-assign]
+    record = world.apply()
+    assert record.state == "done"
+    assert any("Broken pipe" in note for note in record.notes)
+
+
+def test_stages_are_announced_in_order(world: World) -> None:
+    world.apply()
+    stages = [event.stage for event in world.events if isinstance(event, StageStarted)]
+    assert stages == [
+        "preflight",
+        "fetch",
+        "fingerprint",
+        "clone",
+        "reproduce",
+        "steps",
+        "verify",
+        "fingerprint",
+        "smoke",
+    ]
+    assert not [event for event in world.events if isinstance(event, Notice)]

@@ -6,14 +6,14 @@ import os
 import signal
 import sys
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
 
 from envmedic import tree
-from envmedic.engine.generations import redo, undo
+from envmedic.engine.generations import prune, redo, undo
 from envmedic.engine.recovery import recover
 from envmedic.engine.swap import no_point
 from envmedic.engine.transaction import apply
@@ -23,7 +23,7 @@ from envmedic.model.facts import Environment, Host
 from envmedic.model.findings import Finding
 from envmedic.model.plan import Artifact, Change, Install, InstalledReference, Plan, Purge, Step
 from envmedic.model.ports import ApplyOptions, EnginePorts, ExtendRequest, ProcessUser, Resolution, ResolveRequest
-from envmedic.model.ports import Runner
+from envmedic.model.ports import CheckRunner, Runner
 from envmedic.model.record import DistributionState, Record
 
 SITE = f"lib/python{sys.version_info.major}.{sys.version_info.minor}/site-packages"
@@ -35,18 +35,21 @@ site = pathlib.Path(sysconfig.get_path("purelib"))
 for path in [site / sys.argv[1], *site.glob(sys.argv[1] + "-*.dist-info")]:
     shutil.rmtree(path)
 """
-ADD = """
+ADD = r"""
 import pathlib, sys, sysconfig
 site = pathlib.Path(sysconfig.get_path("purelib"))
 name, version = sys.argv[1:]
 (site / name).mkdir()
-(site / name / "__init__.py").write_text(f"__version__ = {version!r}\\n")
+(site / name / "__init__.py").write_text(f"__version__ = {version!r}\n")
 info = site / f"{name}-{version}.dist-info"
 info.mkdir()
-(info / "METADATA").write_text(f"Name: {name}\\nVersion: {version}\\n")
+(info / "METADATA").write_text(f"Name: {name}\nVersion: {version}\n")
+first = f"#!{sys.executable}\n"
+if " " in first:
+    first = f"#!/bin/sh\n'''exec' \"{sys.executable}\" \"$0\" \"$@\"\n' '''\n"
 script = pathlib.Path(sys.prefix, "bin", name)
 script.unlink(missing_ok=True)
-script.write_text(f"#!{sys.executable}\\nimport {name}\\nprint({name}.__version__)\\n")
+script.write_text(f"{first}import {name}\nprint({name}.__version__)\n")
 script.chmod(0o755)
 print("added", name, version)
 """
@@ -69,9 +72,8 @@ def make_environment(prefix: Path) -> Path:
         write_package(site, f"other{number}", "3.1", f"value = {number}\n")
         (site / f"other{number}" / "data").mkdir()
         (site / f"other{number}" / "data" / "edited by hand.txt").write_text("mine\n")
-    read_only = site / "other0" / "data"
-    (read_only / "locked.txt").chmod(0o400) if (read_only / "locked.txt").exists() else None
-    read_only.chmod(0o555)
+    (site / "other0" / "data" / "edited by hand.txt").chmod(0o440)
+    (site / "other0" / "data").chmod(0o555)
     (prefix / "bin" / "fam").write_text(f"#!{prefix}/bin/python\nimport fam\n")
     (prefix / "bin" / "fam").chmod(0o755)
     for path in [*prefix.rglob("*"), prefix]:
@@ -109,9 +111,7 @@ class TinyInstaller:
         return (python, "-c", "pass")
 
 
-def run_python_checks(
-    checks: Sequence[Check], runner: Runner, phase: Phase, emit: Emit
-) -> tuple[Outcome, ...]:
+def run_python_checks(checks: Sequence[Check], runner: Runner, phase: Phase, emit: Emit) -> tuple[Outcome, ...]:
     """Each check runs its one argument as Python code; any failure to exit with 0 is a failed check."""
     outcomes = []
     for check in checks:
@@ -139,7 +139,7 @@ class World:
     """One environment with all that is needed to repair it."""
 
     prefix: Path
-    options: ApplyOptions = field(default_factory=ApplyOptions)
+    options: ApplyOptions = ApplyOptions()  # noqa: RUF009  # frozen
     installer: TinyInstaller = field(default_factory=TinyInstaller)
     events: list[EventData] = field(default_factory=list)
     confirm: Callable[[Plan], bool] = lambda _plan: True
@@ -147,6 +147,7 @@ class World:
     observe: Callable[[Path], Environment] | None = None
     processes: Callable[[Path], tuple[ProcessUser, ...]] = nobody
     gpu: tuple[bool, str] = (False, "no driver")
+    checks: CheckRunner = run_python_checks
 
     @property
     def store(self) -> Path:
@@ -197,7 +198,7 @@ class World:
             plan or self.plan(),
             options=self.options,
             ports=self.ports(),
-            checks=run_python_checks,
+            checks=self.checks,
             stream=self.stream(),
             point=point,
             **more,  # type: ignore[arg-type]
@@ -208,7 +209,7 @@ class World:
             self.prefix,
             options=self.options,
             ports=self.ports(),
-            checks=run_python_checks,
+            checks=self.checks,
             stream=self.stream(),
             point=point,
             **more,  # type: ignore[arg-type]
@@ -219,16 +220,17 @@ class World:
             self.prefix,
             options=self.options,
             ports=self.ports(),
-            checks=run_python_checks,
+            checks=self.checks,
             stream=self.stream(),
             point=point,
             **more,  # type: ignore[arg-type]
         )
 
     def recover(self, *, point: Point = no_point) -> tuple[Record, ...]:
-        return recover(
-            self.prefix, ports=self.ports(), checks=run_python_checks, stream=self.stream(), point=point
-        )
+        return recover(self.prefix, ports=self.ports(), checks=self.checks, stream=self.stream(), point=point)
+
+    def prune(self, keep: int, *, point: Point = no_point) -> tuple[str, ...]:
+        return prune(self.prefix, keep=keep, stream=self.stream(), point=point)
 
     def version(self) -> str:
         """The version of fam that the files at the prefix are of."""
@@ -263,13 +265,61 @@ def artifact(name: str, version: str) -> Artifact:
     )
 
 
+class ShellInstaller(TinyInstaller):
+    """The same with ``/bin/sh``, which starts faster: for the many runs of the crash tests."""
+
+    def commands(self, step: Purge | Install, python: str) -> tuple[tuple[str, ...], ...]:
+        site = f"{python.removesuffix('/bin/python')}/{SITE}"
+        if isinstance(step, Purge):
+            return tuple(
+                ("/bin/sh", "-ec", f"rm -r '{site}/{item.name}' '{site}/{item.name}-{item.version}.dist-info'")
+                for item in step.distributions
+            )
+        return tuple(
+            (
+                "/bin/sh",
+                "-ec",
+                f"cd '{site}'; mkdir {item.name} {item.name}-{item.version}.dist-info; "
+                f"echo '__version__ = \"{item.version}\"' > {item.name}/__init__.py",
+            )
+            for item in step.artifacts
+        )
+
+
+def run_file_checks(checks: Sequence[Check], runner: Runner, phase: Phase, emit: Emit) -> tuple[Outcome, ...]:
+    """Every check passes when fam's module holds a version; starts no process, so only for staging by relocation."""
+    module = runner.python.parent.parent / SITE / "fam" / "__init__.py"
+    status = "pass" if module.read_text().startswith("__version__") else "fail"
+    outcomes = tuple(Outcome(check=check.name, status=status, role=check.role, device="cpu") for check in checks)
+    for outcome in outcomes:
+        emit(CheckFinished(phase=phase, outcome=outcome))
+    return outcomes
+
+
+def fails_in_place(world: World) -> CheckRunner:
+    """`run_file_checks`, but the smoke check finds the repaired environment broken at its own path."""
+
+    def run(checks: Sequence[Check], runner: Runner, phase: Phase, emit: Emit) -> tuple[Outcome, ...]:
+        outcomes = run_file_checks(checks, runner, phase, emit)
+        marked = phase == "smoke" and (world.prefix / tree.MARKER).exists()
+        return tuple(msgspec.structs.replace(item, status="fail") for item in outcomes) if marked else outcomes
+
+    return run
+
+
 class Crash:
-    """A `Point` that ends the process by SIGKILL when it is reached for the nth time, counted from 0."""
+    """A `Point` that ends the process by SIGKILL when it is reached for the nth time, counted from 0.
 
-    def __init__(self, at: int) -> None:
+    With `names` only the points called so count.
+    """
+
+    def __init__(self, at: int, names: Collection[str] = ()) -> None:
         self._left = at
+        self._names = names
 
-    def __call__(self, _name: str) -> None:
+    def __call__(self, name: str) -> None:
+        if self._names and name not in self._names:
+            return
         if self._left == 0:
             os.kill(os.getpid(), signal.SIGKILL)
         self._left -= 1

@@ -1,0 +1,204 @@
+"""SIGKILL at every point of every operation, then at every point of the recovery: nothing is ever half done."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from envmedic import tree
+from envmedic.engine import transaction, trash
+from envmedic.engine.generations import history
+from envmedic.engine.preflight import Capabilities, preflight
+from envmedic.model.ports import ApplyOptions
+from envmedic.model.record import FINAL_STATES
+from tests.engine.world import (
+    Crash,
+    ShellInstaller,
+    World,
+    fails_in_place,
+    in_child,
+    make_environment,
+    run_file_checks,
+)
+
+Manifest = dict[str, tree.Content]
+AROUND_THE_SWAP = frozenset({
+    "after-ready", "prefix-displaced", "prefix-replaced", "swapped", "before-exchanged", "after-exchanged",
+})  # fmt: skip
+
+
+def small_world(root: Path) -> World:
+    prefix = make_environment(root / "env")
+    return World(prefix, ApplyOptions(staging="relocate"), ShellInstaller(), checks=run_file_checks)
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Iterator[Path]:
+    """A directory in memory where there is one: each of some 200 runs writes durably several times."""
+    if not os.access("/dev/shm", os.W_OK):
+        yield tmp_path
+        return
+    root = Path(tempfile.mkdtemp(dir="/dev/shm"))
+    yield root
+    trash.empty(root)
+
+
+@pytest.fixture
+def _no_exchange(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if the probe had found that the file system cannot exchange two directories."""
+
+    def renames(*arguments: object, **more: object) -> Capabilities:
+        return dataclasses.replace(preflight(*arguments, **more), exchange="two-renames")  # type: ignore[arg-type]
+
+    monkeypatch.setattr(transaction, "preflight", renames)
+
+
+def recover_under_fire(world: World) -> None:
+    """Recover, killed at its first point, then at its second, and so on until it comes to its end."""
+    kills = 0
+    while not in_child(lambda: world.recover(point=Crash(kills))):  # noqa: B023  # called at once
+        kills += 1
+
+
+def is_settled(world: World) -> bool:
+    """Whether every journal is in a final state and nothing but kept trees is left of any transaction."""
+    generations = history(world.prefix).generations
+    states = all(item.state in FINAL_STATES for item in generations)
+    trees = all(
+        (world.store / item.transaction / "env").is_dir() == (item.undo_possible or item.redo_possible)
+        for item in generations
+    )
+    return states and trees and not [*world.store.glob("*/trash"), *world.store.glob("*/displaced")]
+
+
+def is_repaired(now: Manifest, old: Manifest) -> bool:
+    """Whether `now` is the repaired tree: fam replaced, every other file and link as it was."""
+    others = {name: content for name, content in old.items() if content.entry.kind != "d" and "/fam" not in name}
+    return others.items() <= now.items() and any(name.endswith("/fam-2.0.dist-info") for name in now)
+
+
+def check_whole(world: World, old: Manifest, *, recovered: bool) -> None:
+    """The prefix holds one whole tree, old or repaired; without exchange it may be missing until the recovery."""
+    if not world.prefix.exists():
+        assert not recovered
+        assert list(world.store.glob("*/displaced"))
+        return
+    now = tree.manifest(world.prefix)
+    live = any(item.live for item in history(world.prefix).generations)
+    assert is_repaired(now, old) if live else now == old
+
+
+def check_undo(world: World, old: Manifest) -> None:
+    """If the repaired tree stayed, undo still gives the old one."""
+    if any(item.live for item in history(world.prefix).generations):
+        world.undo()
+    assert tree.manifest(world.prefix) == old
+
+
+def kill_repairs(root: Path, names: frozenset[str] = frozenset()) -> int:
+    """Kill a repair at each of its points, each in a fresh environment; returns the number of points."""
+    ended, number = False, 0
+    while not ended:
+        world = small_world(root / str(number))
+        old = tree.manifest(world.prefix)
+        crash = Crash(number, names)
+        ended = in_child(lambda: world.apply(point=crash))  # noqa: B023  # called at once
+        check_whole(world, old, recovered=False)
+        recover_under_fire(world)
+        assert is_settled(world), f"kill point {number}"
+        check_whole(world, old, recovered=True)
+        check_undo(world, old)
+        number += 1
+    return number - 1
+
+
+def kill_moves(root: Path, prepare: Callable[[World], object], move: Callable[[World, Crash], object]) -> int:
+    """Kill an undo or a redo at each of its points, always in the same environment; returns their number."""
+    world = small_world(root)
+    old = tree.manifest(world.prefix)
+    world.apply()
+    ended, number = False, 0
+    while not ended:
+        prepare(world)
+        crash = Crash(number)
+        ended = in_child(lambda: move(world, crash))  # noqa: B023  # called at once
+        check_whole(world, old, recovered=False)
+        recover_under_fire(world)
+        assert is_settled(world), f"kill point {number}"
+        check_whole(world, old, recovered=True)
+        number += 1
+    check_undo(world, old)
+    return number - 1
+
+
+def make_live(world: World) -> None:
+    if not history(world.prefix).generations[0].live:
+        world.redo()
+
+
+def make_undone(world: World) -> None:
+    if history(world.prefix).generations[0].live:
+        world.undo()
+
+
+def test_a_repair_killed_anywhere_leaves_one_whole_environment(memory: Path) -> None:
+    assert kill_repairs(memory) >= 23
+
+
+@pytest.mark.usefixtures("_no_exchange")
+def test_a_repair_by_renames_killed_around_the_swap_leaves_one_whole_environment(memory: Path) -> None:
+    assert kill_repairs(memory, AROUND_THE_SWAP) == len(AROUND_THE_SWAP)
+
+
+def test_an_undo_killed_anywhere_leaves_one_whole_environment(memory: Path) -> None:
+    assert kill_moves(memory, make_live, lambda world, crash: world.undo(point=crash)) >= 7
+
+
+def test_a_redo_killed_anywhere_leaves_one_whole_environment(memory: Path) -> None:
+    assert kill_moves(memory, make_undone, lambda world, crash: world.redo(point=crash)) >= 7
+
+
+@pytest.mark.usefixtures("_no_exchange")
+def test_an_undo_by_renames_killed_anywhere_leaves_one_whole_environment(memory: Path) -> None:
+    assert kill_moves(memory, make_live, lambda world, crash: world.undo(point=crash)) >= 9
+
+
+@pytest.mark.usefixtures("_no_exchange")
+def test_a_redo_by_renames_killed_anywhere_leaves_one_whole_environment(memory: Path) -> None:
+    assert kill_moves(memory, make_undone, lambda world, crash: world.redo(point=crash)) >= 9
+
+
+def test_a_repair_that_fails_in_place_killed_anywhere_leaves_the_old_environment(memory: Path) -> None:
+    """The exchange back after a failing smoke check is itself killed at each point, and so is its recovery."""
+    number, ended = 0, False
+    names = frozenset({"after-exchanged", "swapped", "tree-discarded", "removing", "trash-emptied", "record-saved"})
+    while not ended:
+        world = small_world(memory / str(number))
+        old = tree.manifest(world.prefix)
+        crash = Crash(number, names)
+        world.checks = fails_in_place(world)
+        ended = in_child(lambda: world.apply(point=crash))  # noqa: B023  # called at once
+        recover_under_fire(world)
+        assert is_settled(world), f"kill point {number}"
+        assert tree.manifest(world.prefix) == old
+        number += 1
+    assert number > len(names)
+
+
+def test_pruning_killed_anywhere_keeps_the_live_tree_and_whole_generations(memory: Path) -> None:
+    world = small_world(memory)
+    old = tree.manifest(world.prefix)
+    world.apply()
+    ended, number = False, 0
+    while not ended:
+        ended = in_child(lambda: world.prune(0, point=Crash(number)))  # noqa: B023  # called at once
+        recover_under_fire(world)
+        assert is_settled(world)
+        check_whole(world, old, recovered=True)
+        number += 1
+    assert not list(world.store.glob("*/env"))
