@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from envmedic.compat import candidates, pairs
-from envmedic.compat.candidates import UNKNOWN_VARIANT
 from envmedic.compat.problems import problems
 from envmedic.compat.rules import Build, check_platform, check_torch
 from envmedic.compat.ruling import Ruling, broken
@@ -15,7 +14,7 @@ from envmedic.compat.target import Target, target_of
 from envmedic.model.family import FamilyAnswer, FamilyQuery, FamilySet, Member, RejectedSet
 from envmedic.model.playbook import Policy
 
-__all__ = ["SETS_PER_POLICY", "UNKNOWN_VARIANT", "answer", "default_index_serves", "problems"]
+__all__ = ["SETS_PER_POLICY", "answer", "default_index_serves", "problems"]
 
 SETS_PER_POLICY = 3
 """At most so many sets are proposed under one policy."""
@@ -96,6 +95,9 @@ def _refuse_policy(policy: Policy, target: Target) -> Ruling | None:
         return None
     if build is None:
         return broken("torch-installed", "no torch is installed", "facts of the environment")
+    if build.variant == candidates.UNKNOWN_VARIANT:
+        reason = f"the CUDA variant of the installed torch {build.torch} is not known"
+        return broken("torch-known", reason, "facts of the environment")
     return candidates.custom_build(target) if policy == "keep-torch" else None
 
 

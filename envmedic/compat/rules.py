@@ -116,22 +116,15 @@ def minimum_driver(cuda: str) -> tuple[str | None, tuple[str, ...]]:
     return (min(values, key=versions.dotted) if values else None), toolkit.source
 
 
-def needs_gpu(target: Target) -> bool:
-    """Whether a set must run on the GPUs: asked for, or what the installed CUDA build does on this host."""
-    variant = target.query.variant or ""
-    return target.query.gpu_required or (target.has_gpus and versions.variant_cuda(variant) is not None)
-
-
 def check_gpu_required(build: Build, target: Target) -> Ruling:
-    """A CPU build is no answer where GPUs are used; nor is an unknown driver where they must be."""
-    if not needs_gpu(target):
-        return passed("gpu-required", "GPUs are not required")
-    if build.cuda is None:
-        reason = f"{build.title()} is a CPU build and would leave the GPUs unused"
+    """A CPU build never replaces a CUDA build, and is no answer where GPUs must be used."""
+    cuda_installed = versions.variant_cuda(target.query.variant or "") is not None
+    if build.cuda is None and (target.query.gpu_required or cuda_installed):
+        reason = f"{build.title()} is a CPU build and would leave GPUs unused"
         return broken("gpu-required", reason, build.row.source if build.row else "")
     if target.query.gpu_required and not target.driver:
         return broken("gpu-required", "the version of the NVIDIA driver is not known", "facts of the host")
-    return passed("gpu-required", f"{build.title()} is a CUDA build")
+    return passed("gpu-required", f"{build.title()} is a {'CPU' if build.cuda is None else 'CUDA'} build")
 
 
 def check_driver(build: Build, target: Target) -> Ruling:
@@ -152,15 +145,17 @@ def check_driver(build: Build, target: Target) -> Ruling:
 
 
 def _without_driver(build: Build, target: Target) -> Ruling:
-    """Without a driver version a CUDA build may stay, and may be chosen where there is no GPU at all."""
+    """Without a driver version a CUDA build may stay, and may replace another one where there is no GPU at all."""
+    facts = "facts of the host"
     if build.kept or build.variant == target.query.variant:
-        return passed(
-            "driver-minimum", "not checked: no driver version is known, and the variant stays", "facts of the host"
-        )
+        return passed("driver-minimum", "not checked: no driver version is known, and the variant stays", facts)
     if target.has_gpus:
         reason = f"GPUs are visible but the driver's version is not known, so {build.variant} cannot be shown to run"
-        return broken("driver-minimum", reason, "facts of the host", cause="no driver")
-    return passed("driver-minimum", "there is no driver and no GPU: CPU and CUDA builds both load", "facts of the host")
+        return broken("driver-minimum", reason, facts, cause="no driver")
+    if target.query.variant == "cpu":
+        reason = f"there is no driver and no GPU, so the installed CPU build is not exchanged for {build.variant}"
+        return broken("driver-minimum", reason, facts, cause="no driver")
+    return passed("driver-minimum", "there is no driver and no GPU: CPU and CUDA builds both load", facts)
 
 
 def gpu_code(build: Build, target: Target) -> GpuCode | None:

@@ -14,7 +14,7 @@ RULES: Mapping[str, str] = MappingProxyType({
     "variant-published": "a build is proposed only where its publication was verified",
     "python-wheel": "a wheel exists for the interpreter, its threading model and the machine",
     "wheel-tag": "the host's glibc is at least the one that the wheel's platform tag names",
-    "gpu-required": "a set that must run on GPUs is no CPU build",
+    "gpu-required": "a set that must run on GPUs, or that replaces a CUDA build, is no CPU build",
     "driver-minimum": "the driver is at least the oldest one on which programs of that CUDA version start",
     "gpu-coverage": "every visible GPU runs the machine code of the build, or its PTX if the driver can compile it",
     "nvrtc-coverage": "the NVRTC of the build's CUDA version knows every visible GPU",
