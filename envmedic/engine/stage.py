@@ -11,6 +11,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import signal
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ from envmedic.model.ports import CommandResult, OnLine
 StagingMode = Literal["namespace", "relocate"]
 
 _PROBE_TIMEOUT_S = 60.0
+_MESSAGE_LIMIT = 500
 _HELPER = Path(__file__).with_name("stage_helper.py")
 _PID_STEPS = frozenset({"pid-namespace", "proc", "proc-inside"})
 _REASONS = {
@@ -43,9 +45,16 @@ class StageRefusedError(Exception):
 
     def __init__(self, step: str, number: int) -> None:
         self.step = step
-        self.number = number
         code = errno.errorcode.get(number, str(number))
         super().__init__(_REASONS.get((step, number), f"{os.strerror(number)} ({code} at {step})"))
+
+
+class HelperDiedError(StageRefusedError):
+    """The helper ended without a word; what it wrote last is the message."""
+
+    def __init__(self, stderr: str) -> None:
+        Exception.__init__(self, f"the staging helper ended unexpectedly: {stderr.strip()[-_MESSAGE_LIMIT:]}")
+        self.step = "start"
 
 
 @dataclass(frozen=True)
@@ -108,7 +117,7 @@ class _Runner:
         helper = proc.start_helper(_HELPER, request, inherit=self._inherit)
         result = helper.finish(on_line=on_line, timeout_s=timeout_s)
         try:
-            returncode = _returncode(result.status, argv[0])
+            returncode = _returncode(result, argv[0])
         except StageRefusedError as error:
             raise PreflightError(
                 f"The clone cannot be shown at {self._prefix}", cause=str(error), hint="Use --staging relocate"
@@ -209,7 +218,7 @@ def _try_setup(prefix: Path, clone: Path, *, pid_namespace: bool) -> StageRefuse
     )
     result = proc.start_helper(_HELPER, request).finish(on_line=None, timeout_s=_PROBE_TIMEOUT_S)
     try:
-        _returncode(result.status, "")
+        _returncode(result, "")
     except StageRefusedError as error:
         return error
     return None
@@ -242,15 +251,17 @@ def _text(value: str) -> str:
     return os.fsencode(value).decode("latin-1")
 
 
-def _returncode(lines: Sequence[bytes], program: str) -> int:
+def _returncode(result: proc.HelperResult, program: str) -> int:
     """Read the helper's last word. Raises StageRefusedError, or OSError when the program did not start."""
     status: dict[str, Any] = {}
-    for line in lines:
+    for line in result.status:
         status.update(json.loads(line))
     if "failed" in status:
         raise StageRefusedError(status["failed"], status["errno"])
     if "exec" in status:
         raise OSError(status["exec"], os.strerror(status["exec"]), program)
-    if "exit" not in status:
-        raise StageRefusedError("start", errno.ECHILD)
-    return int(status["exit"])
+    if "exit" in status:
+        return int(status["exit"])
+    if result.timed_out:  # killed before it had anything to say
+        return -signal.SIGKILL
+    raise HelperDiedError(result.stderr)

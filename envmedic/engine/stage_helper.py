@@ -2,7 +2,8 @@
 
 A script of its own, started as ``python -I -S stage_helper.py STATUS_FD`` with the request as JSON
 on standard input, because unsharing needs a single-threaded process. It uses the standard library
-alone and is never imported by envmedic.
+alone and is never imported by envmedic. Everything that it needs is imported at its start: once it
+has become another user it may be unable to read its own Python.
 
     envmedic ── helper ─(PID namespace)─ init ── command ── …
                       └─(none allowed)────────── command ── …
@@ -74,10 +75,12 @@ def _mount(step: str, source: bytes, target: bytes, kind: bytes | None, flags: i
     _call(step, libc.mount(source, target, kind, ctypes.c_ulong(flags), None))
 
 
-def _write(step: str, path: str, text: str) -> None:
+def _write(step: str, path: str, content: bytes) -> None:
+    """Write a file of /proc. No text stream: its codec could no longer be imported by another user."""
     try:
-        with open(path, "w", encoding="ascii") as stream:  # noqa: PTH123  # no pathlib: start-up time
-            stream.write(text)
+        descriptor = os.open(path, os.O_WRONLY)
+        os.write(descriptor, content)
+        os.close(descriptor)
     except OSError as error:
         raise SetupError(step, error.errno or errno.EIO) from error
 
@@ -116,9 +119,9 @@ def own_mounts(request: dict[str, Any]) -> bool:
     die_with(request["parent"])
     uid, gid = os.geteuid(), os.getegid()
     _call("unshare", libc.unshare(CLONE_NEWUSER | CLONE_NEWNS))
-    _write("setgroups", "/proc/self/setgroups", "deny")
-    _write("uid-map", "/proc/self/uid_map", f"{uid} {uid} 1")
-    _write("gid-map", "/proc/self/gid_map", f"{gid} {gid} 1")
+    _write("setgroups", "/proc/self/setgroups", b"deny")
+    _write("uid-map", "/proc/self/uid_map", b"%d %d 1" % (uid, uid))
+    _write("gid-map", "/proc/self/gid_map", b"%d %d 1" % (gid, gid))
     return True
 
 

@@ -7,9 +7,10 @@ import os
 import shutil
 import subprocess
 import sys
+import sysconfig
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -25,48 +26,57 @@ result = None
 """
 
 
-def run_code(code: str, *arguments: str | os.PathLike[str], wrap: Sequence[str] = ()) -> Any:
+class Wrap(NamedTuple):
+    """How to run code differently: the command before the interpreter, and an interpreter that works there."""
+
+    command: list[str]
+    python: str = sys.executable
+
+
+def run_code(code: str, *arguments: str | os.PathLike[str], wrap: Wrap | None = None) -> Any:
     """Run `code` in a fresh interpreter and return what it leaves in `result`; `sys.argv[1:]` are `arguments`."""
+    command, python = wrap or Wrap([])
     program = _PRELUDE + code + "\nprint(json.dumps(result))\n"
-    done = subprocess.run(
-        [*wrap, sys.executable, "-c", program, *(os.fspath(argument) for argument in arguments)],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-        env={**os.environ, "PYTHONPATH": os.fspath(ROOT), "PYTHONDONTWRITEBYTECODE": "1"},
-    )
+    done = _run([*command, python, "-c", program, *(os.fspath(argument) for argument in arguments)])
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def as_user() -> list[str]:
-    """Command that runs another as an ordinary user; skips the test where there is none to be."""
+def _run(argv: Sequence[str]) -> subprocess.CompletedProcess[str]:
+    paths = os.pathsep.join([os.fspath(ROOT), sysconfig.get_path("purelib")])
+    env = {**os.environ, "PYTHONPATH": paths, "PYTHONDONTWRITEBYTECODE": "1"}
+    return subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=False, timeout=120, env=env)
+
+
+def as_user() -> Wrap:
+    """Run as an ordinary user; skips the test where there is none to be.
+
+    The interpreter of the tests may lie where only root can go: then the system's, of the same version.
+    """
     if os.geteuid() != 0:
-        return []
+        return Wrap([])
     setpriv = shutil.which("setpriv")
     if setpriv is None:
         pytest.skip("root without setpriv cannot become an ordinary user")
-    wrap = [setpriv, f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
-    reachable = subprocess.run(
-        [*wrap, sys.executable, "-c", "import envmedic.engine"], cwd=ROOT, check=False, capture_output=True
-    )
-    if reachable.returncode != 0:
-        pytest.skip("an ordinary user cannot read this checkout or its interpreter")
-    return wrap
+    command = [setpriv, f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
+    again = "import subprocess, sys, envmedic.engine.stage; subprocess.run([sys.executable, '-c', ''], check=True)"
+    system = f"/usr/bin/python{sys.version_info.major}.{sys.version_info.minor}"
+    for python in (sys.executable, system):
+        if _run([*command, python, "-c", again]).returncode == 0:
+            return Wrap(command, python)
+    pytest.skip("an ordinary user cannot read this checkout or its interpreter")
 
 
-def own_mounts() -> list[str]:
-    """Command that runs another with mounts of its own, as root at least in its own eyes; or skips."""
+def own_mounts() -> Wrap:
+    """Run with mounts of its own, as root at least in its own eyes; or skips."""
     unshare = shutil.which("unshare")
     if unshare is None:
         pytest.skip("no unshare program")
-    wrap = [unshare, "--mount"] if os.geteuid() == 0 else [unshare, "--mount", "--map-root-user"]
-    allowed = subprocess.run([*wrap, "mount", "-t", "tmpfs", "tmpfs", "/mnt"], check=False, capture_output=True)
+    command = [unshare, "--mount"] if os.geteuid() == 0 else [unshare, "--mount", "--map-root-user"]
+    allowed = _run([*command, "mount", "-t", "tmpfs", "tmpfs", "/mnt"])
     if allowed.returncode != 0:
-        pytest.skip(f"mount namespaces are not allowed here: {allowed.stderr.decode().strip()}")
-    return wrap
+        pytest.skip(f"mount namespaces are not allowed here: {allowed.stderr.strip()}")
+    return Wrap(command)
 
 
 def needs_seccomp() -> None:

@@ -221,7 +221,7 @@ def test_an_environment_of_an_image_layer_is_told_from_one_made_later(open_tmp: 
 def test_missing_permission_on_the_prefix_or_its_parent_is_found(pair: tuple[Path, Path]) -> None:
     wrap = as_user()
     live, clone = pair
-    if not wrap:
+    if not wrap.command:
         live.parent.chmod(0o555)
     found = run_code(_PROBE + "result = probe()", live, wrap=wrap)
     live.parent.chmod(0o755)
