@@ -6,8 +6,7 @@ or cannot tell. Without a log, what the facts alone confirm is found.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
@@ -28,16 +27,6 @@ DOUBT_LEFT_BY_FACTS = 0.25
 TRUST_LEFT_BY_FACTS = 0.4
 """What remains of a hypothesis' confidence once facts refute it."""
 _SHOWN_LINES = 5
-
-
-@dataclass(frozen=True)
-class _Hypothesis:
-    """A playbook with the matches that speak for it and what its condition came out as."""
-
-    playbook: Playbook
-    matches: tuple[TextMatch, ...]
-    evaluation: Evaluation
-    values: Mapping[str, object]
 
 
 def diagnose(
@@ -71,10 +60,10 @@ def _finding(playbook: Playbook, matches: Sequence[TextMatch], derived: Derived)
     ordered = sorted(matches, key=lambda match: (-signatures[match.signature].confidence, match.line_number))
     best = ordered[0] if ordered else None
     values = _values(playbook, best, derived)
-    evaluation = evaluate(playbook.when, values) if playbook.when is not None else Evaluation(None, ())
+    signature = signatures[best.signature] if best is not None else None
+    evaluation = _evaluation(playbook, signature, values)
     if best is None and evaluation.truth is not True:
         return None
-    signature = signatures[best.signature] if best is not None else None
     refuted = evaluation.truth is False
     return Finding(
         fault=playbook.fault,
@@ -89,6 +78,13 @@ def _finding(playbook: Playbook, matches: Sequence[TextMatch], derived: Derived)
         alternatives=tuple(_alternative(fill(text, values)) for text in playbook.alternatives),
         rejected=(_rejected(playbook, signature, evaluation),) if refuted and signature is not None else (),
     )
+
+
+def _evaluation(playbook: Playbook, signature: Signature | None, values: Derived) -> Evaluation:
+    """What the facts say. They neither confirm nor refute what is no fault of an environment."""
+    if playbook.when is None or (signature is not None and signature.fix_kind == "not-an-env-problem"):
+        return Evaluation(None, ())
+    return evaluate(playbook.when, values)
 
 
 def _values(playbook: Playbook, match: TextMatch | None, derived: Derived) -> Derived:

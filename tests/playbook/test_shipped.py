@@ -1,0 +1,71 @@
+"""What every shipped playbook must fulfil."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from envmedic.model.playbook import LoadedPlaybook, Signature
+from envmedic.playbook import loader
+from envmedic.playbook.atoms import atoms
+from envmedic.playbook.filling import fill
+from envmedic.playbook.match import scan
+
+FILES = sorted(loader.shipped_directory().glob("*.yaml"))
+ENVIRONMENTS = Path(__file__).resolve().parents[1] / "envs"
+
+
+@cache
+def load(file: Path) -> LoadedPlaybook:
+    return loader.load_file(file, "shipped")
+
+
+def signatures() -> list[tuple[str, Signature]]:
+    return [(load(file).playbook.id, signature) for file in FILES for signature in load(file).playbook.signatures]
+
+
+def test_there_are_shipped_playbooks_and_nothing_else_beside_them() -> None:
+    assert FILES
+    assert set(loader.shipped_directory().iterdir()) == set(FILES)
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_a_shipped_playbook_is_complete(file: Path) -> None:
+    playbook = load(file).playbook
+    assert playbook.id == file.stem
+    assert playbook.signatures, "an error text leads to it"
+    assert playbook.when is not None, "facts confirm or refute it"
+    assert playbook.steps
+    assert playbook.checks or playbook.fix_kind in {"upgrade-driver", "not-an-env-problem"}
+    assert playbook.references
+    assert playbook.explain.strip().endswith(".")
+    assert all(text.endswith(".") and ". " in text for text in playbook.alternatives), "the way, then why not"
+
+
+@pytest.mark.parametrize(("playbook", "signature"), signatures(), ids=lambda value: getattr(value, "id", value))
+def test_a_shipped_signature_finds_its_sample_and_can_be_prefiltered(playbook: str, signature: Signature) -> None:
+    found = atoms(signature.pattern)
+    assert found is not None
+    assert min(map(len, found)) >= 6
+    matches = scan(signature.sample.encode().split(b"\n"), [load(file) for file in FILES])
+    best = max(matches, key=lambda match: confidence(match.playbook, match.signature))
+    assert (best.playbook, best.signature) == (playbook, signature.id), "no better signature has the same sample"
+    assert signature.summary
+    assert "unknown" not in fill(signature.summary, best.groups)
+
+
+def confidence(playbook: str, signature: str) -> float:
+    known = {(name, item.id): item.confidence for name, item in signatures()}
+    return known[playbook, signature]
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_the_logs_of_its_broken_environment_lead_to_it(file: Path) -> None:
+    folder = ENVIRONMENTS / file.stem.replace("-", "_")
+    logs = sorted(folder.glob("*.log"))
+    assert logs, f"{folder} has a log of the fault"
+    for log in logs:
+        matches = scan(log.read_bytes().split(b"\n"), [load(file)])
+        assert max((confidence(m.playbook, m.signature) for m in matches), default=0.0) >= 0.5, log.name
