@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 FICLONE = 0x40049409
 """ioctl that shares the blocks of a file (linux/fs.h)."""
+DOWNLOAD_CHUNK = 64 * 1024
+"""Bytes read from the network at a time; at most so many are lost when a connection breaks."""
 REPORT_S = 0.1
 """Seconds between two progress events."""
 
@@ -238,7 +240,7 @@ class Download:
                 if answer.status_code != 200:  # noqa: PLR2004  # nothing after what we have: ask for all
                     return self._part()
             with self.partial.open("ab") as file:
-                for chunk in answer.iter_content(wheels.CHUNK):
+                for chunk in answer.iter_content(DOWNLOAD_CHUNK):
                     file.write(chunk)
                     self.digest.update(chunk)
                     self.done += len(chunk)

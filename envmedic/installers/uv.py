@@ -16,8 +16,12 @@ from envmedic.model.ports import Resolution, ResolveRequest
 
 Argv = tuple[str, ...]
 
-_LEFT_ALONE = ("UV_CACHE_DIR", "UV_NO_CACHE", "UV_CONCURRENT_", "UV_HTTP_", "UV_CUDA_DRIVER_VERSION")
-"""uv variables that do not change what a step does; every other one is unset for it."""
+_LEFT_ALONE = (
+    *("UV_CACHE_DIR", "UV_NO_CACHE", "UV_CONCURRENT_", "UV_HTTP_", "UV_CUDA_DRIVER_VERSION"),
+    *("UV_DEFAULT_INDEX", "UV_EXTRA_INDEX_URL", "UV_INDEX", "UV_KEYRING_PROVIDER"),  # --no-index
+    *("UV_NO_CONFIG", "UV_LINK_MODE", "UV_OFFLINE", "UV_NO_PROGRESS", "UV_PYTHON_DOWNLOADS"),  # options say so too
+)
+"""Beginnings of uv variables that do not change what a step does; every other one is unset for it."""
 
 
 def find_uv() -> str:

@@ -128,11 +128,11 @@ def test_a_pin_that_is_installed_in_that_version_is_still_resolved(venv: Path, f
     assert names(resolve(venv, "torchvision==0.20.1", installed=installed)) == ["torchvision 0.20.1"]
 
 
+@pytest.mark.usefixtures("index")
 @pytest.mark.parametrize("kind", ["simple", "flat", "flat path", "http"])
 def test_the_variant_index_gives_the_labelled_build(
-    kind: str, venv: Path, tmp_path: Path, index: str, family: dict[str, Wheel], index_server: IndexServer
+    kind: str, venv: Path, tmp_path: Path, family: dict[str, Wheel], index_server: IndexServer
 ) -> None:
-    assert index
     wheel = make_wheel(tmp_path / "cu124", "torchvision", "0.20.1+cu124", requires=["torch==2.5.1"])
     write_index(index_server.root / "whl", [wheel])
     write_index(tmp_path / "whl" / "cu124", [wheel])
@@ -216,10 +216,10 @@ def test_a_directory_of_wheels_is_enough_offline(venv: Path, family: dict[str, W
     assert names(resolution) == ["numpy 2.1.0", "torchvision 0.20.1"]
 
 
+@pytest.mark.usefixtures("index")
 def test_fetched_wheels_are_found_again_offline(
-    venv: Path, index: str, family: dict[str, Wheel], monkeypatch: pytest.MonkeyPatch
+    venv: Path, family: dict[str, Wheel], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert index
     installed = (family["torch==2.5.1"],)
     installer = UvInstaller()
     artifacts = resolve(venv, "torchvision==0.20.1", installed=installed).artifacts
@@ -257,10 +257,10 @@ def test_an_interpreter_that_does_not_start_is_named_before_uv_runs(venv: Path) 
         UvInstaller().resolve(ResolveRequest(pins=("torch==2.5.1",)), observed, lambda _: None)
 
 
-def test_a_prefix_with_spaces_and_letters_beyond_ascii(tmp_path: Path, index: str, family: dict[str, Wheel]) -> None:
+@pytest.mark.usefixtures("index")
+def test_a_prefix_with_spaces_and_letters_beyond_ascii(tmp_path: Path, family: dict[str, Wheel]) -> None:
     from tests.support.venvs import make_venv
 
-    assert index
     prefix = make_venv(tmp_path / "mein Büro é")
     installed = (family["torch==2.5.1"], family["numpy==2.1.0"])
     assert names(resolve(prefix, "torchvision==0.20.1", installed=installed)) == ["torchvision 0.20.1"]

@@ -1,0 +1,358 @@
+"""Wheels in the cache: complete and verified, or not there at all."""
+
+from __future__ import annotations
+
+import errno
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from envmedic.errors import IntegrityError, NetworkError, PreflightError
+from envmedic.installers import configuration, session
+from envmedic.installers.fetch import disk_errors, fetch
+from envmedic.installers.uv import UvInstaller
+from envmedic.model.events import EventData, Notice, Progress
+from envmedic.model.plan import Artifact
+from tests.installers.observed import artifact
+from tests.support.index import Fault, IndexServer, write_index
+from tests.support.wheels import Wheel, make_wheel
+
+BIG = {"app/data.bin": os.urandom(300_000)}
+QUICK = session.Patience(attempts=3, first_pause_s=0.01, connect_s=2, read_s=1)
+
+
+@pytest.fixture
+def wheel(tmp_path: Path) -> Wheel:
+    """A wheel that takes several reads."""
+    return make_wheel(tmp_path / "w", "app", "1.0", files=BIG)
+
+
+@pytest.fixture
+def remote(wheel: Wheel, index_server: IndexServer) -> Artifact:
+    """The wheel on the server."""
+    write_index(index_server.root, [wheel])
+    return artifact(wheel, f"{index_server.host}/files/{wheel.path.name}")
+
+
+def get(*artifacts: Artifact, offline: bool = False, emit: Callable[[EventData], None] = lambda _: None) -> None:
+    """Fetch with little patience."""
+    with session.opened(configuration.read(None), QUICK) as http:
+        fetch(artifacts, offline=offline, emit=emit, session=http)
+
+
+def left(item: Artifact) -> list[str]:
+    """What lies in the wheel's cache directory besides its lock."""
+    folder = Path(item.local_path).parent
+    return sorted(path.name for path in folder.iterdir() if path.name != ".lock") if folder.exists() else []
+
+
+def test_a_download_is_complete_and_alone_in_its_directory(remote: Artifact, wheel: Wheel) -> None:
+    get(remote)
+    assert Path(remote.local_path).read_bytes() == wheel.path.read_bytes()
+    assert left(remote) == [remote.filename]
+
+
+def test_a_cached_wheel_is_not_downloaded_again(remote: Artifact, index_server: IndexServer) -> None:
+    get(remote)
+    index_server.seen.clear()
+    get(remote)
+    assert index_server.seen == []
+
+
+def test_a_damaged_cached_wheel_is_replaced_and_said(remote: Artifact, wheel: Wheel) -> None:
+    get(remote)
+    Path(remote.local_path).write_bytes(wheel.path.read_bytes()[:-1])
+    events: list[EventData] = []
+    get(remote, emit=events.append)
+    assert Path(remote.local_path).read_bytes() == wheel.path.read_bytes()
+    assert [event.code for event in events if isinstance(event, Notice)] == ["damaged-cache"]
+
+
+def test_progress_counts_the_bytes_of_all_wheels(remote: Artifact, tmp_path: Path) -> None:
+    other = make_wheel(tmp_path / "w", "other", "2.0")
+    events: list[EventData] = []
+    get(remote, artifact(other), emit=events.append)
+    progress = [event for event in events if isinstance(event, Progress)]
+    total = (remote.size_bytes or 0) + other.size
+    assert {event.total for event in progress} == {total}
+    assert progress[-1].done == total
+    assert [event.done for event in progress] == sorted(event.done for event in progress)
+
+
+def test_a_broken_connection_is_continued_where_it_broke(
+    remote: Artifact, wheel: Wheel, index_server: IndexServer
+) -> None:
+    index_server.faults = [Fault(r"\.whl$", cut_after=100_000, times=2)]
+    get(remote)
+    assert Path(remote.local_path).read_bytes() == wheel.path.read_bytes()
+    assert [item.range for item in index_server.requests_for(".whl")] == [None, "bytes=65536-", "bytes=131072-"]
+
+
+def test_a_server_without_ranges_is_read_again_from_the_start(
+    remote: Artifact, wheel: Wheel, index_server: IndexServer
+) -> None:
+    index_server.ranges = False
+    index_server.faults = [Fault(r"\.whl$", cut_after=100_000, times=1)]
+    get(remote)
+    assert Path(remote.local_path).read_bytes() == wheel.path.read_bytes()
+
+
+def test_a_server_that_fails_for_a_while_is_asked_again(remote: Artifact, index_server: IndexServer) -> None:
+    index_server.faults = [Fault(r"\.whl$", status=503, times=2)]
+    get(remote)
+    assert left(remote) == [remote.filename]
+
+
+@pytest.mark.parametrize(
+    ("fault", "cause"),
+    [
+        (Fault(r"\.whl$", status=500), "the server answered 500"),
+        (Fault(r"\.whl$", status=404), "the server answered 404"),
+        (Fault(r"\.whl$", status=401), "needs a login (401 Unauthorized)"),
+        (Fault(r"\.whl$", status=403), "refuses access (403 Forbidden)"),
+        (Fault(r"\.whl$", hang=True), "it did not answer in time"),
+        (Fault(r"\.whl$", cut_after=0), "the connection broke off in the middle of an answer, repeatedly"),
+    ],
+    ids=["500", "404", "401", "403", "hang", "cut"],
+)
+def test_a_server_that_does_not_give_it(
+    fault: Fault, cause: str, remote: Artifact, index_server: IndexServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(f"{__name__}.QUICK", session.Patience(attempts=2, first_pause_s=0.01, read_s=0.2))
+    index_server.faults = [fault]
+    with pytest.raises(NetworkError) as raised:
+        get(remote)
+    assert raised.value.cause == cause
+    assert raised.value.hint
+    assert remote.filename not in left(remote)
+
+
+def test_a_closed_port(wheel: Wheel) -> None:
+    with pytest.raises(NetworkError, match=r"http://127\.0\.0\.1:9 cannot be reached") as raised:
+        get(artifact(wheel, f"http://127.0.0.1:9/{wheel.path.name}"))
+    assert "Connection refused" in str(raised.value.cause)
+
+
+def test_a_host_name_that_does_not_resolve(wheel: Wheel) -> None:
+    with pytest.raises(NetworkError) as raised:
+        get(artifact(wheel, f"http://no-such-host.invalid/{wheel.path.name}"))
+    assert raised.value.cause == "its host name does not resolve"
+
+
+def test_an_unknown_certificate(remote: Artifact, index_server: IndexServer) -> None:
+    index_server.secure()
+    with pytest.raises(NetworkError) as raised:
+        get(msgspec.structs.replace(remote, url=remote.url.replace("http:", "https:")))
+    assert raised.value.cause == "its TLS certificate is not accepted"
+
+
+def test_a_trusted_host_needs_no_certificate(
+    remote: Artifact, index_server: IndexServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index_server.secure()
+    monkeypatch.setenv("PIP_TRUSTED_HOST", "127.0.0.1")
+    get(msgspec.structs.replace(remote, url=remote.url.replace("http:", "https:")))
+    assert left(remote) == [remote.filename]
+
+
+def test_other_content_than_announced_leaves_nothing_behind(
+    remote: Artifact, wheel: Wheel, index_server: IndexServer
+) -> None:
+    index_server.faults = [Fault(r"\.whl$", body=bytes(wheel.size))]
+    with pytest.raises(IntegrityError) as raised:
+        get(remote)
+    assert remote.sha256 in str(raised.value.cause)
+    assert left(remote) == []
+
+
+def test_a_file_that_is_no_zip_leaves_nothing_behind(tmp_path: Path) -> None:
+    path = tmp_path / "app-1.0-py3-none-any.whl"
+    path.write_bytes(b"<html>Sign in</html>")
+    item = artifact(wheel_of(path))
+    with pytest.raises(IntegrityError, match="is not a valid wheel") as raised:
+        get(item)
+    assert raised.value.cause == "File is not a zip file"
+    assert left(item) == []
+
+
+@pytest.mark.parametrize(
+    ("without", "metadata", "cause"),
+    [
+        (("METADATA",), None, "it has no *.dist-info/METADATA"),
+        ((), "Metadata-Version: 2.1\nName: other\nVersion: 1.0\n", "its metadata says other 1.0, not app 1.0"),
+    ],
+    ids=["no metadata", "another name"],
+)
+def test_a_zip_that_is_not_this_wheel(
+    without: tuple[str, ...], metadata: str | None, cause: str, tmp_path: Path
+) -> None:
+    item = artifact(make_wheel(tmp_path / "w", "app", "1.0", without=without, metadata=metadata))
+    with pytest.raises(IntegrityError) as raised:
+        get(item)
+    assert raised.value.cause == cause
+    assert left(item) == []
+
+
+def wheel_of(path: Path) -> Wheel:
+    """A file as if it were a wheel."""
+    from envmedic.installers.wheels import sha256_of
+
+    return Wheel(name="app", version="1.0", path=path, sha256=sha256_of(path), size=path.stat().st_size, metadata="")
+
+
+def test_a_wrong_size_is_refused(remote: Artifact) -> None:
+    with pytest.raises(IntegrityError, match="another size than announced"):
+        get(msgspec.structs.replace(remote, size_bytes=(remote.size_bytes or 0) + 1))
+    assert left(remote) == []
+
+
+def test_a_local_wheel_is_copied_offline(wheel: Wheel) -> None:
+    item = artifact(wheel)
+    get(item, offline=True)
+    assert Path(item.local_path).read_bytes() == wheel.path.read_bytes()
+    assert not Path(item.local_path).samefile(wheel.path)
+
+
+def test_a_local_wheel_that_is_gone(wheel: Wheel) -> None:
+    item = artifact(wheel)
+    wheel.path.unlink()
+    with pytest.raises(NetworkError, match="cannot be read") as raised:
+        get(item)
+    assert raised.value.cause == "No such file or directory"
+    assert left(item) == []
+
+
+def test_offline_and_absent(remote: Artifact, index_server: IndexServer) -> None:
+    with pytest.raises(NetworkError, match="--offline forbids") as raised:
+        get(remote, offline=True)
+    assert raised.value.hint == "Run once without --offline, or give a directory that holds it with --find-links"
+    assert index_server.seen == []
+
+
+def test_an_interrupted_download_is_taken_up_by_the_next_run(
+    remote: Artifact, wheel: Wheel, index_server: IndexServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("envmedic.installers.fetch.REPORT_S", 0)
+
+    def interrupt(event: EventData) -> None:
+        if isinstance(event, Progress) and event.done > 100_000:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        get(remote, emit=interrupt)
+    assert left(remote) == [f"{remote.filename}.partial"]
+    get(remote)
+    assert Path(remote.local_path).read_bytes() == wheel.path.read_bytes()
+    assert left(remote) == [remote.filename]
+    ranges = [item.range for item in index_server.requests_for(".whl")]
+    assert ranges[0] is None
+    assert str(ranges[1]).startswith("bytes=")
+
+
+def test_a_partial_file_of_something_else_is_thrown_away(remote: Artifact, wheel: Wheel) -> None:
+    target = Path(remote.local_path)
+    target.parent.mkdir(parents=True)
+    target.with_name(f"{target.name}.partial").write_bytes(b"rubbish" * 1000)
+    get(remote)
+    assert target.read_bytes() == wheel.path.read_bytes()
+
+
+def test_a_partial_file_that_is_too_long_is_thrown_away(remote: Artifact, wheel: Wheel) -> None:
+    target = Path(remote.local_path)
+    target.parent.mkdir(parents=True)
+    target.with_name(f"{target.name}.partial").write_bytes(bytes(wheel.size + 5))
+    get(remote)
+    assert target.read_bytes() == wheel.path.read_bytes()
+
+
+SCRIPT = """
+import sys
+import msgspec
+from envmedic.installers.uv import UvInstaller
+from envmedic.model.plan import Artifact
+item = msgspec.json.decode(sys.stdin.buffer.read(), type=Artifact)
+UvInstaller().fetch([item], offline=False, emit=lambda event: None)
+"""
+
+
+def test_two_processes_that_want_the_same_wheel_download_it_once(
+    remote: Artifact, wheel: Wheel, index_server: IndexServer
+) -> None:
+    document = msgspec.json.encode(remote)
+    processes = [
+        subprocess.Popen([sys.executable, "-c", SCRIPT], stdin=subprocess.PIPE, stderr=subprocess.PIPE)
+        for _ in range(3)
+    ]
+    for process in processes:
+        assert process.stdin is not None
+        process.stdin.write(document)
+        process.stdin.close()
+    for process in processes:
+        with process:
+            assert process.stderr is not None
+            assert process.stderr.read() == b""
+        assert process.returncode == 0
+    assert Path(remote.local_path).read_bytes() == wheel.path.read_bytes()
+    assert len(index_server.requests_for(".whl")) == 1
+
+
+def test_credentials_of_the_configured_index_are_used_and_not_shown(
+    venv: Path, wheel: Wheel, index_server: IndexServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from envmedic.model.ports import ResolveRequest
+    from tests.installers.observed import environment
+
+    write_index(index_server.root, [wheel])
+    index_server.credentials = ("someone", "p@ss:w/rd")
+    monkeypatch.setenv("PIP_INDEX_URL", index_server.url_with_credentials)
+    resolution = UvInstaller().resolve(ResolveRequest(pins=("app==1.0",)), environment(venv), lambda _: None)
+    assert "someone" not in str(resolution)
+    assert "rd" not in resolution.artifacts[0].url.partition("/files/")[0]
+    UvInstaller().fetch(resolution.artifacts, offline=False, emit=lambda _: None)
+    assert Path(resolution.artifacts[0].local_path).is_file()
+
+
+def test_netrc_logs_in(remote: Artifact, index_server: IndexServer, quick: Path) -> None:
+    index_server.credentials = ("someone", "secret")
+    netrc = quick / ".netrc"
+    netrc.write_text("machine 127.0.0.1 login someone password secret\n", encoding="utf-8")
+    netrc.chmod(0o600)
+    get(remote)
+    assert left(remote) == [remote.filename]
+
+
+def test_a_proxy_of_pip_is_used(remote: Artifact, index_server: IndexServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PIP_PROXY", index_server.host)
+    elsewhere = remote.url.replace(index_server.host, "http://wheels.invalid")
+    get(msgspec.structs.replace(remote, url=elsewhere))
+    assert left(remote) == [remote.filename]
+
+
+def test_no_space_is_said_before_the_download(remote: Artifact, index_server: IndexServer) -> None:
+    with pytest.raises(PreflightError, match="No space for") as raised:
+        get(msgspec.structs.replace(remote, size_bytes=1 << 60))
+    assert "XDG_CACHE_HOME" in str(raised.value.hint)
+    assert index_server.seen == []
+
+
+def test_a_disk_that_fills_up_on_the_way_loses_the_partial_file(tmp_path: Path) -> None:
+    target = tmp_path / "app-1.0-py3-none-any.whl"
+    partial = target.with_name(f"{target.name}.partial")
+    partial.write_bytes(b"some")
+    with pytest.raises(PreflightError) as raised, disk_errors(target):
+        Path("/dev/full").write_bytes(b"x")
+    assert os.strerror(errno.ENOSPC) in str(raised.value.cause)
+    assert not partial.exists()
+
+
+def test_a_cache_that_cannot_be_written(wheel: Wheel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    with pytest.raises(PreflightError) as raised:
+        get(artifact(wheel))
+    assert raised.value.hint == "Set XDG_CACHE_HOME to a directory that you can write to"
