@@ -7,6 +7,7 @@ a crash is told by the marker file (`marker`), and settled in `recovery`.
 
 from __future__ import annotations
 
+import shlex
 import time
 from typing import Literal
 
@@ -80,12 +81,13 @@ def read(directory: TransactionDirectory) -> Journal:
 
 
 def _unreadable(directory: TransactionDirectory, cause: str) -> RecoveryNeeded:
+    aside = directory.path.parent.parent / f"envmedic-{directory.transaction}"
     return RecoveryNeeded(
         f"The journal of transaction {directory.transaction} cannot be read",
         cause=f"{directory.journal}: {cause}",
         hint=(
             "Nothing was changed or deleted. If the environment works, move the transaction's directory out of "
-            f"the way: mv {directory.path} {directory.path.parent.parent}/envmedic-{directory.transaction}"
+            f"the way: mv {shlex.quote(str(directory.path))} {shlex.quote(str(aside))}"
         ),
         environment=RECOVERABLE,
     )

@@ -1,0 +1,152 @@
+"""Ctrl-C, SIGTERM and cancelling: before the exchange nothing happened, from it on the repair finishes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from envmedic import tree
+from envmedic.engine.interruption import Interruption
+from envmedic.errors import Interrupted
+from envmedic.model.events import Notice
+from envmedic.model.plan import Plan
+from envmedic.model.record import Record
+from tests.engine.world import ShellInstaller, World
+
+BEFORE = (
+    "created", "fingerprinted", "cloning", "before-repairing", "after-repairing", "reproduced", "step-taken",
+    "verified", "marked", "synced", "before-ready", "after-ready",
+)  # fmt: skip
+AFTER = ("swapped", "before-exchanged", "after-exchanged", "before-done", "after-done")
+
+
+class Raise:
+    """A `Point` that sends this process a signal when it is reached for the first time."""
+
+    def __init__(self, name: str, number: int) -> None:
+        self._name = name
+        self._number = number
+
+    def __call__(self, name: str) -> None:
+        if name == self._name:
+            self._name = ""
+            signal.raise_signal(self._number)
+
+
+@pytest.mark.parametrize("name", BEFORE)
+def test_an_interrupt_before_the_exchange_leaves_the_environment_unchanged(quick: World, name: str) -> None:
+    before = tree.manifest(quick.prefix)
+    record = quick.apply(point=Raise(name, signal.SIGINT))
+    assert record.failure is not None
+    assert (record.failure.exit_code, record.failure.cause, record.state) == (130, "SIGINT", "aborted")
+    assert tree.manifest(quick.prefix) == before
+    assert not list(quick.store.glob("*/env"))
+
+
+@pytest.mark.parametrize("name", AFTER)
+def test_from_the_exchange_on_an_interrupted_repair_finishes(quick: World, name: str) -> None:
+    record = quick.apply(point=Raise(name, signal.SIGTERM))
+    assert (record.state, record.failure) == ("done", None)
+    told = [event.code for event in quick.events if isinstance(event, Notice)]
+    assert told == (["too-late-to-stop"] if name in {"swapped", "before-exchanged", "after-exchanged"} else [])
+
+
+def test_an_interrupt_while_asking_or_fetching_leaves_no_transaction(quick: World) -> None:
+    def ask(_plan: Plan) -> bool:
+        signal.raise_signal(signal.SIGINT)
+        raise AssertionError("the question was not broken off")
+
+    quick.confirm = ask
+    with pytest.raises(Interrupted):
+        quick.apply()
+    assert not list(quick.store.glob("*/journal.json"))
+
+
+class SleepingInstaller(ShellInstaller):
+    """Its first command says that it runs and then sleeps."""
+
+    def __init__(self, flag: Path) -> None:
+        super().__init__()
+        self._flag = flag
+
+    def commands(self, *_: object) -> tuple[tuple[str, ...], ...]:
+        return (("/bin/sh", "-c", f"echo $$ > '{self._flag}'; exec sleep 60"),)
+
+
+def signal_when(flag: Path, number: int) -> threading.Thread:
+    def wait_and_signal() -> None:
+        while not (flag.exists() and flag.read_text().strip()):
+            time.sleep(0.01)
+        os.kill(os.getpid(), number)
+
+    thread = threading.Thread(target=wait_and_signal)
+    thread.start()
+    return thread
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_running_command_is_killed_by_an_interrupt(quick: World, tmp_path: Path, number: int) -> None:
+    flag = tmp_path / "flag"
+    quick.installer = SleepingInstaller(flag)
+    sender = signal_when(flag, number)
+    started = time.monotonic()
+    record = quick.apply()
+    sender.join()
+    assert record.failure is not None
+    assert record.failure.exit_code == 130
+    assert time.monotonic() - started < 20
+    assert not Path(f"/proc/{flag.read_text().strip()}").exists()
+    assert quick.version() == "1.0"
+
+
+def test_a_transaction_in_another_thread_is_cancelled_through_its_token(quick: World) -> None:
+    cancelled = threading.Event()
+    found: list[Record] = []
+
+    def cancel_at(name: str) -> None:
+        if name == "step-taken":
+            cancelled.set()
+
+    worker = threading.Thread(target=lambda: found.append(quick.apply(cancel=cancelled.is_set, point=cancel_at)))
+    worker.start()
+    worker.join()
+    failure = found[0].failure
+    assert failure is not None
+    assert (failure.code, failure.cause) == ("interrupted", "cancelled")
+    assert quick.version() == "1.0"
+
+
+def test_former_signal_handlers_come_back(quick: World) -> None:
+    former = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
+    quick.apply(point=Raise("verified", signal.SIGINT))
+    assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == former
+
+
+def test_an_ignored_signal_stays_ignored(quick: World) -> None:
+    former = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        assert quick.apply(point=Raise("verified", signal.SIGHUP)).state == "done"
+    finally:
+        signal.signal(signal.SIGHUP, former)
+
+
+def test_a_signal_waits_for_what_must_stay_whole() -> None:
+    interruption = Interruption()
+    done = []
+    with pytest.raises(Interrupted), interruption.watching(), interruption.at_once():
+        with interruption.whole():
+            signal.raise_signal(signal.SIGINT)
+            done.append("written")
+        done.append("not reached")
+    assert done == ["written"]
+
+
+def test_an_undo_is_interrupted_before_it_begins_or_not_at_all(quick: World) -> None:
+    quick.apply()
+    assert quick.undo(point=Raise("before-undoing", signal.SIGINT)).state == "undone"
+    assert quick.version() == "1.0"

@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+import dataclasses
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from envmedic.engine import lock as locks
+from envmedic.engine.layout import Store
+from envmedic.engine.lock import locked
+from envmedic.errors import EnvironmentBusy, PreflightError
+from tests.engine.world import World, make_environment
+
+HOLD = """
+import sys, time
+from pathlib import Path
+from envmedic.engine.layout import Store
+from envmedic.engine.lock import locked
+with locked(Store.of(Path(sys.argv[1]))):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_a_second_envmedic_on_the_same_environment_is_told_who_works_on_it(quick: World) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLD, quick.prefix], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == b"held\n"
+        with pytest.raises(EnvironmentBusy) as caught:
+            quick.apply()
+        assert caught.value.exit_code == 6
+        assert f"Process {holder.pid} " in (caught.value.cause or "")
+        holder.communicate(b"")
+    assert quick.apply().state == "done"
+
+
+def test_two_environments_of_one_parent_do_not_wait_for_each_other(quick: World) -> None:
+    other = dataclasses.replace(quick, prefix=make_environment(quick.prefix.parent / "other"))
+    with locked(Store.of(other.prefix)):
+        assert quick.apply().state == "done"
+    assert other.apply().state == "done"
+    assert quick.undo().state == "undone"
+    assert (quick.version(), other.version()) == ("1.0", "2.0")
+
+
+def test_the_lock_is_free_after_the_holder_is_killed(world: World) -> None:
+    with subprocess.Popen([sys.executable, "-c", HOLD, world.prefix], stdin=-1, stdout=-1) as holder:
+        assert holder.stdout is not None
+        holder.stdout.readline()
+        holder.kill()
+    with locked(Store.of(world.prefix)):
+        pass
+
+
+def test_orphans_of_a_killed_holder_are_waited_for(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = Store.of(world.prefix)
+    with locked(store) as fd:
+        orphan = subprocess.Popen(["/bin/sleep", "60"], pass_fds=[fd])
+        gone = subprocess.Popen(["/bin/true"])
+        gone.wait()
+        os.pwrite(fd, f"{gone.pid}\n".encode().ljust(10), 0)
+    monkeypatch.setattr(locks, "ORPHANS_S", 0.2)
+    with pytest.raises(EnvironmentBusy, match="Processes of an interrupted envmedic still run"), locked(store):
+        pass
+    monkeypatch.setattr(locks, "ORPHANS_S", 10.0)
+    orphan.terminate()
+    started = time.monotonic()
+    with locked(store):
+        pass
+    orphan.wait()
+    assert time.monotonic() - started < 5
+
+
+def test_a_store_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+    prefix = make_environment(tmp_path / "env")
+    (tmp_path / ".envmedic").write_text("not a directory")
+    with pytest.raises(PreflightError), locked(Store.of(prefix)):
+        pass
+
+
+def test_a_very_long_name_can_be_locked(tmp_path: Path) -> None:
+    prefix = tmp_path / ("n" * 255)
+    prefix.mkdir()
+    with locked(Store.of(prefix)):
+        assert len(Store.of(prefix).lock.name) < 100
