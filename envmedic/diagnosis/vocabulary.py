@@ -163,10 +163,10 @@ def _build(build: CompanionBuild | None, environment: Environment) -> Derived:
         return derived
     if build.variant is not None:
         derived["variant"] = build.variant
+    majors = [_major(build.cuda), _major(environment.torch.cuda if environment.torch is not None else None)]
+    derived["same-cuda-major"] = None if None in majors else majors[0] == majors[1]
     if build.cuda is not None:
-        derived |= {"cuda": build.cuda, "cuda-major": _major(build.cuda)}
-        if environment.torch is not None and environment.torch.cuda is not None:
-            derived["same-cuda-major"] = _major(build.cuda) == _major(environment.torch.cuda)
+        derived |= {"cuda": build.cuda, "cuda-major": majors[0]}
     if build.has_gpu_code is not None:
         derived["has-gpu-code"] = build.has_gpu_code
     return derived
@@ -207,7 +207,7 @@ def _requirement(build: CompanionBuild | None, installed: Distribution | None, e
         text = next((item for item in installed.requires if re.match(r"torch(?![\w.-])", item)), None)
     derived: Derived = {"requires-torch": text}
     accepted = _accepts(text, environment)
-    if accepted is not None:
+    if accepted is not None or text is None:
         derived["accepts-torch"] = accepted
     return derived
 
