@@ -2,8 +2,9 @@
 
 Processes: this one imports nothing but the standard library and forks a child for each imported name. The *zygotes*
 are children too: one imports torch, and forks from itself a child for each check and device; one forked from that
-imports torchvision on top. So torch is imported once, never in a process that initialises CUDA before it forks, and
-a crash, hang or abort, of an import or of a check, ends that child alone.
+imports torchvision on top. So torch is imported once, and a crash, hang or abort, of an import or of a check, ends that
+child alone. A process that forks neither initialises CUDA (its children could not use it) nor computes in parallel
+before (libgomp hangs in the children: seen with torch 2.5); importing torch does neither.
 
 What is used of torch here, and nothing else: ``torch.version.cuda``, ``torch.cuda.is_available()``,
 ``torch.cuda.init()`` (for the reason, when there is no GPU), ``torch.cuda.device_count()``,
@@ -264,7 +265,7 @@ def visible_gpus(send):
             torch.cuda.init()
             reason = "torch.cuda.is_available() is false"
         except Exception as error:
-            reason = describe(error)
+            reason = describe(error).partition(". ")[0]
         send(Gpus(reason="no GPU is visible: " + reason).as_message())
 
 

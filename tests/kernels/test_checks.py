@@ -93,7 +93,9 @@ def test_a_torch_that_cannot_list_kernels_says_what_was_not_checked() -> None:
 def test_without_a_gpu_its_checks_are_skipped_with_the_reason() -> None:
     found = drive("--checks", "torchvision-nms", CUDA_BUILD="12.4")
     assert statuses(found) == {("torchvision-nms", "cpu"): "pass", ("torchvision-nms", "cuda"): "skip"}
-    assert "Found no NVIDIA driver on your system." in found["torchvision-nms", "cuda"]["reason"]
+    assert found["torchvision-nms", "cuda"]["reason"] == (
+        "no GPU is visible: RuntimeError: Found no NVIDIA driver on your system."
+    )
     assert "not a CUDA build" in drive("--checks", "torchvision-nms")["torchvision-nms", "cuda"]["reason"]
 
 
