@@ -84,7 +84,7 @@ def keep(tree: Path, changes: Changes, owner: Owner | None) -> tuple[str, ...]:
             hint="Set them in the shell instead: " + " ".join(sorted(changes)),
         )
     for relative in written:
-        text = (tree / relative).read_text(encoding="utf-8", errors="surrogateescape")
+        text = _text(tree / relative)
         block = _block(merged, _DIALECTS[relative.removeprefix("bin/")])
         replace_file(tree, relative, (_without_block(text) + block).encode("utf-8", "surrogateescape"), owner)
     return written
@@ -98,9 +98,9 @@ def kept(tree: Path) -> dict[str, str | None]:
     script = tree / "bin" / "activate"
     if not script.is_file():
         return {}
-    block = _BLOCK.search(script.read_text(encoding="utf-8", errors="surrogateescape"))
+    block = _BLOCK.search(_text(script))
     found: dict[str, str | None] = {}
-    for line in block[0].splitlines() if block else ():
+    for line in block[0].split("\n") if block else ():
         word, _, rest = line.partition(" ")
         if word == "unset":
             found[rest] = None
@@ -113,6 +113,11 @@ def kept(tree: Path) -> dict[str, str | None]:
 def not_written(tree: Path) -> tuple[str, ...]:
     """Activate scripts of shells that `keep` leaves alone."""
     return tuple(f"bin/{script}" for script in _NOT_WRITTEN if (tree / "bin" / script).is_file())
+
+
+def _text(script: Path) -> str:
+    """The bytes of a script as text, line ends and invalid characters included."""
+    return script.read_bytes().decode("utf-8", "surrogateescape")
 
 
 def _block(variables: Changes, dialect: Callable[[str, str | None], str]) -> str:

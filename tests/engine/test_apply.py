@@ -17,7 +17,6 @@ from envmedic.errors import ChecksFailed, EnvironmentBusy, PreflightError, Repai
 from envmedic.model.checks import Check
 from envmedic.model.events import Event, Notice, RoundStarted, StageStarted, StateChanged, StepFinished
 from envmedic.model.facts import Environment
-from envmedic.model.findings import Finding
 from envmedic.model.plan import Install, Plan
 from envmedic.model.ports import AllowName, ApplyOptions, ExtendRequest, ProcessUser
 from envmedic.model.record import Record
@@ -258,7 +257,11 @@ def test_the_repair_loop_goes_on_in_the_same_clone_until_all_checks_pass(world: 
         seen.append(request.environment())
         return extension(plan)
 
-    world.confirm = lambda plan: asked.append(plan.id) is None
+    def confirm(plan: Plan) -> bool:
+        asked.append(plan.id)
+        return True
+
+    world.confirm = confirm
     world.extend = extend
     world.observe = observe
     record = world.apply(plan)

@@ -114,8 +114,13 @@ def test_a_loss_can_be_accepted_or_declined(quick: World) -> None:
     transaction = quick.apply().transaction
     (quick.site / "mine.py").write_text("")
     asked: list[Loss] = []
+
+    def refuse(loss: Loss) -> bool:
+        asked.append(loss)
+        return False
+
     with pytest.raises(RepairDeclined):
-        quick.undo(accept=lambda loss: bool(asked.append(loss)))
+        quick.undo(accept=refuse)
     assert asked == [Loss(transaction=transaction, changed=(f"{SITE}/mine.py",))]
     assert quick.undo(accept=lambda _loss: True).state == "undone"
 

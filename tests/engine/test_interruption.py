@@ -138,11 +138,16 @@ def test_an_ignored_signal_stays_ignored(quick: World) -> None:
 def test_a_signal_waits_for_what_must_stay_whole() -> None:
     interruption = Interruption()
     done = []
-    with pytest.raises(Interrupted), interruption.watching(), interruption.at_once():
-        with interruption.whole():
-            signal.raise_signal(signal.SIGINT)
-            done.append("written")
-        done.append("not reached")
+
+    def work() -> None:
+        with interruption.watching(), interruption.at_once():
+            with interruption.whole():
+                signal.raise_signal(signal.SIGINT)
+                done.append("written")
+            done.append("not reached")
+
+    with pytest.raises(Interrupted):
+        work()
     assert done == ["written"]
 
 

@@ -45,7 +45,9 @@ def transactions(world: World) -> dict[str, tree.Content]:
     ],
     ids=["empty", "truncated", "rubbish", "foreign", "another's", "unknown-state", "unknown-field"],
 )
-def test_a_damaged_journal_is_told_with_what_to_do_and_nothing_is_deleted(interrupted: World, damage: Callable[[str], str]) -> None:
+def test_a_damaged_journal_is_told_with_what_to_do_and_nothing_is_deleted(
+    interrupted: World, damage: Callable[[str], str]
+) -> None:
     path = journal(interrupted)
     path.write_text(damage(path.read_text()), encoding="latin-1")
     before, kept = tree.manifest(interrupted.prefix), transactions(interrupted)

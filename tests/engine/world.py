@@ -22,8 +22,16 @@ from envmedic.model.events import CheckFinished, Emit, Event, EventData, EventSt
 from envmedic.model.facts import Environment, Host
 from envmedic.model.findings import Finding
 from envmedic.model.plan import Artifact, Change, Install, InstalledReference, Plan, Purge, Step
-from envmedic.model.ports import ApplyOptions, EnginePorts, ExtendRequest, ProcessUser, Resolution, ResolveRequest
-from envmedic.model.ports import CheckRunner, Runner
+from envmedic.model.ports import (
+    ApplyOptions,
+    CheckRunner,
+    EnginePorts,
+    ExtendRequest,
+    ProcessUser,
+    Resolution,
+    ResolveRequest,
+    Runner,
+)
 from envmedic.model.record import DistributionState, Record
 
 SITE = f"lib/python{sys.version_info.major}.{sys.version_info.minor}/site-packages"
@@ -99,7 +107,7 @@ class TinyInstaller:
     def resolve(self, request: ResolveRequest, environment: Environment, emit: Emit) -> Resolution:
         raise NotImplementedError
 
-    def fetch(self, artifacts: Sequence[Artifact], *, offline: bool, emit: Emit) -> None:
+    def fetch(self, artifacts: Sequence[Artifact], *, offline: bool, emit: Emit) -> None:  # noqa: ARG002  # the port's
         self.fetched += [artifact.name for artifact in artifacts]
 
     def commands(self, step: Purge | Install, python: str) -> tuple[tuple[str, ...], ...]:
@@ -107,7 +115,7 @@ class TinyInstaller:
             return tuple((python, "-c", REMOVE, item.name) for item in step.distributions)
         return tuple((python, "-c", ADD, item.name, item.version) for item in step.artifacts)
 
-    def pip_check(self, python: str) -> tuple[str, ...]:
+    def check_command(self, python: str) -> tuple[str, ...]:
         return (python, "-c", "pass")
 
 
@@ -117,10 +125,13 @@ def run_python_checks(checks: Sequence[Check], runner: Runner, phase: Phase, emi
     for check in checks:
         result = runner([str(runner.python), "-c", check.arguments[0]], timeout_s=60)
         last = (result.stderr.strip().splitlines() or [""])[-1]
-        status = "pass" if result.returncode == 0 else "fail"
-        outcomes.append(Outcome(check=check.name, status=status, role=check.role, device="cpu", reason=last))
+        outcomes.append(outcome(check, ok=result.returncode == 0, reason=last))
         emit(CheckFinished(phase=phase, outcome=outcomes[-1]))
     return tuple(outcomes)
+
+
+def outcome(check: Check, *, ok: bool, reason: str = "") -> Outcome:
+    return Outcome(check=check.name, status="pass" if ok else "fail", role=check.role, device="cpu", reason=reason)
 
 
 def distributions(root: Path) -> tuple[DistributionState, ...]:
@@ -265,6 +276,12 @@ def artifact(name: str, version: str) -> Artifact:
     )
 
 
+_ADD = (
+    "cd '{site}'; mkdir {item.name} {item.name}-{item.version}.dist-info; "
+    "echo '__version__ = \"{item.version}\"' > {item.name}/__init__.py"
+)
+
+
 class ShellInstaller(TinyInstaller):
     """The same with ``/bin/sh``, which starts faster: for the many runs of the crash tests."""
 
@@ -275,24 +292,16 @@ class ShellInstaller(TinyInstaller):
                 ("/bin/sh", "-ec", f"rm -r '{site}/{item.name}' '{site}/{item.name}-{item.version}.dist-info'")
                 for item in step.distributions
             )
-        return tuple(
-            (
-                "/bin/sh",
-                "-ec",
-                f"cd '{site}'; mkdir {item.name} {item.name}-{item.version}.dist-info; "
-                f"echo '__version__ = \"{item.version}\"' > {item.name}/__init__.py",
-            )
-            for item in step.artifacts
-        )
+        return tuple(("/bin/sh", "-ec", _ADD.format(site=site, item=item)) for item in step.artifacts)
 
 
 def run_file_checks(checks: Sequence[Check], runner: Runner, phase: Phase, emit: Emit) -> tuple[Outcome, ...]:
     """Every check passes when fam's module holds a version; starts no process, so only for staging by relocation."""
     module = runner.python.parent.parent / SITE / "fam" / "__init__.py"
-    status = "pass" if module.read_text().startswith("__version__") else "fail"
-    outcomes = tuple(Outcome(check=check.name, status=status, role=check.role, device="cpu") for check in checks)
-    for outcome in outcomes:
-        emit(CheckFinished(phase=phase, outcome=outcome))
+    ok = module.read_text().startswith("__version__")
+    outcomes = tuple(outcome(check, ok=ok) for check in checks)
+    for item in outcomes:
+        emit(CheckFinished(phase=phase, outcome=item))
     return outcomes
 
 

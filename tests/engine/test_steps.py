@@ -1,0 +1,189 @@
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from envmedic import tree
+from envmedic.engine import variables
+from envmedic.engine.inside import locate, replace_file
+from envmedic.engine.steps import CONSTRAINTS
+from envmedic.errors import InputError, PreflightError
+from envmedic.model.checks import Check
+from envmedic.model.events import Notice
+from envmedic.model.plan import Advise, Pin, Purge, SetEnv, UnsetEnv
+from tests.engine.world import SITE, World, make_environment, replacement
+
+VALUES = st.text(st.characters(blacklist_categories=["Cs"], blacklist_characters="\0\r\n"))
+
+
+def test_leftovers_are_deleted_in_the_clone_and_come_back_by_undo(quick: World) -> None:
+    (quick.site / "~am").mkdir()
+    (quick.site / "~am" / "old.so").write_bytes(b"\x7fELF")
+    old = tree.manifest(quick.prefix)
+    leftovers = (f"{SITE}/~am", f"{SITE}/other0", "lib64/" + SITE.removeprefix("lib/") + "/other1/__init__.py", "gone")
+    record = quick.apply(quick.plan(*replacement("2.0"), Purge(leftovers=leftovers)))
+    assert record.state == "done"
+    assert not (quick.site / "~am").exists()
+    assert not (quick.site / "other0").exists()
+    assert not (quick.site / "other1" / "__init__.py").exists()
+    quick.undo()
+    assert tree.manifest(quick.prefix) == old
+
+
+@pytest.mark.parametrize(
+    "escape", ["../outside", "lib/../../outside", "/etc/passwd", "", ".", "elsewhere/file", "own/x", "a\0b"]
+)
+def test_a_leftover_outside_the_clone_is_refused_before_anything_is_deleted(quick: World, escape: str) -> None:
+    outside = quick.prefix.parent / "outside"
+    outside.mkdir()
+    (outside / "file").write_text("keep")
+    (quick.prefix / "elsewhere").symlink_to(outside)
+    (quick.prefix / "own").symlink_to(quick.site / "other0")  # absolute: from the clone it leads to the original
+    (quick.site / "other0" / "x").write_text("keep")
+    before = tree.manifest(quick.prefix)
+    record = quick.apply(quick.plan(*replacement("2.0"), Purge(leftovers=(escape,))))
+    assert record.failure is not None
+    assert (record.failure.code, record.state) == ("input", "aborted")
+    assert tree.manifest(quick.prefix) == before
+    assert (outside / "file").read_text() == "keep"
+
+
+@given(parts=st.lists(st.sampled_from(["..", ".", "a", "loop", "up", "away", "/", "b"]), min_size=1, max_size=6))
+def test_whatever_a_plan_names_lies_in_the_tree_or_is_refused(
+    tmp_path_factory: pytest.TempPathFactory, parts: list[str]
+) -> None:
+    root = tmp_path_factory.getbasetemp() / "guarded" / "tree"
+    if not root.exists():
+        (root / "a" / "b").mkdir(parents=True)
+        (root / "up").symlink_to("..")
+        (root / "a" / "away").symlink_to("/")
+        (root / "loop").symlink_to("a")
+    try:
+        found = locate(root, "/".join(parts))
+    except InputError:
+        return
+    assert found != root
+    assert Path(os.path.realpath(found.parent)).is_relative_to(root)
+
+
+def test_a_file_replaced_in_a_clone_keeps_its_mode_and_leaves_its_twin_alone(tmp_path: Path) -> None:
+    original, clone = tmp_path / "original", tmp_path / "clone"
+    for directory in (original, clone):
+        directory.mkdir()
+    (original / "script").write_text("old")
+    (original / "script").chmod(0o750)
+    os.link(original / "script", clone / "script")
+    replace_file(clone, "script", b"new", None)
+    assert ((original / "script").read_text(), (clone / "script").read_text()) == ("old", "new")
+    assert (clone / "script").stat().st_mode & 0o7777 == 0o750
+
+
+def activated(prefix: Path, shell: str = "/bin/sh", script: str = "activate", **env: str) -> dict[str, str]:
+    command = f"{'source' if script != 'activate' else '.'} {prefix}/bin/{script} && env -0"
+    ran = subprocess.run([shell, "-c", command], capture_output=True, check=True, env={"PATH": os.defpath, **env})
+    return dict(line.split("=", 1) for line in ran.stdout.decode().split("\0") if line)
+
+
+def test_variables_are_kept_for_activated_shells_and_seen_by_the_checks(world: World) -> None:
+    old = tree.manifest(world.prefix)
+    code = "import fam, os; assert os.environ['TORCH_CUDA_ARCH_LIST'] == '8.6;8.9+PTX' and 'LIBRARY_PATH' not in os.environ"
+    os.environ["LIBRARY_PATH"] = "/stubs"
+    try:
+        record = world.apply(
+            world.plan(
+                *replacement("2.0"),
+                SetEnv(variables={"TORCH_CUDA_ARCH_LIST": "8.6;8.9+PTX"}),
+                UnsetEnv(names=("LIBRARY_PATH",)),
+                checks=(Check(name="variables", role="playbook", arguments=(code,)),),
+            )
+        )
+    finally:
+        del os.environ["LIBRARY_PATH"]
+    assert record.state == "done", record.failure
+    assert {item.status for item in record.smoke} == {"pass"}
+    seen = activated(world.prefix, LIBRARY_PATH="/stubs")
+    assert seen["TORCH_CUDA_ARCH_LIST"] == "8.6;8.9+PTX"
+    assert "LIBRARY_PATH" not in seen
+    world.undo()
+    assert tree.manifest(world.prefix) == old
+
+
+@given(value=VALUES)
+def test_a_kept_value_reaches_the_shell_as_it_is(tmp_path_factory: pytest.TempPathFactory, value: str) -> None:
+    prefix = tmp_path_factory.mktemp("shell")
+    (prefix / "bin").mkdir()
+    (prefix / "bin" / "activate").write_text("# without a line end")
+    variables.keep(prefix, {"KEPT": value, "GONE": None}, None)
+    assert variables.kept(prefix) == {"KEPT": value, "GONE": None}
+    seen = activated(prefix, GONE="yes")
+    assert seen.get("KEPT") == value
+    assert "GONE" not in seen
+
+
+@pytest.mark.parametrize(
+    ("shell", "script"), [("csh", "activate.csh"), ("tcsh", "activate.csh"), ("fish", "activate.fish")]
+)
+def test_other_shells_see_kept_variables(tmp_path: Path, shell: str, script: str) -> None:
+    program = shutil.which(shell)
+    if program is None:
+        pytest.skip(f"{shell} is not installed")
+    prefix = make_environment(tmp_path / "env")
+    variables.keep(prefix, {"KEPT": "it's 8.6;8.9 \\ $HOME!", "GONE": None}, None)
+    seen = activated(prefix, program, script, GONE="yes")
+    assert seen["KEPT"] == "it's 8.6;8.9 \\ $HOME!"
+    assert "GONE" not in seen
+
+
+def test_python_scripts_see_kept_variables(tmp_path: Path) -> None:
+    prefix = make_environment(tmp_path / "env")
+    (prefix / "bin" / "activate_this.py").write_text("import os\n")
+    variables.keep(prefix, {"KEPT": 'it\'s \\ "8.6"', "GONE": None}, None)
+    code = f"exec(open({str(prefix / 'bin' / 'activate_this.py')!r}).read()); print(os.environ['KEPT'], 'GONE' in os.environ)"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env={"GONE": "1"})
+    assert ran.stdout == 'it\'s \\ "8.6" False\n'
+
+
+def test_keeping_variables_again_replaces_the_block(tmp_path: Path) -> None:
+    prefix = make_environment(tmp_path / "env")
+    variables.keep(prefix, {"ONE": "1", "TWO": "2"}, None)
+    variables.keep(prefix, {"TWO": None, "THREE": "3"}, None)
+    assert variables.kept(prefix) == {"ONE": "1", "TWO": None, "THREE": "3"}
+    text = (prefix / "bin" / "activate").read_text()
+    assert text.count(variables.BEGIN) == text.count(variables.END) == 1
+
+
+def test_conda_variables_are_kept_where_conda_keeps_them(tmp_path: Path) -> None:
+    (tmp_path / "conda-meta").mkdir()
+    (tmp_path / variables.CONDA_STATE).write_text(json.dumps({"version": 1, "env_vars": {"OLD": "1"}}))
+    variables.keep(tmp_path, {"NEW": "2", "GONE": None}, None)
+    state = json.loads((tmp_path / variables.CONDA_STATE).read_text())
+    assert state == {"version": 1, "env_vars": {"OLD": "1", "NEW": "2", "GONE": "***unset***"}}
+    assert variables.kept(tmp_path) == {"OLD": "1", "NEW": "2", "GONE": None}
+
+
+@pytest.mark.parametrize("changes", [{"A B": "1"}, {"1A": "1"}, {"A": "line\nline"}, {"": "1"}, {"A": "\0"}])
+def test_what_no_shell_can_hold_is_refused(tmp_path: Path, changes: dict[str, str]) -> None:
+    with pytest.raises(InputError):
+        variables.keep(make_environment(tmp_path / "env"), changes, None)
+
+
+def test_an_environment_without_activate_script_cannot_keep_variables(tmp_path: Path) -> None:
+    with pytest.raises(PreflightError, match="no activate script"):
+        variables.keep(tmp_path, {"A": "1"}, None)
+
+
+def test_pins_are_merged_by_distribution_and_advice_is_told(quick: World) -> None:
+    first = Pin(constraints=("torchvision==0.20.1", "numpy<2"))
+    second = Pin(constraints=("TorchVision==0.21.0", "torch_audio==2.6"))
+    quick.apply(quick.plan(*replacement("2.0"), first, second, Advise(text="import torch first")))
+    lines = (quick.prefix / CONSTRAINTS).read_text().splitlines()
+    assert lines == ["TorchVision==0.21.0", "numpy<2", "torch_audio==2.6"]
+    assert [event.message for event in quick.events if isinstance(event, Notice)] == ["import torch first"]
