@@ -97,8 +97,9 @@ def probe_exchange(prefix: Path, workdir: Path) -> ExchangeProbe:
     """
     if mounts.is_mount_point(prefix):
         return ExchangeProbe(None, f"{prefix} is a mount point", "mount-point")
-    if not os.access(prefix, os.W_OK):
-        return ExchangeProbe(None, f"no write permission on {prefix} itself, which moving it needs", "permission")
+    for path in (prefix, prefix.parent, workdir):  # moving a directory elsewhere changes the directory itself too
+        if not os.access(path, os.W_OK | os.X_OK):
+            return ExchangeProbe(None, f"no write permission on {path}", "permission")
     try:
         with ExitStack() as stack:
             return _try(prefix, workdir, stack)
@@ -113,7 +114,7 @@ def _try(prefix: Path, workdir: Path, stack: ExitStack) -> ExchangeProbe:
     (inside / "env").mkdir()
     (beside / "kept").mkdir()
     if syscalls.filesystem_type(prefix) == syscalls.OVERLAYFS_MAGIC and not _movable(prefix, beside):
-        return ExchangeProbe(None, f"{prefix} lies in a read-only layer of an overlay", "image-layer")
+        return ExchangeProbe(None, f"{prefix} lies in a lower layer of an overlay file system, which cannot move it", "image-layer")
     try:
         # `beside` lies in the prefix's own parent, as the prefix does; `inside/env` where the clone will be.
         exchange(inside / "env", beside)

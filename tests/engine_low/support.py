@@ -7,11 +7,11 @@ import os
 import shutil
 import subprocess
 import sys
-import sysconfig
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
 import pytest
 
 from tests.engine_low import seccomp
@@ -43,7 +43,7 @@ def run_code(code: str, *arguments: str | os.PathLike[str], wrap: Wrap | None = 
 
 
 def _run(argv: Sequence[str]) -> subprocess.CompletedProcess[str]:
-    paths = os.pathsep.join([os.fspath(ROOT), sysconfig.get_path("purelib")])
+    paths = os.pathsep.join([os.fspath(ROOT), os.fspath(Path(msgspec.__file__).parents[1])])
     env = {**os.environ, "PYTHONPATH": paths, "PYTHONDONTWRITEBYTECODE": "1"}
     return subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=False, timeout=120, env=env)
 
