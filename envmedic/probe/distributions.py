@@ -25,6 +25,7 @@ from envmedic.probe.metadata import (
     parse_record,
     parse_wheel_tags,
 )
+from envmedic.probe.text import encodable
 
 Owner = Literal["pip", "uv", "conda", "other"]
 UNKNOWN_VERSION = "0+unknown"
@@ -208,9 +209,8 @@ def states(tree: Path) -> tuple[DistributionState, ...]:
     """Name, version and owner of every distribution inside `tree`, sorted. Raises `NotAnEnvironment`."""
     found = layout.read(tree)
     sites = layout.site_packages(found, found.version)
-    return tuple(
-        sorted(_states(scan(site, tree) for site in sites), key=lambda item: (item.name, item.version, item.owner))
-    )
+    found_states = _states(scan(site, tree) for site in sites)
+    return encodable(tuple(sorted(found_states, key=lambda item: (item.name, item.version, item.owner))))
 
 
 def _states(scans: Iterable[Scan]) -> Iterator[DistributionState]:

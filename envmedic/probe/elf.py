@@ -9,6 +9,8 @@ Formats: System V gABI chapters 4 and 5; the GNU hash table as binutils and glib
 from __future__ import annotations
 
 import mmap
+import os
+import stat
 import struct
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -265,11 +267,16 @@ class Elf:
 
 
 def _map(path: Path) -> mmap.mmap:
-    with path.open("rb") as file:
-        try:
-            return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        except ValueError as error:  # an empty file cannot be mapped
-            raise ElfError("empty file") from error
+    """Map a regular file; opened without blocking, since a FIFO in its place would wait for a writer."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise ElfError("not a regular file")
+        return mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ)
+    except ValueError as error:  # an empty file cannot be mapped
+        raise ElfError("empty file") from error
+    finally:
+        os.close(descriptor)
 
 
 def _string(data: mmap.mmap, start: int) -> bytes:

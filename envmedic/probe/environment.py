@@ -23,6 +23,7 @@ from envmedic.probe import (
 from envmedic.probe.family_files import Package
 from envmedic.probe.files import names
 from envmedic.probe.loader import Search
+from envmedic.probe.text import encodable
 
 _COMPANIONS: tuple[Literal["torchvision", "torchaudio"], ...] = ("torchvision", "torchaudio")
 
@@ -32,11 +33,18 @@ def observe_environment(prefix: Path) -> Environment:
 
     Raises `NotAnEnvironment` when there is none. Damage inside it is a fact, never an error.
     """
-    prefix = Path(os.path.abspath(prefix))  # noqa: PTH100  # the user's spelling, links kept
-    found = layout.read(prefix)
+    named = Path(os.path.abspath(prefix))  # noqa: PTH100  # the user's spelling, links kept
+    found = layout.read(named)
     python = interpreter.observe(found)
     sites = layout.site_packages(found, python.version or found.version)
-    scans = [distributions.scan(site, prefix) for site in sites]
+    scans = [distributions.scan(site, named) for site in sites]
+    return encodable(_environment(found, python, sites, scans))
+
+
+def _environment(
+    found: layout.Layout, python: Interpreter, sites: tuple[Path, ...], scans: list[distributions.Scan]
+) -> Environment:
+    prefix = found.prefix
     installed = [item.distribution for scan in scans for item in scan.installed]
     packages = _family(sites, installed)
     torch = packages.get("torch")

@@ -13,6 +13,7 @@ from envmedic.model.facts import Host, Variable
 from envmedic.probe import driver, toolchain
 from envmedic.probe.files import names, read_text
 from envmedic.probe.redact import redact_variable
+from envmedic.probe.text import encodable
 
 _PREFIXES = (
     "CUDA_", "CUDNN_", "TORCH_", "TORCHVISION_", "TORCHAUDIO_", "PYTORCH_", "NCCL_", "NVIDIA_", "NVCC_", "CONDA_",
@@ -32,7 +33,7 @@ def observe_host(variables: Mapping[str, str] | None = None) -> Host:
     given = os.environ if variables is None else variables
     found = driver.observe(given)
     root = Path("/")
-    return Host(
+    observed = Host(
         system=sys.platform,
         machine=platform.machine(),
         kernel=platform.release(),
@@ -49,6 +50,7 @@ def observe_host(variables: Mapping[str, str] | None = None) -> Host:
         container=container(root, given),
         wsl=is_wsl(platform.release()),
     )
+    return encodable(observed)
 
 
 def relevant(variables: Mapping[str, str]) -> tuple[Variable, ...]:

@@ -10,9 +10,12 @@ from pathlib import Path
 from envmedic import proc
 from envmedic.model.facts import Interpreter
 from envmedic.model.ports import CommandResult
+from envmedic.probe.files import is_file
 from envmedic.probe.layout import Layout
 
 TIMEOUT_S = 20.0
+_NOT_STARTED = (126, 127)
+"""Exit statuses of env(1) for a program that it cannot start."""
 _QUESTION = """\
 import json, sys, sysconfig
 print(json.dumps({
@@ -31,10 +34,13 @@ def observe(layout: Layout) -> Interpreter:
 
     One that does not start is a fact with its error; its version then comes from the files.
     """
+    hopeless = why_absent(layout.python) or why_no_program(layout.python)
+    if hopeless is not None:
+        return _dead(layout, hopeless)
     try:
-        result = proc.run([str(layout.python), "-I", "-S", "-B", "-c", _QUESTION], cwd="/", timeout_s=TIMEOUT_S)
+        result = proc.run(_argv(layout.python), env={"LC_ALL": "C"}, cwd="/", timeout_s=TIMEOUT_S)
     except OSError as error:
-        return _dead(layout, _why_absent(layout.python, error))
+        return _dead(layout, error.strerror or "it cannot be started")
     answer = parse_answer(result.stdout) if result.returncode == 0 else None
     if answer is None:
         return _dead(layout, failure(result))
@@ -67,13 +73,49 @@ def _base_by_files(layout: Layout) -> str | None:
     return str(Path(home).parent) if home else None
 
 
-def _why_absent(python: Path, error: OSError) -> str:
-    """Say in which way there is nothing to start."""
-    if python.is_symlink() and not python.exists():
-        return f"dangling symbolic link to {_target(python)}"
+def _argv(python: Path) -> list[str]:
+    """Through env(1), which turns the ways in which starting a program can fail into exit statuses."""
+    question = [str(python), "-I", "-S", "-B", "-c", _QUESTION]
+    return ["/usr/bin/env", *question] if is_file(Path("/usr/bin/env")) else question
+
+
+def why_absent(python: Path) -> str | None:
+    """In which way there is nothing to start; None when there is a file."""
     if not os.path.lexists(python):
         return "there is no bin/python"
-    return error.strerror or "cannot be executed"
+    if os.path.exists(python):  # noqa: PTH110  # unlike Path.exists it never raises
+        return None
+    return f"dangling symbolic link to {_target(python)}"
+
+
+def why_no_program(python: Path) -> str | None:
+    """In which way the file is no program of this machine; None when it may be one.
+
+    env(1) would hand what the kernel refuses to a shell.
+    """
+    if not is_file(python):
+        return "it is no file"
+    head = _head(python)
+    if head is None or head.startswith(b"#!"):
+        return None
+    if not head.startswith(b"\x7fELF"):
+        return "it is no program"
+    mine = _head(Path("/proc/self/exe"))
+    return None if mine is None or _machine(head) == _machine(mine) else "it is made for another processor"
+
+
+def _head(path: Path) -> bytes | None:
+    """The first bytes; None for a program that is executable and not readable."""
+    try:
+        with path.open("rb") as file:
+            return file.read(20)
+    except OSError:
+        return None
+
+
+def _machine(head: bytes) -> bytes:
+    """Word size, byte order and processor of an ELF header."""
+    return head[4:6] + head[18:20]
 
 
 def _target(link: Path) -> str:
@@ -102,6 +144,8 @@ def failure(result: CommandResult) -> str:
         return f"no answer within {TIMEOUT_S:.0f} s"
     said = [line.strip() for line in result.stderr.strip().splitlines() if line.strip()]
     last = f": {said[-1][:300]}" if said else ""
+    if result.returncode in _NOT_STARTED and said and said[-1].startswith("/usr/bin/env: "):
+        return f"it cannot be started: {said[-1].rpartition(': ')[2]}"
     if result.signal is not None:
         return f"ended by {_signal_name(result.signal)}{last}"
     return f"exit status {result.returncode}{last}"

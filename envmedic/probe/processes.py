@@ -9,6 +9,7 @@ from pathlib import Path
 
 from envmedic.model.ports import ProcessUser
 from envmedic.probe.files import names, read_bytes
+from envmedic.probe.text import encodable
 
 PROC = Path("/proc")
 SHOWN = 200
@@ -47,7 +48,7 @@ def users(prefix: Path) -> tuple[ProcessUser, ...]:
         why = _why(pid, spellings, started_us=pid in ancestors)
         if why is not None:
             found.append(ProcessUser(pid=pid, command=_command(pid), why=why))
-    return tuple(found)
+    return encodable(tuple(found))
 
 
 def _parent(pid: int) -> int:

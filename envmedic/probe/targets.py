@@ -52,6 +52,7 @@ def checked(prefix: Path) -> Path:
             cause="an environment is a directory that holds bin/python",
             hint=f"To name an environment by its interpreter, use --python {prefix}",
         )
+    _require_unicode(prefix)
     layout.read(prefix)
     if os.path.realpath(prefix) == os.path.realpath(sys.prefix):
         raise InputError(
@@ -60,6 +61,17 @@ def checked(prefix: Path) -> Path:
             hint="Install envmedic into an environment of its own (pipx install envmedic)",
         )
     return prefix
+
+
+def _require_unicode(prefix: Path) -> None:
+    """Plans and records are JSON: a path that is no text cannot stand in them."""
+    try:
+        str(prefix).encode()
+    except UnicodeEncodeError as error:
+        raise InputError(
+            f"The path of the environment is not valid UTF-8: {os.fsencode(prefix)!r}",
+            hint="Reach it through a symbolic link with a readable name",
+        ) from error
 
 
 def prefix_of_python(python: str) -> Path:

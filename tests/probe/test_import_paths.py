@@ -1,0 +1,83 @@
+"""What can shadow an environment's own modules and libraries."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from envmedic.model.facts import ImportPath, Interpreter
+from envmedic.probe import import_paths, layout
+from tests.probe.prefixes import make_prefix, site
+
+PYTHON = Interpreter(path="x", starts=True, version="3.11.4")
+
+
+def observe(prefix: Path, variables: dict[str, str]) -> list[tuple[str, str, str]]:
+    found = import_paths.observe(layout.read(prefix), PYTHON, [site(prefix)], variables)
+    return [(item.kind, item.where, item.adds) for item in found]
+
+
+def test_a_plain_environment_has_none(tmp_path: Path) -> None:
+    prefix = make_prefix(tmp_path / "env")
+    (site(prefix) / "distutils-precedence.pth").write_text(
+        "import os; var = 'SETUPTOOLS_USE_DISTUTILS'; enabled = os.environ.get(var, 'local') == 'local'\n"
+    )
+    (site(prefix) / "_virtualenv.pth").write_text("import _virtualenv")
+    assert observe(prefix, {}) == []
+
+
+def test_path_files_variables_scripts_and_customisations_are_listed(tmp_path: Path) -> None:
+    prefix = make_prefix(tmp_path / "env")
+    (site(prefix) / "local.pth").write_text("# comment\n/opt/other\n\nimport hook\n")
+    (site(prefix) / "sitecustomize.py").write_text("")
+    (prefix / "bin" / "activate").write_text("VIRTUAL_ENV=x\nexport LD_LIBRARY_PATH=/opt/cuda/lib:$LD_LIBRARY_PATH\n")
+    (prefix / "etc/conda/activate.d").mkdir(parents=True)
+    (prefix / "etc/conda/activate.d/cuda.sh").write_text("  export CUDA_HOME=/usr/local/cuda\n")
+    variables = {"PYTHONPATH": "/a::/b", "LD_LIBRARY_PATH": "/c", "LD_PRELOAD": "/d.so /e.so"}
+    where = "lib/python3.11/site-packages"
+    assert observe(prefix, variables) == [
+        ("pth", f"{where}/local.pth", "/opt/other"),
+        ("pth", f"{where}/local.pth", "import hook"),
+        ("sitecustomize", f"{where}/sitecustomize.py", "code that runs when Python starts"),
+        ("PYTHONPATH", "process", "/a"),
+        ("PYTHONPATH", "process", "/b"),
+        ("LD_LIBRARY_PATH", "process", "/c"),
+        ("LD_PRELOAD", "process", "/d.so"),
+        ("LD_PRELOAD", "process", "/e.so"),
+        ("activation-script", "bin/activate", "LD_LIBRARY_PATH=/opt/cuda/lib:$LD_LIBRARY_PATH"),
+        ("activation-script", "etc/conda/activate.d/cuda.sh", "CUDA_HOME=/usr/local/cuda"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("settings", "variables", "seen"),
+    [
+        ("", {}, False),
+        ("include-system-site-packages = true\n", {}, True),
+        ("include-system-site-packages = true\n", {"PYTHONNOUSERSITE": "1"}, False),
+    ],
+)
+def test_user_site_is_seen_only_where_python_would_use_it(
+    tmp_path: Path, settings: str, variables: dict[str, str], *, seen: bool
+) -> None:
+    prefix = make_prefix(tmp_path / "env", settings=settings)
+    folder = tmp_path / "home/.local/lib/python3.11/site-packages"
+    (folder / "torchvision").mkdir(parents=True)
+    expected = [("user-site", str(folder), str(folder))] if seen else []
+    assert observe(prefix, {"HOME": str(tmp_path / "home"), **variables}) == expected
+
+
+def test_other_shells_assign_in_their_own_way() -> None:
+    assert import_paths.parse_script("set -gx PYTHONPATH /a\nsetenv LD_PRELOAD /b.so\nunset PYTHONPATH\n") == (
+        "PYTHONPATH=/a",
+        "LD_PRELOAD=/b.so",
+    )
+
+
+def test_kinds_are_those_of_the_model(tmp_path: Path) -> None:
+    prefix = make_prefix(tmp_path / "env")
+    (site(prefix) / "x.pth").write_bytes(b"\xef\xbb\xbf/opt/bom\n\xff\n")
+    found = import_paths.observe(layout.read(prefix), PYTHON, [site(prefix)], {})
+    assert [type(item) for item in found] == [ImportPath, ImportPath]
+    assert found[0].adds == "/opt/bom"

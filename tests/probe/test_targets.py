@@ -1,0 +1,150 @@
+"""Which environment the options mean."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from envmedic.errors import InputError, NotAnEnvironment
+from envmedic.probe import targets
+from tests.probe.prefixes import make_prefix
+
+
+@pytest.fixture(autouse=True)
+def _no_active_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in ("VIRTUAL_ENV", "CONDA_PREFIX", "CONDA_EXE", "CONDA_ENVS_DIRS", "CONDA_ENVS_PATH", "MAMBA_ROOT_PREFIX",
+                 "CONDA_ROOT"):  # fmt: skip
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+
+
+def resolve(*, name: str | None = None, prefix: str | None = None, python: str | None = None) -> Path:
+    return targets.resolve_prefix(name=name, prefix=prefix, python=python)
+
+
+def conda_environment(folder: Path) -> Path:
+    (folder / "conda-meta").mkdir(parents=True)
+    return folder
+
+
+def test_prefix_becomes_absolute_and_keeps_its_links(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    make_prefix(tmp_path / "env")
+    (tmp_path / "link").symlink_to("env")
+    monkeypatch.chdir(tmp_path)
+    assert resolve(prefix="link/../link/") == tmp_path / "link"
+
+
+def test_prefix_may_start_with_the_home(tmp_path: Path) -> None:
+    make_prefix(tmp_path / "home" / "env")
+    assert resolve(prefix="~/env") == tmp_path / "home" / "env"
+
+
+def test_python_names_its_prefix_without_following_its_link(tmp_path: Path) -> None:
+    prefix = make_prefix(tmp_path / "env")
+    (tmp_path / "link").symlink_to("env")
+    assert resolve(python=str(prefix / "bin" / "python")) == prefix
+    assert resolve(python=str(tmp_path / "link" / "bin" / "python")) == prefix
+
+
+def test_python_that_does_not_exist_or_is_a_directory(tmp_path: Path) -> None:
+    with pytest.raises(NotAnEnvironment, match="There is no interpreter"):
+        resolve(python=str(tmp_path / "bin" / "python"))
+    with pytest.raises(NotAnEnvironment, match="There is no interpreter pythonnone"):
+        resolve(python="pythonnone")
+    with pytest.raises(NotAnEnvironment, match="is a directory"):
+        resolve(python=str(tmp_path))
+
+
+def test_active_environment_is_the_default(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    venv, conda = make_prefix(tmp_path / "env"), conda_environment(tmp_path / "conda")
+    monkeypatch.setenv("CONDA_PREFIX", str(conda))
+    assert resolve() == conda
+    monkeypatch.setenv("VIRTUAL_ENV", str(venv))
+    assert resolve() == venv
+
+
+def test_nothing_named_and_nothing_active() -> None:
+    with pytest.raises(InputError, match="none is active") as caught:
+        resolve()
+    assert caught.value.hint is not None
+    assert "-p PREFIX" in caught.value.hint
+
+
+def test_two_options_contradict() -> None:
+    with pytest.raises(InputError, match="More than one"):
+        resolve(name="a", prefix="/b")
+
+
+def test_missing_prefix_file_and_plain_directory_are_told_apart(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    (tmp_path / "dangling").symlink_to("nowhere")
+    (tmp_path / "plain").mkdir()
+    for name, words in (
+        ("missing", "does not exist"),
+        ("dangling", "does not exist"),
+        ("file", "is not a directory"),
+        ("plain", "holds no Python environment"),
+    ):
+        with pytest.raises(NotAnEnvironment, match=words) as caught:
+            resolve(prefix=str(tmp_path / name))
+        assert caught.value.hint
+    assert caught.value.cause is not None
+    assert "pyvenv.cfg" in caught.value.cause
+
+
+def test_own_environment_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(sys.prefix)
+    for spelling in (sys.prefix, str(tmp_path / "link")):
+        with pytest.raises(InputError, match="envmedic itself"):
+            resolve(prefix=spelling)
+
+
+def test_names_are_found_where_conda_looks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    listed = conda_environment(tmp_path / "elsewhere" / "listed")
+    (tmp_path / "home" / ".conda").mkdir(parents=True)
+    (tmp_path / "home" / ".conda" / "environments.txt").write_text(f"{listed}\n\n")
+    configured = conda_environment(tmp_path / "configured" / "mine")
+    (tmp_path / "home" / ".condarc").write_text(f"envs_dirs:\n  - {tmp_path}/configured\n")
+    by_variable = conda_environment(tmp_path / "variable" / "mine")
+    assert resolve(name="listed") == listed
+    assert resolve(name="mine") == configured
+    monkeypatch.setenv("CONDA_ENVS_DIRS", f"{tmp_path}/variable")
+    assert resolve(name="mine") == by_variable
+
+
+def test_base_is_the_installation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = conda_environment(tmp_path / "miniforge")
+    (root / "bin").mkdir()
+    (root / "bin" / "conda").write_text("")
+    own = conda_environment(root / "envs" / "torch")
+    monkeypatch.setenv("CONDA_EXE", str(root / "bin" / "conda"))
+    assert resolve(name="base") == root
+    assert resolve(name="torch") == own
+
+
+def test_unknown_name_shows_near_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    conda_environment(tmp_path / "envs" / "pytorch-25")
+    monkeypatch.setenv("CONDA_ENVS_DIRS", str(tmp_path / "envs"))
+    with pytest.raises(NotAnEnvironment, match="pytorch-24") as caught:
+        resolve(name="pytorch-24")
+    assert "pytorch-25" in str(caught.value.cause)
+
+
+def test_a_path_is_no_name() -> None:
+    with pytest.raises(InputError, match="is a path"):
+        resolve(name="envs/torch")
+
+
+def test_path_that_is_no_text_is_refused(tmp_path: Path) -> None:
+    name = b"caf\xe9".decode("utf-8", "surrogateescape")
+    make_prefix(tmp_path / name)
+    with pytest.raises(InputError, match="not valid UTF-8"):
+        resolve(prefix=str(tmp_path / name))
+
+
+@pytest.mark.parametrize("text", ["envs_dirs: 3", "envs_dirs: [", "- envs_dirs", "envs_dirs:\n  - 3\n"])
+def test_condarc_that_says_nothing_useful(text: str) -> None:
+    assert targets.parse_condarc(text) == []
