@@ -59,9 +59,7 @@ def main(arguments: Sequence[str]) -> int:
     except DemoError as error:
         say(f"The demo failed: {error}")
         return 1
-    say(
-        f"Done in {time.monotonic() - started:.0f} s. The environment stays in {FOLDER.relative_to(ROOT)}/ to try more."
-    )
+    say(f"Done in {time.monotonic() - started:.0f} s. The environment stays in {shown([str(FOLDER)])} to try more.")
     return 0
 
 

@@ -27,7 +27,7 @@ from envmedic import proc
 from envmedic.errors import InstallerError, NoSolution
 from envmedic.installers import cache, remote, wheels
 from envmedic.installers.credentials import without_credentials
-from envmedic.installers.options import UvOptions
+from envmedic.installers.options import UvOptions, variant_index
 from envmedic.installers.session import Session
 from envmedic.installers.uv_errors import error_from
 from envmedic.model.facts import Environment
@@ -118,10 +118,10 @@ def resolve(question: Question, session: Session) -> Resolution:
     rejected: list[Misfit] = []
     for _ in range(ROUNDS):
         chosen = _changed(_ask_again(question, kept, rejected), question)
-        artifacts = _artifacts(chosen, session)
+        artifacts, notes = _artifacts(chosen, session)
         misfit = _wrong_variant(chosen, question) or _misfit(artifacts, kept, question)
         if misfit is None:
-            return Resolution(artifacts=tuple(artifacts), indexes=question.options.indexes)
+            return Resolution(artifacts=tuple(artifacts), indexes=question.options.indexes, notes=notes)
         rejected.append(misfit)
         if misfit.name in question.pinned and not misfit.another_build:
             break
@@ -172,7 +172,7 @@ def _ask(question: Question, kept: Iterable[str], excluded: Sequence[str]) -> li
         ]
         result = proc.run(argv, env=question.options.environment, timeout_s=TIMEOUT_S)
         if result.returncode != 0:
-            raise error_from(result, question.request.pins)
+            raise error_from(result, question.request.pins, variant_index(question.request))
         return candidates(tomli.loads(output.read_text(encoding="utf-8")), _ranks(question.environment))
 
 
@@ -226,13 +226,16 @@ def _changed(chosen: Iterable[Candidate], question: Question) -> list[Candidate]
     return [item for item in chosen if item.name in question.pinned or (item.name, item.version) not in installed]
 
 
-def _artifacts(chosen: Sequence[Candidate], session: Session) -> list[Artifact]:
+def _artifacts(chosen: Sequence[Candidate], session: Session) -> tuple[list[Artifact], tuple[str, ...]]:
+    """The wheels with what could be learnt of them, and what could not."""
     with ThreadPoolExecutor(PARALLEL) as pool:
-        return list(pool.map(lambda item: _artifact(item, session), chosen))
+        facts = list(pool.map(lambda item: remote.look(item.url, session), chosen))
+    unknown = [item.filename for item, known in zip(chosen, facts, strict=True) if known.requires is None]
+    notes = tuple(f"The server does not tell what {name} requires before its download" for name in unknown)
+    return [_artifact(item, known) for item, known in zip(chosen, facts, strict=True)], notes
 
 
-def _artifact(candidate: Candidate, session: Session) -> Artifact:
-    facts = remote.look(candidate.url, session)
+def _artifact(candidate: Candidate, facts: remote.Facts) -> Artifact:
     return Artifact(
         name=candidate.name,
         version=candidate.version,

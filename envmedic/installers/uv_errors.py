@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from envmedic.errors import EnvmedicError, InstallerError, NetworkError, NoSolution
-from envmedic.installers.credentials import redacted
+from envmedic.installers.credentials import host_of, redacted
 from envmedic.model.ports import CommandResult
 
 KEPT_LINES = 40
@@ -33,8 +33,8 @@ _STATUS = re.compile(r"HTTP status (?:client|server) error \((\d{3} [^)]*)\)")
 _DENIED = re.compile(r"\b(401 Unauthorized|403 Forbidden)\b")
 
 
-def error_from(result: CommandResult, pins: tuple[str, ...]) -> EnvmedicError:
-    """The error for a `uv pip compile` that failed."""
+def error_from(result: CommandResult, pins: tuple[str, ...], variant_index: str | None = None) -> EnvmedicError:
+    """The error for a `uv pip compile` that failed; `variant_index` is the PyTorch index, where it was asked."""
     output = redacted(result.stderr + result.stdout)
     details = tuple(output.strip().splitlines()[-KEPT_LINES:])
     if _DENIED.search(output):
@@ -42,6 +42,8 @@ def error_from(result: CommandResult, pins: tuple[str, ...]) -> EnvmedicError:
     if "No solution found" in output:
         return _no_solution(output, details, pins)
     network = _network(output, details)
+    if network is not None and variant_index is not None and host_of(variant_index) in network.summary:
+        network.hint = "Name a mirror of the PyTorch index with --torch-index, or give wheels with --find-links"
     if network is not None:
         return network
     return InstallerError(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from envmedic.errors import InputError, InstallerError, NoSolution
+from envmedic.errors import InputError, InstallerError, NetworkError, NoSolution
 from envmedic.installers.uv import UvInstaller
 from envmedic.model.facts import Interpreter
 from envmedic.model.plan import Artifact
@@ -184,6 +184,20 @@ def test_the_variant_index_is_left_alone_when_it_is_not_needed(
 
 
 @pytest.mark.usefixtures("index")
+def test_a_variant_index_that_cannot_be_reached_leads_to_a_mirror(venv: Path, family: dict[str, Wheel]) -> None:
+    with pytest.raises(NetworkError) as raised:
+        resolve(
+            venv,
+            "torchvision==0.20.1",
+            installed=(family["torch==2.5.1"],),
+            variant="cu124",
+            needs_variant_index=True,
+            torch_index="http://127.0.0.1:9/whl/{variant}",
+        )
+    assert "--torch-index" in str(raised.value.hint)
+
+
+@pytest.mark.usefixtures("index")
 def test_the_variant_index_comes_from_the_variable_too(
     venv: Path, tmp_path: Path, family: dict[str, Wheel], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -296,6 +310,8 @@ def test_requirements_are_read_without_the_metadata_file_where_ranges_work(
     write_index(index_server.root, [wheel], metadata=False)
     index_server.ranges = ranges
     monkeypatch.setenv("PIP_INDEX_URL", index_server.url)
-    artifact = only(resolve(venv, "app==1.0"))
+    resolution = resolve(venv, "app==1.0")
+    artifact = only(resolution)
+    assert bool(resolution.notes) is not ranges
     assert artifact.requires == (('numpy; python_version < "3"',) if ranges else ())
     assert artifact.size_bytes == wheel.size
