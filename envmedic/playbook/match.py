@@ -58,6 +58,8 @@ class _Block:
     content: bytes
     starts: int
     """Lines at its beginning at which matches may start; the rest is context, and comes again."""
+    end: int | None = None
+    """Where its last whole line ends in `content`, which is not cut there to save a copy."""
 
 
 class Signatures:
@@ -162,7 +164,7 @@ def _blocks(chunks: Iterable[bytes]) -> Iterator[_Block]:
                 break
             keep = _context_start(pending, end)
             starts = pending.count(b"\n", 0, keep)
-            yield _Block(number, pending[:end], starts)
+            yield _Block(number, pending, starts, end)
             number += starts
             pending = pending[keep:]
     if pending:
@@ -178,7 +180,7 @@ def _context_start(pending: bytes, end: int) -> int:
 
 
 def _block_matches(block: _Block, signatures: Signatures) -> Iterator[TextMatch]:
-    lines = block.content.split(b"\n")
+    lines = block.content[: block.end].split(b"\n")
     for first in range(0, min(block.starts, len(lines)), _GROUP_OF_LINES):
         last = min(first + _GROUP_OF_LINES, block.starts, len(lines))
         if signatures.may_match(b"".join(lines[first : last + JOINED_LINES - 1])):
