@@ -8,4 +8,16 @@ from envmedic.planner.proposal import Proposal, Proposals
 from envmedic.planner.propose import Options, proposals
 from envmedic.planner.requirements import Unmet, markers, unmet
 
-__all__ = ["Options", "Proposal", "Proposals", "Unmet", "build", "markers", "named", "proposals", "stale", "unmet", "verify_id"]
+__all__ = [
+    "Options",
+    "Proposal",
+    "Proposals",
+    "Unmet",
+    "build",
+    "markers",
+    "named",
+    "proposals",
+    "stale",
+    "unmet",
+    "verify_id",
+]

@@ -165,7 +165,7 @@ def _request(
     case: _Case, found: FamilySet | None, query: FamilyQuery | None, changed: tuple[str, ...], pins: tuple[str, ...]
 ) -> ResolveRequest:
     served = found is None or query is None or family.default_index_serves(found, changed, query)
-    variant = case.wanted.variant or (found.variant if found and found.variant != family.UNKNOWN_VARIANT else None)
+    variant = case.wanted.variant or (found.variant if found else None)
     return ResolveRequest(
         pins=pins,
         variant=variant,

@@ -31,9 +31,9 @@ def copies(environment: Environment, name: str) -> tuple[Distribution, ...]:
 def purge(environment: Environment, changed: Iterable[str], cleaned: Iterable[str]) -> Purge:
     """Return the removal of the `changed` distributions and of the leftovers of these and of the `cleaned` ones.
 
-    A distribution goes through its metadata when every copy lists its files; then what several
-    copies leave of each other goes by path. Otherwise metadata and packages of all copies go by path,
-    since an installer stops at the first copy that it cannot take away.
+    A distribution goes through its metadata when every copy lists its files. What several copies leave
+    of each other goes by path afterwards, metadata included: pip takes one copy away at a time. Where
+    a copy does not list its files, all of them go by path: uv stops at one that it cannot take away.
     """
     shared = _names_of_others(environment, frozenset(changed := tuple(dict.fromkeys(changed))))
     references: list[InstalledReference] = []
@@ -43,7 +43,7 @@ def purge(environment: Environment, changed: Iterable[str], cleaned: Iterable[st
         listed = bool(found) and all(item.has_record for item in found)
         references += [reference(item) for item in found if listed]
         if found and (not listed or len(found) > 1):
-            paths += (path for item in found for path in _by_path(item, shared, metadata=not listed))
+            paths += (path for item in found for path in _by_path(item, shared))
     for name in dict.fromkeys((*changed, *cleaned)):
         paths += (item.path for item in left_over(environment, name))
     return Purge(distributions=tuple(references), leftovers=tuple(dict.fromkeys(paths)))
@@ -55,10 +55,9 @@ def _names_of_others(environment: Environment, changed: frozenset[str]) -> froze
     return frozenset(name for item in others for name in item.import_names)
 
 
-def _by_path(item: Distribution, shared: frozenset[str], *, metadata: bool) -> Iterator[str]:
-    """Return the paths of a copy, relative to the prefix: packages, bundled libraries, and its metadata if asked for."""
-    if metadata:
-        yield item.metadata_path
+def _by_path(item: Distribution, shared: frozenset[str]) -> Iterator[str]:
+    """Return the paths of a copy, relative to the prefix: metadata, packages, bundled libraries."""
+    yield item.metadata_path
     if item.origin.kind == "editable":
         return
     for name in item.import_names:

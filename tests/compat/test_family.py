@@ -100,6 +100,12 @@ def test_clamped_run_time_kernels_need_a_driver_that_compiles_their_ptx() -> Non
     assert set(why(answer, "keep-torch")) == {"nvrtc-coverage"}
 
 
+def test_an_nvrtc_that_does_not_know_the_gpu_is_held_against_a_build_whose_code_runs_on_it() -> None:
+    answer = ask("2.7.1", variant="cu128", gpus=("10.3",))
+    assert set(why(answer, "keep-torch")) == {"nvrtc-coverage"}
+    assert all(found.variant in {"cu129", "cu130", "cu132"} for found in answer.sets)
+
+
 def test_ptx_serves_a_newer_gpu_only_with_a_driver_as_new_as_the_toolkit() -> None:
     observed = {"sass": ("8.0",), "ptx": ("8.0",)}
     assert ask(gpus=("9.0",), driver="550.54.14", **observed).sets[0].policy == "keep-torch"  # type: ignore[arg-type]

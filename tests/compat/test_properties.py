@@ -17,6 +17,10 @@ from tests.compat import oracle
 CAPABILITIES = tuple(row["cc"] for row in oracle.rows("gpu_arch", "capabilities"))
 TORCH = tuple(row["version"] for row in oracle.rows("torch_releases", "releases"))
 VARIANTS = tuple(sorted({row["variant"] for row in oracle.rows("torch_releases", "variants")}))
+BUILDS = {
+    torch: tuple(row["variant"] for row in oracle.rows("torch_releases", "variants") if row["torch"] == torch)
+    for torch in TORCH
+}
 DRIVERS = (None, "390.157", "418.39", "440.33", "450.36.06", "450.51.05", "450.80.02", "470.82.01", "510.47.03", "515.43.04",
            "520.61.05", "525.60.12", "525.60.13", "535.54.03", "550.54.14", "560.35.05", "570.124.06", "575.51.03",
            "580", "580.65.06", "590.48.01", "595.71.05", "610.43.02", "615.10")  # fmt: skip
@@ -30,6 +34,7 @@ ODD = (
     "2.5.1+rocm6.2",
     "3.0.0",
 )
+USUAL = ((), ("8.6",), ("8.9",), ("9.0",), ("10.3",), ("12.0",), ("12.1",), ("7.0", "8.0"), ("6.1",))
 POLICIES: tuple[Policy, ...] = ("keep-torch", "keep-cuda-variant", "newest")
 MEMBERS = ("torchvision", "torchaudio", "triton")
 
@@ -44,6 +49,8 @@ def queries(draw: st.DrawFn) -> FamilyQuery:
     variant = draw(st.sampled_from((None, *VARIANTS)))
     if draw(st.integers(0, 9)):
         torch = draw(st.sampled_from(TORCH) if draw(st.integers(0, 4)) else st.sampled_from(ODD))
+        if draw(st.booleans()):
+            variant = draw(st.sampled_from(BUILDS.get(torch, VARIANTS)))
         label = draw(st.sampled_from(("", f"+{variant}"))) if variant and "+" not in torch else ""
         installed["torch"] = torch + label
     requires: dict[str, str] = {}
@@ -58,25 +65,27 @@ def queries(draw: st.DrawFn) -> FamilyQuery:
     members = tuple(name for name in ("torch", *MEMBERS) if name == "torch" or draw(st.booleans()))
     return FamilyQuery(
         python=draw(st.sampled_from([f"3.{minor}" for minor in range(7, 16)] + ["3.11.7", "3.14.1"])),
-        free_threaded=draw(st.integers(0, 4)) == 0,
-        system=draw(st.sampled_from(("linux",) * 8 + ("darwin", "win32"))),
+        free_threaded=draw(st.integers(0, 9)) == 0,
+        system=draw(st.sampled_from(("linux",) * 18 + ("darwin", "win32"))),
         machine=draw(st.sampled_from(("x86_64",) * 4 + ("aarch64",) * 2 + ("ppc64le",))),
         driver=draw(st.sampled_from(DRIVERS)),
-        capabilities=tuple(draw(st.lists(st.sampled_from(CAPABILITIES), max_size=3))),
-        unknown_capabilities=draw(st.sampled_from((0, 0, 0, 1))),
+        capabilities=tuple(
+            draw(st.one_of(st.sampled_from(USUAL), st.lists(st.sampled_from(CAPABILITIES), max_size=3)))
+        ),
+        unknown_capabilities=draw(st.sampled_from((0,) * 7 + (1,))),
         installed=installed,
         requires_torch=requires,
         variant=variant,
         members=members,  # type: ignore[arg-type]
         policies=tuple(draw(st.lists(st.sampled_from(POLICIES), min_size=1, max_size=4))),
-        gpu_required=draw(st.integers(0, 4)) == 0,
+        gpu_required=draw(st.integers(0, 9)) == 0,
         glibc=draw(st.sampled_from((None, "2.17", "2.27", "2.28", "2.39"))),
         sass=sass,
         ptx=draw(st.sampled_from(((), sass[-1:]))),
     )
 
 
-EXAMPLES = int(os.environ.get("ENVMEDIC_TEST_EXAMPLES", "120"))
+EXAMPLES = int(os.environ.get("ENVMEDIC_TEST_EXAMPLES", "200"))
 laws = settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
