@@ -7,11 +7,12 @@ original although the original did not change.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -21,6 +22,10 @@ MARKER = ".envmedic-tx"
 
 _FORMAT = 1
 _CHUNK = 1 << 20
+_KINDS = {stat.S_IFREG: "f", stat.S_IFDIR: "d", stat.S_IFLNK: "l"}
+_VANISHED = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
+_new = tuple.__new__
+"""Makes an `Entry` at once: half a microsecond, thirty thousand times."""
 _UNSTABLE_INODES = frozenset({"overlay", "aufs"})
 
 
@@ -44,13 +49,12 @@ class Entry(NamedTuple):
 class Fingerprint:
     """Every path of a tree, relative to its root, with its `Entry`. The root itself is ``.``."""
 
-    entries: Mapping[str, Entry]
+    entries: dict[str, Entry]
 
     def save(self, path: Path) -> None:
         """Write as JSON. Raises OSError. The caller makes it durable."""
-        rows = [[name, *entry] for name, entry in self.entries.items()]
-        with path.open("w", encoding="utf-8") as stream:
-            json.dump({"format": _FORMAT, "entries": rows}, stream, separators=(",", ":"))
+        text = json.dumps({"format": _FORMAT, "entries": self.entries}, separators=(",", ":"))
+        path.write_text(text, encoding="ascii")
 
     @classmethod
     def load(cls, path: Path) -> Fingerprint:
@@ -59,8 +63,8 @@ class Fingerprint:
         if not isinstance(document, dict) or document.get("format") != _FORMAT:
             raise ValueError(f"{path} is not a fingerprint of format {_FORMAT}")
         try:
-            return cls({row[0]: Entry(*row[1:]) for row in document["entries"]})
-        except (KeyError, IndexError, TypeError) as error:
+            return cls({name: Entry(*row) for name, row in document["entries"].items()})
+        except (KeyError, AttributeError, TypeError) as error:
             raise ValueError(f"{path} is damaged: {error}") from error
 
 
@@ -102,7 +106,7 @@ def fingerprint(root: Path) -> Fingerprint:
     """
     keep = _keeps_inodes(root)
     root_entry = _entry(root.lstat(), keep_inode=keep)
-    entries = {name: _entry(status, keep_inode=keep) for name, status in _walk(root) if name != MARKER}
+    entries = {name: _entry(status, keep_inode=keep) for name, status in walk(root) if name != MARKER}
     return Fingerprint({".": root_entry, **entries})
 
 
@@ -131,9 +135,18 @@ def digest(prefix: Path) -> str:
     Covers path, type, size, mtime and mode (for directories path and mode only); byte-code caches
     and the marker are left out. Raises OSError as `fingerprint` does.
     """
+    return _digest((name, _entry(status, keep_inode=False)) for name, status in walk(prefix, caches=False))
+
+
+def digest_of(fingerprint: Fingerprint) -> str:
+    """Return the `digest` of the tree that `fingerprint` was taken of, without another walk."""
+    return _digest((name, entry) for name, entry in fingerprint.entries.items() if name != "." and not is_cache(name))
+
+
+def _digest(entries: Iterable[tuple[str, Entry]]) -> str:
     lines = sorted(
         f"{name}\0{entry.kind}\0{entry.size}\0{0 if entry.kind == 'd' else entry.mtime_ns}\0{entry.mode}\n"
-        for name, entry in ((name, _entry(status, keep_inode=False)) for name, status in _walk(prefix, caches=False))
+        for name, entry in entries
         if name != MARKER
     )
     return hashlib.sha256("".join(lines).encode("utf-8", "surrogateescape")).hexdigest()
@@ -142,7 +155,7 @@ def digest(prefix: Path) -> str:
 def manifest(root: Path) -> dict[str, Content]:
     """Return every path of the tree with the SHA-256 of its content. Raises OSError."""
     found = {}
-    for name, status in _walk(root):
+    for name, status in walk(root):
         entry = _entry(status, keep_inode=False)
         path = root / name
         found[name] = Content(
@@ -162,47 +175,60 @@ def _counts(name: str) -> bool:
     return not is_cache(name)
 
 
-def _walk(root: Path, *, caches: bool = True) -> Iterator[tuple[str, os.stat_result]]:
-    """Every path below `root`, relative to it, with its `lstat`. Symbolic links are not followed."""
+def walk(root: Path, *, caches: bool = True) -> Iterator[tuple[str, os.stat_result]]:
+    """Every path below `root`, relative to it, with its `lstat`; a directory comes before what is in it.
+
+    Symbolic links are not followed. `caches` says whether byte code is walked too. What vanishes is
+    left out. Raises OSError.
+
+    Entries are looked up relative to their open directory, which spares the kernel the long paths.
+    """
     pending = [""]
-    top = os.fspath(root)
+    top = os.path.join(root, "")  # noqa: PTH118  # with a slash at the end
     while pending:
         base = pending.pop()
-        for entry in _listing(os.path.join(top, base), missing_ok=bool(base)):  # noqa: PTH118  # hot path
-            name = base + entry.name
-            if not caches and (entry.name == "__pycache__" or entry.name.endswith(".pyc")):
-                continue
-            try:
-                status = entry.stat(follow_symlinks=False)
-            except FileNotFoundError:  # removed since it was listed
-                continue
-            if stat.S_ISDIR(status.st_mode):
-                pending.append(name + "/")
-            yield name, status
+        with _Listing(top + base, missing_ok=bool(base)) as entries:
+            for entry in entries:
+                name = entry.name
+                if not caches and (name == "__pycache__" or name.endswith(".pyc")):
+                    continue
+                try:
+                    status = entry.stat(follow_symlinks=False)
+                except FileNotFoundError:  # removed since it was listed
+                    continue
+                if stat.S_ISDIR(status.st_mode):
+                    pending.append(base + name + "/")
+                yield base + name, status
 
 
-def _listing(path: str, *, missing_ok: bool) -> list[os.DirEntry[str]]:
-    try:
-        with os.scandir(path) as entries:
-            return list(entries)
-    except (FileNotFoundError, NotADirectoryError):
-        if missing_ok:
+class _Listing:
+    """The entries of an open directory; none when it vanished and that is `missing_ok`."""
+
+    def __init__(self, path: str, *, missing_ok: bool) -> None:
+        self._descriptor = -1
+        try:
+            self._descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | (os.O_NOFOLLOW if missing_ok else 0))
+        except OSError as error:
+            if not missing_ok or error.errno not in _VANISHED:
+                raise
+
+    def __enter__(self) -> list[os.DirEntry[str]]:
+        if self._descriptor < 0:
             return []
-        raise
+        with os.scandir(self._descriptor) as entries:
+            return list(entries)
+
+    def __exit__(self, *_: object) -> None:
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
 
 
 def _entry(status: os.stat_result, *, keep_inode: bool) -> Entry:
     mode = status.st_mode
-    kind = "f" if stat.S_ISREG(mode) else "d" if stat.S_ISDIR(mode) else "l" if stat.S_ISLNK(mode) else "o"
-    return Entry(
-        kind,
-        0 if kind == "d" else status.st_size,
-        status.st_mtime_ns,
-        mode & 0o7777,
-        status.st_uid,
-        status.st_gid,
-        status.st_ino if keep_inode else 0,
-    )
+    kind = _KINDS.get(stat.S_IFMT(mode), "o")
+    size = 0 if kind == "d" else status.st_size
+    inode = status.st_ino if keep_inode else 0
+    return _new(Entry, (kind, size, status.st_mtime_ns, mode & 0o7777, status.st_uid, status.st_gid, inode))
 
 
 def _same(first: Entry, second: Entry) -> bool:

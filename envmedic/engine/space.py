@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import stat
 from dataclasses import dataclass
 from pathlib import Path
 
+from envmedic import tree
 from envmedic.engine.entries import CloneMode, is_private_file, is_private_tree
 
 _BLOCK = 512
@@ -45,37 +46,28 @@ class Size:
 def measure(root: Path) -> Size:
     """Return the size of the tree at `root`. Raises OSError when a directory cannot be read."""
     seen: set[tuple[int, int]] = set()
-    files = directories = others = allocated = private_files = private_allocated = 0
-    for entry, private in _entries(os.fspath(root)):
-        if entry.is_dir(follow_symlinks=False):
-            directories += 1
-        elif not entry.is_file(follow_symlinks=False):
-            others += 1
+    found = dict.fromkeys(("files", "directories", "others", "allocated", "private_files", "private_allocated"), 0)
+    private = {"": False}
+    for name, status in tree.walk(root):
+        base, _, own = name.rpartition("/")
+        if stat.S_ISDIR(status.st_mode):
+            private[name] = private[base] or is_private_tree(name)
+            found["directories"] += 1
+        elif not stat.S_ISREG(status.st_mode):
+            found["others"] += 1
         else:
-            status = entry.stat(follow_symlinks=False)
             key = (status.st_dev, status.st_ino)
             size = 0 if status.st_nlink > 1 and key in seen else status.st_blocks * _BLOCK
             seen.add(key)
-            files, allocated = files + 1, allocated + size
-            if private:
-                private_files, private_allocated = private_files + 1, private_allocated + size
-    return Size(files, directories, others, allocated, private_files, private_allocated)
+            found["files"] += 1
+            found["allocated"] += size
+            if not base or private[base] or is_private_file(own):
+                found["private_files"] += 1
+                found["private_allocated"] += size
+    return Size(**found)
 
 
 def free(path: Path) -> tuple[int, int | None]:
     """Return the free bytes and inodes at `path` for this user; None where inodes are not limited."""
     status = os.statvfs(path)
     return status.f_bavail * status.f_frsize, status.f_favail if status.f_files else None
-
-
-def _entries(root: str) -> Iterator[tuple[os.DirEntry[str], bool]]:
-    """Every entry of the tree with whether a clone by hard links copies it."""
-    pending = [("", False)]
-    while pending:
-        base, private = pending.pop()
-        with os.scandir(os.path.join(root, base)) as entries:  # noqa: PTH118  # hot path
-            for entry in entries:
-                if entry.is_dir(follow_symlinks=False):
-                    path = base + entry.name
-                    pending.append((path + "/", private or is_private_tree(path)))
-                yield entry, private or not base or is_private_file(entry.name)

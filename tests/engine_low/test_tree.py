@@ -77,7 +77,9 @@ def test_a_saved_fingerprint_comes_back_equal_with_any_name(prefix: Path, open_t
     assert not tree.compare(loaded, tree.fingerprint(prefix))
 
 
-@pytest.mark.parametrize("content", ["", "[]", '{"format": 0, "entries": []}', '{"format": 1, "entries": [["a", 1]]}'])
+@pytest.mark.parametrize(
+    "content", ["", "[]", '{"format": 0, "entries": []}', '{"format": 1, "entries": {"a": [1]}}', '{"format": 1}']
+)
 def test_a_damaged_fingerprint_is_refused(open_tmp: Path, content: str) -> None:
     write(open_tmp / "saved", content)
     with pytest.raises(ValueError, match=r"saved|Expecting"):
@@ -113,6 +115,12 @@ def test_every_installed_change_changes_the_digest(prefix: Path, change: Callabl
     assert tree.digest(prefix) != before
 
 
+def test_the_digest_of_a_fingerprint_is_that_of_its_tree(prefix: Path) -> None:
+    write(prefix / SITE / "package0" / "__pycache__" / "m.cpython-311.pyc", "x")
+    write(prefix / tree.MARKER, "id")
+    assert tree.digest_of(tree.fingerprint(prefix)) == tree.digest(prefix)
+
+
 def test_byte_code_does_not_change_the_digest(prefix: Path) -> None:
     before = tree.digest(prefix)
     write(prefix / SITE / "package0" / "__pycache__" / "m.cpython-311.pyc", "x")
@@ -129,16 +137,16 @@ def test_a_missing_tree_is_an_error(open_tmp: Path) -> None:
 
 def test_entries_that_vanish_during_the_walk_are_left_out(prefix: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     site = prefix / SITE
-    listing = tree._listing
+    enter = tree._Listing.__enter__
 
-    def remove_after_listing(path: str, *, missing_ok: bool) -> list[os.DirEntry[str]]:
-        entries = listing(path, missing_ok=missing_ok)
-        if Path(path) == site:
+    def remove_after_listing(self: tree._Listing) -> list[os.DirEntry[str]]:
+        entries = enter(self)
+        if any(entry.name == "local.pth" for entry in entries):
             (site / "local.pth").unlink()
             shutil.rmtree(site / "package1")
         return entries
 
-    monkeypatch.setattr(tree, "_listing", remove_after_listing)
+    monkeypatch.setattr(tree._Listing, "__enter__", remove_after_listing)
     names = set(tree.fingerprint(prefix).entries)
     assert f"{SITE}/package0/native.so" in names
     assert not any(name.startswith((f"{SITE}/package1/", f"{SITE}/local.pth")) for name in names)
