@@ -48,9 +48,14 @@ class Target:
         return versions.public(full) if full else None
 
     def marker(self, text: str | None) -> bool:
-        """Whether a marker on the Python version, system or machine holds here."""
+        """Whether a marker on the Python version, system or machine holds here.
+
+        None does for an interpreter without a CPython version: no wheel fits it either.
+        """
         if not text:
             return True
+        if versions.version(self.python) is None:
+            return False
         environment = {
             "python_version": self.python,
             "python_full_version": self.full_python,

@@ -49,7 +49,7 @@ def query_of(facts: Facts, environment: Environment, step: TorchFamilyStep, load
         name: item.version for name in FAMILY if (item := environment.distribution(name)) is not None
     }
     return FamilyQuery(
-        python=environment.interpreter.version or "unknown",
+        python=_python(environment),
         free_threaded=environment.interpreter.free_threaded,
         system=host.system,
         machine=host.machine,
@@ -65,6 +65,14 @@ def query_of(facts: Facts, environment: Environment, step: TorchFamilyStep, load
         members=members(environment, step, loaded),
         policies=step.policy,
     )
+
+
+def _python(environment: Environment) -> str:
+    """Return the version of a CPython; another implementation by its name, since no wheel fits it."""
+    version, implementation = environment.interpreter.version, environment.interpreter.implementation
+    if implementation not in {None, "cpython"}:
+        return f"{implementation} {version}"
+    return version or "unknown"
 
 
 def _requirements(environment: Environment) -> dict[str, str]:

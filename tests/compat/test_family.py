@@ -149,6 +149,13 @@ def test_a_python_without_wheels_is_named() -> None:
     assert "no wheel for Python 3.9" in why(answer, "keep-torch")["python-wheel"]
 
 
+@pytest.mark.parametrize("python", ["unknown", "pypy 3.10.14", "3.15.0b1", ""])
+def test_an_interpreter_that_no_wheel_fits_is_named_and_is_no_crash(python: str) -> None:
+    answer = ask(python=python, members=EVERY)
+    assert answer.sets == () or python == "3.15.0b1"
+    assert "python-wheel" in why(answer, "keep-torch")
+
+
 def test_a_companion_without_a_wheel_for_this_python_is_named() -> None:
     answer = ask(python="3.13", policies=("keep-torch",))
     assert "torchvision 0.20.1" in why(answer, "keep-torch")["python-wheel"]
