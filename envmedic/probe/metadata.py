@@ -20,6 +20,8 @@ from envmedic.probe.redact import redact_url
 _SEPARATORS = re.compile(r"[-_.]+")
 _FIELD = re.compile(r"([A-Za-z0-9][A-Za-z0-9-]*):[ \t]?(.*)")
 _EXTENSION = re.compile(r"^(?P<module>[^.]+)(?:\.(?:cpython-[^.]+|cp3[^.]*|abi3|pypy[^.]+))?\.(?:py|so|pyd)$")
+_COLUMNS = 3
+"""Of RECORD: path, hash, size."""
 _NO_PACKAGE = (".dist-info", ".egg-info", ".data", ".libs", ".pth")
 _PARENTHESES = re.compile(r"\s*\(([^()]*)\)")
 
@@ -98,30 +100,25 @@ class RecordFile:
 def parse_record(data: bytes) -> RecordFile:
     """Read RECORD. Lines that are no ``path,hash,size`` are counted in `error`."""
     text = data.decode("utf-8", "replace")
-    paths: list[str] = []
-    size = wrong = 0
-    for row in _rows(text):
-        if len(row) != 3 or not row[0]:  # noqa: PLR2004  # path, hash, size
-            wrong += 1
-            continue
-        paths.append(row[0])
-        if row[2].isdecimal():
-            size += int(row[2])
+    rows = [row for row in _rows(text) if len(row) == _COLUMNS and row[0]]
+    wrong = sum(1 for line in text.splitlines() if line) - len(rows)
     error = f"{wrong} lines are not 'path,hash,size'" if wrong else None
-    if "�" in text:
-        error = error or "not UTF-8"
-    return RecordFile(tuple(paths), size, error)
+    return RecordFile(
+        paths=tuple([row[0] for row in rows]),
+        size_bytes=sum([int(row[2]) for row in rows if row[2].isdecimal()]),
+        error=error or ("not UTF-8" if "\ufffd" in text else None),
+    )
 
 
-def _rows(text: str) -> Iterable[list[str]]:
+def _rows(text: str) -> list[list[str]]:
     """Rows of comma-separated text; the csv module (strict about NUL and size) only where it is needed."""
     lines = [line for line in text.splitlines() if line]
     if '"' not in text:
-        return (line.split(",") for line in lines)
+        return [line.split(",") for line in lines]
     try:
         return list(csv.reader(line.replace("\0", "") for line in lines))
     except csv.Error:
-        return (line.split(",") for line in lines)
+        return [line.split(",") for line in lines]
 
 
 def import_names(top_level: bytes | None, paths: Iterable[str]) -> tuple[str, ...]:
