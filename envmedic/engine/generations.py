@@ -24,7 +24,7 @@ from envmedic.engine.lock import locked
 from envmedic.engine.protection import refuse_in_use
 from envmedic.engine.recovery import settle
 from envmedic.engine.session import OpenTransaction, Session, load_record
-from envmedic.engine.settling import conclude
+from envmedic.engine.settling import conclude, recoverable
 from envmedic.engine.stage import DirectRunner
 from envmedic.engine.swap import Point, no_point, swap, sync
 from envmedic.errors import EnvmedicError, InputError, PreflightError, RecoveryNeeded, RepairDeclined
@@ -238,7 +238,7 @@ def _next(store: Store, to: str | None) -> _Known:
 
 def _undo(session: Session, item: _Known, accept: Accept | None) -> Record:
     transaction = OpenTransaction.load(session, item.directory)
-    with transaction.opened(), session.stage("undo"):
+    with transaction.opened(), session.stage("undo"), recoverable(session.prefix):
         loss = Loss(
             transaction=item.directory.transaction,
             changed=_changes(item.directory.live_fingerprint, session.prefix),
@@ -254,7 +254,7 @@ def _undo(session: Session, item: _Known, accept: Accept | None) -> Record:
 
 def _redo(session: Session, item: _Known, accept: Accept | None, lock: int) -> Record:
     transaction = OpenTransaction.load(session, item.directory)
-    with transaction.opened(), session.stage("redo"):
+    with transaction.opened(), session.stage("redo"), recoverable(session.prefix):
         changed = _changes(item.directory.fingerprint, session.prefix)
         _ask(session, Loss(transaction=item.directory.transaction, changed=changed), accept)
         _go(transaction, "redoing", "undone")

@@ -114,7 +114,8 @@ class Store:
     def of(cls, prefix: Path) -> Store:
         """The store of the environment at `prefix`, which may be reached through symbolic links."""
         real = Path(os.path.realpath(prefix))
-        return cls(real, Owner.of(real if real.exists() else real.parent))
+        known = next((path for path in (real, real.parent) if path.exists()), None)
+        return cls(real, Owner.of(known) if known else None)
 
     @property
     def root(self) -> Path:

@@ -28,8 +28,8 @@ from envmedic.engine.activated import ActivatedRunner
 from envmedic.engine.interruption import Interruption
 from envmedic.engine.layout import Store
 from envmedic.engine.lock import locked
-from envmedic.engine.session import OpenTransaction, Session
-from envmedic.engine.settling import conclude, drop
+from envmedic.engine.session import OpenTransaction, Session, empty_trash
+from envmedic.engine.settling import conclude, drop, recoverable
 from envmedic.engine.stage import DirectRunner
 from envmedic.engine.swap import Point, mend, no_point, swap, sync
 from envmedic.errors import RECOVERABLE, Interrupted, RecoveryNeeded
@@ -67,14 +67,15 @@ def settle(session: Session) -> tuple[Record, ...]:
     It is not interrupted: that would only leave the same work for later.
     """
     session = dataclasses.replace(session, interruption=Interruption.finishing())
-    session.store.sweep()
     records = []
-    for directory in session.store.transactions():
-        transaction = OpenTransaction.load(session, directory)
-        with transaction.opened():
-            if transaction.journal.settled:
-                transaction.empty_trash()
-            else:
+    with recoverable(session.prefix):
+        session.store.sweep()
+        for directory in session.store.transactions():
+            if journals.read(directory).settled:
+                empty_trash(session, directory)
+                continue
+            transaction = OpenTransaction.load(session, directory)
+            with transaction.opened():
                 records.append(_settle(transaction))
     return tuple(records)
 

@@ -182,20 +182,25 @@ class OpenTransaction:
         self.session.point("tree-discarded")
 
     def empty_trash(self) -> None:
-        """Delete what was discarded. What cannot be deleted stays, is told, and is tried again next time."""
-        if not self.directory.trash.is_dir():
-            return
+        """Delete what was discarded."""
+        empty_trash(self.session, self.directory)
 
-        def on_removed(files: int) -> None:
-            self.session.point("removing")
-            self.session.progress("prune", "files", files)
 
-        try:
-            with self.session.stage("prune"):
-                trash.empty(self.directory.trash, on_removed)
-        except OSError as error:
-            self.session.notice("trash-left", f"{self.directory.trash} could not be deleted: {error}")
-        self.session.point("trash-emptied")
+def empty_trash(session: Session, directory: TransactionDirectory) -> None:
+    """Delete what was discarded. What cannot be deleted stays, is told, and is tried again next time."""
+    if not directory.trash.is_dir():
+        return
+
+    def on_removed(files: int) -> None:
+        session.point("removing")
+        session.progress("prune", "files", files)
+
+    try:
+        with session.stage("prune"):
+            trash.empty(directory.trash, on_removed)
+    except OSError as error:
+        session.notice("trash-left", f"{directory.trash} could not be deleted: {error}")
+    session.point("trash-emptied")
 
 
 def load_record(directory: TransactionDirectory, journal: Journal) -> Record:

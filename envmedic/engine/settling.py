@@ -5,7 +5,9 @@ Used by the transaction itself and by recovery after a crash, so both end alike.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 import msgspec
 
@@ -13,12 +15,26 @@ from envmedic.engine import marker
 from envmedic.engine.judgement import FAILURES
 from envmedic.engine.session import OpenTransaction
 from envmedic.engine.swap import swap, sync
-from envmedic.errors import RECOVERABLE, ChecksFailed, EnvmedicError, InternalError
+from envmedic.errors import RECOVERABLE, ChecksFailed, EnvmedicError, InternalError, RecoveryNeeded
 from envmedic.model.checks import Check, Outcome
 from envmedic.model.ports import Runner
 from envmedic.model.record import Record
 
 _SMOKE_LIMIT_S = 120.0
+
+
+@contextmanager
+def recoverable(prefix: Path) -> Iterator[None]:
+    """Tell of an error of the system in the middle of settling as something that `recover` settles."""
+    try:
+        yield
+    except OSError as error:
+        raise RecoveryNeeded(
+            f"A transaction on {prefix} could not be brought to its end",
+            cause=str(error),
+            hint="Mend that, then run `envmedic recover`; until then nothing is lost",
+            environment=RECOVERABLE,
+        ) from error
 
 
 def drop(transaction: OpenTransaction, failure: EnvmedicError) -> Record:

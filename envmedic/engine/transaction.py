@@ -25,17 +25,15 @@ from envmedic.engine.preflight import Capabilities, preflight
 from envmedic.engine.recovery import needed, settle
 from envmedic.engine.repairing import Run, confirm, fetch, repair, reproduce
 from envmedic.engine.session import OpenTransaction, Session
-from envmedic.engine.settling import conclude, drop
+from envmedic.engine.settling import conclude, drop, recoverable
 from envmedic.engine.stage import DirectRunner, NamespaceRunner, RelocateRunner
 from envmedic.engine.swap import Point, no_point, swap, sync
 from envmedic.errors import (
-    RECOVERABLE,
     ChecksFailed,
     EnvironmentBusy,
     EnvmedicError,
     InternalError,
     PreflightError,
-    RecoveryNeeded,
     StalePlan,
 )
 from envmedic.model.base import to_json
@@ -203,6 +201,7 @@ def _clone(run: Run) -> None:
         run.original = tree.fingerprint(session.prefix)
         _save_fingerprint(run, run.original, directory.fingerprint)
     session.point("fingerprinted")
+
     def on_progress(files: int) -> None:
         session.point("cloning")
         session.progress("clone", "files", files, run.how.size.files)
@@ -258,26 +257,20 @@ STAGES: tuple[Callable[[Run], None], ...] = (_clone, reproduce, repair, _relocat
 def _finish(run: Run) -> Record:
     """The clone is live: prove it in place, keep it or put the old tree back, and delete what is too old."""
     session, transaction = run.session, run.transaction
-    try:
+    with recoverable(session.prefix):
         sync(session.prefix, transaction.directory)
         transaction.move("exchanged")
         if session.interruption.requested:
             session.notice("too-late-to-stop", "The repaired environment is in place already: finishing")
-        runner = ActivatedRunner(DirectRunner(session.prefix, inherit=[run.lock]), session.prefix, session.interruption)
-        record = conclude(transaction, runner)
+        runner = DirectRunner(session.prefix, inherit=[run.lock])
+        record = conclude(transaction, ActivatedRunner(runner, session.prefix, session.interruption))
         prune_trees(session.store, session.options.keep, session.emit, session.point)
-    except OSError as error:
-        raise RecoveryNeeded(
-            "The repair was interrupted by an error of the system",
-            cause=str(error),
-            hint="Run `envmedic recover`",
-            environment=RECOVERABLE,
-        ) from error
     return record
 
 
 def _drop(run: Run, failure: EnvmedicError) -> Record:
-    return drop(run.transaction, failure)
+    with recoverable(run.session.prefix):
+        return drop(run.transaction, failure)
 
 
 def _of_system(error: OSError) -> PreflightError:

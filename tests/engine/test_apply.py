@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import json
 import os
 import stat
@@ -13,11 +14,11 @@ import pytest
 
 from envmedic import tree
 from envmedic.engine.verify import run_checks
-from envmedic.errors import ChecksFailed, EnvironmentBusy, PreflightError, RepairDeclined, StalePlan
+from envmedic.errors import ChecksFailed, EnvironmentBusy, PreflightError, RecoveryNeeded, RepairDeclined, StalePlan
 from envmedic.model.checks import Check
 from envmedic.model.events import Event, Notice, RoundStarted, StageStarted, StateChanged, StepFinished
 from envmedic.model.facts import Environment
-from envmedic.model.plan import Install, Plan
+from envmedic.model.plan import Install, Plan, Purge
 from envmedic.model.ports import AllowName, ApplyOptions, ExtendRequest, ProcessUser
 from envmedic.model.record import Record
 from tests.engine.world import SITE, World, artifact, finding, make_environment, replacement
@@ -335,6 +336,22 @@ def test_a_bug_drops_the_clone_and_surfaces(world: World) -> None:
         world.apply(point=bug)
     assert tree.manifest(world.prefix) == before
     assert not list(world.store.glob("*/env"))
+
+
+@pytest.mark.parametrize("name", ["tree-discarded", "after-exchanged", "before-done"])
+def test_an_error_of_the_system_while_settling_is_left_to_recovery(quick: World, name: str) -> None:
+    def full(point: str) -> None:
+        if point == name:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    before = tree.manifest(quick.prefix)
+    healthy = name != "tree-discarded"
+    plan = quick.plan() if healthy else quick.plan(*replacement("2.0"), Purge(leftovers=("..",)))
+    with pytest.raises(RecoveryNeeded) as caught:
+        quick.apply(plan, point=full)
+    assert (caught.value.environment, "No space left" in (caught.value.cause or "")) == ("recoverable", True)
+    assert quick.recover()[0].state == ("done" if healthy else "aborted")
+    assert healthy or tree.manifest(quick.prefix) == before
 
 
 def test_a_reader_of_events_that_is_gone_does_not_stop_a_repair_in_place(world: World) -> None:
