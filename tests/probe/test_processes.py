@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+import envmedic
 from envmedic.probe import processes
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="no /proc")
@@ -106,6 +107,10 @@ def test_our_own_children_are_left_out(tmp_path: Path) -> None:
 def test_the_shell_that_stands_in_the_environment_and_starts_us_is_left_out(tmp_path: Path) -> None:
     (tmp_path / "env").mkdir()
     code = "from pathlib import Path; from envmedic.probe import processes; print(processes.users(Path('.')))"
-    script = f'"{sys.executable}" -c "{code}"; true'
-    result = subprocess.run(["/bin/sh", "-c", script], cwd=tmp_path / "env", capture_output=True, text=True, check=True)
-    assert result.stdout.strip() == "()"
+    script = f'"{sys.executable}" -c "{code}"'
+    environment = {**os.environ, "PYTHONPATH": str(Path(envmedic.__file__).parent.parent)}
+    result = subprocess.run(
+        ["/bin/sh", "-c", f"{script}; exit $?"], cwd=tmp_path / "env", env=environment, capture_output=True, text=True,
+        check=False,
+    )  # fmt: skip
+    assert (result.stdout.strip(), result.stderr) == ("()", "")
