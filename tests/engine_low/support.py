@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,6 +21,7 @@ ROOT = Path(__file__).resolve().parents[2]
 NOBODY = 65534
 _PRELUDE = """
 import errno, json, os, sys
+from functools import lru_cache
 from pathlib import Path
 from tests.engine_low import seccomp
 result = None
@@ -48,6 +50,7 @@ def _run(argv: Sequence[str]) -> subprocess.CompletedProcess[str]:
     return subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=False, timeout=120, env=env)
 
 
+@lru_cache(maxsize=1)
 def as_user() -> Wrap:
     """Run as an ordinary user; skips the test where there is none to be.
 

@@ -51,14 +51,17 @@ def _run(script: Path) -> str:
     return done.stdout
 
 
-@pytest.mark.parametrize("form", ["#!{python}\n", "#!{python} -E\n", PIP_FORM, PIP_ARGUMENTS, UV_FORM, DISTLIB_FORM])
-def test_scripts_of_every_form_run_at_their_final_path(place: tuple[Path, Path], form: str) -> None:
+def test_scripts_of_every_form_run_at_their_final_path(place: tuple[Path, Path]) -> None:
     staging, final = place
-    write(staging / "bin" / "tool", form.format(python=staging / "bin" / "python") + BODY, mode=0o755)
-    assert rewrite(staging, staging, final).rewritten == ("bin/tool",)
+    forms = ("#!{python}\n", "#!{python} -E\n", PIP_FORM, PIP_ARGUMENTS, UV_FORM, DISTLIB_FORM)
+    for number, form in enumerate(forms):
+        text = form.format(python=staging / "bin" / "python") + BODY
+        write(staging / "bin" / f"tool{number}", text, mode=0o755)
+    assert rewrite(staging, staging, final).rewritten == tuple(f"bin/tool{number}" for number in range(len(forms)))
     staging.rename(final)
-    flags = "1" if "-E" in form else "0"
-    assert _run(final / "bin" / "tool") == f"{final}/bin/python {flags} ['a b', 'c']\n"
+    for number, form in enumerate(forms):
+        flags = "1" if "-E" in form else "0"
+        assert _run(final / "bin" / f"tool{number}") == f"{final}/bin/python {flags} ['a b', 'c']\n"
 
 
 def test_what_uv_really_writes_runs_at_its_final_path(place: tuple[Path, Path], open_tmp: Path) -> None:
