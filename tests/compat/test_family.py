@@ -226,6 +226,18 @@ def test_a_torch_older_than_the_data_is_named() -> None:
     assert "no torchvision is known for torch 1.6.0" in why(answer, "keep-torch")["torchvision-pair"]
 
 
+def test_a_build_whose_publication_is_not_verified_is_not_proposed() -> None:
+    answer = ask("2.14.1", variant="cu126", python="3.12", policies=("keep-cuda-variant",))
+    assert {found.versions["torch"] for found in answer.sets} & {"2.14.0", "2.13.0"}
+    assert "2.15.0" not in {found.versions["torch"] for found in answer.sets}
+    assert "torch 2.15.0 (cu126)" in why(answer, "keep-cuda-variant")["variant-published"]
+
+
+def test_a_variant_without_wheels_for_the_machine_is_named() -> None:
+    answer = ask("2.5.1", variant="cu118", machine="aarch64", policies=("keep-cuda-variant",))
+    assert "has no wheels for linux_aarch64" in why(answer, "keep-cuda-variant")["variant-published"]
+
+
 def test_rocm_is_never_exchanged_for_cuda() -> None:
     answer = ask("2.5.1+rocm6.2", variant="rocm6.2", driver=None, gpus=())
     assert answer.sets == ()
