@@ -36,8 +36,8 @@ class Run:
     """The plan that is being carried out: the confirmed one, or the latest extension of it."""
     checks: tuple[Check, ...]
     runner: Runner
-    original: tree.Fingerprint = field(default_factory=lambda: tree.Fingerprint({}))
-    """Of the environment, from just before it was cloned."""
+    original: tree.Fingerprint
+    """Of the environment, from right before it was cloned."""
     before: tuple[Outcome, ...] = ()
     rounds: list[Round] = field(default_factory=list)
 

@@ -74,8 +74,8 @@ def apply(
             settle(session)
             confirm(session, plan)
             fetch(session, plan)
-            _require_current(session, plan)
-            return _carry_out(_begin(session, plan, how, lock))
+            original = _fingerprint(session, plan)
+            return _carry_out(_begin(session, plan, how, lock, original))
 
 
 def _require_gpu(session: Session, plan: Plan) -> None:
@@ -96,16 +96,23 @@ def _preflight(session: Session, plan: Plan) -> Capabilities:
         return preflight(session.prefix, plan, session.options, processes=session.ports.processes(session.prefix))
 
 
-def _require_current(session: Session, plan: Plan) -> None:
-    if session.ports.digest(session.prefix) != plan.environment_digest:
-        raise StalePlan(
-            f"{session.prefix} has changed since the plan was made",
-            cause=f"The plan was made at {plan.created}",
-            hint="Make a new plan with `envmedic plan`",
-        )
+def _fingerprint(session: Session, plan: Plan) -> tree.Fingerprint:
+    """The environment right before it is cloned, so that a change during the cloning shows too.
+
+    Raises StalePlan when it is not as it was planned for.
+    """
+    with session.stage("fingerprint"):
+        found = tree.fingerprint(session.prefix)
+        if tree.digest_of(found) != plan.environment_digest:
+            raise StalePlan(
+                f"{session.prefix} has changed since the plan was made",
+                cause=f"The plan was made at {plan.created}",
+                hint="Make a new plan with `envmedic plan`",
+            )
+    return found
 
 
-def _begin(session: Session, plan: Plan, how: Capabilities, lock: int) -> Run:
+def _begin(session: Session, plan: Plan, how: Capabilities, lock: int, original: tree.Fingerprint) -> Run:
     """Make the transaction's directory, all at once; from here on there is a record."""
     transaction_id, started = new_transaction_id(), journals.now()
     journal = Journal(
@@ -145,7 +152,7 @@ def _begin(session: Session, plan: Plan, how: Capabilities, lock: int) -> Run:
     )
     session.point("created")
     transaction = OpenTransaction(session, directory, journal, record)
-    return Run(session, transaction, how, lock, plan, plan.checks, _runner(transaction, how, lock))
+    return Run(session, transaction, how, lock, plan, plan.checks, _runner(transaction, how, lock), original)
 
 
 def _accepted(session: Session, plan: Plan) -> tuple[str, ...]:
@@ -195,11 +202,8 @@ def _announce(run: Run) -> None:
 
 
 def _clone(run: Run) -> None:
-    """Clone the environment; its fingerprint is taken before, so that a change during the cloning shows too."""
     session, directory = run.session, run.transaction.directory
-    with session.stage("fingerprint"):
-        run.original = tree.fingerprint(session.prefix)
-        _save_fingerprint(run, run.original, directory.fingerprint)
+    _save_fingerprint(run, run.original, directory.fingerprint)
     session.point("fingerprinted")
 
     def on_progress(files: int) -> None:
