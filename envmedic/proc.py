@@ -115,6 +115,8 @@ class HelperResult(NamedTuple):
     stderr: str
     status: tuple[bytes, ...]
     """Lines that the helper wrote about itself."""
+    returncode: int
+    """Of the helper itself; the command's is in `status`."""
     timed_out: bool
 
 
@@ -136,7 +138,9 @@ class Helper:
             timed_out = self._pump({"out": out.feed, "err": err.feed, "status": status.extend}, timeout_s)
         finally:
             self._stop()
-        return HelperResult(out.text(), err.text(), tuple(bytes(status).splitlines()), timed_out)
+        return HelperResult(
+            out.text(), err.text(), tuple(bytes(status).splitlines()), self._process.returncode, timed_out
+        )
 
     def _pump(self, feeds: Mapping[str, Callable[[bytes], None]], timeout_s: float | None) -> bool:
         """Read all pipes until the status pipe ends, which the helper alone holds; return whether time ran out."""

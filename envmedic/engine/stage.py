@@ -50,10 +50,11 @@ class StageRefusedError(Exception):
 
 
 class HelperDiedError(StageRefusedError):
-    """The helper ended without a word; what it wrote last is the message."""
+    """The helper ended without a word: killed by somebody, or by a bug that it wrote to stderr."""
 
-    def __init__(self, stderr: str) -> None:
-        Exception.__init__(self, f"the staging helper ended unexpectedly: {stderr.strip()[-_MESSAGE_LIMIT:]}")
+    def __init__(self, returncode: int, stderr: str) -> None:
+        how = f"signal {-returncode}" if returncode < 0 else f"exit {returncode}"
+        Exception.__init__(self, f"the staging helper ended unexpectedly ({how}): {stderr.strip()[-_MESSAGE_LIMIT:]}")
         self.step = "start"
 
 
@@ -118,6 +119,10 @@ class _Runner:
         result = helper.finish(on_line=on_line, timeout_s=timeout_s)
         try:
             returncode = _returncode(result, argv[0])
+        except HelperDiedError as error:
+            raise PreflightError(
+                "A command of the environment was cut off", cause=str(error), hint="Run the same command again"
+            ) from error
         except StageRefusedError as error:
             raise PreflightError(
                 f"The clone cannot be shown at {self._prefix}", cause=str(error), hint="Use --staging relocate"
@@ -264,4 +269,4 @@ def _returncode(result: proc.HelperResult, program: str) -> int:
         return int(status["exit"])
     if result.timed_out:  # killed before it had anything to say
         return -signal.SIGKILL
-    raise HelperDiedError(result.stderr)
+    raise HelperDiedError(result.returncode, result.stderr)

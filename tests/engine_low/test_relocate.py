@@ -59,6 +59,9 @@ def test_scripts_of_every_form_run_at_their_final_path(place: tuple[Path, Path])
         write(staging / "bin" / f"tool{number}", text, mode=0o755)
     assert rewrite(staging, staging, final).rewritten == tuple(f"bin/tool{number}" for number in range(len(forms)))
     staging.rename(final)
+    first = (final / "bin" / "tool0").read_bytes().splitlines()[0]
+    needs_shell = " " in str(final) or len(os.fsencode(final)) > 110
+    assert first == (b"#!/bin/sh" if needs_shell else b"#!" + os.fsencode(final / "bin" / "python"))
     for number, form in enumerate(forms):
         flags = "1" if "-E" in form else "0"
         assert _run(final / "bin" / f"tool{number}") == f"{final}/bin/python {flags} ['a b', 'c']\n"

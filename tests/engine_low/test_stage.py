@@ -308,6 +308,29 @@ def test_nothing_outlives_envmedic_however_it_ends(open_tmp: Path, kind: str, nu
     assert _wait_until_still(ticks)
 
 
+def _children() -> list[int]:
+    return [
+        int(pid) for pid in Path(f"/proc/self/task/{threading.get_native_id()}/children").read_text("ascii").split()
+    ]
+
+
+def test_a_killed_helper_takes_its_command_with_it_and_is_told(any_runner: Runner, open_tmp: Path) -> None:
+    ticks = write(open_tmp / "ticks", "")
+    assert isinstance(any_runner, NamespaceRunner | DirectRunner)
+    if not any_runner._pid_namespace:
+        command = f"echo started; while :; do echo x >> {ticks}; sleep 0.01; done"  # a grandchild would outlive it
+    else:
+        command = _busy(ticks)
+
+    def kill_helper(_: str) -> None:
+        os.kill(_children()[-1], signal.SIGKILL)
+
+    with pytest.raises(PreflightError, match="cut off") as caught:
+        any_runner([SHELL, "-c", command], on_line=kill_helper)
+    assert "signal 9" in str(caught.value.cause)
+    assert _wait_until_still(ticks)
+
+
 def test_a_runner_works_from_any_thread_of_a_busy_program(any_runner: Runner) -> None:
     stop = threading.Event()
     others = [threading.Thread(target=stop.wait) for _ in range(3)]
@@ -470,4 +493,4 @@ def test_a_helper_that_dies_is_told(pair: tuple[Path, Path], monkeypatch: pytest
     monkeypatch.setattr(stage, "_HELPER", write(open_tmp / "helper.py", "raise SystemExit('no')\n"))
     with pytest.raises(PreflightError) as caught:
         DirectRunner(pair[0])([SHELL, "-c", "true"])
-    assert str(caught.value.cause).endswith("unexpectedly: no")
+    assert str(caught.value.cause).endswith("unexpectedly (exit 1): no")
