@@ -31,7 +31,7 @@ from envmedic.engine.files import Owner, make_directory, write_durably
 from envmedic.errors import PreflightError
 
 STORE = ".envmedic"
-_TRANSACTION = re.compile(r"[0-9]{8}T[0-9]{6}Z-[0-9a-f]{8}")
+_TRANSACTION = re.compile(r"[0-9]{8}T[0-9]{12}Z-[0-9a-f]{6}")
 _NEW = ".new-"
 _LONGEST_NAME = 200
 _CACHEDIR_TAG = (
@@ -204,6 +204,7 @@ class Store:
             shutil.rmtree(path)
 
 
-def new_transaction_id(now: float | None = None) -> str:
-    """A fresh id that sorts by its time: ``YYYYMMDDTHHMMSSZ-xxxxxxxx``."""
-    return f"{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime(now))}-{secrets.token_hex(4)}"
+def new_transaction_id(now_ns: int | None = None) -> str:
+    """A fresh id that sorts by its time, to the microsecond: ``YYYYMMDDTHHMMSSffffffZ-xxxxxx``, UTC."""
+    seconds, rest = divmod(time.time_ns() if now_ns is None else now_ns, 1_000_000_000)
+    return f"{time.strftime('%Y%m%dT%H%M%S', time.gmtime(seconds))}{rest // 1000:06d}Z-{secrets.token_hex(3)}"

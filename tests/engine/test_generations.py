@@ -7,6 +7,7 @@ import pytest
 
 from envmedic import tree
 from envmedic.engine.generations import FOUND, Loss, held_alone, history
+from envmedic.engine.layout import new_transaction_id
 from envmedic.errors import EnvironmentBusy, InputError, PreflightError, RecoveryNeeded, RepairDeclined
 from envmedic.model.ports import ApplyOptions, ProcessUser
 from envmedic.model.record import Generation
@@ -207,3 +208,10 @@ def test_an_environment_made_anew_at_the_same_path_is_not_taken_for_a_generation
     assert not history(quick.prefix).generations[0].undo_possible
     with pytest.raises(InputError, match="nothing to undo"):
         quick.undo()
+
+
+def test_transaction_ids_sort_by_their_time() -> None:
+    times = [0, 1_000, 999_999_000, 1_000_000_000, 1_780_000_000_000_001_000]
+    names = [new_transaction_id(time) for time in times]
+    assert names == sorted(names)
+    assert names[3].startswith("19700101T000001000000Z-")
