@@ -1,20 +1,35 @@
 from __future__ import annotations
 
+import os
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from envmedic.engine import trash
 from envmedic.model.ports import ApplyOptions
 from tests.engine.world import ShellInstaller, World, make_environment, run_file_checks
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> World:
-    return World(make_environment(tmp_path / "env"))
+def memory(tmp_path: Path) -> Iterator[Path]:
+    """A directory in memory where there is one: hundreds of transactions write durably, many times each."""
+    if not os.access("/dev/shm", os.W_OK):
+        yield tmp_path
+        return
+    root = Path(tempfile.mkdtemp(dir="/dev/shm"))
+    yield root
+    trash.empty(root)
 
 
 @pytest.fixture
-def quick(tmp_path: Path) -> World:
+def world(memory: Path) -> World:
+    return World(make_environment(memory / "env"))
+
+
+@pytest.fixture
+def quick(memory: Path) -> World:
     """As `world`, with few and fast processes: staged by relocation, steps by the shell, checks by reading files."""
-    prefix = make_environment(tmp_path / "env")
+    prefix = make_environment(memory / "env")
     return World(prefix, ApplyOptions(staging="relocate"), ShellInstaller(), checks=run_file_checks)

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import os
-import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from envmedic import tree
-from envmedic.engine import transaction, trash
+from envmedic.engine import transaction
 from envmedic.engine.generations import history
 from envmedic.engine.preflight import Capabilities, preflight
 from envmedic.model.ports import ApplyOptions
@@ -35,17 +33,6 @@ AROUND_THE_SWAP = frozenset({
 def small_world(root: Path) -> World:
     prefix = make_environment(root / "env")
     return World(prefix, ApplyOptions(staging="relocate"), ShellInstaller(), checks=run_file_checks)
-
-
-@pytest.fixture
-def memory(tmp_path: Path) -> Iterator[Path]:
-    """A directory in memory where there is one: each of some 200 runs writes durably several times."""
-    if not os.access("/dev/shm", os.W_OK):
-        yield tmp_path
-        return
-    root = Path(tempfile.mkdtemp(dir="/dev/shm"))
-    yield root
-    trash.empty(root)
 
 
 @pytest.fixture
