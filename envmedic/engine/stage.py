@@ -158,6 +158,7 @@ class RelocateRunner(_Runner):
     def __init__(self, clone: Path, *, inherit: Sequence[int] = ()) -> None:
         """Take the clone's real path."""
         super().__init__(clone, bind=None, pid_namespace=False, inherit=inherit)
+        self._checked = False
 
     def __call__(
         self,
@@ -167,8 +168,14 @@ class RelocateRunner(_Runner):
         on_line: OnLine | None = None,
         timeout_s: float | None = None,
     ) -> CommandResult:
-        """Run `argv`; raises InternalError for a script of the clone."""
+        """Run `argv`, after `check_interpreter` when it is the first one of the clone's Python.
+
+        Raises InternalError for a script of the clone.
+        """
         first = Path(argv[0])
+        if first == self.python and not self._checked:
+            self._checked = True
+            self.check_interpreter()
         if first.is_relative_to(self._prefix) and not first.name.startswith("python"):
             raise InternalError(f"{first} must not run: in a copied environment it acts on the original")
         return super().__call__(argv, env=env, on_line=on_line, timeout_s=timeout_s)

@@ -457,8 +457,10 @@ def test_a_relocated_interpreter_is_checked(open_tmp: Path) -> None:
     venv = make_venv(open_tmp / "env")
     RelocateRunner(venv).check_interpreter()
     (venv / "pyvenv.cfg").unlink()
+    runner = RelocateRunner(venv)
     with pytest.raises(PreflightError, match="does not work"):
-        RelocateRunner(venv).check_interpreter()
+        runner([os.fspath(runner.python), "-c", "open('made', 'w')"])
+    assert not (venv.parent / "made").exists()
     (venv / "bin" / "python").unlink()
     with pytest.raises((PreflightError, FileNotFoundError)):
         RelocateRunner(venv).check_interpreter()
