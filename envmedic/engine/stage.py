@@ -168,12 +168,12 @@ class RelocateRunner(_Runner):
         on_line: OnLine | None = None,
         timeout_s: float | None = None,
     ) -> CommandResult:
-        """Run `argv`, after `check_interpreter` when it is the first one of the clone's Python.
+        """Run `argv`, after `check_interpreter` when it is the first to name the clone's Python.
 
         Raises InternalError for a script of the clone.
         """
         first = Path(argv[0])
-        if first == self.python and not self._checked:
+        if not self._checked and os.fspath(self.python) in argv:
             self._checked = True
             self.check_interpreter()
         if first.is_relative_to(self._prefix) and not first.name.startswith("python"):
