@@ -11,7 +11,7 @@ from envmedic import __version__
 from envmedic.cli.options import split_command
 from envmedic.cli.output import Output
 from envmedic.cli.parser import build_parser
-from envmedic.errors import EnvmedicError, ExitCode, InputError, InternalError, Interrupted
+from envmedic.errors import RECOVERABLE, UNCHANGED, EnvmedicError, ExitCode, InputError, InternalError, Interrupted
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -43,7 +43,7 @@ def _guarded(args: argparse.Namespace) -> int:
         output.error(Interrupted("Interrupted"))
         return int(ExitCode.INTERRUPTED)
     except Exception as error:  # noqa: BLE001  # the one boundary: a bug is reported with what is needed to mend it
-        output.error(_bug(error))
+        output.error(_bug(error, in_transaction=output.stream.transaction is not None))
         return int(ExitCode.INTERNAL)
 
 
@@ -66,7 +66,7 @@ def _bare_output(words: Sequence[str]) -> Output:
     return Output(json="--json" in words, quiet=False, verbose=0, colour="auto", events=None)
 
 
-def _bug(error: Exception) -> InternalError:
+def _bug(error: Exception, *, in_transaction: bool) -> InternalError:
     import traceback  # noqa: PLC0415  # only for a bug
 
     trace = "".join(traceback.format_exception(error))
@@ -74,7 +74,7 @@ def _bug(error: Exception) -> InternalError:
     return InternalError(
         f"A bug of envmedic: {type(error).__name__}: {error}",
         cause=where,
-        hint="Report it with the lines above; `envmedic recover` settles a transaction if one was running",
-        environment="recoverable",
+        hint="Report it with the lines above",
+        environment=RECOVERABLE if in_transaction else UNCHANGED,
         details=(trace,),
     )

@@ -114,7 +114,9 @@ def _try(prefix: Path, workdir: Path, stack: ExitStack) -> ExchangeProbe:
     (inside / "env").mkdir()
     (beside / "kept").mkdir()
     if syscalls.filesystem_type(prefix) == syscalls.OVERLAYFS_MAGIC and not _movable(prefix, beside):
-        return ExchangeProbe(None, f"{prefix} lies in a lower layer of an overlay file system, which cannot move it", "image-layer")
+        return ExchangeProbe(
+            None, f"{prefix} lies in a lower layer of an overlay file system, which cannot move it", "image-layer"
+        )
     try:
         # `beside` lies in the prefix's own parent, as the prefix does; `inside/env` where the clone will be.
         exchange(inside / "env", beside)

@@ -27,7 +27,7 @@ def _walk(root: Path) -> Iterator[Path]:
 def _entry(path: Path) -> Entry:
     info = path.lstat()
     if stat.S_ISLNK(info.st_mode):
-        return ("link", info.st_mode, info.st_mtime_ns, 0, os.readlink(path))
+        return ("link", info.st_mode, info.st_mtime_ns, 0, str(path.readlink()))
     if stat.S_ISDIR(info.st_mode):
         return ("directory", info.st_mode, info.st_mtime_ns, 0, "")
     with path.open("rb") as file:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from envmedic.cli.render.style import Style, plain, table
+from envmedic.cli.render.style import Style, plain, shortened, table
 from envmedic.model.facts import Distribution, Environment, Facts, Host, Library
 
 
@@ -24,7 +24,7 @@ def _host(host: Host) -> list[str]:
     ]
     rows += [("toolkit", f"{kit.version or '?'} at {kit.path} ({kit.found_by})") for kit in host.toolkits]
     rows += [("compiler", f"{item.name} {item.version or '?'} at {item.path}") for item in host.compilers]
-    rows += [("variable", plain(f"{item.name}={item.value}")) for item in host.variables]
+    rows += [("variable", shortened(f"{item.name}={item.value}")) for item in host.variables]
     return table(rows)
 
 
@@ -54,7 +54,7 @@ def _environment(environment: Environment) -> list[str]:
     rows += [
         ("library", _library(item)) for item in environment.libraries if item.unresolved or item.missing or item.error
     ]
-    rows += [("path", plain(f"{item.kind}: {item.adds} ({item.where})")) for item in environment.import_paths]
+    rows += [("path", shortened(f"{item.kind}: {item.where}: {item.adds}")) for item in environment.import_paths]
     rows += [
         ("setting", plain(f"{item.tool} {item.key} = {item.value} ({item.source})")) for item in environment.settings
     ]

@@ -60,6 +60,12 @@ def plain(text: str) -> str:
     return "".join(char if char.isprintable() or char == "\t" else "\N{REPLACEMENT CHARACTER}" for char in text)
 
 
+def shortened(text: str, length: int = 160) -> str:
+    """`text` made plain and at most `length` characters long; JSON has all of it."""
+    shown = plain(text)
+    return shown if len(shown) <= length else shown[: length - 1] + "\N{HORIZONTAL ELLIPSIS}"
+
+
 def table(rows: Sequence[tuple[str, ...]], *, indent: str = "  ") -> list[str]:
     """Left-aligned columns; the last column is not padded."""
     if not rows:
