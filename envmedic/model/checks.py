@@ -5,12 +5,12 @@ from __future__ import annotations
 import difflib
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Literal
+from typing import Final, Literal
 
 from envmedic.errors import InputError
 from envmedic.model.base import Model
 
-VERIFICATION_SCHEMA = "envmedic.verification/1"
+VERIFICATION_SCHEMA: Final = "envmedic.verification/1"
 
 Status = Literal["pass", "fail", "crash", "timeout", "skip"]
 Role = Literal["playbook", "reproduction", "regression", "informative"]
@@ -138,7 +138,7 @@ class Judgement(Model, frozen=True, kw_only=True):
 class Verification(Model, frozen=True, kw_only=True):
     """The document of ``envmedic verify --json``."""
 
-    schema: str = VERIFICATION_SCHEMA
+    schema: Literal["envmedic.verification/1"] = VERIFICATION_SCHEMA
     prefix: str
     profile: str = "standard"
     gpu: GpuVerdict

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Final, Literal
 
 from envmedic.model.base import Model
 
-FACTS_SCHEMA = "envmedic.facts/1"
+FACTS_SCHEMA: Final = "envmedic.facts/1"
 
 EnvironmentKind = Literal["venv", "virtualenv", "uv", "conda", "system", "unknown"]
 OriginKind = Literal["index", "archive", "vcs", "directory", "editable", "conda", "unknown"]
@@ -292,7 +292,7 @@ class Environment(Model, frozen=True, kw_only=True):
 class Facts(Model, frozen=True, kw_only=True):
     """Everything observed: the document of ``envmedic facts --json`` and of ``--host FILE``."""
 
-    schema: str = FACTS_SCHEMA
+    schema: Literal["envmedic.facts/1"] = FACTS_SCHEMA
     envmedic: str = ""
     """Version that observed."""
     host: Host

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Literal, get_args
+from typing import Final, Literal, get_args
 
 from envmedic.model.base import Model
 from envmedic.model.facts import Facts
 
-DIAGNOSIS_SCHEMA = "envmedic.diagnosis/1"
-DIAGNOSES_SCHEMA = "envmedic.diagnoses/1"
+DIAGNOSIS_SCHEMA: Final = "envmedic.diagnosis/1"
+DIAGNOSES_SCHEMA: Final = "envmedic.diagnoses/1"
 
 Fault = Literal[
     "torchvision-ops",
@@ -102,7 +102,7 @@ class Finding(Model, frozen=True, kw_only=True):
 class Diagnosis(Model, frozen=True, kw_only=True):
     """The document of ``envmedic diagnose --json``. Findings are ordered, best first."""
 
-    schema: str = DIAGNOSIS_SCHEMA
+    schema: Literal["envmedic.diagnosis/1"] = DIAGNOSIS_SCHEMA
     prefix: str | None
     facts: Facts | None
     verdict: Verdict
@@ -116,5 +116,5 @@ class Diagnosis(Model, frozen=True, kw_only=True):
 class Diagnoses(Model, frozen=True, kw_only=True):
     """Several diagnoses made in one call, in the order of the logs given."""
 
-    schema: str = DIAGNOSES_SCHEMA
+    schema: Literal["envmedic.diagnoses/1"] = DIAGNOSES_SCHEMA
     diagnoses: tuple[Diagnosis, ...]

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Final, Literal
 
 from envmedic.model.base import Model
 from envmedic.model.checks import Check
 from envmedic.model.facts import Host
 from envmedic.model.findings import Fault, Finding
 
-PLAN_SCHEMA = "envmedic.plan/1"
+PLAN_SCHEMA: Final = "envmedic.plan/1"
 
 
 class Artifact(Model, frozen=True, kw_only=True):
@@ -126,7 +126,7 @@ class PlanAlternative(Model, frozen=True, kw_only=True):
 class Plan(Model, frozen=True, kw_only=True):
     """The document of ``envmedic plan --json``. `id` is the digest of everything else in it."""
 
-    schema: str = PLAN_SCHEMA
+    schema: Literal["envmedic.plan/1"] = PLAN_SCHEMA
     id: str = ""
     envmedic: str
     created: str

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Final, Literal
 
 from envmedic.model.base import Model
 from envmedic.model.checks import Outcome
 from envmedic.model.plan import Plan
 
-RECORD_SCHEMA = "envmedic.record/1"
-HISTORY_SCHEMA = "envmedic.history/1"
-RECOVERY_SCHEMA = "envmedic.recovery/1"
-ERROR_SCHEMA = "envmedic.error/1"
+RECORD_SCHEMA: Final = "envmedic.record/1"
+HISTORY_SCHEMA: Final = "envmedic.history/1"
+RECOVERY_SCHEMA: Final = "envmedic.recovery/1"
+ERROR_SCHEMA: Final = "envmedic.error/1"
 
 State = Literal[
     "cloning", "repairing", "ready", "exchanged", "done", "undoing", "undone", "redoing", "aborted",
@@ -39,7 +39,7 @@ class Round(Model, frozen=True, kw_only=True):
 class Record(Model, frozen=True, kw_only=True):
     """The document of ``envmedic apply --json``."""
 
-    schema: str = RECORD_SCHEMA
+    schema: Literal["envmedic.record/1"] = RECORD_SCHEMA
     transaction: str
     parent: str | None = None
     """The transaction whose generation was live when this one began."""
@@ -94,7 +94,7 @@ class Generation(Model, frozen=True, kw_only=True):
 class History(Model, frozen=True, kw_only=True):
     """The document of ``envmedic history --json``, newest first."""
 
-    schema: str = HISTORY_SCHEMA
+    schema: Literal["envmedic.history/1"] = HISTORY_SCHEMA
     prefix: str
     generations: tuple[Generation, ...]
 
@@ -102,7 +102,7 @@ class History(Model, frozen=True, kw_only=True):
 class ErrorDocument(Model, frozen=True, kw_only=True):
     """What stdout holds under ``--json`` when a command failed before it had a document."""
 
-    schema: str = ERROR_SCHEMA
+    schema: Literal["envmedic.error/1"] = ERROR_SCHEMA
     code: str
     exit_code: int
     summary: str
@@ -115,7 +115,7 @@ class ErrorDocument(Model, frozen=True, kw_only=True):
 class Recovery(Model, frozen=True, kw_only=True):
     """The document of ``envmedic recover --json``."""
 
-    schema: str = RECOVERY_SCHEMA
+    schema: Literal["envmedic.recovery/1"] = RECOVERY_SCHEMA
     prefix: str
     settled: tuple[Record, ...]
     """Records of the transactions that were settled; empty when none was interrupted."""
