@@ -26,9 +26,9 @@ def find_playbook(settings: Settings, reference: str) -> LoadedPlaybook:
     return loader.find(reference, load_playbooks(settings))
 
 
-def list_playbooks(settings: Settings) -> tuple[library.Entry, ...]:
+def list_playbooks(settings: Settings) -> library.Listing:
     """Every playbook found, by id."""
-    return library.listing(load_playbooks(settings))
+    return library.Listing(playbooks=library.listing(load_playbooks(settings)))
 
 
 def show_playbook(settings: Settings, reference: str) -> tuple[LoadedPlaybook, str]:

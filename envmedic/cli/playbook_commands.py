@@ -10,17 +10,18 @@ from envmedic.cli.output import Output
 from envmedic.cli.render.style import table
 from envmedic.errors import ExitCode, InvalidPlaybook
 from envmedic.model.base import to_json
+from envmedic.model.playbook import Validation
 
 
 def list_all(args: argparse.Namespace, output: Output) -> int:
     """The playbooks found."""
     del args
-    entries = api.list_playbooks(api.Settings(stream=output.stream))
+    found = api.list_playbooks(api.Settings(stream=output.stream))
     rows = [
         ("playbook", "fault", "from", "title"),
-        *((item.id, item.fault, item.origin, item.title) for item in entries),
+        *((item.id, item.fault, item.origin, item.title) for item in found.playbooks),
     ]
-    output.document(entries, table(rows, indent=""))
+    output.document(found, table(rows, indent=""))
     return int(ExitCode.OK)
 
 
@@ -40,7 +41,7 @@ def validate(args: argparse.Namespace, output: Output) -> int:
         raise InvalidPlaybook(
             f"{count} in {', '.join(args.files)}", details=mistakes, hint="See `envmedic playbooks schema`"
         )
-    output.document({"valid": args.files}, [f"{name}: valid" for name in args.files])
+    output.document(Validation(valid=tuple(args.files)), [f"{name}: valid" for name in args.files])
     return int(ExitCode.OK)
 
 

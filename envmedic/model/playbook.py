@@ -6,7 +6,7 @@ that is generated from them.
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 import msgspec
 
@@ -19,6 +19,8 @@ Operator = Literal[
 Policy = Literal["keep-torch", "keep-cuda-variant", "newest"]
 Text = Annotated[str, msgspec.Meta(min_length=1)]
 Identifier = Annotated[str, msgspec.Meta(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$")]
+LOADED_PLAYBOOK_SCHEMA: Final = "envmedic.loaded-playbook/1"
+VALIDATION_SCHEMA: Final = "envmedic.validation/1"
 FactValue = bool | int | float | str | tuple[str, ...] | None
 
 
@@ -30,12 +32,17 @@ class Signature(Strict, frozen=True, kw_only=True):
     """A regular expression (RE2 syntax) over the lines of a log, with a sample that it must match."""
 
     id: Identifier
+    """Unique in the playbook; findings name it."""
     pattern: Text
+    """RE2 syntax: no look-around, no backreferences. Named groups ``(?P<name>…)`` can be used in texts."""
     sample: Text
+    """A message that the pattern finds; the loader tries it."""
     confidence: Annotated[float, msgspec.Meta(ge=0.0, le=1.0)] = 0.9
+    """How sure the text alone makes; below 0.5 it is a hint that several causes share."""
     summary: str | None = None
-    """What the match means, with ``{group}`` and ``{fact}`` filled in."""
+    """What the match means, with ``{group}`` and ``{fact}`` filled in; the playbook's title by default."""
     fix_kind: FixKind | None = None
+    """What mends it where that differs from the playbook's; ``not-an-env-problem`` rules a repair out."""
 
 
 class Condition(Strict, frozen=True, kw_only=True):
@@ -45,79 +52,101 @@ class Condition(Strict, frozen=True, kw_only=True):
     """
 
     fact: str | None = None
+    """Name of a fact, or of a group of the match."""
     operator: Operator | None = None
+    """How the fact is compared; its type says which are allowed."""
     value: bool | int | float | str | tuple[str, ...] | None = None
+    """What it is compared with, of the fact's type; versions are quoted."""
     all: tuple[Condition, ...] | None = None
+    """True when each of them is."""
     any: tuple[Condition, ...] | None = None
+    """True when one of them is."""
     negated: Condition | None = msgspec.field(default=None, name="not")
+    """True when it is false."""
 
 
 class PurgeStep(Strict, frozen=True, kw_only=True, tag_field="step", tag="purge"):
     """Remove distributions with their leftovers, duplicates and orphans."""
 
     distributions: tuple[Text, ...] = ()
+    """Names of distributions."""
     leftovers: bool = True
+    """Also what interrupted uninstalls left of them."""
     duplicates: bool = True
+    """Also every further copy of them."""
 
 
 class InstallStep(Strict, frozen=True, kw_only=True, tag_field="step", tag="install"):
     """Install requirements from an index, in a CUDA variant where one is named."""
 
     requirements: tuple[Text, ...]
+    """Such as ``numpy<2``."""
     index: str | None = None
+    """URL of the index; the user's own by default."""
     variant: str | None = None
+    """CUDA variant such as ``cu124``."""
 
 
 class TorchFamilyStep(Strict, frozen=True, kw_only=True, tag_field="step", tag="torch_family"):
     """Bring the torch family to a coherent set, by policies in order of preference."""
 
     policy: tuple[Policy, ...] = ("keep-torch", "keep-cuda-variant", "newest")
+    """What to hold on to, most wanted first."""
     members: tuple[Literal["torch", "torchvision", "torchaudio", "triton"], ...] = (
         "torch", "torchvision", "torchaudio", "triton",
     )  # fmt: skip
+    """Which of the family may change, as far as they are installed."""
 
 
 class RebuildStep(Strict, frozen=True, kw_only=True, tag_field="step", tag="rebuild"):
     """Rebuild an extension from its recorded source for the GPUs present."""
 
     distribution: Text
+    """Name of the distribution."""
 
 
 class SetEnvStep(Strict, frozen=True, kw_only=True, tag_field="step", tag="set_env"):
     """Variables kept in the environment."""
 
     variables: dict[str, str]
+    """Names and values."""
 
 
 class UnsetEnvStep(Strict, frozen=True, kw_only=True, tag_field="step", tag="unset_env"):
     """Variables removed on activation."""
 
     names: tuple[Text, ...]
+    """Names of the variables."""
 
 
 class ReplaceStep(Strict, frozen=True, kw_only=True, tag_field="step", tag="replace"):
     """Replace one distribution by another."""
 
     distribution: Text
+    """Name of the one that goes."""
     by: Text
+    """Requirement of the one that comes."""
 
 
 class PinStep(Strict, frozen=True, kw_only=True, tag_field="step", tag="pin"):
     """Constraints that stay."""
 
     constraints: tuple[Text, ...]
+    """Requirements such as ``numpy<2``."""
 
 
 class AdviseStep(Strict, frozen=True, kw_only=True, tag_field="step", tag="advise"):
     """What the user has to do."""
 
     text: Text
+    """Sentences, with ``{group}`` and ``{fact}`` filled in."""
 
 
 class CommandStep(Strict, frozen=True, kw_only=True, tag_field="step", tag="command"):
     """A command; only from a playbook whose content the user has trusted."""
 
     argv: tuple[Text, ...]
+    """The program and its arguments, run without a shell."""
 
 
 PlaybookStep = (
@@ -138,28 +167,51 @@ class Playbook(Strict, frozen=True, kw_only=True):
     """One fault and its repair."""
 
     id: Identifier
+    """Lower-case words joined by hyphens; a shipped playbook's file is called so."""
     fault: Fault
+    """The class of the fault; several playbooks may share one."""
     title: Text
+    """The fault in one line."""
     explain: Text
+    """How it comes about and why the steps mend it."""
     fix_kind: FixKind
+    """What mends it, in one word."""
     signatures: tuple[Signature, ...] = ()
+    """Error texts that it is known by."""
     when: Condition | None = None
+    """What the facts must say to confirm it; without it, a match of the text is all there is."""
     vars: dict[str, str] = {}
+    """Texts by name, to be used as ``{name}``."""
     steps: tuple[PlaybookStep, ...]
+    """The repair, in order."""
     checks: tuple[Text, ...] = ()
+    """Names of checks that fail before the repair and must pass after it."""
     alternatives: tuple[Text, ...] = ()
     """Other ways to repair: the first sentence names the way, the rest says why it is not the first choice."""
     references: tuple[Text, ...] = ()
+    """URLs of what the playbook relies on."""
 
 
 class LoadedPlaybook(Model, frozen=True, kw_only=True):
-    """A playbook with where it came from."""
+    """A playbook with where it came from: the document of ``envmedic playbooks show --json``."""
 
+    schema: Literal["envmedic.loaded-playbook/1"] = LOADED_PLAYBOOK_SCHEMA
     playbook: Playbook
+    """Its content."""
     path: str
+    """Its file."""
     sha256: str
     """Of the file's bytes."""
     origin: Literal["shipped", "user", "file"]
+    """Whether it came with envmedic, lies in the user's directory, or was named as a file."""
+
+
+class Validation(Model, frozen=True, kw_only=True):
+    """The document of ``envmedic playbooks validate --json`` where no file has a mistake."""
+
+    schema: Literal["envmedic.validation/1"] = VALIDATION_SCHEMA
+    valid: tuple[str, ...]
+    """The files, as they were named."""
 
 
 class TextMatch(Model, frozen=True, kw_only=True):

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Final, Literal
 
 from envmedic.errors import InputError
 from envmedic.model.base import Model
 from envmedic.model.findings import Fault
 from envmedic.model.playbook import LoadedPlaybook
+
+LISTING_SCHEMA: Final = "envmedic.playbooks/1"
 
 
 class Entry(Model, frozen=True, kw_only=True):
@@ -19,6 +22,14 @@ class Entry(Model, frozen=True, kw_only=True):
     title: str
     origin: str
     path: str
+
+
+class Listing(Model, frozen=True, kw_only=True):
+    """The document of ``envmedic playbooks list --json``."""
+
+    schema: Literal["envmedic.playbooks/1"] = LISTING_SCHEMA
+    playbooks: tuple[Entry, ...]
+    """Every playbook found, by id."""
 
 
 def listing(playbooks: Iterable[LoadedPlaybook]) -> tuple[Entry, ...]:
