@@ -8,21 +8,32 @@ and the mount namespace wants a single-threaded process of its own.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import selectors
+import signal
 import subprocess
 import sys
+import threading
 import time
+import warnings
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from envmedic.model.ports import CommandResult, OnLine
+
+if TYPE_CHECKING:
+    from sh import RunningCommand
 
 KEPT_CHARACTERS = 256 * 1024
 HELPER_GRACE_S = 5.0
 """How long a staging helper has to kill its command before it is killed itself."""
+_LAST_STANDARD = 2
+"""Number of standard error."""
+_ANY = tuple(range(-signal.NSIG, 256))
+"""Every exit status and every signal: how a command ends is a result."""
 
 
 class Tail:
@@ -58,48 +69,178 @@ def run(
     """Run `argv` without a terminal or standard input, and return how it ended.
 
     `argv[0]` is an absolute path. `env` is laid over this process's environment; None unsets a name.
-    `on_line` gets each line of both streams as it comes. A non-zero exit, a signal and a timeout
-    are results. Raises OSError when the program cannot be started.
+    `on_line` gets each line of both streams as it comes, in another thread; what it raises is raised
+    here. A non-zero exit, a signal and a timeout are results. On a timeout, and when an exception such
+    as KeyboardInterrupt breaks in, the program and the children in its session are killed first. Raises
+    OSError when the program cannot be started, for whatever reason the kernel or `cwd` gives.
     """
-    import sh  # noqa: PLC0415  # 75 ms that a diagnosis from text alone does not need
-
     started = time.monotonic()
+    child = _Child(argv, overlay(env), cwd)
     out, err = Tail(on_line), Tail(on_line)
-    timed_out = False
-    try:
-        command = sh.Command(argv[0])
-    except sh.CommandNotFound as error:
-        raise FileNotFoundError(argv[0]) from error
-    no_input = Path(os.devnull).open(encoding="utf-8")  # noqa: SIM115  # sh's own default is a pipe that never ends
-    try:
-        returncode = command(
-            *argv[1:],
-            _env=overlay(env),
-            _cwd=cwd,
-            _in=no_input,
-            _out=out.feed,
-            _err=err.feed,
-            _tty_out=False,
-            _timeout=timeout_s,
-            _ok_code=list(range(256)),
-            _return_cmd=True,
-            _encoding="utf-8",
-            _decode_errors="replace",
-        ).exit_code
-    except sh.TimeoutException as error:
-        returncode, timed_out = -abs(int(error.exit_code or 0)), True
-    except sh.SignalException as error:
-        returncode = -abs(int(error.exit_code or 0))
-    finally:
-        no_input.close()
+    command = _launch(child, argv, child.guarded(out), child.guarded(err))
+    returncode = _wait(command, child, timeout_s)
+    child.check()
     return CommandResult(
         argv=tuple(argv),
         returncode=returncode,
         stdout=out.text(),
         stderr=err.text(),
         seconds=time.monotonic() - started,
-        timed_out=timed_out,
+        timed_out=child.killed and returncode == -signal.SIGKILL,
     )
+
+
+class _Child:
+    """A command's process, from the fork on; it leads a session, so that it and its children can be killed together.
+
+    sh tells of a program that the kernel refuses by a text, and leaves its process and pipes behind. So
+    the child becomes the program by itself, right before sh would do it, and says why if it cannot.
+    """
+
+    def __init__(self, argv: Sequence[str], env: Mapping[str, str], cwd: str | None) -> None:
+        self._argv = [os.fsencode(word) for word in argv]
+        self._env = env
+        self._cwd = cwd
+        self._ignores_hangup = signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
+        told, tell = os.pipe()
+        self._told = open(told, "rb")  # noqa: PTH123, SIM115  # a descriptor, closed by `begun`
+        self._tell = open(tell, "wb", buffering=0)  # noqa: PTH123, SIM115  # as above
+        self._pid: int | None = None
+        self._refusal: OSError | None = None
+        self._failure: Exception | None = None
+        self.killed = False
+        """Whether it was killed by this process while it may have been running."""
+
+    def become(self) -> None:
+        """In the new process: be the program, or say why not and end."""
+        try:
+            self._tell.write(b"%d" % os.getpid())
+            # sh lets commands in the background ignore hang-ups, and its own closing of files comes too late
+            signal.signal(signal.SIGHUP, signal.SIG_IGN if self._ignores_hangup else signal.SIG_DFL)
+            _inherit_no_files()
+            if self._cwd is not None:
+                os.chdir(self._cwd)
+            os.execve(self._argv[0], self._argv, self._env)  # noqa: S606  # no shell is wanted
+        except (OSError, ValueError) as error:
+            self._say(error)
+        finally:
+            os._exit(127)
+
+    def _say(self, error: OSError | ValueError) -> None:
+        number = (error.errno if isinstance(error, OSError) else None) or errno.EINVAL
+        about = (error.filename if isinstance(error, OSError) else None) or self._argv[0]
+        self._tell.write(b"\0%d\0%s" % (number, os.fsencode(about)))
+
+    def begun(self) -> None:
+        """In this process: hear what the child says until it is the program, or gone, or was never made."""
+        self._tell.close()
+        with self._told:
+            pid, *refusal = self._told.read().split(b"\0")
+        self._pid = int(pid) if pid else None
+        if refusal:
+            number = int(refusal[0])
+            self._refusal = OSError(number, os.strerror(number), os.fsdecode(refusal[1]))
+        if self._failure is not None:
+            self.kill()
+
+    def abandon(self) -> None:
+        """Kill and reap it where sh cannot be asked to wait for it."""
+        if not self._told.closed:
+            self.begun()
+        self.kill()
+        if self._pid is not None:
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(self._pid, 0)
+
+    def kill(self) -> None:
+        """End it and its children at once."""
+        if self._pid is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._pid, signal.SIGKILL)
+                self.killed = True
+
+    def guarded(self, tail: Tail) -> Callable[[str], None]:
+        """`tail.feed` for sh's thread, which an error would end with the child's output unread."""
+
+        def feed(line: str) -> None:
+            try:
+                if self._failure is None:
+                    tail.feed(line)
+            except Exception as error:  # noqa: BLE001  # raised in the caller's thread by `check`
+                self._failure = error
+                self.kill()
+
+        return feed
+
+    def check(self) -> None:
+        """Raise what kept it from starting, or what `on_line` raised."""
+        if self._refusal is not None:
+            raise self._refusal
+        if self._failure is not None:
+            raise self._failure
+
+
+def _inherit_no_files() -> None:
+    """Let the program have no open file of this process but the standard ones."""
+    for name in os.listdir("/proc/self/fd"):  # noqa: PTH208  # names are wanted
+        if int(name) > _LAST_STANDARD:
+            with contextlib.suppress(OSError):  # that of the listing itself
+                os.set_inheritable(int(name), False)
+
+
+def _launch(
+    child: _Child, argv: Sequence[str], out: Callable[[str], None], err: Callable[[str], None]
+) -> RunningCommand:
+    """Start `child` by sh, which reads its output in a thread; returns sh's command."""
+    import sh  # noqa: PLC0415  # 75 ms that a diagnosis from text alone does not need
+
+    # sh forks. Python 3.12 and later warn when threads run, and sh's own of the command before may.
+    warnings.filterwarnings("ignore", message=r".*use of fork\(\)", category=DeprecationWarning, module="sh")
+    try:
+        with Path(os.devnull).open(encoding="utf-8") as no_input:  # sh's own default is a pipe that never ends
+            command = sh.Command(argv[0])(
+                *argv[1:],
+                _in=no_input,
+                _out=out,
+                _err=err,
+                _tty_out=False,
+                _encoding="utf-8",
+                _decode_errors="replace",
+                _new_session=True,
+                _preexec_fn=child.become,
+                _ok_code=_ANY,
+                _bg=True,  # returns at once, so that there is something to kill
+                _return_cmd=True,
+                _bg_exc=False,
+            )
+        child.begun()
+    except BaseException as error:
+        child.abandon()
+        if isinstance(error, sh.CommandNotFound):
+            number = errno.EACCES if os.path.lexists(argv[0]) else errno.ENOENT
+            raise OSError(number, os.strerror(number), argv[0]) from error
+        raise
+    return command
+
+
+def _wait(command: RunningCommand, child: _Child, timeout_s: float | None) -> int:
+    """Return the exit status, or minus the number of the signal that ended it.
+
+    The limit is a timer of its own: with sh's a thread looks ten times a second, and each call waits for it.
+    """
+    limit = None if timeout_s is None else threading.Timer(timeout_s, child.kill)
+    try:
+        if limit is not None:
+            limit.start()
+        return int(command.wait().exit_code)
+    except BaseException:
+        child.kill()
+        command.wait()
+        raise
+    finally:
+        if limit is not None:
+            limit.cancel()
+            limit.join()
 
 
 def overlay(env: Mapping[str, str | None] | None) -> dict[str, str]:

@@ -14,8 +14,6 @@ from envmedic.probe.files import is_file
 from envmedic.probe.layout import Layout
 
 TIMEOUT_S = 20.0
-_NOT_STARTED = (126, 127)
-"""Exit statuses of env(1) for a program that it cannot start."""
 _QUESTION = """\
 import json, sys, sysconfig
 print(json.dumps({
@@ -40,7 +38,7 @@ def observe(layout: Layout) -> Interpreter:
     try:
         result = proc.run(_argv(layout.python), env={"LC_ALL": "C"}, cwd="/", timeout_s=TIMEOUT_S)
     except OSError as error:
-        return _dead(layout, error.strerror or "it cannot be started")
+        return _dead(layout, f"it cannot be started: {error.strerror}")
     answer = parse_answer(result.stdout) if result.returncode == 0 else None
     if answer is None:
         return _dead(layout, failure(result))
@@ -74,9 +72,7 @@ def _base_by_files(layout: Layout) -> str | None:
 
 
 def _argv(python: Path) -> list[str]:
-    """Through env(1), which turns the ways in which starting a program can fail into exit statuses."""
-    question = [str(python), "-I", "-S", "-B", "-c", _QUESTION]
-    return ["/usr/bin/env", *question] if is_file(Path("/usr/bin/env")) else question
+    return [str(python), "-I", "-S", "-B", "-c", _QUESTION]
 
 
 def why_absent(python: Path) -> str | None:
@@ -89,10 +85,7 @@ def why_absent(python: Path) -> str | None:
 
 
 def why_no_program(python: Path) -> str | None:
-    """In which way the file is no program of this machine; None when it may be one.
-
-    env(1) would hand what the kernel refuses to a shell.
-    """
+    """In which way the file is no program of this machine, which the kernel tells by one error alone; else None."""
     if not is_file(python):
         return "it is no file"
     head = _head(python)
@@ -144,8 +137,6 @@ def failure(result: CommandResult) -> str:
         return f"no answer within {TIMEOUT_S:.0f} s"
     said = [line.strip() for line in result.stderr.strip().splitlines() if line.strip()]
     last = f": {said[-1][:300]}" if said else ""
-    if result.returncode in _NOT_STARTED and said and said[-1].startswith("/usr/bin/env: "):
-        return f"it cannot be started: {said[-1].rpartition(': ')[2]}"
     if result.signal is not None:
         return f"ended by {_signal_name(result.signal)}{last}"
     return f"exit status {result.returncode}{last}"

@@ -147,3 +147,18 @@ def test_this_machine_is_observed() -> None:
     assert found.visible_gpus() == ()
     assert found.driver_version is not None or found.nvml_error
     assert [item.name for item in found.variables] == ["CUDA_VISIBLE_DEVICES", "PATH"]
+
+
+@pytest.mark.parametrize("content", ["", "no shebang line\n", "#!/nonexistent/interpreter\n", "\x7fELF damaged"])
+def test_programs_that_cannot_be_started_are_told_without_version(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: str
+) -> None:
+    for name in ("gcc", "clang", "nvidia-smi", "cuda/bin/nvcc"):
+        make_program(tmp_path / name, "").write_text(content)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    found = host.observe_host({"PATH": str(tmp_path), "CUDA_HOME": str(tmp_path / "cuda")})
+    assert [(item.path, item.version) for item in found.compilers] == [
+        (str(tmp_path / "gcc"), None),
+        (str(tmp_path / "clang"), None),
+    ]
+    assert (found.toolkits[0].nvcc, found.toolkits[0].version) == (str(tmp_path / "cuda/bin/nvcc"), None)
