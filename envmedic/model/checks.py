@@ -49,11 +49,15 @@ class Check(Model, frozen=True, kw_only=True):
     """One check to run. `name` is that of a script in ``kernels/`` or of a built-in check."""
 
     name: str
+    """See the list of checks."""
     role: Role = "informative"
+    """Who asks for it; all but informative ones must pass."""
     gpu: bool = False
     """Needs a visible GPU; one outcome per visible GPU, beside that of the CPU."""
     arguments: tuple[str, ...] = ()
+    """Import names, the command line, or settings of the check."""
     timeout_s: float = 300.0
+    """Limit in seconds; exceeding it is a failure."""
 
     @property
     def required(self) -> bool:
@@ -95,14 +99,19 @@ class Outcome(Model, frozen=True, kw_only=True):
     """The result of one check on one device. Skipped is never passed."""
 
     check: str
+    """Name of the check and, where it has several, of its part."""
     status: Status
+    """How it ended."""
     role: Role = "informative"
+    """Who asked for it."""
     device: str | None = None
     """``cpu``, ``cuda:0 NVIDIA H200`` or None where no device takes part."""
     seconds: float = 0.0
+    """How long it ran."""
     max_relative_error: float | None = None
     """Largest relative error against the fp64 (or CPU) reference."""
     tolerance: float | None = None
+    """Largest relative error that would pass."""
     reason: str = ""
     """Why it was skipped, or the last line of the failure."""
     detail: str = ""
@@ -140,9 +149,16 @@ class Verification(Model, frozen=True, kw_only=True):
 
     schema: Literal["envmedic.verification/1"] = VERIFICATION_SCHEMA
     prefix: str
+    """The environment."""
     profile: str = "standard"
+    """Which checks were chosen."""
     gpu: GpuVerdict
+    """Whether kernels were proven on every visible GPU."""
     gpu_reason: str = ""
+    """Why not, where they were not."""
     passed: bool
+    """Whether every check passed that had to."""
     outcomes: tuple[Outcome, ...]
+    """In the order in which they ran."""
     regressions: tuple[str, ...] = ()
+    """What a given baseline passed and this does not."""

@@ -22,98 +22,130 @@ class StageStarted(Model, frozen=True, kw_only=True, tag="stage-started"):
     """A stage begins."""
 
     stage: Stage
+    """Which."""
 
 
 class StageFinished(Model, frozen=True, kw_only=True, tag="stage-finished"):
     """A stage ended, well or not."""
 
     stage: Stage
+    """Which."""
     seconds: float
+    """How long it took."""
     ok: bool = True
+    """Whether it came to its end without an error."""
 
 
 class Progress(Model, frozen=True, kw_only=True, tag="progress"):
-    """How far a stage is; `total` is None when it cannot be known."""
+    """How far a stage is; `total` is null when it cannot be known."""
 
     stage: Stage
+    """Which."""
     unit: Literal["files", "bytes", "checks", "steps"]
+    """What is counted."""
     done: int
+    """Number so far."""
     total: int | None = None
+    """Number in the end."""
     label: str = ""
+    """What is being worked on."""
 
 
 class TransactionStarted(Model, frozen=True, kw_only=True, tag="transaction-started"):
     """A transaction directory exists; the environment is untouched."""
 
     prefix: str
+    """The environment as the user named it."""
     directory: str
+    """The transaction's directory."""
     clone: str
-    """``reflink``, ``link``, ``copy`` or ``snapshot``."""
+    """``reflink``, ``link`` or ``copy``."""
     staging: str
     """``namespace`` or ``relocate``."""
     exchange: str
     """``exchange`` or ``two-renames``."""
     notes: tuple[str, ...] = ()
+    """Why not the better way, and what was waived."""
 
 
 class StateChanged(Model, frozen=True, kw_only=True, tag="state-changed"):
     """The journal's state moved on, durably."""
 
     state: str
+    """The new state."""
 
 
 class StepStarted(Model, frozen=True, kw_only=True, tag="step-started"):
     """A step of the plan begins in the clone."""
 
     index: int
+    """From 1."""
     total: int
+    """Number of steps in the plan."""
     description: str
+    """One line for people."""
     commands: tuple[tuple[str, ...], ...] = ()
+    """argv of each command of the step."""
 
 
 class StepFinished(Model, frozen=True, kw_only=True, tag="step-finished"):
     """A step ended."""
 
     index: int
+    """From 1."""
     seconds: float
+    """How long it took."""
     ok: bool
+    """Whether it was carried out."""
     detail: str = ""
+    """What there is to say of it."""
 
 
 class OutputLine(Model, frozen=True, kw_only=True, tag="output"):
     """One line that a command printed."""
 
     source: str
+    """Who printed it: the name of a program, ``checks`` or ``command``."""
     line: str
+    """Without its line end."""
 
 
 class CheckFinished(Model, frozen=True, kw_only=True, tag="check-finished"):
     """A check ended on one device."""
 
     phase: Phase
+    """Before the steps, after them, or in place."""
     outcome: Outcome
+    """How it came out."""
 
 
 class RoundStarted(Model, frozen=True, kw_only=True, tag="round-started"):
     """The repair loop extends the plan after a new fault."""
 
     round: int
+    """From 2."""
     because: str
+    """What failed in the round before."""
 
 
 class Notice(Model, frozen=True, kw_only=True, tag="notice"):
-    """Something the user should know; `code` is stable, `data` fills the renderer's sentence."""
+    """Something the user should know."""
 
     code: str
+    """Stable name."""
     message: str
+    """The sentence in English."""
     level: Literal["info", "warning"] = "info"
+    """How much it matters."""
 
 
 class TransactionFinished(Model, frozen=True, kw_only=True, tag="transaction-finished"):
     """The transaction came to its end; `environment` is ``unchanged``, ``repaired`` or ``restored``."""
 
     state: str
+    """The state that it ended in."""
     environment: Literal["unchanged", "repaired", "restored"]
+    """What became of the environment."""
 
 
 EventData = (
@@ -137,9 +169,13 @@ class Event(Model, frozen=True, kw_only=True):
     """An event's data with its transaction, place in the stream and time (seconds since the epoch)."""
 
     transaction: str | None
+    """Its id, null before one began."""
     sequence: int
+    """From 0, without gaps in one run of the program."""
     time: float
+    """Seconds since 1970-01-01 UTC."""
     data: EventData
+    """What happened; ``type`` says what kind of event it is."""
 
 
 Sink = Callable[[Event], None]

@@ -296,4 +296,6 @@ class Facts(Model, frozen=True, kw_only=True):
     envmedic: str = ""
     """Version that observed."""
     host: Host
+    """The machine."""
     environment: Environment | None = None
+    """The environment, null with ``--host-only``."""

@@ -85,18 +85,27 @@ class Finding(Model, frozen=True, kw_only=True):
     """A fault with its evidence. `confidence` is 0..1; `confirmed` is None when facts cannot tell."""
 
     fault: Fault
+    """The class of the fault."""
     playbook: str | None
+    """Id of the playbook that repairs it, None where none does."""
     signature: str | None
     """Id of the matching signature, None when facts alone show the fault."""
     confidence: float
+    """0 to 1; findings under 0.5 are listed, but make no verdict."""
     confirmed: bool | None
+    """By facts: true, false, or null where they cannot tell."""
     summary: str
+    """What is wrong, in one line."""
     evidence: tuple[Evidence, ...] = ()
+    """What speaks for it and against it."""
     fix_kind: FixKind
+    """What mends it, in one word."""
     groups: dict[str, str] = {}
     """Named groups of the signature's match."""
     alternatives: tuple[Alternative, ...] = ()
+    """Other ways to repair it."""
     rejected: tuple[Rejected, ...] = ()
+    """Other causes that were considered and refuted."""
 
 
 class Diagnosis(Model, frozen=True, kw_only=True):
@@ -104,9 +113,13 @@ class Diagnosis(Model, frozen=True, kw_only=True):
 
     schema: Literal["envmedic.diagnosis/1"] = DIAGNOSIS_SCHEMA
     prefix: str | None
+    """The environment, null if only a text was given."""
     facts: Facts | None
+    """What was observed, null if only a text was given."""
     verdict: Verdict
+    """What is wrong, in one word."""
     findings: tuple[Finding, ...] = ()
+    """Best first."""
     reason: str | None = None
     """For ``not-an-env-problem`` and ``unknown``: why."""
     log: str | None = None
@@ -118,3 +131,4 @@ class Diagnoses(Model, frozen=True, kw_only=True):
 
     schema: Literal["envmedic.diagnoses/1"] = DIAGNOSES_SCHEMA
     diagnoses: tuple[Diagnosis, ...]
+    """One for each log, in the order given."""

@@ -108,11 +108,17 @@ class Change(Model, frozen=True, kw_only=True):
     """One line of REMOVE / INSTALL / CHANGE."""
 
     kind: Literal["remove", "install", "change"]
+    """What happens to it."""
     name: str
+    """Of the distribution."""
     before: str | None = None
+    """Installed version, null where there is none."""
     after: str | None = None
+    """Version afterwards, null where it goes."""
     owner: str = ""
+    """Who installed it."""
     size_bytes: int | None = None
+    """Of the wheel, or of what is removed."""
 
 
 class PlanAlternative(Model, frozen=True, kw_only=True):
@@ -128,32 +134,48 @@ class Plan(Model, frozen=True, kw_only=True):
 
     schema: Literal["envmedic.plan/1"] = PLAN_SCHEMA
     id: str = ""
+    """SHA-256 of everything else in it, which ``apply`` checks."""
     envmedic: str
+    """Version that made it."""
     created: str
     """RFC 3339, UTC."""
     prefix: str
+    """The environment as the user named it, made absolute."""
     real_prefix: str
+    """The environment with every symbolic link resolved."""
     environment_digest: str
     """`Environment.digest` at planning time; apply refuses when it differs."""
     playbook: str | None
+    """Id of the playbook that it follows."""
     playbook_sha256: str | None = None
+    """Of that playbook's file."""
     fault: Fault | None
+    """The class of the fault to be repaired."""
     finding: Finding | None = None
+    """What says that the fault is there."""
     host: Host
+    """The machine that it was planned for."""
     steps: tuple[Step, ...]
+    """What changes, in order."""
     commands: tuple[tuple[str, ...], ...] = ()
     """argv of each command as it will run, in order, at the true path."""
     checks: tuple[Check, ...] = ()
+    """What proves it, and what is watched besides."""
     changes: tuple[Change, ...] = ()
+    """The distributions that it removes, installs or changes."""
     stays: tuple[str, ...] = ()
     """``name version`` of what the plan keeps of the torch family and what is bound to it."""
     stays_count: int = 0
+    """Number of all distributions that it keeps."""
     disk_bytes: int = 0
     """Upper estimate of extra disk space while both generations are kept."""
     download_bytes: int = 0
     """What is not in the wheel cache yet."""
     alternatives: tuple[PlanAlternative, ...] = ()
+    """Sets and ways that were considered and not chosen."""
     notes: tuple[str, ...] = ()
+    """What the user should know."""
     extendable: bool = False
     """Whether the repair loop may extend it (never with ``--playbook`` or a plan file)."""
     gpu_checks: bool = False
+    """Whether a GPU is needed to prove it."""

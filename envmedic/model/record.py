@@ -31,7 +31,9 @@ class Round(Model, frozen=True, kw_only=True):
     """One round of the repair loop."""
 
     number: int
+    """From 1."""
     plan_id: str
+    """The plan that was carried out in it."""
     failed: tuple[str, ...]
     """Checks that failed after it."""
 
@@ -41,27 +43,47 @@ class Record(Model, frozen=True, kw_only=True):
 
     schema: Literal["envmedic.record/1"] = RECORD_SCHEMA
     transaction: str
+    """Its id; sorts by time."""
     parent: str | None = None
     """The transaction whose generation was live when this one began."""
     envmedic: str
+    """Version that carried it out."""
     prefix: str
+    """The environment as the user named it, made absolute."""
     state: State
+    """How far it came; ``done``, ``undone`` and ``aborted`` are final."""
     environment: Literal["unchanged", "repaired", "restored"]
+    """What became of the environment."""
     started: str
+    """RFC 3339, UTC."""
     finished: str | None = None
+    """RFC 3339, UTC; null while it runs."""
     plan: Plan
+    """What was to be done."""
     clone: str = ""
+    """How the environment was cloned: ``reflink``, ``link`` or ``copy``."""
     staging: str = ""
+    """How commands saw the clone: ``namespace`` or ``relocate``."""
     exchange: str = ""
+    """How the clone took the environment's place: ``exchange`` or ``two-renames``."""
     gpu: Literal["verified", "not verified", "not needed"] = "not needed"
+    """Whether kernels were proven on every visible GPU."""
     gpu_reason: str = ""
+    """Why not, where they were not."""
     before: tuple[DistributionState, ...] = ()
+    """Installed distributions before it."""
     after: tuple[DistributionState, ...] = ()
+    """Installed distributions after it."""
     checks_before: tuple[Outcome, ...] = ()
+    """Outcomes in the clone before the first step."""
     checks_after: tuple[Outcome, ...] = ()
+    """Outcomes in the clone after the last step."""
     smoke: tuple[Outcome, ...] = ()
+    """Outcomes in place, after the exchange."""
     regressions: tuple[str, ...] = ()
+    """What worked before and did not afterwards, each with its reason."""
     rounds: tuple[Round, ...] = ()
+    """What each round of the repair loop failed on."""
     seconds: dict[str, float] = {}
     """Wall-clock seconds of each stage."""
     error: str | None = None
@@ -71,22 +93,32 @@ class Record(Model, frozen=True, kw_only=True):
     extensions: tuple[Plan, ...] = ()
     """Plans that the repair loop added to `plan`, in order."""
     notes: tuple[str, ...] = ()
+    """What the user should know."""
 
 
 class Generation(Model, frozen=True, kw_only=True):
     """One entry of ``envmedic history``."""
 
     transaction: str
+    """The transaction that made it."""
     parent: str | None
+    """The transaction whose generation it was made from, null for the environment as it was found."""
     state: State
+    """The transaction's state."""
     live: bool
     """Whether its repaired tree is at the prefix now."""
     started: str
+    """RFC 3339, UTC."""
     finished: str | None
+    """RFC 3339, UTC; null while it runs."""
     playbook: str | None
+    """Id of the playbook that was followed."""
     changes: tuple[str, ...]
+    """What it changed, one line for each distribution."""
     undo_possible: bool
+    """Whether ``undo`` can go back from it now."""
     redo_possible: bool
+    """Whether ``redo`` can go to it now."""
     size_bytes: int
     """Disk space that the kept tree holds alone."""
 
@@ -96,7 +128,9 @@ class History(Model, frozen=True, kw_only=True):
 
     schema: Literal["envmedic.history/1"] = HISTORY_SCHEMA
     prefix: str
+    """The environment."""
     generations: tuple[Generation, ...]
+    """Every transaction, newest first."""
 
 
 class ErrorDocument(Model, frozen=True, kw_only=True):
@@ -104,12 +138,19 @@ class ErrorDocument(Model, frozen=True, kw_only=True):
 
     schema: Literal["envmedic.error/1"] = ERROR_SCHEMA
     code: str
+    """Stable name of the kind of error."""
     exit_code: int
+    """What the command exits with."""
     summary: str
+    """What happened."""
     cause: str | None
+    """Why, as far as known."""
     hint: str | None
+    """One thing to do next."""
     environment: str
+    """``unchanged``, ``recoverable`` (``envmedic recover`` settles it) or ``changed``."""
     details: tuple[str, ...] = ()
+    """More lines, such as every mistake of a file."""
 
 
 class Recovery(Model, frozen=True, kw_only=True):
@@ -117,5 +158,6 @@ class Recovery(Model, frozen=True, kw_only=True):
 
     schema: Literal["envmedic.recovery/1"] = RECOVERY_SCHEMA
     prefix: str
+    """The environment."""
     settled: tuple[Record, ...]
     """Records of the transactions that were settled; empty when none was interrupted."""
