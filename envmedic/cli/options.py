@@ -1,54 +1,131 @@
-"""argparse helpers: options that ENVMEDIC_* variables can set."""
+"""argparse helpers: options that ENVMEDIC_* variables can set, and the values that they take."""
 
 from __future__ import annotations
 
 import argparse
+import math
 import os
-from collections.abc import Sequence
+import shlex
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
-from envmedic.errors import ExitCode, InputError
+from envmedic.errors import InputError
 
-_TRUE = {"1", "true", "yes", "on"}
-_FALSE = {"", "0", "false", "no", "off"}
+TRUE = frozenset({"1", "true", "yes", "on"})
+FALSE = frozenset({"", "0", "false", "no", "off"})
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose mistakes are envmedic's own errors, so that ``--json`` can report them."""
+    """A parser whose mistakes are envmedic's own errors, and whose options can be set by variables."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(allow_abbrev=False, **settings)  # an abbreviation means another option one day
+        self.variables: list[tuple[argparse.Action, tuple[str, ...]]] = []
+        """Options whose variable is set, each with the names of those that speak for the same."""
 
     def error(self, message: str) -> NoReturn:
-        """Raise instead of printing and exiting."""
+        """Raise instead of printing and exiting, so that ``--json`` can report it."""
         raise InputError(message, hint=f"See `{self.prog} --help`")
 
+    def option(
+        self,
+        *flags: str,
+        group: argparse._ActionsContainer | None = None,
+        rivals: Sequence[str] = (),
+        **settings: Any,
+    ) -> None:
+        """Add an option whose default can be set by ``ENVMEDIC_<NAME>``.
 
-def option(group: argparse._ActionsContainer, *flags: str, **settings: Any) -> None:
-    """Add an option whose default can be set by ``ENVMEDIC_<NAME>``, named in its help."""
-    action = group.add_argument(*flags, **settings)
-    variable = "ENVMEDIC_" + action.dest.upper()
-    if variable in os.environ:
-        action.default = _from_variable(action, variable, os.environ[variable])
+        A value on the command line wins over the variable, also one of the `rivals`, the names of
+        options that mean the same thing in another way.
+        """
+        action = (group or self).add_argument(*flags, **settings)
+        if _variable(action) in os.environ:
+            action.default = argparse.SUPPRESS  # a missing attribute tells that the command line is silent
+            self.variables.append((action, tuple(rivals)))
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Parse, and let variables speak where the command line is silent."""
+        parsed, rest = super().parse_known_args(args, namespace)
+        given = dict(vars(parsed))
+        for action, rivals in self.variables:
+            if action.dest not in given:
+                overruled = any(given.get(rival) is not None for rival in rivals)
+                setattr(parsed, action.dest, None if overruled else _from_variable(action))
+        return parsed, rest
 
 
-def _from_variable(action: argparse.Action, variable: str, text: str) -> object:
+def _variable(action: argparse.Action) -> str:
+    return "ENVMEDIC_" + action.dest.upper()
+
+
+def _from_variable(action: argparse.Action) -> object:
+    variable = _variable(action)
+    text = os.environ[variable]
+    if isinstance(action, argparse._CountAction):  # noqa: SLF001  # argparse has no public name for it
+        return _count(variable, text)
     if action.nargs == 0:
         return _flag(variable, text)
-    if isinstance(action, argparse._AppendAction):  # noqa: SLF001  # argparse has no public name for it
-        return text.split(os.pathsep)
-    value = action.type(text) if callable(action.type) else text
+    if isinstance(action, argparse._AppendAction):  # noqa: SLF001
+        return [_value(action, variable, word) for word in _words(variable, text)]
+    return _value(action, variable, text)
+
+
+def _value(action: argparse.Action, variable: str, text: str) -> object:
+    convert = action.type if callable(action.type) else str
+    try:
+        value: object = convert(text)
+    except (ValueError, argparse.ArgumentTypeError) as error:
+        raise _bad(variable, text, str(error)) from error
     if action.choices is not None and value not in action.choices:
-        choices = ", ".join(str(choice) for choice in action.choices)
-        raise InputError(f"{variable} is {text!r}", cause=f"It can be one of: {choices}", hint=f"Unset {variable}")
+        raise _bad(variable, text, f"it can be one of: {', '.join(str(choice) for choice in action.choices)}")
     return value
 
 
+def _words(variable: str, text: str) -> list[str]:
+    """The values of an option that can be repeated: separated by spaces, quoted where one holds spaces."""
+    try:
+        return shlex.split(text)
+    except ValueError as error:
+        raise _bad(variable, text, str(error)) from error
+
+
+def _count(variable: str, text: str) -> int:
+    return int(text) if text.isdecimal() else int(_flag(variable, text))
+
+
 def _flag(variable: str, text: str) -> bool:
-    if text.lower() in _TRUE:
+    if text.lower() in TRUE:
         return True
-    if text.lower() in _FALSE:
+    if text.lower() in FALSE:
         return False
-    raise InputError(
-        f"{variable} is {text!r}", cause="It switches something on or off", hint=f"Set {variable} to 1 or 0"
-    )
+    raise _bad(variable, text, "it switches something on (1) or off (0)")
+
+
+def _bad(variable: str, text: str, cause: str) -> InputError:
+    return InputError(f"{variable} is {text!r}", cause=cause, hint=f"Set {variable} otherwise, or unset it")
+
+
+def seconds(text: str) -> float:
+    """A limit in seconds: a finite number above 0."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not (math.isfinite(value) and value > 0):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0")
+    return value
+
+
+def at_least(lowest: int) -> Callable[[str], int]:
+    """The type of whole numbers from `lowest` on."""
+
+    def convert(text: str) -> int:
+        if text.isdecimal() and int(text) >= lowest:
+            return int(text)
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from {lowest} on")
+
+    return convert
 
 
 def split_command(argv: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
@@ -60,4 +137,11 @@ def split_command(argv: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
     return words[:cut], tuple(words[cut + 1 :])
 
 
-USAGE_EXIT = ExitCode.USAGE
+def require_readable(words: Sequence[str]) -> None:
+    """Raise InputError for a word that is no text: documents are JSON and could not hold it."""
+    strange = [word for word in words if any("\ud800" <= character <= "\udfff" for character in word)]
+    if strange:
+        raise InputError(
+            f"An argument is not valid UTF-8: {os.fsencode(strange[0])!r}",
+            hint="Reach the file through a symbolic link with a readable name",
+        )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from envmedic import __version__
-from envmedic.cli.options import Parser, option
+from envmedic.cli.options import Parser, at_least, seconds
 
 ALLOW = ("base", "frozen", "external", "in-use")
 DESCRIPTION = "Repair a broken PyTorch/CUDA environment in a clone, prove it, and swap it in atomically."
@@ -44,66 +44,78 @@ def _command(commands: _Commands[Parser], name: str, help_text: str, *, target: 
 
 def _output(parser: Parser) -> None:
     group = parser.add_argument_group("output")
-    option(group, "--json", action="store_true", help="one JSON document on stdout and nothing else")
-    option(
-        group,
+    parser.option("--json", group=group, action="store_true", help="one JSON document on stdout and nothing else")
+    parser.option(
         "--events",
+        group=group,
         nargs="?",
         const="-",
         metavar="FILE",
         help="events as JSON lines while it runs (default: stderr)",
     )
-    option(group, "-q", "--quiet", action="store_true", help="no narration")
-    option(group, "-v", "--verbose", action="count", default=0, help="more narration")
-    option(group, "--color", choices=("auto", "always", "never"), default="auto", help="colour (default: auto)")
+    parser.option("-q", "--quiet", group=group, action="store_true", help="no narration")
+    parser.option("-v", "--verbose", group=group, action="count", default=0, help="more narration")
+    parser.option(
+        "--color", group=group, choices=("auto", "always", "never"), default="auto", help="colour (default: auto)"
+    )
 
 
 def _target(parser: Parser) -> None:
     group = parser.add_argument_group("environment (default: the active one)").add_mutually_exclusive_group()
-    option(group, "-n", "--name", help="name of a conda environment")
-    option(group, "-p", "--prefix", metavar="DIR", help="prefix of an environment")
-    option(group, "--python", metavar="PATH", help="the Python of an environment")
+    parser.option("-n", "--name", group=group, rivals=("prefix", "python"), help="name of a conda environment")
+    parser.option(
+        "-p", "--prefix", group=group, rivals=("name", "python"), metavar="DIR", help="prefix of an environment"
+    )
+    parser.option(
+        "--python", group=group, rivals=("name", "prefix"), metavar="PATH", help="the Python of an environment"
+    )
 
 
 def _host(parser: Parser) -> None:
-    option(
-        parser, "--host", metavar="FILE", help="use these facts instead of this host's (from `envmedic facts --json`)"
+    parser.option(
+        "--host",
+        metavar="FILE",
+        help="use these facts instead of this host's (from `envmedic facts --json`)",
     )
 
 
 def _sources(parser: Parser) -> None:
     group = parser.add_argument_group("where distributions come from (default: your pip and uv configuration)")
-    option(group, "--find-links", action="append", default=[], metavar="DIR|URL", help="also look for wheels here")
-    option(group, "--torch-index", metavar="TEMPLATE", help="template of the PyTorch wheel index, with {variant}")
-    option(group, "--offline", action="store_true", help="use caches and --find-links only")
-    option(group, "--installer", choices=("uv", "pip"), default="uv", help="what installs (default: uv)")
+    parser.option(
+        "--find-links", group=group, action="append", default=[], metavar="DIR|URL", help="also look for wheels here"
+    )
+    parser.option(
+        "--torch-index", group=group, metavar="TEMPLATE", help="template of the PyTorch wheel index, with {variant}"
+    )
+    parser.option("--offline", group=group, action="store_true", help="use caches and --find-links only")
+    parser.option("--installer", group=group, choices=("uv", "pip"), default="uv", help="what installs (default: uv)")
 
 
 def _what(parser: Parser) -> None:
     group = parser.add_argument_group("what to repair")
-    option(group, "--playbook", metavar="ID|FILE", help="follow this playbook")
-    option(group, "--log", metavar="FILE", help="the error text, `-` for stdin")
+    parser.option("--playbook", group=group, metavar="ID|FILE", help="follow this playbook")
+    parser.option("--log", group=group, metavar="FILE", help="the error text, `-` for stdin")
     group.add_argument(
         "--reproduce", action="store_true", help="with `-- CMD…`: the failing command, whose outcome is the check"
     )
 
 
 def _checks(parser: Parser) -> None:
-    option(parser, "--no-gpu", action="store_true", help="accept that nothing is verified on a GPU")
-    option(parser, "--timeout", type=float, metavar="SECONDS", help="limit for each check and step")
+    parser.option("--no-gpu", action="store_true", help="accept that nothing is verified on a GPU")
+    parser.option("--timeout", type=seconds, metavar="SECONDS", help="limit for each check and step")
 
 
 def _diagnose(commands: _Commands[Parser]) -> None:
     parser = _command(commands, "diagnose", "name the fault in an error text, an environment, or both")
     parser.add_argument("logs", nargs="*", metavar="LOG", help="the error text, `-` for stdin")
-    option(parser, "--log-only", action="store_true", help="the text alone: no environment and no host facts")
-    option(parser, "--playbook", metavar="FILE", help="also match this playbook")
+    parser.option("--log-only", action="store_true", help="the text alone: no environment and no host facts")
+    parser.option("--playbook", metavar="FILE", help="also match this playbook")
     _host(parser)
 
 
 def _facts(commands: _Commands[Parser]) -> None:
     parser = _command(commands, "facts", "print what was observed of an environment and its host")
-    option(parser, "--host-only", action="store_true", help="the host alone")
+    parser.option("--host-only", action="store_true", help="the host alone")
     _host(parser)
 
 
@@ -113,7 +125,7 @@ def _plan(commands: _Commands[Parser]) -> None:
     _host(parser)
     _sources(parser)
     _checks(parser)
-    option(parser, "-o", "--output", metavar="FILE", help="write the plan for `envmedic apply FILE`")
+    parser.option("-o", "--output", metavar="FILE", help="write the plan for `envmedic apply FILE`")
 
 
 def _apply(commands: _Commands[Parser]) -> None:
@@ -123,21 +135,37 @@ def _apply(commands: _Commands[Parser]) -> None:
     _host(parser)
     _sources(parser)
     _checks(parser)
-    option(parser, "-y", "--yes", action="store_true", help="do not ask")
-    option(parser, "--dry-run", action="store_true", help="the same as `envmedic plan`")
+    parser.option("-y", "--yes", action="store_true", help="do not ask")
+    parser.option("--dry-run", action="store_true", help="the same as `envmedic plan`")
     group = parser.add_argument_group("transaction")
-    option(group, "--clone", choices=("auto", "reflink", "link", "copy"), default="auto", help="how to clone")
-    option(
-        group, "--staging", choices=("auto", "namespace", "relocate"), default="auto", help="how to run in the clone"
+    parser.option(
+        "--clone", group=group, choices=("auto", "reflink", "link", "copy"), default="auto", help="how to clone"
     )
-    option(group, "--max-rounds", type=int, default=4, help="rounds of the repair loop (default: 4)")
-    option(group, "--keep", type=int, default=1, help="generations kept for undo (default: 1)")
-    group.add_argument("--allow", action="append", choices=ALLOW, default=[], help="lift a protection; can be repeated")
+    parser.option(
+        "--staging",
+        group=group,
+        choices=("auto", "namespace", "relocate"),
+        default="auto",
+        help="how to run in the clone",
+    )
+    parser.option(
+        "--max-rounds", group=group, type=at_least(1), default=4, help="rounds of the repair loop (default: 4)"
+    )
+    parser.option("--keep", group=group, type=at_least(0), default=1, help="generations kept for undo (default: 1)")
+    parser.option(
+        "--allow", group=group, action="append", choices=ALLOW, default=[], help="lift a protection; can be repeated"
+    )
 
 
 def _verify(commands: _Commands[Parser]) -> None:
     parser = _command(commands, "verify", "run the checks on an environment as it is")
-    parser.add_argument("--check", action="append", default=[], metavar="NAME", help="only this check; can be repeated")
+    parser.option("--check", action="append", default=[], metavar="NAME", help="only this check; can be repeated")
+    parser.option(
+        "--profile",
+        choices=("quick", "standard", "full"),
+        default="standard",
+        help="checks to run (default: standard)",
+    )
     _checks(parser)
     _host(parser)
 
@@ -146,13 +174,13 @@ def _generations(commands: _Commands[Parser]) -> None:
     for name, text in (("undo", "bring the environment back as it was"), ("redo", "bring an undone repair back")):
         parser = _command(commands, name, text)
         parser.add_argument("transaction", nargs="?", help="to before this transaction (default: the last one)")
-        option(parser, "-y", "--yes", action="store_true", help="do not ask")
-        parser.add_argument("--allow", action="append", choices=ALLOW, default=[], help="lift a protection")
+        parser.option("-y", "--yes", action="store_true", help="do not ask")
+        parser.option("--allow", action="append", choices=ALLOW, default=[], help="lift a protection")
     _command(commands, "history", "list the generations of an environment")
     _command(commands, "recover", "settle an interrupted transaction")
     prune = _command(commands, "prune", "remove old generations")
-    option(prune, "--keep", type=int, default=0, help="generations to keep (default: 0)")
-    option(prune, "-y", "--yes", action="store_true", help="do not ask")
+    prune.option("--keep", type=at_least(0), default=0, help="generations to keep (default: 0)")
+    prune.option("-y", "--yes", action="store_true", help="do not ask")
 
 
 def _playbooks(commands: _Commands[Parser]) -> None:
