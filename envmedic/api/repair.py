@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,6 +17,7 @@ from envmedic.api.planning import Case, make_plan, require_change
 from envmedic.api.playbooks import find_playbook, load_playbooks
 from envmedic.api.settings import Settings, Wish
 from envmedic.engine import transaction
+from envmedic.engine.protection import refuse_protected
 from envmedic.errors import ExitCode, HostFault, InputError, NoSolution, NothingToRepair
 from envmedic.model.base import from_json
 from envmedic.model.facts import Facts
@@ -27,15 +30,25 @@ from envmedic.model.record import Record
 Confirm = Callable[[Plan], bool]
 
 
-def plan(settings: Settings, prefix: Path, wish: Wish) -> Plan:
-    """The plan for `wish`; changes nothing. Raises NothingToRepair, NoSolution, HostFault and installer errors."""
+def plan(settings: Settings, prefix: Path, wish: Wish) -> Plan | Diagnosis:
+    """The plan for `wish`, or the diagnosis where nothing is asked for and nothing found; changes nothing.
+
+    Raises NothingToRepair, NoSolution, HostFault and installer errors.
+    """
     case = find_case(settings, prefix, wish)
+    if isinstance(case, Diagnosis):
+        return case
     return require_change(make_plan(settings, case, installer_of(settings)))
 
 
-def apply(settings: Settings, prefix: Path, wish: Wish, options: ApplyOptions, confirm: Confirm) -> Record:
-    """Plan, confirm, and carry out. Errors before a transaction began are raised; after it they are in the record."""
-    return apply_plan(settings, plan(settings, prefix, wish), options, confirm)
+def apply(settings: Settings, prefix: Path, wish: Wish, options: ApplyOptions, confirm: Confirm) -> Record | Diagnosis:
+    """Plan, confirm, and carry out; the diagnosis where nothing is asked for and nothing found.
+
+    Errors before a transaction began are raised; after it they are in the record.
+    """
+    refuse_protected(Path(os.path.realpath(prefix)), options.allow)
+    made = plan(settings, prefix, wish)
+    return made if isinstance(made, Diagnosis) else apply_plan(settings, made, options, confirm)
 
 
 def apply_plan(settings: Settings, made: Plan, options: ApplyOptions, confirm: Confirm) -> Record:
@@ -56,13 +69,16 @@ def exit_code(record: Record) -> ExitCode:
     return ExitCode.OK if record.failure is None else ExitCode(record.failure.exit_code)
 
 
-def find_case(settings: Settings, prefix: Path, wish: Wish) -> Case:
-    """What to repair: the named playbook's fault, or the best finding of log and facts."""
+def find_case(settings: Settings, prefix: Path, wish: Wish) -> Case | Diagnosis:
+    """What to repair: the named playbook's fault, or the best finding of log and facts; the diagnosis if healthy."""
     facts = observe(settings, prefix)
     playbooks = (find_playbook(settings, wish.playbook),) if wish.playbook else load_playbooks(settings)
     diagnosis = diagnose_text(playbooks, facts, wish.log, prefix)
     if wish.playbook is not None:
+        _refuse_host_fault(diagnosis)
         return Case(facts, _finding_of(playbooks[0], diagnosis), playbooks[0], wish.command)
+    if diagnosis.verdict == "healthy" and not wish.command:
+        return diagnosis
     finding = _best(diagnosis)
     chosen = next(item for item in playbooks if item.playbook.id == finding.playbook)
     return Case(facts, finding, chosen, wish.command, extendable=True)
@@ -84,24 +100,30 @@ def _finding_of(loaded: LoadedPlaybook, diagnosis: Diagnosis) -> Finding:
 
 def _best(diagnosis: Diagnosis) -> Finding:
     """The best finding, if a playbook repairs it. Raises HostFault or NothingToRepair, saying which way it is."""
-    if diagnosis.verdict == "host":
-        raise HostFault(
-            diagnosis.findings[0].summary,
-            cause="The driver or the hardware is at fault",
-            hint="See `envmedic diagnose` for the evidence",
-        )
+    _refuse_host_fault(diagnosis)
     if diagnosis.verdict == "env" and diagnosis.findings[0].playbook is not None:
         return diagnosis.findings[0]
-    if diagnosis.verdict == "healthy":
+    if diagnosis.verdict == "not-an-env-problem":
         raise NothingToRepair(
-            "Nothing to repair: no playbook finds a fault in this environment",
-            hint="Give the error text with --log FILE",
+            "This is no fault of the environment",
+            cause=diagnosis.reason,
+            hint="Change the program; `envmedic diagnose` shows the evidence",
         )
     raise NothingToRepair(
         "envmedic knows no repair for this",
         cause=diagnosis.reason,
         hint="Give the whole error text with --log FILE, or choose a playbook from `envmedic playbooks list`",
     )
+
+
+def _refuse_host_fault(diagnosis: Diagnosis) -> None:
+    if diagnosis.verdict == "host":
+        target = f" -p {shlex.quote(diagnosis.prefix)}" if diagnosis.prefix else ""
+        raise HostFault(
+            f"A fault of the host: {diagnosis.findings[0].summary}",
+            cause="The driver or the hardware is at fault, so no repair of an environment can help",
+            hint=f"`envmedic diagnose{target}` shows the evidence",
+        )
 
 
 def _extender(settings: Settings, installer: Installer) -> Callable[[ExtendRequest], Plan | None]:
@@ -143,7 +165,7 @@ def read_plan(path: Path) -> Plan:
         raise InputError(
             f"The plan {path} cannot be read", cause=error.strerror, hint="Write one with `envmedic plan -o FILE`"
         ) from error
-    made = from_json(text, Plan, source=str(path))
+    made = from_json(text, Plan, source=f"The plan {path}", hint="Write one with `envmedic plan -o FILE`")
     if not planner.verify_id(made):
         raise InputError(
             f"The plan {path} was edited after it was made",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
 import sys
 from collections.abc import Callable
 from functools import partial
@@ -14,7 +15,8 @@ from envmedic.cli.output import Output
 from envmedic.cli.render.checks import verification_lines
 from envmedic.cli.render.diagnosis import diagnosis_lines
 from envmedic.cli.render.facts import facts_lines
-from envmedic.cli.render.plan import apply_command, plan_lines
+from envmedic.cli.render.next_command import apply_command
+from envmedic.cli.render.plan import plan_lines
 from envmedic.cli.render.record import history_lines, record_lines
 from envmedic.errors import ConfirmationNeeded, ExitCode, InputError, RepairDeclined
 from envmedic.model.base import to_json
@@ -24,6 +26,8 @@ from envmedic.model.ports import ApplyOptions
 from envmedic.model.record import Record
 
 Command = Callable[[argparse.Namespace, Output], int]
+NOTHING_TO_DO = "Nothing to repair. If a program fails all the same, give its error text with --log FILE"
+SEE_HISTORY = "see first what there is with `envmedic history`"
 _VERDICT_EXIT = {"healthy": ExitCode.OK, "host": ExitCode.HOST}
 
 
@@ -58,7 +62,11 @@ def wish_of(args: argparse.Namespace) -> api.Wish:
 
 def diagnose(args: argparse.Namespace, output: Output) -> int:
     """``envmedic diagnose``."""
+    if args.log_only and not args.logs:
+        raise InputError("--log-only needs a LOG", hint="Name a file, or `-` for standard input")
     settings = settings_of(args, output)
+    if args.playbook and not settings.playbook_files:
+        api.show_playbook(settings, args.playbook)  # an id is matched anyway, if there is such a playbook
     prefix = None if args.log_only else prefix_of(args, settings, output)
     found = api.diagnose(settings, prefix, args.logs)
     document: Diagnosis | Diagnoses = found[0] if len(found) == 1 else Diagnoses(diagnoses=found)
@@ -84,15 +92,22 @@ def plan(args: argparse.Namespace, output: Output) -> int:
     """``envmedic plan``."""
     settings = settings_of(args, output)
     made = api.plan(settings, prefix_of(args, settings, output), wish_of(args))
+    if isinstance(made, Diagnosis):
+        return _print_healthy(made, output)
     if getattr(args, "output", None):
         _write_plan(Path(args.output), made)
-    lines = [
-        *plan_lines(made, output.style),
-        "",
-        "Nothing has been changed. To carry it out:",
-        f"  {apply_command(made)}",
-    ]
+    return _print_plan(made, apply_command(made, args), output)
+
+
+def _print_plan(made: Plan, command: str, output: Output) -> int:
+    where = "" if made.host.source == "observed" else " on the host that it is for"
+    lines = [*plan_lines(made, output.style), "", f"Nothing has been changed. To carry it out{where}:", f"  {command}"]
     output.document(made, lines)
+    return int(ExitCode.OK)
+
+
+def _print_healthy(diagnosis: Diagnosis, output: Output) -> int:
+    output.document(diagnosis, [*diagnosis_lines(diagnosis, output.style), NOTHING_TO_DO])
     return int(ExitCode.OK)
 
 
@@ -106,28 +121,40 @@ def _write_plan(path: Path, made: Plan) -> None:
 def apply(args: argparse.Namespace, output: Output) -> int:
     """``envmedic apply``."""
     if args.dry_run:
-        return plan(args, output)
+        return _dry_run(args, output)
     if not args.yes:
-        require_terminal()
+        require_terminal("look at it first with `envmedic plan`")
     settings = settings_of(args, output)
     confirm = partial(_confirm_plan, output=output, yes=args.yes)
     if args.plan:
-        record = _apply_file(args, settings, output, confirm)
-    else:
-        record = api.apply(settings, prefix_of(args, settings, output), wish_of(args), _options(args), confirm)
-    return _print_record(record, output)
+        made = _read_plan(args, settings, output)
+        return _print_record(api.apply_plan(settings, made, _options(args), confirm), output)
+    done = api.apply(settings, prefix_of(args, settings, output), wish_of(args), _options(args), confirm)
+    return _print_healthy(done, output) if isinstance(done, Diagnosis) else _print_record(done, output)
 
 
-def _apply_file(args: argparse.Namespace, settings: api.Settings, output: Output, confirm: api.Confirm) -> Record:
+def _dry_run(args: argparse.Namespace, output: Output) -> int:
+    if not args.plan:
+        return plan(args, output)
+    made = _read_plan(args, settings_of(args, output), output)
+    return _print_plan(made, shlex.join(["envmedic", "apply", args.plan]), output)
+
+
+def _read_plan(args: argparse.Namespace, settings: api.Settings, output: Output) -> Plan:
     if args.playbook or args.log or args.user_command:
         raise InputError("A plan file says what to repair", hint="Leave out --playbook, --log and --reproduce")
     made = api.read_plan(Path(args.plan))
     named = args.name or args.prefix or args.python
     prefix = prefix_of(args, settings, output) if named else api.find_prefix(settings, api.Target(prefix=made.prefix))
     if Path(os.path.realpath(prefix)) != Path(made.real_prefix):
-        raise InputError(f"The plan is for {made.prefix}, not for {prefix}", hint="Make a plan for this environment")
-    output.narrate(f"environment: {made.prefix}")
-    return api.apply_plan(settings, made, _options(args), confirm)
+        raise InputError(
+            f"The plan is for {made.prefix}, not for {prefix}",
+            cause=None if named else f"{made.prefix} led to {made.real_prefix} when it was made",
+            hint=f"Make a plan for this environment: envmedic plan -p {shlex.quote(str(prefix))}",
+        )
+    if not named:
+        output.narrate(f"environment: {made.prefix}")
+    return made
 
 
 def _options(args: argparse.Namespace) -> ApplyOptions:
@@ -143,28 +170,26 @@ def _options(args: argparse.Namespace) -> ApplyOptions:
     )
 
 
-def _print_record(record: Record, output: Output) -> int:
-    output.document(record, record_lines(record, output.style))
+def _print_record(record: Record, output: Output, *, moved: bool = False) -> int:
+    output.document(record, record_lines(record, output.style, moved=moved))
     return int(api.exit_code(record))
 
 
-def require_terminal() -> None:
-    """Raise unless somebody can answer a question."""
+def require_terminal(otherwise: str) -> None:
+    """Raise unless somebody can answer a question; `otherwise` is what to do instead of adding ``--yes``."""
     if not sys.stdin.isatty():
         raise ConfirmationNeeded(
-            "A confirmation is needed and there is no terminal to ask on",
-            hint="Add --yes, or look at it first with `envmedic plan`",
+            "A confirmation is needed and there is no terminal to ask on", hint=f"Add --yes, or {otherwise}"
         )
 
 
 def _confirm_plan(made: Plan, *, output: Output, yes: bool) -> bool:
-    output.narrate("\n".join(plan_lines(made, output.err_style)))
+    output.narrate("\n".join(plan_lines(made, output.err_style, alternatives=not yes)))
     return yes or ask("Repair the environment in a clone and swap it in when the checks pass?")
 
 
 def ask(question: str) -> bool:
     """Ask on the terminal; anything but yes is no."""
-    require_terminal()
     print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
     return sys.stdin.readline().strip().lower() in {"y", "yes"}
 
@@ -173,7 +198,7 @@ def verify(args: argparse.Namespace, output: Output) -> int:
     """``envmedic verify``."""
     settings = settings_of(args, output)
     prefix = prefix_of(args, settings, output)
-    verification = api.verify(settings, prefix, tuple(args.check), no_gpu=args.no_gpu)
+    verification = api.verify(settings, prefix, tuple(args.check), profile=args.profile, no_gpu=args.no_gpu)
     output.document(verification, verification_lines(verification, output.style))
     return int(ExitCode.OK if verification.passed else ExitCode.PROBLEM)
 
@@ -190,7 +215,7 @@ def redo(args: argparse.Namespace, output: Output) -> int:
 
 def _travel(args: argparse.Namespace, output: Output, travel: api.Travel, question: str) -> int:
     if not args.yes:
-        require_terminal()
+        require_terminal(SEE_HISTORY)
     settings = settings_of(args, output)
     prefix = prefix_of(args, settings, output)
     if not (args.yes or ask(f"{question}?")):
@@ -202,7 +227,7 @@ def _travel(args: argparse.Namespace, output: Output, travel: api.Travel, questi
             output.narrate(f"  {line}")
         return args.yes or ask("Go on?")
 
-    return _print_record(travel(settings, prefix, args.transaction, tuple(args.allow), accept), output)
+    return _print_record(travel(settings, prefix, args.transaction, tuple(args.allow), accept), output, moved=True)
 
 
 def history(args: argparse.Namespace, output: Output) -> int:
@@ -218,6 +243,7 @@ def recover(args: argparse.Namespace, output: Output) -> int:
     settings = settings_of(args, output)
     target = api.Target(name=args.name, prefix=args.prefix, python=args.python)
     found = api.recover(settings, target)
+    output.narrate(f"environment: {found.prefix}")
     lines = [f"{item.transaction}: {item.state}, environment {item.environment}" for item in found.settled]
     output.document(found, lines or ["Nothing to recover"])
     return int(ExitCode.OK)
@@ -226,10 +252,11 @@ def recover(args: argparse.Namespace, output: Output) -> int:
 def prune(args: argparse.Namespace, output: Output) -> int:
     """``envmedic prune``."""
     if not args.yes:
-        require_terminal()
+        require_terminal(SEE_HISTORY)
     settings = settings_of(args, output)
     prefix = prefix_of(args, settings, output)
-    if not (args.yes or ask(f"Remove all but {args.keep} generations? Undo to them is then impossible")):
+    which = f"all kept generations but the {args.keep} nearest" if args.keep else "all kept generations"
+    if not (args.yes or ask(f"Remove {which}? There is no way back to them then")):
         raise RepairDeclined("Declined")
     found = api.prune(settings, prefix, args.keep)
     output.document(found, history_lines(found, output.style))

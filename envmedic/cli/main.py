@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 
 from envmedic import __version__
-from envmedic.cli.options import split_command
+from envmedic.cli.options import FALSE, require_readable, split_command
 from envmedic.cli.output import Output
 from envmedic.cli.parser import build_parser
 from envmedic.errors import RECOVERABLE, UNCHANGED, EnvmedicError, ExitCode, InputError, InternalError, Interrupted
@@ -17,24 +17,14 @@ from envmedic.errors import RECOVERABLE, UNCHANGED, EnvmedicError, ExitCode, Inp
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
     words, command = split_command(sys.argv[1:] if argv is None else argv)
+    output = _bare_output(json="--json" in words or os.environ.get("ENVMEDIC_JSON", "") not in FALSE)
     try:
+        require_readable([*words, *command])
         args = build_parser().parse_args(words)
-    except EnvmedicError as error:
-        _bare_output(words).error(error)
-        return int(error.exit_code)
-    if args.command is None:
-        return _short_help()
-    args.user_command = command
-    return _guarded(args)
-
-
-def _guarded(args: argparse.Namespace) -> int:
-    try:
+        if args.command is None:
+            return _short_help()
+        args.user_command = command
         output = Output.of(args)
-    except EnvmedicError as error:
-        _bare_output(["--json"] if args.json else []).error(error)
-        return int(error.exit_code)
-    try:
         return _run(args, output)
     except EnvmedicError as error:
         output.error(error)
@@ -62,8 +52,9 @@ def _short_help() -> int:
     return int(ExitCode.USAGE)
 
 
-def _bare_output(words: Sequence[str]) -> Output:
-    return Output(json="--json" in words, quiet=False, verbose=0, colour="auto", events=None)
+def _bare_output(*, json: bool) -> Output:
+    """For what goes wrong before the output options are known."""
+    return Output(json=json, quiet=False, verbose=0, colour="auto", events=None)
 
 
 def _bug(error: Exception, *, in_transaction: bool) -> InternalError:

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TextIO
 
+from envmedic.cli.render.errors import error_lines
 from envmedic.cli.render.events import Narrator
-from envmedic.cli.render.style import Style, plain, wants_colour
-from envmedic.errors import CHANGED, RECOVERABLE, EnvmedicError, InputError
+from envmedic.cli.render.style import Style, wants_colour
+from envmedic.errors import CHANGED, UNCHANGED, EnvmedicError, InputError
 from envmedic.model.base import to_json
 from envmedic.model.events import Event, EventStream
-from envmedic.model.record import ErrorDocument
-
-_STATES = {
-    RECOVERABLE: "A transaction was interrupted; `envmedic recover` settles it",
-    CHANGED: "The repaired environment is in place",
-}
+from envmedic.model.record import ErrorDocument, Record
 
 
 class Output:
@@ -31,6 +28,7 @@ class Output:
         self._out_style = Style(colour=not json and wants_colour(sys.stdout, colour))
         self._err_style = Style(colour=wants_colour(sys.stderr, colour))
         self.narrator = Narrator(sys.stderr, self._err_style, -1 if quiet else verbose)
+        _tolerate_any_text(sys.stdout)
         self._events = _events_file(events)
         sinks = [self.narrator] if self._events is not sys.stderr else []
         self.stream = EventStream([*sinks, self._write_event] if self._events else sinks)
@@ -53,21 +51,31 @@ class Output:
     def document(self, document: object, lines: Sequence[str]) -> None:
         """Print `document` as JSON under ``--json``, else `lines`."""
         self.narrator.close()
-        text = to_json(document) if self.json else "\n".join(lines)
-        _write(sys.stdout, text + "\n")
+        text = to_json(document) if self.json else "\n".join(self._out_style.safe(line) for line in lines)
+        try:
+            _write(sys.stdout, text + "\n")
+        except OSError as error:
+            _give_up(sys.stdout)
+            raise EnvmedicError(
+                "The result could not be written to standard output",
+                cause=error.strerror,
+                hint="Send it somewhere with room; the command itself has ended",
+                environment=_environment_after(document),
+            ) from error
 
     def narrate(self, text: str) -> None:
-        """Print a line on stderr, unless quiet."""
+        """Print a line on stderr, unless quiet or events go there."""
         self.narrator.close()
-        if not self.quiet:
-            _write(sys.stderr, text + "\n")
+        if not self.quiet and self._events is not sys.stderr:
+            _write(sys.stderr, "\n".join(self._err_style.safe(line) for line in text.split("\n")) + "\n")
 
     def error(self, error: EnvmedicError) -> None:
-        """Print `error`: as a document under ``--json``, and always as text on stderr."""
+        """Print `error`: as a document under ``--json``, and as text on stderr unless that would mix with events."""
         self.narrator.close()
         if self.json:
             _write(sys.stdout, to_json(error_document(error)) + "\n")
-        _write(sys.stderr, "\n".join(error_lines(error, self._err_style)) + "\n")
+        if not (self.json and self._events is sys.stderr):
+            _write(sys.stderr, "\n".join(error_lines(error, self._err_style)) + "\n")
 
     def _write_event(self, event: Event) -> None:
         if self._events is not None:
@@ -87,13 +95,27 @@ def _events_file(name: str | None) -> TextIO | None:
         ) from error
 
 
+def _tolerate_any_text(stream: TextIO) -> None:
+    """Let a locale that lacks a character show its code instead of ending in an error, as stderr does."""
+    if isinstance(stream, io.TextIOWrapper):
+        stream.reconfigure(errors="backslashreplace")
+
+
 def _write(stream: TextIO, text: str) -> None:
     try:
         stream.write(text)
         stream.flush()
     except BrokenPipeError:
-        # the reader has gone (`envmedic history | head`): what is left goes nowhere, at exit too
-        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        _give_up(stream)  # the reader has gone (`envmedic history | head`)
+
+
+def _give_up(stream: TextIO) -> None:
+    """Let what is left go nowhere, at exit too."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+def _environment_after(document: object) -> str:
+    return CHANGED if isinstance(document, Record) and document.environment != "unchanged" else UNCHANGED
 
 
 def error_document(error: EnvmedicError) -> ErrorDocument:
@@ -107,16 +129,3 @@ def error_document(error: EnvmedicError) -> ErrorDocument:
         environment=error.environment,
         details=error.details,
     )
-
-
-def error_lines(error: EnvmedicError, style: Style) -> list[str]:
-    """What happened, the likely cause, one next step, and what became of the environment."""
-    lines = [f"{style('error:', 'bad')} {plain(error.summary)}"]
-    lines += [f"  {plain(line)}" for detail in error.details for line in detail.splitlines()]
-    if error.cause:
-        lines += [f"  cause: {plain(line)}" for line in error.cause.splitlines()[:1]]
-        lines += [f"         {plain(line)}" for line in error.cause.splitlines()[1:]]
-    if error.hint:
-        lines.append(f"  hint: {plain(error.hint)}")
-    lines.append(f"  {_STATES.get(error.environment, 'The environment is unchanged')}")
-    return lines

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from envmedic.cli.render.style import Style, Tone, plain
+import shlex
+
+from envmedic.cli.render.style import Style, Tone, plain, shortened
 from envmedic.model.findings import Diagnosis, Evidence, Finding
 
+EVIDENCE_LENGTH = 240
 _VERDICTS = {
     "healthy": "no fault found in this environment",
     "env": "a fault of this environment",
     "host": "a fault of the host: no repair of an environment can help",
     "not-an-env-problem": "not an environment problem",
-    "unknown": "unknown to envmedic",
+    "unknown": "no playbook of envmedic explains this",
 }
 _CONFIRMED = {True: "confirmed by facts", False: "refuted by facts", None: "facts cannot tell"}
 
@@ -25,8 +28,8 @@ def diagnosis_lines(diagnosis: Diagnosis, style: Style) -> list[str]:
         lines += ["", *_finding_lines(number, finding, style)]
     best = diagnosis.findings[0] if diagnosis.findings else None
     if best is not None and best.playbook and diagnosis.verdict == "env":
-        target = f" -p {diagnosis.prefix}" if diagnosis.prefix else ""
-        lines += ["", f"Next: envmedic plan --playbook {best.playbook}{target}"]
+        target = ["-p", diagnosis.prefix] if diagnosis.prefix else []
+        lines += ["", "Next: " + shlex.join(["envmedic", "plan", "--playbook", best.playbook, *target])]
     return lines
 
 
@@ -36,11 +39,15 @@ def _finding_lines(number: int, finding: Finding, style: Style) -> list[str]:
     if finding.playbook:
         lines[-1] += f", playbook {finding.playbook}"
     lines += [f"   {_evidence_line(item, style)}" for item in finding.evidence]
-    lines += [f"   or: {item.title} ({item.why_not})" for item in finding.alternatives]
-    lines += [f"   rejected: {item.fault} ({item.signature}): {item.reason}" for item in finding.rejected]
+    lines += [plain(f"   or: {item.title}. {item.why_not}".rstrip()) for item in finding.alternatives]
+    lines += [plain(f"   rejected: {item.fault} ({item.signature}): {item.reason}") for item in finding.rejected]
     return lines
 
 
 def _evidence_line(evidence: Evidence, style: Style) -> str:
+    """Where and what; a fact whose sentence names it already is not named again."""
     mark = "+" if evidence.supports else "-"
-    return f"{mark} {style(plain(evidence.where), 'dim')}  {plain(evidence.what)}"
+    what = shortened(evidence.what, EVIDENCE_LENGTH)
+    if evidence.what.startswith(f"{evidence.where} "):
+        return f"{mark} {what}"
+    return f"{mark} {style(plain(evidence.where), 'dim')}  {what}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from typing import TextIO
 
@@ -17,6 +18,7 @@ from envmedic.model.events import (
     RoundStarted,
     Stage,
     StageFinished,
+    StageStarted,
     StateChanged,
     StepFinished,
     StepStarted,
@@ -58,6 +60,8 @@ class Narrator:
         self._drawn = False
         self._last = 0.0
         self._stage_began: dict[Stage, float] = {}
+        self._stage: Stage | None = None
+        self._checks = 0
 
     def __call__(self, event: Event) -> None:
         """Take one event."""
@@ -65,9 +69,14 @@ class Narrator:
         if isinstance(data, Progress):
             self._progress(data)
             return
+        if isinstance(data, StageStarted):
+            self._start(data.stage)
         for line in self._lines(data):
             self._clear()
-            print(line, file=self._stream, flush=True)
+            print(self._style.safe(line), file=self._stream, flush=True)
+        if isinstance(data, CheckFinished) and self._stage is not None:
+            self._checks += 1
+            self._progress(Progress(stage=self._stage, unit="checks", done=self._checks))
 
     def close(self) -> None:
         """Leave the terminal on a fresh line."""
@@ -81,7 +90,7 @@ class Narrator:
         if isinstance(data, CheckFinished):
             return self._check(data)
         if isinstance(data, StageFinished):
-            return self._stage(data)
+            return self._finish(data)
         return [*_plain_lines(data), *(_detail_lines(data) if self._verbosity > 0 else [])]
 
     def _notice(self, data: Notice) -> list[str]:
@@ -90,13 +99,19 @@ class Narrator:
         label = self._style("warning: ", "warn") if data.level == "warning" else ""
         return [f"{label}{plain(data.message)}"]
 
-    def _check(self, data: CheckFinished) -> list[str]:
-        quiet = data.outcome.status == "pass" and data.outcome.check.startswith("import ")
-        if data.phase == "before" or (quiet and self._verbosity == 0):
-            return outcome_lines([data.outcome], self._style) if self._verbosity > 0 else []
-        return outcome_lines([data.outcome], self._style)
+    def _start(self, stage: Stage) -> None:
+        """A stage begins; on a terminal it is named until something else is."""
+        self._stage, self._checks = stage, 0
+        self._stage_began[stage] = time.monotonic()
+        if self._moving and self._verbosity >= 0:
+            self._draw(_STAGES[stage])
 
-    def _stage(self, data: StageFinished) -> list[str]:
+    def _check(self, data: CheckFinished) -> list[str]:
+        """What fails after the repair is told at once; the table of all comes with the result."""
+        told = data.phase != "before" and data.outcome.status not in {"pass", "skip"}
+        return outcome_lines([data.outcome], self._style) if told or self._verbosity > 0 else []
+
+    def _finish(self, data: StageFinished) -> list[str]:
         if data.seconds < SILENT_S and self._verbosity == 0 and data.ok:
             return []
         word = "done" if data.ok else self._style("failed", "bad")
@@ -111,12 +126,17 @@ class Narrator:
         self._last = now
         line = f"{_STAGES[data.stage]}: {_amount(data)}"
         if self._moving:
-            self._clear()
-            self._stream.write(line[:200])
-            self._drawn = True
+            self._draw(line)
         else:
-            self._stream.write(line + "\n")
+            print(line, file=self._stream, flush=True)
+
+    def _draw(self, line: str) -> None:
+        """Write `line` where the next one will be written over it."""
+        self._clear()
+        width = shutil.get_terminal_size().columns
+        self._stream.write(line[: max(width - 1, 20)])
         self._stream.flush()
+        self._drawn = True
 
     def _clear(self) -> None:
         if self._drawn:

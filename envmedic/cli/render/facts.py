@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from envmedic.cli.render.style import Style, plain, shortened, table
-from envmedic.model.facts import Distribution, Environment, Facts, Host, Library
+from envmedic.model.facts import Distribution, Environment, Facts, Host, Library, TorchBuild
 
 
 def facts_lines(facts: Facts, style: Style) -> list[str]:
@@ -68,10 +68,17 @@ def _family(environment: Environment) -> list[Distribution]:
 
 def _family_member(environment: Environment, name: str, version: str) -> str:
     if name == "torch" and environment.torch is not None:
-        return f"{version}, built for {environment.torch.variant or '?'}, code for {', '.join(environment.torch.arch_list) or 'CPU'}"
+        return f"{version}, {_build(environment.torch)}"
     companion = environment.companion(name)
     needs = f", needs {companion.requires_torch}" if companion and companion.requires_torch else ""
     return f"{version}{needs}"
+
+
+def _build(torch: TorchBuild) -> str:
+    if torch.cuda is None and torch.hip is None:
+        return "built for CPUs"
+    architectures = f"GPU code for {', '.join(torch.arch_list)}" if torch.arch_list else "GPU code unknown"
+    return f"built for {torch.variant or 'GPUs'}, {architectures}"
 
 
 def _library(library: Library) -> str:

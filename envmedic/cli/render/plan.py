@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import shlex
 
-from envmedic.cli.render.style import Style, plain, size, table
+from envmedic.cli.render.style import Style, plain, shortened, size, table
 from envmedic.model.plan import Change, Plan
 
+SHOWN_ALTERNATIVES = 3
 _VERBS = {"remove": "REMOVE", "install": "INSTALL", "change": "CHANGE"}
 
 
-def plan_lines(plan: Plan, style: Style) -> list[str]:
-    """Everything that will run, and what stays."""
+def plan_lines(plan: Plan, style: Style, *, alternatives: bool = True) -> list[str]:
+    """Everything that will run, what stays, and (for somebody who still chooses) what else there is."""
     return [
         *_head(plan, style),
         "",
@@ -19,17 +20,9 @@ def plan_lines(plan: Plan, style: Style) -> list[str]:
         *_steps(plan, style),
         *_checks(plan, style),
         *_keeps(plan, style),
-        *_alternatives(plan, style),
-        *(f"Note: {note}" for note in plan.notes),
+        *(_alternatives(plan, style) if alternatives else ()),
+        *(f"Note: {plain(note)}" for note in plan.notes),
     ]
-
-
-def apply_command(plan: Plan) -> str:
-    """The command line that carries the same plan out."""
-    words = ["envmedic", "apply"]
-    if plan.playbook:
-        words += ["--playbook", plan.playbook]
-    return shlex.join([*words, "-p", plan.prefix])
 
 
 def _head(plan: Plan, style: Style) -> list[str]:
@@ -46,14 +39,22 @@ def _head(plan: Plan, style: Style) -> list[str]:
 def _changes(plan: Plan, style: Style) -> list[str]:
     if not plan.changes:
         return ["No distribution changes."]
-    rows = [(_VERBS[item.kind], item.name, _versions(item), item.owner, size(item.size_bytes)) for item in plan.changes]
+    rows = [(_verb(item), item.name, _versions(item), item.owner, _size(item)) for item in plan.changes]
     lines = table(rows)
     lines.append(f"  download {size(plan.download_bytes)}, extra disk at most {size(plan.disk_bytes)}")
     return [style("Changes", "bold"), *lines]
 
 
+def _verb(change: Change) -> str:
+    return "REINSTALL" if change.before == change.after else _VERBS[change.kind]
+
+
+def _size(change: Change) -> str:
+    return "size unknown" if change.size_bytes is None else size(change.size_bytes)
+
+
 def _versions(change: Change) -> str:
-    if change.kind == "change":
+    if change.kind == "change" and change.before != change.after:
         return f"{change.before} -> {change.after}"
     return change.before or change.after or ""
 
@@ -81,15 +82,18 @@ def _on(gpu: bool) -> str:  # noqa: FBT001
 def _keeps(plan: Plan, style: Style) -> list[str]:
     if not plan.stays_count:
         return []
-    named = ", ".join(plan.stays)
-    return [
-        "",
-        f"{style('Stays', 'bold')}  {named}" + (f" and all else ({plan.stays_count} distributions)" if named else ""),
-    ]
+    others = plan.stays_count - len(plan.stays)
+    more = [f"{others} other distribution{'s' * (others != 1)}"] if others > 0 else []
+    return ["", f"{style('Stays', 'bold')}  {plain(', '.join([*plan.stays, *more]))}"]
 
 
 def _alternatives(plan: Plan, style: Style) -> list[str]:
-    if not plan.alternatives:
+    """The best few that could be had, and the first few that could not; JSON has them all."""
+    ways = [item for item in plan.alternatives if item.feasible][:SHOWN_ALTERNATIVES]
+    ways += [item for item in plan.alternatives if not item.feasible][:SHOWN_ALTERNATIVES]
+    if not ways:
         return []
     lines = ["", style("Considered and not chosen", "bold")]
-    return lines + [f"  {plain(item.title)}: {plain(item.why_not)}" for item in plan.alternatives]
+    lines += [shortened(f"  {item.title}: {item.why_not}") for item in ways]
+    more = len(plan.alternatives) - len(ways)
+    return lines + ([f"  and {more} more, which --json lists"] if more else [])

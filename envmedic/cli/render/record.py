@@ -2,55 +2,67 @@
 
 from __future__ import annotations
 
+import shlex
+
 from envmedic.cli.render.checks import comparison_lines
+from envmedic.cli.render.errors import reason_lines
 from envmedic.cli.render.style import Style, duration, plain, size, table
 from envmedic.model.record import History, Record
 
-_OUTCOMES = {
-    "repaired": ("repaired and verified", "good"),
-    "restored": ("back as it was before", "good"),
-    "unchanged": ("unchanged", "warn"),
-}
 
-
-def record_lines(record: Record, style: Style) -> list[str]:
-    """What a transaction did."""
+def record_lines(record: Record, style: Style, *, moved: bool = False) -> list[str]:
+    """What a transaction did; `moved` says that an undo or redo brought a kept tree back just now."""
     lines = [f"{style('Transaction', 'bold')}  {record.transaction} on {plain(record.prefix)}"]
-    if record.checks_after:
+    if record.failure is not None:
+        lines += ["", *_failure(record, style)]
+    elif not moved and record.checks_after:
         lines += ["", *comparison_lines(record.checks_before, record.checks_after, style)]
-    lines += ["", *_changed(record)]
-    if record.gpu != "not needed":
-        lines.append(f"gpu: {record.gpu}" + (f" ({plain(record.gpu_reason)})" if record.gpu_reason else ""))
-    lines += [f"regression: {plain(item)}" for item in record.regressions]
+    lines += _changed(record)
+    lines += [f"regression: {plain(item)}" for item in record.regressions if record.failure is None]
     lines += [f"note: {plain(item)}" for item in record.notes]
-    if record.error:
-        lines.append(f"{style('why', 'bold')}: {plain(record.error)}")
-    return [*lines, _result(record, style)]
+    return [*lines, "", *_result(record, style, moved=moved)]
+
+
+def _failure(record: Record, style: Style) -> list[str]:
+    """The checks where they decided, then the error."""
+    if record.failure is None:
+        return []
+    checks = comparison_lines(record.checks_before, record.checks_after, style) if record.checks_after else []
+    head = f"{style('error:', 'bad')} {plain(record.failure.summary)}"
+    return [*checks, *([""] if checks else []), head, *reason_lines(record.failure)]
 
 
 def _changed(record: Record) -> list[str]:
     if record.environment == "unchanged":
         return []
-    before = {item.name: item.version for item in record.before}
-    after = {item.name: item.version for item in record.after}
+    before, after = ({item.name: item.version for item in side} for side in (record.before, record.after))
+    if record.environment == "restored":
+        before, after = after, before
     rows = [
         (name, before.get(name, "-"), "->", after.get(name, "-"))
         for name in sorted({*before, *after})
         if before.get(name) != after.get(name)
     ]
-    return table(rows)
+    return ["", *table(rows)] if rows else []
 
 
-def _result(record: Record, style: Style) -> str:
-    text, tone = _OUTCOMES[record.environment]
-    if record.environment == "repaired" and record.gpu == "not verified":
-        text, tone = "repaired; GPU checks did not run", "warn"
-    total = sum(record.seconds.values())
-    line = f"{style('Environment', 'bold')}  {style(text, 'good' if tone == 'good' else 'warn')}"
-    line += f" in {duration(total)}" if total else ""
-    if record.environment == "repaired":
-        line += f"\nTo go back: envmedic undo -p {plain(record.prefix)}"
-    return line
+def _result(record: Record, style: Style, *, moved: bool) -> list[str]:
+    """The state of the environment in a word, how long it took, and the way back."""
+    head, target = style("Environment", "bold"), shlex.quote(plain(record.prefix))
+    if record.environment == "unchanged":
+        return [f"{head}  {style('unchanged', 'warn')}"]
+    if record.environment == "restored":
+        lines = [f"{head}  {style('back as it was before the repair', 'good')}"]
+        return lines if record.failure else [*lines, f"To bring the repair back: envmedic redo -p {target}"]
+    proven = record.gpu != "not verified"
+    state = style("repaired and verified" if proven else "repaired", "good" if proven else "warn")
+    how = ", brought back" if moved else f" in {duration(sum(record.seconds.values()))}"
+    gpu = [f"{style('GPU', 'bold')}          {_gpu(record)}"] if record.gpu != "not needed" else []
+    return [f"{head}  {state}{how}", *gpu, f"To go back: envmedic undo -p {target}"]
+
+
+def _gpu(record: Record) -> str:
+    return record.gpu + (f" ({plain(record.gpu_reason)})" if record.gpu_reason else "")
 
 
 def history_lines(history: History, style: Style) -> list[str]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 from typing import Literal, TextIO
 
 Tone = Literal["good", "bad", "warn", "dim", "bold", "accent"]
 _CODES: dict[str, str] = {"good": "32", "bad": "31", "warn": "33", "dim": "2", "bold": "1", "accent": "36"}
+_OWN_ESCAPES = re.compile(f"(\x1b\\[(?:0|{'|'.join(_CODES.values())})m)")
 _UNITS = ("B", "kB", "MB", "GB", "TB")
 
 
@@ -31,6 +33,15 @@ class Style:
     def __call__(self, text: str, tone: Tone) -> str:
         """Return `text` in `tone`."""
         return f"\x1b[{_CODES[tone]}m{text}\x1b[0m" if self._colour else text
+
+    def safe(self, text: str) -> str:
+        """`text` with nothing left that acts on a terminal, but the escapes of this style."""
+        if text.isprintable():
+            return text
+        if not self._colour:
+            return plain(text)
+        parts = _OWN_ESCAPES.split(text)
+        return "".join(part if number % 2 else plain(part) for number, part in enumerate(parts))
 
 
 def size(count: int | None) -> str:

@@ -1,0 +1,43 @@
+"""The command line that a user types next, with the options that matter for it."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+
+from envmedic.model.plan import Plan
+
+_FLAGS = ("offline", "no_gpu")
+_VALUES = ("torch_index", "installer", "timeout")
+_DEFAULTS = {"installer": "uv"}
+
+
+def apply_command(plan: Plan, args: argparse.Namespace) -> str:
+    """What carries `plan` out: the same wish on the same environment, or the plan file that was written."""
+    options = vars(args)
+    if options.get("output"):
+        words = ["envmedic", "apply", options["output"], *_how(options, ("no_gpu", "offline"), ("timeout",))]
+        return shlex.join(words)
+    words = ["envmedic", "apply", *_wish(plan, options)]
+    words += [word for source in options.get("find_links") or () for word in ("--find-links", source)]
+    words += [*_how(options, _FLAGS, _VALUES), "-p", plan.prefix]
+    if options.get("user_command"):
+        words += ["--reproduce", "--", *options["user_command"]]
+    return shlex.join(words)
+
+
+def _wish(plan: Plan, options: dict[str, object]) -> list[str]:
+    """The playbook or the log; a log that came from standard input has become a playbook."""
+    log = options.get("log")
+    playbook = options.get("playbook") or (plan.playbook if log == "-" else None)
+    words = ["--playbook", str(playbook)] if playbook else []
+    return words + (["--log", str(log)] if log and log != "-" else [])
+
+
+def _how(options: dict[str, object], flags: tuple[str, ...], values: tuple[str, ...]) -> list[str]:
+    words = [f"--{name.replace('_', '-')}" for name in flags if options.get(name)]
+    for name in values:
+        value = options.get(name)
+        if value is not None and value != _DEFAULTS.get(name):
+            words += [f"--{name.replace('_', '-')}", f"{value:g}" if isinstance(value, float) else str(value)]
+    return words
