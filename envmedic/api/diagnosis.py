@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+import msgspec
+
 from envmedic import diagnosis
 from envmedic.api.observation import observe
 from envmedic.api.playbooks import load_playbooks
@@ -28,8 +30,11 @@ def diagnose_text(
     playbooks: tuple[LoadedPlaybook, ...], facts: Facts | None, log: str | None, prefix: Path | None
 ) -> Diagnosis:
     """The diagnosis of one log (None: facts alone)."""
-    matches = () if log is None else scan(read_lines(log), playbooks)
-    return conclude(playbooks, facts, matches, prefix, log)
+    if log is None:
+        return conclude(playbooks, facts, (), prefix, log)
+    text = read_lines(log)
+    found = conclude(playbooks, facts, scan(text, playbooks), prefix, log)
+    return found if text.size or found.findings else msgspec.structs.replace(found, reason="the text is empty")
 
 
 def diagnose_lines(

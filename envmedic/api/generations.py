@@ -44,13 +44,17 @@ def find_prefix(settings: Settings, target: Target) -> Path:
 
 
 def _settle(settings: Settings, prefix: Path) -> tuple[Record, ...]:
-    if not Store.of(prefix).root.is_dir() or not recovery.needed(Store.of(prefix)):
+    if not _interrupted(prefix):
         return ()
     records = _recover(settings, prefix)
     for record in records:
         message = f"recovered the interrupted transaction {record.transaction}: environment {record.environment}"
         settings.stream.emit(Notice(code="recovered", message=message, level="warning"))
     return records
+
+
+def _interrupted(prefix: Path) -> bool:
+    return Store.of(prefix).root.is_dir() and recovery.needed(Store.of(prefix))
 
 
 def _recover(settings: Settings, prefix: Path) -> tuple[Record, ...]:
@@ -61,7 +65,7 @@ def _recover(settings: Settings, prefix: Path) -> tuple[Record, ...]:
 
 def recover(settings: Settings, target: Target) -> Recovery:
     """Settle what a crash interrupted; the prefix itself may be missing."""
-    if target.prefix is not None and not os.path.lexists(target.prefix):
+    if target.prefix is not None and not os.path.lexists(target.prefix) and _interrupted(Path(target.prefix)):
         prefix = Path(target.prefix).absolute()
     else:
         prefix = targets.resolve_prefix(name=target.name, prefix=target.prefix, python=target.python)

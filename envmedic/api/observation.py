@@ -34,18 +34,16 @@ def observe(settings: Settings, prefix: Path | None) -> Facts:
     """Observe the host and, where `prefix` is given, the environment there. Writes nothing."""
     from envmedic.probe.environment import observe_environment  # noqa: PLC0415  # a text alone needs no probe
 
+    given = None if settings.host_file is None else read_host(Path(settings.host_file))
     with stage(settings.stream, "probe"):
         return Facts(
             envmedic=__version__,
-            host=host_of(settings),
+            host=given or _this_host(),
             environment=None if prefix is None else observe_environment(prefix),
         )
 
 
-def host_of(settings: Settings) -> Host:
-    """This host's facts, or those of ``--host FILE``."""
-    if settings.host_file is not None:
-        return read_host(Path(settings.host_file))
+def _this_host() -> Host:
     from envmedic.probe.host import observe_host  # noqa: PLC0415
 
     return observe_host()
@@ -61,5 +59,6 @@ def read_host(path: Path) -> Host:
             cause=error.strerror,
             hint="Write it on the other host with `envmedic facts --host-only --json`",
         ) from error
-    facts = from_json(text, Facts, source=str(path))
+    hint = "Write it on the other host with `envmedic facts --host-only --json`"
+    facts = from_json(text, Facts, source=f"The facts file {path}", hint=hint)
     return msgspec.structs.replace(facts.host, source=str(path))

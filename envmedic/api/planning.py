@@ -73,13 +73,7 @@ def _first_resolved(
     settings: Settings, environment: Environment | None, considered: planner.Proposals, installer: Installer
 ) -> _Resolved:
     if environment is None or not considered.proposals:
-        reasons = tuple(f"{item.title}: {item.why_not}" for item in considered.rejected)
-        raise NoSolution(
-            "There is no set of distributions that would repair this environment on this host",
-            cause=reasons[0] if reasons else None,
-            hint="See the reasons above; another Python, driver or GPU changes them",
-            details=reasons,
-        )
+        raise _no_way(environment, considered)
     failed: dict[str, str] = {}
     errors: list[EnvmedicError] = []
     for proposal in considered.proposals:
@@ -94,6 +88,20 @@ def _first_resolved(
         else:
             return _Resolved(proposal, resolution, failed)
     raise errors[0]
+
+
+def _no_way(environment: Environment | None, considered: planner.Proposals) -> NoSolution:
+    reasons = tuple(f"{item.title}: {item.why_not}" for item in considered.rejected)
+    if environment is not None and environment.torch is None and environment.distribution("torch") is None:
+        hint = "Name the environment that the program runs in; this one has no torch"
+    else:
+        hint = "Another Python, driver or GPU changes this: `envmedic facts` shows those that were found"
+    return NoSolution(
+        "There is no set of distributions that would repair this environment on this host",
+        cause=reasons[0] if reasons else None,
+        hint=hint,
+        details=reasons,
+    )
 
 
 def _fetched(resolution: Resolution | None) -> frozenset[str]:

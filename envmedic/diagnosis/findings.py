@@ -177,7 +177,8 @@ def _undecided(best: Finding | None, facts: Facts | None, log: str | None) -> tu
     if best is not None:
         return "unknown", _doubt(best)
     if log is not None:
-        return "unknown", "no known signature matches the text, and the facts confirm no known fault"
+        facts_too = ", and the facts confirm no known fault" if facts is not None else ""
+        return "unknown", f"no known signature matches the text{facts_too}"
     if facts is None or facts.environment is None:
         return "unknown", "there is neither an error text nor an environment to judge"
     interpreter = facts.environment.interpreter

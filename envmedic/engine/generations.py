@@ -106,6 +106,8 @@ def _generation(item: _Known, live: str | None) -> Generation:
 
 
 def _change(change: Change) -> str:
+    if change.before and change.before == change.after:
+        return f"reinstall {change.name} {change.after}"
     if change.before and change.after:
         return f"{change.name} {change.before} -> {change.after}"
     return f"{change.kind} {change.name} {change.after or change.before or ''}".rstrip()
@@ -284,7 +286,7 @@ def _changes(fingerprint: Path, root: Path) -> tuple[str, ...]:
         raise RecoveryNeeded(
             "What has changed since the repair cannot be told",
             cause=str(error),
-            hint="Use --force to go to the other tree as it is",
+            hint=f"Restore {fingerprint} from a backup; both trees are kept as they are",
         ) from error
     differences = tree.compare(before, tree.fingerprint(root)).installed()
     return tuple(sorted((*differences.changed, *differences.added, *differences.removed)))
@@ -298,13 +300,13 @@ def _ask(session: Session, loss: Loss, accept: Accept | None) -> None:
         raise PreflightError(
             f"{session.prefix} has changed since: {len(names)} files would not be as they are now",
             cause=_reason(loss),
-            hint="Save what you need, then use --force",
+            hint="Save what you need, then accept it (--yes)",
             details=names,
         )
     with session.interruption.at_once():
         agreed = accept(loss)
     if not agreed:
-        raise RepairDeclined("Declined; the environment is unchanged")
+        raise RepairDeclined("Declined")
 
 
 def _reason(loss: Loss) -> str:

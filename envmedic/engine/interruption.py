@@ -96,7 +96,7 @@ class Interruption:
             return
         cause = signal.Signals(self._signal).name if self._signal is not None else "cancelled"
         self._committed = True  # cleaning up is not interrupted again
-        raise Interrupted("Interrupted; the environment is unchanged", cause=cause)
+        raise Interrupted("Interrupted", cause=cause)
 
     def commit(self) -> None:
         """From here on the transaction finishes whatever happens. Raises `Interrupted` for the last time."""

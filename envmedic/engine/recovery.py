@@ -123,8 +123,7 @@ def _in_place(session: Session) -> ActivatedRunner:
 
 def _killed(transaction: OpenTransaction) -> Interrupted:
     return Interrupted(
-        f"envmedic was killed while transaction {transaction.directory.transaction} was "
-        f"{transaction.journal.state}; the environment is unchanged",
+        f"envmedic was killed while transaction {transaction.directory.transaction} was {transaction.journal.state}",
         hint="Run the repair again",
     )
 

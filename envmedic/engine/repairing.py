@@ -47,7 +47,7 @@ def confirm(session: Session, plan: Plan) -> None:
     with session.interruption.at_once():
         agreed = session.ports.confirm(plan)
     if not agreed:
-        raise RepairDeclined("The repair was declined; the environment is unchanged")
+        raise RepairDeclined("The repair was declined")
 
 
 def fetch(session: Session, plan: Plan) -> None:
@@ -70,9 +70,19 @@ def reproduce(run: Run) -> None:
     if not confirmed and not reproduced(run.before):
         raise NothingToRepair(
             "The fault does not reproduce in a copy of the environment, and no fact confirms it",
-            cause="; ".join(f"{outcome.check}: {outcome.status}" for outcome in run.before) or "no check could tell",
+            cause=_by_status(run.before) or "no check could tell",
             hint="Give the failing command with --reproduce -- CMD, or the full error text with --log",
         )
+
+
+def _by_status(outcomes: tuple[Outcome, ...]) -> str:
+    """What the checks of the fault say, such as ``pass: torchvision-dispatch, torchvision-nms on cpu``."""
+    names: dict[str, list[str]] = {}
+    for outcome in outcomes:
+        if outcome.role in {"playbook", "reproduction"}:
+            where = f" on {outcome.device}" if outcome.device else ""
+            names.setdefault(outcome.status, []).append(outcome.check + where)
+    return "; ".join(f"{status}: {', '.join(checks)}" for status, checks in names.items())
 
 
 def repair(run: Run) -> None:
@@ -196,6 +206,6 @@ def _unproven(judgement: Judgement, failed: tuple[str, ...]) -> ChecksFailed:
     return ChecksFailed(
         "Required checks could not run" if could_not else "The repaired copy fails its checks",
         cause=failed[0] if failed else judgement.gpu_reason or None,
-        hint="The environment is unchanged; the record says what was tried",
+        hint="See what each check said above; the kept record has the whole output",
         details=failed,
     )

@@ -76,7 +76,7 @@ def smoke(transaction: OpenTransaction, runner: Runner) -> EnvmedicError | None:
     return ChecksFailed(
         "The repaired environment fails at its own path what it passed in the clone",
         cause=f"{broken[0].check}: {broken[0].reason}",
-        hint="The environment is unchanged; try --staging relocate (or namespace), and report this",
+        hint="Try --staging relocate (or namespace), and report this",
         details=tuple(f"{outcome.check}: {outcome.status} {outcome.reason}" for outcome in broken),
     )
 

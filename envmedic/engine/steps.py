@@ -93,7 +93,7 @@ def _failed(result: CommandResult) -> InstallerError:
     return InstallerError(
         f"{os.path.basename(result.argv[0])} {how}",  # noqa: PTH119  # a word for people
         cause=next((line for line in reversed(lines) if line.strip()), None),
-        hint="The environment is unchanged; see the output above, and `envmedic plan` for other ways",
+        hint="See the output above, and `envmedic plan` for other ways",
         details=(" ".join(result.argv), *lines),
     )
 

@@ -139,7 +139,7 @@ def _begin(session: Session, plan: Plan, how: Capabilities, lock: int, original:
         staging=how.staging,
         exchange=how.exchange,
         before=session.ports.distributions(session.prefix),
-        notes=(*how.notes, *_accepted(session, plan)),
+        notes=how.notes,
     )
     session.point("before-create")
     directory = session.store.create(
@@ -153,10 +153,6 @@ def _begin(session: Session, plan: Plan, how: Capabilities, lock: int, original:
     session.point("created")
     transaction = OpenTransaction(session, directory, journal, record)
     return Run(session, transaction, how, lock, plan, plan.checks, _runner(transaction, how, lock), original)
-
-
-def _accepted(session: Session, plan: Plan) -> tuple[str, ...]:
-    return ("GPU checks were waived with --no-gpu",) if plan.gpu_checks and session.options.no_gpu else ()
 
 
 def _runner(transaction: OpenTransaction, how: Capabilities, lock: int) -> Runner:
@@ -281,5 +277,5 @@ def _of_system(error: OSError) -> PreflightError:
     return PreflightError(
         f"The repair cannot go on: {error.strerror}",
         cause=f"{error.filename}: {error}" if error.filename else str(error),
-        hint="The environment is unchanged; check free space and permissions beside it",
+        hint="Check free space and permissions beside the environment",
     )

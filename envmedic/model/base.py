@@ -25,16 +25,17 @@ def to_json(value: object, *, indent: int = 2) -> str:
     return (msgspec.json.format(raw, indent=indent) if indent else raw).decode()
 
 
-def from_json(text: str | bytes, kind: type[T], *, source: str) -> T:
+def from_json(text: str | bytes, kind: type[T], *, source: str, hint: str | None = None) -> T:
     """Decode JSON `text` into `kind`.
 
-    `source` names the file for the error. Raises `InputError` with the path of the first mistake.
+    `source` names the file for the error, `hint` says how to get a good one. Raises `InputError` with
+    the path of the first mistake.
     """
     try:
         return msgspec.json.decode(text, type=kind)
-    except (msgspec.DecodeError, msgspec.ValidationError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, msgspec.ValidationError, UnicodeDecodeError, RecursionError) as error:
         raise InputError(
             f"{source} is not a valid {kind.__name__} document",
             cause=str(error),
-            hint="Write the file with the same version of envmedic and do not edit it",
+            hint=hint or "Write the file with the same version of envmedic and do not edit it",
         ) from error

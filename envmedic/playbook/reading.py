@@ -20,6 +20,8 @@ class Log:
 
     def __init__(self, source: str) -> None:
         self.source = source
+        self.size = 0
+        """Bytes read so far."""
 
     def __iter__(self) -> Iterator[bytes]:
         """Lines without their ends. A line is held in memory as a whole: see `chunks`."""
@@ -38,16 +40,21 @@ class Log:
         """
         try:
             if self.source == STDIN:
-                yield from _transcoded(sys.stdin.buffer)
+                yield from self._counted(_transcoded(sys.stdin.buffer))
             else:
                 with Path(self.source).open("rb", buffering=0) as stream:
-                    yield from _transcoded(stream)
+                    yield from self._counted(_transcoded(stream))
         except OSError as error:
             raise InputError(
                 f"the log {self.source} cannot be read",
                 cause=error.strerror or str(error),
                 hint="Give the path of a text file, or - to read standard input",
             ) from error
+
+    def _counted(self, chunks: Iterator[bytes]) -> Iterator[bytes]:
+        for chunk in chunks:
+            self.size += len(chunk)
+            yield chunk
 
 
 def read_lines(source: str | Path) -> Log:
