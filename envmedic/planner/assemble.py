@@ -239,5 +239,4 @@ def _way(text: str) -> PlanAlternative:
 
 
 def _why_not(other: Proposal) -> str:
-    policy = f" (policy {other.family.policy})" if other.family else ""
-    return f"{other.cost or 'ranked lower'}{policy}; the chosen way changes less or ranks higher"
+    return other.cost or "it ranks lower"

@@ -226,7 +226,7 @@ def _cost(environment: Environment, found: FamilySet | None, changed: tuple[str,
     torch = environment.distribution("torch")
     if found is None or torch is None or "torch" not in changed:
         return "it changes " + ", ".join(changed) if changed else ""
-    return f"it replaces torch {torch.version} by {found.versions['torch']} ({found.variant})"
+    return f"it replaces torch {torch.version} too"
 
 
 def _notes(environment: Environment, gone: tuple[str, ...]) -> tuple[str, ...]:
