@@ -18,6 +18,7 @@ from typing import Any
 
 import msgspec
 
+from envmedic.engine import workers
 from envmedic.model.checks import Check, Outcome
 from envmedic.model.ports import CommandResult, Runner
 
@@ -45,6 +46,7 @@ class _Said(msgspec.Struct, frozen=True, kw_only=True):
     detail: str = ""
     signal: str | None = None
     applicable: bool = True
+    excuse: str = ""
 
 
 class Session:
@@ -64,7 +66,7 @@ class Session:
         if "outcome" in message:
             said = msgspec.convert(message["outcome"], _Said)
             fields = {name: value for name, value in msgspec.structs.asdict(said).items() if name != "index"}
-            texts = {name: plain(fields[name]) for name in ("reason", "detail", "check")}
+            texts = {name: plain(fields[name]) for name in ("reason", "detail", "check", "excuse")}
             outcome = msgspec.convert({**fields, **texts, "role": self._checks[said.index].role}, Outcome)
             self._on_outcome(said.index, outcome)
         self.ended = self.ended or "end" in message
@@ -97,7 +99,7 @@ def start(checks: Mapping[int, Check], runner: Runner, on_line: Callable[[str], 
         {"index": i, "name": c.name, "arguments": c.arguments, "gpu": c.gpu, "timeout_s": c.timeout_s}
         for i, c in checks.items()
     ]
-    spec = json.dumps({"requests": requests, "no_gpu": no_gpu})
+    spec = json.dumps({"requests": requests, "no_gpu": no_gpu, "workers": workers.at_once()})
     argv = (os.fspath(runner.python), "-B", *program(readable=readable_by_owner()), "--spec", spec)
     return runner(argv, env=NO_BYTECODE, on_line=on_line, timeout_s=_net(checks.values()))
 

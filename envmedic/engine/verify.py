@@ -49,7 +49,12 @@ class _Run:
         return [i for i, check in enumerate(self.checks) if (check.name in names) != others]
 
     def in_order(self) -> tuple[Outcome, ...]:
-        return tuple(outcome for index in range(len(self.checks)) for outcome in self.outcomes.get(index, ()))
+        return tuple(outcome for index, check in enumerate(self.checks) for outcome in self._of(index, check))
+
+    def _of(self, index: int, check: Check) -> list[Outcome]:
+        """The outcomes of one check; imports, which run side by side, in the order of their names."""
+        places = {f"import {name}": place for place, name in enumerate(check.arguments)}
+        return sorted(self.outcomes.get(index, ()), key=lambda outcome: places.get(outcome.check, 0))
 
 
 def run_checks(
@@ -80,7 +85,10 @@ def run_checks(
 
 
 def merged(checks: Iterable[Check], timeout_s: float | None = None) -> list[Check]:
-    """Equal checks as one, with the strongest role, the longest limit, and GPUs if any of them wants GPUs."""
+    """Equal checks as one, with the strongest role, the longest limit, and GPUs if any of them wants GPUs.
+
+    A name that several imports share is left to the one with the strongest role.
+    """
     found: dict[tuple[str, tuple[str, ...]], Check] = {}
     for check in checks:
         known = found.setdefault((check.name, check.arguments), check)
@@ -90,7 +98,18 @@ def merged(checks: Iterable[Check], timeout_s: float | None = None) -> list[Chec
             gpu=known.gpu or check.gpu,
             timeout_s=timeout_s or max(known.timeout_s, check.timeout_s),
         )
-    return list(found.values())
+    return _each_name_once(list(found.values()))
+
+
+def _each_name_once(checks: list[Check]) -> list[Check]:
+    taken: set[str] = set()
+    for index in sorted(range(len(checks)), key=lambda index: -_ROLES.index(checks[index].role)):
+        check = checks[index]
+        if check.name == "import" and check.arguments:
+            names = tuple(dict.fromkeys(name for name in check.arguments if name not in taken))
+            taken.update(names)
+            checks[index] = msgspec.structs.replace(check, arguments=names)
+    return [check for check in checks if check.name != "import" or check.arguments or not taken]
 
 
 def _run_kernels(run: _Run, no_gpu: str) -> None:

@@ -1,7 +1,7 @@
 """One verification: which checks run where, each in a process of its own, and their outcomes as lines on stdout.
 
-Processes: this one imports nothing but the standard library and forks a child for each imported name. The *zygotes*
-are children too: one imports torch, and forks from itself a child for each check and device; one forked from that
+Processes: this one imports nothing but the standard library and forks a child for each imported name, several at a
+time. The *zygotes* are children too: one imports torch, and forks from itself a child for each check and device; one forked from that
 imports torchvision on top. So torch is imported once, and a crash, hang or abort, of an import or of a check, ends that
 child alone. A process that forks neither initialises CUDA (its children could not use it) nor computes in parallel
 before (libgomp hangs in the children: seen with torch 2.5); importing torch does neither.
@@ -21,13 +21,11 @@ import os
 import traceback
 
 from envmedic_kernels import dense, operators, supervise
-from envmedic_kernels.outcome import Context, Disagreement, NotApplicable, Result, Skipped
+from envmedic_kernels.imports import run_imports
+from envmedic_kernels.units import KEPT_DETAIL, SEED, Unit, describe, ended_badly, last_words, run_unit
 
 MARK = "@envmedic "
 """Begins every line of stdout that carries a message as JSON."""
-SEED = 20250
-KEPT_DETAIL = 4000
-"""Characters of a failed check's output that are reported."""
 ZYGOTE_SLACK_S = 60.0
 
 ON_TORCH = {
@@ -62,28 +60,6 @@ class Gpus:
         return {"gpus": {"devices": self.devices, "status": self.status, "reason": self.reason}}
 
 
-class Unit:
-    """One check on one device: what runs in a child of its own."""
-
-    def __init__(self, request, name, function, device, label):
-        self.request = request
-        self.name = name
-        self.function = function
-        self.device = device
-        self.label = label
-
-    @property
-    def key(self):
-        """Identifies the unit in its session."""
-        return (self.request["index"], self.name, self.label)
-
-    def outcome(self, status, reason="", **more):
-        """The unit's outcome as a message."""
-        fields = {"index": self.request["index"], "check": self.name, "device": self.label}
-        fields.update(status=status, reason=reason, **more)
-        return {"outcome": fields}
-
-
 def units_of(requests, gpus):
     """The units of `requests`; where no GPU is known, one unit of device ``cuda`` stands for all of them."""
     units = []
@@ -97,88 +73,6 @@ def units_of(requests, gpus):
                 for device, title in gpus.devices or [("cuda", "")]:
                     units.append(Unit(request, name, function, device, ("%s %s" % (device, title)).strip()))
     return units
-
-
-def describe(error):
-    """An exception in one line: its class and the first line of its message."""
-    lines = str(error).strip().splitlines()
-    return ("%s: %s" % (type(error).__name__, lines[0][:500])) if lines else type(error).__name__
-
-
-def last_words(ending):
-    """Why a child ended without a result, in one line."""
-    if ending.timed_out:
-        return "no end within its time limit (%.0f s)" % ending.limit_s
-    if ending.signal_name:
-        return "ended by %s" % ending.signal_name
-    return "ended with exit status %d before it had a result" % ending.exit_status
-
-
-def ended_badly(unit, ending):
-    """The outcome of a unit whose child ended without a result."""
-    return unit.outcome(
-        "timeout" if ending.timed_out else "crash",
-        last_words(ending),
-        signal=ending.signal_name,
-        detail=ending.output[-KEPT_DETAIL:],
-        seconds=ending.seconds,
-    )
-
-
-def attempt(unit, context, send):
-    """Run a unit's check in this process and send its outcome."""
-    try:
-        result = unit.function(context)
-    except NotApplicable as reason:
-        send(unit.outcome("skip", str(reason), applicable=False))
-    except Skipped as reason:
-        send(unit.outcome("skip", str(reason)))
-    except Disagreement as error:
-        send(unit.outcome("fail", str(error), max_relative_error=finite(error.error), tolerance=error.tolerance))
-    except BaseException as error:
-        traceback.print_exc()
-        send(unit.outcome("fail", describe(error)))
-    else:
-        send(unit.outcome("pass", result.note, max_relative_error=finite(result.error), tolerance=result.tolerance))
-
-
-def finite(number):
-    """`number` if JSON can hold it, else None."""
-    return number if number is not None and abs(number) < float("inf") else None
-
-
-def run_unit(unit, report):
-    """Run a unit in a child and report its one outcome."""
-    arguments = dict(part.split("=", 1) for part in unit.request["arguments"] if "=" in part)
-    context = Context(unit.device or "cpu", int(arguments.get("seed", SEED)), int(arguments.get("rounds", 1)))
-    messages = []
-    ending = supervise.run(lambda send: attempt(unit, context, send), unit.request["timeout_s"], messages.append)
-    if not messages or ending.timed_out:
-        report(ended_badly(unit, ending))
-        return
-    fields = messages[0]["outcome"]
-    fields["seconds"] = ending.seconds
-    if fields["status"] != "pass":
-        fields["detail"] = ending.output[-KEPT_DETAIL:]
-    report(messages[0])
-
-
-def import_name(name):
-    """The check of one imported name."""
-
-    def check(_context):
-        importlib.import_module(name)
-        return Result("")
-
-    return check
-
-
-def run_imports(requests, report):
-    """Import each name in a child of this process, which has imported none of them."""
-    for request in requests:
-        for name in request["arguments"]:
-            alone = dict(request, arguments=[])
-            run_unit(Unit(alone, "import " + name, import_name(name), None, None), report)
 
 
 class Zygote:
@@ -304,9 +198,12 @@ def run_torch(requests, no_gpu, report):
     Zygote("torch", requests, Gpus(), report).run(work)
 
 
-def run(requests, no_gpu, report):
-    """Run a session: `requests` are dictionaries with ``index, name, arguments, gpu, timeout_s``."""
-    run_imports([request for request in requests if request["name"] == "import"], report)
+def run(requests, no_gpu, report, workers=1):
+    """Run a session: `requests` are dictionaries with ``index, name, arguments, gpu, timeout_s``.
+
+    `workers` is the number of imports that run at a time.
+    """
+    run_imports([request for request in requests if request["name"] == "import"], workers, report)
     on_torch = [request for request in requests if request["name"] in CHECKS]
     if on_torch:
         run_torch(on_torch, no_gpu, report)
@@ -362,6 +259,7 @@ def parse(argv):
     parser.add_argument("--timeout", type=float, default=300.0, help="seconds for each check (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=SEED)
     parser.add_argument("--rounds", type=int, default=1, help="different inputs for each check (default: %(default)s)")
+    parser.add_argument("--workers", type=int, default=1, help="imports at a time (default: %(default)s)")
     parser.add_argument("--human", action="store_true", help="a table instead of JSON lines")
     options = parser.parse_args(argv)
     if options.spec is None:
@@ -388,8 +286,8 @@ def main(argv):
     options = parse(argv)
     if options.spec is not None:
         spec = json.loads(options.spec)
-        run(spec["requests"], spec.get("no_gpu", ""), print_line)
+        run(spec["requests"], spec.get("no_gpu", ""), print_line, spec.get("workers", 1))
         return 0
     show = Human() if options.human else print_line
-    run(requests_of(options), "", show)
+    run(requests_of(options), "", show, options.workers)
     return show.status if options.human else 0

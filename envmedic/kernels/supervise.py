@@ -1,4 +1,4 @@
-"""Running a function in a forked child: with a time limit, its output captured, its messages read as they come.
+"""Running functions in forked children: with time limits, their output captured, their messages read as they come.
 
 A child may crash, hang, print any amount, call ``os._exit`` or leave processes behind; each is an `Ending`.
 Children are forked, not started anew, so that a module imported once in the parent serves all of them.
@@ -31,6 +31,8 @@ DRAINED_OUTPUT = 4 * 1024 * 1024
 GRACE_S = 0.5
 """Time for a child that ran past its limit to print its Python stack."""
 _PR_SET_PDEATHSIG = 1
+_READERS = set()
+"""Reading ends that this process holds; a child closes them all, those of its siblings too."""
 
 
 class Ending:
@@ -50,6 +52,7 @@ class _Pipe:
 
     def __init__(self, on_line=None):
         self.reader, self.writer = os.pipe()
+        _READERS.add(self.reader)
         os.set_blocking(self.reader, False)
         self.open = True
         self.data = b""
@@ -71,6 +74,11 @@ class _Pipe:
                 self._on_line(line)
         return len(chunk)
 
+    def close(self):
+        """Close the reading end."""
+        _READERS.discard(self.reader)
+        os.close(self.reader)
+
     def drain(self):
         """Take what is left, within `DRAINED_OUTPUT`."""
         total = 0
@@ -81,12 +89,23 @@ class _Pipe:
             total += size
 
 
+class Job:
+    """What a child does: ``work(send)`` within `limit_s` seconds; `on_end` gets its `Ending`."""
+
+    def __init__(self, work, limit_s, on_message, on_end):
+        self.work = work
+        self.limit_s = limit_s
+        self.on_message = on_message
+        self.on_end = on_end
+
+
 class Supervised:
     """One forked child. `on_message` gets each value that the child sends and may change `deadline`."""
 
     def __init__(self, work, limit_s, on_message):
         self.started = time.monotonic()
         self.deadline = self.started + limit_s
+        self._expired_s = None
         self._output = _Pipe()
         self._messages = _Pipe(lambda line: on_message(json.loads(line.decode())))
         sys.stdout.flush()
@@ -94,7 +113,13 @@ class Supervised:
         parent = os.getpid()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # Python 3.12 and later warn where a library has started threads
-            self.pid = os.fork()
+            try:
+                self.pid = os.fork()
+            except OSError:
+                for pipe in (self._output, self._messages):
+                    os.close(pipe.writer)
+                    pipe.close()
+                raise
         if self.pid == 0:
             _child(work, parent, self._output, self._messages)
         for pipe in (self._output, self._messages):
@@ -102,37 +127,43 @@ class Supervised:
 
     def wait(self):
         """Wait for the end, or for the time limit; returns the `Ending`."""
-        timed_out, limit_s = False, None
-        while not self._ended():
-            left = self.deadline - time.monotonic()
-            if left <= 0 and not timed_out:
-                timed_out, limit_s = True, self.deadline - self.started
-                self._say(signal.SIGUSR1)
-                self.deadline += GRACE_S
-            elif left <= 0:
-                self._say(signal.SIGKILL)
-            self._listen(min(max(left, 0.01), 0.1))
+        while not self.ended():
+            self.press()
+            listen([self])
+        return self.finish()
+
+    def press(self):
+        """Hold the child to its time limit: it may print its Python stack, then it is killed."""
+        if time.monotonic() < self.deadline:
+            return
+        if self._expired_s is None:
+            self._expired_s = self.deadline - self.started
+            self._say(signal.SIGUSR1)
+            self.deadline += GRACE_S
+        else:
+            self._say(signal.SIGKILL)
+
+    def finish(self):
+        """What a child that has ended leaves; returns the `Ending`."""
         for pipe in (self._messages, self._output):
             pipe.drain()
         status = self._reap()
+        timed_out = self._expired_s is not None
         return Ending(
             os.WEXITSTATUS(status) if os.WIFEXITED(status) and not timed_out else None,
             signal_name(os.WTERMSIG(status)) if os.WIFSIGNALED(status) and not timed_out else None,
-            limit_s,
+            self._expired_s,
             self._output.data.decode("utf-8", "replace"),
             time.monotonic() - self.started,
         )
 
-    def _ended(self):
+    def ended(self):
+        """Whether the child has ended; its status is left for `finish`."""
         return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
-    def _listen(self, seconds):
-        pipes = {pipe.reader: pipe for pipe in (self._messages, self._output) if pipe.open}
-        if not pipes:
-            time.sleep(min(seconds, 0.002))
-            return
-        for reader in select.select(list(pipes), [], [], seconds)[0]:
-            pipes[reader].read()
+    def pipes(self):
+        """The pipes from which more may come."""
+        return [pipe for pipe in (self._messages, self._output) if pipe.open]
 
     def _say(self, number):
         try:
@@ -145,13 +176,47 @@ class Supervised:
         with contextlib.suppress(ProcessLookupError, PermissionError):  # nothing but the dead child may be left
             os.killpg(self.pid, signal.SIGKILL)
         for pipe in (self._output, self._messages):
-            os.close(pipe.reader)
+            pipe.close()
         return os.waitpid(self.pid, 0)[1]
+
+
+def listen(children):
+    """Take what `children` have to say; returns at the latest when it is time to look at one of them."""
+    pipes = {pipe.reader: pipe for child in children for pipe in child.pipes()}
+    left = min(child.deadline for child in children) - time.monotonic()
+    silent = any(not child.pipes() for child in children)  # only its end can be waited for
+    seconds = 0.002 if silent else min(max(left, 0.01), 0.1)
+    for reader in select.select(list(pipes), [], [], seconds)[0]:
+        pipes[reader].read()
 
 
 def run(work, limit_s, on_message):
     """Run ``work(send)`` in a child; `on_message` gets what it sends. Returns the `Ending`."""
     return Supervised(work, limit_s, on_message).wait()
+
+
+def run_all(jobs, at_once):
+    """Run `jobs` in children, `at_once` of them at a time, or fewer where the system allows no more processes."""
+    waiting, running = list(reversed(jobs)), []
+    while waiting or running:
+        while waiting and len(running) < at_once:
+            job = waiting[-1]
+            try:
+                running.append((Supervised(job.work, job.limit_s, job.on_message), job))
+            except OSError:
+                if not running:
+                    raise
+                at_once = len(running)
+            else:
+                waiting.pop()
+        listen([child for child, _ in running])
+        for entry in list(running):
+            child, job = entry
+            if child.ended():
+                running.remove(entry)
+                job.on_end(child.finish())
+            else:
+                child.press()
 
 
 def now():
@@ -171,7 +236,7 @@ def _child(work, parent, output, messages):
     """The child's whole life. It never returns, and never runs the parent's handlers at exit."""
     status = 70
     try:
-        _settle(parent, output, messages)
+        _settle(parent, output)
 
         def send(message):
             _write(messages.writer, json.dumps(message).encode() + b"\n")
@@ -188,7 +253,7 @@ def _child(work, parent, output, messages):
         os._exit(status)
 
 
-def _settle(parent, output, messages):
+def _settle(parent, output):
     """Make the child a session of its own that dies with its parent, with the pipes as its output and no core dumps."""
     os.setsid()
     if ctypes is not None:
@@ -199,8 +264,9 @@ def _settle(parent, output, messages):
     null = os.open(os.devnull, os.O_RDONLY)
     for source, target in ((null, 0), (output.writer, 1), (output.writer, 2)):
         os.dup2(source, target)
-    for descriptor in (null, output.writer, output.reader, messages.reader):
+    for descriptor in (null, output.writer, *_READERS):
         os.close(descriptor)
+    _READERS.clear()
     faulthandler.enable(file=2, all_threads=False)
     faulthandler.register(signal.SIGUSR1, file=2, all_threads=True)
 

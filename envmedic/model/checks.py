@@ -120,6 +120,8 @@ class Outcome(Model, frozen=True, kw_only=True):
     """Name of the signal that ended it, such as ``SIGSEGV``."""
     applicable: bool = True
     """False when the check has no meaning on this device (bf16 on an old GPU); such a skip counts for nothing."""
+    excuse: str = ""
+    """Why a failed import alone does not make an environment broken, such as ``seaborn is not installed``."""
 
     @property
     def key(self) -> tuple[str, str | None]:

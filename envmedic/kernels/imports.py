@@ -1,0 +1,69 @@
+"""Importing names, each in a fresh child, and whether a failed import is the environment's fault."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+
+from envmedic_kernels import supervise
+from envmedic_kernels.outcome import Result
+from envmedic_kernels.units import Unit, job_of, run_unit
+
+
+def unit_of(request, name):
+    """The unit that imports `name`."""
+
+    def check(_context):
+        importlib.import_module(name)
+        return Result("")
+
+    alone = dict(request, arguments=[])
+    return Unit(alone, "import " + name, check, None, None, excuse=lambda error: excuse(name, error))
+
+
+def excuse(name, error):
+    """Why a failed import of `name` says nothing against the environment; empty where it does.
+
+    A package may need another one for a part that nobody uses here, and what exits is a script.
+    """
+    if isinstance(error, SystemExit):
+        return "it is a script"
+    seen = []
+    while error is not None and id(error) not in seen:
+        if isinstance(error, ModuleNotFoundError) and is_absent(error.name, name):
+            return "%s is not installed" % error.name.partition(".")[0]
+        seen.append(id(error))
+        error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+    return ""
+
+
+def is_absent(missing, name):
+    """Whether nothing of the top-level package of `missing` is there; what `name` and Python have must be."""
+    top = (missing or "").partition(".")[0]
+    own = (name.partition(".")[0], *getattr(sys, "stdlib_module_names", ()))
+    return bool(top) and top not in own and top not in sys.modules and importlib.util.find_spec(top) is None
+
+
+def run_imports(requests, workers, report):
+    """Import each name in a child of this process, which has imported none of them, `workers` at a time.
+
+    What fails beside others runs once more alone, and only that counts: memory, a lock or a port that another one
+    held is no fault of the environment.
+    """
+    units = [unit_of(request, name) for request in requests for name in request["arguments"]]
+    workers = min(workers, len(units))
+    again = []
+
+    def together(unit):
+        def listen(message):
+            if workers > 1 and message["outcome"]["status"] in ("fail", "crash"):
+                again.append(unit)
+            else:
+                report(message)
+
+        return job_of(unit, listen)
+
+    supervise.run_all([together(unit) for unit in units], workers)
+    for unit in again:
+        run_unit(unit, report)

@@ -1,0 +1,112 @@
+"""One check on one device, run in a child of its own, and what comes of it as a message."""
+
+from __future__ import annotations
+
+# ruff: noqa: BLE001  # whatever a check raises is its result
+import traceback
+
+from envmedic_kernels import supervise
+from envmedic_kernels.outcome import Context, Disagreement, NotApplicable, Skipped
+
+SEED = 20250
+KEPT_DETAIL = 4000
+"""Characters of a failed check's output that are reported."""
+
+
+class Unit:
+    """One check on one device: what runs in a child of its own."""
+
+    def __init__(self, request, name, function, device, label, *, excuse=None):
+        self.request = request
+        self.name = name
+        self.function = function
+        self.device = device
+        self.label = label
+        self._excuse = excuse
+
+    @property
+    def key(self):
+        """Identifies the unit in its session."""
+        return (self.request["index"], self.name, self.label)
+
+    def outcome(self, status, reason="", **more):
+        """The unit's outcome as a message."""
+        fields = {"index": self.request["index"], "check": self.name, "device": self.label}
+        fields.update(status=status, reason=reason, **more)
+        return {"outcome": fields}
+
+    def excuse(self, error):
+        """Why `error` says nothing against the environment; empty where it does."""
+        return self._excuse(error) if self._excuse else ""
+
+
+def describe(error):
+    """An exception in one line: its class and the first line of its message."""
+    lines = str(error).strip().splitlines()
+    return ("%s: %s" % (type(error).__name__, lines[0][:500])) if lines else type(error).__name__
+
+
+def last_words(ending):
+    """Why a child ended without a result, in one line."""
+    if ending.timed_out:
+        return "no end within its time limit (%.0f s)" % ending.limit_s
+    if ending.signal_name:
+        return "ended by %s" % ending.signal_name
+    return "ended with exit status %d before it had a result" % ending.exit_status
+
+
+def ended_badly(unit, ending):
+    """The outcome of a unit whose child ended without a result."""
+    return unit.outcome(
+        "timeout" if ending.timed_out else "crash",
+        last_words(ending),
+        signal=ending.signal_name,
+        detail=ending.output[-KEPT_DETAIL:],
+        seconds=ending.seconds,
+    )
+
+
+def attempt(unit, context, send):
+    """Run a unit's check in this process and send its outcome."""
+    try:
+        result = unit.function(context)
+    except NotApplicable as reason:
+        send(unit.outcome("skip", str(reason), applicable=False))
+    except Skipped as reason:
+        send(unit.outcome("skip", str(reason)))
+    except Disagreement as error:
+        send(unit.outcome("fail", str(error), max_relative_error=finite(error.error), tolerance=error.tolerance))
+    except BaseException as error:
+        traceback.print_exc()
+        send(unit.outcome("fail", describe(error), excuse=unit.excuse(error)))
+    else:
+        send(unit.outcome("pass", result.note, max_relative_error=finite(result.error), tolerance=result.tolerance))
+
+
+def finite(number):
+    """`number` if JSON can hold it, else None."""
+    return number if number is not None and abs(number) < float("inf") else None
+
+
+def job_of(unit, report):
+    """The job that runs a unit in a child and reports its one outcome."""
+    arguments = dict(part.split("=", 1) for part in unit.request["arguments"] if "=" in part)
+    context = Context(unit.device or "cpu", int(arguments.get("seed", SEED)), int(arguments.get("rounds", 1)))
+    messages = []
+
+    def on_end(ending):
+        if not messages or ending.timed_out:
+            report(ended_badly(unit, ending))
+            return
+        fields = messages[0]["outcome"]
+        fields["seconds"] = ending.seconds
+        if fields["status"] != "pass":
+            fields["detail"] = ending.output[-KEPT_DETAIL:]
+        report(messages[0])
+
+    return supervise.Job(lambda send: attempt(unit, context, send), unit.request["timeout_s"], messages.append, on_end)
+
+
+def run_unit(unit, report):
+    """Run a unit in a child and report its one outcome."""
+    supervise.run_all([job_of(unit, report)], 1)
