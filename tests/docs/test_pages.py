@@ -1,0 +1,97 @@
+"""README and docs: what they show can be run, what they link to exists, and what they list is what there is."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from envmedic.cli.options import split_command
+from envmedic.cli.parser import build_parser
+from envmedic.errors import ExitCode
+from envmedic.playbook import loader
+from tests.docs.schemas import schema
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md")), *ROOT.glob("tests/**/*.md")]
+MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
+_FENCE = re.compile(r"^```(?P<kind>\w*)\n(?P<body>.*?)^```$", re.DOTALL | re.MULTILINE)
+_LINK = re.compile(r"\]\((?!https?:)(?P<path>[^)#]+)(?:#[^)]*)?\)")
+
+
+def read(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
+
+
+def blocks(path: Path, kind: str) -> list[str]:
+    """The fenced blocks of one language in a page."""
+    return [match["body"] for match in _FENCE.finditer(read(path)) if match["kind"] == kind]
+
+
+def shown_commands(program: str) -> list[tuple[str, list[str]]]:
+    """Every command line of `program` in the console blocks of all pages, with the page's name."""
+    lines = [(path.name, line) for path in PAGES for block in blocks(path, "console") for line in block.splitlines()]
+    found = []
+    for name, line in lines:
+        if line.startswith(f"$ {program} "):
+            words = shlex.split(line.removeprefix("$ "), comments=True)
+            cut = next((index for index, word in enumerate(words) if word in {"|", ">", "2>"}), len(words))
+            found.append((name, words[1:cut]))
+    return found
+
+
+def test_the_pages_are_found_and_show_commands() -> None:
+    assert {path.name for path in PAGES} >= {"README.md", "how-it-works.md", "playbooks.md", "documents.md"}
+    assert len(shown_commands("envmedic")) >= 10
+    assert len(shown_commands("make")) >= 5
+
+
+@pytest.mark.parametrize(("page", "words"), shown_commands("envmedic"), ids=lambda value: " ".join(value)[:60])
+def test_a_shown_command_line_is_one_of_envmedic(page: str, words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in os.environ if name.startswith("ENVMEDIC_")]:
+        monkeypatch.delenv(name)
+    arguments, _ = split_command(words)
+    assert build_parser().parse_args(arguments).command, page
+
+
+@pytest.mark.parametrize(("page", "words"), shown_commands("make"), ids=lambda value: " ".join(value)[:60])
+def test_a_shown_make_target_exists(page: str, words: list[str]) -> None:
+    for target in (word for word in words if "=" not in word):
+        assert f"\n{target}:" in MAKEFILE, page
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_links_lead_somewhere(path: Path) -> None:
+    missing = [match["path"] for match in _LINK.finditer(read(path)) if not (path.parent / match["path"]).exists()]
+    assert missing == []
+
+
+def test_the_example_playbook_is_valid_and_so_is_the_condition() -> None:
+    example, condition = blocks(ROOT / "docs" / "playbooks.md", "yaml")
+    whole = loader.parse(example.encode(), "example.yaml")
+    assert whole.when is None
+    assert loader.parse((example + condition).encode(), "example.yaml").when is not None
+
+
+def test_the_example_of_an_event_is_one() -> None:
+    (example,) = blocks(ROOT / "docs" / "documents.md", "json")
+    Draft202012Validator(schema("event")).validate(json.loads(example))
+
+
+def test_readme_lists_every_exit_code() -> None:
+    section = read(ROOT / "README.md").partition("### Exit codes")[2].partition("\n## ")[0]
+    rows = [int(match[1]) for match in re.finditer(r"^\| (\d+) \|", section, re.MULTILINE)]
+    assert rows == [int(code) for code in ExitCode]
+
+
+def test_variables_of_the_pages_are_options() -> None:
+    words = {word for path in PAGES for word in re.findall(r"ENVMEDIC_([A-Z_]*[A-Z])\b", read(path))}
+    options = set(re.findall(r'"--([a-z-]+)"', read(ROOT / "envmedic" / "cli" / "parser.py")))
+    unknown = words - {name.upper().replace("-", "_") for name in options} - {"TEST_REAL"}
+    assert unknown == set()
+    assert "TORCH_INDEX" in words
