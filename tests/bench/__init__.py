@@ -1,0 +1,1 @@
+"""Ratios of envmedic against plain baselines, measured in one run on one machine: ``make bench``."""
