@@ -82,7 +82,9 @@ def _first_resolved(
         try:
             with stage(settings.stream, "resolve"):
                 resolution = installer.resolve(proposal.request, environment, settings.stream.emit)
-        except NoSolution as error:
+        except EnvmedicError as error:
+            if not (errors or isinstance(error, NoSolution)):
+                raise  # the best way may be there: a worse one is no answer to a network that fails
             failed[proposal.title] = error.cause or error.summary
             errors.append(error)
         else:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from envmedic.errors import EnvmedicError, InstallerError, NetworkError, NoSolution
+from envmedic.errors import EnvmedicError, InstallerError, IntegrityError, NetworkError, NoSolution
 from envmedic.installers.credentials import host_of, redacted
 from envmedic.model.ports import CommandResult
 
@@ -30,15 +30,21 @@ _NETWORK: tuple[tuple[str, str, str], ...] = (
     (r"Failed to fetch|error sending request|Request failed", "the request failed", _CHECK_NETWORK),
 )
 _STATUS = re.compile(r"HTTP status (?:client|server) error \((\d{3} [^)]*)\)")
+_DAMAGED = re.compile(r"Failed to extract archive|Failed to read from zip file|invalid package format")
+_OWN_FILES = re.compile(r"^warning: Requirements file .* does not contain any dependencies")
+"""About the list of constraints, which is empty when nothing has to stay."""
 _DENIED = re.compile(r"\b(401 Unauthorized|403 Forbidden)\b")
 
 
 def error_from(result: CommandResult, pins: tuple[str, ...], variant_index: str | None = None) -> EnvmedicError:
     """The error for a `uv pip compile` that failed; `variant_index` is the PyTorch index, where it was asked."""
     output = redacted(result.stderr + result.stdout)
-    details = tuple(output.strip().splitlines()[-KEPT_LINES:])
+    lines = [line for line in output.strip().splitlines() if not _OWN_FILES.search(line)]
+    details = tuple(lines[-KEPT_LINES:])
     if _DENIED.search(output):
         return _denied(output, details)
+    if _DAMAGED.search(output):
+        return _damaged(output, details, pins)
     if "No solution found" in output:
         return _no_solution(output, details, pins)
     network = _network(output, details)
@@ -49,7 +55,7 @@ def error_from(result: CommandResult, pins: tuple[str, ...], variant_index: str 
     return InstallerError(
         f"uv could not resolve {', '.join(pins)}",
         cause=_first_cause(output),
-        hint="Read uv's output below; its own configuration may be at fault",
+        hint="Read uv's output above; its own configuration may be at fault",
         details=details,
     )
 
@@ -62,6 +68,16 @@ def _denied(output: str, details: tuple[str, ...]) -> NetworkError:
         f"{where} cannot be read",
         cause=f"it answers {match[1] if match else 'no'}",
         hint="Add a login to the index URL or to ~/.netrc",
+        details=details,
+    )
+
+
+def _damaged(output: str, details: tuple[str, ...], pins: tuple[str, ...]) -> IntegrityError:
+    wheel = re.search(r"[\w.+-]+\.whl", output)
+    return IntegrityError(
+        f"{wheel[0] if wheel else 'A wheel for ' + ', '.join(pins)} is damaged: it is no readable zip archive",
+        cause=_first_cause(output),
+        hint="Fetch it again, or take it out of the directory or index that uv found it in",
         details=details,
     )
 
