@@ -44,7 +44,7 @@ def refuse_in_use(prefix: Path, processes: Sequence[ProcessUser], allow: Sequenc
     listed = tuple(f"{item.pid} {item.command} ({item.why})" for item in processes[:_MOST_LISTED])
     more = len(processes) - len(listed)
     raise EnvironmentBusy(
-        f"{len(processes)} running process{'es' * (len(processes) > 1)} use {prefix}",
+        f"{prefix} is in use by {len(processes)} running process{'es' * (len(processes) > 1)}",
         cause="They would mix old modules in memory with new ones on disk",
         hint="End them, or use --allow in-use and restart them afterwards",
         details=(*listed, *((f"and {more} more",) if more else ())),

@@ -26,11 +26,26 @@ def diagnosis_lines(diagnosis: Diagnosis, style: Style) -> list[str]:
         lines.append(f"  {plain(diagnosis.reason)}")
     for number, finding in enumerate(diagnosis.findings, start=1):
         lines += ["", *_finding_lines(number, finding, style)]
+    dead = _dead_python(diagnosis)
+    if dead:
+        return [*lines, "", f"Its Python does not start: {plain(dead)}", "Nothing can be repaired before it does."]
+    return lines + _next(diagnosis)
+
+
+def _dead_python(diagnosis: Diagnosis) -> str | None:
+    """Why the environment's Python does not start; None when it does, or was not looked at."""
+    environment = diagnosis.facts.environment if diagnosis.facts else None
+    if environment is None or environment.interpreter.starts or not diagnosis.findings:
+        return None
+    return environment.interpreter.error or "for no stated reason"
+
+
+def _next(diagnosis: Diagnosis) -> list[str]:
     best = diagnosis.findings[0] if diagnosis.findings else None
-    if best is not None and best.playbook and diagnosis.verdict == "env":
-        target = ["-p", diagnosis.prefix] if diagnosis.prefix else []
-        lines += ["", "Next: " + shlex.join(["envmedic", "plan", "--playbook", best.playbook, *target])]
-    return lines
+    if best is None or best.playbook is None or diagnosis.verdict != "env":
+        return []
+    target = ["-p", diagnosis.prefix] if diagnosis.prefix else []
+    return ["", "Next: " + shlex.join(["envmedic", "plan", "--playbook", best.playbook, *target])]
 
 
 def _finding_lines(number: int, finding: Finding, style: Style) -> list[str]:

@@ -107,9 +107,8 @@ class Narrator:
             self._draw(_STAGES[stage])
 
     def _check(self, data: CheckFinished) -> list[str]:
-        """What fails after the repair is told at once; the table of all comes with the result."""
-        told = data.phase != "before" and data.outcome.status not in {"pass", "skip"}
-        return outcome_lines([data.outcome], self._style) if told or self._verbosity > 0 else []
+        """One line for those who want more than the table that comes with the result."""
+        return outcome_lines([data.outcome], self._style) if self._verbosity > 0 else []
 
     def _finish(self, data: StageFinished) -> list[str]:
         if data.seconds < SILENT_S and self._verbosity == 0 and data.ok:
