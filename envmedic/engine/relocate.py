@@ -75,6 +75,12 @@ def rewrite(clone: Path, staging: Path, final: Path) -> Relocation:
     return Relocation(tuple(sorted({*rewritten, *_update_records(clone, rewritten)})))
 
 
+def interpreter_of(content: bytes) -> bytes | None:
+    """The program that the first line of a script names, in either of its forms; None when it has none."""
+    found = _SHELL_FORM.match(content) or re.match(rb"#![ \t]*(?P<program>\S+)", content)
+    return _unquoted(found["program"]) if found else None
+
+
 class _Paths:
     """The staging and the final path, in every form in which text files hold them."""
 

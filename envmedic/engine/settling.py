@@ -11,12 +11,13 @@ from pathlib import Path
 
 import msgspec
 
-from envmedic.engine import marker
+from envmedic.engine import marker, scripts
 from envmedic.engine.judgement import FAILURES
 from envmedic.engine.session import OpenTransaction
 from envmedic.engine.swap import swap, sync
 from envmedic.errors import RECOVERABLE, ChecksFailed, EnvmedicError, InternalError, RecoveryNeeded
 from envmedic.model.checks import Check, Outcome
+from envmedic.model.events import CheckFinished
 from envmedic.model.ports import Runner
 from envmedic.model.record import Record
 
@@ -66,7 +67,7 @@ def smoke(transaction: OpenTransaction, runner: Runner) -> EnvmedicError | None:
     checks = smoke_checks(check for plan in plans for check in plan.checks)
     with session.stage("smoke"):
         try:
-            outcomes = session.checks(checks, runner, "smoke", session.emit)
+            outcomes = (*session.checks(checks, runner, "smoke", session.emit), *_scripts(transaction))
         except (EnvmedicError, OSError) as error:
             return ChecksFailed("The checks at the environment's own path could not run", cause=str(error))
     transaction.note(smoke=outcomes)
@@ -82,13 +83,27 @@ def smoke(transaction: OpenTransaction, runner: Runner) -> EnvmedicError | None:
 
 
 def smoke_checks(checks: Iterable[Check]) -> tuple[Check, ...]:
-    """What is run on the live environment: imports and the fault's own checks, on the CPU, once each."""
+    """What is run on the live environment: the proof, and imports of what was changed, on the CPU, once each.
+
+    It is the tree that was verified; all that is new is its path. Imports of what no step touched saw the same
+    files at the same path before, or, staged elsewhere, files that no rewriting touches.
+    """
     chosen = {}
     for check in checks:
-        if check.name != "command" and (check.name == "import" or check.role in {"playbook", "reproduction"}):
+        if check.name != "command" and (check.in_place or check.role in {"playbook", "reproduction"}):
             quick = msgspec.structs.replace(check, gpu=False, timeout_s=min(check.timeout_s, _SMOKE_LIMIT_S))
             chosen[check.name, check.arguments] = quick
     return tuple(chosen.values())
+
+
+def _scripts(transaction: OpenTransaction) -> tuple[Outcome, ...]:
+    """Whether scripts start, where staging elsewhere has rewritten them."""
+    if transaction.journal.staging != "relocate":
+        return ()
+    session = transaction.session
+    outcome = scripts.check(session.prefix, transaction.directory.tree, session.store.root)
+    session.emit(CheckFinished(phase="smoke", outcome=outcome))
+    return (outcome,)
 
 
 def worse(before: Iterable[Outcome], after: Iterable[Outcome]) -> tuple[Outcome, ...]:

@@ -58,6 +58,8 @@ class Check(Model, frozen=True, kw_only=True):
     """Import names, the command line, or settings of the check."""
     timeout_s: float = 300.0
     """Limit in seconds; exceeding it is a failure."""
+    in_place: bool = False
+    """Whether it is run once more when the repaired environment is at its own path; proofs always are."""
 
     @property
     def required(self) -> bool:

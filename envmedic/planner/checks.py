@@ -9,6 +9,7 @@ from envmedic.compat import versions
 from envmedic.model.checks import Check, named_check
 from envmedic.model.facts import Environment
 from envmedic.model.playbook import LoadedPlaybook
+from envmedic.planner import imports
 from envmedic.planner.proposal import Proposal
 
 INFORMATIVE = ("matmul", "conv")
@@ -22,31 +23,24 @@ class Left:
     cuda_build: bool
     names: tuple[str, ...]
     """Import names of every distribution that is there before and after."""
+    touched: tuple[str, ...]
+    """Those of `names` that the plan installs again or that belong to the torch family."""
     family: tuple[str, ...]
     """Import names of the torch family."""
 
 
-def left(environment: Environment, proposal: Proposal, removed: Iterable[str]) -> Left:
-    """Return what is left when `removed` distributions are gone for good."""
-    gone = set(removed)
+def left(environment: Environment, proposal: Proposal, *, removed: Iterable[str], installed: Iterable[str]) -> Left:
+    """Return what is left when `removed` distributions are gone for good and `installed` ones are put in."""
+    gone, new = set(removed), {*installed, *imports.FAMILY}
     stays = [item for item in environment.distributions if item.name not in gone]
-    names = {name for item in stays for name in _importable(item.import_names)}
     family = proposal.family
-    members = [name for name in ("torch", "torchvision", "torchaudio") if family and name in family.versions]
+    members = [name for name in imports.FAMILY if family and name in family.versions]
     return Left(
         cuda_build=cuda_build(environment, proposal),
-        names=tuple(sorted(names)),
-        family=tuple(members or (name for name in ("torch",) if environment.distribution(name))),
+        names=imports.every(stays),
+        touched=imports.every(item for item in stays if item.name in new),
+        family=tuple(members or imports.family(environment)[:1]),
     )
-
-
-def _importable(names: Iterable[str]) -> tuple[str, ...]:
-    """Return the names that an import can prove: top-level ones, or those inside a shared namespace."""
-    good = [
-        name for name in names if all(part.isidentifier() for part in name.split(".")) and not name.startswith("__")
-    ]
-    top = [name for name in good if "." not in name]
-    return tuple(top or good)
 
 
 def cuda_build(environment: Environment, proposal: Proposal) -> bool:
@@ -68,14 +62,20 @@ def checks(loaded: LoadedPlaybook, state: Left) -> tuple[Check, ...]:
         )
         for name in own
     )
-    regressions = (
-        named_check("import", role="regression", cuda_build=state.cuda_build, arguments=state.names),
-        named_check("pip-check", role="regression", cuda_build=state.cuda_build),
-    )
     informative = (named_check(name, cuda_build=state.cuda_build) for name in INFORMATIVE if name not in own)
     torch = bool(state.family)
     return (
         *required,
-        *(item for item in regressions if item.name != "import" or state.names),
+        *_imports(state),
+        named_check("pip-check", role="regression", cuda_build=state.cuda_build),
         *(informative if torch else ()),
+    )
+
+
+def _imports(state: Left) -> tuple[Check, ...]:
+    """Return all names, in two checks: files that no step touches need no second look after the exchange."""
+    touched = Check(name="import", role="regression", arguments=state.touched, in_place=True)
+    others = tuple(name for name in state.names if name not in set(state.touched))
+    return tuple(
+        item for item in (touched, Check(name="import", role="regression", arguments=others)) if item.arguments
     )

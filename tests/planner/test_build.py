@@ -80,14 +80,16 @@ def test_the_checks_of_a_cuda_build() -> None:
         ("torchvision-dispatch", "playbook", False),
         ("torchvision-nms", "playbook", True),
         ("import", "regression", False),
+        ("import", "regression", False),
         ("pip-check", "regression", False),
         ("matmul", "informative", True),
         ("conv", "informative", True),
     ]
     assert plan.gpu_checks
-    imports = next(item for item in plan.checks if item.name == "import")
-    assert imports.arguments == ("PIL", "filelock", "functorch", "numpy", "nvidia.cublas", "sympy", "torch", "torchgen",
-                                 "torchvision", "triton")  # fmt: skip
+    assert [(item.arguments, item.in_place) for item in plan.checks if item.name == "import"] == [
+        (("functorch", "torch", "torchgen", "torchvision"), True),
+        (("PIL", "filelock", "numpy", "nvidia.cublas", "sympy", "triton"), False),
+    ]
 
 
 def test_the_checks_of_a_cpu_build_need_no_gpu() -> None:
@@ -107,8 +109,9 @@ def test_what_goes_for_good_is_not_imported_afterwards() -> None:
     env = environment([*usual(), dist("decord", "0.6.0")])
     book = playbook(ReplaceStep(distribution="decord", by="av"))
     plan = made(facts(env), wheels=(wheel("av", "17.0.0"),), loaded=book)
-    imports = next(item for item in plan.checks if item.name == "import")
-    assert "decord" not in imports.arguments
+    names = [name for item in plan.checks if item.name == "import" for name in item.arguments]
+    assert "torch" in names
+    assert "decord" not in names
     assert [(item.kind, item.name) for item in plan.changes] == [("remove", "decord"), ("install", "av")]
 
 
@@ -246,3 +249,11 @@ def test_a_companion_of_the_wrong_build_gives_a_change_of_the_same_version() -> 
     assert [(item.kind, item.before, item.after) for item in made(facts(env)).changes] == [
         ("change", "0.20.1", "0.20.1")
     ]
+
+
+def test_what_a_plan_installs_is_imported_again_in_place() -> None:
+    env = environment([*usual(), dist("scikit-learn", "1.5.0", imports=("sklearn",))])
+    plan = made(facts(env), wheels=(wheel("torchvision", "0.20.1"), wheel("scikit-learn", "1.6.0")))
+    again, others = (item.arguments for item in plan.checks if item.name == "import")
+    assert "sklearn" in again
+    assert "PIL" in others
