@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import io
 import os
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,6 +18,8 @@ from envmedic.errors import CHANGED, UNCHANGED, EnvmedicError, InputError
 from envmedic.model.base import to_json
 from envmedic.model.events import Event, EventStream
 from envmedic.model.record import ErrorDocument, Record
+
+_ACTING = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
 class Output:
@@ -51,7 +54,7 @@ class Output:
     def document(self, document: object, lines: Sequence[str]) -> None:
         """Print `document` as JSON under ``--json``, else `lines`."""
         self.narrator.close()
-        text = to_json(document) if self.json else "\n".join(self._out_style.safe(line) for line in lines)
+        text = _json(document) if self.json else "\n".join(self._out_style.safe(line) for line in lines)
         try:
             _write(sys.stdout, text + "\n")
         except OSError as error:
@@ -73,13 +76,13 @@ class Output:
         """Print `error`: as a document under ``--json``, and as text on stderr unless that would mix with events."""
         self.narrator.close()
         if self.json:
-            _write(sys.stdout, to_json(error_document(error)) + "\n")
+            _write(sys.stdout, _json(error_document(error)) + "\n")
         if not (self.json and self._events is sys.stderr):
             _write(sys.stderr, "\n".join(error_lines(error, self._err_style)) + "\n")
 
     def _write_event(self, event: Event) -> None:
         if self._events is not None:
-            _write(self._events, to_json(event, indent=0) + "\n")
+            _write(self._events, _json(event, indent=0) + "\n")
 
 
 def _events_file(name: str | None) -> TextIO | None:
@@ -93,6 +96,11 @@ def _events_file(name: str | None) -> TextIO | None:
         raise InputError(
             f"The events file {name} cannot be written", cause=error.strerror, hint="Name another file"
         ) from error
+
+
+def _json(document: object, *, indent: int = 2) -> str:
+    """JSON in which nothing acts on a terminal: beside C0, C1 controls and changes of direction are escaped."""
+    return _ACTING.sub(lambda found: f"\\u{ord(found[0]):04x}", to_json(document, indent=indent))
 
 
 def _tolerate_any_text(stream: TextIO) -> None:

@@ -1,0 +1,148 @@
+"""What the user names as environment: what is no environment, and what is not to be repaired."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.support import REPAIR, Shell, copied, failure, state_of
+from tests.envs.nms_cuda.case import Case
+from tests.support.venvs import make_venv, python_of, site_packages
+
+COMMANDS = (("diagnose",), ("facts",), ("plan", "--playbook", "nms-cuda"), REPAIR, ("verify",), ("undo", "-y"))
+
+
+def ids(value: object) -> str:
+    """The command's name."""
+    return value[0] if isinstance(value, tuple) else str(value)
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=ids)
+def test_a_missing_prefix(reader: Shell, tmp_path: Path, command: tuple[str, ...]) -> None:
+    done = reader.envmedic(*command, "--json", "-p", str(tmp_path / "gone"))
+    failure(done, code=2, kind="not-an-environment", says=f"{tmp_path / 'gone'} does not exist")
+
+
+def test_a_directory_that_is_no_environment(reader: Shell, tmp_path: Path) -> None:
+    done = reader.envmedic(*REPAIR, "--json", "-p", str(tmp_path))
+    failure(done, code=2, kind="not-an-environment", says="holds no Python environment")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file(reader: Shell, tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text("text")
+    failure(reader.envmedic(*REPAIR, "-p", str(file)), code=2, kind="not-an-environment", says="is not a directory")
+
+
+def test_a_name_that_nothing_has_and_no_name_at_all(reader: Shell) -> None:
+    failure(
+        reader.envmedic("diagnose", "-n", "train"), code=2, kind="not-an-environment", says="No conda environment is"
+    )
+    failure(reader.envmedic("diagnose"), code=2, kind="input", says="none is active")
+    failure(reader.envmedic("diagnose", "-n", "a", "-p", "b"), code=2, kind="input", says="not allowed with")
+
+
+def test_a_path_that_is_no_text(reader: Shell) -> None:
+    done = reader.envmedic("plan", "--json", "--playbook", "nms-cuda", "-p", os.fsdecode(b"/tmp/\xff"))
+    failure(done, code=2, kind="input", says="not valid UTF-8")
+
+
+@pytest.mark.usefixtures("untouched")
+def test_the_environment_is_always_named(reader: Shell, shared: Case, tmp_path: Path) -> None:
+    link = tmp_path / "a link é"
+    link.symlink_to(shared.prefix)
+    for arguments, named in (
+        (("-p", str(shared.prefix)), shared.prefix),
+        (("-p", str(link)), link),
+        (("--python", str(shared.python)), shared.prefix),
+    ):
+        done = reader.envmedic("diagnose", *arguments)
+        assert f"environment: {named}" in done.lines, done.told()
+    done = reader.envmedic("diagnose", "--json", VIRTUAL_ENV=str(shared.prefix))
+    assert done.document["prefix"] == str(shared.prefix)
+    assert "Next: envmedic plan --playbook nms-cuda -p '" in reader.envmedic("diagnose", "-p", str(link)).out
+
+
+@pytest.mark.parametrize("how", ["dangling", "missing"])
+def test_a_python_that_does_not_start(reader: Shell, shared: Case, tmp_path: Path, how: str) -> None:
+    prefix = copied(shared, tmp_path / "env")
+    for name in (prefix / "bin").glob("python*"):
+        name.unlink()
+    if how == "dangling":
+        (prefix / "bin" / "python").symlink_to(tmp_path / "base-is-gone" / "python3")
+    before = state_of(prefix)
+    done = reader.envmedic(*REPAIR, "--json", "-p", str(prefix))
+    failure(done, code=1, kind="installer", says=f"{python_of(prefix)} does not start")
+    told = reader.envmedic("diagnose", "-p", str(prefix))
+    assert told.code == 1
+    assert "Its Python does not start" in told.out
+    assert "Next:" not in told.out
+    verified = reader.envmedic("verify", "--json", "--check", "torchvision-nms", "--no-gpu", "-p", str(prefix))
+    assert (verified.code, verified.document["passed"]) == (1, False)
+    assert reader.envmedic("facts", "--json", "-p", str(prefix)).code == 0
+    assert state_of(prefix) == before
+    assert not (tmp_path / ".envmedic").exists()
+
+
+def test_an_environment_without_torch(reader: Shell, tmp_path: Path) -> None:
+    prefix = make_venv(tmp_path / "env")
+    before = state_of(prefix)
+    done = reader.envmedic(*REPAIR, "--json", "-p", str(prefix))
+    failure(done, code=1, kind="no-solution", says="none of it is installed here")
+    assert "this one has no torch" in done.err
+    healthy = reader.envmedic("apply", "--yes", "--json", "-p", str(prefix))
+    assert (healthy.code, healthy.document["verdict"]) == (0, "healthy")
+    assert state_of(prefix) == before
+
+
+def test_torch_alone_is_healthy(reader: Shell, shared: Case, tmp_path: Path) -> None:
+    prefix = copied(shared, tmp_path / "env")
+    for folder in site_packages(prefix).glob("torchvision*"):
+        shutil.rmtree(folder)
+    assert reader.envmedic("diagnose", "--json", "-p", str(prefix)).document["verdict"] == "healthy"
+
+
+def test_conda_environments_are_refused(reader: Shell, shared: Case, tmp_path: Path) -> None:
+    prefix = copied(shared, tmp_path / "env")
+    records = prefix / "conda-meta"
+    records.mkdir()
+    (records / "history").write_text("")
+    for info in site_packages(prefix).glob("*.dist-info"):
+        (info / "INSTALLER").write_text("conda\n")
+        name, version = info.name.removesuffix(".dist-info").rsplit("-", 1)
+        (records / f"{name}-{version}-0.json").write_text(
+            f'{{"name": "{name}", "version": "{version}", "build": "0", "build_number": 0, "channel": "c", "files": []}}'
+        )
+    before = state_of(prefix)
+    done = reader.envmedic(*REPAIR, "--json", "-p", str(prefix))
+    assert done.code == 1, done.told()
+    assert "conda" in done.document["summary"]
+    assert done.document["hint"]
+    assert state_of(prefix) == before
+
+
+def test_envmedics_own_environment_is_refused(reader: Shell) -> None:
+    done = reader.envmedic(*REPAIR, "--json", "-p", sys.prefix)
+    failure(done, code=2, kind="input", says="envmedic itself runs from")
+
+
+@pytest.mark.skipif(not Path("/usr/bin/python3").exists(), reason="the system has no Python of its own")
+def test_the_systems_python_is_refused_before_anything_is_looked_at(reader: Shell) -> None:
+    done = reader.envmedic(*REPAIR, "--json", "-p", "/usr", limit_s=20)
+    failure(done, code=1, kind="preflight", says="belongs to the operating system")
+
+
+def test_protected_environments_need_leave(reader: Shell, shared: Case, tmp_path: Path) -> None:
+    prefix = copied(shared, tmp_path / "env")
+    (prefix / "pyvenv.cfg").unlink()
+    (site_packages(prefix).parent / "EXTERNALLY-MANAGED").write_text("[externally-managed]\n")
+    before = state_of(prefix)
+    done = reader.envmedic(*REPAIR, "--json", "-p", str(prefix))
+    failure(done, code=1, kind="preflight", says="is protected")
+    assert "--allow external" in done.document["hint"]
+    assert state_of(prefix) == before
