@@ -68,16 +68,21 @@ def scan(site: Path, prefix: Path, *, outside: bool = False) -> Scan:
 
 def _read_entry(result: Scan, entry: str, prefix: Path, editable: frozenset[str], *, outside: bool) -> None:
     folder = result.site / entry
+    core = _core(folder)
+    if isinstance(core, str):
+        result.broken.append((entry, core))
+    else:
+        result.installed.append(_installed(folder, core, prefix, editable, outside=outside))
+
+
+def _core(folder: Path) -> CoreMetadata | str:
+    """The metadata of a distribution, with name and version; or why there is none."""
     file = _metadata_file(folder)
     data = read_bytes(file)
     if data is None:
-        result.broken.append((entry, f"{file.name} is absent or unreadable"))
-        return
-    core = _completed(parse_core(data), entry)
-    if core.name is None or core.version is None:
-        result.broken.append((entry, f"{file.name} says no name or no version"))
-        return
-    result.installed.append(_installed(folder, core, prefix, editable, outside=outside))
+        return f"{file.name} is absent or unreadable"
+    core = _completed(parse_core(data), folder.name)
+    return core if core.name and core.version else f"{file.name} says no name or no version"
 
 
 def _metadata_file(folder: Path) -> Path:
@@ -209,12 +214,23 @@ def states(tree: Path) -> tuple[DistributionState, ...]:
     """Name, version and owner of every distribution inside `tree`, sorted. Raises `NotAnEnvironment`."""
     found = layout.read(tree)
     sites = layout.site_packages(found, found.version)
-    found_states = _states(scan(site, tree) for site in sites)
+    found_states = (state for site in sites for state in _states(site, tree))
     return encodable(tuple(sorted(found_states, key=lambda item: (item.name, item.version, item.owner))))
 
 
-def _states(scans: Iterable[Scan]) -> Iterator[DistributionState]:
-    for result in scans:
-        for item in result.installed:
-            distribution = item.distribution
-            yield DistributionState(name=distribution.name, version=distribution.version, owner=distribution.owner)
+def _states(site: Path, prefix: Path) -> Iterator[DistributionState]:
+    """What `scan` finds, without the rest of it: RECORD alone takes nine tenths of its time."""
+    for entry in names(site):
+        if entry.startswith("~"):
+            continue
+        if entry.endswith((".dist-info", ".egg-info")):
+            core = _core(site / entry)
+            if not isinstance(core, str):
+                yield DistributionState(
+                    name=normalise(core.name or ""),
+                    version=core.version or UNKNOWN_VERSION,
+                    owner=_owner(site / entry),
+                )
+        elif entry.endswith(".egg-link"):
+            develop = _develop(site, entry, prefix, outside=False).distribution
+            yield DistributionState(name=develop.name, version=develop.version, owner=develop.owner)

@@ -192,3 +192,20 @@ def test_states_are_sorted_and_complete(tmp_path: Path) -> None:
 def test_states_of_what_is_no_environment_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(NotAnEnvironment):
         distributions.states(tmp_path)
+
+
+def test_states_are_what_a_scan_finds(tmp_path: Path) -> None:
+    prefix = make_prefix(tmp_path / "env")
+    add_distribution(site(prefix), "wheel", "1", extra={"INSTALLER": "pip\n"})
+    (site(prefix) / "~heel-0.9.dist-info").mkdir()
+    (site(prefix) / "empty-1.dist-info").mkdir()
+    (site(prefix) / "Old_Style-2.0-py3.11.egg-info").write_text("Metadata-Version: 1.0\n")
+    (site(prefix) / "folder-3.egg-info").mkdir()
+    (site(prefix) / "folder-3.egg-info" / "PKG-INFO").write_text("Name: folder\nVersion: 3\n")
+    (tmp_path / "source" / "linked.egg-info").mkdir(parents=True)
+    (tmp_path / "source" / "linked.egg-info" / "PKG-INFO").write_text("Name: linked\nVersion: 4\n")
+    (site(prefix) / "linked.egg-link").write_text(f"{tmp_path}/source\n.\n")
+    scanned = [item.distribution for item in distributions.scan(site(prefix), prefix).installed]
+    found = [(item.name, item.version, item.owner) for item in distributions.states(prefix)]
+    assert found == sorted((item.name, item.version, item.owner) for item in scanned)
+    assert [name for name, _, _ in found] == ["folder", "linked", "old-style", "wheel"]
