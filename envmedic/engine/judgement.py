@@ -28,7 +28,7 @@ def judge(before: Sequence[Outcome], after: Sequence[Outcome], *, no_gpu: bool, 
     skipped = [told(outcome) for outcome in proof if outcome.status == "skip"]
     others = [(_counterpart(o, before), o) for o in relevant if o.role not in _PROOF]
     regressions = [*(text for old, new in others for text in worse(old, new)), *_lost(before, after, proof=False)]
-    unproven = _not_reproduced(before, no_gpu=no_gpu)
+    unproven = not_reproduced(before, no_gpu=no_gpu)
     if not confirmed:
         failed += [f"{check}: the fault was not reproduced, it did not fail before" for check in unproven]
     verdict, reason = gpu_verdict(after)
@@ -153,7 +153,7 @@ def _lost(before: Sequence[Outcome], after: Sequence[Outcome], *, proof: bool) -
             yield f"{told(old)} before, and not run again"
 
 
-def _not_reproduced(before: Sequence[Outcome], *, no_gpu: bool) -> tuple[str, ...]:
+def not_reproduced(before: Sequence[Outcome], *, no_gpu: bool) -> tuple[str, ...]:
     """Checks of the reported fault of which no outcome failed before, those apart whose GPUs the user does without."""
     checks = dict.fromkeys(outcome.check for outcome in before if outcome.role == "reproduction")
     unproven = []

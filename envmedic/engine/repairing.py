@@ -10,7 +10,7 @@ import msgspec
 
 from envmedic import tree
 from envmedic.engine import steps
-from envmedic.engine.judgement import FAILURES, judge, reproduced
+from envmedic.engine.judgement import FAILURES, judge, not_reproduced, reproduced
 from envmedic.engine.preflight import Capabilities
 from envmedic.engine.session import OpenTransaction, Session
 from envmedic.errors import ChecksFailed, InternalError, NothingToRepair, RepairDeclined
@@ -66,8 +66,8 @@ def reproduce(run: Run) -> None:
         run.before = run.session.checks(run.checks, run.runner, "before", run.session.emit)
     run.transaction.note(checks_before=run.before)
     run.session.point("reproduced")
-    confirmed = run.plan.finding is not None and run.plan.finding.confirmed is True
-    if not confirmed and not reproduced(run.before):
+    passed = not_reproduced(run.before, no_gpu=run.session.options.no_gpu)
+    if not _confirmed(run.plan) and (passed or not reproduced(run.before)):
         raise NothingToRepair(
             "The fault does not reproduce in a copy of the environment, and no fact confirms it",
             cause=_by_status(run.before) or "no check could tell",
@@ -83,6 +83,11 @@ def _by_status(outcomes: tuple[Outcome, ...]) -> str:
             where = f" on {outcome.device}" if outcome.device else ""
             names.setdefault(outcome.status, []).append(outcome.check + where)
     return "; ".join(f"{status}: {', '.join(checks)}" for status, checks in names.items())
+
+
+def _confirmed(plan: Plan) -> bool:
+    """Whether facts say that the fault is there."""
+    return plan.finding is not None and plan.finding.confirmed is True
 
 
 def repair(run: Run) -> None:
@@ -136,11 +141,20 @@ def _take_step(run: Run, index: int, step: Step, place: steps.Workplace) -> None
 def _verify(run: Run) -> Judgement:
     with run.session.stage("verify"):
         after = run.session.checks(run.checks, run.runner, "after", run.session.emit)
-    judgement = judge(run.before, after, no_gpu=run.session.options.no_gpu)
+    confirmed = _confirmed(run.transaction.record.plan)
+    judgement = judge(run.before, after, no_gpu=run.session.options.no_gpu, confirmed=confirmed)
     run.transaction.note(checks_after=after, regressions=judgement.regressions)
+    if confirmed:
+        _note_not_reproduced(run, judgement)
     _note_gpu(run, judgement)
     run.session.point("verified")
     return judgement
+
+
+def _note_not_reproduced(run: Run, judgement: Judgement) -> None:
+    notes = run.transaction.record.notes
+    new = (f"{check}: did not fail before; the facts confirm the fault" for check in judgement.not_reproduced)
+    run.transaction.note(notes=tuple(dict.fromkeys((*notes, *new))))
 
 
 def _note_gpu(run: Run, judgement: Judgement) -> None:
@@ -197,8 +211,7 @@ def _continue_with(run: Run, extension: Plan) -> None:
 
 def _failed(judgement: Judgement) -> tuple[str, ...]:
     """Why the exchange may not take place, worst first; empty when it may."""
-    unproven = tuple(f"{check}: did not fail before" for check in judgement.not_reproduced)
-    return (*judgement.failed_required, *judgement.regressions, *judgement.skipped_required, *unproven)
+    return (*judgement.failed_required, *judgement.regressions, *judgement.skipped_required)
 
 
 def _unproven(judgement: Judgement, failed: tuple[str, ...]) -> ChecksFailed:
