@@ -71,9 +71,9 @@ def preflight(
     _refuse_inner_mounts(real)
     with _existing(workdir or real.parent / ".envmedic") as directory:
         method, exchange_notes = _choose_exchange(real, directory)
-        size = space.measure(real)
         mode, clone_notes = _choose_clone(real, directory, options)
-        _refuse_no_space(directory, size, mode, plan)
+        size = space.measure(real, mode)
+        _refuse_no_space(directory, size, plan)
         staging, pid_namespace, staging_notes = _choose_staging(real, directory, options)
     return Capabilities(
         prefix=real,
@@ -82,7 +82,7 @@ def preflight(
         exchange=method,
         pid_namespace=pid_namespace,
         size=size,
-        clone_bytes=size.clone_bytes(mode),
+        clone_bytes=size.clone_bytes,
         notes=(*exchange_notes, *clone_notes, *staging_notes),
     )
 
@@ -189,21 +189,21 @@ def _first_working(refused: dict[CloneMode, str]) -> CloneMode:
     return next(mode for mode in _PREFERENCE if not refused[mode])
 
 
-def _refuse_no_space(workdir: Path, size: space.Size, mode: CloneMode, plan: Plan) -> None:
+def _refuse_no_space(workdir: Path, size: space.Size, plan: Plan) -> None:
     free_bytes, free_inodes = space.free(workdir)
-    needed = size.clone_bytes(mode) + plan.disk_bytes + plan.download_bytes + _MARGIN_BYTES
+    needed = size.clone_bytes + plan.disk_bytes + plan.download_bytes + _MARGIN_BYTES
     if free_bytes < needed:
         raise PreflightError(
             f"Not enough free space in {workdir.parent}: {_megabytes(free_bytes)} of {_megabytes(needed)}",
-            cause=f"The clone ({mode}) takes up to {_megabytes(size.clone_bytes(mode))}, the repair up to "
+            cause=f"The clone ({size.mode}) takes up to {_megabytes(size.clone_bytes)}, the repair up to "
             f"{_megabytes(plan.disk_bytes + plan.download_bytes)}",
             hint="Free some space; `envmedic prune` removes kept generations",
         )
-    inodes = size.clone_inodes(mode) + _MARGIN_INODES
+    inodes = size.clone_inodes + _MARGIN_INODES
     if free_inodes is not None and free_inodes < inodes:
         raise PreflightError(
             f"Not enough free inodes in {workdir.parent}: {free_inodes} of {inodes}",
-            cause=f"The clone ({mode}) takes {size.clone_inodes(mode)}",
+            cause=f"The clone ({size.mode}) takes {size.clone_inodes}",
             hint="Remove some files; `envmedic prune` removes kept generations",
         )
 

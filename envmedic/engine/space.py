@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import stat
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,54 +16,68 @@ _PER_ENTRY = 4096
 
 @dataclass(frozen=True)
 class Size:
-    """What a tree consists of."""
+    """What a tree consists of, and what a clone of it takes."""
 
+    mode: CloneMode
+    """How it would be cloned."""
     files: int = 0
     directories: int = 0
     others: int = 0
     """Symbolic links, fifos, sockets and devices."""
-    allocated: int = 0
-    """Bytes on disk of the files, each inode once."""
-    private_files: int = 0
-    """Files that a clone by hard links copies."""
-    private_allocated: int = 0
+    copied_files: int = 0
+    """Files that the clone copies, and does not share in any way."""
+    copied_allocated: int = 0
+    """Their bytes on disk, each inode once."""
 
-    def clone_bytes(self, mode: CloneMode) -> int:
+    @property
+    def clone_bytes(self) -> int:
         """Upper estimate of the disk space that a clone takes at first."""
-        entries = (self.directories + self.others) * _PER_ENTRY
-        if mode == "link":
-            return entries + self.private_allocated + self.private_files * _PER_ENTRY
-        if mode == "reflink":
-            return entries + self.files * _PER_ENTRY
-        return entries + self.allocated
+        fresh = self.files if self.mode == "reflink" else self.copied_files
+        return (self.directories + self.others + fresh) * _PER_ENTRY + self.copied_allocated
 
-    def clone_inodes(self, mode: CloneMode) -> int:
+    @property
+    def clone_inodes(self) -> int:
         """Inodes that a clone takes."""
-        return self.directories + self.others + (self.private_files if mode == "link" else self.files)
+        return self.directories + self.others + (self.copied_files if self.mode == "link" else self.files)
 
 
-def measure(root: Path) -> Size:
-    """Return the size of the tree at `root`. Raises OSError when a directory cannot be read."""
+def measure(root: Path, mode: CloneMode) -> Size:
+    """Return the size of the tree at `root`. Raises OSError when a directory cannot be read.
+
+    Only what `mode` copies is asked for its size: to list a tree takes a quarter of the time.
+    """
     seen: set[tuple[int, int]] = set()
-    found = dict.fromkeys(("files", "directories", "others", "allocated", "private_files", "private_allocated"), 0)
+    files = directories = others = copied = allocated = 0
     private = {"": False}
-    for name, status in tree.walk(root):
-        base, _, own = name.rpartition("/")
-        if stat.S_ISDIR(status.st_mode):
-            private[name] = private[base] or is_private_tree(name)
-            found["directories"] += 1
-        elif not stat.S_ISREG(status.st_mode):
-            found["others"] += 1
-        else:
-            key = (status.st_dev, status.st_ino)
-            size = 0 if status.st_nlink > 1 and key in seen else status.st_blocks * _BLOCK
-            seen.add(key)
-            found["files"] += 1
-            found["allocated"] += size
-            if not base or private[base] or is_private_file(own):
-                found["private_files"] += 1
-                found["private_allocated"] += size
-    return Size(**found)
+    for base, entries in tree.directories(root):
+        copies_all = mode == "copy" or (mode == "link" and (not base or private[base]))
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                path = base + entry.name
+                private[path + "/"] = private[base] or is_private_tree(path)
+                directories += 1
+            elif not entry.is_file(follow_symlinks=False):
+                others += 1
+            else:
+                files += 1
+                if copies_all or (mode == "link" and is_private_file(entry.name)):
+                    copied += 1
+                    allocated += _allocated(entry, seen)
+    return Size(mode, files, directories, others, copied, allocated)
+
+
+def _allocated(entry: os.DirEntry[str], seen: set[tuple[int, int]]) -> int:
+    """Bytes on disk of a file; 0 for one that was `seen` under another name, or vanished."""
+    try:
+        status = entry.stat(follow_symlinks=False)
+    except FileNotFoundError:
+        return 0
+    key = (status.st_dev, status.st_ino)
+    if key in seen:
+        return 0
+    if status.st_nlink > 1:
+        seen.add(key)
+    return status.st_blocks * _BLOCK
 
 
 def free(path: Path) -> tuple[int, int | None]:
