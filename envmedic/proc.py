@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from sh import RunningCommand
 
 KEPT_CHARACTERS = 256 * 1024
+POLL_S = 0.2
+"""How often a caller that waits for a staging helper is asked whether to go on."""
 HELPER_GRACE_S = 5.0
 """How long a staging helper has to kill its command before it is killed itself."""
 _LAST_STANDARD = 2
@@ -268,22 +270,27 @@ class Helper:
         self._process = process
         self._status = status
 
-    def finish(self, *, on_line: OnLine | None, timeout_s: float | None) -> HelperResult:
+    def finish(
+        self, *, on_line: OnLine | None, timeout_s: float | None, poll: Callable[[], None] | None = None
+    ) -> HelperResult:
         """Pass its command's lines on until it ends, or kill all of it after `timeout_s` seconds.
 
-        Whatever is raised meanwhile (an interrupt, an error of `on_line`) kills all of it first.
+        `poll` is called several times a second, however silent the command. Whatever is raised meanwhile (an
+        interrupt, an error of `on_line` or `poll`) kills all of it first.
         """
         out, err = _Lines(Tail(on_line)), _Lines(Tail(on_line))
         status = bytearray()
         try:
-            timed_out = self._pump({"out": out.feed, "err": err.feed, "status": status.extend}, timeout_s)
+            timed_out = self._pump({"out": out.feed, "err": err.feed, "status": status.extend}, timeout_s, poll)
         finally:
             self._stop()
         return HelperResult(
             out.text(), err.text(), tuple(bytes(status).splitlines()), self._process.returncode, timed_out
         )
 
-    def _pump(self, feeds: Mapping[str, Callable[[bytes], None]], timeout_s: float | None) -> bool:
+    def _pump(
+        self, feeds: Mapping[str, Callable[[bytes], None]], timeout_s: float | None, poll: Callable[[], None] | None
+    ) -> bool:
         """Read all pipes until the status pipe ends, which the helper alone holds; return whether time ran out."""
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         timed_out = False
@@ -299,6 +306,9 @@ class Helper:
                     (self._process.kill if timed_out else self._process.terminate)()
                     timed_out, deadline = True, time.monotonic() + HELPER_GRACE_S
                     continue
+                if poll is not None:
+                    poll()
+                    left = POLL_S if left is None else min(left, POLL_S)
                 _read_ready(selector, feeds, left)
             while selector.get_map() and _read_ready(selector, feeds, 0):
                 pass

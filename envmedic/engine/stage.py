@@ -13,7 +13,7 @@ import json
 import os
 import signal
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -24,6 +24,8 @@ from envmedic.errors import InternalError, PreflightError
 from envmedic.model.ports import CommandResult, OnLine
 
 StagingMode = Literal["namespace", "relocate"]
+Poll = Callable[[], None]
+"""Called often while a command runs; what it raises ends the command."""
 
 _PROBE_TIMEOUT_S = 60.0
 _MESSAGE_LIMIT = 500
@@ -75,12 +77,19 @@ class _Runner:
     """What the runners share; each says where commands find the environment."""
 
     def __init__(
-        self, prefix: Path, *, bind: tuple[Path, Path] | None, pid_namespace: bool, inherit: Sequence[int]
+        self,
+        prefix: Path,
+        *,
+        bind: tuple[Path, Path] | None,
+        pid_namespace: bool,
+        inherit: Sequence[int],
+        poll: Poll | None,
     ) -> None:
         self._prefix = prefix
         self._bind = bind
         self._pid_namespace = pid_namespace
         self._inherit = tuple(inherit)
+        self._poll = poll
 
     @property
     def prefix(self) -> Path:
@@ -116,7 +125,7 @@ class _Runner:
             pid_namespace=self._pid_namespace,
         )
         helper = proc.start_helper(_HELPER, request, inherit=self._inherit)
-        result = helper.finish(on_line=on_line, timeout_s=timeout_s)
+        result = helper.finish(on_line=on_line, timeout_s=timeout_s, poll=self._poll)
         try:
             returncode = _returncode(result, argv[0])
         except HelperDiedError as error:
@@ -143,9 +152,17 @@ class _Runner:
 class NamespaceRunner(_Runner):
     """Commands see the clone at the environment's real path, in mounts of their own."""
 
-    def __init__(self, prefix: Path, clone: Path, *, pid_namespace: bool = True, inherit: Sequence[int] = ()) -> None:
+    def __init__(
+        self,
+        prefix: Path,
+        clone: Path,
+        *,
+        pid_namespace: bool = True,
+        inherit: Sequence[int] = (),
+        poll: Poll | None = None,
+    ) -> None:
         """Take real paths. `pid_namespace` as probed; `inherit` are descriptors that commands keep open."""
-        super().__init__(prefix, bind=(clone, prefix), pid_namespace=pid_namespace, inherit=inherit)
+        super().__init__(prefix, bind=(clone, prefix), pid_namespace=pid_namespace, inherit=inherit, poll=poll)
 
 
 class RelocateRunner(_Runner):
@@ -155,9 +172,9 @@ class RelocateRunner(_Runner):
     live environment. `relocate.rewrite` follows when all steps are done.
     """
 
-    def __init__(self, clone: Path, *, inherit: Sequence[int] = ()) -> None:
+    def __init__(self, clone: Path, *, inherit: Sequence[int] = (), poll: Poll | None = None) -> None:
         """Take the clone's real path."""
-        super().__init__(clone, bind=None, pid_namespace=False, inherit=inherit)
+        super().__init__(clone, bind=None, pid_namespace=False, inherit=inherit, poll=poll)
         self._checked = False
 
     def __call__(
@@ -199,9 +216,9 @@ class RelocateRunner(_Runner):
 class DirectRunner(_Runner):
     """Commands see the live environment, which they must not change: no byte code is written."""
 
-    def __init__(self, prefix: Path, *, inherit: Sequence[int] = ()) -> None:
+    def __init__(self, prefix: Path, *, inherit: Sequence[int] = (), poll: Poll | None = None) -> None:
         """Take the real path."""
-        super().__init__(prefix, bind=None, pid_namespace=False, inherit=inherit)
+        super().__init__(prefix, bind=None, pid_namespace=False, inherit=inherit, poll=poll)
 
     def _own_variables(self) -> dict[str, str]:
         return {"PYTHONDONTWRITEBYTECODE": "1"}

@@ -157,11 +157,12 @@ def _begin(session: Session, plan: Plan, how: Capabilities, lock: int, original:
 
 def _runner(transaction: OpenTransaction, how: Capabilities, lock: int) -> Runner:
     session, clone_path = transaction.session, transaction.directory.tree
+    poll = session.interruption.poll
     inner: Runner
     if how.staging == "namespace":
-        inner = NamespaceRunner(session.prefix, clone_path, pid_namespace=how.pid_namespace, inherit=[lock])
+        inner = NamespaceRunner(session.prefix, clone_path, pid_namespace=how.pid_namespace, inherit=[lock], poll=poll)
     else:
-        inner = RelocateRunner(clone_path, inherit=[lock])
+        inner = RelocateRunner(clone_path, inherit=[lock], poll=poll)
     return ActivatedRunner(inner, clone_path, session.interruption)
 
 
@@ -224,10 +225,23 @@ def _relocate(run: Run) -> None:
         run.session.point("relocated")
 
 
+def _mark(run: Run) -> None:
+    directory = run.transaction.directory
+    marker.write(directory.tree, directory.transaction, run.session.store.owner)
+    run.session.point("marked")
+
+
 def _compare(run: Run) -> None:
-    """The original must be what was cloned, or changes made meanwhile would be lost."""
+    """The original must be what was cloned, or changes made meanwhile would be lost.
+
+    The clone goes first: what it still shares with the original by hard links is then known of both.
+    """
+    directory = run.transaction.directory
     with run.session.stage("fingerprint"):
-        differences = tree.compare(run.original, tree.fingerprint(run.session.prefix)).installed()
+        repaired = tree.fingerprint(directory.tree)
+        _save_fingerprint(run, repaired, directory.live_fingerprint)
+        now = tree.fingerprint(run.session.prefix, twin=repaired)
+        differences = tree.compare(run.original, now).installed()
     if differences:
         names = (*differences.changed, *differences.added, *differences.removed)
         raise EnvironmentBusy(
@@ -239,11 +253,8 @@ def _compare(run: Run) -> None:
 
 
 def _make_ready(run: Run) -> None:
-    """Mark the clone, and make it and what is known of it durable before the exchange."""
+    """Make the clone and what is known of it durable before the exchange."""
     session, directory = run.session, run.transaction.directory
-    marker.write(directory.tree, directory.transaction, session.store.owner)
-    session.point("marked")
-    _save_fingerprint(run, tree.fingerprint(directory.tree), directory.live_fingerprint)
     run.transaction.note(after=session.ports.distributions(directory.tree))
     run.transaction.save()
     sync_filesystem(directory.path)
@@ -251,7 +262,7 @@ def _make_ready(run: Run) -> None:
     run.transaction.move("ready")
 
 
-STAGES: tuple[Callable[[Run], None], ...] = (_clone, reproduce, repair, _relocate, _compare, _make_ready)
+STAGES: tuple[Callable[[Run], None], ...] = (_clone, reproduce, repair, _relocate, _mark, _compare, _make_ready)
 
 
 def _finish(run: Run) -> Record:

@@ -8,13 +8,16 @@ import threading
 import time
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from envmedic import tree
 from envmedic.engine.interruption import Interruption
 from envmedic.errors import Interrupted
+from envmedic.model.checks import Check
 from envmedic.model.events import Notice
 from envmedic.model.plan import Plan
+from envmedic.model.ports import ApplyOptions
 from envmedic.model.record import Record
 from tests.engine.world import ShellInstaller, World
 
@@ -119,6 +122,53 @@ def test_a_transaction_in_another_thread_is_cancelled_through_its_token(quick: W
     assert failure is not None
     assert (failure.code, failure.cause) == ("interrupted", "cancelled")
     assert quick.version() == "1.0"
+
+
+def cancel_when(flag: Path, cancelled: threading.Event) -> threading.Thread:
+    def wait_and_cancel() -> None:
+        while not (flag.exists() and flag.read_text().strip()):
+            time.sleep(0.01)
+        cancelled.set()
+
+    thread = threading.Thread(target=wait_and_cancel)
+    thread.start()
+    return thread
+
+
+@pytest.mark.parametrize("staging", ["namespace", "relocate"])
+def test_a_silent_command_in_another_thread_is_cancelled(world: World, tmp_path: Path, staging: str) -> None:
+    flag, cancelled = tmp_path / "flag", threading.Event()
+    world.options = msgspec.convert({"staging": staging}, ApplyOptions)
+    world.installer = SleepingInstaller(flag)
+    found: list[Record] = []
+    started = time.monotonic()
+    threads = [
+        threading.Thread(target=lambda: found.append(world.apply(cancel=cancelled.is_set))),
+        cancel_when(flag, cancelled),
+    ]
+    threads[0].start()
+    for thread in threads:
+        thread.join()
+    assert time.monotonic() - started < 20
+    assert found[0].failure is not None
+    assert (found[0].failure.code, found[0].failure.cause) == ("interrupted", "cancelled")
+    assert world.version() == "1.0"
+
+
+def test_a_silent_check_in_another_thread_is_cancelled(world: World, tmp_path: Path) -> None:
+    flag, cancelled = tmp_path / "flag", threading.Event()
+    code = f"import os, time; open({str(flag)!r}, 'w').write(str(os.getpid())); time.sleep(60)"
+    plan = world.plan(checks=(Check(name="hangs", role="playbook", arguments=(code,)),))
+    found: list[Record] = []
+    worker = threading.Thread(target=lambda: found.append(world.apply(plan, cancel=cancelled.is_set)))
+    sender = cancel_when(flag, cancelled)
+    started = time.monotonic()
+    worker.start()
+    worker.join()
+    sender.join()
+    assert time.monotonic() - started < 20
+    assert found[0].failure is not None
+    assert found[0].failure.code == "interrupted"
 
 
 def test_former_signal_handlers_come_back(quick: World) -> None:
