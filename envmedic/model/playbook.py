@@ -66,14 +66,12 @@ class Condition(Strict, frozen=True, kw_only=True):
 
 
 class PurgeStep(Strict, frozen=True, kw_only=True, tag_field="step", tag="purge"):
-    """Remove distributions with their leftovers, duplicates and orphans."""
+    """Remove distributions, every copy of them, with their leftovers and orphans."""
 
     distributions: tuple[Text, ...] = ()
     """Names of distributions."""
     leftovers: bool = True
     """Also what interrupted uninstalls left of them."""
-    duplicates: bool = True
-    """Also every further copy of them."""
 
 
 class InstallStep(Strict, frozen=True, kw_only=True, tag_field="step", tag="install"):
