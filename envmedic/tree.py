@@ -121,16 +121,29 @@ class Content:
     """Of a symbolic link."""
 
 
-def fingerprint(root: Path) -> Fingerprint:
+def fingerprint(root: Path, *, twin: Fingerprint | None = None) -> Fingerprint:
     """Return the fingerprint of the tree at `root`, following no links; the marker file is left out.
 
-    Entries that vanish during the walk are left out. Raises OSError when `root` cannot be read or
-    a directory in it is not readable.
+    `twin` is one just taken of another tree of the same file system: files that both hold under one
+    name and inode are hard links, and not asked again, which halves the time. Entries that vanish
+    during the walk are left out. Raises OSError when `root` cannot be read or a directory in it is
+    not readable.
     """
     keep = _keeps_inodes(root)
+    known = twin.entries if twin else {}
     entries = {".": _entry(root.lstat(), keep_inode=keep)}
-    for name, status in walk(root):
-        entries[name] = _entry(status, keep_inode=keep)
+    for base, listed in directories(root):
+        for item in listed:
+            name = base + item.name
+            same = known.get(name)
+            if same is not None and same.kind == "f" and same.inode and same.inode == item.inode():
+                entries[name] = same
+                continue
+            try:
+                status = item.stat(follow_symlinks=False)
+            except FileNotFoundError:  # removed since it was listed
+                continue
+            entries[name] = _entry(status, keep_inode=keep)
     entries.pop(MARKER, None)
     return Fingerprint(entries)
 

@@ -60,6 +60,45 @@ def test_linking_a_clone_changes_nothing_in_the_original(prefix: Path, open_tmp:
     assert not tree.compare(before, tree.fingerprint(prefix))
 
 
+def test_a_fingerprint_beside_a_twin_is_the_same(prefix: Path, open_tmp: Path) -> None:
+    clone(prefix, open_tmp / "clone", "link")
+    twin = tree.fingerprint(open_tmp / "clone")
+    assert tree.fingerprint(prefix, twin=twin) == tree.fingerprint(prefix)
+    assert tree.fingerprint(open_tmp / "clone", twin=tree.fingerprint(prefix)) == twin
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda path: path.write_text("edited in place, so in both\n", encoding="utf-8"),
+        lambda path: path.chmod(0o600),
+        lambda path: (
+            path.with_name("new").write_text("value = 7\n", encoding="utf-8"),
+            path.with_name("new").replace(path),
+        ),
+        lambda path: path.unlink(),
+        lambda path: path.rename(path.with_name("moved")),
+        lambda path: (path.unlink(), path.symlink_to("elsewhere")),
+        lambda path: (path.unlink(), path.mkdir()),
+    ],
+    ids=["edited", "mode", "replaced", "removed", "renamed", "link", "directory"],
+)
+def test_every_change_shows_beside_a_twin(prefix: Path, open_tmp: Path, change: Callable[[Path], object]) -> None:
+    before = tree.fingerprint(prefix)
+    clone(prefix, open_tmp / "clone", "link")
+    change(prefix / SITE / "package0" / "__init__.py")
+    now = tree.fingerprint(prefix, twin=tree.fingerprint(open_tmp / "clone"))
+    assert now == tree.fingerprint(prefix)
+    assert tree.compare(before, now).installed()
+
+
+def test_files_that_are_no_hard_links_are_asked_beside_a_twin(prefix: Path, open_tmp: Path) -> None:
+    clone(prefix, open_tmp / "clone", "copy")
+    _append(prefix / SITE / "package0" / "__init__.py")
+    twin = tree.fingerprint(open_tmp / "clone")
+    assert tree.fingerprint(prefix, twin=twin) == tree.fingerprint(prefix)
+
+
 def test_byte_code_is_left_out_of_installed_differences(prefix: Path) -> None:
     before = tree.fingerprint(prefix)
     write(prefix / SITE / "package0" / "__pycache__" / "m.cpython-311.pyc", "x")
