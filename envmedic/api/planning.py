@@ -83,10 +83,10 @@ def _first_resolved(
             with stage(settings.stream, "resolve"):
                 resolution = installer.resolve(proposal.request, environment, settings.stream.emit)
         except EnvmedicError as error:
-            if not (errors or isinstance(error, NoSolution)):
-                raise  # the best way may be there: a worse one is no answer to a network that fails
             failed[proposal.title] = error.cause or error.summary
             errors.append(error)
+            if not isinstance(error, NoSolution):
+                break  # a worse way is no answer to a network that fails or a wheel that is damaged
         else:
             return _Resolved(proposal, resolution, failed)
     raise errors[0]

@@ -184,7 +184,7 @@ def require_terminal(otherwise: str) -> None:
 
 
 def _confirm_plan(made: Plan, *, output: Output, yes: bool) -> bool:
-    output.narrate("\n".join(plan_lines(made, output.err_style, alternatives=not yes)))
+    output.narrate("\n".join([*plan_lines(made, output.err_style, alternatives=not yes), ""]))
     return yes or ask("Repair the environment in a clone and swap it in when the checks pass?")
 
 

@@ -57,7 +57,11 @@ class Shell:
     home: Path
     variables: Mapping[str, str] = field(default_factory=dict)
 
-    def environment(self, **more: str) -> dict[str, str]:
+    def having(self, **variables: str) -> Shell:
+        """The same with further variables."""
+        return Shell(self.home, {**self.variables, **variables})
+
+    def environment(self) -> dict[str, str]:
         """The variables that commands see."""
         own = {
             "PATH": os.environ["PATH"],
@@ -70,25 +74,29 @@ class Shell:
             "LC_ALL": "C.UTF-8",
             "TERM": "dumb",
         }
-        return {**own, **self.variables, **more}
+        return {**own, **self.variables}
 
     def envmedic(
-        self, *arguments: str, stdin: bytes | None = None, limit_s: float = LIMIT_S, via: Sequence[str] = (), **more: str
+        self,
+        *arguments: str,
+        stdin: bytes = b"",
+        limit_s: float = LIMIT_S,
+        via: Sequence[str] = (),
     ) -> Done:
-        """Run envmedic to its end; `via` is a command line that starts it, `more` are further variables."""
+        """Run envmedic to its end; `via` is a command line that starts it."""
         done = subprocess.run(
             [*via, *ENVMEDIC, *arguments],
-            input=stdin if stdin is not None else b"",
+            input=stdin,
             capture_output=True,
             cwd=ROOT,
-            env=self.environment(**more),
+            env=self.environment(),
             timeout=limit_s,
             check=False,
         )
         return Done(done.returncode, done.stdout.decode(), done.stderr.decode())
 
     @contextmanager
-    def running(self, *arguments: str, **more: str) -> Iterator[subprocess.Popen[bytes]]:
+    def running(self, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
         """Envmedic while it runs; it is killed when the block ends too early."""
         process = subprocess.Popen(
             [*ENVMEDIC, *arguments],
@@ -96,7 +104,7 @@ class Shell:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             cwd=ROOT,
-            env=self.environment(**more),
+            env=self.environment(),
         )
         try:
             yield process
@@ -148,12 +156,13 @@ def failure(done: Done, *, code: int, kind: str, says: str) -> None:
     """Assert that a command failed as users expect it to: told once, with a next step, and nothing changed."""
     assert done.code == code, done.told()
     assert "Traceback" not in done.err, done.told()
-    first = next((line for line in done.lines if line.startswith("error: ")), "")
-    assert first, done.told()
-    assert says in done.err, done.told()
-    assert sum(line.startswith("hint: ") for line in done.lines) == 1, done.told()
+    start = next((number for number, line in enumerate(done.lines) if line.startswith("error: ")), None)
+    assert start is not None, done.told()
+    told = done.lines[start:]
+    assert says in "\n".join(told), done.told()
+    assert sum(line.startswith("hint: ") for line in told) == 1, done.told()
     assert done.err.lower().count("environment is unchanged") == 1, done.told()
-    assert len(done.lines) == len(set(done.lines)), done.told()
+    assert len(told) == len(set(told)), done.told()
     if done.out:
         document = done.document
         assert (document["schema"], document["code"], document["exit_code"]) == ("envmedic.error/1", kind, code)

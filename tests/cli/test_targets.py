@@ -63,7 +63,7 @@ def test_the_environment_is_always_named(reader: Shell, shared: Case, tmp_path: 
     ):
         done = reader.envmedic("diagnose", *arguments)
         assert f"environment: {named}" in done.lines, done.told()
-    done = reader.envmedic("diagnose", "--json", VIRTUAL_ENV=str(shared.prefix))
+    done = reader.having(VIRTUAL_ENV=str(shared.prefix)).envmedic("diagnose", "--json")
     assert done.document["prefix"] == str(shared.prefix)
     assert "Next: envmedic plan --playbook nms-cuda -p '" in reader.envmedic("diagnose", "-p", str(link)).out
 

@@ -19,13 +19,17 @@ def error_lines(error: EnvmedicError | ErrorDocument, style: Style) -> list[str]
 
 
 def reason_lines(error: EnvmedicError | ErrorDocument) -> list[str]:
-    """Details, cause and next step; a cause that the details hold too is told once."""
-    details = [line for detail in error.details for line in detail.splitlines()]
+    """Details (a list of mistakes, or what a tool printed), cause and next step; nothing is told twice."""
     cause = (error.cause or "").splitlines()
-    if cause and cause == details:
-        details = []
-    elif cause and all(line in details for line in cause):
+    details = [line.rstrip() for detail in error.details for line in detail.splitlines() if line.strip()]
+    if cause and all(line in details for line in cause) and len(details) > 1:
         cause = []
-    lines = [f"  {plain(line)}" for line in details]
+    details = [line for line in details if _bare(line) not in cause]
+    lines = [f"  | {plain(line)}" for line in details]
     lines += [f"  {'cause:' if number == 0 else '      '} {plain(line)}" for number, line in enumerate(cause)]
     return lines + ([f"  hint: {plain(error.hint)}"] if error.hint else [])
+
+
+def _bare(line: str) -> str:
+    """A line of a tool's output without the tool's own word for it."""
+    return line.strip().removeprefix("cause:").strip()

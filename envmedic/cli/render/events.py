@@ -111,7 +111,7 @@ class Narrator:
         return outcome_lines([data.outcome], self._style) if self._verbosity > 0 else []
 
     def _finish(self, data: StageFinished) -> list[str]:
-        if data.seconds < SILENT_S and self._verbosity == 0 and data.ok:
+        if data.seconds < SILENT_S and self._verbosity == 0:
             return []
         word = "done" if data.ok else self._style("failed", "bad")
         return [f"{_STAGES[data.stage]}: {word} in {duration(data.seconds)}"]
