@@ -12,12 +12,12 @@ from urllib.parse import quote
 
 from envmedic.model.facts import Distribution, Origin
 from envmedic.model.record import DistributionState
-from envmedic.probe import layout
+from envmedic.probe import import_names, layout
 from envmedic.probe.files import is_directory, is_file, names, read_bytes, read_text
+from envmedic.probe.import_names import Modules
 from envmedic.probe.metadata import (
     CoreMetadata,
     RecordFile,
-    import_names,
     name_and_version,
     normalise,
     parse_core,
@@ -46,14 +46,18 @@ class Scan:
     """What one site-packages directory holds."""
 
     site: Path
+    modules: Modules = field(default_factory=Modules)
     installed: list[Installed] = field(default_factory=list)
     broken: list[tuple[str, str]] = field(default_factory=list)
     """Names of metadata directories that no distribution can be read from, and why."""
 
 
-def scan(site: Path, prefix: Path, *, outside: bool = False) -> Scan:
-    """Read every metadata entry of `site`. Damaged ones are collected, never raised."""
-    result = Scan(site)
+def scan(site: Path, prefix: Path, *, outside: bool = False, soabi: str | None = None) -> Scan:
+    """Read every metadata entry of `site`. Damaged ones are collected, never raised.
+
+    `soabi` is the interpreter's tag for extension modules; None takes those of any interpreter for importable.
+    """
+    result = Scan(site, Modules(soabi))
     entries = names(site)
     editable = _editable_names(site, entries)
     for entry in entries:
@@ -72,7 +76,7 @@ def _read_entry(result: Scan, entry: str, prefix: Path, editable: frozenset[str]
     if isinstance(core, str):
         result.broken.append((entry, core))
     else:
-        result.installed.append(_installed(folder, core, prefix, editable, outside=outside))
+        result.installed.append(_installed(folder, core, prefix, editable, result.modules, outside=outside))
 
 
 def _core(folder: Path) -> CoreMetadata | str:
@@ -100,28 +104,39 @@ def _completed(core: CoreMetadata, entry: str) -> CoreMetadata:
     return CoreMetadata(core.name or stated[0], core.version or stated[1], core.requires, core.requires_python)
 
 
-def _installed(folder: Path, core: CoreMetadata, prefix: Path, editable: frozenset[str], *, outside: bool) -> Installed:
+def _installed(
+    folder: Path, core: CoreMetadata, prefix: Path, editable: frozenset[str], modules: Modules, *, outside: bool
+) -> Installed:
     is_wheel = folder.name.endswith(".dist-info")
     record = _record(folder)
     name = normalise(core.name or "")
+    origin = _origin(folder, editable=name in editable)
     distribution = Distribution(
         name=name,
         version=core.version or UNKNOWN_VERSION,
         metadata_path=layout.relative(folder, prefix),
         site=layout.relative(folder.parent, prefix),
         owner=_owner(folder),
-        origin=_origin(folder, editable=name in editable),
+        origin=origin,
         requested=is_file(folder / "REQUESTED"),
         requires=core.requires or _egg_requires(folder),
         requires_python=core.requires_python,
         tags=parse_wheel_tags(read_bytes(folder / "WHEEL") or b"") if is_wheel else (),
-        import_names=import_names(read_bytes(folder / "top_level.txt"), record.paths if record else ()),
+        import_names=_import_names(folder, record, modules, editable=origin.kind == "editable"),
         has_record=record is not None,
         record_error=record.error if record else None,
         size_bytes=record.size_bytes if record else 0,
         outside_prefix=outside,
     )
     return Installed(distribution, record.paths if record else ())
+
+
+def _import_names(folder: Path, record: RecordFile | None, modules: Modules, *, editable: bool) -> tuple[str, ...]:
+    stated = read_bytes(folder / "top_level.txt")
+    if record is not None and not editable:
+        return import_names.from_metadata(stated, record.paths, modules)
+    names = import_names.read_top_level(stated)
+    return names if editable else import_names.on_disk(names, folder.parent, modules)
 
 
 def _record(folder: Path) -> RecordFile | None:
@@ -186,7 +201,7 @@ def _develop(site: Path, entry: str, prefix: Path, *, outside: bool) -> Installe
         origin=Origin(kind="editable", url="file://" + quote(str(source))),
         requires=core.requires,
         requires_python=core.requires_python,
-        import_names=import_names(read_bytes(folder / "top_level.txt"), ()) if folder else (),
+        import_names=import_names.read_top_level(read_bytes(folder / "top_level.txt")) if folder else (),
         has_record=False,
         outside_prefix=outside,
     )

@@ -37,7 +37,7 @@ def observe_environment(prefix: Path) -> Environment:
     found = layout.read(named)
     python = interpreter.observe(found)
     sites = layout.site_packages(found, python.version or found.version)
-    scans = [distributions.scan(site, named) for site in sites]
+    scans = [distributions.scan(site, named, soabi=python.soabi) for site in sites]
     return encodable(_environment(found, python, sites, scans))
 
 
@@ -94,7 +94,7 @@ def _outside(found: layout.Layout, python: Interpreter) -> tuple[Distribution, .
     if not found.includes_system_site or python.base_prefix is None:
         return ()
     sites = layout.base_site_packages(python.base_prefix, python.version or found.version)
-    scans = (distributions.scan(site, found.prefix, outside=True) for site in sites)
+    scans = (distributions.scan(site, found.prefix, outside=True, soabi=python.soabi) for site in sites)
     return tuple(item.distribution for scan in scans for item in scan.installed)
 
 

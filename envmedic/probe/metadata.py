@@ -10,7 +10,7 @@ from __future__ import annotations
 import csv
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import cast
 
@@ -19,10 +19,8 @@ from envmedic.probe.redact import redact_url
 
 _SEPARATORS = re.compile(r"[-_.]+")
 _FIELD = re.compile(r"([A-Za-z0-9][A-Za-z0-9-]*):[ \t]?(.*)")
-_EXTENSION = re.compile(r"^(?P<module>[^.]+)(?:\.(?:cpython-[^.]+|cp3[^.]*|abi3|pypy[^.]+))?\.(?:py|so|pyd)$")
 _COLUMNS = 3
 """Of RECORD: path, hash, size."""
-_NO_PACKAGE = (".dist-info", ".egg-info", ".data", ".libs", ".pth")
 _PARENTHESES = re.compile(r"\s*\(([^()]*)\)")
 
 
@@ -119,28 +117,6 @@ def _rows(text: str) -> list[list[str]]:
         return list(csv.reader(line.replace("\0", "") for line in lines))
     except csv.Error:
         return [line.split(",") for line in lines]
-
-
-def import_names(top_level: bytes | None, paths: Iterable[str]) -> tuple[str, ...]:
-    """Names that ``import`` finds, from top_level.txt or else from the recorded paths."""
-    if top_level is not None:
-        names = top_level.decode("utf-8", "replace").split()
-        return tuple(dict.fromkeys(name.replace("/", ".") for name in names))
-    found: dict[str, None] = {}
-    for path in paths:
-        name = _import_name(path)
-        if name is not None:
-            found[name] = None
-    return tuple(sorted(found))
-
-
-def _import_name(path: str) -> str | None:
-    head, slash, rest = path.partition("/")
-    if slash:
-        importable = head.isidentifier() and rest.endswith((".py", ".so", ".pyd"))
-        return head if importable and not head.endswith(_NO_PACKAGE) else None
-    match = _EXTENSION.match(head)
-    return match["module"] if match and match["module"].isidentifier() else None
 
 
 def parse_direct_url(data: bytes) -> Origin:

@@ -35,7 +35,6 @@ def test_any_bytes_can_be_read_as_metadata_record_and_direct_url(data: bytes) ->
     metadata.parse_record(data)
     metadata.parse_direct_url(data)
     metadata.parse_pyvenv(data)
-    metadata.import_names(data, [])
 
 
 _WORD = st.text(st.characters(whitelist_categories=("Lu", "Ll", "Nd"), max_codepoint=0x7F), min_size=1, max_size=12)
@@ -81,25 +80,6 @@ def test_record_with_broken_lines_keeps_the_rest_and_says_so() -> None:
 
 def test_record_that_is_not_utf8_says_so() -> None:
     assert metadata.parse_record(b"caf\xe9.py,sha256=x,1\n").error == "not UTF-8"
-
-
-def test_import_names_from_the_record_leave_out_data_and_metadata() -> None:
-    paths = (
-        "pkg/__init__.py",
-        "pkg/sub/x.py",
-        "single.py",
-        "_ext.cpython-311-x86_64-linux-gnu.so",
-        "pkg.libs/libz.so.1",
-        "a-1.dist-info/METADATA",
-        "../../../bin/tool",
-        "data/readme.txt",
-        "hook.pth",
-    )
-    assert metadata.import_names(None, paths) == ("_ext", "pkg", "single")
-
-
-def test_top_level_file_wins_over_the_record() -> None:
-    assert metadata.import_names(b"torch\ntorchgen\n", ("x/__init__.py",)) == ("torch", "torchgen")
 
 
 @pytest.mark.parametrize(
