@@ -1,0 +1,191 @@
+"""The main job through the command line: plan, confirm, apply, verify, undo, redo, history, prune."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import select
+import subprocess
+import time
+from pathlib import Path
+
+from tests.cli.support import ENVMEDIC, LIMIT_S, REPAIR, ROOT, SAMPLES, Done, Shell, failure, state_of, torchvision
+from tests.envs.nms_cuda.case import Case
+
+
+def on_terminal(user: Shell, *arguments: str, answer: bytes) -> Done:
+    """Run envmedic with a terminal as its input and errors, and type `answer` when it asks."""
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(
+        [*ENVMEDIC, *arguments], stdin=theirs, stderr=theirs, stdout=subprocess.PIPE, cwd=ROOT, env=user.environment()
+    ) as process:
+        os.close(theirs)
+        told, deadline = b"", time.monotonic() + LIMIT_S
+        answered = False
+        while time.monotonic() < deadline:
+            if select.select([ours], [], [], 0.1)[0]:
+                try:
+                    told += os.read(ours, 4096)
+                except OSError:  # its end of the terminal is closed
+                    break
+            if not answered and told.endswith(b"[y/N] "):
+                os.write(ours, answer)
+                answered = True
+        out = process.stdout.read() if process.stdout else b""
+    os.close(ours)
+    return Done(process.returncode, out.decode(), told.decode().replace("\r\n", "\n"))
+
+
+def test_the_whole_story(user: Shell, case: Case, room: Path) -> None:
+    prefix, target = case.prefix, ("-p", str(case.prefix))
+    plan_file = room / "plan.json"
+    original = state_of(prefix)
+    planned = user.envmedic("plan", "--json", "--playbook", "nms-cuda", "--no-gpu", "-o", str(plan_file), *target)
+    assert (planned.code, planned.document["schema"]) == (0, "envmedic.plan/1")
+    assert json.loads(plan_file.read_text()) == planned.document
+    assert [(item["name"], item["after"]) for item in planned.document["changes"]] == [("torchvision", "0.20.1")]
+
+    applied = user.envmedic("apply", str(plan_file), "--yes", "--no-gpu", "--json")
+    assert applied.code == 0, applied.told()
+    record = applied.document
+    assert (record["schema"], record["environment"], record["gpu"]) == ("envmedic.record/1", "repaired", "not verified")
+    assert f"environment: {prefix}" in applied.lines
+    assert torchvision(prefix) == "0.20.1"
+    repaired = state_of(prefix)
+
+    stale = user.envmedic("apply", str(plan_file), "--yes", "--no-gpu", "--json")
+    failure(stale, code=2, kind="stale-plan", says="has changed since the plan was made")
+
+    verified = user.envmedic("verify", "--json", "--no-gpu", *target)
+    assert (verified.code, verified.document["schema"]) == (0, "envmedic.verification/1")
+    assert verified.document["passed"] is True
+
+    listed = user.envmedic("history", "--json", *target).document
+    assert listed["schema"] == "envmedic.history/1"
+    assert [(item["live"], item["undo_possible"]) for item in listed["generations"]] == [(True, True)]
+
+    undone = user.envmedic("undo", "--yes", "--json", *target)
+    assert (undone.code, undone.document["environment"]) == (0, "restored")
+    assert state_of(prefix) == original
+    nothing = user.envmedic("undo", "--yes", "--json", *target)
+    failure(nothing, code=2, kind="input", says="There is nothing to undo")
+
+    redone = user.envmedic("redo", "--yes", *target)
+    assert redone.code == 0
+    assert "repaired, brought back" in redone.out
+    assert state_of(prefix) == repaired
+
+    pruned = user.envmedic("prune", "--yes", "--json", *target)
+    assert [item["undo_possible"] for item in pruned.document["generations"]] == [False]
+    gone = user.envmedic("undo", "--yes", "--json", *target)
+    failure(gone, code=2, kind="input", says="can no longer be undone")
+    recovered = user.envmedic("recover", "--json", *target)
+    assert (recovered.code, recovered.document["settled"]) == (0, [])
+    assert f"environment: {prefix}" in recovered.lines
+
+
+def test_apply_without_a_wish_repairs_what_facts_confirm_then_says_healthy(user: Shell, case: Case) -> None:
+    target = ("-p", str(case.prefix))
+    applied = user.envmedic("apply", "--yes", "--no-gpu", *target)
+    assert applied.code == 0, applied.told()
+    assert applied.out.splitlines()[-1] == f"To go back: envmedic undo -p {case.prefix}"
+    repaired = state_of(case.prefix)
+    for command in (("apply", "--yes", "--no-gpu"), ("plan",)):
+        healthy = user.envmedic(*command, "--json", *target)
+        assert (healthy.code, healthy.document["schema"]) == (0, "envmedic.diagnosis/1")
+        assert healthy.document["verdict"] == "healthy"
+        assert "Nothing to repair" in user.envmedic(*command, *target).out
+    again = user.envmedic(*REPAIR, "--json", *target)
+    assert (again.code, again.document["failure"]["code"]) == (1, "not-confirmed"), again.told()
+    assert again.document["environment"] == "unchanged"
+    log = user.envmedic("apply", "--yes", "--no-gpu", "--json", "--log", os.devnull, *target)
+    failure(log, code=1, kind="not-confirmed", says="the text is empty")
+    assert state_of(case.prefix) == repaired
+
+
+def test_apply_by_log_from_standard_input(user: Shell, case: Case) -> None:
+    text = (SAMPLES / "sample_operator_does_not_exist.log").read_bytes()
+    done = user.envmedic("apply", "--yes", "--no-gpu", "--json", "--log", "-", "-p", str(case.prefix), stdin=text)
+    assert (done.code, done.document["environment"]) == (0, "repaired"), done.told()
+    assert done.document["plan"]["finding"]["signature"] is not None
+
+
+def test_the_users_command_is_the_check(user: Shell, case: Case) -> None:
+    command = ("--reproduce", "--", str(case.python), "-B", str(case.program))
+    done = user.envmedic("apply", "--yes", "--no-gpu", "--json", "-p", str(case.prefix), *command)
+    assert done.code == 0, done.told()
+    outcomes = {item["check"]: item["status"] for item in done.document["checks_after"]}
+    assert outcomes[next(name for name in outcomes if name.startswith("command"))] == "pass"
+    alone = user.envmedic("plan", "-p", str(case.prefix), "--", "true")
+    failure(alone, code=2, kind="input", says="belongs to --reproduce")
+
+
+def test_dry_run_changes_nothing_and_needs_no_terminal(reader: Shell, shared: Case) -> None:
+    before = state_of(shared.prefix.parent)
+    done = reader.envmedic("apply", "--dry-run", "--playbook", "nms-cuda", "--no-gpu", "-p", str(shared.prefix))
+    assert done.code == 0
+    assert done.out.splitlines()[-1].strip() == f"envmedic apply --playbook nms-cuda --no-gpu -p {shared.prefix}"
+    assert state_of(shared.prefix.parent) == before
+
+
+def test_without_a_terminal_a_change_needs_yes(reader: Shell, shared: Case) -> None:
+    before = state_of(shared.prefix.parent)
+    for command in (("apply", "--playbook", "nms-cuda"), ("undo",), ("redo",), ("prune",)):
+        done = reader.envmedic(*command, "--json", "-p", str(shared.prefix))
+        failure(done, code=3, kind="confirmation-needed", says="no terminal to ask on")
+        assert "--yes" in done.document["hint"]
+    assert state_of(shared.prefix.parent) == before
+
+
+def test_on_a_terminal_no_is_no_and_yes_is_yes(user: Shell, case: Case) -> None:
+    before = state_of(case.prefix)
+    arguments = ("apply", "--playbook", "nms-cuda", "--no-gpu", "-p", str(case.prefix))
+    for answer in (b"n\n", b"\n", b"yellow\n", b"\x04"):
+        refused = on_terminal(user, *arguments, answer=answer)
+        assert (refused.code, refused.out) == (1, ""), refused.told()
+        assert "error: The repair was declined" in refused.err
+        assert "The environment is unchanged" in refused.err
+        assert state_of(case.prefix) == before
+    assert "0.18.1 -> 0.20.1" in refused.err
+    agreed = on_terminal(user, *arguments, answer=b"y\n")
+    assert agreed.code == 0, agreed.told()
+    assert torchvision(case.prefix) == "0.20.1"
+    declined = on_terminal(user, "undo", "-p", str(case.prefix), answer=b"n\n")
+    assert (declined.code, torchvision(case.prefix)) == (1, "0.20.1")
+
+
+def test_changes_made_since_are_told_before_undo(user: Shell, case: Case) -> None:
+    target = ("-p", str(case.prefix))
+    assert user.envmedic(*REPAIR, *target).code == 0
+    (case.prefix / "notes.txt").write_text("mine")
+    declined = on_terminal(user, "undo", *target, answer=b"y\nn\n")
+    assert declined.code == 1, declined.told()
+    assert "notes.txt" in declined.err
+    assert (case.prefix / "notes.txt").exists()
+    done = user.envmedic("undo", "--yes", *target)
+    assert done.code == 0
+    assert "  notes.txt" in done.err
+
+
+def test_without_a_gpu_a_repair_that_needs_one_is_not_begun(user: Shell, case: Case) -> None:
+    before = state_of(case.prefix.parent)
+    done = user.envmedic("apply", "--playbook", "nms-cuda", "--yes", "--json", "-p", str(case.prefix))
+    failure(done, code=4, kind="checks-failed", says="must be proven on a GPU")
+    assert "--no-gpu" in done.document["hint"]
+    assert state_of(case.prefix.parent) == before
+
+
+def test_verify_names_what_fails_and_knows_its_checks(reader: Shell, shared: Case) -> None:
+    before = state_of(shared.prefix)
+    target = ("--no-gpu", "-p", str(shared.prefix))
+    done = reader.envmedic("verify", "--json", "--check", "torchvision-nms", "--check", "matmul", *target)
+    assert (done.code, done.document["passed"]) == (1, False)
+    statuses = {item["check"]: item["status"] for item in done.document["outcomes"] if item["device"] == "cpu"}
+    assert statuses == {"torchvision-nms": "fail", "matmul-fp32": "pass", "matmul-bf16": "pass"}
+    quick = reader.envmedic("verify", "--profile", "quick", *target)
+    assert quick.code == 1
+    assert "Verification  not passed" in quick.out
+    unknown = reader.envmedic("verify", "--json", "--check", "torchvision-nm", *target)
+    failure(unknown, code=2, kind="input", says="torchvision-nms")
+    assert state_of(shared.prefix) == before
