@@ -40,13 +40,21 @@ def write_durably(path: Path, content: bytes, owner: Owner | None = None, *, mod
 
     It is always a new inode, so that a hard link of the old file keeps its content.
     """
+    write_whole(path, content, owner, mode=mode)
+    sync_directory(path.parent)
+
+
+def write_whole(
+    path: Path, content: bytes, owner: Owner | None = None, *, mode: int = 0o600, synced: bool = True
+) -> None:
+    """As `write_durably`, for a caller that syncs the directory, or without `synced` the whole file system."""
     temporary = path.with_name(f".{path.name}.tmp")
     fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, mode)
     with open(fd, "wb") as file:  # noqa: PTH123  # from a descriptor
         file.write(content)
         file.flush()
         os.fchmod(fd, mode)
-        os.fsync(fd)
+        if synced:
+            os.fsync(fd)
     give(temporary, owner)
     temporary.rename(path)
-    sync_directory(path.parent)

@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from envmedic.engine.exchange import sync_directory
-from envmedic.engine.files import Owner, make_directory, write_durably
+from envmedic.engine.files import Owner, make_directory, write_whole
 from envmedic.errors import PreflightError
 
 STORE = ".envmedic"
@@ -148,7 +148,7 @@ class Store:
                 make_directory(self.lock.parent, self.owner)
             for name, text in ((".gitignore", "*\n"), ("CACHEDIR.TAG", _CACHEDIR_TAG)):
                 if not (self.root / name).exists():
-                    write_durably(self.root / name, text.encode(), self.owner)
+                    write_whole(self.root / name, text.encode(), self.owner, synced=False)
         except OSError as error:
             raise PreflightError(
                 f"{self.root} cannot be written",
@@ -184,9 +184,9 @@ class Store:
         """Make the directory of a transaction with `files` in it, all at once and durably."""
         fresh = self.root / f"{self._new}{transaction}"
         make_directory(fresh, self.owner)
-        write_durably(fresh / "prefix", os.fsencode(self.prefix.name), self.owner)
-        for name, content in files.items():
-            write_durably(fresh / name, content, self.owner)
+        for name, content in {"prefix": os.fsencode(self.prefix.name), **files}.items():
+            write_whole(fresh / name, content, self.owner)
+        sync_directory(fresh)
         directory = TransactionDirectory(self.root / transaction)
         fresh.rename(directory.path)
         sync_directory(self.root)

@@ -8,15 +8,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from envmedic.engine.files import Owner, write_durably
+from envmedic.engine.files import Owner, write_whole
 from envmedic.tree import MARKER
 
 _LONGEST = 200
 
 
 def write(tree: Path, transaction: str, owner: Owner | None) -> None:
-    """Mark `tree` as made by `transaction`; replaces the marker that its original may have had."""
-    write_durably(tree / MARKER, f"{transaction}\n".encode(), owner, mode=0o644)
+    """Mark `tree` as made by `transaction`; replaces the marker that its original may have had.
+
+    The caller makes it durable, with the rest of the tree, before the tree goes live.
+    """
+    write_whole(tree / MARKER, f"{transaction}\n".encode(), owner, mode=0o644, synced=False)
 
 
 def read(tree: Path) -> str | None:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import msgspec
 
 from envmedic.engine import journal as journals
 from envmedic.engine import trash
-from envmedic.engine.files import give, write_durably
+from envmedic.engine.files import give, write_durably, write_whole
 from envmedic.engine.interruption import Interruption
 from envmedic.engine.journal import Journal
 from envmedic.engine.layout import Store, TransactionDirectory
@@ -151,11 +152,15 @@ class OpenTransaction:
         """Change the record."""
         self.record = msgspec.structs.replace(self.record, **changes)
 
-    def save(self) -> None:
-        """Write the record durably."""
-        self.note(seconds={**self.record.seconds, **self.session.seconds})
-        write_durably(self.directory.record, to_json(self.record).encode() + b"\n", self.session.store.owner)
+    def save(self, *, synced: bool = True) -> None:
+        """Write the record durably; without `synced` the caller syncs the whole file system."""
+        self._note_seconds()
+        write = write_durably if synced else partial(write_whole, synced=False)
+        write(self.directory.record, to_json(self.record).encode() + b"\n", self.session.store.owner)
         self.session.point("record-saved")
+
+    def _note_seconds(self) -> None:
+        self.note(seconds={**self.record.seconds, **self.session.seconds})
 
     def finish(self, state: State, *, failure: EnvmedicError | None = None) -> Record:
         """Save the record as that of a transaction in the final `state`, move there, and empty the trash."""
@@ -168,10 +173,13 @@ class OpenTransaction:
         )
         self.save()
         self.move(state)
+        saved = self.record
         self.empty_trash()
         if self.session.undelivered:
             self.note(notes=(*self.record.notes, f"Events were lost: {self.session.undelivered[0]}"))
-        self.save()
+        self._note_seconds()
+        if self.record != saved:
+            self.save()
         self.session.emit(TransactionFinished(state=state, environment=self.record.environment))
         return self.record
 

@@ -256,7 +256,7 @@ def _make_ready(run: Run) -> None:
     """Make the clone and what is known of it durable before the exchange."""
     session, directory = run.session, run.transaction.directory
     run.transaction.note(after=session.ports.distributions(directory.tree))
-    run.transaction.save()
+    run.transaction.save(synced=False)
     sync_filesystem(directory.path)
     session.point("synced")
     run.transaction.move("ready")
@@ -271,12 +271,20 @@ def _finish(run: Run) -> Record:
     with recoverable(session.prefix):
         sync(session.prefix, transaction.directory)
         transaction.move("exchanged")
-        if session.interruption.requested:
-            session.notice("too-late-to-stop", "The repaired environment is in place already: finishing")
+        told = _too_late(session, "The repaired environment is in place already: finishing")
         runner = DirectRunner(session.prefix, inherit=[run.lock])
         record = conclude(transaction, ActivatedRunner(runner, session.prefix, session.interruption))
+        if not told:
+            _too_late(session, "It was too late to stop: the transaction has been finished")
         prune_trees(session.store, session.options.keep, session.emit, session.point)
     return record
+
+
+def _too_late(session: Session, message: str) -> bool:
+    """Tell somebody who asked to stop why nothing was stopped; returns whether somebody did."""
+    if session.interruption.requested:
+        session.notice("too-late-to-stop", message)
+    return session.interruption.requested
 
 
 def _drop(run: Run, failure: EnvmedicError) -> Record:
