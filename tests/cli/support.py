@@ -152,7 +152,7 @@ def copied(case: Case, prefix: Path) -> Path:
     return prefix
 
 
-def failure(done: Done, *, code: int, kind: str, says: str) -> None:
+def failure(done: Done, *, code: int, kind: str, says: str, hint: bool = True) -> None:
     """Assert that a command failed as users expect it to: told once, with a next step, and nothing changed."""
     assert done.code == code, done.told()
     assert "Traceback" not in done.err, done.told()
@@ -160,7 +160,7 @@ def failure(done: Done, *, code: int, kind: str, says: str) -> None:
     assert start is not None, done.told()
     told = done.lines[start:]
     assert says in "\n".join(told), done.told()
-    assert sum(line.startswith("hint: ") for line in told) == 1, done.told()
+    assert sum(line.startswith("hint: ") for line in told) == hint, done.told()
     assert done.err.lower().count("environment is unchanged") == 1, done.told()
     assert len(told) == len(set(told)), done.told()
     if done.out:
