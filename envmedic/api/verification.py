@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 from envmedic.api.joints import check_runner, installer_of
@@ -9,27 +10,45 @@ from envmedic.api.observation import observe, stage
 from envmedic.api.settings import Settings
 from envmedic.engine import verify as checks
 from envmedic.engine.stage import DirectRunner
-from envmedic.model.checks import PROFILES, Check, Profile, Verification, named_check
+from envmedic.model.checks import GPU_CHECKS, PROFILES, Check, Profile, Verification, named_check
 from envmedic.model.facts import Environment
+from envmedic.planner import imports
 
 
 def verify(
     settings: Settings, prefix: Path, names: tuple[str, ...], *, profile: Profile = "standard", no_gpu: bool = False
 ) -> Verification:
-    """Run the named checks, or those of `profile`, in the live environment, which gets no byte code."""
+    """Run the named checks, or those of `profile` that mean something here, in the live environment.
+
+    It gets no byte code. The torch family must import; of the rest an import that only lacks a module that is not
+    installed at all is told and does not decide.
+    """
     facts = observe(settings, prefix)
     if facts.environment is None:
         raise AssertionError
-    chosen = tuple(_check(name, facts.environment, profile) for name in names or PROFILES[profile])
+    environment = facts.environment
+    wanted = names or tuple(name for name in PROFILES[profile] if _meaningful(name, environment))
+    chosen = tuple(check for name in wanted for check in _checks(name, environment, profile))
     run = check_runner(installer_of(settings), settings, no_gpu=no_gpu)
     with stage(settings.stream, "verify"):
-        outcomes = run(chosen, DirectRunner(Path(facts.environment.real_prefix)), "after", settings.stream.emit)
+        outcomes = run(chosen, DirectRunner(Path(environment.real_prefix)), "after", settings.stream.emit)
     return checks.verification(str(prefix), outcomes, profile=profile, no_gpu=no_gpu)
 
 
-def _check(name: str, environment: Environment, profile: Profile) -> Check:
+def _meaningful(name: str, environment: Environment) -> bool:
+    """Whether what a check is about is installed."""
+    needed = "torchvision" if name.startswith("torchvision-") else "torch" if name in GPU_CHECKS else None
+    return needed is None or environment.distribution(needed) is not None
+
+
+def _checks(name: str, environment: Environment, profile: Profile) -> Iterator[Check]:
     cuda = environment.torch is not None and environment.torch.cuda is not None
-    names = tuple(sorted({word for item in environment.distributions for word in item.import_names}))
-    return named_check(
-        name, role="playbook", cuda_build=cuda, arguments=names if name == "import" else (), profile=profile
-    )
+    if name != "import":
+        yield named_check(name, role="playbook", cuda_build=cuda, profile=profile)
+        return
+    family = imports.family(environment)
+    others = tuple(item for item in imports.main(environment.distributions) if item not in family)
+    if family:
+        yield named_check(name, role="playbook", cuda_build=cuda, arguments=family)
+    if others or not family:
+        yield named_check(name, cuda_build=cuda, arguments=others)

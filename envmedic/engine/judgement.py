@@ -94,6 +94,7 @@ def verification(
     """The document of one verification of an environment as it is.
 
     It passes when nothing fails and neither a required check nor a GPU was skipped (GPUs apart, with `no_gpu`).
+    An informative import that only lacks what is not installed is told in `excused`.
     With a `baseline` an informative check may fail as it did there.
     """
     verdict, reason = gpu_verdict(outcomes)
@@ -111,15 +112,21 @@ def verification(
         passed=not (blocking or regressions),
         outcomes=tuple(outcomes),
         regressions=tuple(regressions),
+        excused=tuple(f"{outcome.check}: {outcome.excuse}" for outcome in outcomes if _forgiven(outcome)),
     )
 
 
 def _blocks(outcome: Outcome, *, no_gpu: bool) -> bool:
     """Whether an outcome alone keeps a verification from passing."""
     if outcome.status in FAILURES:
-        return True
+        return not _forgiven(outcome)
     needed = outcome.role in REQUIRED or _is_gpu(outcome.device)
     return outcome.status == "skip" and needed and not _excused(outcome, no_gpu=no_gpu)
+
+
+def _forgiven(outcome: Outcome) -> bool:
+    """Whether a failure does not decide: it is informative and has an excuse. A crash or a hang has none."""
+    return outcome.status == "fail" and bool(outcome.excuse) and outcome.role not in REQUIRED
 
 
 def _is_gpu(device: str | None) -> bool:

@@ -166,3 +166,5 @@ class Verification(Model, frozen=True, kw_only=True):
     """In the order in which they ran."""
     regressions: tuple[str, ...] = ()
     """What a given baseline passed and this does not."""
+    excused: tuple[str, ...] = ()
+    """Imports that fail and do not decide, each with why: what they need is not installed."""

@@ -221,3 +221,31 @@ def test_a_baseline_forgives_what_failed_then_and_nothing_else() -> None:
     assert (worse.passed, worse.regressions) == (False, ("import b: fail (passed before)",))
     assert not verification("/env", [_outcome("import a", "fail")], baseline=baseline).passed
     assert not verification("/env", [_outcome("import a", "fail", "playbook")], baseline=baseline).passed
+
+
+@pytest.mark.parametrize(
+    ("status", "role", "excuse", "passed"),
+    [
+        ("fail", "informative", "seaborn is not installed", True),
+        ("fail", "informative", "", False),
+        ("crash", "informative", "seaborn is not installed", False),
+        ("timeout", "informative", "", False),
+        ("fail", "playbook", "seaborn is not installed", False),
+    ],
+)
+def test_an_import_that_lacks_an_optional_module_is_told_and_does_not_decide(
+    status: Status,
+    role: Role,
+    excuse: str,
+    passed: bool,  # noqa: FBT001
+) -> None:
+    document = verification("/env", [_outcome("import plots", status, role, None, excuse=excuse)])
+    assert document.passed is passed
+    assert document.excused == (("import plots: seaborn is not installed",) if passed else ())
+
+
+def test_an_excuse_is_none_for_what_imported_before() -> None:
+    baseline = [_outcome("import plots", "pass", device=None)]
+    now = [_outcome("import plots", "fail", device=None, excuse="seaborn is not installed")]
+    assert not verification("/env", now, baseline=baseline).passed
+    assert not judge(baseline, now, no_gpu=False).passed

@@ -188,6 +188,32 @@ def test_equal_checks_run_once_in_their_strongest_role() -> None:
     ]
 
 
+def test_a_name_is_imported_once_for_the_check_that_asks_most_of_it() -> None:
+    checks = [
+        Check(name="import", role="regression", arguments=("PIL", "torch", "torch")),
+        Check(name="import", role="playbook", arguments=("torch", "torchvision")),
+        Check(name="import", arguments=("torch",)),
+    ]
+    assert [(check.role, check.arguments) for check in merged(checks)] == [
+        ("regression", ("PIL",)),
+        ("playbook", ("torch", "torchvision")),
+    ]
+
+
+def test_imports_side_by_side_are_told_in_the_order_of_their_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("envmedic.engine.workers.at_once", lambda: 3)
+    (tmp_path / "slow.py").write_text("import time; time.sleep(0.5)")
+    (tmp_path / "poor.py").write_text("import nowhere_to_be_found")
+    heard = Heard()
+    check = Check(name="import", arguments=("slow", "poor", "json"))
+    outcomes = run_checks((check,), LocalRunner({"PYTHONPATH": str(tmp_path)}), "after", heard)
+    assert [outcome.check for outcome in outcomes] == ["import slow", "import poor", "import json"]
+    assert [outcome.check for outcome in heard.outcomes()] == ["import json", "import slow", "import poor"]
+    assert outcomes[1].excuse == "nowhere_to_be_found is not installed"
+
+
 def test_profiles_name_checks_and_gpus_belong_to_numerical_ones_alone() -> None:
     assert set(PROFILES["quick"]) < set(PROFILES["standard"]) <= set(CHECK_NAMES)
     assert set(CHECK_NAMES) > GPU_CHECKS

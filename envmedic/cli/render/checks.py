@@ -47,7 +47,8 @@ def verification_lines(verification: Verification, style: Style) -> list[str]:
     word = style("passed", "good") if verification.passed else style("not passed", "bad")
     gpu = f"gpu: {verification.gpu}" + (f" ({verification.gpu_reason})" if verification.gpu_reason else "")
     lines = [*outcome_lines(verification.outcomes, style), "", f"{style('Verification', 'bold')}  {word}, {gpu}"]
-    return lines + [f"  regression: {plain(item)}" for item in verification.regressions]
+    lines += [f"  regression: {plain(item)}" for item in verification.regressions]
+    return lines + [f"  does not decide: {plain(item)}" for item in verification.excused]
 
 
 def comparison_lines(before: Sequence[Outcome], after: Sequence[Outcome], style: Style) -> list[str]:

@@ -38,7 +38,7 @@ _STAGES: dict[Stage, str] = {
     "clone": "cloning the environment",
     "reproduce": "running the checks before the repair",
     "steps": "repairing the clone",
-    "verify": "verifying the clone",
+    "verify": "running the checks",
     "fingerprint": "comparing the original with its fingerprint",
     "exchange": "swapping the clone in",
     "smoke": "checking the environment in place",
