@@ -79,9 +79,13 @@ def why_absent(python: Path) -> str | None:
     """In which way there is nothing to start; None when there is a file."""
     if not os.path.lexists(python):
         return "there is no bin/python"
-    if os.path.exists(python):  # noqa: PTH110  # unlike Path.exists it never raises
-        return None
-    return f"dangling symbolic link to {_target(python)}"
+    try:
+        python.stat()
+    except PermissionError:
+        return f"it leads to {_target(python)}, which this user may not reach"
+    except OSError:
+        return f"dangling symbolic link to {_target(python)}"
+    return None
 
 
 def why_no_program(python: Path) -> str | None:
@@ -115,7 +119,7 @@ def _target(link: Path) -> str:
     """The first target in the chain of links that does not exist, or the link's own for a cycle."""
     seen: set[Path] = set()
     current = link
-    while current.is_symlink() and current not in seen:
+    while os.path.islink(current) and current not in seen:  # noqa: PTH114  # unlike Path.is_symlink it never raises
         seen.add(current)
         current = Path(os.path.normpath(current.parent / current.readlink()))
     return str(link.readlink() if current in seen else current)

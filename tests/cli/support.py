@@ -9,9 +9,9 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, Any
 
@@ -56,10 +56,11 @@ class Shell:
 
     home: Path
     variables: Mapping[str, str] = field(default_factory=dict)
+    program: tuple[str, ...] = ENVMEDIC
 
     def having(self, **variables: str) -> Shell:
         """The same with further variables."""
-        return Shell(self.home, {**self.variables, **variables})
+        return replace(self, variables={**self.variables, **variables})
 
     def environment(self) -> dict[str, str]:
         """The variables that commands see."""
@@ -81,11 +82,10 @@ class Shell:
         *arguments: str,
         stdin: bytes = b"",
         limit_s: float = LIMIT_S,
-        via: Sequence[str] = (),
     ) -> Done:
-        """Run envmedic to its end; `via` is a command line that starts it."""
+        """Run envmedic to its end."""
         done = subprocess.run(
-            [*via, *ENVMEDIC, *arguments],
+            [*self.program, *arguments],
             input=stdin,
             capture_output=True,
             cwd=ROOT,
@@ -99,7 +99,7 @@ class Shell:
     def running(self, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
         """Envmedic while it runs; it is killed when the block ends too early."""
         process = subprocess.Popen(
-            [*ENVMEDIC, *arguments],
+            [*self.program, *arguments],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
