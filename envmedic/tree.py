@@ -173,21 +173,34 @@ def digest(prefix: Path) -> str:
     Covers path, type, size, mtime and mode (for directories path and mode only); byte-code caches
     and the marker are left out. Raises OSError as `fingerprint` does.
     """
-    return _digest((name, _entry(status, keep_inode=False)) for name, status in walk(prefix, caches=False))
+    lines = []
+    for name, status in walk(prefix, caches=False):
+        mode = status.st_mode
+        if mode & _TYPE == stat.S_IFDIR:
+            lines.append(_line(name, "d", 0, 0, mode & _PERMISSIONS))
+        else:
+            kind = _KINDS.get(mode & _TYPE, "o")
+            lines.append(_line(name, kind, status.st_size, status.st_mtime_ns, mode & _PERMISSIONS))
+    return _digest(lines)
 
 
 def digest_of(fingerprint: Fingerprint) -> str:
     """Return the `digest` of the tree that `fingerprint` was taken of, without another walk."""
-    return _digest((name, entry) for name, entry in fingerprint.entries.items() if name != "." and not is_cache(name))
-
-
-def _digest(entries: Iterable[tuple[str, Entry]]) -> str:
-    lines = sorted(
-        f"{name}\0{entry.kind}\0{entry.size}\0{0 if entry.kind == 'd' else entry.mtime_ns}\0{entry.mode}\n"
-        for name, entry in entries
-        if name != MARKER
+    return _digest(
+        _line(name, entry.kind, entry.size, 0 if entry.kind == "d" else entry.mtime_ns, entry.mode)
+        for name, entry in fingerprint.entries.items()
+        if name != "." and not is_cache(name)
     )
-    return hashlib.sha256("".join(lines).encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def _line(name: str, kind: str, size: int, mtime_ns: int, mode: int) -> str:
+    return f"{name}\0{kind}\0{size}\0{mtime_ns}\0{mode}\n"
+
+
+def _digest(lines: Iterable[str]) -> str:
+    marker = f"{MARKER}\0"
+    text = "".join(sorted(line for line in lines if not line.startswith(marker)))
+    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
 
 
 def manifest(root: Path) -> dict[str, Content]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from pathlib import Path
+from threading import Thread
 from typing import Literal
 
 from envmedic import tree
@@ -35,14 +36,44 @@ def observe_environment(prefix: Path) -> Environment:
     """
     named = Path(os.path.abspath(prefix))  # noqa: PTH100  # the user's spelling, links kept
     found = layout.read(named)
+    digest = _Digest(named)
     python = interpreter.observe(found)
     sites = layout.site_packages(found, python.version or found.version)
     scans = [distributions.scan(site, named, soabi=python.soabi) for site in sites]
-    return encodable(_environment(found, python, sites, scans))
+    return encodable(_environment(found, python, sites, scans, digest))
+
+
+class _Digest(Thread):
+    """The digest of a tree, taken meanwhile: most of it fits into the start of the interpreter."""
+
+    def __init__(self, prefix: Path) -> None:
+        super().__init__(name="digest", daemon=True)
+        self._prefix = prefix
+        self._digest = ""
+        self._error: Exception | None = None
+        self.start()
+
+    def run(self) -> None:
+        """In the thread."""
+        try:
+            self._digest = tree.digest(self._prefix)
+        except Exception as error:  # noqa: BLE001  # raised by `value`
+            self._error = error
+
+    def value(self) -> str:
+        """Wait for it. Raises what `tree.digest` raises."""
+        self.join()
+        if self._error is not None:
+            raise self._error
+        return self._digest
 
 
 def _environment(
-    found: layout.Layout, python: Interpreter, sites: tuple[Path, ...], scans: list[distributions.Scan]
+    found: layout.Layout,
+    python: Interpreter,
+    sites: tuple[Path, ...],
+    scans: list[distributions.Scan],
+    digest: _Digest,
 ) -> Environment:
     prefix = found.prefix
     installed = [item.distribution for scan in scans for item in scan.installed]
@@ -66,7 +97,7 @@ def _environment(
         import_paths=import_paths.observe(found, python, sites),
         externally_managed=_externally_managed(found, python),
         frozen="frozen" in names(prefix / "conda-meta"),
-        digest=tree.digest(prefix),
+        digest=digest.value(),
     )
 
 
