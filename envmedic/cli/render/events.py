@@ -165,8 +165,9 @@ def _detail_lines(data: EventData) -> list[str]:
 
 def _amount(data: Progress) -> str:
     if data.unit == "bytes":
-        done, total = size(data.done), size(data.total)
+        done, total, unit = size(data.done), size(data.total), ""
     else:
         done, total = f"{data.done:,}", f"{data.total:,}" if data.total is not None else "?"
+        unit = data.unit.removesuffix("s") if data.done == 1 and data.total is None else data.unit
     text = done if data.total is None else f"{done} of {total}"
-    return f"{text} {data.unit if data.unit != 'bytes' else ''} {plain(data.label)}".rstrip()
+    return " ".join(part for part in (text, unit, plain(data.label)) if part)

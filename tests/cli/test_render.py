@@ -1,0 +1,380 @@
+"""What people read: each renderer on values, without a process."""
+
+from __future__ import annotations
+
+import argparse
+import io
+
+import msgspec
+import pytest
+
+from envmedic.cli.render.checks import comparison_lines, verification_lines
+from envmedic.cli.render.diagnosis import diagnosis_lines
+from envmedic.cli.render.errors import error_lines
+from envmedic.cli.render.events import PLAIN_EVERY_S, SILENT_S, Narrator
+from envmedic.cli.render.facts import facts_lines
+from envmedic.cli.render.next_command import apply_command
+from envmedic.cli.render.plan import SHOWN_ALTERNATIVES, plan_lines
+from envmedic.cli.render.record import history_lines, record_lines
+from envmedic.cli.render.style import Style, duration, plain, shortened, size, table
+from envmedic.errors import CHANGED, RECOVERABLE, ChecksFailed, EnvmedicError, NoSolution
+from envmedic.model.checks import Outcome, Verification
+from envmedic.model.events import (
+    CheckFinished,
+    Event,
+    EventData,
+    EventStream,
+    Notice,
+    OutputLine,
+    Progress,
+    StageFinished,
+    StageStarted,
+    StepStarted,
+)
+from envmedic.model.facts import Environment, Facts, Gpu, Host, Interpreter, TorchBuild
+from envmedic.model.findings import Alternative, Diagnosis, Evidence, Finding
+from envmedic.model.plan import Change, Plan, PlanAlternative, Purge
+from envmedic.model.record import DistributionState, ErrorDocument, Generation, History, Record
+
+PLAIN = Style(colour=False)
+COLOUR = Style(colour=True)
+PLAN = Plan(
+    envmedic="0",
+    created="2026-01-01T00:00:00Z",
+    prefix="/env",
+    real_prefix="/env",
+    environment_digest="",
+    playbook="nms-cuda",
+    fault="torchvision-ops",
+    host=Host(),
+    steps=(Purge(leftovers=("lib/x",)),),
+    changes=(
+        Change(kind="change", name="torchvision", before="0.18.1", after="0.20.1", owner="pip", size_bytes=7_000_000),
+    ),
+    stays=("torch 2.5.1",),
+    stays_count=3,
+)
+RECORD = Record(
+    transaction="20260101T000000000000Z-abcdef",
+    envmedic="0",
+    prefix="/my env",
+    state="done",
+    environment="repaired",
+    started="2026-01-01T00:00:00Z",
+    plan=PLAN,
+    gpu="verified",
+    before=(DistributionState(name="torchvision", version="0.18.1", owner="pip"),),
+    after=(DistributionState(name="torchvision", version="0.20.1", owner="pip"),),
+    checks_before=(Outcome(check="nms", status="fail", device="cpu", role="playbook"),),
+    checks_after=(Outcome(check="nms", status="pass", device="cpu", role="playbook", seconds=0.5),),
+    seconds={"clone": 1.5, "verify": 70.0},
+)
+FINDING = Finding(
+    fault="torchvision-ops",
+    playbook="nms-cuda",
+    signature=None,
+    confidence=0.85,
+    confirmed=True,
+    summary="it does not fit",
+    fix_kind="reinstall-matching-wheel",
+    evidence=(
+        Evidence(kind="text", where="log:7", what="no \x1b[2Jkernel"),
+        Evidence(kind="fact", where="torch.version", what="torch.version is 2.5.1"),
+    ),
+    alternatives=(Alternative(title="Change torch", why_not="More depends on it."),),
+)
+
+
+def options(**given: object) -> argparse.Namespace:
+    """Parsed options, all absent but those given."""
+    return argparse.Namespace(**given)
+
+
+def test_figures_are_in_units_that_people_read() -> None:
+    assert [size(count) for count in (None, 0, 999, 1000, 5_500, 7_300_000_000, 2 * 10**15)] == [
+        "?", "0 B", "999 B", "1.0 kB", "5.5 kB", "7.3 GB", "2000.0 TB",
+    ]  # fmt: skip
+    assert [duration(seconds) for seconds in (0.04, 9.94, 12.4, 59.4, 61, 3605)] == [
+        "0.0 s", "9.9 s", "12 s", "59 s", "1 min 01 s", "60 min 05 s",
+    ]  # fmt: skip
+
+
+def test_nothing_that_acts_on_a_terminal_is_left() -> None:
+    hostile = "a\x1b[31mb\x9b2J\u202ec\rd\x00"
+    assert plain(hostile).isprintable()
+    assert PLAIN.safe(hostile).isprintable()
+    own = COLOUR("good", "good")
+    assert COLOUR.safe(own) == own
+    assert "\x1b[31m" in COLOUR.safe(hostile)  # one of its own, which only colours
+    assert "\x9b" not in COLOUR.safe(hostile)
+    assert "\x1b[2J" not in COLOUR.safe("\x1b[2J")
+    assert shortened("x" * 500, 10) == "x" * 9 + "\N{HORIZONTAL ELLIPSIS}"
+
+
+def test_columns_are_aligned() -> None:
+    assert table([("a", "bbb", "c"), ("aaa", "b", "")]) == ["  a    bbb  c", "  aaa  b"]
+    assert table([]) == []
+
+
+@pytest.mark.parametrize(
+    ("environment", "last"),
+    [
+        ("unchanged", "  The environment is unchanged"),
+        (RECOVERABLE, "  A transaction was interrupted; `envmedic recover` settles it"),
+        (CHANGED, "  The environment was exchanged before this; see `envmedic history`"),
+    ],
+)
+def test_an_error_says_what_why_and_what_next(environment: str, last: str) -> None:
+    error = EnvmedicError("It broke", cause="the disk\nis full", hint="Free some space", environment=environment)
+    assert error_lines(error, PLAIN) == [
+        "error: It broke", "  cause: the disk", "         is full", "  hint: Free some space", last,
+    ]  # fmt: skip
+
+
+def test_an_error_tells_nothing_twice() -> None:
+    only = NoSolution("No way", cause="torch: missing", details=("torch: missing",))
+    assert error_lines(only, PLAIN)[1:-1] == ["  cause: torch: missing"]
+    several = NoSolution("No way", cause="a: 1", details=("a: 1", "b: 2"))
+    assert error_lines(several, PLAIN)[1:-1] == ["  | a: 1", "  | b: 2"]
+    tool = NoSolution("No way", cause="it is gone", details=("error: failed\n", "", "  cause: it is gone"))
+    assert error_lines(tool, PLAIN)[1:-1] == ["  | error: failed", "  cause: it is gone"]
+
+
+def test_a_diagnosis_names_each_fact_once_and_the_next_command() -> None:
+    diagnosis = Diagnosis(prefix="/my env", facts=None, verdict="env", findings=(FINDING,))
+    lines = diagnosis_lines(diagnosis, PLAIN)
+    assert lines[0] == "Verdict  env: a fault of this environment"
+    assert "   + torch.version is 2.5.1" in lines
+    assert "   + log:7  no \N{REPLACEMENT CHARACTER}[2Jkernel" in lines
+    assert "   or: Change torch. More depends on it." in lines
+    assert lines[-1] == "Next: envmedic plan --playbook nms-cuda -p '/my env'"
+    unknown = Diagnosis(prefix=None, facts=None, verdict="unknown", reason="the text is empty")
+    assert diagnosis_lines(unknown, PLAIN) == [
+        "Verdict  unknown: no playbook of envmedic explains this", "  the text is empty",
+    ]  # fmt: skip
+
+
+def test_a_diagnosis_offers_no_repair_of_a_python_that_does_not_start() -> None:
+    dead = Interpreter(path="/env/bin/python", starts=False, error="dangling symbolic link to /gone")
+    environment = Environment(prefix="/env", real_prefix="/env", kind="venv", interpreter=dead)
+    facts = Facts(host=Host(), environment=environment)
+    lines = diagnosis_lines(Diagnosis(prefix="/env", facts=facts, verdict="env", findings=(FINDING,)), PLAIN)
+    assert "Its Python does not start: dangling symbolic link to /gone" in lines
+    assert not any(line.startswith("Next:") for line in lines)
+
+
+def test_a_plan_shows_the_best_few_other_ways() -> None:
+    ways = [PlanAlternative(title=f"set {n}", why_not="it replaces torch too") for n in range(9)]
+    refused = [PlanAlternative(title=f"no {n}", why_not="a rule", feasible=False) for n in range(9)]
+    lines = plan_lines(msgspec.structs.replace(PLAN, alternatives=(*refused, *ways)), PLAIN)
+    start = lines.index("Considered and not chosen")
+    assert lines[start + 1 : start + 1 + SHOWN_ALTERNATIVES] == [
+        f"  set {n}: it replaces torch too" for n in range(SHOWN_ALTERNATIVES)
+    ]
+    assert lines[-1] == f"  and {18 - 2 * SHOWN_ALTERNATIVES} more, which --json lists"
+    assert "Considered and not chosen" not in plan_lines(PLAN, PLAIN)
+
+
+def test_a_plan_says_what_changes_and_what_stays() -> None:
+    lines = plan_lines(PLAN, PLAIN)
+    assert "  CHANGE  torchvision  0.18.1 -> 0.20.1  pip  7.0 MB" in lines
+    assert "Stays  torch 2.5.1, 2 other distributions" in lines
+    same = Change(kind="change", name="torchvision", before="0.20.1", after="0.20.1", owner="pip")
+    again = plan_lines(msgspec.structs.replace(PLAN, changes=(same,)), PLAIN)
+    assert "  REINSTALL  torchvision  0.20.1  pip  size unknown" in again
+    linked = plan_lines(msgspec.structs.replace(PLAN, prefix="/link"), PLAIN)
+    assert linked[0] == "Environment  /link -> /env"
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({}, "envmedic apply -p /env"),
+        ({"playbook": "nms-cuda"}, "envmedic apply --playbook nms-cuda -p /env"),
+        ({"log": "my log"}, "envmedic apply --log 'my log' -p /env"),
+        ({"log": "-"}, "envmedic apply --playbook nms-cuda -p /env"),
+        (
+            {"find_links": ["/a", "/b c"], "offline": True, "no_gpu": True, "installer": "pip", "timeout": 2.5},
+            "envmedic apply --find-links /a --find-links '/b c' --offline --no-gpu --installer pip --timeout 2.5 -p /env",
+        ),
+        ({"torch_index": "http://m/{variant}", "installer": "uv"}, "envmedic apply --torch-index 'http://m/{variant}' -p /env"),
+        ({"output": "plan.json", "no_gpu": True, "find_links": ["/a"]}, "envmedic apply plan.json --no-gpu"),
+        ({"user_command": ("python", "a b.py")}, "envmedic apply -p /env --reproduce -- python 'a b.py'"),
+    ],
+)  # fmt: skip
+def test_the_next_command_carries_the_options_that_matter(given: dict[str, object], words: str) -> None:
+    assert apply_command(PLAN, options(**given)) == words
+
+
+def test_a_record_of_a_repair() -> None:
+    lines = record_lines(RECORD, PLAIN)
+    assert lines[-3:] == [
+        "Environment  repaired and verified in 1 min 12 s",
+        "GPU          verified",
+        "To go back: envmedic undo -p '/my env'",
+    ]
+    assert "  torchvision  0.18.1  ->  0.20.1" in lines
+    assert "  nms    cpu     fail    pass   0.5 s" in lines
+    waived = msgspec.structs.replace(RECORD, gpu="not verified", gpu_reason="--no-gpu was given")
+    assert record_lines(waived, PLAIN)[-3:-1] == [
+        "Environment  repaired in 1 min 12 s",
+        "GPU          not verified (--no-gpu was given)",
+    ]
+
+
+def test_a_record_of_going_back_and_coming_again() -> None:
+    back = record_lines(msgspec.structs.replace(RECORD, environment="restored", state="undone"), PLAIN, moved=True)
+    assert "  torchvision  0.20.1  ->  0.18.1" in back
+    assert "Checks" not in back
+    assert back[-1] == "To bring the repair back: envmedic redo -p '/my env'"
+    again = record_lines(RECORD, PLAIN, moved=True)
+    assert "Checks" not in again
+    assert "Environment  repaired and verified, brought back" in again
+
+
+def test_a_record_of_a_failure_is_an_error_with_its_checks() -> None:
+    error = ErrorDocument(
+        code="checks-failed", exit_code=4, summary="The repaired copy fails", cause="nms on cpu: fail", hint="See above",
+        environment="unchanged", details=("nms on cpu: fail",),
+    )  # fmt: skip
+    failed = msgspec.structs.replace(RECORD, environment="unchanged", state="aborted", failure=error)
+    lines = record_lines(failed, PLAIN)
+    assert lines[lines.index("error: The repaired copy fails") :] == [
+        "error: The repaired copy fails",
+        "  cause: nms on cpu: fail",
+        "  hint: See above",
+        "",
+        "Environment  unchanged",
+    ]
+    assert "Checks" in lines
+    assert not any("To go back" in line for line in lines)
+
+
+def test_history_marks_what_is_live_and_what_can_be_done() -> None:
+    assert history_lines(History(prefix="/env", generations=()), PLAIN) == ["No transaction of envmedic on /env"]
+    one = Generation(
+        transaction="tx", parent=None, state="done", live=True, started="2026", finished=None, playbook=None,
+        changes=("torchvision 0.18.1 -> 0.20.1",), undo_possible=True, redo_possible=False, size_bytes=0,
+    )  # fmt: skip
+    assert history_lines(History(prefix="/env", generations=(one,)), PLAIN)[-1].split() == [
+        "*", "tx", "done", "2026", "torchvision", "0.18.1", "->", "0.20.1", "0", "B", "undo",
+    ]  # fmt: skip
+
+
+def test_outcomes_that_say_nothing_new_are_one_line() -> None:
+    imports = [Outcome(check=f"import m{n}", status="pass", seconds=0.1) for n in range(9)]
+    crash = Outcome(check="conv", device="cuda:0", status="crash", signal="SIGSEGV", reason="died\x1b[2J")
+    verification = Verification(
+        prefix="/env", gpu="not verified", gpu_reason="crash", passed=False, outcomes=(*imports, crash)
+    )
+    lines = verification_lines(verification, PLAIN)
+    assert lines[0].split() == ["conv", "cuda:0", "crash", "(SIGSEGV)", "0.0", "s", "died\N{REPLACEMENT CHARACTER}[2J"]
+    assert lines[1] == "  9 imports passed in 0.9 s"
+    assert lines[-1] == "Verification  not passed, gpu: not verified (crash)"
+    assert comparison_lines(imports, imports, PLAIN) == ["Checks", "  9 imports pass as before"]
+
+
+def test_facts_say_what_torch_was_built_for() -> None:
+    python = Interpreter(path="/env/bin/python", starts=True, version="3.11.7")
+    environment = Environment(prefix="/env", real_prefix="/env", kind="venv", interpreter=python)
+    host = Host(
+        driver_version="550.1", driver_cuda="12.4", driver_source="nvml",
+        gpus=(Gpu(index=0, name="H100", compute_capability="9.0", visible=False),),
+    )  # fmt: skip
+    lines = facts_lines(Facts(host=host, environment=environment), PLAIN)
+    assert any("550.1, runs CUDA up to 12.4 (nvml)" in line for line in lines)
+    assert any("0: H100, 9.0 (hidden by CUDA_VISIBLE_DEVICES)" in line for line in lines)
+    for build, says in (
+        (TorchBuild(version="2.5.1", cuda=None), "built for CPUs"),
+        (TorchBuild(version="2.5.1", cuda="12.4", variant="cu124"), "built for cu124, GPU code unknown"),
+        (
+            TorchBuild(version="2.5.1", cuda="12.4", variant="cu124", arch_list=("9.0",)),
+            "built for cu124, GPU code for 9.0",
+        ),
+    ):
+        from envmedic.cli.render.facts import _build
+
+        assert _build(build) == says
+
+
+class Clock:
+    """The time, as a test wants it."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now = 0.0
+        monkeypatch.setattr("envmedic.cli.render.events.time.monotonic", lambda: self.now)
+
+
+class Terminal(io.StringIO):
+    """A stream that says it is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def narrated(*data: EventData, verbosity: int = 0) -> list[str]:
+    """Lines that a pipe gets."""
+    stream = io.StringIO()
+    events = EventStream([Narrator(stream, PLAIN, verbosity)], clock=lambda: 0.0)
+    for item in data:
+        events.emit(item)
+    return stream.getvalue().splitlines()
+
+
+def test_short_stages_and_passing_checks_are_not_narrated() -> None:
+    check = CheckFinished(phase="after", outcome=Outcome(check="nms", status="pass"))
+    quiet = (StageStarted(stage="probe"), check, StageFinished(stage="probe", seconds=SILENT_S / 2))
+    assert narrated(*quiet) == []
+    assert len(narrated(*quiet, verbosity=1)) == 2
+    assert narrated(StageFinished(stage="clone", seconds=3.0)) == ["cloning the environment: done in 3.0 s"]
+    assert narrated(StageFinished(stage="clone", seconds=3.0, ok=False)) == ["cloning the environment: failed in 3.0 s"]
+
+
+def test_steps_warnings_and_output_by_verbosity() -> None:
+    step = StepStarted(index=1, total=2, description="remove x")
+    warning = Notice(code="c", message="take \x1b[2Jcare", level="warning")
+    output = OutputLine(source="uv", line="Resolved")
+    assert narrated(step, warning, output) == [
+        "step 1 of 2: remove x",
+        "warning: take \N{REPLACEMENT CHARACTER}[2Jcare",
+    ]
+    assert narrated(step, warning, output, verbosity=1)[-1] == "    Resolved"
+    assert narrated(step, warning, output, verbosity=-1) == ["warning: take \N{REPLACEMENT CHARACTER}[2Jcare"]
+
+
+def test_progress_of_what_takes_long_is_told_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, stream = Clock(monkeypatch), io.StringIO()
+    narrator = Narrator(stream, PLAIN)
+    data: list[EventData] = [StageStarted(stage="fetch")]
+    data += [Progress(stage="fetch", unit="bytes", done=n * 10**6, total=10**8, label="torch") for n in range(120)]
+    for item in data:
+        narrator(Event(transaction=None, sequence=0, time=0.0, data=item))
+        clock.now += 0.1
+    lines = stream.getvalue().splitlines()
+    assert len(lines) == int(12 / PLAIN_EVERY_S)
+    assert lines[0].startswith("fetching wheels: ")
+    assert lines[0].endswith(" of 100.0 MB torch")
+
+
+def test_on_a_terminal_the_stage_is_shown_and_written_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, stream = Clock(monkeypatch), Terminal()
+    narrator = Narrator(stream, PLAIN)
+    check = CheckFinished(phase="after", outcome=Outcome(check="nms", status="fail"))
+    for item in (StageStarted(stage="verify"), check, StageFinished(stage="verify", seconds=2.0)):
+        narrator(Event(transaction=None, sequence=0, time=0.0, data=item))
+        clock.now += SILENT_S + 1
+    assert stream.getvalue().startswith("running the checks\r\x1b[Krunning the checks: 1 check\r")
+    assert stream.getvalue().endswith("running the checks: done in 2.0 s\n")
+    long = Progress(stage="clone", unit="files", done=1, label="x" * 500)
+    narrator(Event(transaction=None, sequence=0, time=0.0, data=long))
+    clock.now += SILENT_S + 1
+    narrator(Event(transaction=None, sequence=0, time=0.0, data=long))
+    drawn = stream.getvalue().rpartition("\n")[2]
+    assert 20 < len(drawn) < 200
+    narrator.close()
+    assert stream.getvalue().endswith("\r\x1b[K")
+
+
+def test_checks_failed_is_told_with_the_worst_first() -> None:
+    error = ChecksFailed("The repaired copy fails its checks", cause="nms: fail", details=("nms: fail", "conv: fail"))
+    assert error_lines(error, PLAIN)[1:3] == ["  | nms: fail", "  | conv: fail"]
