@@ -1,0 +1,123 @@
+"""The benchmark measures what it says, on an environment small enough for a test."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.bench import __main__ as program
+from tests.bench.environment import environment
+from tests.bench.measures import Overhead, SkippedError, Trees, cloning, compile_loop, real_environment
+from tests.bench.one_apply import OTHERS
+from tests.bench.place import Place, filesystem
+from tests.bench.sampling import Ratio, ratio, rounds
+
+FILES = 400
+
+
+def listed(root: Path) -> set[str]:
+    return {str(path.relative_to(root)) for path in root.rglob("*")}
+
+
+@pytest.fixture(scope="module")
+def trees(tmp_path_factory: pytest.TempPathFactory) -> Trees:
+    root = tmp_path_factory.mktemp("bench")
+    (root / "samples").mkdir()
+    try:
+        loop = compile_loop(root)
+    except SkippedError as error:
+        pytest.skip(str(error))
+    return Trees(Place(root, "a test"), environment(root / "env", FILES), loop)
+
+
+def test_the_environment_has_the_files_it_should_and_is_made_once(trees: Trees) -> None:
+    made = trees.environment.stat().st_ino
+    files = [path for path in trees.environment.rglob("*") if path.is_file()]
+    assert len(files) >= FILES
+    kinds = [sum(path.suffix == suffix for path in files) for suffix in (".py", ".pyc", ".h", ".so")]
+    assert all(count >= 2 for count in kinds)
+    assert environment(trees.environment, FILES).stat().st_ino == made
+    assert environment(trees.environment.with_name("other"), FILES - 100).is_dir()
+
+
+def test_every_way_of_cloning_makes_the_same_tree(trees: Trees) -> None:
+    samples = cloning(trees, 1)
+    made = [trees.place.root / "samples" / f"{name}-1" / "env" for name in ("loop", "clone", "copy")]
+    assert [listed(tree) for tree in made] == [listed(trees.environment)] * 3
+    assert {name: len(taken) for name, taken in samples.items()} == {"loop": 1, "clone": 1, "cp -a": 1}
+    module = next(trees.environment.rglob("module_1.py")).relative_to(trees.environment)
+    inodes = [(tree / module).stat().st_ino for tree in (trees.environment, *made)]
+    assert inodes[0] == inodes[1] == inodes[2] != inodes[3]
+
+
+def test_overhead_is_what_a_real_repair_took_without_installer_and_checks(trees: Trees) -> None:
+    overhead = Overhead(trees)
+    samples = overhead.samples(1)
+    (stages,) = overhead.stages
+    own = stages.pop("own")
+    assert samples["overhead"] == (own,)
+    assert set(OTHERS) <= set(stages)
+    assert sum(stages[name] for name in ("preflight", "fingerprint", "clone")) < own < 30
+    assert [*(trees.place.root / "samples" / "repaired-1" / "env").glob("lib/python3.*/site-packages/tiny.py")]
+
+
+def test_no_environment_with_torch_is_a_reason_to_skip(trees: Trees, tmp_path: Path) -> None:
+    with pytest.raises(SkippedError, match="ENVMEDIC_BENCH_PREFIX"):
+        real_environment([])
+    with pytest.raises(SkippedError, match=r"no environment.*byte code is not cached"):
+        real_environment([tmp_path, trees.environment])
+
+
+def test_the_first_round_is_left_out_and_the_others_take_turns() -> None:
+    calls: list[str] = []
+
+    def measure(name: str, number: int) -> float:
+        calls.append(f"{name}{number}")
+        return float(number)
+
+    samples = rounds({"a": lambda number: measure("a", number), "b": lambda number: measure("b", number)}, 2)
+    assert calls == ["a0", "b0", "a1", "b1", "a2", "b2"]
+    assert samples == {"a": (1.0, 2.0), "b": (1.0, 2.0)}
+
+
+def test_a_ratio_is_of_medians_with_the_spread_of_the_rounds() -> None:
+    assert ratio({"a": (2.0, 6.0, 4.0), "b": (1.0, 2.0, 4.0)}, "a", "b") == Ratio(2.0, 1.0, 3.0)
+
+
+def test_aims_are_judged() -> None:
+    assert program.Aim(1.3).verdict(1.3) == "aim ≤ 1.3 x: met"
+    assert program.Aim(1.3).verdict(1.31) == "aim ≤ 1.3 x: NOT met"
+    assert program.Aim(8, at_least=True).verdict(7.9) == "aim ≥ 8 x: NOT met"
+
+
+def test_a_missed_aim_is_told_and_fails_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    program.compare({"a": (9.0,), "b": (1.0,)}, "a", "b", "a / b", program.Aim(4))
+    assert capsys.readouterr().out.split() == [
+        "a",
+        "/",
+        "b",
+        "9.00",
+        "x",
+        "[9.00",
+        "to",
+        "9.00]",
+        "aim",
+        "≤",
+        "4",
+        "x:",
+        "NOT",
+        "met",
+    ]
+
+
+def test_a_busy_machine_is_warned_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "getloadavg", lambda: (100.0, 0.0, 0.0))
+    assert "WARNING" in program.load()
+    monkeypatch.setattr(os, "getloadavg", lambda: (0.0, 0.0, 0.0))
+    assert "WARNING" not in program.load()
+
+
+def test_the_file_system_is_named() -> None:
+    assert filesystem(Path("/proc")) == "proc"
