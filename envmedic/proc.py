@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from envmedic.model.ports import CommandResult, OnLine
+from envmedic.owner import User
 
 if TYPE_CHECKING:
     from sh import RunningCommand
@@ -67,17 +68,18 @@ def run(
     cwd: str | None = None,
     on_line: OnLine | None = None,
     timeout_s: float | None = None,
+    user: User | None = None,
 ) -> CommandResult:
     """Run `argv` without a terminal or standard input, and return how it ended.
 
-    `argv[0]` is an absolute path. `env` is laid over this process's environment; None unsets a name.
+    `argv[0]` is an absolute path. As root it runs as `user`, where one is given. `env` is laid over this process's environment; None unsets a name.
     `on_line` gets each line of both streams as it comes, in another thread; what it raises is raised
     here. A non-zero exit, a signal and a timeout are results. On a timeout, and when an exception such
     as KeyboardInterrupt breaks in, the program and the children in its session are killed first. Raises
     OSError when the program cannot be started, for whatever reason the kernel or `cwd` gives.
     """
     started = time.monotonic()
-    child = _Child(argv, overlay(env), cwd)
+    child = _Child(argv, overlay(env), cwd, user)
     out, err = Tail(on_line), Tail(on_line)
     command = _launch(child, argv, child.guarded(out), child.guarded(err))
     returncode = _wait(command, child, timeout_s)
@@ -99,7 +101,8 @@ class _Child:
     the child becomes the program by itself, right before sh would do it, and says why if it cannot.
     """
 
-    def __init__(self, argv: Sequence[str], env: Mapping[str, str], cwd: str | None) -> None:
+    def __init__(self, argv: Sequence[str], env: Mapping[str, str], cwd: str | None, user: User | None) -> None:
+        self._user = user
         self._argv = [os.fsencode(word) for word in argv]
         self._env = env
         self._cwd = cwd
@@ -120,6 +123,10 @@ class _Child:
             # sh lets commands in the background ignore hang-ups, and its own closing of files comes too late
             signal.signal(signal.SIGHUP, signal.SIG_IGN if self._ignores_hangup else signal.SIG_DFL)
             _inherit_no_files()
+            if self._user is not None:
+                os.setgroups(self._user.groups)
+                os.setresgid(self._user.gid, self._user.gid, self._user.gid)
+                os.setresuid(self._user.uid, self._user.uid, self._user.uid)
             if self._cwd is not None:
                 os.chdir(self._cwd)
             os.execve(self._argv[0], self._argv, self._env)  # noqa: S606  # no shell is wanted

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from envmedic.api.settings import Settings
 from envmedic.engine import verify
@@ -16,11 +17,11 @@ from envmedic.probe.environment import observe_environment
 from envmedic.tree import digest
 
 
-def installer_of(settings: Settings) -> Installer:
-    """The installer that the user chose."""
+def installer_of(settings: Settings, prefix: Path | None = None) -> Installer:
+    """The installer that the user chose, for the environment at `prefix`."""
     from envmedic.installers import pip, uv  # noqa: PLC0415  # only where something is resolved or installed
 
-    return pip.PipInstaller() if settings.installer == "pip" else uv.UvInstaller()
+    return (pip.PipInstaller if settings.installer == "pip" else uv.UvInstaller)(prefix=prefix)
 
 
 def check_runner(installer: Installer, settings: Settings, *, no_gpu: bool = False) -> CheckRunner:

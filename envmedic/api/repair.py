@@ -53,7 +53,7 @@ def apply(settings: Settings, prefix: Path, wish: Wish, options: ApplyOptions, c
 
 def apply_plan(settings: Settings, made: Plan, options: ApplyOptions, confirm: Confirm) -> Record:
     """Carry `made` out, and extend it when it may be extended. Raises StalePlan when the environment changed since."""
-    installer = installer_of(settings)
+    installer = installer_of(settings, Path(made.real_prefix))
     ports = engine_ports(installer, confirm=confirm, extend=_extender(settings, installer) if made.extendable else None)
     return transaction.apply(
         made,

@@ -4,6 +4,7 @@ One store serves every environment of a parent directory::
 
     .envmedic/.gitignore, CACHEDIR.TAG
     .envmedic/locks/<name>.lock           one per environment, never deleted
+    .envmedic/wheels/<name>/              as root: wheels for an owner who cannot read root's cache, for one repair
     .envmedic/<txid>/prefix               the environment it belongs to, readable without the journal
     .envmedic/<txid>/journal.json         the state, see `journal`
     .envmedic/<txid>/plan.json, record.json, events.jsonl
@@ -29,8 +30,8 @@ from pathlib import Path
 from envmedic.engine.exchange import sync_directory
 from envmedic.engine.files import Owner, make_directory, write_whole
 from envmedic.errors import PreflightError
+from envmedic.owner import STORE, wheels
 
-STORE = ".envmedic"
 _TRANSACTION = re.compile(r"[0-9]{8}T[0-9]{12}Z-[0-9a-f]{6}")
 _NEW = ".new-"
 _LONGEST_NAME = 200
@@ -199,9 +200,19 @@ class Store:
         return tuple(path for path in self.root.iterdir() if path.name.startswith(self._new))
 
     def sweep(self) -> None:
-        """Remove what `unfinished` returns. The caller holds the lock."""
+        """Remove what `unfinished` returns, and wheels of a repair that has ended. The caller holds the lock."""
         for path in self.unfinished():
             shutil.rmtree(path)
+        self.drop_wheels()
+
+    def drop_wheels(self) -> None:
+        """Remove the wheels that were put where the environment's owner can read them."""
+        own = wheels(self.prefix)
+        if not os.path.lexists(own):
+            return
+        shutil.rmtree(own)
+        if not any(own.parent.iterdir()):
+            own.parent.rmdir()
 
 
 def new_transaction_id(now_ns: int | None = None) -> str:

@@ -9,10 +9,12 @@ and uv that would make them act on another environment.
 from __future__ import annotations
 
 import os
-import pwd
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
+
+from envmedic.owner import User, has_home, owner
+
+__all__ = ["REDIRECTING", "User", "owner", "variables"]
 
 REDIRECTING = frozenset({
     "PIP_TARGET", "PIP_PREFIX", "PIP_ROOT", "PIP_USER", "PIP_PYTHON", "PIP_DRY_RUN", "PIP_REPORT",
@@ -24,33 +26,6 @@ REDIRECTING = frozenset({
 _OF_ACTIVATION = frozenset({"PYTHONHOME", "VIRTUAL_ENV", "CONDA_PREFIX", "VIRTUAL_ENV_PROMPT", "__PYVENV_LAUNCHER__"})
 _OF_A_HOME = ("XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR", "UV_CACHE_DIR",
               "PIP_CACHE_DIR")  # fmt: skip
-
-
-@dataclass(frozen=True)
-class User:
-    """The user that an environment's programs run as, when it is not the present one."""
-
-    uid: int
-    gid: int
-    groups: tuple[int, ...]
-    name: str
-    home: str
-
-
-def owner(prefix: Path) -> User | None:
-    """Return the owner of `prefix` when this process is root and the owner is somebody else.
-
-    An owner whom the user database does not know has no further groups and ``/`` as home.
-    """
-    status = prefix.stat()
-    if os.geteuid() != 0 or status.st_uid == 0:
-        return None
-    try:
-        entry = pwd.getpwuid(status.st_uid)
-    except KeyError:
-        return User(status.st_uid, status.st_gid, (status.st_gid,), str(status.st_uid), "/")
-    groups = tuple(os.getgrouplist(entry.pw_name, entry.pw_gid))
-    return User(entry.pw_uid, entry.pw_gid, groups, entry.pw_name, entry.pw_dir)
 
 
 def variables(
@@ -71,6 +46,8 @@ def variables(
         for name in _OF_A_HOME:
             base.pop(name, None)
         base.update(HOME=user.home, USER=user.name, LOGNAME=user.name)
+        if not has_home(user):
+            base["UV_NO_CACHE"] = "1"  # uv ends at once where it can make no cache
     return {**base, **own}
 
 

@@ -73,9 +73,12 @@ def apply(
         with locked(session.store) as lock:
             settle(session)
             confirm(session, plan)
-            fetch(session, plan)
-            original = _fingerprint(session, plan)
-            return _carry_out(_begin(session, plan, how, lock, original))
+            try:
+                fetch(session, plan)
+                original = _fingerprint(session, plan)
+                return _carry_out(_begin(session, plan, how, lock, original))
+            finally:
+                session.store.drop_wheels()
 
 
 def _require_gpu(session: Session, plan: Plan) -> None:

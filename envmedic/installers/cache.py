@@ -9,6 +9,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+from envmedic import owner
+
 _POLL_S = 0.05
 
 
@@ -18,9 +20,14 @@ def root(environ: Mapping[str, str] = os.environ) -> Path:
     return Path(base) / "envmedic" / "wheels"
 
 
-def path_of(sha256: str, filename: str) -> Path:
-    """Where a wheel with this content lies, or will lie."""
-    return root() / sha256[:2] / sha256 / filename
+def path_of(sha256: str, filename: str, *, prefix: Path | None = None) -> Path:
+    """Where a wheel with this content lies, or will lie: in this user's cache.
+
+    With `prefix` it is the place from which the owner of that environment installs it, whom root acts for.
+    """
+    foreign = prefix is not None and owner.owner(prefix) is not None
+    folder = owner.wheels(prefix) if prefix is not None and foreign else root()
+    return folder / sha256[:2] / sha256 / filename
 
 
 def folders() -> Iterator[Path]:

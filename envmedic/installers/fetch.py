@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import fcntl
 import hashlib
 import shutil
 import time
@@ -16,37 +15,41 @@ from typing import TYPE_CHECKING, BinaryIO
 import requests
 
 from envmedic.errors import IntegrityError, NetworkError, PreflightError
-from envmedic.installers import cache, wheels
+from envmedic.installers import cache, handover, wheels
 from envmedic.installers.remote import local_file
 from envmedic.installers.session import Session, TransientStatus, may_pass, network_error
 from envmedic.model.events import Emit, Notice, Progress
 from envmedic.model.plan import Artifact
+from envmedic.owner import User
 
 if TYPE_CHECKING:
     from hashlib import _Hash
 
-FICLONE = 0x40049409
-"""ioctl that shares the blocks of a file (linux/fs.h)."""
 DOWNLOAD_CHUNK = 64 * 1024
 """Bytes read from the network at a time; at most so many are lost when a connection breaks."""
 REPORT_S = 0.1
 """Seconds between two progress events."""
 
 
-def fetch(artifacts: Sequence[Artifact], *, offline: bool, emit: Emit, session: Session) -> None:
+def fetch(
+    artifacts: Sequence[Artifact], *, offline: bool, emit: Emit, session: Session, user: User | None = None
+) -> None:
     """Put every wheel into the cache at its `local_path`, verified.
 
-    Raises `NetworkError` (unreachable, or offline and absent), `IntegrityError` (not the wheel it
+    As root for `user` it goes into root's own cache first, and from there to its `local_path` as theirs. Raises `NetworkError` (unreachable, or offline and absent), `IntegrityError` (not the wheel it
     should be), `PreflightError` (no space). What was fetched before an error stays for the next run.
     """
     meter = Meter(emit, artifacts)
     for artifact in artifacts:
-        target = Path(artifact.local_path)
+        wanted = Path(artifact.local_path)
+        target = cache.path_of(artifact.sha256, artifact.filename) if user else wanted
         with disk_errors(target), cache.locked(target.parent):
             meter.begin(artifact)
             if not _cached(artifact, target, meter):
                 _require_source(artifact, offline=offline)
                 _obtain(artifact, target, meter, session)
+            if user is not None:
+                handover.copy(target, wanted, user)
             meter.end(artifact)
 
 
@@ -153,20 +156,11 @@ def _copy(source: Path, partial: Path, meter: Meter) -> str:
         ) from error
     digest = hashlib.sha256()
     with original, partial.open("w+b") as copy:
-        if not _share_blocks(original, copy):
+        if not handover.share_blocks(original.fileno(), copy.fileno()):
             shutil.copyfileobj(original, copy, wheels.CHUNK)
         copy.seek(0)
         _hash_file(copy, digest, meter)
     return digest.hexdigest()
-
-
-def _share_blocks(source: BinaryIO, copy: BinaryIO) -> bool:
-    """Whether the file system made `copy` a reflink of `source`."""
-    try:
-        fcntl.ioctl(copy.fileno(), FICLONE, source.fileno())
-    except OSError:
-        return False  # another file system, or one without reflinks
-    return True
 
 
 def _verify(artifact: Artifact, partial: Path, digest: str) -> None:

@@ -7,6 +7,7 @@ not fit is excluded and the question asked again.
 
 from __future__ import annotations
 
+import sys
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -33,6 +34,7 @@ from envmedic.installers.uv_errors import error_from
 from envmedic.model.facts import Environment
 from envmedic.model.plan import Artifact
 from envmedic.model.ports import Resolution, ResolveRequest
+from envmedic.owner import owner
 
 FAMILY = frozenset({"torch", "torchvision", "torchaudio"})
 """Distributions whose local version label names their CUDA variant."""
@@ -118,7 +120,7 @@ def resolve(question: Question, session: Session) -> Resolution:
     rejected: list[Misfit] = []
     for _ in range(ROUNDS):
         chosen = _changed(_ask_again(question, kept, rejected), question)
-        artifacts, notes = _artifacts(chosen, session)
+        artifacts, notes = _artifacts(chosen, session, Path(question.environment.prefix))
         misfit = _wrong_variant(chosen, question) or _misfit(artifacts, kept, question)
         if misfit is None:
             return Resolution(artifacts=tuple(artifacts), indexes=question.options.indexes, notes=notes)
@@ -166,7 +168,7 @@ def _ask(question: Question, kept: Iterable[str], excluded: Sequence[str]) -> li
         output = folder / "pylock.toml"
         argv = [
             *(question.uv, "pip", "compile", "--format=pylock.toml", "--no-header", "--color=never", "--no-progress"),
-            *("--only-binary=:all:", "--no-python-downloads", f"--python={question.environment.interpreter.path}"),
+            *("--only-binary=:all:", "--no-python-downloads", *_interpreter(question.environment)),
             *(f"--excludes={left_out}", "-c", str(constraints), *question.options.arguments),
             *("-o", str(output), str(asked)),
         ]
@@ -174,6 +176,13 @@ def _ask(question: Question, kept: Iterable[str], excluded: Sequence[str]) -> li
         if result.returncode != 0:
             raise error_from(result, question.request.pins, variant_index(question.request))
         return candidates(tomli.loads(output.read_text(encoding="utf-8")), _ranks(question.environment))
+
+
+def _interpreter(environment: Environment) -> tuple[str, ...]:
+    """Whom uv asks for its tags: the environment's Python, or as root for another user's one of the same version."""
+    if owner(Path(environment.prefix)) is None:
+        return (f"--python={environment.interpreter.path}",)
+    return (f"--python={sys.executable}", f"--python-version={environment.interpreter.version}")
 
 
 def _ranks(environment: Environment) -> dict[Tag, int]:
@@ -226,16 +235,16 @@ def _changed(chosen: Iterable[Candidate], question: Question) -> list[Candidate]
     return [item for item in chosen if item.name in question.pinned or (item.name, item.version) not in installed]
 
 
-def _artifacts(chosen: Sequence[Candidate], session: Session) -> tuple[list[Artifact], tuple[str, ...]]:
+def _artifacts(chosen: Sequence[Candidate], session: Session, prefix: Path) -> tuple[list[Artifact], tuple[str, ...]]:
     """The wheels with what could be learnt of them, and what could not."""
     with ThreadPoolExecutor(PARALLEL) as pool:
         facts = list(pool.map(lambda item: remote.look(item.url, session), chosen))
     unknown = [item.filename for item, known in zip(chosen, facts, strict=True) if known.requires is None]
     notes = tuple(f"The server does not tell what {name} requires before its download" for name in unknown)
-    return [_artifact(item, known) for item, known in zip(chosen, facts, strict=True)], notes
+    return [_artifact(item, known, prefix) for item, known in zip(chosen, facts, strict=True)], notes
 
 
-def _artifact(candidate: Candidate, facts: remote.Facts) -> Artifact:
+def _artifact(candidate: Candidate, facts: remote.Facts, prefix: Path) -> Artifact:
     return Artifact(
         name=candidate.name,
         version=candidate.version,
@@ -243,7 +252,7 @@ def _artifact(candidate: Candidate, facts: remote.Facts) -> Artifact:
         url=candidate.url,
         sha256=candidate.sha256,
         size_bytes=candidate.size_bytes or facts.size_bytes,
-        local_path=str(cache.path_of(candidate.sha256, candidate.filename)),
+        local_path=str(cache.path_of(candidate.sha256, candidate.filename, prefix=prefix)),
         requires=facts.requires or (),
     )
 

@@ -8,11 +8,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from envmedic.errors import InstallerError
-from envmedic.installers import configuration, removal
+from envmedic.installers import configuration, handover, removal
 from envmedic.model.events import Emit
 from envmedic.model.facts import Environment
 from envmedic.model.plan import Artifact, Install, Purge
 from envmedic.model.ports import Resolution, ResolveRequest
+from envmedic.owner import owner
 
 Argv = tuple[str, ...]
 
@@ -44,7 +45,7 @@ def find_uv() -> str:
 class UvInstaller:
     """Resolves, fetches and names the commands of a step; implements `ports.Installer`.
 
-    `prefix` adds the environment's own pip configuration when only `fetch` is used.
+    `prefix` says, where only `fetch` is used, whose pip configuration counts besides and who must read the wheels.
     """
 
     def __init__(self, *, uv: str | None = None, prefix: Path | None = None) -> None:
@@ -72,8 +73,9 @@ class UvInstaller:
         """Fetch every wheel into the cache, verified. Raises NetworkError, IntegrityError, PreflightError."""
         from envmedic.installers import fetch, session  # noqa: PLC0415  # requests costs 0.1 s
 
+        user = owner(self._prefix) if self._prefix is not None else None
         with session.opened(configuration.read(self._prefix)) as http:
-            fetch.fetch(artifacts, offline=offline, emit=emit, session=http)
+            fetch.fetch(artifacts, offline=offline, emit=emit, session=http, user=user)
 
     def commands(self, step: Purge | Install, python: str) -> tuple[Argv, ...]:
         """Argv of each command that carries `step` out in the environment of `python`."""
@@ -96,6 +98,7 @@ class UvInstaller:
         return self._base("check", python)
 
     def _base(self, verb: str, python: str) -> Argv:
+        handover.require_reachable(self.uv, python)
         return (*unset(os.environ), self.uv, "pip", verb, "--no-config", "--no-progress", f"--python={python}")
 
 

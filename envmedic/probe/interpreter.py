@@ -10,6 +10,7 @@ from pathlib import Path
 from envmedic import proc
 from envmedic.model.facts import Interpreter
 from envmedic.model.ports import CommandResult
+from envmedic.owner import owner
 from envmedic.probe.files import is_file
 from envmedic.probe.layout import Layout
 
@@ -36,7 +37,8 @@ def observe(layout: Layout) -> Interpreter:
     if hopeless is not None:
         return _dead(layout, hopeless)
     try:
-        result = proc.run(_argv(layout.python), env={"LC_ALL": "C"}, cwd="/", timeout_s=TIMEOUT_S)
+        user = owner(layout.prefix)  # root runs nothing that another user could have put there
+        result = proc.run(_argv(layout.python), env={"LC_ALL": "C"}, cwd="/", timeout_s=TIMEOUT_S, user=user)
     except OSError as error:
         return _dead(layout, f"it cannot be started: {error.strerror}")
     answer = parse_answer(result.stdout) if result.returncode == 0 else None

@@ -13,6 +13,7 @@ from typing import Literal
 
 from envmedic import proc
 from envmedic.model.facts import Compiler, Toolkit
+from envmedic.owner import owner
 from envmedic.probe.files import names, read_text
 
 TIMEOUT_S = 10.0
@@ -129,7 +130,8 @@ def compiler_version(output: str) -> str | None:
 def _output(program: str, *arguments: str) -> str:
     """Standard output of a short command in the C locale; empty where it cannot be started or fails."""
     try:
-        result = proc.run([program, *arguments], env={"LC_ALL": "C"}, timeout_s=TIMEOUT_S)
+        user = owner(Path(program))  # root runs nothing that belongs to somebody else
+        result = proc.run([program, *arguments], env={"LC_ALL": "C"}, timeout_s=TIMEOUT_S, user=user)
     except OSError:
         return ""
     return result.stdout if result.returncode == 0 else ""
