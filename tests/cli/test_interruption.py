@@ -16,7 +16,7 @@ from tests.envs.nms_cuda.case import Case
 from tests.support.index import Fault, serve
 
 EVENTS = ("--events", "--json")
-BEFORE = ("probe", "resolve", "preflight", "fetch", "fingerprint", "clone", "reproduce", "steps", "verify")
+BEFORE = ("probe", "resolve", "fetch", "clone", "steps", "verify")
 
 
 def signalled(user: Shell, case: Case, stage: str, number: signal.Signals) -> Done:

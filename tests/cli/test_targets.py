@@ -13,7 +13,7 @@ from tests.cli.support import REPAIR, Shell, copied, failure, state_of
 from tests.envs.nms_cuda.case import Case
 from tests.support.venvs import make_venv, python_of, site_packages
 
-COMMANDS = (("diagnose",), ("facts",), ("plan", "--playbook", "nms-cuda"), REPAIR, ("verify",), ("undo", "-y"))
+COMMANDS = (("diagnose",), REPAIR, ("verify",), ("undo", "-y"))
 
 
 def ids(value: object) -> str:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import shutil
 import socket
 import zipfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from tests.cli.support import REPAIR, Done, Shell, failure, state_of
+from tests.cli.support import REPAIR, Done, Shell, failure, state_of, user_of
 from tests.envs.nms_cuda.case import Case
 from tests.support.index import IndexServer, serve
 
@@ -18,9 +20,24 @@ QUICK = {"UV_HTTP_RETRIES": "0", "ENVMEDIC_TORCH_INDEX": "http://127.0.0.1:1/{va
 
 
 @pytest.fixture
-def server(case: Case) -> Iterator[IndexServer]:
+def case(shared: Case, tmp_path: Path) -> Case:
+    """The shared environment with an index of its own; no test here changes the environment."""
+    index = tmp_path / "index"
+    shutil.copytree(shared.wheels.parent / "index", index)
+    return replace(shared, index=(index / "simple").as_uri())
+
+
+@pytest.fixture
+def user(case: Case, tmp_path: Path) -> Shell:
+    """Somebody whose caches hold nothing yet."""
+    return user_of(case, tmp_path / "home")
+
+
+@pytest.fixture
+def server(case: Case, tmp_path: Path) -> Iterator[IndexServer]:
     """The case's index behind HTTP."""
-    with serve(case.wheels.parent / "index") as server:
+    assert case.index.startswith(tmp_path.as_uri())
+    with serve(tmp_path / "index") as server:
         yield server
 
 
@@ -67,16 +84,24 @@ def replaced(path: Path) -> None:
 
 
 def test_a_wheel_with_another_hash(user: Shell, case: Case, server: IndexServer) -> None:
-    replaced(case.wheels.parent / "index" / "files" / WHEEL)
+    replaced(server.root / "files" / WHEEL)
     done = repair(user, case, server.url)
     failure(done, code=1, kind="integrity", says=WHEEL)
     assert "hash" in (done.document["summary"] + (done.document["cause"] or "")).lower() or "SHA-256" in done.err
 
 
-@pytest.mark.parametrize("how", ["no-zip", "truncated", "empty"])
-@pytest.mark.parametrize("where", ["index", "directory"])
+@pytest.mark.parametrize(
+    ("how", "where"),
+    [
+        ("no-zip", "index"),
+        ("truncated", "index"),
+        ("no-zip", "directory"),
+        ("truncated", "directory"),
+        ("empty", "directory"),
+    ],
+)
 def test_a_damaged_wheel(user: Shell, case: Case, server: IndexServer, how: str, where: str) -> None:
-    wheels = case.prefix.parent / "damaged"
+    wheels = user.home / "damaged"
     source = case.wheels / WHEEL
     content = {"no-zip": b"<html>not found</html>", "truncated": source.read_bytes()[:3000], "empty": b""}[how]
     if where == "directory":
@@ -84,7 +109,7 @@ def test_a_damaged_wheel(user: Shell, case: Case, server: IndexServer, how: str,
         (wheels / WHEEL).write_bytes(content)
         done = repair(user, case, server.url, "--offline", "--find-links", str(wheels))
     else:
-        (case.wheels.parent / "index" / "files" / WHEEL).write_bytes(content)
+        (server.root / "files" / WHEEL).write_bytes(content)
         done = repair(user, case, server.url)
     failure(done, code=1, kind="integrity", says="torchvision")
 
