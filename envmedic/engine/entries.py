@@ -94,24 +94,25 @@ class _Directory:
         """Clone every entry of the open directory `source` into `target`."""
         self._source, self._target = source, target
         linking = self._shared.mode == "link" and not self._job.private and bool(self._job.path)
+        is_private = self._is_private if self._shared.private else is_private_file
         with os.scandir(source) as entries:
-            for entry in entries:
+            for entry in entries:  # what most entries are is asked first
                 try:
-                    if entry.is_dir(follow_symlinks=False):
+                    if entry.is_file(follow_symlinks=False):
+                        if linking and not is_private(entry.name):
+                            self._link(entry.name)
+                        else:
+                            self._copy(entry.name, reflink=self._shared.mode == "reflink")
+                    elif entry.is_dir(follow_symlinks=False):
                         self._make_directory(entry.name)
-                    elif not entry.is_file(follow_symlinks=False):
-                        self._other(entry.name, entry.stat(follow_symlinks=False))
-                    elif linking and not self._is_private(entry.name):
-                        self._link(entry.name)
                     else:
-                        self._copy(entry.name, reflink=self._shared.mode == "reflink")
+                        self._other(entry.name, entry.stat(follow_symlinks=False))
                 except FileNotFoundError:  # noqa: PERF203  # costs nothing when nothing vanishes
                     self._counts.vanished += 1
         return self._found
 
     def _is_private(self, name: str) -> bool:
-        private = self._shared.private
-        return is_private_file(name) or (bool(private) and self._job.path + name in private)
+        return is_private_file(name) or self._job.path + name in self._shared.private
 
     def _link(self, name: str) -> None:
         try:
