@@ -54,7 +54,9 @@ def apply(settings: Settings, prefix: Path, wish: Wish, options: ApplyOptions, c
 def apply_plan(settings: Settings, made: Plan, options: ApplyOptions, confirm: Confirm) -> Record:
     """Carry `made` out, and extend it when it may be extended. Raises StalePlan when the environment changed since."""
     installer = installer_of(settings, Path(made.real_prefix))
-    ports = engine_ports(installer, confirm=confirm, extend=_extender(settings, installer) if made.extendable else None)
+    ports = engine_ports(
+        installer, confirm=confirm, extend=_extender(settings, installer, made) if made.extendable else None
+    )
     return transaction.apply(
         made,
         options=options,
@@ -126,8 +128,9 @@ def _refuse_host_fault(diagnosis: Diagnosis) -> None:
         )
 
 
-def _extender(settings: Settings, installer: Installer) -> Callable[[ExtendRequest], Plan | None]:
-    """The repair loop: what failed in the clone is diagnosed in turn, each playbook at most once."""
+def _extender(settings: Settings, installer: Installer, first: Plan) -> Callable[[ExtendRequest], Plan | None]:
+    """The repair loop: what failed in the clone is diagnosed in turn; the same steps are never taken twice."""
+    tried = [first.steps]
 
     def extend(request: ExtendRequest) -> Plan | None:
         environment = request.environment()
@@ -136,7 +139,11 @@ def _extender(settings: Settings, installer: Installer) -> Callable[[ExtendReque
         text = [f"{item.reason}\n{item.detail}" for item in request.failed]
         lines = [line.encode() for block in text for line in block.splitlines()]
         diagnosis = diagnose_lines(playbooks, facts, lines, Path(request.plan.prefix))
-        return _extension(settings, installer, facts, diagnosis, playbooks)
+        made = _extension(settings, installer, facts, diagnosis, playbooks)
+        if made is None or made.steps in tried:
+            return None
+        tried.append(made.steps)
+        return made
 
     return extend
 

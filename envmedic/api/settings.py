@@ -46,4 +46,3 @@ class Wish:
     """File with the error text, or ``-``."""
     command: tuple[str, ...] = ()
     """The failing command, whose outcome is a check."""
-    no_gpu: bool = False

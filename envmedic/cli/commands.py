@@ -57,7 +57,7 @@ def prefix_of(args: argparse.Namespace, settings: api.Settings, output: Output) 
 
 def wish_of(args: argparse.Namespace) -> api.Wish:
     """What the options say of what to repair."""
-    return api.Wish(playbook=args.playbook, log=args.log, command=args.user_command, no_gpu=args.no_gpu)
+    return api.Wish(playbook=args.playbook, log=args.log, command=args.user_command)
 
 
 def diagnose(args: argparse.Namespace, output: Output) -> int:
