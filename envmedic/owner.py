@@ -29,6 +29,12 @@ class User:
     name: str
     home: str
 
+    def become(self) -> None:
+        """Make this process theirs for good; for a child that is about to start a program."""
+        os.setgroups(self.groups)
+        os.setresgid(self.gid, self.gid, self.gid)
+        os.setresuid(self.uid, self.uid, self.uid)
+
 
 def owner(path: Path) -> User | None:
     """Return the owner of `path` when this process is root and the owner is somebody else.

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from sh import RunningCommand
 
 KEPT_CHARACTERS = 256 * 1024
+Feed = Callable[[bytes], None]
 POLL_S = 0.2
 """How often a caller that waits for a staging helper is asked whether to go on."""
 HELPER_GRACE_S = 5.0
@@ -124,9 +125,7 @@ class _Child:
             signal.signal(signal.SIGHUP, signal.SIG_IGN if self._ignores_hangup else signal.SIG_DFL)
             _inherit_no_files()
             if self._user is not None:
-                os.setgroups(self._user.groups)
-                os.setresgid(self._user.gid, self._user.gid, self._user.gid)
-                os.setresuid(self._user.uid, self._user.uid, self._user.uid)
+                self._user.become()
             if self._cwd is not None:
                 os.chdir(self._cwd)
             os.execve(self._argv[0], self._argv, self._env)  # noqa: S606  # no shell is wanted
@@ -295,9 +294,7 @@ class Helper:
             out.text(), err.text(), tuple(bytes(status).splitlines()), self._process.returncode, timed_out
         )
 
-    def _pump(
-        self, feeds: Mapping[str, Callable[[bytes], None]], timeout_s: float | None, poll: Callable[[], None] | None
-    ) -> bool:
+    def _pump(self, feeds: Mapping[str, Feed], timeout_s: float | None, poll: Callable[[], None] | None) -> bool:
         """Read all pipes until the status pipe ends, which the helper alone holds; return whether time ran out."""
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         timed_out = False
@@ -370,9 +367,7 @@ def start_helper(script: Path, request: bytes, *, inherit: Sequence[int] = ()) -
     return Helper(process, status)
 
 
-def _read_ready(
-    selector: selectors.BaseSelector, feeds: Mapping[str, Callable[[bytes], None]], wait: float | None
-) -> bool:
+def _read_ready(selector: selectors.BaseSelector, feeds: Mapping[str, Feed], wait: float | None) -> bool:
     """Read once from every pipe that has something, drop those at their end; return whether any had."""
     ready = selector.select(wait)
     for key, _ in ready:
