@@ -334,8 +334,8 @@ from envmedic import proc
 stop = threading.Event()
 thread = threading.Thread(target=stop.wait)
 thread.start()
-for work in (lambda: None, lambda: warnings.simplefilter("error")):
-    work()
+for _ in range(3):
+    warnings.simplefilter(sys.argv[2])
     proc.run(["/bin/true"], timeout_s=10)
 try:
     proc.run([sys.argv[1]], timeout_s=10)
@@ -346,10 +346,14 @@ stop.set()
 """
 
 
-def test_nothing_is_warned_of_with_threads_running(tmp_path: Path) -> None:
+@pytest.mark.parametrize("action", ["error", "always"])
+def test_nothing_is_warned_of_with_threads_running(tmp_path: Path, action: str) -> None:
     broken = script(tmp_path / "broken", "no program")
     result = subprocess.run(
-        [PYTHON, "-W", "error", "-X", "dev", "-c", NO_WARNINGS, broken], capture_output=True, text=True, check=False
+        [PYTHON, "-W", action, "-X", "dev", "-c", NO_WARNINGS, broken, action],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
 
