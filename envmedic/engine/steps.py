@@ -15,6 +15,7 @@ from pathlib import Path
 from envmedic.engine import trash, variables
 from envmedic.engine.files import Owner
 from envmedic.engine.inside import locate, replace_file
+from envmedic.engine.sharing import unshare
 from envmedic.errors import InstallerError
 from envmedic.model.events import Emit, Notice, OutputLine
 from envmedic.model.plan import Advise, Install, Pin, Purge, SetEnv, Step, UnsetEnv
@@ -51,8 +52,11 @@ def commands(step: Step, place: Workplace) -> tuple[tuple[str, ...], ...]:
 def carry_out(step: Step, place: Workplace) -> str:
     """Do `step` in the clone and return what there is to say of it.
 
-    Raises InstallerError when a command fails, InputError for a path outside the clone, OSError.
+    Raises InstallerError when a command fails, InputError for a path outside the clone, PreflightError for
+    files that clone and original share, OSError.
     """
+    if isinstance(step, Purge | Install):
+        unshare(step, place.tree, place.runner.python.parent.parent)
     for argv in commands(step, place):
         _run(argv, place)
     if isinstance(step, Purge):

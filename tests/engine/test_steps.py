@@ -5,8 +5,10 @@ import os
 import shutil
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,12 +16,13 @@ from hypothesis import strategies as st
 from envmedic import tree
 from envmedic.engine import variables
 from envmedic.engine.inside import locate, replace_file
+from envmedic.engine.sharing import unshare
 from envmedic.engine.steps import CONSTRAINTS
 from envmedic.errors import InputError, PreflightError
 from envmedic.model.checks import Check
 from envmedic.model.events import Notice
-from envmedic.model.plan import Advise, Pin, Purge, SetEnv, UnsetEnv
-from tests.engine.world import SITE, World, make_environment, replacement
+from envmedic.model.plan import Advise, Install, Pin, Purge, SetEnv, UnsetEnv
+from tests.engine.world import SITE, World, artifact, make_environment, replacement
 
 VALUES = st.text(st.characters(blacklist_categories=["Cs"], blacklist_characters="\0\r\n"))
 
@@ -54,6 +57,66 @@ def test_a_leftover_outside_the_clone_is_refused_before_anything_is_deleted(quic
     assert (record.failure.code, record.state) == ("input", "aborted")
     assert tree.manifest(quick.prefix) == before
     assert (outside / "file").read_text() == "keep"
+
+
+@pytest.mark.parametrize("shared", [SITE, f"{SITE}/fam", "lib"])
+@pytest.mark.parametrize("place", ["env/elsewhere", "elsewhere"])
+def test_what_clone_and_original_share_by_a_link_is_not_changed(quick: World, shared: str, place: str) -> None:
+    elsewhere = quick.prefix.parent / place
+    (quick.prefix / SITE / "fam-1.0.dist-info" / "RECORD").write_text("fam/__init__.py,,\n")
+    (quick.prefix / shared).rename(elsewhere)
+    (quick.prefix / shared).symlink_to(elsewhere)  # absolute: staged elsewhere it leads to the original
+    before = tree.manifest(quick.prefix), tree.manifest(elsewhere)
+    record = quick.apply()
+    assert record.failure is not None
+    assert (record.failure.code, record.state) == ("preflight", "aborted")
+    assert "lies elsewhere" in record.failure.summary
+    assert (tree.manifest(quick.prefix), tree.manifest(elsewhere)) == before
+
+
+def test_links_that_stay_inside_are_followed(quick: World) -> None:
+    (quick.site / "fam").rename(quick.site / "kept")
+    (quick.site / "fam").symlink_to("kept")
+    assert quick.apply().state == "done"
+
+
+def test_a_record_that_lists_files_outside_is_not_followed(quick: World) -> None:
+    (quick.site / "fam-1.0.dist-info" / "RECORD").write_text("fam/__init__.py,,\n../../../../mine.txt,,\n")
+    record = quick.apply()
+    assert record.failure is not None
+    assert (record.failure.code, record.state) == ("preflight", "aborted")
+    assert "outside the environment" in record.failure.summary
+
+
+def test_a_file_that_a_wheel_writes_over_is_no_longer_the_original_s(tmp_path: Path) -> None:
+    site = tmp_path / "clone" / SITE
+    (site / "fam").mkdir(parents=True)
+    (tmp_path / "original").write_text("orphan")
+    (site / "fam" / "_C.so").hardlink_to(tmp_path / "original")
+    (site / "fam" / "bystander.so").hardlink_to(tmp_path / "original")
+    wheel = tmp_path / "fam-2.0-py3-none-any.whl"
+    with zipfile.ZipFile(wheel, "w") as file:
+        file.writestr("fam-2.0.data/platlib/fam/_C.so", "new")
+        file.writestr("fam/__init__.py", "")
+    clone = tmp_path / "clone"
+    install = Install(artifacts=(msgspec.structs.replace(artifact("fam", "2.0"), local_path=str(wheel)),))
+    unshare(install, clone, clone)
+    (site / "fam" / "_C.so").write_text("new, in place")
+    assert (tmp_path / "original").read_text() == "orphan"
+    assert (site / "fam" / "bystander.so").samefile(tmp_path / "original")
+
+
+def test_a_wheel_is_not_unpacked_through_a_link_out_of_the_clone(quick: World, tmp_path: Path) -> None:
+    (tmp_path / "share").mkdir()
+    (quick.prefix / "share").symlink_to(tmp_path / "share")
+    wheel = tmp_path / "new-1.0-py3-none-any.whl"
+    with zipfile.ZipFile(wheel, "w") as file:
+        file.writestr("new/__init__.py", "")
+        file.writestr("new-1.0.data/data/share/new.txt", "new")
+    install = Install(artifacts=(msgspec.structs.replace(artifact("new", "1.0"), local_path=str(wheel)),))
+    record = quick.apply(quick.plan(install))
+    assert record.failure is not None
+    assert record.failure.summary.startswith("share of the environment lies elsewhere")
 
 
 @given(parts=st.lists(st.sampled_from(["..", ".", "a", "loop", "up", "away", "/", "b"]), min_size=1, max_size=6))
