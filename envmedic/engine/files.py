@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
 from envmedic.engine.exchange import sync_directory
+from envmedic.owner import User, files_of
 
 
 @dataclass(frozen=True)
@@ -23,15 +25,28 @@ class Owner:
         return cls(status.st_uid, status.st_gid)
 
 
+def as_owner_of(directory: Path) -> AbstractContextManager[None]:
+    """Let root reach and make files as whom `directory` belongs to, who may have put links in it or in its place.
+
+    Anybody else acts for themselves. Raises OSError.
+    """
+    status = directory.lstat()
+    if os.geteuid() != 0 or status.st_uid == 0:
+        return nullcontext()
+    gid = status.st_gid
+    return files_of(User(uid=status.st_uid, gid=gid, groups=(gid,), name=str(status.st_uid), home="/"))
+
+
 def give(path: Path, owner: Owner | None) -> None:
     """Let `path` belong to `owner`. Only root can, and only root needs to: others own what they write."""
-    if owner is not None and os.geteuid() == 0:
+    if owner is not None and os.geteuid() == 0 and Owner.of(path) != owner:
         os.chown(path, owner.uid, owner.gid, follow_symlinks=False)
 
 
 def make_directory(path: Path, owner: Owner | None = None) -> None:
     """Make a directory that only its owner can enter."""
-    path.mkdir(mode=0o700)
+    with as_owner_of(path.parent):
+        path.mkdir(mode=0o700)
     give(path, owner)
 
 
@@ -49,12 +64,16 @@ def write_whole(
 ) -> None:
     """As `write_durably`, for a caller that syncs the directory, or without `synced` the whole file system."""
     temporary = path.with_name(f".{path.name}.tmp")
-    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, mode)
+    with as_owner_of(path.parent):
+        temporary.unlink(missing_ok=True)
+        fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, mode)
     with open(fd, "wb") as file:  # noqa: PTH123  # from a descriptor
         file.write(content)
         file.flush()
+        if owner is not None and os.geteuid() == 0:
+            os.fchown(fd, owner.uid, owner.gid)
         os.fchmod(fd, mode)
         if synced:
             os.fsync(fd)
-    give(temporary, owner)
-    temporary.rename(path)
+    with as_owner_of(path.parent):
+        temporary.rename(path)

@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from envmedic.engine.exchange import sync_directory
-from envmedic.engine.files import Owner, make_directory, write_whole
+from envmedic.engine.files import Owner, as_owner_of, give, make_directory, write_whole
 from envmedic.errors import PreflightError
 from envmedic.owner import STORE, wheels
 
@@ -143,10 +143,11 @@ class Store:
         """Make the store. Raises PreflightError when another user owns it or it cannot be written."""
         try:
             if not self.root.is_dir():
-                make_directory(self.root, self.owner)
-            self._check_owner()
+                self._make_root()
+            self._check_owner(self.root)
             if not self.lock.parent.is_dir():
                 make_directory(self.lock.parent, self.owner)
+            self._check_owner(self.lock.parent)
             for name, text in ((".gitignore", "*\n"), ("CACHEDIR.TAG", _CACHEDIR_TAG)):
                 if not (self.root / name).exists():
                     write_whole(self.root / name, text.encode(), self.owner, synced=False)
@@ -157,12 +158,17 @@ class Store:
                 hint=f"Make {self.root.parent} writable for the owner of the environment",
             ) from error
 
-    def _check_owner(self) -> None:
-        status = self.root.lstat()
+    def _make_root(self) -> None:
+        """By root itself, since the owner of an environment need not be allowed to write beside it."""
+        self.root.mkdir(mode=0o700)
+        give(self.root, self.owner)
+
+    def _check_owner(self, directory: Path) -> None:
+        status = directory.lstat()
         trusted = {0, os.geteuid()} | ({self.owner.uid} if self.owner else set())
         if not stat.S_ISDIR(status.st_mode) or status.st_uid not in trusted:
             raise PreflightError(
-                f"{self.root} is not a directory of this user",
+                f"{directory} is not a directory of this user",
                 cause=f"It belongs to uid {status.st_uid}, who could change what a repair puts in place",
                 hint="Ask its owner to run envmedic, or to remove it after `envmedic prune`",
             )
@@ -202,7 +208,8 @@ class Store:
     def sweep(self) -> None:
         """Remove what `unfinished` returns, and wheels of a repair that has ended. The caller holds the lock."""
         for path in self.unfinished():
-            shutil.rmtree(path)
+            with as_owner_of(self.root):
+                shutil.rmtree(path)
         self.drop_wheels()
 
     def drop_wheels(self) -> None:
@@ -210,9 +217,10 @@ class Store:
         own = wheels(self.prefix)
         if not os.path.lexists(own):
             return
-        shutil.rmtree(own)
-        if not any(own.parent.iterdir()):
-            own.parent.rmdir()
+        with as_owner_of(self.root):
+            shutil.rmtree(own)
+            if not any(own.parent.iterdir()):
+                own.parent.rmdir()
 
 
 def new_transaction_id(now_ns: int | None = None) -> str:

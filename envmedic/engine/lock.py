@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from envmedic.engine.files import give
+from envmedic.engine.files import as_owner_of, give
 from envmedic.engine.layout import Store
 from envmedic.errors import EnvironmentBusy
 
@@ -29,7 +29,8 @@ def locked(store: Store) -> Iterator[int]:
     Raises EnvironmentBusy with the holder's process id, and PreflightError where the store cannot be made.
     """
     store.prepare()
-    fd = os.open(store.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    with as_owner_of(store.lock.parent):
+        fd = os.open(store.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
         _acquire(fd, store)
         give(store.lock, store.owner)

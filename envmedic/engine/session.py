@@ -15,7 +15,7 @@ import msgspec
 
 from envmedic.engine import journal as journals
 from envmedic.engine import trash
-from envmedic.engine.files import give, write_durably, write_whole
+from envmedic.engine.files import as_owner_of, give, write_durably, write_whole
 from envmedic.engine.interruption import Interruption
 from envmedic.engine.journal import Journal
 from envmedic.engine.layout import Store, TransactionDirectory
@@ -101,7 +101,10 @@ class EventLog:
 
     def __init__(self, directory: TransactionDirectory, store: Store) -> None:
         self._transaction = directory.transaction
-        self._file = directory.events.open("ab", buffering=0)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
+        with as_owner_of(directory.path):
+            descriptor = os.open(directory.events, flags, 0o600)
+        self._file = open(descriptor, "ab", buffering=0)  # noqa: PTH123, SIM115  # a descriptor, closed by `close`
         give(directory.events, store.owner)
 
     def __call__(self, event: Event) -> None:
