@@ -82,7 +82,7 @@ def _image(folder: Path) -> Iterator[Path]:
             file.truncate(_IMAGE_BYTES)
         _run("mkfs.ext4", "-q", str(fresh))
         fresh.rename(image)
-    _run("mount", "-o", "loop", str(image), str(mounted))
+    _run("mount", "-o", "loop,discard", str(image), str(mounted))  # discard: what is deleted leaves the disk
     try:
         yield mounted
     finally:
