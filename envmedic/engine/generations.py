@@ -27,7 +27,7 @@ from envmedic.engine.session import OpenTransaction, Session, load_record
 from envmedic.engine.settling import conclude, recoverable
 from envmedic.engine.stage import DirectRunner
 from envmedic.engine.swap import Point, no_point, swap, sync
-from envmedic.errors import EnvmedicError, InputError, PreflightError, RecoveryNeeded, RepairDeclined
+from envmedic.errors import InputError, PreflightError, RecoveryNeeded, RepairDeclined
 from envmedic.model.events import Emit, EventStream, Progress, StageFinished, StageStarted
 from envmedic.model.plan import Change
 from envmedic.model.ports import ApplyOptions, CheckRunner, EnginePorts
@@ -273,7 +273,7 @@ def _go(
     transaction.move(under)
     try:
         swap(session.prefix, transaction.directory, transaction.journal.method, session.point)
-    except EnvmedicError:
+    except PreflightError:
         transaction.move(otherwise)
         raise
     sync(session.prefix, transaction.directory)

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import shlex
 from pathlib import Path
 
 from envmedic.engine import journal as journals
@@ -89,6 +90,7 @@ def _settle(transaction: OpenTransaction) -> Record:
         if not os.path.lexists(session.prefix):
             raise _missing(transaction)
         live = marker.read(session.prefix) == directory.transaction
+        _require_known(transaction, live=live)
         if state == "undoing":
             return _take_back(transaction, live=live)
         if state == "redoing":
@@ -115,6 +117,25 @@ def _bring_back(transaction: OpenTransaction, *, live: bool) -> Record:
         swap(session.prefix, transaction.directory, transaction.journal.method, session.point)
     sync(session.prefix, transaction.directory)
     return conclude(transaction, _in_place(session), redo=True)
+
+
+def _require_known(transaction: OpenTransaction, *, live: bool) -> None:
+    """One of the two trees is the repaired one, or the other is no longer what it is taken for.
+
+    Without this the only copy of an environment would be dropped as a failed clone. Raises RecoveryNeeded.
+    """
+    directory, kept = transaction.directory, transaction.directory.tree
+    if live or transaction.journal.state in {"cloning", "repairing"} or not kept.is_dir():
+        return
+    if marker.read(kept) == directory.transaction:
+        return
+    aside = directory.path.parent.parent / f"envmedic-{directory.transaction}"
+    raise RecoveryNeeded(
+        f"{transaction.session.prefix} was replaced by something else after envmedic had been interrupted",
+        cause=f"Neither it nor {kept}, the environment as it was before the repair, is the repaired one",
+        hint=f"Nothing was deleted. To keep both: mv {shlex.quote(str(directory.path))} {shlex.quote(str(aside))}",
+        environment=RECOVERABLE,
+    )
 
 
 def _in_place(session: Session) -> ActivatedRunner:

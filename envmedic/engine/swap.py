@@ -27,7 +27,7 @@ def no_point(_name: str) -> None:
 def swap(prefix: Path, directory: TransactionDirectory, method: Method, point: Point = no_point) -> None:
     """Swap `prefix` with the transaction's tree; `sync` makes it durable.
 
-    Raises PreflightError, with nothing changed.
+    Raises PreflightError, with nothing changed, or RecoveryNeeded where renames stopped halfway and `mend` must follow.
     """
     try:
         if method == "exchange":
@@ -35,12 +35,23 @@ def swap(prefix: Path, directory: TransactionDirectory, method: Method, point: P
         else:
             _rename_thrice(prefix, directory, point)
     except OSError as error:
+        if os.path.lexists(directory.displaced):
+            raise _halfway(prefix, error) from error
         raise PreflightError(
             f"{prefix} cannot be exchanged with its repaired copy",
             cause=f"{error.strerror} ({errno.errorcode.get(error.errno or 0, error.errno)})",
             hint="Check that nothing is mounted there and that its directory and its parent are writable",
         ) from error
     point("swapped")
+
+
+def _halfway(prefix: Path, error: OSError) -> RecoveryNeeded:
+    return RecoveryNeeded(
+        f"The exchange of {prefix} stopped halfway",
+        cause=str(error),
+        hint="Mend that, then run `envmedic recover`; nothing is lost",
+        environment=RECOVERABLE,
+    )
 
 
 def sync(prefix: Path, directory: TransactionDirectory) -> None:

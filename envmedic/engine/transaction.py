@@ -34,6 +34,7 @@ from envmedic.errors import (
     EnvmedicError,
     InternalError,
     PreflightError,
+    RecoveryNeeded,
     StalePlan,
 )
 from envmedic.model.base import to_json
@@ -178,6 +179,8 @@ def _carry_out(run: Run) -> Record:
                 stage(run)
             session.interruption.commit()
             swap(session.prefix, transaction.directory, run.how.exchange, session.point)
+        except RecoveryNeeded:
+            raise  # the exchange stopped halfway: both trees are needed
         except EnvmedicError as error:
             return _drop(run, error)
         except OSError as error:

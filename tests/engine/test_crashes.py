@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
+import errno
+import itertools
+import os
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from envmedic import tree
-from envmedic.engine import transaction
+from envmedic.engine import swap, transaction
+from envmedic.engine.exchange import rename_noreplace
 from envmedic.engine.generations import history
 from envmedic.engine.preflight import Capabilities, preflight
+from envmedic.errors import RecoveryNeeded
 from envmedic.model.ports import ApplyOptions
 from envmedic.model.record import FINAL_STATES
 from tests.engine.world import (
@@ -189,3 +194,68 @@ def test_pruning_killed_anywhere_keeps_the_live_tree_and_whole_generations(memor
         check_whole(world, old, recovered=True)
         number += 1
     assert not list(world.store.glob("*/env"))
+
+
+@pytest.mark.parametrize("state", ["after-ready", "swapped", "after-exchanged"])
+def test_the_old_tree_is_not_dropped_when_the_environment_was_replaced_after_a_crash(memory: Path, state: str) -> None:
+    world = small_world(memory)
+    old = tree.manifest(world.prefix)
+    assert not in_child(lambda: world.apply(point=Crash(0, {state})))
+    world.prefix.rename(memory / "moved away by the user")
+    make_environment(world.prefix)
+    fresh = tree.manifest(world.prefix)
+    if state == "after-ready":  # what is kept is the clone
+        assert [record.state for record in world.recover()] == ["aborted"]
+    else:
+        with pytest.raises(RecoveryNeeded, match="replaced by something else"):
+            world.recover()
+        assert tree.manifest(next(world.store.glob("*/env"))) == old
+    assert tree.manifest(world.prefix) == fresh
+
+
+@pytest.mark.usefixtures("_no_exchange")
+@pytest.mark.parametrize(("failing", "live"), [({3}, True), ({2, 3}, False)])
+def test_renames_that_stop_halfway_are_left_to_recovery(
+    memory: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    failing: set[int],
+    live: bool,  # noqa: FBT001  # of parametrize
+) -> None:
+    world = small_world(memory)
+    old = tree.manifest(world.prefix)
+    with monkeypatch.context() as patch:
+        patch.setattr(swap, "rename_noreplace", failing_renames(failing))
+        with pytest.raises(RecoveryNeeded, match="halfway"):
+            world.apply()
+    assert [record.state for record in world.recover()] == ["done" if live else "aborted"]
+    assert is_settled(world)
+    check_whole(world, old, recovered=True)
+    check_undo(world, old)
+
+
+@pytest.mark.usefixtures("_no_exchange")
+def test_an_undo_by_renames_that_stops_halfway_is_left_to_recovery(
+    memory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = small_world(memory)
+    old = tree.manifest(world.prefix)
+    world.apply()
+    with monkeypatch.context() as patch:
+        patch.setattr(swap, "rename_noreplace", failing_renames({3}))
+        with pytest.raises(RecoveryNeeded, match="halfway"):
+            world.undo()
+    assert [record.state for record in world.recover()] == ["undone"]
+    assert is_settled(world)
+    assert tree.manifest(world.prefix) == old
+
+
+def failing_renames(failing: set[int]) -> Callable[[Path, Path], None]:
+    """Renames of which those with these numbers fail, as on a disk with errors."""
+    numbers = itertools.count(1)
+
+    def rename(source: Path, target: Path) -> None:
+        if next(numbers) in failing:
+            raise OSError(errno.EIO, os.strerror(errno.EIO), os.fspath(source))
+        rename_noreplace(source, target)
+
+    return rename
