@@ -295,7 +295,23 @@ def _too_late(session: Session, message: str) -> bool:
 
 def _drop(run: Run, failure: EnvmedicError) -> Record:
     with recoverable(run.session.prefix):
+        _note_changes(run)
         return drop(run.transaction, failure)
+
+
+def _note_changes(run: Run) -> None:
+    """Say so when the environment is not as it was: by somebody, or by a command through a hard link of the clone."""
+    run.session.interruption.shield()
+    try:
+        differences = tree.compare(run.original, tree.fingerprint(run.session.prefix)).installed()
+    except OSError as error:
+        run.transaction.note(notes=(*run.transaction.record.notes, f"It could not be compared at the end: {error}"))
+        return
+    names = (*differences.changed, *differences.added, *differences.removed)
+    if names:
+        text = f"{len(names)} files of {run.session.prefix} changed during the repair: {', '.join(names[:_LISTED])}"
+        run.transaction.note(notes=(*run.transaction.record.notes, text))
+        run.session.notice("changed-meanwhile", text)
 
 
 def _of_system(error: OSError) -> PreflightError:

@@ -29,7 +29,7 @@ class PipInstaller(UvInstaller):
     def check_command(self, python: str) -> Argv:
         """Argv that exits 0 when every installed distribution's requirements are met, and lists those that are not."""
         require_pip(python)
-        return (*_base(python), "check")
+        return (*_base(python, "-B"), "check")  # on the live environment too: -I is deaf to PYTHONDONTWRITEBYTECODE
 
 
 def _install(step: Install, python: str) -> Argv:
@@ -42,10 +42,10 @@ def _install(step: Install, python: str) -> Argv:
     )
 
 
-def _base(python: str) -> Argv:
+def _base(python: str, *options: str) -> Argv:
     """Pip without the user's configuration, variables and site."""
     no_files = ("/usr/bin/env", "PIP_CONFIG_FILE=/dev/null")
-    return (*no_files, python, "-I", "-m", "pip", "--isolated", "--no-input", "--disable-pip-version-check")
+    return (*no_files, python, "-I", *options, "-m", "pip", "--isolated", "--no-input", "--disable-pip-version-check")
 
 
 def require_pip(python: str) -> None:

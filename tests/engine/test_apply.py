@@ -146,6 +146,17 @@ def test_a_failing_check_leaves_the_environment_unchanged(world: World) -> None:
     assert unchanged(world, before, record)
 
 
+def test_a_check_that_writes_through_a_hard_link_is_told(world: World) -> None:
+    world.options = ApplyOptions(clone="link")
+    write = "import other1; open(other1.__file__, 'a').write('# written in place'); import fam; assert 0"
+    check = Check(name="fam-imports", role="playbook", arguments=(write,))
+    record = world.apply(msgspec.structs.replace(world.plan(), checks=(check,)))
+    assert record.state == "aborted"
+    text = f"1 files of {world.prefix} changed during the repair: {SITE}/other1/__init__.py"
+    assert text in record.notes
+    assert text in [event.message for event in world.events if isinstance(event, Notice)]
+
+
 def test_a_regression_leaves_the_environment_unchanged(world: World) -> None:
     code = "import pathlib, sysconfig; assert pathlib.Path(sysconfig.get_path('purelib'), 'fam-1.0.dist-info').exists()"
     checks = (*world.plan().checks, Check(name="old-metadata", role="regression", arguments=(code,)))

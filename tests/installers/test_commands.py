@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ensurepip
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -194,6 +195,13 @@ def check(installer: UvInstaller, prefix: Path) -> tuple[int, str]:
     argv = installer.check_command(str(python_of(prefix)))
     done = subprocess.run(argv, capture_output=True, text=True, check=False)
     return done.returncode, done.stdout + done.stderr
+
+
+def test_the_check_writes_no_byte_code(installer: UvInstaller, prefix: Path) -> None:
+    for cache in list(prefix.rglob("__pycache__")):
+        shutil.rmtree(cache)
+    check(installer, prefix)
+    assert not list(prefix.rglob("*.pyc"))
 
 
 def test_the_check_lists_unmet_requirements(installer: UvInstaller, prefix: Path, tmp_path: Path) -> None:
