@@ -35,6 +35,7 @@ MS_BIND, MS_REC, MS_PRIVATE = 4096, 16384, 1 << 18
 PR_SET_PDEATHSIG = 1
 PR_SET_DUMPABLE = 4
 PR_SET_CHILD_SUBREAPER = 36
+PR_SET_NO_NEW_PRIVS = 38
 FAILED = 125
 
 libc = ctypes.CDLL(None, use_errno=True)
@@ -169,6 +170,9 @@ def command(request: dict[str, Any], status: Status, *, switch_user: bool) -> No
     try:
         if switch_user:
             become(request["user"])
+        if request["user"] is not None:
+            # Root has mounted for them, at a path that may be theirs to redirect: no set-user-id program may see it.
+            _call("prctl", libc.prctl(PR_SET_NO_NEW_PRIVS, ctypes.c_ulong(1), *[ctypes.c_ulong(0)] * 3))
         _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
         for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGTERM, signal.SIGINT):
             signal.signal(number, signal.SIG_DFL)

@@ -150,6 +150,17 @@ def test_root_runs_commands_as_the_owner_of_the_environment(pair: tuple[Path, Pa
         assert result.stdout.split()[3] == "nobody"
 
 
+def test_what_root_runs_for_an_owner_never_becomes_root_again(pair: tuple[Path, Path]) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root can run as another user")
+    live, clone = pair
+    for path in (live, clone):
+        os.chown(path, NOBODY, NOBODY)
+    for runner in (NamespaceRunner(live, clone), RelocateRunner(clone), DirectRunner(live)):
+        result = runner([SHELL, "-c", "grep NoNewPrivs /proc/self/status"])
+        assert result.stdout.split() == ["NoNewPrivs:", "1"], result
+
+
 def test_root_without_the_right_to_mount_becomes_the_owner_first(pair: tuple[Path, Path]) -> None:
     if os.geteuid() != 0:
         pytest.skip("only root can lose a capability")
