@@ -35,7 +35,7 @@ test: lint
 	$(BIN)/python -m pytest -n auto
 
 test-real: $(INSTALLED)
-	$(BIN)/python -m pytest -m real_torch tests/real
+	ENVMEDIC_TEST_REAL=1 $(BIN)/python -m pytest -m real_torch
 
 bench: $(INSTALLED)
 	$(BIN)/python -m tests.bench

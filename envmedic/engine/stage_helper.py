@@ -25,6 +25,7 @@ import json
 import os
 import signal
 import sys
+import time
 from typing import Any, NoReturn
 
 CLONE_NEWNS = 0x00020000
@@ -37,6 +38,7 @@ PR_SET_DUMPABLE = 4
 PR_SET_CHILD_SUBREAPER = 36
 PR_SET_NO_NEW_PRIVS = 38
 FAILED = 125
+REAP_S = 0.002
 
 libc = ctypes.CDLL(None, use_errno=True)
 
@@ -286,16 +288,21 @@ def kill_children() -> list[int]:
 
 
 def kill_all() -> int:
-    """Kill and reap descendants, generation by generation; return how many refused to die."""
+    """Kill and reap descendants, generation by generation; return how many refused to die.
+
+    A process may fork between being listed and being killed, and its child comes to this process
+    only then: so nothing is waited for that has not been killed, and the list is made again.
+    """
     while True:
         refused = kill_children()
         try:
-            while os.waitpid(-1, os.WNOHANG if refused else 0)[0]:
+            while os.waitpid(-1, os.WNOHANG)[0]:
                 pass
         except ChildProcessError:
             return 0
         if refused and len(refused) == len(children()):
             return len(refused)
+        time.sleep(REAP_S)
 
 
 def _bytes(text: str) -> bytes:
