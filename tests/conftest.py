@@ -7,9 +7,12 @@ import signal
 
 import pytest
 
+# Started in the background by a shell, or under nohup, everything below would inherit that these are ignored.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-    # Started in the background by a shell, everything below would inherit that Ctrl-C is ignored.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+for number in (signal.SIGHUP, signal.SIGQUIT):
+    if signal.getsignal(number) is signal.SIG_IGN:
+        signal.signal(number, signal.SIG_DFL)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
