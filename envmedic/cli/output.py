@@ -17,7 +17,7 @@ from envmedic.cli.render.style import Style, wants_colour
 from envmedic.errors import CHANGED, UNCHANGED, EnvmedicError, InputError
 from envmedic.model.base import to_json
 from envmedic.model.events import Event, EventStream
-from envmedic.model.record import ErrorDocument, Record
+from envmedic.model.record import Record, error_document
 
 _ACTING = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
@@ -124,16 +124,3 @@ def _give_up(stream: TextIO) -> None:
 
 def _environment_after(document: object) -> str:
     return CHANGED if isinstance(document, Record) and document.environment != "unchanged" else UNCHANGED
-
-
-def error_document(error: EnvmedicError) -> ErrorDocument:
-    """`error` as ``envmedic.error/1``."""
-    return ErrorDocument(
-        code=error.code,
-        exit_code=int(error.exit_code),
-        summary=error.summary,
-        cause=error.cause,
-        hint=error.hint,
-        environment=error.environment,
-        details=error.details,
-    )

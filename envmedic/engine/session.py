@@ -35,7 +35,7 @@ from envmedic.model.events import (
     TransactionFinished,
 )
 from envmedic.model.ports import ApplyOptions, CheckRunner, EnginePorts
-from envmedic.model.record import ErrorDocument, Record, State
+from envmedic.model.record import Record, State, error_document
 
 _ENVIRONMENT_BY_STATE: dict[State, Any] = {"done": "repaired", "undone": "restored"}
 
@@ -172,7 +172,7 @@ class OpenTransaction:
             environment=environment_after(state),
             finished=journals.now(),
             error=failure.summary if failure else None,
-            failure=failure_document(failure) if failure else None,
+            failure=error_document(failure) if failure else None,
         )
         self.save()
         self.move(state)
@@ -231,16 +231,3 @@ def load_record(directory: TransactionDirectory, journal: Journal) -> Record:
 def environment_after(state: State) -> Any:
     """What a transaction in `state` means for the environment: ``unchanged``, ``repaired`` or ``restored``."""
     return _ENVIRONMENT_BY_STATE.get(state, "unchanged")
-
-
-def failure_document(error: EnvmedicError) -> ErrorDocument:
-    """The error as a document."""
-    return ErrorDocument(
-        code=error.code,
-        exit_code=int(error.exit_code),
-        summary=error.summary,
-        cause=error.cause,
-        hint=error.hint,
-        environment=error.environment,
-        details=error.details,
-    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final, Literal
 
+from envmedic.errors import EnvmedicError
 from envmedic.model.base import Model
 from envmedic.model.checks import Outcome
 from envmedic.model.plan import Plan
@@ -151,6 +152,19 @@ class ErrorDocument(Model, frozen=True, kw_only=True):
     """``unchanged``, ``recoverable`` (``envmedic recover`` settles it) or ``changed``."""
     details: tuple[str, ...] = ()
     """More lines, such as every mistake of a file."""
+
+
+def error_document(error: EnvmedicError) -> ErrorDocument:
+    """`error` as ``envmedic.error/1``."""
+    return ErrorDocument(
+        code=error.code,
+        exit_code=int(error.exit_code),
+        summary=error.summary,
+        cause=error.cause,
+        hint=error.hint,
+        environment=error.environment,
+        details=error.details,
+    )
 
 
 class Recovery(Model, frozen=True, kw_only=True):
