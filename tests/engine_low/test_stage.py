@@ -223,7 +223,9 @@ def test_commands_get_no_input_and_default_signals(any_runner: Runner) -> None:
     result = any_runner([sys.executable, "-c", script])
     assert result.stdout.startswith("''")
     ignored = next(line for line in result.stdout.splitlines() if line.startswith("SigIgn"))
-    assert int(ignored.split()[1], 16) & ~(1 << (signal.SIGPIPE - 1) | 1 << (signal.SIGXFSZ - 1)) == 0
+    # Python ignores these two itself; the C library's own signals are no valid ones, and make leaves them ignored
+    ours = signal.valid_signals() - {signal.SIGPIPE, signal.SIGXFSZ}
+    assert [number for number in ours if int(ignored.split()[1], 16) >> (number - 1) & 1] == []
     blocked = next(line for line in result.stdout.splitlines() if line.startswith("SigBlk"))
     assert int(blocked.split()[1], 16) == 0
 
