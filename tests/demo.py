@@ -43,6 +43,10 @@ class Scene:
     prefix: Path
     program: Path
     log: Path
+    broken: str
+    """The torchvision that is there, which belongs to another torch."""
+    repaired: str
+    """The one that belongs to its torch."""
     variables: dict[str, str] = field(default_factory=dict)
 
 
@@ -68,7 +72,9 @@ def miniature_scene() -> Scene:
     say("A small broken environment, from miniature wheels (pure Python, not PyTorch), is built in .demo/")
     built = case.build(FOLDER)
     cache = {"XDG_CACHE_HOME": str(FOLDER / "cache")}  # miniatures must not get among the user's wheels
-    return Scene(built.prefix, built.program, FOLDER / "error.log", built.index_variables() | cache)
+    return Scene(
+        built.prefix, built.program, FOLDER / "error.log", case.BROKEN, case.REPAIRED, built.index_variables() | cache
+    )
 
 
 def real_scene() -> Scene:
@@ -82,7 +88,7 @@ def real_scene() -> Scene:
     must([*install, *REAL_REST])
     must([*install, "--no-deps", REAL_TORCHVISION])
     install_editable(prefix, project)
-    return Scene(prefix, project / "detector.py", FOLDER / "error.log")
+    return Scene(prefix, project / "detector.py", FOLDER / "error.log", "0.18.1", "0.20.1")
 
 
 def real_python() -> str:
@@ -106,14 +112,14 @@ def story(scene: Scene) -> None:
     say("Which fault is it? (exit 1: a problem was found)")
     program.envmedic("diagnose", str(scene.log), code=1, expect="nms-cuda")
     say("What would a repair do? Nothing is changed by this:")
-    program.envmedic("plan", "--playbook", "nms-cuda", "--no-gpu", code=0, expect="0.20.1")
+    program.envmedic("plan", "--playbook", "nms-cuda", "--no-gpu", code=0, expect=scene.repaired)
     must_equal(changed(tree, manifest(scene.prefix)), set(), "the files that planning changed")
     say("The repair: in a clone, proven there, then swapped in:")
-    program.envmedic("apply", "--playbook", "nms-cuda", "--yes", "--no-gpu", code=0, expect="0.20.1")
+    program.envmedic("apply", "--playbook", "nms-cuda", "--yes", "--no-gpu", code=0, expect=scene.repaired)
     program.run([python, str(scene.program)], code=0, expect=RESULT)
     repaired = program.freeze(python)
     expect_only_torchvision_changed(before, repaired)
-    program.envmedic("history", code=0, expect="torchvision 0.18.1 -> 0.20.1")
+    program.envmedic("history", code=0, expect=f"torchvision {scene.broken} -> {scene.repaired}")
     say("And back again, byte for byte:")
     program.envmedic("undo", "--yes", code=0)
     program.run([python, str(scene.program)], code=1, expect=FAULT)

@@ -9,7 +9,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from tests.cli.support import ROOT, Done, Shell, copied, failure, state_of
-from tests.envs.nms_cuda.case import Case, build
+from tests.envs.nms_cuda.case import REPAIRED, Case, build
 
 HOST = {
     "schema": "envmedic.facts/1",
@@ -49,7 +49,7 @@ def apply(reader: Shell, path: Path, *more: str) -> Done:
 
 @pytest.mark.usefixtures("untouched")
 def test_a_plan_that_was_edited(reader: Shell, plan_file: Path) -> None:
-    plan_file.write_text(plan_file.read_text().replace('"0.20.1"', '"0.19.1"'))
+    plan_file.write_text(plan_file.read_text().replace(f'"{REPAIRED}"', '"0.19.1"'))
     failure(apply(reader, plan_file), code=2, kind="input", says="was edited after it was made")
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.support import LIMIT_S, REPAIR, Done, Shell, failure, lines_of, state_of, torchvision
-from tests.envs.nms_cuda.case import Case
+from tests.envs.nms_cuda.case import BROKEN, REPAIRED, Case
 from tests.support.index import Fault, serve
 
 EVENTS = ("--events", "--json")
@@ -62,7 +62,7 @@ def test_ctrl_c_after_the_exchange_lets_the_repair_finish_and_says_so(user: Shel
     assert done.code == 0, done.told()
     assert done.document["environment"] == "repaired"
     assert "too-late-to-stop" in done.err
-    assert torchvision(case.prefix) == "0.20.1"
+    assert torchvision(case.prefix) == REPAIRED
 
 
 def test_ctrl_c_while_an_index_does_not_answer(user: Shell, case: Case) -> None:
@@ -92,7 +92,7 @@ def test_after_kill_9_the_next_command_settles_it(user: Shell, case: Case, stage
     assert "recovered the interrupted transaction" in following.err
     live = stage == "smoke"
     assert [item["live"] for item in following.document["generations"]] == [live]
-    assert torchvision(case.prefix) == ("0.20.1" if live else "0.18.1")
+    assert torchvision(case.prefix) == (REPAIRED if live else BROKEN)
     if not live:
         assert state_of(case.prefix) == before
     again = user.envmedic("recover", "--json", "-p", str(case.prefix))

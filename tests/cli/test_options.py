@@ -12,7 +12,7 @@ import pytest
 from envmedic.cli.parser import build_parser
 from envmedic.errors import InputError
 from tests.cli.support import ENVMEDIC, REPAIR, ROOT, SAMPLES, Shell, failure, state_of
-from tests.envs.nms_cuda.case import Case
+from tests.envs.nms_cuda.case import BROKEN, REPAIRED, Case
 
 SAMPLE = str(SAMPLES / "sample_operator_does_not_exist.log")
 COLOUR = re.compile(r"\x1b\[\d+m")
@@ -113,7 +113,7 @@ def test_json_is_one_document_and_narration_is_on_stderr(reader: Shell, shared: 
 def test_quiet_is_silent_but_for_the_result(reader: Shell, shared: Case) -> None:
     done = reader.envmedic("plan", "-q", "--playbook", "nms-cuda", "-p", str(shared.prefix))
     assert (done.code, done.err) == (0, "")
-    assert "0.18.1 -> 0.20.1" in done.out
+    assert f"{BROKEN} -> {REPAIRED}" in done.out
 
 
 def test_colour_is_asked_for(reader: Shell) -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.support import REPAIR, ROOT, Shell, failure, state_of, torchvision, user_of
-from tests.envs.nms_cuda.case import Case, build
+from tests.envs.nms_cuda.case import REPAIRED, Case, build
 
 ROOT_ONLY = pytest.mark.skipif(os.getuid() != 0, reason="only root can become another user or mount")
 SYSTEM_PYTHON = "/usr/bin/python3"
@@ -73,7 +73,7 @@ def test_an_ordinary_user_repairs_an_environment_of_their_own(ordinary: tuple[Ca
     case, user = ordinary
     done = user.envmedic(*REPAIR, "--json", "-p", str(case.prefix))
     assert done.code == 0, done.told()
-    assert torchvision(case.prefix) == "0.20.1"
+    assert torchvision(case.prefix) == REPAIRED
     assert {path.lstat().st_uid for path in case.prefix.rglob("*")} == {65534}
     assert user.envmedic("undo", "--yes", "-p", str(case.prefix)).code == 0
 
@@ -136,7 +136,7 @@ def test_spaces_letters_and_links_in_the_path(room: Path) -> None:
     done = user.envmedic(*REPAIR, "-p", str(link))
     assert done.code == 0, done.told()
     assert f"environment: {link}" in done.lines
-    assert torchvision(case.prefix) == "0.20.1"
+    assert torchvision(case.prefix) == REPAIRED
     assert link.is_symlink()
     undone = user.envmedic("undo", "--yes", "-p", str(link))
     assert undone.code == 0, undone.told()

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 from tests.cli.support import ENVMEDIC, LIMIT_S, REPAIR, ROOT, SAMPLES, Done, Shell, failure, state_of, torchvision
-from tests.envs.nms_cuda.case import Case
+from tests.envs.nms_cuda.case import BROKEN, REPAIRED, Case
 
 
 def on_terminal(user: Shell, *arguments: str, answer: bytes) -> Done:
@@ -44,14 +44,14 @@ def test_the_whole_story(user: Shell, case: Case, room: Path) -> None:
     planned = user.envmedic("plan", "--json", "--playbook", "nms-cuda", "--no-gpu", "-o", str(plan_file), *target)
     assert (planned.code, planned.document["schema"]) == (0, "envmedic.plan/1")
     assert json.loads(plan_file.read_text()) == planned.document
-    assert [(item["name"], item["after"]) for item in planned.document["changes"]] == [("torchvision", "0.20.1")]
+    assert [(item["name"], item["after"]) for item in planned.document["changes"]] == [("torchvision", REPAIRED)]
 
     applied = user.envmedic("apply", str(plan_file), "--yes", "--no-gpu", "--json")
     assert applied.code == 0, applied.told()
     record = applied.document
     assert (record["schema"], record["environment"], record["gpu"]) == ("envmedic.record/1", "repaired", "not verified")
     assert f"environment: {prefix}" in applied.lines
-    assert torchvision(prefix) == "0.20.1"
+    assert torchvision(prefix) == REPAIRED
     repaired = state_of(prefix)
 
     stale = user.envmedic("apply", str(plan_file), "--yes", "--no-gpu", "--json")
@@ -147,12 +147,12 @@ def test_on_a_terminal_no_is_no_and_yes_is_yes(user: Shell, case: Case) -> None:
         assert "error: The repair was declined" in refused.err
         assert "The environment is unchanged" in refused.err
         assert state_of(case.prefix) == before
-    assert "0.18.1 -> 0.20.1" in refused.err
+    assert f"{BROKEN} -> {REPAIRED}" in refused.err
     agreed = on_terminal(user, *arguments, answer=b"y\n")
     assert agreed.code == 0, agreed.told()
-    assert torchvision(case.prefix) == "0.20.1"
+    assert torchvision(case.prefix) == REPAIRED
     declined = on_terminal(user, "undo", "-p", str(case.prefix), answer=b"n\n")
-    assert (declined.code, torchvision(case.prefix)) == (1, "0.20.1")
+    assert (declined.code, torchvision(case.prefix)) == (1, REPAIRED)
 
 
 def test_changes_made_since_are_told_before_undo(user: Shell, case: Case) -> None:

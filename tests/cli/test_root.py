@@ -16,7 +16,7 @@ import pytest
 from tests.cli.support import LIMIT_S, REPAIR, ROOT, Shell, failure, state_of, torchvision, user_of
 from tests.cli.test_places import owned, runs_for_nobody
 from tests.cli.test_places import place as place  # noqa: PLC0414  # a fixture
-from tests.envs.nms_cuda.case import Case, build
+from tests.envs.nms_cuda.case import REPAIRED, Case, build
 
 pytestmark = pytest.mark.skipif(os.getuid() != 0, reason="only root can work for another user")
 NOBODY, UNKNOWN = 65534, 54321
@@ -76,7 +76,7 @@ def test_root_repairs_and_the_owner_goes_back(foreign: Foreign) -> None:
     assert applied.code == 0, applied.told()
     assert applied.document["plan"]["commands"] == planned.document["commands"]
     assert ran(foreign.store) == planned.document["commands"], "what is shown is what runs"
-    assert torchvision(foreign.case.prefix) == "0.20.1"
+    assert torchvision(foreign.case.prefix) == REPAIRED
     kept = [path for path in (foreign.case.prefix, foreign.store) for path in (path, *path.rglob("*"))]
     assert {path.lstat().st_uid for path in kept} == {foreign.uid}
     assert not (foreign.store / "wheels").exists()

@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 from tests.cli.support import Shell, user_of
-from tests.envs.nms_cuda.case import Case, build
+from tests.envs.nms_cuda.case import REPAIRED, Case, build
 from tests.support.venvs import site_packages
 
 
 @pytest.fixture
 def sound(room: Path) -> Case:
     """The miniature environment with the torchvision that belongs to its torch."""
-    return build(room / "sound", torchvision="0.20.1")
+    return build(room / "sound", torchvision=REPAIRED)
 
 
 def verify(case: Case, home: Path, *arguments: str, code: int) -> dict[str, Any]:

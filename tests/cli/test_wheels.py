@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from tests.cli.support import REPAIR, Done, Shell, failure, state_of, user_of
-from tests.envs.nms_cuda.case import Case
+from tests.envs.nms_cuda.case import REPAIRED, Case
 from tests.support.index import IndexServer, serve
 
-WHEEL = "torchvision-0.20.1-py3-none-any.whl"
+WHEEL = f"torchvision-{REPAIRED}-py3-none-any.whl"
 QUICK = {"UV_HTTP_RETRIES": "0", "ENVMEDIC_TORCH_INDEX": "http://127.0.0.1:1/{variant}"}
 
 
@@ -116,7 +116,7 @@ def test_a_damaged_wheel(user: Shell, case: Case, server: IndexServer, how: str,
 
 def test_no_wheel_offline(user: Shell, case: Case, tmp_path: Path) -> None:
     done = repair(user, case, case.index.replace("file:", "http:"), "--offline")
-    failure(done, code=1, kind="no-solution", says="torchvision==0.20.1")
+    failure(done, code=1, kind="no-solution", says=f"torchvision=={REPAIRED}")
     assert "--offline" in done.document["hint"]
     gone = repair(user, case, case.index, "--find-links", str(tmp_path / "gone"))
     failure(gone, code=2, kind="input", says="does not exist")

@@ -70,8 +70,10 @@ TORCH = {
     "2.3.1": Release("2.3.1", "12.1", _KEYS, _RUN_RECORD_FUNCTION),
     "2.4.1": Release("2.4.1", "12.1", _KEYS, _WITH_KEY_SET),
     "2.5.1": Release("2.5.1", "12.4", _KEYS_WITH_MPS, _WITH_KEY_SET),
+    "2.7.1": Release("2.7.1", "12.6", _KEYS_WITH_MPS, _RUN_RECORD_FUNCTION),
+    "2.9.1": Release("2.9.1", "12.8", _KEYS_WITH_MPS, _WITH_KEY_SET),
 }
-BUILT_FOR = {"0.18.1": "2.3.1", "0.19.1": "2.4.1", "0.20.1": "2.5.1"}
+BUILT_FOR = {"0.18.1": "2.3.1", "0.19.1": "2.4.1", "0.20.1": "2.5.1", "0.22.1": "2.7.1", "0.24.1": "2.9.1"}
 """torchvision → torch."""
 
 
@@ -109,10 +111,14 @@ def companions(directory: Path) -> list[Wheel]:
     ]
 
 
-def build(directory: Path) -> tuple[dict[str, Wheel], str]:
+def build(directory: Path, *, torch: str = "2.5.1") -> tuple[dict[str, Wheel], str]:
     """Write all wheels to ``directory/wheels`` and an index of them; return them by pin, and the index's URL."""
     folder = directory / "wheels"
-    wheels = [torch_wheel(folder), *(torchvision_wheel(folder, version) for version in BUILT_FOR), *companions(folder)]
+    wheels = [
+        torch_wheel(folder, torch),
+        *(torchvision_wheel(folder, version) for version in BUILT_FOR),
+        *companions(folder),
+    ]
     return {wheel.requirement: wheel for wheel in wheels}, write_index(directory / "index", wheels)
 
 

@@ -25,6 +25,10 @@ print("kept boxes:", torchvision.ops.nms(boxes, scores, 0.5).tolist())
 EDIT = "\n# edited by hand\n"
 
 
+TORCH, BROKEN, REPAIRED = ("2.5.1", "0.18.1", "0.20.1") if sys.version_info < (3, 13) else ("2.9.1", "0.22.1", "0.24.1")
+"""torch, the torchvision of another one, and its own: releases that have wheels for this Python."""
+
+
 @dataclass(frozen=True)
 class Case:
     """A broken environment, and where its wheels come from."""
@@ -57,11 +61,11 @@ class Case:
         return {"PIP_CONFIG_FILE": os.devnull, "PIP_INDEX_URL": self.index, "UV_NO_CONFIG": "1"}
 
 
-def build(directory: Path, *, torchvision: str = "0.18.1", name: str = "env", python: str = sys.executable) -> Case:
+def build(directory: Path, *, torchvision: str = BROKEN, name: str = "env", python: str = sys.executable) -> Case:
     """Build the environment at ``directory/name`` with a torchvision that belongs to another torch."""
     pins, index = _wheels(directory)
     prefix = make_venv(directory / name, python=python)
-    wanted = ["torch==2.5.1", "numpy==1.26.4", "pillow==10.4.0", "box-labels==1.2"]
+    wanted = [f"torch=={TORCH}", "numpy==1.26.4", "pillow==10.4.0", "box-labels==1.2"]
     install(prefix, [pins[pin] for pin in wanted])
     install(prefix, [pins[f"torchvision=={torchvision}"]])
     project = editable_project(directory / "detector", "detector")
@@ -74,7 +78,7 @@ def build(directory: Path, *, torchvision: str = "0.18.1", name: str = "env", py
 
 
 def _wheels(directory: Path) -> tuple[dict[str, Wheel], str]:
-    pins, _ = miniature.build(directory)
+    pins, _ = miniature.build(directory, torch=TORCH)
     labels = make_wheel(
         directory / "wheels",
         "box-labels",
