@@ -14,7 +14,6 @@ from envmedic.model.ports import CheckRunner, EnginePorts, ExtendRequest, Instal
 from envmedic.probe import gpu, processes
 from envmedic.probe.distributions import states
 from envmedic.probe.environment import observe_environment
-from envmedic.tree import digest
 
 
 def installer_of(settings: Settings, prefix: Path | None = None) -> Installer:
@@ -51,7 +50,6 @@ def engine_ports(
     return EnginePorts(
         installer=installer,
         distributions=states,
-        digest=digest,
         processes=processes.users,
         gpu_visible=gpu.visible,
         confirm=confirm,

@@ -146,8 +146,6 @@ class EnginePorts:
     installer: Installer
     distributions: Callable[[Path], tuple[DistributionState, ...]]
     """Reads the installed distributions of a tree."""
-    digest: Callable[[Path], str]
-    """`Environment.digest` of a tree."""
     processes: Callable[[Path], tuple[ProcessUser, ...]]
     """Processes that run from a prefix, envmedic and its children apart."""
     gpu_visible: Callable[[], tuple[bool, str]]

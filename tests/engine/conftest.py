@@ -1,26 +1,19 @@
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from envmedic.engine import trash
 from envmedic.model.ports import ApplyOptions
 from tests.engine.world import ShellInstaller, World, make_environment, run_file_checks
+from tests.support.rooms import in_memory
 
 
 @pytest.fixture
 def memory(tmp_path: Path) -> Iterator[Path]:
     """A directory in memory where there is one: hundreds of transactions write durably, many times each."""
-    if not os.access("/dev/shm", os.W_OK):
-        yield tmp_path
-        return
-    root = Path(tempfile.mkdtemp(dir="/dev/shm"))
-    yield root
-    trash.empty(root)
+    yield from in_memory(tmp_path)
 
 
 @pytest.fixture

@@ -172,7 +172,6 @@ class World:
         return EnginePorts(
             installer=self.installer,
             distributions=distributions,
-            digest=tree.digest,
             processes=self.processes,
             gpu_visible=lambda: self.gpu,
             confirm=self.confirm,
