@@ -10,8 +10,9 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
+from envmedic.diagnosis.derived import Derived
 from envmedic.diagnosis.roots import explained
-from envmedic.diagnosis.vocabulary import Derived, derive
+from envmedic.diagnosis.vocabulary import derive
 from envmedic.model.facts import Facts
 from envmedic.model.findings import Alternative, Diagnosis, Evidence, Finding, Rejected, Verdict
 from envmedic.model.playbook import LoadedPlaybook, Playbook, Signature, TextMatch

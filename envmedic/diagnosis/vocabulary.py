@@ -14,11 +14,11 @@ from typing import Literal
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.version import InvalidVersion, Version
 
+from envmedic.diagnosis.areas import AREAS
+from envmedic.diagnosis.derived import Derived
 from envmedic.model.facts import CompanionBuild, Distribution, Environment, Facts, Host, Library
 from envmedic.model.family import FamilyProblem
-from envmedic.model.playbook import FactValue
 
-Derived = dict[str, FactValue]
 Companion = Literal["torchvision", "torchaudio"]
 COMPANIONS: tuple[Companion, ...] = ("torchvision", "torchaudio")
 _OPERATOR_LIBRARY = {"torchvision": "_C", "torchaudio": "_torchaudio"}
@@ -28,6 +28,8 @@ _OPERATOR_LIBRARY = {"torchvision": "_C", "torchaudio": "_torchaudio"}
 def derive(facts: Facts) -> Derived:
     """Every fact of `model.vocabulary` that `facts` give a value to."""
     derived = _host(facts.host)
+    for area in AREAS:
+        derived |= area(facts)
     environment = facts.environment
     if environment is None:
         return derived

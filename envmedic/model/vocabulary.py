@@ -7,23 +7,8 @@ for and is not there.
 
 from __future__ import annotations
 
-from typing import Literal
-
-from envmedic.model.base import Model
 from envmedic.model.checks import CHECK_NAMES
-
-FactType = Literal["bool", "int", "string", "version", "strings"]
-
-
-class FactKind(Model, frozen=True, kw_only=True):
-    """One fact that a playbook may ask for."""
-
-    name: str
-    type: FactType
-    doc: str
-    detail: str | None = None
-    """Name of the fact that says more where this one is told as evidence."""
-
+from envmedic.model.fact_kind import FactKind, FactType
 
 PLAYBOOK_CHECKS = tuple(name for name in CHECK_NAMES if name != "command")
 """Checks that a playbook may name: all but the user's own command."""
@@ -99,6 +84,10 @@ _DETAILS = {
 }
 
 
+_AREAS: tuple[tuple[FactKind, ...], ...] = ()
+"""Facts that modules of their own describe, each derived by the module of `diagnosis.areas` of that name."""
+
+
 def _kinds() -> tuple[FactKind, ...]:
     details = {"family.coherent": "family.problems"}
     rows = list(_GENERAL)
@@ -106,7 +95,8 @@ def _kinds() -> tuple[FactKind, ...]:
         rows += [(f"{member}.{name}", kind, f"{member}: {doc}") for name, kind, doc in _COMPANION]
         details |= {f"{member}.{name}": f"{member}.{detail}" for name, detail in _DETAILS.items()}
         details[f"{member}.coherent"] = "family.problems"
-    return tuple(FactKind(name=name, type=kind, doc=doc, detail=details.get(name)) for name, kind, doc in rows)
+    kinds = tuple(FactKind(name=name, type=kind, doc=doc, detail=details.get(name)) for name, kind, doc in rows)
+    return sum(_AREAS, kinds)
 
 
 FACTS: dict[str, FactKind] = {kind.name: kind for kind in _kinds()}

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from packaging.specifiers import InvalidSpecifier, Specifier
 from packaging.version import InvalidVersion, Version
 
+from envmedic.model.fact_kind import FactType
 from envmedic.model.playbook import Condition, FactValue
-from envmedic.model.vocabulary import FACTS, FactType
+from envmedic.model.vocabulary import FACTS
 from envmedic.playbook.filling import fill, placeholders, shown
 from envmedic.playbook.patterns import compiled
 

@@ -11,8 +11,9 @@ from collections.abc import Collection, Iterator
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import InvalidSpecifier, Specifier
 
+from envmedic.model.fact_kind import FactType
 from envmedic.model.playbook import LoadedPlaybook, Playbook, Signature
-from envmedic.model.vocabulary import FACTS, PLAYBOOK_CHECKS, FactType
+from envmedic.model.vocabulary import FACTS, PLAYBOOK_CHECKS
 from envmedic.playbook.conditions import LIST_OPERATORS, OPERATORS, UNARY
 from envmedic.playbook.document import Located
 from envmedic.playbook.filling import placeholders
