@@ -34,6 +34,7 @@ def derive(facts: Facts) -> Derived:
     if environment is None:
         return derived
     derived |= _environment(environment)
+    derived |= _packages(environment)
     derived |= _torch(environment)
     problems = _family_problems(environment, facts.host)
     derived["family.coherent"] = not problems
@@ -101,6 +102,16 @@ def _environment(environment: Environment) -> Derived:
     if environment.interpreter.version is not None:
         derived["env.python"] = environment.interpreter.version
     return derived
+
+
+def _packages(environment: Environment) -> Derived:
+    """The facts of each installed distribution; of several copies, those of the one that is imported first."""
+    derived: Derived = {}
+    for item in reversed(environment.distributions):
+        derived[f"package.{item.name}.version"] = item.version
+        derived[f"package.{item.name}.owner"] = item.owner
+    names = dict.fromkeys(item.name for item in environment.distributions)
+    return derived | {"env.packages": tuple(sorted(names))}
 
 
 def _torch(environment: Environment) -> Derived:

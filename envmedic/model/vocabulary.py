@@ -7,6 +7,8 @@ for and is not there.
 
 from __future__ import annotations
 
+import re
+
 from envmedic.model.checks import CHECK_NAMES
 from envmedic.model.fact_kind import FactKind, FactType
 
@@ -31,6 +33,7 @@ _GENERAL: tuple[tuple[str, FactType, str], ...] = (
     ("env.kind", "string", "venv, virtualenv, uv, conda, system or unknown"),
     ("env.python", "version", "version of the interpreter"),
     ("env.python-starts", "bool", "whether the interpreter starts"),
+    ("env.packages", "strings", "normalised names of the installed distributions"),
     ("env.duplicates", "strings", "distributions that more than one metadata directory claims"),
     ("env.leftovers", "strings", "paths that interrupted uninstalls left behind"),
     ("env.system-site", "bool", "whether the system's site-packages are visible"),
@@ -100,4 +103,37 @@ def _kinds() -> tuple[FactKind, ...]:
 
 
 FACTS: dict[str, FactKind] = {kind.name: kind for kind in _kinds()}
-"""Every fact by its name."""
+"""Every fact that has a name of its own, by it; `fact_kind` knows those of any distribution too."""
+
+LISTED_PACKAGES = "env.packages"
+"""The fact that was observed when the installed distributions were: what it lacks is not there."""
+
+PACKAGE_FACTS: tuple[FactKind, ...] = (
+    FactKind(
+        name="package.<name>.version",
+        type="version",
+        doc="installed version of that distribution, None when it is not installed",
+    ),
+    FactKind(
+        name="package.<name>.owner",
+        type="string",
+        doc="who installed that distribution: pip, uv, conda or other",
+    ),
+)
+"""Facts that every distribution has, under its normalised name (lower case, hyphens)."""
+
+_PACKAGE_FACT = re.compile(r"package\.[a-z0-9]+(?:-[a-z0-9]+)*\.(?P<attribute>[a-z]+)")
+_PACKAGE_KINDS = {kind.name.rpartition(".")[2]: kind for kind in PACKAGE_FACTS}
+
+
+def fact_kind(name: str) -> FactKind | None:
+    """What the fact of that name is; None where there is none."""
+    if name in FACTS:
+        return FACTS[name]
+    found = _PACKAGE_FACT.fullmatch(name)
+    return _PACKAGE_KINDS.get(found["attribute"]) if found else None
+
+
+def package_fact(name: str) -> bool:
+    """Whether that is a fact of a distribution that may not be installed."""
+    return name.startswith("package.") and fact_kind(name) is not None

@@ -16,7 +16,7 @@ import msgspec
 from envmedic import __version__
 from envmedic.model.base import Model
 from envmedic.model.playbook import Playbook
-from envmedic.model.vocabulary import FACTS, PLAYBOOK_CHECKS
+from envmedic.model.vocabulary import FACTS, PACKAGE_FACTS, PLAYBOOK_CHECKS
 from envmedic.playbook.schema import schema
 
 
@@ -38,7 +38,7 @@ def cache_directory() -> Path:
 @functools.cache
 def _rules_digest() -> str:
     """Changes with envmedic's version and with all that a playbook is validated against."""
-    rules = [__version__, schema(), list(FACTS.values()), PLAYBOOK_CHECKS]
+    rules = [__version__, schema(), list(FACTS.values()), PACKAGE_FACTS, PLAYBOOK_CHECKS]
     return hashlib.sha256(msgspec.json.encode(rules)).hexdigest()
 
 

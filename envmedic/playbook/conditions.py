@@ -13,7 +13,7 @@ from packaging.version import InvalidVersion, Version
 
 from envmedic.model.fact_kind import FactType
 from envmedic.model.playbook import Condition, FactValue
-from envmedic.model.vocabulary import FACTS
+from envmedic.model.vocabulary import LISTED_PACKAGES, fact_kind, package_fact
 from envmedic.playbook.filling import fill, placeholders, shown
 from envmedic.playbook.patterns import compiled
 
@@ -91,9 +91,9 @@ def _combined(parts: Sequence[Evaluation], combine: Callable[[Sequence[Truth]], 
 
 def _leaf(condition: Condition, values: Values) -> Leaf:
     name, operator = condition.fact or "", condition.operator or "exists"
-    if name not in values:
+    if not _was_observed(name, values):
         return Leaf(name, None, f"{name} was not observed")
-    observed = values[name]
+    observed = values.get(name)
     wanted, missing = (condition.value, None) if operator == "matches" else _wanted(condition.value, values)
     if missing:
         return Leaf(name, None, f"{missing} was not observed")
@@ -104,17 +104,23 @@ def _leaf(condition: Condition, values: Values) -> Leaf:
     return Leaf(name, truth, _observation(name, observed, values))
 
 
+def _was_observed(name: str, values: Values) -> bool:
+    """Whether `name` has a value, be it None. Of distributions, only the installed ones are in `values`."""
+    return name in values or (LISTED_PACKAGES in values and package_fact(name))
+
+
 def _observation(name: str, observed: FactValue, values: Values) -> str:
     """What was observed, with the fact that says more about it."""
     found = "absent" if observed is None else shown(observed) or "empty"
-    kind = FACTS.get(name)
+    kind = fact_kind(name)
     detail = values.get(kind.detail) if kind is not None and kind.detail is not None else None
     more = f": {shown(detail)}" if detail else ""
     return f"{name} is {found}{more}"
 
 
 def _type(name: str) -> FactType:
-    return FACTS[name].type if name in FACTS else "string"
+    kind = fact_kind(name)
+    return kind.type if kind is not None else "string"
 
 
 def _wanted(value: FactValue, values: Values) -> tuple[FactValue, str | None]:

@@ -13,7 +13,7 @@ from packaging.specifiers import InvalidSpecifier, Specifier
 
 from envmedic.model.fact_kind import FactType
 from envmedic.model.playbook import LoadedPlaybook, Playbook, Signature
-from envmedic.model.vocabulary import FACTS, PLAYBOOK_CHECKS
+from envmedic.model.vocabulary import FACTS, PACKAGE_FACTS, PLAYBOOK_CHECKS, fact_kind
 from envmedic.playbook.conditions import LIST_OPERATORS, OPERATORS, UNARY
 from envmedic.playbook.document import Located
 from envmedic.playbook.filling import placeholders
@@ -53,8 +53,9 @@ class _Names:
 
     def type(self, name: str) -> FactType | None:
         """The type of the fact or group `name`, None when there is none."""
-        if name in FACTS:
-            return FACTS[name].type
+        kind = fact_kind(name)
+        if kind is not None:
+            return kind.type
         return "string" if name in self.groups else None
 
 
@@ -160,7 +161,7 @@ def _comparison(here: Located, path: Path, names: _Names) -> Iterator[Mistake]:
     name = _text(fact)
     kind = names.type(name) if name else None
     if name and kind is None:
-        hint = suggestion(name, {*FACTS, *names.groups})
+        hint = _package_hint(name) or suggestion(name, {*FACTS, *names.groups})
         yield Mistake(fact.position, (*path, "fact"), f"there is no fact or match group {name}{hint}")
     if operator is None:
         yield Mistake(here.position, path, "the key `operator` is missing beside `fact`")
@@ -173,6 +174,12 @@ def _comparison(here: Located, path: Path, names: _Names) -> Iterator[Mistake]:
         yield Mistake(operator.position, (*path, "operator"), f"{name} is of type {kind}, which takes {allowed}")
         return
     yield from _value(here, path, word, kind)
+
+
+def _package_hint(name: str) -> str:
+    if not name.startswith("package."):
+        return ""
+    return f"; of a distribution there are {', '.join(kind.name for kind in PACKAGE_FACTS)}, with its normalised name"
 
 
 def _value(here: Located, path: Path, operator: str, kind: FactType) -> Iterator[Mistake]:
@@ -236,7 +243,7 @@ def _placeholders(document: Located, names: _Names) -> Iterator[Mistake]:
         elif path[0] == "vars":
             allowed = names.groups | FACTS.keys()
         for name in placeholders(text):
-            if name not in allowed:
+            if name not in allowed and fact_kind(name) is None:
                 hint = suggestion(name, allowed) or "; literal braces are doubled: {{ }}"
                 yield Mistake(
                     value.position, path, f"{{{name}}} is neither a group of the match, a fact nor a var{hint}"

@@ -12,7 +12,7 @@ from typing import Any
 import envmedic
 from envmedic import errors
 from envmedic.model.checks import CHECK_NAMES, GPU_CHECKS, PROFILES
-from envmedic.model.vocabulary import FACTS, PLAYBOOK_CHECKS
+from envmedic.model.vocabulary import FACTS, PACKAGE_FACTS, PLAYBOOK_CHECKS
 from envmedic.playbook.conditions import OPERATORS
 from tests.docs.schemas import DOCUMENTS, UNNAMED, Schema, attribute_docstrings, file_name, schema
 
@@ -32,7 +32,7 @@ def code(text: str) -> str:
 
 def facts() -> str:
     """Every fact that a playbook may ask for."""
-    rows = ((code(kind.name), kind.type, kind.doc) for kind in FACTS.values())
+    rows = ((code(kind.name), kind.type, kind.doc) for kind in (*FACTS.values(), *PACKAGE_FACTS))
     return table(["fact", "type", "meaning"], rows)
 
 

@@ -168,3 +168,26 @@ def test_every_operator_of_a_type_gives_a_truth_for_its_values(name: str, data: 
         operator, "2.5" if kind == "strings" else samples[kind]
     )
     assert truth_of(name, operator, wanted, samples[kind]) in {True, False}
+
+
+PACKAGE_LEAVES: list[tuple[Condition, Truth, Truth]] = [
+    (Condition(fact="package.tokenizers.version", operator="exists"), True, False),
+    (Condition(fact="package.tokenizers.version", operator="missing"), False, True),
+    (Condition(fact="package.tokenizers.version", operator="<", value="0.21"), True, None),
+    (Condition(fact="package.tokenizers.version", operator="==", value="0.20.*"), True, False),
+    (Condition(fact="package.tokenizers.owner", operator="is", value="pip"), True, False),
+]
+
+
+@pytest.mark.parametrize(("condition", "installed", "absent"), PACKAGE_LEAVES)
+def test_a_distribution_that_was_not_found_is_absent_rather_than_unobserved(
+    condition: Condition, installed: Truth, absent: Truth
+) -> None:
+    there: dict[str, FactValue] = {
+        "env.packages": ("tokenizers",),
+        "package.tokenizers.version": "0.20.3",
+        "package.tokenizers.owner": "pip",
+    }
+    assert evaluate(condition, there).truth is installed
+    assert evaluate(condition, {"env.packages": ()}).truth is absent
+    assert evaluate(condition, {}).truth is None, "no environment was observed"
