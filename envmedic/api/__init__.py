@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from envmedic.api.diagnosis import diagnose
+from envmedic.api.explanation import explain
 from envmedic.api.generations import AcceptLoss, Travel, find_prefix, history, prune, recover, redo, undo
 from envmedic.api.observation import observe
 from envmedic.api.playbooks import is_playbook_file, list_playbooks, playbook_schema, show_playbook, validate_playbooks
@@ -22,6 +23,7 @@ __all__ = [
     "apply_plan",
     "diagnose",
     "exit_code",
+    "explain",
     "find_prefix",
     "history",
     "is_playbook_file",

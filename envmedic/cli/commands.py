@@ -270,6 +270,13 @@ def playbooks(args: argparse.Namespace, output: Output) -> int:
     return playbook_commands.RUN[args.verb](args, output)
 
 
+def explain(args: argparse.Namespace, output: Output) -> int:
+    """``envmedic explain``."""
+    from envmedic.cli import knowledge_commands  # noqa: PLC0415  # its pages are only needed here
+
+    return knowledge_commands.explain(args, output)
+
+
 RUN: dict[str, Command] = {
     "diagnose": diagnose,
     "facts": facts,
@@ -282,4 +289,5 @@ RUN: dict[str, Command] = {
     "recover": recover,
     "prune": prune,
     "playbooks": playbooks,
+    "explain": explain,
 }

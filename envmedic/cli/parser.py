@@ -28,6 +28,7 @@ def build_parser() -> Parser:
     _verify(commands)
     _generations(commands)
     _playbooks(commands)
+    _explain(commands)
     return parser
 
 
@@ -194,3 +195,8 @@ def _playbooks(commands: _Commands[Parser]) -> None:
     validate.add_argument("files", nargs="+", metavar="FILE")
     _output(validate)
     _output(verbs.add_parser("schema", help="the JSON schema of playbooks"))
+
+
+def _explain(commands: _Commands[Parser]) -> None:
+    parser = _command(commands, "explain", "a fault or a playbook in plain words", target=False)
+    parser.add_argument("topic", metavar="FAULT|PLAYBOOK", help="a class of fault, or the id or file of a playbook")

@@ -1,0 +1,16 @@
+"""A fault or a playbook in words."""
+
+from __future__ import annotations
+
+from envmedic import explain as pages
+from envmedic.api.playbooks import find_playbook, is_playbook_file, load_playbooks
+from envmedic.api.settings import Settings
+from envmedic.model.explanation import Explanation
+
+
+def explain(settings: Settings, topic: str) -> Explanation:
+    """The page on a class of fault, or on a playbook by id or file. Raises InputError for neither."""
+    playbooks = load_playbooks(settings)
+    if is_playbook_file(topic):
+        topic = find_playbook(settings, topic).playbook.id
+    return pages.explain(topic, playbooks)

@@ -1,0 +1,18 @@
+"""Commands that answer questions and change nothing: ``envmedic explain`` and ``envmedic check``."""
+
+from __future__ import annotations
+
+import argparse
+
+from envmedic import api
+from envmedic.cli.output import Output
+from envmedic.cli.render.explanation import explanation_lines
+from envmedic.errors import ExitCode
+
+
+def explain(args: argparse.Namespace, output: Output) -> int:
+    """``envmedic explain FAULT|PLAYBOOK``."""
+    files = (args.topic,) if api.is_playbook_file(args.topic) else ()
+    found = api.explain(api.Settings(stream=output.stream, playbook_files=files), args.topic)
+    output.document(found, explanation_lines(found, output.style))
+    return int(ExitCode.OK)

@@ -1,0 +1,110 @@
+"""The explanation of a class of fault, or of a playbook."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+
+import msgspec
+
+from envmedic.errors import InputError
+from envmedic.explain import terms
+from envmedic.explain.pages import PAGES
+from envmedic.explain.words import check_line, condition_lines, step_line
+from envmedic.model.explanation import Explanation, PlaybookTitle, Sign
+from envmedic.model.findings import FAULTS, Fault
+from envmedic.model.playbook import LoadedPlaybook, Playbook, Signature
+from envmedic.playbook.filling import fill
+from envmedic.playbook.patterns import compiled
+
+SHOWN_SIGNS = 6
+"""Messages of a playbook that are shown; the surest ones."""
+
+
+def explain(topic: str, playbooks: Sequence[LoadedPlaybook]) -> Explanation:
+    """The page on `topic`, the id of one of `playbooks` or a class of fault. Raises `InputError` for neither.
+
+    A playbook that has the name of its class is told together with it.
+    """
+    chosen = next((item.playbook for item in playbooks if item.playbook.id == topic), None)
+    fault = next((known for known in PAGES if known == topic), None)
+    if chosen is None and fault is None:
+        raise _unknown(topic, playbooks)
+    found = _of_playbook(chosen) if chosen is not None else _of_fault(fault or "torchvision-ops", playbooks)
+    if chosen is not None and fault is not None:
+        found = msgspec.structs.replace(found, playbooks=_titles(fault, playbooks, apart=topic))
+    return msgspec.structs.replace(found, terms=terms.used(_texts(found)))
+
+
+def _unknown(topic: str, playbooks: Sequence[LoadedPlaybook]) -> InputError:
+    known = sorted({*FAULTS, *(item.playbook.id for item in playbooks)})
+    near = difflib.get_close_matches(topic, known, n=3, cutoff=0.5)
+    return InputError(
+        f"There is no fault and no playbook {topic!r}",
+        cause=f"did you mean {' or '.join(near)}?" if near else None,
+        hint="Known ones: " + ", ".join(known),
+    )
+
+
+def _of_playbook(playbook: Playbook) -> Explanation:
+    page = PAGES[playbook.fault] if playbook.fault is not None else None
+    return Explanation(
+        topic=playbook.id,
+        kind="playbook",
+        fault=playbook.fault,
+        title=playbook.title,
+        what=page.what if page is not None else playbook.title,
+        why=playbook.explain,
+        proof=tuple(check_line(name) for name in playbook.checks),
+        signs=_signs(playbook),
+        confirmed_by=tuple(condition_lines(playbook.when)) if playbook.when is not None else (),
+        repair=tuple(step_line(step) for step in playbook.steps),
+        alternatives=playbook.alternatives,
+        references=playbook.references,
+    )
+
+
+def _signs(playbook: Playbook) -> tuple[Sign, ...]:
+    surest = sorted(playbook.signatures, key=lambda signature: -signature.confidence)[:SHOWN_SIGNS]
+    return tuple(Sign(signature=item.id, message=item.sample, meaning=_meaning(item, playbook)) for item in surest)
+
+
+def _meaning(signature: Signature, playbook: Playbook) -> str:
+    """Its summary, filled in with what its sample says."""
+    found = compiled(signature.pattern).search(signature.sample.encode())
+    groups = found.groupdict() if found is not None else {}
+    texts = {_decoded(name): _decoded(value) for name, value in groups.items() if value is not None}
+    return fill(signature.summary or playbook.title, texts)
+
+
+def _decoded(text: bytes | str) -> str:
+    return text.decode("utf-8", "replace") if isinstance(text, bytes) else text
+
+
+def _of_fault(fault: Fault, playbooks: Sequence[LoadedPlaybook]) -> Explanation:
+    page = PAGES[fault]
+    own = [item.playbook for item in playbooks if item.playbook.fault == fault]
+    references = dict.fromkeys(url for playbook in own for url in playbook.references)
+    return Explanation(
+        topic=fault,
+        kind="fault",
+        fault=fault,
+        title=page.title,
+        what=page.what,
+        why=page.why,
+        proof=page.proof,
+        signs=tuple(sign for playbook in own for sign in _signs(playbook)[:2])[:SHOWN_SIGNS],
+        playbooks=_titles(fault, playbooks),
+        references=tuple(references),
+    )
+
+
+def _titles(
+    fault: Fault, playbooks: Sequence[LoadedPlaybook], *, apart: str | None = None
+) -> tuple[PlaybookTitle, ...]:
+    own = (item.playbook for item in playbooks if item.playbook.fault == fault and item.playbook.id != apart)
+    return tuple(PlaybookTitle(id=playbook.id, title=playbook.title) for playbook in own)
+
+
+def _texts(found: Explanation) -> tuple[str, ...]:
+    return (found.title, found.what, found.why, *found.proof, *found.repair, *found.alternatives)

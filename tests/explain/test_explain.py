@@ -1,0 +1,75 @@
+"""`envmedic explain`: every class of fault and every shipped playbook has a page that a newcomer can read."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from envmedic.errors import InputError
+from envmedic.explain import PAGES, explain
+from envmedic.explain.words import condition_lines
+from envmedic.model.findings import FAULTS
+from envmedic.model.playbook import Condition, LoadedPlaybook
+from envmedic.playbook.loader import load_all
+
+
+@pytest.fixture(scope="module")
+def playbooks() -> tuple[LoadedPlaybook, ...]:
+    return load_all()
+
+
+def test_every_class_of_fault_has_a_page() -> None:
+    assert set(PAGES) == set(FAULTS)
+
+
+def test_every_class_and_every_playbook_is_explained_with_its_proof(playbooks: tuple[LoadedPlaybook, ...]) -> None:
+    for topic in (*FAULTS, *(item.playbook.id for item in playbooks)):
+        found = explain(topic, playbooks)
+        assert found.topic == topic
+        assert found.what
+        assert found.why
+        assert found.title
+        assert found.kind == "fault" or found.repair
+
+
+def test_messages_are_shown_with_what_they_say(playbooks: tuple[LoadedPlaybook, ...]) -> None:
+    signs = {sign.signature: sign for sign in explain("nms-cuda", playbooks).signs}
+    assert "torchvision::nms is not registered" in signs["operator-missing"].meaning
+    assert all("unknown is" not in sign.meaning for sign in signs.values())
+
+
+def test_words_of_the_field_are_explained_where_they_are_used(playbooks: tuple[LoadedPlaybook, ...]) -> None:
+    terms = {term.term for term in explain("no-kernel-image", playbooks).terms}
+    assert {"PTX", "kernel"} <= terms
+    assert "OpenMP" not in terms
+
+
+def test_a_condition_reads_as_its_comparisons() -> None:
+    inner = Condition(any=(Condition(fact="torch.major", operator=">=", value=2), Condition(fact="torch.variant")))
+    lines = list(condition_lines(Condition(negated=inner)))
+    assert lines == [
+        "not:",
+        "  one of:",
+        "    first component of torch's version: is at least 2 [torch.major]",
+        "    cu124, cpu or rocm6.2: is there [torch.variant]",
+    ]
+
+
+def test_an_unknown_topic_names_near_ones(playbooks: tuple[LoadedPlaybook, ...]) -> None:
+    with pytest.raises(InputError) as caught:
+        explain("numpy-abbi", playbooks)
+    assert "numpy-abi" in (caught.value.cause or "")
+
+
+@pytest.mark.parametrize("topic", ["nms-cuda", "libstdcxx"])
+def test_the_command_prints_a_page_and_a_document(topic: str) -> None:
+    argv = [sys.executable, "-m", "envmedic", "explain", topic]
+    page = subprocess.run(argv, capture_output=True, text=True, check=True).stdout
+    assert "What it is" in page
+    assert "Why it happens" in page
+    document = json.loads(subprocess.run([*argv, "--json"], capture_output=True, text=True, check=True).stdout)
+    assert document["schema"] == "envmedic.explain/1"
+    assert document["topic"] == topic
