@@ -1,0 +1,68 @@
+"""Facts about installed files: what is missing, doubled, overwritten or hidden."""
+
+from __future__ import annotations
+
+from envmedic.model.fact_kind import FactKind
+
+KINDS: tuple[FactKind, ...] = (
+    FactKind(
+        name="files.damaged",
+        type="strings",
+        doc="distributions of which files are missing or cut off, as name==version to install again",
+        detail="files.problems",
+    ),
+    FactKind(
+        name="files.unrecorded",
+        type="strings",
+        doc="distributions whose RECORD is gone, as name==version to install again",
+    ),
+    FactKind(
+        name="files.beyond-index",
+        type="strings",
+        doc="damaged distributions that no index can give again: from a source tree, an archive or conda",
+        detail="files.problems",
+    ),
+    FactKind(
+        name="files.problems", type="strings", doc="what is missing or cut off, one sentence for each distribution"
+    ),
+    FactKind(
+        name="files.missing-count",
+        type="int",
+        doc="number of recorded files that are missing and matter",
+        detail="files.first-missing",
+    ),
+    FactKind(name="files.first-missing", type="string", doc="the first of them, None where none is"),
+    FactKind(name="files.cut-off", type="strings", doc="files that are empty or end before their content does"),
+    FactKind(name="files.changed", type="strings", doc="files that somebody changed after their installation"),
+    FactKind(
+        name="duplicates.pins",
+        type="strings",
+        doc="the right version of each distribution that is installed twice, as name==version",
+        detail="duplicates.reasons",
+    ),
+    FactKind(name="duplicates.reasons", type="strings", doc="which versions there are, and why that one is right"),
+    FactKind(
+        name="leftovers.lost",
+        type="strings",
+        doc="distributions of which only leftovers remain and that are still wanted, as requirements",
+    ),
+    FactKind(
+        name="clobbered.pins",
+        type="strings",
+        doc="distributions to keep of those that wrote over each other's files, as name==version",
+        detail="clobbered.reasons",
+    ),
+    FactKind(name="clobbered.distributions", type="strings", doc="all distributions that wrote over each other's files"),
+    FactKind(name="clobbered.reasons", type="strings", doc="which files, and whose content lies there"),
+    FactKind(
+        name="shadow.user-site",
+        type="strings",
+        doc="packages that are found in the user's home before the environment's own",
+    ),
+    FactKind(
+        name="shadow.pythonpath",
+        type="strings",
+        doc="packages that PYTHONPATH puts before the environment's own",
+    ),
+)
+"""Each is derived by `diagnosis.areas.files`."""
