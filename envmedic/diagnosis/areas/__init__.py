@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from envmedic.diagnosis.areas import extensions
 from envmedic.diagnosis.derived import Derived
 from envmedic.model.facts import Facts
 
-AREAS: tuple[Callable[[Facts], Derived], ...] = ()
+AREAS: tuple[Callable[[Facts], Derived], ...] = (extensions.derive,)
