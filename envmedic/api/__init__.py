@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from envmedic.api.compatibility import check
 from envmedic.api.diagnosis import diagnose
 from envmedic.api.explanation import explain
 from envmedic.api.generations import AcceptLoss, Travel, find_prefix, history, prune, recover, redo, undo
@@ -21,6 +22,7 @@ __all__ = [
     "Wish",
     "apply",
     "apply_plan",
+    "check",
     "diagnose",
     "exit_code",
     "explain",

@@ -277,6 +277,13 @@ def explain(args: argparse.Namespace, output: Output) -> int:
     return knowledge_commands.explain(args, output)
 
 
+def check(args: argparse.Namespace, output: Output) -> int:
+    """``envmedic check``."""
+    from envmedic.cli import knowledge_commands  # noqa: PLC0415
+
+    return knowledge_commands.check(args, output)
+
+
 RUN: dict[str, Command] = {
     "diagnose": diagnose,
     "facts": facts,
@@ -290,4 +297,5 @@ RUN: dict[str, Command] = {
     "prune": prune,
     "playbooks": playbooks,
     "explain": explain,
+    "check": check,
 }

@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 
 from envmedic import api
+from envmedic.cli.commands import prefix_of, settings_of
 from envmedic.cli.output import Output
+from envmedic.cli.render.compatibility import compatibility_lines
 from envmedic.cli.render.explanation import explanation_lines
 from envmedic.errors import ExitCode
 
@@ -16,3 +18,11 @@ def explain(args: argparse.Namespace, output: Output) -> int:
     found = api.explain(api.Settings(stream=output.stream, playbook_files=files), args.topic)
     output.document(found, explanation_lines(found, output.style))
     return int(ExitCode.OK)
+
+
+def check(args: argparse.Namespace, output: Output) -> int:
+    """``envmedic check REQ…``."""
+    settings = settings_of(args, output)
+    found = api.check(settings, prefix_of(args, settings, output), args.requirements)
+    output.document(found, compatibility_lines(found, output.style))
+    return int(ExitCode.OK if found.yes else ExitCode.PROBLEM)

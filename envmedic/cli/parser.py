@@ -29,6 +29,7 @@ def build_parser() -> Parser:
     _generations(commands)
     _playbooks(commands)
     _explain(commands)
+    _check(commands)
     return parser
 
 
@@ -200,3 +201,11 @@ def _playbooks(commands: _Commands[Parser]) -> None:
 def _explain(commands: _Commands[Parser]) -> None:
     parser = _command(commands, "explain", "a fault or a playbook in plain words", target=False)
     parser.add_argument("topic", metavar="FAULT|PLAYBOOK", help="a class of fault, or the id or file of a playbook")
+
+
+def _check(commands: _Commands[Parser]) -> None:
+    parser = _command(commands, "check", "would this requirement work here, and what would it change; changes nothing")
+    parser.add_argument("requirements", nargs="+", metavar="REQ", help="such as flash-attn or 'torch>=2.7'")
+    _host(parser)
+    _sources(parser)
+    parser.option("--timeout", type=seconds, metavar="SECONDS", help="limit for each question to the installer")

@@ -11,6 +11,7 @@ from envmedic.compat.rules import Build, check_platform, check_torch
 from envmedic.compat.ruling import Ruling, broken
 from envmedic.compat.tables import companions
 from envmedic.compat.target import Target, target_of
+from envmedic.compat.versions import allows
 from envmedic.model.family import FamilyAnswer, FamilyQuery, FamilySet, Member, RejectedSet
 from envmedic.model.playbook import Policy
 
@@ -103,13 +104,14 @@ def _refuse_policy(policy: Policy, target: Target) -> Ruling | None:
 
 def _evaluate(build: Build, policy: Policy, state: _Answer) -> FamilySet | None:
     """Apply every rule to a build with its companions; None when one is broken, which is recorded."""
-    rulings = list(check_torch(build, state.target))
+    rulings = [*_asked("torch", build.torch, state.target), *check_torch(build, state.target)]
     versions: dict[str, str] = {"torch": build.torch}
     for member in _companions(state.target):
         choice = pairs.choose(build, state.target, member)
         rulings += choice.rulings
         if choice.version is not None:
             versions[member] = choice.version
+            rulings += _asked(member, choice.version, state.target)
     wrong = [ruling for ruling in rulings if not ruling.ok]
     for ruling in wrong if build.kept else wrong[:1]:
         state.reject(policy, build.title(), ruling)
@@ -122,6 +124,14 @@ def _evaluate(build: Build, policy: Policy, state: _Answer) -> FamilySet | None:
         reasons=tuple(ruling.sentence() for ruling in rulings),
         default_index=on_default_index(build, versions, state.target),
     )
+
+
+def _asked(member: str, version: str, target: Target) -> tuple[Ruling, ...]:
+    """What is wrong with a version that is not among those asked for."""
+    wanted = target.query.wanted.get(member, "")
+    if allows(wanted, version):
+        return ()
+    return (broken("requirement", f"{member}{wanted} is asked for, this is {version}", "the question", cause=member),)
 
 
 def _companions(target: Target) -> tuple[Member, ...]:

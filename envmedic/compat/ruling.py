@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 RULES: Mapping[str, str] = MappingProxyType({
+    "requirement": "a set holds the versions that were asked for",
     "platform": "torch publishes CUDA wheels that envmedic handles for Linux on x86_64 and aarch64 only",
     "torch-installed": "keeping torch needs an installed torch",
     "torch-known": "a set is proposed for releases that the data or their own metadata describe",

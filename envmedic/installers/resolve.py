@@ -19,7 +19,7 @@ from urllib.parse import unquote, urlsplit
 
 import tomli
 from packaging.markers import default_environment
-from packaging.requirements import Requirement
+from packaging.requirements import InvalidRequirement, Requirement
 from packaging.tags import Tag
 from packaging.utils import canonicalize_name
 from packaging.version import Version
@@ -86,6 +86,13 @@ class Question:
         """Names of the pins."""
         return frozenset(canonicalize_name(Requirement(pin).name) for pin in self.request.pins)
 
+    @property
+    def exact(self) -> frozenset[str]:
+        """Names of the pins that admit one version only."""
+        requirements = map(Requirement, self.request.pins)
+        one = (item for item in requirements if any(spec.operator in {"==", "==="} for spec in item.specifier))
+        return frozenset(canonicalize_name(item.name) for item in one)
+
     def kept(self) -> dict[str, list[str]]:
         """Versions of every installed distribution that must stay as it is."""
         kept: dict[str, list[str]] = {}
@@ -125,7 +132,7 @@ def resolve(question: Question, session: Session) -> Resolution:
         if misfit is None:
             return Resolution(artifacts=tuple(artifacts), indexes=question.options.indexes, notes=notes)
         rejected.append(misfit)
-        if misfit.name in question.pinned and not misfit.another_build:
+        if misfit.name in question.exact and not misfit.another_build:
             break
     raise _no_fit(question, rejected)
 
@@ -272,14 +279,31 @@ def _misfit(artifacts: Sequence[Artifact], kept: Mapping[str, list[str]], questi
     """A candidate that needs another version of something that stays."""
     markers = marker_environment(question.environment)
     for artifact in artifacts:
+        known = _required_already(artifact.name, question.environment)
         for text in artifact.requires:
             requirement = Requirement(text)
+            if str(requirement) in known:
+                continue  # what stays fits as little now: a reinstall is not asked to mend that
             versions = kept.get(canonicalize_name(requirement.name), [])
             if versions and _applies(requirement, markers) and not _meets(versions, requirement):
                 needs = f"{artifact.name} {artifact.version} needs {requirement.name}{requirement.specifier}"
                 reason = f"{needs}, but {' and '.join(versions)} is installed"
                 return Misfit(artifact.name, artifact.version, reason)
     return None
+
+
+def _required_already(name: str, environment: Environment) -> frozenset[str]:
+    """What the installed distribution of that name requires."""
+    found = (text for item in environment.distributions if item.name == name for text in item.requires)
+    return frozenset(str(requirement) for requirement in map(_readable, found) if requirement is not None)
+
+
+def _readable(text: str) -> Requirement | None:
+    """A requirement, None for one that no installer could read."""
+    try:
+        return Requirement(text)
+    except InvalidRequirement:
+        return None
 
 
 def _applies(requirement: Requirement, markers: dict[str, str]) -> bool:

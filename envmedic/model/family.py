@@ -39,6 +39,8 @@ class FamilyQuery(Model, frozen=True, kw_only=True):
     """Capabilities with machine code in the installed torch, as read from its library."""
     ptx: tuple[str, ...] = ()
     """Capabilities with PTX in the installed torch."""
+    wanted: dict[str, str] = {}
+    """Member → versions that are asked for, such as ``>=2.7``."""
     requires_torch: dict[str, str] = {}
     """Installed companion → its own requirement on torch, such as ``torch==2.5.1``."""
 

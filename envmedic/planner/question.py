@@ -5,7 +5,7 @@ from __future__ import annotations
 from envmedic.compat.problems import torch_requirement
 from envmedic.model.facts import Environment, Facts, Leftover
 from envmedic.model.family import FamilyQuery, Member
-from envmedic.model.playbook import LoadedPlaybook, PurgeStep, TorchFamilyStep
+from envmedic.model.playbook import LoadedPlaybook, Policy, PurgeStep, TorchFamilyStep
 
 FAMILY: tuple[Member, ...] = ("torch", "torchvision", "torchaudio", "triton")
 
@@ -43,6 +43,13 @@ def members(environment: Environment, step: TorchFamilyStep, loaded: LoadedPlayb
 
 def query_of(facts: Facts, environment: Environment, step: TorchFamilyStep, loaded: LoadedPlaybook) -> FamilyQuery:
     """Return the question for a ``torch_family`` step."""
+    return query(facts, environment, members(environment, step, loaded), step.policy)
+
+
+def query(
+    facts: Facts, environment: Environment, needed: tuple[Member, ...], policies: tuple[Policy, ...]
+) -> FamilyQuery:
+    """Return the question for a set with the members `needed`."""
     host, torch = facts.host, environment.torch
     gpus = host.visible_gpus()
     installed: dict[str, str] = {
@@ -62,8 +69,8 @@ def query_of(facts: Facts, environment: Environment, step: TorchFamilyStep, load
         sass=torch.arch_list if torch else (),
         ptx=torch.ptx_list if torch else (),
         requires_torch=_requirements(environment),
-        members=members(environment, step, loaded),
-        policies=step.policy,
+        members=needed,
+        policies=policies,
     )
 
 

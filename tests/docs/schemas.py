@@ -16,14 +16,14 @@ from typing import Any
 
 import msgspec
 
-from envmedic.model import checks, events, explanation, facts, findings, plan, playbook, record
+from envmedic.model import checks, compatibility, events, explanation, facts, findings, plan, playbook, record
 from envmedic.model.base import Model
 from envmedic.playbook import library
 
 Schema = dict[str, Any]
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 VERSION = 1
-MODULES: tuple[ModuleType, ...] = (checks, events, explanation, facts, findings, library, plan, playbook, record)
+MODULES: tuple[ModuleType, ...] = (checks, compatibility, events, explanation, facts, findings, library, plan, playbook, record)
 
 DOCUMENTS: Mapping[str, type[Model]] = MappingProxyType({
     "diagnosis": findings.Diagnosis,
@@ -34,6 +34,7 @@ DOCUMENTS: Mapping[str, type[Model]] = MappingProxyType({
     "history": record.History,
     "recovery": record.Recovery,
     "facts": facts.Facts,
+    "check": compatibility.Compatibility,
     "explain": explanation.Explanation,
     "error": record.ErrorDocument,
     "event": events.Event,

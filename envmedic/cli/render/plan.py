@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterable
 
 from envmedic.cli.render.style import Style, plain, shortened, size, table
 from envmedic.model.plan import Change, Plan
@@ -39,10 +40,14 @@ def _head(plan: Plan, style: Style) -> list[str]:
 def _changes(plan: Plan, style: Style) -> list[str]:
     if not plan.changes:
         return ["No distribution changes."]
-    rows = [(_verb(item), item.name, _versions(item), item.owner, _size(item)) for item in plan.changes]
-    lines = table(rows)
+    lines = table(change_rows(plan.changes))
     lines.append(f"  download {size(plan.download_bytes)}, extra disk at most {size(plan.disk_bytes)}")
     return [style("Changes", "bold"), *lines]
+
+
+def change_rows(changes: Iterable[Change]) -> list[tuple[str, ...]]:
+    """A row for each change: what happens, name, versions, owner, size."""
+    return [(_verb(item), item.name, _versions(item), item.owner, _size(item)) for item in changes]
 
 
 def _verb(change: Change) -> str:

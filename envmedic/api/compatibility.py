@@ -1,0 +1,74 @@
+"""Would a requirement work in an environment: data, facts and the installer's own answer together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from envmedic.api.joints import installer_of
+from envmedic.api.observation import observe, stage
+from envmedic.api.settings import Settings
+from envmedic.errors import EnvmedicError, InstallerError, NetworkError, NoSolution
+from envmedic.model.compatibility import Compatibility
+from envmedic.model.ports import ResolveRequest
+from envmedic.planner import whatif
+
+
+def check(settings: Settings, prefix: Path, requirements: Sequence[str]) -> Compatibility:
+    """The answer for `requirements` together. Changes nothing.
+
+    Raises InputError for what is no requirement, NetworkError when no index can be asked.
+    """
+    state = whatif.asked(observe(settings, prefix), requirements)
+    if not state.pending:
+        return whatif.answer(state, whatif.Found(None, None), ())
+    possible, considered = whatif.ways(state)
+    return whatif.answer(state, _first(settings, state, possible), considered)
+
+
+def _first(settings: Settings, state: whatif.Asked, possible: Sequence[whatif.Way]) -> whatif.Found:
+    """The first way that the installer finds wheels for, with the reasons against those before it.
+
+    Where no index can be reached, a set of the torch family that the data describe is an answer too.
+    """
+    installer = installer_of(settings)
+    refusals: list[str] = []
+    for way in possible:
+        request = _request(settings, way)
+        try:
+            with stage(settings.stream, "resolve"):
+                resolution = installer.resolve(request, state.environment, settings.stream.emit)
+        except (NoSolution, InstallerError) as error:
+            refusals.append(_told(way, error))
+        except NetworkError as error:
+            if way.found is None:
+                raise
+            unasked = f"{error.summary}: what is said of {way.title} is from the data alone"
+            return whatif.Found(way, None, (*refusals, unasked), _index(request))
+        else:
+            return whatif.Found(way, resolution, tuple(refusals), _index(request))
+    return whatif.Found(None, None, tuple(refusals))
+
+
+def _request(settings: Settings, way: whatif.Way) -> ResolveRequest:
+    return ResolveRequest(
+        pins=way.pins,
+        variant=way.found.variant if way.found else None,
+        needs_variant_index=way.needs_variant_index,
+        replaceable=way.replaceable,
+        find_links=settings.find_links,
+        offline=settings.offline,
+        torch_index=settings.torch_index,
+    )
+
+
+def _index(request: ResolveRequest) -> str | None:
+    from envmedic.installers.credentials import without_credentials  # noqa: PLC0415  # installers are loaded when asked
+
+    if not request.needs_variant_index or request.variant is None:
+        return None
+    return without_credentials(request.torch_index.replace("{variant}", request.variant))
+
+
+def _told(way: whatif.Way, error: EnvmedicError) -> str:
+    return f"{way.title}: {error.cause or error.summary}"

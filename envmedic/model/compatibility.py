@@ -1,0 +1,54 @@
+"""The answer to ``envmedic check``: would a requirement work in this environment, on this host."""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+from envmedic.model.base import Model
+from envmedic.model.plan import Change
+
+CHECK_SCHEMA: Final = "envmedic.check/1"
+
+Verdict = Literal["works", "works-with-changes", "needs-build", "does-not-work"]
+
+
+class Consideration(Model, frozen=True, kw_only=True):
+    """One thing that the answer rests on."""
+
+    speaks: Literal["for", "against", "note"]
+    """Whether it speaks for the requirement, against it, or is to be known."""
+    text: str
+    """What it is."""
+    source: str = ""
+    """Where that is known from."""
+
+
+class Compatibility(Model, frozen=True, kw_only=True):
+    """The document of ``envmedic check --json``."""
+
+    schema: Literal["envmedic.check/1"] = CHECK_SCHEMA
+    prefix: str
+    """The environment."""
+    requirements: tuple[str, ...]
+    """As they were asked."""
+    verdict: Verdict
+    """``works-with-changes``: other distributions would change, and nothing would break by it."""
+    summary: str
+    """The answer in one sentence."""
+    considerations: tuple[Consideration, ...] = ()
+    """What it rests on."""
+    changes: tuple[Change, ...] = ()
+    """What installing it would install or change; nothing has been."""
+    breaks: tuple[str, ...] = ()
+    """What would no longer work, a sentence each."""
+    variant: str | None = None
+    """CUDA variant to take, null where there is none to choose."""
+    index: str | None = None
+    """URL of the index, page or directory to take it from, null for the one that is configured."""
+    command: tuple[str, ...] = ()
+    """How to install it by hand, with exact versions; empty where that would not work."""
+
+    @property
+    def yes(self) -> bool:
+        """Whether the answer is yes."""
+        return self.verdict in {"works", "works-with-changes"}

@@ -1,0 +1,340 @@
+"""Would a requirement work here: what it means for this environment and host. Pure.
+
+`ways` says what to ask the installer, `answer` what its answer (or refusal) means.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import msgspec
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name
+
+from envmedic.compat import family, guides, versions
+from envmedic.compat.guides import Guide, Row
+from envmedic.errors import InputError, NotAnEnvironment
+from envmedic.model.compatibility import Compatibility, Consideration, Verdict
+from envmedic.model.facts import Environment, Facts
+from envmedic.model.family import FamilyAnswer, FamilyQuery, FamilySet, Member
+from envmedic.model.plan import Change
+from envmedic.model.ports import Resolution
+from envmedic.planner import question
+from envmedic.planner.bound import bound
+from envmedic.planner.propose import WITH_TORCH
+from envmedic.planner.requirements import markers, meets, newly_unmet
+
+_EVERYTHING = ("*",)
+
+
+@dataclass(frozen=True)
+class Way:
+    """One question to the installer: these pins, while what is not `replaceable` stays."""
+
+    title: str
+    pins: tuple[str, ...]
+    replaceable: tuple[str, ...] = ()
+    found: FamilySet | None = None
+    """The set of the torch family that the pins are from."""
+    needs_variant_index: bool = False
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The requirements, and what they are to this environment."""
+
+    facts: Facts
+    environment: Environment
+    texts: tuple[str, ...]
+    requirements: tuple[Requirement, ...]
+    """Those whose marker holds here."""
+
+    @property
+    def pending(self) -> tuple[Requirement, ...]:
+        """Those that nothing installed meets."""
+        return tuple(item for item in self.requirements if not self._met(item))
+
+    def _met(self, requirement: Requirement) -> bool:
+        installed = self.environment.distribution(canonicalize_name(requirement.name))
+        return installed is not None and requirement.url is None and meets(requirement, installed.version)
+
+
+def asked(facts: Facts, texts: Sequence[str]) -> Asked:
+    """Read the requirements. Raises `InputError` for one that is none, `NotAnEnvironment` without an environment."""
+    if facts.environment is None:
+        raise NotAnEnvironment("No environment was observed", hint="Name one with -p PREFIX")
+    values = markers(facts.environment, facts.host)
+    parsed = [_parsed(text) for text in texts]
+    apply = tuple(item for item in parsed if item.marker is None or item.marker.evaluate(dict(values)))
+    return Asked(facts=facts, environment=facts.environment, texts=tuple(texts), requirements=apply)
+
+
+def _parsed(text: str) -> Requirement:
+    try:
+        return Requirement(text)
+    except InvalidRequirement as error:
+        raise InputError(
+            f"{text!r} is not a requirement",
+            cause=str(error).partition("\n")[0],
+            hint="Write it as pip does: 'flash-attn', 'torch>=2.7', 'transformers[torch]==4.46.3'",
+        ) from error
+
+
+def ways(state: Asked) -> tuple[tuple[Way, ...], tuple[Consideration, ...]]:
+    """Return what to ask the installer, smallest change first, and what already speaks against other ways."""
+    members: set[str] = {name for name in question.FAMILY if any(_named(item, name) for item in state.pending)}
+    if members:
+        return _family_ways(state, members)
+    pins = _pins(state.pending)
+    family_and_bound = {*question.FAMILY, *(item.name for item, _ in bound(state.environment))}
+    others = tuple(item.name for item in state.environment.distributions if item.name not in family_and_bound)
+    return (
+        Way("what is installed stays", pins),
+        Way("the torch family stays", pins, replaceable=others),
+        Way("anything may change", pins, replaceable=_EVERYTHING),
+    ), ()
+
+
+def _named(requirement: Requirement, name: str) -> bool:
+    return canonicalize_name(requirement.name) == name
+
+
+def _pins(requirements: Iterable[Requirement]) -> tuple[str, ...]:
+    return tuple(str(item) for item in requirements)
+
+
+def _family_ways(state: Asked, members: set[str]) -> tuple[tuple[Way, ...], tuple[Consideration, ...]]:
+    query = _query(state, members)
+    answer = family.answer(query)
+    others = _pins(item for item in state.pending if canonicalize_name(item.name) not in question.FAMILY)
+    found = tuple(_family_way(state, query, item, others) for item in answer.sets)
+    return found, _refusals(answer) if not found else ()
+
+
+def _query(state: Asked, members: set[str]) -> FamilyQuery:
+    present = [name for name in question.FAMILY if name in members or state.environment.distribution(name)]
+    needed: tuple[Member, ...] = tuple(dict.fromkeys(("torch", *present)))
+    base = question.query(state.facts, state.environment, needed, ("keep-torch", "keep-cuda-variant", "newest"))
+    wanted = {
+        canonicalize_name(item.name): str(item.specifier)
+        for item in state.requirements
+        if canonicalize_name(item.name) in question.FAMILY
+    }
+    return msgspec.structs.replace(base, wanted=wanted)
+
+
+def _refusals(answer: FamilyAnswer) -> tuple[Consideration, ...]:
+    return tuple(
+        Consideration(speaks="against", text=f"{item.title}: {item.reason}", source=item.source)
+        for item in answer.rejected
+    )
+
+
+def _family_way(state: Asked, query: FamilyQuery, found: FamilySet, others: tuple[str, ...]) -> Way:
+    installed = {name: versions.public(text) for name, text in query.installed.items()}
+    changed = [
+        name
+        for name in found.versions
+        if installed.get(name) != found.versions[name] or (found.variant != query.variant and name != "triton")
+    ]
+    moves = "torch" in changed
+    pins = tuple(f"{name}=={found.versions[name]}" for name in changed if not (name == "triton" and moves))
+    return Way(
+        title=", ".join(f"{name} {found.versions[name]}" for name in changed) + f" ({found.variant})",
+        pins=(*pins, *others),
+        replaceable=(*WITH_TORCH, *_requirements_of_torch(state.environment)) if moves else (),
+        found=found,
+        needs_variant_index=not family.default_index_serves(found, changed, query),
+    )
+
+
+def _requirements_of_torch(environment: Environment) -> tuple[str, ...]:
+    torch = environment.distribution("torch")
+    names = (canonicalize_name(Requirement(text).name) for text in (torch.requires if torch else ()))
+    return tuple(name for name in names if name not in question.FAMILY)
+
+
+@dataclass(frozen=True)
+class New:
+    """A distribution that would be installed."""
+
+    name: str
+    version: str
+    size_bytes: int | None = None
+
+
+@dataclass(frozen=True)
+class Found:
+    """The way that the installer found wheels for, or why it found none."""
+
+    way: Way | None
+    resolution: Resolution | None
+    """None where no index could be asked: then the data alone speak for the way."""
+    refusals: tuple[str, ...] = ()
+    """Why each way before it does not work."""
+    index: str | None = None
+    """Where the wheels of the CUDA variant are, None for the configured index."""
+
+
+def answer(state: Asked, found: Found, considered: Sequence[Consideration]) -> Compatibility:
+    """The answer, with what it rests on."""
+    notes = [*considered, *_guided(state), *_on_gpus(state)]
+    notes += (Consideration(speaks="against", text=text, source="the installer") for text in found.refusals)
+    refused = any(item.speaks == "against" for item in _on_gpus(state))
+    if not state.pending:
+        return _made(state, "works", "installed already, in versions that meet it", notes)
+    if found.way is None:
+        build = _needs_build(state)
+        verdict: Verdict = "needs-build" if build is not None and not refused else "does-not-work"
+        return _made(state, verdict, build or "there is no way to install it here", notes)
+    return _installable(state, found, notes, refused=refused)
+
+
+def _installable(state: Asked, found: Found, notes: list[Consideration], *, refused: bool) -> Compatibility:
+    new = _new(found)
+    changes = _changes(state.environment, new)
+    broken = _breaks(state, new)
+    touched = [item for item in changes if item.kind == "change"]
+    verdict: Verdict = "works-with-changes" if touched else "works"
+    summary = "it can be installed beside what is there"
+    if touched:
+        summary = "it takes changes: " + ", ".join(f"{item.name} {item.before} -> {item.after}" for item in touched)
+    if broken or refused:
+        verdict = "does-not-work"
+        summary = broken[0] if broken else "it does not run on the GPUs here"
+    variant = found.way.found.variant if found.way and found.way.found else None
+    return _made(
+        state,
+        verdict,
+        summary,
+        notes,
+        changes=changes,
+        breaks=broken,
+        variant=variant,
+        index=found.index,
+        command=_command(new, found.index) if verdict != "does-not-work" else (),
+    )
+
+
+def _made(
+    state: Asked,
+    verdict: Verdict,
+    summary: str,
+    notes: Sequence[Consideration],
+    *,
+    changes: tuple[Change, ...] = (),
+    breaks: tuple[str, ...] = (),
+    variant: str | None = None,
+    index: str | None = None,
+    command: tuple[str, ...] = (),
+) -> Compatibility:
+    return Compatibility(
+        prefix=state.environment.prefix,
+        requirements=state.texts,
+        verdict=verdict,
+        summary=summary,
+        considerations=tuple(dict.fromkeys(notes)),
+        changes=changes,
+        breaks=breaks,
+        variant=variant,
+        index=index,
+        command=command,
+    )
+
+
+def _new(found: Found) -> tuple[New, ...]:
+    if found.resolution is not None:
+        return tuple(New(item.name, item.version, item.size_bytes) for item in found.resolution.artifacts)
+    exact = (pin.partition("==") for pin in (found.way.pins if found.way else ()))
+    return tuple(New(name, version) for name, equal, version in exact if equal)
+
+
+def _changes(environment: Environment, artifacts: Sequence[New]) -> tuple[Change, ...]:
+    rows = []
+    for item in artifacts:
+        old = environment.distribution(canonicalize_name(item.name))
+        rows.append(
+            Change(
+                kind="change" if old else "install",
+                name=item.name,
+                before=old.version if old else None,
+                after=item.version,
+                owner=old.owner if old else "",
+                size_bytes=item.size_bytes,
+            )
+        )
+    return tuple(sorted(rows, key=lambda row: (row.kind, row.name)))
+
+
+def _breaks(state: Asked, artifacts: Sequence[New]) -> tuple[str, ...]:
+    """What would no longer have what it requires, or is compiled for the torch that goes."""
+    after: dict[str, str | None] = {canonicalize_name(item.name): item.version for item in artifacts}
+    values = markers(state.environment, state.facts.host)
+    broken = [item.sentence() for item in newly_unmet(state.environment, after, values=values)]
+    torch = state.environment.distribution("torch")
+    if torch is not None and after.get("torch", torch.version) != torch.version:
+        broken += (
+            f"{item.name} {item.version} is bound to the installed torch {torch.version}: {how}"
+            for item, how in bound(state.environment)
+            if item.name not in after
+        )
+    return tuple(broken)
+
+
+def _command(artifacts: Sequence[New], index: str | None) -> tuple[str, ...]:
+    pins = tuple(f"{item.name}=={item.version}" for item in artifacts)
+    return ("uv", "pip", "install", *(("--extra-index-url", index) if index else ()), *pins) if pins else ()
+
+
+def _guided(state: Asked) -> list[Consideration]:
+    """What the data say of each package: for which torch its wheels are, and where they lie."""
+    torch = state.environment.torch
+    notes: list[Consideration] = []
+    for guide in _guides(state):
+        rows = guides.fitting(guide, torch.version) if torch is not None else ()
+        notes += (Consideration(speaks="for", text=_row_text(guide, row), source=guide.source) for row in rows)
+        if torch is not None and guide.rows and not rows:
+            text = f"no release of {guide.name} with wheels for torch {torch.version} is known"
+            notes.append(Consideration(speaks="note", text=text, source=guide.source))
+        if guide.url is not None:
+            notes.append(Consideration(speaks="note", text=f"its wheels: {guide.url}", source=guide.source))
+    return notes
+
+
+def _row_text(guide: Guide, row: Row) -> str:
+    release = f"{guide.name} {row.release}" if row.release else guide.name
+    return f"{release} has wheels for torch {row.torch}" + (f" in {row.variants}" if row.variants else "")
+
+
+def _guides(state: Asked) -> list[Guide]:
+    known = guides.guides()
+    names = (canonicalize_name(item.name) for item in state.pending)
+    return [known[name] for name in names if name in known and name not in question.FAMILY]
+
+
+def _on_gpus(state: Asked) -> list[Consideration]:
+    """GPUs that are older than what a package supports."""
+    found = []
+    for guide in _guides(state):
+        for gpu in state.facts.host.visible_gpus():
+            have, need = (
+                versions.capability(gpu.compute_capability or ""),
+                versions.capability(guide.capability_min or ""),
+            )
+            if have is not None and need is not None and have[:2] < need[:2]:
+                text = f"{guide.name} needs compute capability {guide.capability_min}, {gpu.name} has {gpu.compute_capability}"
+                found.append(Consideration(speaks="against", text=text, source=guide.source))
+    return found
+
+
+def _needs_build(state: Asked) -> str | None:
+    """What building takes, where a package is one that is built from source."""
+    for guide in _guides(state):
+        if not guide.needs:
+            continue
+        toolkits = [item for item in state.facts.host.toolkits if item.nvcc]
+        have = f"nvcc {toolkits[0].version} is at {toolkits[0].path}" if toolkits else "no nvcc was found here"
+        flags = f" with {' '.join(guide.flags)}" if guide.flags else ""
+        return f"{guide.name} is not on the index as a wheel for this; building it takes {', '.join(guide.needs)}{flags} ({have})"
+    return None
