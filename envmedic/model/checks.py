@@ -20,12 +20,14 @@ GpuVerdict = Literal["verified", "not verified", "not needed"]
 
 CHECK_NAMES: Mapping[str, str] = MappingProxyType({
     "import": "each name given is imported in a process of its own",
+    "import-sequence": "the names given are imported one after the other, ten times in fresh processes, without a crash",
     "torchvision-dispatch": "torchvision's operators are registered for CPU (and CUDA) by the right kernels",
     "torchvision-nms": "torchvision.ops.nms equals a reference in 64 bits, on CPU and every GPU",
     "torchvision-roi-align": "torchvision.ops.roi_align and its gradient equal a reference in 64 bits, on CPU and every GPU",
     "matmul": "matrix products in fp32 and bf16 agree with fp64, on CPU and every GPU",
     "conv": "convolutions in fp32 (with gradients) and bf16 agree with fp64, on CPU and every GPU",
     "pip-check": "no distribution lacks a requirement that it had before",
+    "facts": "the facts that confirmed the fault confirm it no longer",
     "command": "the user's own command exits with 0",
 })  # fmt: skip
 """Every check that a playbook or ``verify --check`` may name, with what it proves."""
@@ -33,11 +35,14 @@ CHECK_NAMES: Mapping[str, str] = MappingProxyType({
 GPU_CHECKS: frozenset[str] = frozenset({"torchvision-nms", "torchvision-roi-align", "matmul", "conv"})
 """Checks that take part in GPU verification: `Check.gpu` makes no sense for the others."""
 
+OF_A_FAULT: frozenset[str] = frozenset({"import-sequence", "command"})
+"""Checks that mean something only for a fault that was found."""
+
 PROFILES: Mapping[Profile, tuple[str, ...]] = MappingProxyType(
     {
         "quick": ("import", "torchvision-dispatch", "torchvision-nms"),
-        "standard": tuple(name for name in CHECK_NAMES if name != "command"),
-        "full": tuple(name for name in CHECK_NAMES if name != "command"),
+        "standard": tuple(name for name in CHECK_NAMES if name not in OF_A_FAULT),
+        "full": tuple(name for name in CHECK_NAMES if name not in OF_A_FAULT),
     }
 )
 """Checks of ``--profile``; ``full`` runs the numerical ones with `FULL_ROUNDS` different inputs."""

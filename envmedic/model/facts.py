@@ -254,6 +254,42 @@ class ImportPath(Model, frozen=True, kw_only=True):
     adds: str
 
 
+class OpenMpRuntime(Model, frozen=True, kw_only=True):
+    """A file of an OpenMP runtime. Copies of GNU's (libgomp) live beside each other, those of the others do not."""
+
+    path: str
+    """Relative to the prefix."""
+    kind: Literal["libgomp", "libiomp5", "libomp"]
+    """By its file name; Intel's and LLVM's (the last two) are of one family."""
+    distribution: str | None
+    """The wheel or conda package that brings it, None when no record lists it."""
+    same_as: str | None = None
+    """Path of the file that it is a link to, where both are found."""
+
+
+class NativePackage(Model, frozen=True, kw_only=True):
+    """A conda package of MKL or of an OpenMP runtime, from the name of its record in ``conda-meta``."""
+
+    name: str
+    version: str
+    build: str
+
+
+class ImportCrash(Model, frozen=True, kw_only=True):
+    """The smallest set of imports that ends Python, found by trying them in processes of their own."""
+
+    sequence: tuple[str, ...]
+    """Import names in the order that fails."""
+    signal: str | None
+    """Such as ``SIGSEGV``; None where the last import raises an error that it does not raise alone."""
+    error: str
+    """The end of what such a process prints."""
+    works: tuple[str, ...] = ()
+    """An order of the same names that works, empty where none does."""
+    runs: int = 1
+    """Processes in which it failed, all that were tried."""
+
+
 class Environment(Model, frozen=True, kw_only=True):
     """A Python environment observed from outside."""
 
@@ -275,6 +311,8 @@ class Environment(Model, frozen=True, kw_only=True):
     libraries: tuple[Library, ...] = ()
     settings: tuple[InstallerSetting, ...] = ()
     import_paths: tuple[ImportPath, ...] = ()
+    openmp: tuple[OpenMpRuntime, ...] = ()
+    native_packages: tuple[NativePackage, ...] = ()
     externally_managed: bool = False
     frozen: bool = False
     digest: str = ""
@@ -299,3 +337,5 @@ class Facts(Model, frozen=True, kw_only=True):
     """The machine."""
     environment: Environment | None = None
     """The environment, null with ``--host-only``."""
+    import_crash: ImportCrash | None = None
+    """Imports that end Python, where a text of a crash made envmedic look for them."""

@@ -19,6 +19,7 @@ from envmedic.probe import (
     layout,
     leftovers,
     libraries,
+    native,
     torch_family,
 )
 from envmedic.probe.family_files import Package
@@ -95,6 +96,8 @@ def _environment(
         libraries=read,
         settings=config.observe(prefix),
         import_paths=import_paths.observe(found, python, sites),
+        openmp=native.runtimes(scans, prefix),
+        native_packages=native.packages(prefix),
         externally_managed=_externally_managed(found, python),
         frozen="frozen" in names(prefix / "conda-meta"),
         digest=digest.value(),

@@ -1,0 +1,163 @@
+"""Crashes in compiled code, OpenMP runtimes and MKL."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name
+
+from envmedic.diagnosis.derived import Derived
+from envmedic.model.facts import Environment, Facts, Host, ImportCrash, Library, OpenMpRuntime
+
+KMP_FAMILY = frozenset({"libiomp5", "libomp"})
+"""Intel's runtime is built from LLVM's source: two of them in one process end it (``__KMP_REGISTERED_LIB``)."""
+RUNTIME_ONLY = frozenset({"intel-openmp", "llvm-openmp"})
+"""Distributions that bring an OpenMP runtime and nothing else."""
+MKL_WHEELS = ("mkl", "intel-openmp", "tbb", "tcmlib", "umf")
+"""MKL's wheel and what it requires since 2021, as far as it lies beside it."""
+_MKL_FILE = re.compile(r"(lib)?mkl_|libi?omp5?\.|libgomp")
+_PROFILER = re.compile(r"iJIT_|__itt_")
+_LAYER = "MKL_THREADING_LAYER"
+
+
+def derive(facts: Facts) -> Derived:
+    """The facts of ``crash.*``, ``openmp.*`` and ``mkl.*``."""
+    derived = _crash(facts.import_crash, facts.environment)
+    environment = facts.environment
+    if environment is None:
+        return derived
+    return derived | _openmp(environment) | _mkl(environment) | _layer(environment, facts.host)
+
+
+def _crash(crash: ImportCrash | None, environment: Environment | None) -> Derived:
+    if crash is None:
+        return {"crash.advice": UNKNOWN_PAIR}
+    owners = (
+        (item.name for item in environment.distributions if set(item.import_names) & set(crash.sequence))
+        if environment
+        else ()
+    )
+    return {
+        "crash.sequence": crash.sequence,
+        "crash.signal": crash.signal,
+        "crash.error": crash.error,
+        "crash.works": crash.works,
+        "crash.distributions": tuple(dict.fromkeys(owners)),
+        "crash.advice": _advice(crash),
+    }
+
+
+UNKNOWN_PAIR = (
+    "Find out which imports crash together: run the program with `envmedic run -- CMD`, which shows the Python lines "
+    "of the crash, and give its text with --log."
+)
+
+
+def _advice(crash: ImportCrash) -> str:
+    names = " then ".join(crash.sequence)
+    how = f"is ended by {crash.signal}" if crash.signal else "fails"
+    if len(crash.sequence) == 1:
+        return f"Importing {names} alone {how}: install another release of it."
+    seen = f"Importing {names} {how} ({crash.runs} of {crash.runs} processes)."
+    if crash.works:
+        order = "; ".join(f"import {name}" for name in crash.works)
+        return f"{seen} The order `{order}` works: put these lines first in the program."
+    return f"{seen} No order of them works: use them in separate processes, or another release of one of them."
+
+
+def _openmp(environment: Environment) -> Derived:
+    family = [item for item in environment.openmp if item.kind in KMP_FAMILY and item.same_as is None]
+    removable = _removable(environment, family)
+    derived: Derived = {
+        "openmp.runtimes": tuple(f"{item.path} ({item.distribution or 'nobody known'})" for item in family),
+        "openmp.removable": removable,
+        "openmp.advice": _openmp_advice(family, removable),
+    }
+    if len(family) > 1:
+        derived["openmp.doubled"] = True
+    return derived
+
+
+def _removable(environment: Environment, family: list[OpenMpRuntime]) -> tuple[str, ...]:
+    """Wheels of a runtime alone that nothing requires, as long as another runtime stays."""
+    required = {name for item in environment.distributions for name in _required(item.requires)}
+    found = [
+        item.distribution
+        for item in family
+        if item.distribution in RUNTIME_ONLY and item.distribution not in required and _is_wheel(environment, item)
+    ]
+    others = [item for item in family if item.distribution not in found]
+    return tuple(dict.fromkeys(name for name in found if name)) if others else ()
+
+
+def _is_wheel(environment: Environment, runtime: OpenMpRuntime) -> bool:
+    installed = environment.distribution(runtime.distribution or "")
+    return installed is not None and installed.owner != "conda"
+
+
+def _required(requires: Iterable[str]) -> Iterable[str]:
+    for text in requires:
+        try:
+            yield canonicalize_name(Requirement(text).name)
+        except InvalidRequirement:
+            continue  # a distribution's own mistake
+
+
+def _openmp_advice(family: list[OpenMpRuntime], removable: tuple[str, ...]) -> str:
+    owners = ", ".join(dict.fromkeys(f"{item.distribution or item.path}" for item in family))
+    if removable:
+        return f"Once {', '.join(removable)} is gone, one runtime is left. KMP_DUPLICATE_LIB_OK is not needed."
+    if len(family) > 1:
+        return (
+            f"Each of {owners} brings an OpenMP runtime of Intel's or LLVM's. Install them from one source, so that they "
+            "share one, or use them in separate processes. KMP_DUPLICATE_LIB_OK=TRUE only hides it: results can be "
+            "silently wrong."
+        )
+    return (
+        "Another OpenMP runtime is linked into a library, or comes from outside the environment (LD_LIBRARY_PATH, "
+        "LD_PRELOAD). Install the packages that meet from one source, so that they share one."
+    )
+
+
+def _mkl(environment: Environment) -> Derived:
+    wheels = [item for item in environment.distributions if item.name in MKL_WHEELS and item.owner != "conda"]
+    by_conda = {item.name: item.version for item in environment.native_packages}
+    installed = environment.distribution("mkl")
+    derived: Derived = {
+        "mkl.version": installed.version if installed is not None else by_conda.get("mkl"),
+        "mkl.distributions": tuple(item.name for item in wheels),
+        "mkl.requirements": tuple(f"{item.name}=={item.version}" for item in wheels) or _wanted(environment),
+        "mkl.service": environment.distribution("mkl-service") is not None or "mkl-service" in by_conda,
+    }
+    own = [item for item in environment.libraries if _of_torch(item)]
+    if own and all(item.error is None for item in own):
+        missing = dict.fromkeys(name for item in own for name in item.missing if _MKL_FILE.match(name))
+        symbols = [symbol.symbol for item in own for symbol in item.unresolved]
+        derived["mkl.missing-libraries"] = tuple(missing)
+        derived["mkl.profiler-symbols-missing"] = any(map(_PROFILER.match, symbols))
+    return derived
+
+
+def _wanted(environment: Environment) -> tuple[str, ...]:
+    torch = environment.distribution("torch")
+    return tuple(text for text in (torch.requires if torch else ()) if set(_required([text])) & set(MKL_WHEELS))
+
+
+def _of_torch(library: Library) -> bool:
+    return library.distribution == "torch" or "/torch/" in f"/{library.path}"
+
+
+def _layer(environment: Environment, host: Host) -> Derived:
+    """What the environment sets on activation counts before what happens to be set here."""
+    here = next((item.value for item in host.variables if item.name == _LAYER), None)
+    kept = next(
+        (value for path in environment.import_paths for value in _set_there(path.kind, path.adds)),
+        None,
+    )
+    return {"mkl.threading-layer": kept or here}
+
+
+def _set_there(kind: str, adds: str) -> list[str]:
+    return re.findall(rf"\b{_LAYER}=[\"']?(\w+)", adds) if kind == "activation-script" else []
