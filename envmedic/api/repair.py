@@ -87,7 +87,13 @@ def find_case(settings: Settings, prefix: Path, wish: Wish) -> Case | Diagnosis:
 
 
 def _finding_of(loaded: LoadedPlaybook, diagnosis: Diagnosis) -> Finding:
-    """The playbook's own finding, or one that nothing has confirmed yet."""
+    """The playbook's own finding, or one that nothing has confirmed yet. Raises NothingToRepair where it has no fault."""
+    if loaded.playbook.fault is None:
+        raise NothingToRepair(
+            f"The playbook {loaded.playbook.id} repairs nothing",
+            cause=f"It explains what is no fault of an environment: {loaded.playbook.title}",
+            hint=f"`envmedic playbooks show {loaded.playbook.id}` says what would help",
+        )
     own = (finding for finding in diagnosis.findings if finding.playbook == loaded.playbook.id)
     return next(own, None) or Finding(
         fault=loaded.playbook.fault,

@@ -19,7 +19,7 @@ def list_all(args: argparse.Namespace, output: Output) -> int:
     found = api.list_playbooks(api.Settings(stream=output.stream))
     rows = [
         ("playbook", "fault", "from", "title"),
-        *((item.id, item.fault, item.origin, item.title) for item in found.playbooks),
+        *((item.id, item.fault or "none", item.origin, item.title) for item in found.playbooks),
     ]
     output.document(found, table(rows, indent=""))
     return int(ExitCode.OK)

@@ -10,23 +10,15 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from envmedic.diagnosis.derived import Derived
-from envmedic.diagnosis.roots import explained
+from envmedic.diagnosis.candidates import NO_FAULT, Candidate, candidates
+from envmedic.diagnosis.roots import chosen, ranked
 from envmedic.diagnosis.vocabulary import derive
 from envmedic.model.facts import Facts
-from envmedic.model.findings import Alternative, Diagnosis, Evidence, Finding, Rejected, Verdict
-from envmedic.model.playbook import LoadedPlaybook, Playbook, Signature, TextMatch
-from envmedic.playbook.conditions import Evaluation, evaluate
+from envmedic.model.findings import Alternative, Diagnosis, Evidence, Fault, Finding, Rejected, Verdict
+from envmedic.model.playbook import LoadedPlaybook, TextMatch
+from envmedic.playbook.conditions import Evaluation
 from envmedic.playbook.filling import fill
 
-CERTAIN_ENOUGH = 0.5
-"""Findings below this confidence leave the verdict `unknown`."""
-FACTS_ALONE = 0.85
-"""Confidence of a fault that facts show and no text names."""
-DOUBT_LEFT_BY_FACTS = 0.25
-"""What remains of a hypothesis' doubt once facts confirm it."""
-TRUST_LEFT_BY_FACTS = 0.4
-"""What remains of a hypothesis' confidence once facts refute it."""
 _SHOWN_LINES = 5
 
 
@@ -44,69 +36,44 @@ def diagnose(
     `log` of None that there is no text.
     """
     derived = derive(facts) if facts is not None else {}
-    by_playbook: dict[str, list[TextMatch]] = {}
-    for match in matches:
-        by_playbook.setdefault(match.playbook, []).append(match)
-    candidates = (_finding(loaded.playbook, by_playbook.get(loaded.playbook.id, []), derived) for loaded in playbooks)
-    findings = _ranked([finding for finding in candidates if finding is not None])
-    verdict, reason = _verdict(findings, facts, log)
-    if verdict == "not-an-env-problem":
-        findings = ()
-    return Diagnosis(prefix=prefix, facts=facts, verdict=verdict, findings=findings, reason=reason, log=log)
-
-
-def _finding(playbook: Playbook, matches: Sequence[TextMatch], derived: Derived) -> Finding | None:
-    """The finding of `playbook`, None when neither text nor facts speak for it."""
-    signatures = {signature.id: signature for signature in playbook.signatures}
-    ordered = sorted(matches, key=lambda match: (-signatures[match.signature].confidence, match.line_number))
-    best = ordered[0] if ordered else None
-    values = _values(playbook, best, derived)
-    signature = signatures[best.signature] if best is not None else None
-    evaluation = _evaluation(playbook, signature, values)
-    if best is None and evaluation.truth is not True:
-        return None
-    refuted = evaluation.truth is False
-    return Finding(
-        fault=playbook.fault,
-        playbook=playbook.id,
-        signature=signature.id if signature is not None else None,
-        confidence=_confidence(signature, evaluation),
-        confirmed=evaluation.truth,
-        summary=_summary(playbook, signature, values),
-        evidence=(*_text_evidence(ordered), *_fact_evidence(evaluation, known=bool(derived))),
-        fix_kind=(signature.fix_kind if signature is not None else None) or playbook.fix_kind,
-        groups=best.groups if best is not None else {},
-        alternatives=tuple(_alternative(fill(text, values)) for text in playbook.alternatives),
-        rejected=(_rejected(playbook, signature, evaluation),) if refuted and signature is not None else (),
+    causes = ranked(candidates(playbooks, matches, derived))
+    best = chosen(causes)
+    verdict, reason = _verdict(best, causes, facts, log)
+    advised = best is not None and verdict in {"host", NO_FAULT}
+    return Diagnosis(
+        prefix=prefix,
+        facts=facts,
+        verdict=verdict,
+        findings=() if verdict == NO_FAULT else _findings(causes, known=bool(derived)),
+        reason=reason,
+        advice=best.advice if best is not None and advised else (),
+        log=log,
     )
 
 
-def _evaluation(playbook: Playbook, signature: Signature | None, values: Derived) -> Evaluation:
-    """What the facts say. They neither confirm nor refute what is no fault of an environment."""
-    if playbook.when is None or (signature is not None and signature.fix_kind == "not-an-env-problem"):
-        return Evaluation(None, ())
-    return evaluate(playbook.when, values)
+def _findings(causes: Sequence[Candidate], *, known: bool) -> tuple[Finding, ...]:
+    """Faults among the causes. What was refuted is also listed with the best one, where readers look first."""
+    found = [_finding(cause, cause.fault, known=known) for cause in causes if cause.fault is not None]
+    refuted = tuple(rejected for finding in found[1:] for rejected in finding.rejected)
+    if found and refuted:
+        found[0] = msgspec.structs.replace(found[0], rejected=(*found[0].rejected, *refuted))
+    return tuple(found)
 
 
-def _values(playbook: Playbook, match: TextMatch | None, derived: Derived) -> Derived:
-    """Facts, then the groups of the match, then the playbook's variables with both filled in."""
-    values: Derived = {**derived, **(match.groups if match is not None else {})}
-    return values | {name: fill(text, values) for name, text in playbook.vars.items()}
-
-
-def _confidence(signature: Signature | None, evaluation: Evaluation) -> float:
-    if signature is None:
-        return FACTS_ALONE
-    if evaluation.truth is True:
-        return round(max(FACTS_ALONE, 1 - (1 - signature.confidence) * DOUBT_LEFT_BY_FACTS), 3)
-    if evaluation.truth is False:
-        return round(signature.confidence * TRUST_LEFT_BY_FACTS, 3)
-    return signature.confidence
-
-
-def _summary(playbook: Playbook, signature: Signature | None, values: Derived) -> str:
-    text = signature.summary if signature is not None and signature.summary is not None else playbook.title
-    return fill(text, values)
+def _finding(cause: Candidate, fault: Fault, *, known: bool) -> Finding:
+    return Finding(
+        fault=fault,
+        playbook=cause.playbook.id,
+        signature=cause.signature.id if cause.signature is not None else None,
+        confidence=cause.confidence,
+        confirmed=cause.evaluation.truth,
+        summary=cause.summary,
+        evidence=(*_text_evidence(cause.matches), *_fact_evidence(cause.evaluation, known=known)),
+        fix_kind=cause.fix_kind,
+        groups=cause.matches[0].groups if cause.matches else {},
+        alternatives=tuple(_alternative(fill(text, cause.values)) for text in cause.playbook.alternatives),
+        rejected=_rejected(cause, fault),
+    )
 
 
 def _text_evidence(matches: Sequence[TextMatch]) -> list[Evidence]:
@@ -134,47 +101,31 @@ def _alternative(text: str) -> Alternative:
     return Alternative(title=title.rstrip("."), why_not=why_not.strip())
 
 
-def _rejected(playbook: Playbook, signature: Signature, evaluation: Evaluation) -> Rejected:
-    reasons = "; ".join(leaf.text for leaf in dict.fromkeys(evaluation.leaves))
-    return Rejected(signature=signature.id, fault=playbook.fault, reason=f"facts refute it: {reasons}")
+def _rejected(cause: Candidate, fault: Fault) -> tuple[Rejected, ...]:
+    if not cause.refuted or cause.signature is None:
+        return ()
+    return (Rejected(signature=cause.signature.id, fault=fault, reason=f"facts refute it: {_observations(cause)}"),)
 
 
-def _ranked(findings: Sequence[Finding]) -> tuple[Finding, ...]:
-    """Refuted last, then roots before the symptoms that they explain, then by confidence.
-
-    What was refuted is also listed in `rejected` of the best finding, where readers look first.
-    """
-    standing = [finding for finding in findings if finding.confirmed is not False]
-    certain = frozenset(finding.fault for finding in standing if finding.confidence >= CERTAIN_ENOUGH)
-
-    def rank(finding: Finding) -> tuple[bool, bool, bool, bool, float]:
-        return (
-            finding.confirmed is False,
-            finding.confidence < CERTAIN_ENOUGH,
-            finding.confirmed is not True,
-            explained(finding.fault, certain),
-            -finding.confidence,
-        )
-
-    ordered = sorted(findings, key=rank)
-    refuted = tuple(rejected for finding in ordered[1:] for rejected in finding.rejected)
-    if ordered and refuted:
-        ordered[0] = msgspec.structs.replace(ordered[0], rejected=(*ordered[0].rejected, *refuted))
-    return tuple(ordered)
+def _observations(cause: Candidate) -> str:
+    return "; ".join(leaf.text for leaf in dict.fromkeys(cause.evaluation.leaves))
 
 
-def _verdict(findings: Sequence[Finding], facts: Facts | None, log: str | None) -> tuple[Verdict, str | None]:
-    best = findings[0] if findings else None
-    if best is not None and best.confidence >= CERTAIN_ENOUGH:
-        if best.fix_kind == "not-an-env-problem":
-            return "not-an-env-problem", best.summary
-        host = best.fault == "gpu-host-fault" or best.fix_kind == "upgrade-driver"
-        return ("host" if host else "env"), None
-    return _undecided(best, facts, log)
+def _verdict(
+    best: Candidate | None, causes: Sequence[Candidate], facts: Facts | None, log: str | None
+) -> tuple[Verdict, str | None]:
+    if best is None or not best.certain:
+        return _undecided(best, facts, log)
+    if best.fault is None:
+        shown = next((cause for cause in causes if cause.confirmed), None)
+        besides = f"; besides, the facts show {shown.fault}: {shown.summary}" if shown is not None else ""
+        return NO_FAULT, best.summary + besides
+    host = best.fault == "gpu-host-fault" or best.fix_kind == "upgrade-driver"
+    return ("host" if host else "env"), None
 
 
-def _undecided(best: Finding | None, facts: Facts | None, log: str | None) -> tuple[Verdict, str | None]:
-    """The verdict where no finding is certain enough."""
+def _undecided(best: Candidate | None, facts: Facts | None, log: str | None) -> tuple[Verdict, str | None]:
+    """The verdict where no cause is certain enough."""
     if best is not None:
         return "unknown", _doubt(best)
     if log is not None:
@@ -188,7 +139,9 @@ def _undecided(best: Finding | None, facts: Facts | None, log: str | None) -> tu
     return "healthy", None
 
 
-def _doubt(best: Finding) -> str:
-    if best.rejected:
-        return f"the text speaks of {best.fault}, but {best.rejected[0].reason}"
+def _doubt(best: Candidate) -> str:
+    if best.fault is None:
+        return f"perhaps no environment is at fault: {best.summary}"
+    if best.refuted:
+        return f"the text speaks of {best.fault}, but facts refute it: {_observations(best)}"
     return f"the likeliest fault is {best.fault}, which the text alone does not establish"

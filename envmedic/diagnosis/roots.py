@@ -1,7 +1,10 @@
-"""Which fault brings which others about, so that root causes rank above their symptoms."""
+"""The order of causes: roots above their symptoms, what stopped the program above what it only warned of."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from envmedic.diagnosis.candidates import Candidate
 from envmedic.model.findings import Fault
 
 SYMPTOMS: dict[Fault, frozenset[Fault]] = {
@@ -29,7 +32,49 @@ SYMPTOMS: dict[Fault, frozenset[Fault]] = {
     "cuda-arch-list": frozenset({"extension-build-toolchain"}),
 }  # fmt: skip
 
+_Rank = tuple[bool, bool, bool, bool, bool, bool, float, int, float]
 
-def explained(fault: Fault, present: frozenset[Fault]) -> bool:
+
+def explained(fault: Fault | None, present: frozenset[Fault]) -> bool:
     """Whether another fault that is present brings `fault` about."""
     return any(fault in SYMPTOMS.get(other, frozenset()) for other in present if other != fault)
+
+
+def ranked(causes: Sequence[Candidate]) -> tuple[Candidate, ...]:
+    """Best first.
+
+    Refuted ones come last, and after the others those that are not sure enough for a verdict. What facts confirm goes
+    before what the text alone says; roots before the symptoms that they explain; what stopped the
+    program before what it passed by with a warning. Among those equally sure, the first in the text
+    goes first: in chains of exceptions, build logs and retries, later errors follow from earlier ones.
+    """
+    present = frozenset(
+        cause.fault for cause in causes if cause.fault is not None and cause.certain and not cause.refuted
+    )
+
+    def rank(cause: Candidate) -> _Rank:
+        return (
+            cause.refuted,
+            cause.fault is None and cause.passing,  # what is harmless explains nothing else
+            not cause.certain,
+            not cause.confirmed,
+            explained(cause.fault, present),
+            cause.passing,
+            -round(cause.confidence, 1),
+            cause.line,
+            -cause.confidence,
+        )
+
+    return tuple(sorted(causes, key=rank))
+
+
+def chosen(causes: Sequence[Candidate]) -> Candidate | None:
+    """The cause that makes the verdict, of `causes` as `ranked`; None when there is none.
+
+    A text that surely speaks of something else is not explained by what the facts show besides.
+    """
+    best = causes[0] if causes else None
+    if best is None or best.signature is not None:
+        return best
+    stated = next((cause for cause in causes if cause.signature is not None), best)
+    return stated if stated.fault is None and stated.confidence > best.confidence else best

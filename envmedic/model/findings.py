@@ -122,6 +122,8 @@ class Diagnosis(Model, frozen=True, kw_only=True):
     """Best first."""
     reason: str | None = None
     """For ``not-an-env-problem`` and ``unknown``: why."""
+    advice: tuple[str, ...] = ()
+    """What would help, where no repair of an environment does."""
     log: str | None = None
     """Name of the log that was read."""
 

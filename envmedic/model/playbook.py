@@ -166,8 +166,8 @@ class Playbook(Strict, frozen=True, kw_only=True):
 
     id: Identifier
     """Lower-case words joined by hyphens; a shipped playbook's file is called so."""
-    fault: Fault
-    """The class of the fault; several playbooks may share one."""
+    fault: Fault | None = None
+    """The class of the fault; several playbooks may share one. Left out for what is no environment's fault."""
     title: Text
     """The fault in one line."""
     explain: Text

@@ -21,6 +21,12 @@ def placeholders(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for name in names if name is not None))
 
 
+def sole_placeholder(text: str) -> str | None:
+    """The name between the braces where `text` is one placeholder and nothing else."""
+    match = _PLACEHOLDER.fullmatch(text)
+    return match.group(1) if match is not None else None
+
+
 def fill(text: str, values: Mapping[str, FactValue]) -> str:
     """`text` with each placeholder replaced by its value; one without a value becomes ``unknown``."""
 

@@ -18,7 +18,8 @@ class Entry(Model, frozen=True, kw_only=True):
     """A line of ``envmedic playbooks list``."""
 
     id: str
-    fault: Fault
+    fault: Fault | None
+    """None for what is no environment's fault."""
     title: str
     origin: str
     path: str

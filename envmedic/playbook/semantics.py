@@ -16,13 +16,17 @@ from envmedic.model.playbook import LoadedPlaybook, Playbook, Signature
 from envmedic.model.vocabulary import FACTS, PACKAGE_FACTS, PLAYBOOK_CHECKS, fact_kind
 from envmedic.playbook.conditions import LIST_OPERATORS, OPERATORS, UNARY
 from envmedic.playbook.document import Located
-from envmedic.playbook.filling import placeholders
+from envmedic.playbook.filling import placeholders, sole_placeholder
 from envmedic.playbook.match import scan
 from envmedic.playbook.mistakes import Mistake, Path, suggestion
 from envmedic.playbook.patterns import PatternRefused, compiled, group_names
 
 _FORMS = ("fact", "all", "any", "not")
+_NO_REPAIR = "not-an-env-problem"
 _REQUIREMENT_LISTS = {"install": "requirements", "pin": "constraints"}
+_LISTS = {**_REQUIREMENT_LISTS, "purge": "distributions", "unset_env": "names"}
+"""The list of each kind of step in which an item may stand for the values of a list."""
+_SCALARS = {"replace": ("distribution", "by"), "install": ("index", "variant")}
 _WANTED_TYPES: dict[FactType, type] = {"bool": bool, "int": int, "string": str, "version": str, "strings": str}
 _TYPE_WORDS = {"bool": "true or false", "int": "a whole number", "string": "text", "version": "a quoted version",
                "strings": "text"}  # fmt: skip
@@ -37,8 +41,9 @@ def semantic_mistakes(document: Located, *, shipped_as: str | None) -> Iterator[
     if when is not None:
         yield from _condition(when, ("when",), names)
     yield from _placeholders(document, names)
-    yield from _steps(document, shipped=shipped_as is not None)
+    yield from _steps(document, names, shipped=shipped_as is not None)
     yield from _checks(document)
+    yield from _no_fault(document)
 
 
 class _Names:
@@ -75,6 +80,22 @@ def _identity(document: Located, shipped_as: str | None) -> Iterator[Mistake]:
         yield Mistake(identifier.position, ("id",), f"{name} is not the file's name; a shipped playbook is {name}.yaml")
     if not _items(document, "signatures") and "when" not in document.keys:
         yield Mistake(document.position, (), "neither `signatures` nor `when`: nothing could ever find this playbook")
+
+
+def _no_fault(document: Located) -> Iterator[Mistake]:
+    """A playbook without a fault says that no environment is to blame: its texts are explained, nothing is repaired."""
+    kind = document.child("fix_kind")
+    if kind is None or _text(document.child("fault")) is not None:
+        return
+    if _text(kind) != _NO_REPAIR:
+        message = f"`fault` is missing; only a playbook of fix_kind {_NO_REPAIR} has none"
+        yield Mistake(kind.position, ("fix_kind",), message)
+    for key in ("when", "checks"):
+        if key in document.keys:
+            yield Mistake(document.keys[key][0], (key,), f"a playbook without a fault has no `{key}`")
+    for path, step in _items(document, "steps"):
+        if _text(step.child("step")) != "advise":
+            yield Mistake(step.position, path, "a playbook without a fault only has steps of kind advise")
 
 
 def _signatures(document: Located) -> Iterator[Mistake]:
@@ -250,15 +271,34 @@ def _placeholders(document: Located, names: _Names) -> Iterator[Mistake]:
                 )
 
 
-def _steps(document: Located, *, shipped: bool) -> Iterator[Mistake]:
+def _steps(document: Located, names: _Names, *, shipped: bool) -> Iterator[Mistake]:
     for path, step in _items(document, "steps"):
         kind = _text(step.child("step"))
         if kind == "command" and shipped:
             yield Mistake(step.position, path, "a shipped playbook has no step of kind command")
-        key = _REQUIREMENT_LISTS.get(kind or "")
+        key = _LISTS.get(kind or "", "")
         listed = step.child(key) if key else None
         for index, item in enumerate(listed.items if listed is not None else ()):
-            yield from _requirement(item, (*path, key or "", index))
+            yield from _listed(item, (*path, key, index), names)
+            if kind in _REQUIREMENT_LISTS:
+                yield from _requirement(item, (*path, key, index))
+        for word in _SCALARS.get(kind or "", ()):
+            yield from _no_list(step.child(word), (*path, word), names)
+
+
+def _listed(item: Located, path: Path, names: _Names) -> Iterator[Mistake]:
+    """A list stands for items, not for a part of one."""
+    text = _text(item) or ""
+    if sole_placeholder(text) is None:
+        yield from _no_list(item, path, names)
+
+
+def _no_list(here: Located | None, path: Path, names: _Names) -> Iterator[Mistake]:
+    for name in placeholders((_text(here) if here is not None else None) or ""):
+        if here is not None and names.type(name) == "strings":
+            yield Mistake(
+                here.position, path, f"{name} is a list: it can only be a whole item of a list, as {{{name}}}"
+            )
 
 
 def _requirement(item: Located, path: Path) -> Iterator[Mistake]:

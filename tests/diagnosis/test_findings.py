@@ -4,12 +4,13 @@ from collections.abc import Sequence
 from functools import cache
 
 import pytest
+from msgspec.structs import replace
 
 from envmedic.diagnosis import diagnose
 from envmedic.diagnosis.roots import SYMPTOMS, explained
 from envmedic.model.facts import Environment, Facts, Leftover
 from envmedic.model.findings import Diagnosis, Fault, FixKind
-from envmedic.model.playbook import Condition, LoadedPlaybook, Playbook, Signature, TextMatch
+from envmedic.model.playbook import AdviseStep, Condition, LoadedPlaybook, Playbook, Signature, TextMatch
 from envmedic.playbook import loader
 from envmedic.playbook.match import scan
 from tests.diagnosis.helpers import TORCH_LIBRARY, environment, facts, library
@@ -221,3 +222,90 @@ def test_no_fault_explains_itself_and_none_explains_its_own_cause() -> None:
         assert not explained(fault, frozenset({fault}))
         for symptom in symptoms:
             assert fault not in SYMPTOMS.get(symptom, frozenset()), (fault, symptom)
+
+
+def no_fault(identifier: str = "none", confidence: float = 0.97) -> LoadedPlaybook:
+    found = playbook(identifier, "numpy-abi", confidence=confidence, fix_kind="not-an-env-problem")
+    advised = AdviseStep(text="Take a smaller {thing}.")
+    return replace(found, playbook=replace(found.playbook, fault=None, steps=(advised,), vars={"thing": "batch"}))
+
+
+def test_what_is_no_fault_of_an_environment_is_explained_with_advice() -> None:
+    diagnosis = diagnose(matches("none"), None, [no_fault()], prefix=None, log="log")
+    assert (diagnosis.verdict, diagnosis.findings) == ("not-an-env-problem", ())
+    assert (diagnosis.reason, diagnosis.advice) == ("Title of none", ("Take a smaller batch.",))
+    weak = diagnose(matches("none"), None, [no_fault(confidence=0.4)], prefix=None, log="log")
+    assert (weak.verdict, weak.findings, weak.advice) == ("unknown", (), ())
+    assert "perhaps no environment is at fault" in (weak.reason or "")
+
+
+VENV = Condition(fact="env.kind", operator="is", value="venv")
+
+
+def test_facts_alone_do_not_explain_a_text_that_surely_says_something_else() -> None:
+    shown = playbook("shown", "numpy-abi", when=VENV)
+    observed = facts(environment())
+    sure = diagnose(matches("none"), observed, [shown, no_fault()], prefix=None, log="log")
+    assert (sure.verdict, sure.findings) == ("not-an-env-problem", ())
+    assert sure.reason == "Title of none; besides, the facts show numpy-abi: Title of shown"
+    unsure = diagnose(matches("none"), observed, [shown, no_fault(confidence=0.7)], prefix=None, log="log")
+    assert (unsure.verdict, [finding.fault for finding in unsure.findings]) == ("env", ["numpy-abi"])
+    both = diagnose(matches("shown", "none"), observed, [shown, no_fault()], prefix=None, log="log")
+    assert both.verdict == "env", "the text speaks of it too"
+
+
+def text_of(*lines: tuple[str, str]) -> tuple[TextMatch, ...]:
+    return tuple(
+        TextMatch(playbook=name, signature="s", line_number=number, line=line)
+        for number, (name, line) in enumerate(lines, start=1)
+    )
+
+
+WARNINGS = (
+    "/x/y.py:13: UserWarning: oops",
+    "WARNING 05-07 05:58:46 [x.py:1] oops",
+    "[W socket.cpp:663] oops",
+    "W0731 10:11:12.131 oops",
+    "cc1plus: warning: oops",
+    "(12): warning #177-D: oops",
+    "ERROR: pip's dependency resolver does not currently take into account oops",
+)
+
+
+@pytest.mark.parametrize("line", WARNINGS)
+def test_what_stopped_the_program_ranks_above_what_it_warned_of(line: str) -> None:
+    warned = playbook("warned", "libstdcxx", confidence=0.99)
+    stopped = playbook("stopped", "numpy-abi", confidence=0.8)
+    found = text_of(("warned", line), ("stopped", "ImportError: oops"))
+    diagnosis = diagnose(found, None, [warned, stopped], prefix=None, log="log")
+    assert [finding.playbook for finding in diagnosis.findings] == ["stopped", "warned"]
+    crashed = text_of(("warned", line), ("none", "ValueError: oops"))
+    assert diagnose(crashed, None, [warned, no_fault()], prefix=None, log="log").verdict == "not-an-env-problem"
+    alone = diagnose(found[:1], None, [warned], prefix=None, log="log")
+    assert alone.verdict == "env", "a warning is all there is"
+
+
+def test_a_harmless_warning_outweighs_nothing() -> None:
+    noise, hint = no_fault("noise", 0.9), playbook("hint", "numpy-abi", confidence=0.3)
+    found = text_of(("noise", "FutureWarning: oops"), ("hint", "ImportError: oops"))
+    assert diagnose(found, None, [noise, hint], prefix=None, log="log").verdict == "unknown"
+    assert diagnose(found[:1], None, [noise, hint], prefix=None, log="log").verdict == "not-an-env-problem"
+
+
+def test_of_causes_that_are_equally_sure_the_first_in_the_text_is_the_root() -> None:
+    first = playbook("first", "numpy-abi", confidence=0.91)
+    second = playbook("second", "libstdcxx", confidence=0.94)
+    assert order([first, second]) == ["first", "second"]
+    assert order([second, first]) == ["second", "first"]
+    surer = playbook("surer", "libstdcxx", confidence=0.97)
+    assert order([first, surer]) == ["surer", "first"]
+
+
+def test_signatures_that_rule_a_repair_out_are_weighed_against_those_of_the_same_playbook() -> None:
+    text = "RuntimeError: Could not run 'torchvision::nms' with arguments from the 'MPS' backend."
+    assert diagnose(scan([text.encode()], shipped()), None, shipped(), prefix=None, log="log").verdict == (
+        "not-an-env-problem"
+    )
+    both = scan([text.encode(), NO_KERNEL.encode()], shipped())
+    diagnosis = diagnose(both, None, shipped(), prefix=None, log="log")
+    assert [finding.signature for finding in diagnosis.findings] == ["no-cuda-kernel"]

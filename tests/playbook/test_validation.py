@@ -196,6 +196,34 @@ def test_names_that_mean_nothing_are_refused(text: str, reason: str) -> None:
     assert any(reason in line for line in mistakes(text)), mistakes(text)
 
 
+@pytest.mark.parametrize(
+    "step",
+    [
+        "step: purge\n    distributions: ['{env.duplicates}', six]",
+        "step: install\n    requirements: ['{env.duplicates}']",
+        "step: pin\n    constraints: ['{env.duplicates}']",
+        "step: unset_env\n    names: ['{env.duplicates}']",
+        "step: install\n    requirements: ['torch=={torch.version}']",
+    ],
+)
+def test_a_list_may_be_filled_from_a_fact(step: str) -> None:
+    assert len(parse(with_line(f"  - {step}\n").encode(), "f.yaml").steps) == 2
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        "step: purge\n    distributions: ['x-{env.duplicates}']",
+        "step: install\n    requirements: ['{env.duplicates}>1']",
+        "step: replace\n    distribution: '{env.duplicates}'\n    by: av",
+    ],
+)
+def test_a_list_is_no_part_of_a_name(step: str) -> None:
+    found = mistakes(with_line(f"  - {step}\n"))
+    assert len(found) == 1
+    assert "env.duplicates is a list: it can only be a whole item of a list, as {env.duplicates}" in found[0]
+
+
 def test_a_shipped_playbook_is_named_after_its_file_and_has_no_commands() -> None:
     text = with_line("  - step: command\n    argv: [ls]\n")
     assert parse(text.encode(), "f.yaml").id == "mine"
@@ -224,3 +252,25 @@ def test_facts_of_any_distribution_are_known_by_its_normalised_name() -> None:
     for wrong in ("NumPy.version", "numpy.colour", "flash_attn.version"):
         (found,) = mistakes(text.replace("FACT", wrong))
         assert f"there is no fact or match group package.{wrong}; of a distribution there are package.<name>" in found
+
+
+NO_FAULT = MINIMAL.replace("fault: torchvision-ops\n", "").replace("fix_kind: other", "fix_kind: not-an-env-problem")
+
+
+@pytest.mark.parametrize("text", [NO_FAULT, NO_FAULT.replace("title:", "fault: null\ntitle:")])
+def test_a_playbook_may_explain_what_is_no_fault_of_an_environment(text: str) -> None:
+    assert parse(text.encode(), "f.yaml").fault is None
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (MINIMAL.replace("fault: torchvision-ops\n", ""), "fix_kind: `fault` is missing; only a playbook of fix_kind"),
+        (NO_FAULT + "when: {fact: env.kind, operator: exists}\n", "when: a playbook without a fault has no `when`"),
+        (NO_FAULT + "checks: [import]\n", "checks: a playbook without a fault has no `checks`"),
+        (NO_FAULT + "  - {step: pin, constraints: [numpy]}\n", "only has steps of kind advise"),
+    ],
+)
+def test_a_playbook_without_a_fault_repairs_nothing(text: str, reason: str) -> None:
+    (mistake,) = mistakes(text)
+    assert reason in mistake

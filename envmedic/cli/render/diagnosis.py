@@ -24,6 +24,7 @@ def diagnosis_lines(diagnosis: Diagnosis, style: Style) -> list[str]:
     lines = [f"{style('Verdict', 'bold')}  {style(diagnosis.verdict, tone)}: {_VERDICTS[diagnosis.verdict]}"]
     if diagnosis.reason:
         lines.append(f"  {plain(diagnosis.reason)}")
+    lines += [f"  {plain(text)}" for text in diagnosis.advice]
     for number, finding in enumerate(diagnosis.findings, start=1):
         lines += ["", *_finding_lines(number, finding, style)]
     dead = _dead_python(diagnosis)
