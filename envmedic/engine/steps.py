@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from envmedic.engine import trash, variables
+from envmedic.engine import ownership, trash, variables
 from envmedic.engine.files import Owner
 from envmedic.engine.inside import locate, replace_file
 from envmedic.engine.sharing import unshare
@@ -103,12 +103,18 @@ def _failed(result: CommandResult) -> InstallerError:
 
 
 def _delete(leftovers: Iterable[str], place: Workplace) -> str:
+    """Delete what is named, except for files that distributions which stay list as theirs."""
+    named = {relative: locate(place.tree, relative) for relative in leftovers}
+    there = {relative: path for relative, path in named.items() if os.path.lexists(path)}
+    if not there:
+        return ""
+    listed = ownership.listed_files(place.tree, there.values())
     gone = []
-    for relative in leftovers:
-        path = locate(place.tree, relative)
-        if os.path.lexists(path):
-            trash.discard(path, place.trash, place.owner)
-            gone.append(relative)
+    for relative, path in there.items():
+        parts = list(ownership.unlisted(path, listed)) if os.path.lexists(path) else []
+        for part in parts:
+            trash.discard(part, place.trash, place.owner)
+        gone += [relative] if parts else []
     return f"deleted {', '.join(gone)}" if gone else ""
 
 

@@ -54,8 +54,7 @@ def _index_arguments(configuration: Configuration, request: ResolveRequest) -> l
     """(argument, URL) of each index, strongest first."""
     pip, found = configuration.pip, []
     variant = variant_index(request)
-    if variant is not None:
-        found.append(_variant_argument(variant))
+    found += [_location_argument(where) for where in (variant, *request.indexes) if where is not None]
     if not pip.no_index:
         found += [(f"--index={url}", url) for url in pip.extra_index_urls]
         if pip.index_url and configuration.uv.default_index is None:
@@ -72,7 +71,7 @@ def variant_index(request: ResolveRequest) -> str | None:
     return template.replace("{variant}", request.variant)
 
 
-def _variant_argument(where: str) -> tuple[str, str]:
+def _location_argument(where: str) -> tuple[str, str]:
     """A directory or page of wheels is a find-links location, anything else a simple index."""
     path = local_file(where) or (Path(where) if "://" not in where else None)
     flat = any(path.glob("*.whl")) if path is not None else urlsplit(where).path.endswith((".html", ".htm"))

@@ -68,6 +68,8 @@ class ResolveRequest(Model, frozen=True, kw_only=True):
     find_links: tuple[str, ...] = ()
     offline: bool = False
     torch_index: str = "https://download.pytorch.org/whl/{variant}"
+    indexes: tuple[str, ...] = ()
+    """URLs of indexes besides the user's own, asked first."""
 
 
 class Resolution(Model, frozen=True, kw_only=True):

@@ -19,7 +19,7 @@ from envmedic.planner.bound import bound
 from envmedic.planner.identity import named
 from envmedic.planner.proposal import Proposal, Proposals
 from envmedic.planner.question import FAMILY
-from envmedic.planner.requirements import markers, newly_unmet, unmet
+from envmedic.planner.requirements import key, markers, newly_unmet, unmet, unmet_already
 
 UNPACKED_FACTOR = 4
 """Upper ratio of unpacked to packed size of a wheel: machine code packs about 1.5 to 2.5 times, text up to 4."""
@@ -131,7 +131,9 @@ def _draft(
 def _refuse_unmet(draft: _Draft, values: Mapping[str, str]) -> None:
     """Refuse before the clone what metadata already shows to be incoherent."""
     after: dict[str, str | None] = dict.fromkeys(draft.before) | {item.name: item.version for item in draft.artifacts}
-    missing = unmet(draft.environment, draft.before, draft.artifacts, values=values)
+    known = unmet_already(draft.environment, draft.artifacts, values=values)
+    found = unmet(draft.environment, draft.before, draft.artifacts, values=values)
+    missing = tuple(item for item in found if key(item) not in known)  # a reinstall is not asked to mend these
     broken = newly_unmet(draft.environment, after, values=values)
     if missing or broken:
         sentences = tuple(item.sentence() for item in (*missing, *broken))

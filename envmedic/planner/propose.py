@@ -10,16 +10,16 @@ from packaging.utils import canonicalize_name
 
 from envmedic.compat import family
 from envmedic.errors import NoSolution, NotAnEnvironment
-from envmedic.model.facts import Environment, Facts
+from envmedic.model.facts import Environment, Facts, Host
 from envmedic.model.family import FamilyQuery, FamilySet
 from envmedic.model.findings import Finding
 from envmedic.model.plan import PlanAlternative
 from envmedic.model.playbook import FactValue, LoadedPlaybook
 from envmedic.model.ports import ResolveRequest
-from envmedic.planner import members, question, removal
+from envmedic.planner import labels, members, question, removal
 from envmedic.planner.bound import bound
 from envmedic.planner.proposal import Proposal, Proposals
-from envmedic.planner.requirements import applicable, markers, newly_unmet
+from envmedic.planner.requirements import applicable, markers, meets, newly_unmet
 from envmedic.planner.steps import Wanted, gather, values_of
 
 WITH_TORCH = ("nvidia-*", "cuda-toolkit", "cuda-bindings", "cuda-pathfinder", "triton", "pytorch-triton")
@@ -40,6 +40,7 @@ class _Case:
     """Everything that one proposal is made from."""
 
     environment: Environment
+    host: Host
     wanted: Wanted
     options: Options
     values: Mapping[str, str]
@@ -66,6 +67,7 @@ def proposals(
     wanted = gather(loaded, values_of(loaded, finding, values or {}))
     case = _Case(
         environment=environment,
+        host=facts.host,
         wanted=wanted,
         options=options or Options(),
         values=markers(environment, facts.host),
@@ -164,17 +166,27 @@ def _family_pins(found: FamilySet | None, changed: tuple[str, ...]) -> tuple[str
 def _request(
     case: _Case, found: FamilySet | None, query: FamilyQuery | None, changed: tuple[str, ...], pins: tuple[str, ...]
 ) -> ResolveRequest:
-    served = found is None or query is None or family.default_index_serves(found, changed, query)
-    variant = case.wanted.variant or (found.variant if found else None)
+    wanted, served = case.wanted, found is None or query is None or family.default_index_serves(found, changed, query)
+    settled = labels.settle(pins, case.environment, case.host)
+    variant = wanted.variant or (found.variant if found else settled.variant)
+    chosen = wanted.variant is not None or not served or settled.needs_variant_index
     return ResolveRequest(
-        pins=pins,
+        pins=settled.pins,
         variant=variant,
-        needs_variant_index=variant is not None and (not served or case.wanted.variant is not None),
-        replaceable=_replaceable(case.environment, case.values) if "torch" in changed else (),
+        needs_variant_index=variant is not None and chosen,
+        replaceable=_replaceable(case.environment, case.values) if "torch" in changed or _repins_torch(case) else (),
         find_links=case.options.find_links,
         offline=case.options.offline,
-        torch_index=case.wanted.index or case.options.torch_index,
+        torch_index=case.options.torch_index,
+        indexes=tuple(wanted.indexes),
     )
+
+
+def _repins_torch(case: _Case) -> bool:
+    """Whether an install step asks for another torch than the one that is there."""
+    torch = case.environment.distribution("torch")
+    asked = [item for item in map(Requirement, case.wanted.pins) if canonicalize_name(item.name) == "torch"]
+    return torch is not None and any(not meets(item, torch.version) for item in asked)
 
 
 def _replaceable(environment: Environment, values: Mapping[str, str]) -> tuple[str, ...]:

@@ -33,38 +33,41 @@ def purge(environment: Environment, changed: Iterable[str], cleaned: Iterable[st
 
     A distribution goes through its metadata when every copy lists its files. What several copies leave
     of each other goes by path afterwards, metadata included: pip takes one copy away at a time. Where
-    a copy does not list its files, all of them go by path: uv stops at one that it cannot take away.
+    a copy does not list its files, or its list is damaged, all of them go by path: uv stops at one that
+    it cannot take away, and leaves behind what a list lacks. Files that other distributions list stay.
     """
     shared = _names_of_others(environment, frozenset(changed := tuple(dict.fromkeys(changed))))
+    soabi = environment.interpreter.soabi
     references: list[InstalledReference] = []
     paths: list[str] = []
     for name in changed:
         found = copies(environment, name)
-        listed = bool(found) and all(item.has_record for item in found)
+        listed = bool(found) and all(item.has_record and item.record_error is None for item in found)
         references += [reference(item) for item in found if listed]
         if found and (not listed or len(found) > 1):
-            paths += (path for item in found for path in _by_path(item, shared))
+            paths += (path for item in found for path in _by_path(item, shared, soabi))
     for name in dict.fromkeys((*changed, *cleaned)):
         paths += (item.path for item in left_over(environment, name))
     return Purge(distributions=tuple(references), leftovers=tuple(dict.fromkeys(paths)))
 
 
 def _names_of_others(environment: Environment, changed: frozenset[str]) -> frozenset[str]:
-    """Return the import names that distributions apart from `changed` have: namespaces that must stay."""
+    """Return the import names that distributions apart from `changed` have, and the namespaces around these."""
     others = (item for item in environment.distributions if item.name not in changed)
-    return frozenset(name for item in others for name in item.import_names)
+    names = {name for item in others for name in item.import_names}
+    return frozenset(names | {name[:end] for name in names for end, sign in enumerate(name) if sign == "."})
 
 
-def _by_path(item: Distribution, shared: frozenset[str]) -> Iterator[str]:
-    """Return the paths of a copy, relative to the prefix: metadata, packages, bundled libraries."""
+def _by_path(item: Distribution, shared: frozenset[str], soabi: str | None) -> Iterator[str]:
+    """Return the paths of a copy, relative to the prefix: metadata, packages, modules, bundled libraries."""
     yield item.metadata_path
     if item.origin.kind == "editable":
         return
-    for name in item.import_names:
+    suffixes = ("", ".py", ".abi3.so", *((f".{soabi}.so",) if soabi else ()))
+    for name in item.import_names or (item.name.replace("-", "_"),):
         if name not in shared:
             path = f"{item.site}/{name.replace('.', '/')}"
-            yield path
-            yield f"{path}.py"
+            yield from (path + suffix for suffix in suffixes)
     yield f"{item.site}/{item.name.replace('-', '_')}.libs"
 
 

@@ -93,6 +93,20 @@ def _unmet(name: str, text: str, there: Mapping[str, str], values: Mapping[str, 
     return Unmet(distribution=name, requirement=f"{requirement.name}{requirement.specifier}", found=found)
 
 
+def unmet_already(environment: Environment, new: Iterable[Artifact], *, values: Mapping[str, str]) -> frozenset[str]:
+    """Return what installed distributions lack that `new` wheels take the place of, as `key` names it."""
+    names = {str(canonicalize_name(item.name)) for item in new}
+    there = {item.name: item.version for item in reversed(environment.distributions)}
+    replaced = (item for item in environment.distributions if item.name in names)
+    found = (_unmet(item.name, text, there, values) for item in replaced for text in item.requires)
+    return frozenset(key(item) for item in found if item is not None)
+
+
+def key(item: Unmet) -> str:
+    """What is required by whom, whatever the version of either."""
+    return f"{item.distribution.partition(' ')[0]} {item.requirement} {item.found}"
+
+
 def newly_unmet(
     environment: Environment, after: Mapping[str, str | None], *, values: Mapping[str, str]
 ) -> tuple[Unmet, ...]:

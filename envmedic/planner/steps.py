@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from packaging.requirements import InvalidRequirement, Requirement
@@ -26,7 +26,8 @@ from envmedic.model.playbook import (
     TorchFamilyStep,
     UnsetEnvStep,
 )
-from envmedic.playbook.filling import fill, placeholders
+from envmedic.model.vocabulary import fact_kind
+from envmedic.playbook.filling import fill, placeholders, sole_placeholder
 
 Values = Mapping[str, FactValue]
 
@@ -41,7 +42,9 @@ class Wanted:
     """Whether a purge step asks for leftovers as well."""
     replaced: list[str] = field(default_factory=list)
     pins: list[str] = field(default_factory=list)
-    index: str | None = None
+    """Requirements of every install and replace step, each once."""
+    indexes: list[str] = field(default_factory=list)
+    """URLs of the indexes that install steps name."""
     variant: str | None = None
     after: list[Step] = field(default_factory=list)
 
@@ -63,6 +66,30 @@ def filled(text: str, values: Values) -> str:
             hint="Give the whole error text with --log FILE",
         )
     return fill(text, values)
+
+
+def listed(texts: Iterable[str], values: Values) -> tuple[str, ...]:
+    """Return the texts of a step's list, filled in; one that only names a list stands for each of its texts.
+
+    A list that was looked for and is not there is empty. Raises `NoSolution` for what was not observed.
+    """
+    return tuple(dict.fromkeys(item for text in texts for item in _items(text, values)))
+
+
+def _items(text: str, values: Values) -> tuple[str, ...]:
+    name = sole_placeholder(text)
+    if name is not None and name in values:
+        value = values[name]
+        if isinstance(value, tuple):
+            return value
+        if value is None and _is_list(name):
+            return ()
+    return (filled(text, values),)
+
+
+def _is_list(name: str) -> bool:
+    kind = fact_kind(name)
+    return kind is not None and kind.type == "strings"
 
 
 def gather(loaded: LoadedPlaybook, values: Values) -> Wanted:
@@ -87,23 +114,44 @@ def _named(step: RebuildStep | CommandStep) -> str:
 
 def _gather_one(step: PlaybookStep, wanted: Wanted, values: Values) -> None:
     if isinstance(step, PurgeStep):
-        wanted.purged += (canonicalize_name(filled(name, values)) for name in step.distributions)
+        _add(wanted.purged, (canonicalize_name(name) for name in listed(step.distributions, values)))
         wanted.leftovers = wanted.leftovers or step.leftovers
     elif isinstance(step, TorchFamilyStep):
         wanted.family = step
     elif isinstance(step, InstallStep):
         _install(step, wanted, values)
     elif isinstance(step, ReplaceStep):
-        wanted.replaced.append(canonicalize_name(filled(step.distribution, values)))
-        wanted.pins.append(_requirement(filled(step.by, values)))
+        _add(wanted.replaced, (canonicalize_name(filled(step.distribution, values)),))
+        _add(wanted.pins, (_requirement(filled(step.by, values)),))
     else:
         wanted.after += _following(step, values)
 
 
+def _add(known: list[str], new: Iterable[str]) -> None:
+    """Append what is not there yet."""
+    known += [item for item in dict.fromkeys(new) if item not in known]
+
+
 def _install(step: InstallStep, wanted: Wanted, values: Values) -> None:
-    wanted.pins += (_requirement(filled(text, values)) for text in step.requirements)
-    wanted.index = filled(step.index, values) if step.index else wanted.index
-    wanted.variant = filled(step.variant, values) if step.variant else wanted.variant
+    requirements = [_requirement(text) for text in listed(step.requirements, values)]
+    if not requirements:
+        return
+    _add(wanted.pins, requirements)
+    if step.index:
+        _add(wanted.indexes, (filled(step.index, values),))
+    if step.variant:
+        _choose_variant(filled(step.variant, values), wanted)
+
+
+def _choose_variant(variant: str, wanted: Wanted) -> None:
+    """Take the CUDA variant of a step. Raises `NoSolution` for a second one."""
+    if wanted.variant not in {None, variant}:
+        raise NoSolution(
+            f"The playbook asks for two CUDA variants: {wanted.variant} and {variant}",
+            cause="one environment has one CUDA variant of torch",
+            hint="Correct the playbook's install steps",
+        )
+    wanted.variant = variant
 
 
 def _requirement(text: str) -> str:
@@ -119,13 +167,15 @@ def _requirement(text: str) -> str:
 
 
 def _following(step: PlaybookStep, values: Values) -> tuple[Step, ...]:
-    """Return the step of the plan for one that neither removes nor installs."""
+    """Return the step of the plan for one that neither removes nor installs; nothing where its list is empty."""
     if isinstance(step, SetEnvStep):
         return (SetEnv(variables={name: filled(text, values) for name, text in step.variables.items()}),)
     if isinstance(step, UnsetEnvStep):
-        return (UnsetEnv(names=tuple(filled(name, values) for name in step.names)),)
+        names = listed(step.names, values)
+        return (UnsetEnv(names=names),) if names else ()
     if isinstance(step, PinStep):
-        return (Pin(constraints=tuple(filled(text, values) for text in step.constraints)),)
+        constraints = tuple(_requirement(text) for text in listed(step.constraints, values))
+        return (Pin(constraints=constraints),) if constraints else ()
     if isinstance(step, AdviseStep):
-        return (Advise(text=filled(step.text, values)),)
+        return (Advise(text=fill(step.text, values)),)  # unlike a change, a sentence may have a gap
     return ()

@@ -30,6 +30,8 @@ VALUES = st.text(st.characters(blacklist_categories=["Cs"], blacklist_characters
 def test_leftovers_are_deleted_in_the_clone_and_come_back_by_undo(quick: World) -> None:
     (quick.site / "~am").mkdir()
     (quick.site / "~am" / "old.so").write_bytes(b"\x7fELF")
+    (quick.site / "other0-3.1.dist-info" / "RECORD").unlink()
+    (quick.site / "other1-3.1.dist-info").rename(quick.site / "~ther1-3.1.dist-info")
     old = tree.manifest(quick.prefix)
     leftovers = (f"{SITE}/~am", f"{SITE}/other0", "lib64/" + SITE.removeprefix("lib/") + "/other1/__init__.py", "gone")
     record = quick.apply(quick.plan(*replacement("2.0"), Purge(leftovers=leftovers)))
@@ -241,6 +243,31 @@ def test_what_no_shell_can_hold_is_refused(tmp_path: Path, changes: dict[str, st
 def test_an_environment_without_activate_script_cannot_keep_variables(tmp_path: Path) -> None:
     with pytest.raises(PreflightError, match="no activate script"):
         variables.keep(tmp_path, {"A": "1"}, None)
+
+
+def test_files_that_other_distributions_list_are_not_deleted(quick: World) -> None:
+    shared = quick.site / "shared"
+    (shared / "mine").mkdir(parents=True)
+    (shared / "theirs").mkdir()
+    for name in ("mine/a.py", "theirs/b.py", "theirs/c.py"):
+        (shared / name).write_text("")
+    with (quick.site / "other1-3.1.dist-info" / "RECORD").open("a") as record:
+        record.write('"shared/theirs/b.py",,\nbad"\0line,x\n')
+    quick.apply(quick.plan(*replacement("2.0"), Purge(leftovers=(f"{SITE}/shared", f"{SITE}/other1", f"{SITE}/mine.py"))))
+    assert sorted(path.name for path in (quick.site / "shared").rglob("*")) == ["b.py", "theirs"]
+    assert (quick.site / "other1" / "__init__.py").is_file()
+    assert not (quick.site / "other1" / "data").exists()
+
+
+def test_files_of_conda_packages_are_not_deleted(quick: World) -> None:
+    (quick.prefix / "conda-meta").mkdir()
+    (quick.prefix / "conda-meta" / "shared-1.0-0.json").write_text(json.dumps({"files": [f"{SITE}/shared/a.py"]}))
+    (quick.prefix / "conda-meta" / "damaged-1.0-0.json").write_text("{")
+    (quick.site / "shared").mkdir()
+    for name in ("a.py", "b.py"):
+        (quick.site / "shared" / name).write_text("")
+    quick.apply(quick.plan(*replacement("2.0"), Purge(leftovers=(f"{SITE}/shared",))))
+    assert [path.name for path in (quick.site / "shared").iterdir()] == ["a.py"]
 
 
 def test_pins_are_merged_by_distribution_and_advice_is_told(quick: World) -> None:

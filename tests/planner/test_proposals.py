@@ -12,8 +12,10 @@ from envmedic.model.plan import Advise, Pin, SetEnv, UnsetEnv
 from envmedic.model.playbook import (
     AdviseStep,
     CommandStep,
+    FactValue,
     InstallStep,
     PinStep,
+    PlaybookStep,
     PurgeStep,
     RebuildStep,
     ReplaceStep,
@@ -264,7 +266,12 @@ def test_the_other_kinds_of_step_are_filled_and_kept_in_order() -> None:
 
 def test_a_placeholder_that_was_not_observed_is_an_error_that_names_it() -> None:
     with pytest.raises(NoSolution, match=r"driver\.version"):
-        planner.proposals(facts(), finding(), playbook(AdviseStep(text="driver {driver.version}")))
+        planner.proposals(facts(), finding(), playbook(PinStep(constraints=("driver<{driver.version}",))))
+
+
+def test_advice_is_given_whatever_was_not_observed() -> None:
+    found = best(facts(), finding(), playbook(AdviseStep(text="driver {driver.version}")))
+    assert found.after == (Advise(text="driver unknown"),)
 
 
 def test_install_and_replace_steps_become_pins() -> None:
@@ -274,6 +281,77 @@ def test_install_and_replace_steps_become_pins() -> None:
     assert found.request is not None
     assert found.request.pins == ("av", "numpy<2")
     assert [item.name for item in found.purge.distributions] == ["decord"]
+
+
+def listing(*names: str) -> dict[str, FactValue]:
+    return {"env.duplicates": names}
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        PurgeStep(distributions=("{env.duplicates}",)),
+        InstallStep(requirements=("{env.duplicates}",)),
+        PinStep(constraints=("{env.duplicates}",)),
+        UnsetEnvStep(names=("{env.duplicates}",)),
+    ],
+)
+def test_a_list_fills_a_list_and_an_empty_one_does_nothing(step: PlaybookStep) -> None:
+    env = facts(environment([*usual(), dist("six", "1.0"), dist("attrs", "2.0")]))
+    for values in (listing(), {"env.duplicates": None}):
+        assert planner.proposals(env, finding(), playbook(step), values=values).proposals == ()
+    found = best(env, finding(), playbook(step, AdviseStep(text="-")), values=listing("six", "attrs", "six"))
+    named = [item.name for item in found.purge.distributions] or list(found.request.pins if found.request else ())
+    named += [name for item in found.after for name in getattr(item, "names", getattr(item, "constraints", ()))]
+    assert named == ["six", "attrs"]
+    with pytest.raises(NoSolution, match=r"env\.duplicates"):
+        planner.proposals(env, finding(), playbook(step))
+
+
+def test_steps_of_one_kind_are_gathered_in_order() -> None:
+    steps = (
+        InstallStep(requirements=("numpy<2",), index="https://one.example/simple"),
+        PurgeStep(distributions=("six",)),
+        InstallStep(requirements=("attrs", "numpy<2"), index="https://two.example/simple"),
+        PurgeStep(distributions=("attrs",)),
+    )
+    env = environment([*usual(), dist("six", "1.0"), dist("attrs", "2.0")])
+    found = best(facts(env), finding(), playbook(*steps))
+    assert found.request is not None
+    assert found.request.pins == ("numpy<2", "attrs")
+    assert found.request.indexes == ("https://one.example/simple", "https://two.example/simple")
+    assert [item.name for item in found.purge.distributions] == ["six", "attrs"]
+
+
+@pytest.mark.parametrize(
+    ("pin", "asked", "variant", "index"),
+    [
+        ("torch==2.5.1+cu124", "torch==2.5.1", "cu124", False),
+        (
+            "torchvision==0.20.1+cu124 ; python_version < '4'",
+            "torchvision==0.20.1 ; python_version < '4'",
+            "cu124",
+            False,
+        ),
+        ("torch==2.5.1+cu118", "torch==2.5.1+cu118", "cu118", True),
+        ("torchvision==0.20.1+cpu", "torchvision==0.20.1+cpu", "cpu", True),
+        ("flash-attn==2.7.4+cu12torch2.5", "flash-attn==2.7.4+cu12torch2.5", None, False),
+    ],
+)
+def test_a_label_is_asked_for_where_its_build_is(pin: str, asked: str, variant: str | None, index: bool) -> None:  # noqa: FBT001
+    found = best(facts(), finding(), playbook(InstallStep(requirements=(pin,))))
+    assert found.request is not None
+    assert found.request.pins[0].replace('"', "'") == asked
+    assert (found.request.variant, found.request.needs_variant_index) == (variant, index)
+
+
+def test_two_variants_in_one_environment_are_refused() -> None:
+    pins = ("torch==2.5.1+cu118", "torchvision==0.20.1+cu124")
+    with pytest.raises(NoSolution, match="several CUDA variants"):
+        planner.proposals(facts(), finding(), playbook(InstallStep(requirements=pins)))
+    steps = (InstallStep(requirements=("a",), variant="cu118"), InstallStep(requirements=("b",), variant="cu124"))
+    with pytest.raises(NoSolution, match="two CUDA variants"):
+        planner.proposals(facts(), finding(), playbook(*steps))
 
 
 def test_what_others_require_is_not_replaced() -> None:

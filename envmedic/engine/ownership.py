@@ -1,0 +1,75 @@
+"""Which files of a tree the distributions in it list as theirs, so that a removal by path leaves those alone."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+
+def listed_files(tree: Path, without: Iterable[Path]) -> frozenset[str]:
+    """Real paths of the files that distributions in `tree` list, by RECORD, installed-files.txt or conda's records.
+
+    `without` are metadata directories (real paths) that do not count. Damaged lists count as far as they can be read.
+    """
+    root = Path(os.path.realpath(tree))
+    gone = {os.fspath(path) for path in without}
+    found = {file for site in _sites(root) for file in _of_site(site, gone)}
+    found.update(file for record in root.glob("conda-meta/*.json") for file in _of_conda(record, root))
+    return frozenset(found)
+
+
+def unlisted(path: Path, listed: frozenset[str]) -> Iterator[Path]:
+    """What of `path` nobody lists: all of it, or the largest parts of a directory in which others have files."""
+    prefix = f"{path}{os.sep}"
+    own = frozenset(file for file in listed if file.startswith(prefix))
+    if os.fspath(path) in listed and not path.is_dir():
+        return
+    if not own or path.is_symlink():
+        yield path
+        return
+    for entry in sorted(path.iterdir()):
+        yield from unlisted(entry, own)
+
+
+def _sites(root: Path) -> tuple[str, ...]:
+    """Site-packages directories, each once however many links lead to it."""
+    return tuple(dict.fromkeys(os.path.realpath(path) for path in root.glob("lib*/python*/site-packages")))
+
+
+def _of_site(site: str, gone: set[str]) -> Iterator[str]:
+    with os.scandir(site) as entries:
+        metadata = [entry.path for entry in entries if entry.name.endswith((".dist-info", ".egg-info"))]
+    for folder in metadata:
+        if folder in gone or os.path.basename(folder).startswith(("~", "-")) or not Path(folder).is_dir():  # noqa: PTH119
+            continue
+        for name, base in (("RECORD", site), ("installed-files.txt", folder)):
+            yield from _rows(Path(folder, name), base)
+
+
+def _rows(path: Path, base: str) -> Iterator[str]:
+    if not path.is_file():
+        return
+    with path.open(encoding="utf-8", errors="surrogateescape", newline="") as file:
+        rows = csv.reader(line.replace("\0", "") for line in file)
+        while True:
+            try:
+                row = next(rows, None)
+            except csv.Error:  # a line that is no row lists nothing
+                continue
+            if row is None:
+                return
+            if row and row[0]:
+                yield os.path.normpath(os.path.join(base, row[0]))  # noqa: PTH118  # thousands of them
+
+
+def _of_conda(record: Path, root: Path) -> Iterator[str]:
+    try:
+        content: object = json.loads(record.read_bytes())
+    except ValueError:
+        return
+    files = content.get("files") if isinstance(content, dict) else None
+    for file in files if isinstance(files, list) else ():
+        yield os.path.normpath(os.path.join(root, str(file)))  # noqa: PTH118  # thousands of them
