@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from envmedic.model import kinds_extensions, kinds_files, kinds_native, kinds_toolchain
+from envmedic.model import kinds_extensions, kinds_files, kinds_native, kinds_nvidia, kinds_toolchain
 from envmedic.model.checks import CHECK_NAMES
 from envmedic.model.fact_kind import FactKind, FactType
 
@@ -92,6 +92,7 @@ _AREAS: tuple[tuple[FactKind, ...], ...] = (
     kinds_files.KINDS,
     kinds_extensions.KINDS,
     kinds_native.KINDS,
+    kinds_nvidia.KINDS,
     kinds_toolchain.KINDS,
 )
 """Facts that modules of their own describe, each derived by the module of `diagnosis.areas` of that name."""
