@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: help demo demo-real test test-real lint bench clean
+.PHONY: help demo demo-real test test-real lint bench bench-repair clean
 
 help:
 	@echo "make demo       a small broken environment, diagnosed, repaired and undone (no GPU, no torch)"
@@ -12,6 +12,7 @@ help:
 	@echo "make test       linters, types, import contracts and tests"
 	@echo "make test-real  repairs of real torch environments (some GB)"
 	@echo "make bench      ratios of clone, probe and overhead"
+	@echo "make bench-repair  real environments broken in some thirty ways, repaired and undone (some GB, an hour)"
 
 $(INSTALLED): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "envmedic needs Python 3.10 or newer; set PYTHON=/path/to/python3")'
@@ -40,5 +41,8 @@ test-real: $(INSTALLED)
 bench: $(INSTALLED)
 	$(BIN)/python -m tests.bench
 
+bench-repair: $(INSTALLED)
+	$(BIN)/python -m tests.gallery
+
 clean:
-	rm -rf $(VENV) .demo .bench .real .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist
+	rm -rf $(VENV) .demo .bench .real .gallery .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist

@@ -1,0 +1,1 @@
+"""Real environments, really broken: what `make bench-repair` repairs one after the other."""

@@ -1,0 +1,122 @@
+"""Copies of one real environment that may be broken: hard links, in which files are replaced, never edited."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import uv
+
+BASE = ("torch==2.5.1", "torchvision==0.20.1", "numpy==2.2.6", "pillow", "transformers==4.46.3")
+LIMIT_S = 600.0
+
+
+@dataclass(frozen=True)
+class Room:
+    """One copy."""
+
+    prefix: Path
+
+    @property
+    def python(self) -> Path:
+        """Its interpreter."""
+        return self.prefix / "bin" / "python"
+
+    @property
+    def site(self) -> Path:
+        """Its site-packages."""
+        return next(self.prefix.glob("lib/python3*/site-packages"))
+
+    def install(self, *requirements: str, deps: bool = False) -> None:
+        """Install with real files, so that nothing is shared with a cache that a fault could reach."""
+        without = () if deps else ("--no-deps",)
+        run([*_install(self.python), *without, *requirements]).check_returncode()
+
+    def uninstall(self, *names: str) -> None:
+        """Remove distributions."""
+        run([uv.find_uv_bin(), "pip", "uninstall", "-q", "--python", str(self.python), *names]).check_returncode()
+
+    def delete(self, *patterns: str) -> None:
+        """Delete files and directories below site-packages."""
+        for path in self._found(patterns):
+            shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+
+    def cut(self, pattern: str, *, keep: int = 4096) -> None:
+        """Cut files short, as a full disk does."""
+        for path in self._found([pattern]):
+            self.write(path, path.read_bytes()[:keep])
+
+    def write(self, path: Path, content: str | bytes) -> None:
+        """Put `content` at `path` in a new file."""
+        mode = path.stat().st_mode if path.exists() else None
+        path.unlink(missing_ok=True)
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+        if mode is not None:
+            path.chmod(mode)
+
+    def append(self, path: Path, text: str) -> None:
+        """Add `text` to a file."""
+        self.write(path, path.read_text(encoding="utf-8") + text)
+
+    def rename(self, name: str, new: str) -> None:
+        """Give something in site-packages another name."""
+        (self.site / name).rename(self.site / new)
+
+    def variable(self, name: str, value: str) -> None:
+        """Let activation set a variable, as users do who follow an old answer."""
+        self.append(self.prefix / "bin" / "activate", f"\nexport {name}={value}\n")
+
+    def _found(self, patterns: Sequence[str]) -> list[Path]:
+        found = [path for pattern in patterns for path in sorted(self.site.glob(pattern))]
+        if not found:
+            raise FileNotFoundError(f"nothing matches {patterns} in {self.site}")
+        return found
+
+    def activated(self, command: Sequence[str]) -> subprocess.CompletedProcess[str]:
+        """Run `command` as a shell does in which the environment is active."""
+        script = f'. "{self.prefix}/bin/activate"; exec "$@"'
+        return run(["bash", "-c", script, "bash", *command])
+
+    def smoke(self, code: str) -> subprocess.CompletedProcess[str]:
+        """Run a program in the activated environment."""
+        return self.activated(["python", "-c", code])
+
+
+def _install(python: Path) -> list[str]:
+    return [uv.find_uv_bin(), "pip", "install", "-q", "--link-mode=copy", "--python", str(python)]
+
+
+def run(argv: Sequence[str]) -> subprocess.CompletedProcess[str]:
+    """Run to the end, without leaving byte code."""
+    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "CUDA_VISIBLE_DEVICES": ""}
+    return subprocess.run(argv, capture_output=True, text=True, check=False, env=environment, timeout=LIMIT_S)
+
+
+def base(folder: Path) -> Room:
+    """The environment that all copies are made from; built once (some GB)."""
+    room = Room(folder / "base")
+    if not (folder / "base.done").exists():
+        shutil.rmtree(room.prefix, ignore_errors=True)
+        subprocess.run([sys.executable, "-m", "venv", str(room.prefix)], check=True)
+        run([uv.find_uv_bin(), "pip", "install", "-q", "--python", str(room.python), *BASE]).check_returncode()
+        (folder / "base.done").touch()
+    return room
+
+
+def copy(origin: Room, prefix: Path) -> Room:
+    """A copy of hard links whose scripts name its own path."""
+    shutil.rmtree(prefix, ignore_errors=True)
+    shutil.copytree(origin.prefix, prefix, symlinks=True, copy_function=os.link)
+    room = Room(prefix)
+    for script in (prefix / "bin").iterdir():
+        if script.is_symlink() or not script.is_file():
+            continue
+        content = script.read_bytes()
+        if str(origin.prefix).encode() in content:
+            room.write(script, content.replace(str(origin.prefix).encode(), str(prefix).encode()))
+    return room
