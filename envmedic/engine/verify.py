@@ -21,6 +21,8 @@ __all__ = ["judge", "merged", "reproduced", "run_checks", "verification"]
 _ROLES: tuple[Role, ...] = ("informative", "regression", "playbook", "reproduction")
 """Weakest first: each asks for at least what those before it ask for."""
 _KEPT_DETAIL = 4000
+_OF_NAMES = frozenset({"import", "import-sequence"})
+"""Checks whose arguments are import names."""
 _NOISE = re.compile(
     r"(Using |Checked |Found |Resolved |Audited |warning: |WARNING: |DEPRECATION: |\[notice\]|hint: )"
     r"|No broken requirements found|All installed packages are compatible"
@@ -114,7 +116,8 @@ def _each_name_once(checks: list[Check]) -> list[Check]:
 
 def _run_kernels(run: _Run, no_gpu: str) -> None:
     indices = run.indices("pip-check", "command", others=True)
-    for index in [i for i in indices if run.checks[i].name == "import" and not run.checks[i].arguments]:
+    nameless = [i for i in indices if run.checks[i].name in _OF_NAMES and not run.checks[i].arguments]
+    for index in nameless:
         indices.remove(index)
         run.add(index, _outcome(run.checks[index], "skip", reason="no names to import were given"))
     if not indices:
@@ -146,11 +149,17 @@ def _cut_off(run: _Run, indices: Sequence[int], status: str, reason: str, output
     for index in indices:
         check = run.checks[index]
         done = {outcome.check for outcome in run.outcomes.get(index, ())}
-        names = [f"import {name}" for name in check.arguments] if check.name == "import" else [check.name]
+        names = [f"import {name}" for name in check.arguments] if check.name == "import" else [_title(check)]
         for name in names:
             if name not in done:
                 fields = {"reason": reason, "detail": output[-_KEPT_DETAIL:]}
                 run.add(index, _outcome(msgspec.structs.replace(check, name=name), status, **fields))
+
+
+def _title(check: Check) -> str:
+    """The check as its outcome is called."""
+    names = [part for part in check.arguments if "=" not in part] if check.name == "import-sequence" else []
+    return " ".join((check.name, *names))
 
 
 def _pip_check(run: _Run, check: Check, argv: Sequence[str] | None) -> Outcome:

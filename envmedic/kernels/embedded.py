@@ -10,7 +10,7 @@ import sys
 import types
 
 SOURCES = globals().get("SOURCES", {})
-ORDER = ("outcome", "reference", "supervise", "units", "imports", "dense", "operators", "session")
+ORDER = ("outcome", "reference", "supervise", "units", "imports", "sequence", "dense", "operators", "session")
 
 
 def load():

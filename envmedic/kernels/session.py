@@ -22,6 +22,7 @@ import traceback
 
 from envmedic_kernels import dense, operators, supervise
 from envmedic_kernels.imports import run_imports
+from envmedic_kernels.sequence import run_sequences
 from envmedic_kernels.units import KEPT_DETAIL, SEED, Unit, describe, ended_badly, last_words, run_unit
 
 MARK = "@envmedic "
@@ -45,6 +46,7 @@ ON_TORCHVISION = {
 }
 NO_DEVICE = ("torchvision-dispatch",)
 CHECKS = {**ON_TORCH, **ON_TORCHVISION}
+OF_NAMES = ("import:", "import-sequence:")
 
 
 class Gpus:
@@ -204,6 +206,7 @@ def run(requests, no_gpu, report, workers=1):
     `workers` is the number of imports that run at a time.
     """
     run_imports([request for request in requests if request["name"] == "import"], workers, report)
+    run_sequences([request for request in requests if request["name"] == "import-sequence"], workers, report)
     on_torch = [request for request in requests if request["name"] in CHECKS]
     if on_torch:
         run_torch(on_torch, no_gpu, report)
@@ -253,7 +256,9 @@ def parse(argv):
     parser = argparse.ArgumentParser(description="Run envmedic's checks with this Python.")
     parser.add_argument("--spec", help="requests as JSON; the other options are for people")
     parser.add_argument(
-        "--checks", default=",".join(CHECKS), help="comma-separated, import:NAME for imports (default: %(default)s)"
+        "--checks",
+        default=",".join(CHECKS),
+        help="comma-separated; import:NAME and import-sequence:NAME+NAME for imports (default: %(default)s)",
     )
     parser.add_argument("--devices", choices=("all", "cpu"), default="all")
     parser.add_argument("--timeout", type=float, default=300.0, help="seconds for each check (default: %(default)s)")
@@ -263,7 +268,7 @@ def parse(argv):
     parser.add_argument("--human", action="store_true", help="a table instead of JSON lines")
     options = parser.parse_args(argv)
     if options.spec is None:
-        unknown = [part for part in options.checks.split(",") if part not in CHECKS and not part.startswith("import:")]
+        unknown = [part for part in options.checks.split(",") if part not in CHECKS and not part.startswith(OF_NAMES)]
         if unknown:
             parser.error("no such check: %s" % ", ".join(unknown))
     return options
@@ -274,7 +279,7 @@ def requests_of(options):
     requests = []
     for index, part in enumerate(options.checks.split(",")):
         name, _, imported = part.partition(":")
-        arguments = [imported] if imported else ["seed=%d" % options.seed, "rounds=%d" % options.rounds]
+        arguments = imported.split("+") if imported else ["seed=%d" % options.seed, "rounds=%d" % options.rounds]
         gpu = options.devices == "all" and name in CHECKS and name not in NO_DEVICE
         request = {"index": index, "name": name, "arguments": arguments, "gpu": gpu, "timeout_s": options.timeout}
         requests.append(request)
