@@ -52,6 +52,22 @@ def kept(target: Target) -> tuple[Build, ...]:
     return (build,) if build else ()
 
 
+def same_release(target: Target) -> tuple[Build, ...]:
+    """The installed release in other CUDA variants: that of the default index first, then the newest CUDA."""
+    build = installed_build(target)
+    if build is None:
+        return ()
+    row = tables.default_wheels().get(build.torch)
+    default = row.variants.get(target.platform) if row is not None else None
+    rows = [item for item in tables.torch_tables().variants if item.torch == build.torch and item.cuda is not None]
+    others = [Build(item.torch, item.variant) for item in rows if item.variant != build.variant]
+
+    def rank(item: Build) -> tuple[object, ...]:
+        return (item.row is not None and item.row.published, item.variant == default, versions.dotted(item.cuda or ""))
+
+    return tuple(sorted(others, key=rank, reverse=True))
+
+
 def same_variant(target: Target) -> tuple[Build, ...]:
     """Other releases in the installed variant: same minor first, then the nearest, newer before older."""
     build = installed_build(target)
@@ -106,7 +122,12 @@ def newest(target: Target) -> tuple[Build, ...]:
     return tuple(sorted(rows, key=rank, reverse=True))
 
 
-POLICIES = {"keep-torch": kept, "keep-cuda-variant": same_variant, "newest": newest}
+POLICIES = {
+    "keep-torch": kept,
+    "keep-release": same_release,
+    "keep-cuda-variant": same_variant,
+    "newest": newest,
+}
 
 
 def candidates(policy: Policy, target: Target) -> tuple[Build, ...]:

@@ -29,6 +29,7 @@ _OPERATORS = {
 }  # fmt: skip
 _POLICIES = {
     "keep-torch": "the installed torch stays",
+    "keep-release": "its release stays, in another CUDA variant",
     "keep-cuda-variant": "its CUDA variant stays",
     "newest": "the newest set that fits driver, GPUs and Python",
 }

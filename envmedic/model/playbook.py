@@ -16,7 +16,8 @@ from envmedic.model.findings import Fault, FixKind
 Operator = Literal[
     "is", "is-not", "in", "not-in", "contains", "exists", "missing", "==", "!=", "<", "<=", ">", ">=", "matches",
 ]  # fmt: skip
-Policy = Literal["keep-torch", "keep-cuda-variant", "newest"]
+Policy = Literal["keep-torch", "keep-release", "keep-cuda-variant", "newest"]
+"""``keep-release`` is the same release of torch in another CUDA variant."""
 Text = Annotated[str, msgspec.Meta(min_length=1)]
 Identifier = Annotated[str, msgspec.Meta(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$")]
 LOADED_PLAYBOOK_SCHEMA: Final = "envmedic.loaded-playbook/1"
@@ -69,9 +70,9 @@ class PurgeStep(Strict, frozen=True, kw_only=True, tag_field="step", tag="purge"
     """Remove distributions, every copy of them, with their leftovers and orphans."""
 
     distributions: tuple[Text, ...] = ()
-    """Names of distributions."""
+    """Names of distributions; left out, the step is about leftovers alone."""
     leftovers: bool = True
-    """Also what interrupted uninstalls left of them."""
+    """Also what interrupted uninstalls left of them, or of anything where no distribution is named."""
 
 
 class InstallStep(Strict, frozen=True, kw_only=True, tag_field="step", tag="install"):

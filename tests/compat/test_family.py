@@ -267,3 +267,22 @@ def test_every_set_cites_its_rules_and_sources() -> None:
 def test_rejections_are_distinct_causes() -> None:
     for answer in (ask(python="3.7"), ask(gpus=("6.1", "12.0")), ask(driver="390.157")):
         assert len(answer.rejected) <= 12
+
+
+@pytest.mark.parametrize(
+    ("torch", "variant", "driver", "found"),
+    [
+        ("2.5.1+cpu", "cpu", "550.54.15", "cu124"),
+        ("2.5.1+cpu", "cpu", "470.82.01", "cu118"),
+        ("2.11.0", "cu130", "550.54.15", "cu129"),
+    ],
+)
+def test_the_same_release_in_another_variant(torch: str, variant: str, driver: str, found: str) -> None:
+    best = ask(torch, variant=variant, driver=driver, policies=("keep-release", "newest")).sets[0]
+    assert (best.policy, best.versions["torch"], best.variant) == ("keep-release", torch.partition("+")[0], found)
+
+
+def test_a_driver_that_no_variant_of_the_release_is_for() -> None:
+    answer = ask("2.13.0", variant="cu130", driver="470.82.01", policies=("keep-release",))
+    assert answer.sets == ()
+    assert "the host has 470.82.01" in why(answer, "keep-release")["driver-minimum"]
