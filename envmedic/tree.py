@@ -167,13 +167,28 @@ def compare(before: Fingerprint, after: Fingerprint) -> Differences:
     )
 
 
+class Survey(NamedTuple):
+    """What one walk over a prefix tells."""
+
+    digest: str
+    """See `digest`."""
+    sizes: dict[str, int]
+    """Bytes of each regular file by its path relative to the prefix, byte-code caches left out."""
+
+
 def digest(prefix: Path) -> str:
     """Return a SHA-256 that changes whenever an installed file does; a faithful clone has the same.
 
     Covers path, type, size, mtime and mode (for directories path and mode only); byte-code caches
     and the marker are left out. Raises OSError as `fingerprint` does.
     """
+    return survey(prefix).digest
+
+
+def survey(prefix: Path) -> Survey:
+    """Return the digest of a tree and the sizes of its files. Raises OSError as `fingerprint` does."""
     lines = []
+    sizes: dict[str, int] = {}
     for name, status in walk(prefix, caches=False):
         mode = status.st_mode
         if mode & _TYPE == stat.S_IFDIR:
@@ -181,7 +196,9 @@ def digest(prefix: Path) -> str:
         else:
             kind = _KINDS.get(mode & _TYPE, "o")
             lines.append(_line(name, kind, status.st_size, status.st_mtime_ns, mode & _PERMISSIONS))
-    return _digest(lines)
+            if kind == "f":
+                sizes[name] = status.st_size
+    return Survey(_digest(lines), sizes)
 
 
 def digest_of(fingerprint: Fingerprint) -> str:

@@ -37,6 +37,10 @@ class Toolkit(Model, frozen=True, kw_only=True):
     nvcc: str | None = None
     found_by: str
     """How it was found: ``CUDA_HOME``, ``CUDA_PATH``, ``PATH``, ``/usr/local/cuda`` or ``prefix``."""
+    missing_headers: tuple[str, ...] = ()
+    """Headers that torch's own include and that it lacks."""
+    stubs: str | None = None
+    """Its directory with a stand-in for libcuda.so to link with, None without one."""
 
 
 class Compiler(Model, frozen=True, kw_only=True):
@@ -54,6 +58,7 @@ class Variable(Model, frozen=True, kw_only=True):
     name: str
     value: str
     source: str = "process"
+    """``process``, with the shell file (and line) or image that sets it where one does."""
 
 
 class Host(Model, frozen=True, kw_only=True):
@@ -78,6 +83,8 @@ class Host(Model, frozen=True, kw_only=True):
     toolkits: tuple[Toolkit, ...] = ()
     compilers: tuple[Compiler, ...] = ()
     variables: tuple[Variable, ...] = ()
+    libcuda: tuple[str, ...] = ()
+    """Directories with a libcuda.so that the system's linker looks in."""
     container: str | None = None
     wsl: bool = False
     source: str = "observed"
@@ -160,6 +167,62 @@ class Leftover(Model, frozen=True, kw_only=True):
     """Relative to the prefix."""
     name: str | None = None
     detail: str = ""
+    version: str | None = None
+    """Of what it was a part of, where its files still say so."""
+    code: bool = False
+    """Whether it is code that can be imported, or the metadata of such code."""
+
+
+class DistributionFiles(Model, frozen=True, kw_only=True):
+    """A distribution's list of files (RECORD, or a conda record) held against the disk."""
+
+    distribution: str
+    """Normalised name."""
+    version: str
+    metadata_path: str
+    """The dist-info, or the conda record, relative to the prefix."""
+    recorded: int
+    """Files that it lists, byte code and its own metadata apart."""
+    matching: int
+    """Those that are there in the size that it says."""
+    missing: tuple[str, ...] = ()
+    """Files that a program needs and that are gone, at most 20; tests, headers and documents are left out."""
+    missing_count: int = 0
+    """Number of all of them."""
+    cut_off: tuple[str, ...] = ()
+    """Files that are empty, end before their content does, or (with ``--deep``) hold something else."""
+    changed: tuple[str, ...] = ()
+    """Files that are whole and not as they were installed, at most 20: edited, stripped or patched."""
+    changed_count: int = 0
+    """Number of all of them."""
+
+
+class FileConflict(Model, frozen=True, kw_only=True):
+    """Two distributions that list the same files with different content."""
+
+    distributions: tuple[str, str]
+    """Normalised names."""
+    paths: tuple[str, ...]
+    """At most 20, relative to the prefix."""
+    count: int
+    """Number of all of them."""
+    content_of: tuple[int, int]
+    """How many of `paths` hold the first one's content, and how many the second one's."""
+
+
+class Shadow(Model, frozen=True, kw_only=True):
+    """A package outside the environment that Python finds before the environment's own."""
+
+    kind: Literal["user-site", "PYTHONPATH", "pth"]
+    """What puts it first."""
+    name: str
+    """Name of the environment's distribution that it hides."""
+    where: str
+    """The file or directory that is found instead."""
+    version: str | None
+    """Of what is found instead, where it says so."""
+    hidden_version: str
+    """Of the environment's own."""
 
 
 class UnresolvedSymbol(Model, frozen=True, kw_only=True):
@@ -169,8 +232,18 @@ class UnresolvedSymbol(Model, frozen=True, kw_only=True):
     demangled: str | None = None
 
 
+class UnmetVersion(Model, frozen=True, kw_only=True):
+    """A version of a library's symbols, such as ``GLIBCXX_3.4.30``, that the library found does not define."""
+
+    version: str
+    found: str
+    """Path of the library that was found."""
+    needed_by: str
+    """Path of the library that asks for it."""
+
+
 class Library(Model, frozen=True, kw_only=True):
-    """A compiled library of the torch family, read from its ELF headers without loading it."""
+    """A compiled library, read from its ELF headers without loading it."""
 
     path: str
     """Relative to the prefix where it lies inside it."""
@@ -181,6 +254,8 @@ class Library(Model, frozen=True, kw_only=True):
     unresolved: tuple[UnresolvedSymbol, ...] = ()
     """At most 20; `unresolved_count` has the number."""
     unresolved_count: int = 0
+    unmet_versions: tuple[UnmetVersion, ...] = ()
+    """Versions that it, or what it needs, asks for in vain."""
     sass: tuple[str, ...] = ()
     """Capabilities with machine code, ascending, such as ``("7.5", "9.0a")``."""
     ptx: tuple[str, ...] = ()
@@ -191,6 +266,20 @@ class Library(Model, frozen=True, kw_only=True):
     """Whether it links the CUDA runtime or libtorch_cuda, or holds GPU code."""
     error: str | None = None
     """Why it could not be read (truncated, not ELF, other machine)."""
+
+
+class CxxRuntime(Model, frozen=True, kw_only=True):
+    """A copy of the C++ run-time library (libstdc++.so.6)."""
+
+    path: str
+    newest: str | None
+    """Newest ``GLIBCXX_`` version that it defines."""
+    newest_abi: str | None = None
+    """Newest ``CXXABI_`` version that it defines."""
+    found_by: Literal["process", "LD_LIBRARY_PATH", "prefix", "system"]
+    """``process``: the copy that compiled modules get; else where another one lies."""
+    entry: str | None = None
+    """The entry of LD_LIBRARY_PATH that leads to it."""
 
 
 class TorchBuild(Model, frozen=True, kw_only=True):
@@ -206,6 +295,12 @@ class TorchBuild(Model, frozen=True, kw_only=True):
     arch_list: tuple[str, ...] = ()
     """Capabilities present in nearly every fatbin of its CUDA library."""
     ptx_list: tuple[str, ...] = ()
+    cxx11_abi: bool | None = None
+    """Whether its functions take the newer form of C++ strings; None when its library does not tell."""
+    nvrtc: str | None = None
+    """CUDA release of the run-time compiler that lies beside it, such as ``12.4``."""
+    nvrtc_builtins: bool | None = None
+    """Whether that compiler's other half lies there under the name that it opens."""
 
 
 class CompanionBuild(Model, frozen=True, kw_only=True):
@@ -275,6 +370,36 @@ class NativePackage(Model, frozen=True, kw_only=True):
     build: str
 
 
+class KeptVariable(Model, frozen=True, kw_only=True):
+    """A variable that the environment keeps for the shells that activate it."""
+
+    name: str
+    value: str | None
+    """None where activation unsets it."""
+    source: str
+    """The file that says so, relative to the prefix."""
+
+
+class Building(Model, frozen=True, kw_only=True):
+    """What extensions are built with in the activated environment, apart from what the host has."""
+
+    assignments: tuple[KeptVariable, ...] = ()
+    """Variables of builds that its activation scripts set by themselves, in their order, each with file and line."""
+    toolkits: tuple[Toolkit, ...] = ()
+    """CUDA toolkits inside the prefix, and those that its variables name."""
+    ninja: str | None = None
+    """The ninja that an activated shell finds."""
+    python_headers: bool | None = None
+    """Whether its Python has ``Python.h``; None where that could not be told."""
+    architectures: tuple[str, ...] = ()
+    """Entries of TORCH_CUDA_ARCH_LIST that the installed torch knows, as its ``cpp_extension.py`` lists them."""
+    named_architectures: tuple[str, ...] = ()
+    """Names such as ``Hopper`` that it knows besides."""
+    imports_of_setuptools: tuple[str, ...] = ()
+    """What torch's builder imports that only some versions of setuptools have: ``pkg_resources``,
+    ``pkg_resources.packaging``."""
+
+
 class ImportCrash(Model, frozen=True, kw_only=True):
     """The smallest set of imports that ends Python, found by trying them in processes of their own."""
 
@@ -306,13 +431,27 @@ class Environment(Model, frozen=True, kw_only=True):
     duplicates: tuple[str, ...] = ()
     """Names that more than one metadata directory claims."""
     leftovers: tuple[Leftover, ...] = ()
+    files: tuple[DistributionFiles, ...] | None = None
+    """Distributions whose files are not as listed, and every copy of the doubled ones; None when not looked at."""
+    conflicts: tuple[FileConflict, ...] = ()
+    shadows: tuple[Shadow, ...] = ()
     torch: TorchBuild | None = None
     companions: tuple[CompanionBuild, ...] = ()
     libraries: tuple[Library, ...] = ()
+    """Of the torch family."""
+    extensions: tuple[Library, ...] = ()
+    """Compiled modules of all others that use torch or CUDA, or that would not load."""
+    extension_count: int = 0
+    """Compiled modules that were looked at for it."""
+    cxx_runtimes: tuple[CxxRuntime, ...] = ()
+    """The copy of libstdc++ in the process, then others, where a version is missing."""
     settings: tuple[InstallerSetting, ...] = ()
     import_paths: tuple[ImportPath, ...] = ()
     openmp: tuple[OpenMpRuntime, ...] = ()
     native_packages: tuple[NativePackage, ...] = ()
+    building: Building | None = None
+    variables: tuple[KeptVariable, ...] = ()
+    """What activation sets and unsets."""
     externally_managed: bool = False
     frozen: bool = False
     digest: str = ""
@@ -339,3 +478,13 @@ class Facts(Model, frozen=True, kw_only=True):
     """The environment, null with ``--host-only``."""
     import_crash: ImportCrash | None = None
     """Imports that end Python, where a text of a crash made envmedic look for them."""
+
+    def variables(self) -> dict[str, Variable]:
+        """The variables that take part, by name, as an activated shell has them: those kept in the environment first."""
+        found = {item.name: item for item in self.host.variables}
+        for item in self.environment.variables if self.environment is not None else ():
+            if item.value is None:
+                found.pop(item.name, None)
+            else:
+                found[item.name] = Variable(name=item.name, value=item.value, source=item.source)
+        return found

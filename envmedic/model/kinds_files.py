@@ -35,6 +35,11 @@ KINDS: tuple[FactKind, ...] = (
     FactKind(name="files.cut-off", type="strings", doc="files that are empty or end before their content does"),
     FactKind(name="files.changed", type="strings", doc="files that somebody changed after their installation"),
     FactKind(
+        name="duplicates.names",
+        type="strings",
+        doc="distributions that are installed twice and of which an index can give the right version again",
+    ),
+    FactKind(
         name="duplicates.pins",
         type="strings",
         doc="the right version of each distribution that is installed twice, as name==version",

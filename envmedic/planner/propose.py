@@ -128,7 +128,7 @@ def _proposal(
     if refusal:
         return None, (PlanAlternative(title=title, why_not=refusal, feasible=False),)
     cleaned = (*purged, *changed) if wanted.leftovers else ()
-    purge = removal.purge(environment, gone, cleaned)
+    purge = removal.purge(environment, gone, cleaned, every_leftover=wanted.every_leftover)
     if not (pins or purge.distributions or purge.leftovers or wanted.after):
         return None, (PlanAlternative(title=title, why_not="it changes nothing", feasible=False),)
     proposal = Proposal(

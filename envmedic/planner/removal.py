@@ -28,8 +28,12 @@ def copies(environment: Environment, name: str) -> tuple[Distribution, ...]:
     return tuple(item for item in environment.distributions if item.name == name and not item.outside_prefix)
 
 
-def purge(environment: Environment, changed: Iterable[str], cleaned: Iterable[str]) -> Purge:
+def purge(
+    environment: Environment, changed: Iterable[str], cleaned: Iterable[str], *, every_leftover: bool = False
+) -> Purge:
     """Return the removal of the `changed` distributions and of the leftovers of these and of the `cleaned` ones.
+
+    `every_leftover` adds those of anything else.
 
     A distribution goes through its metadata when every copy lists its files. What several copies leave
     of each other goes by path afterwards, metadata included: pip takes one copy away at a time. Where
@@ -48,6 +52,7 @@ def purge(environment: Environment, changed: Iterable[str], cleaned: Iterable[st
             paths += (path for item in found for path in _by_path(item, shared, soabi))
     for name in dict.fromkeys((*changed, *cleaned)):
         paths += (item.path for item in left_over(environment, name))
+    paths += (item.path for item in environment.leftovers if every_leftover)
     return Purge(distributions=tuple(references), leftovers=tuple(dict.fromkeys(paths)))
 
 

@@ -40,6 +40,8 @@ class Wanted:
     purged: list[str] = field(default_factory=list)
     leftovers: bool = False
     """Whether a purge step asks for leftovers as well."""
+    every_leftover: bool = False
+    """Whether a purge step names no distribution, and so asks for all leftovers."""
     replaced: list[str] = field(default_factory=list)
     pins: list[str] = field(default_factory=list)
     """Requirements of every install and replace step, each once."""
@@ -116,6 +118,7 @@ def _gather_one(step: PlaybookStep, wanted: Wanted, values: Values) -> None:
     if isinstance(step, PurgeStep):
         _add(wanted.purged, (canonicalize_name(name) for name in listed(step.distributions, values)))
         wanted.leftovers = wanted.leftovers or step.leftovers
+        wanted.every_leftover = wanted.every_leftover or (step.leftovers and not step.distributions)
     elif isinstance(step, TorchFamilyStep):
         wanted.family = step
     elif isinstance(step, InstallStep):

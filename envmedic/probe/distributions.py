@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -39,6 +39,8 @@ class Installed:
 
     distribution: Distribution
     paths: tuple[str, ...] = ()
+    rows: Sequence[Sequence[str]] = ()
+    """Path, hash and size of each entry of its RECORD."""
 
 
 @dataclass
@@ -128,7 +130,7 @@ def _installed(
         size_bytes=record.size_bytes if record else 0,
         outside_prefix=outside,
     )
-    return Installed(distribution, record.paths if record else ())
+    return Installed(distribution, record.paths if record else (), record.rows if record else ())
 
 
 def _import_names(folder: Path, record: RecordFile | None, modules: Modules, *, editable: bool) -> tuple[str, ...]:

@@ -9,8 +9,8 @@ from pathlib import Path
 from envmedic.model.facts import Leftover
 from envmedic.probe import layout
 from envmedic.probe.distributions import Scan
-from envmedic.probe.files import is_directory, names
-from envmedic.probe.metadata import name_and_version, normalise
+from envmedic.probe.files import is_directory, is_file, names, read_bytes, read_text
+from envmedic.probe.metadata import name_and_version, normalise, parse_core, parse_record
 
 FAMILY_PACKAGES = {
     "torch": "torch",
@@ -22,6 +22,21 @@ FAMILY_PACKAGES = {
     "triton": "triton",
 }
 """Import package of the torch family → distribution that installs it."""
+IMPORTED_AS = {
+    "PIL": "pillow",
+    "yaml": "pyyaml",
+    "cv2": "opencv-python",
+    "sklearn": "scikit-learn",
+    "skimage": "scikit-image",
+    "bs4": "beautifulsoup4",
+    "dateutil": "python-dateutil",
+    "attr": "attrs",
+}
+"""Import packages that are called otherwise than the distribution that installs them."""
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_VERSION = re.compile(
+    r"^\s*(?:__version__|version|short_version)\s*(?::\s*str\s*)?=\s*['\"](?P<version>\d[^'\"]*)['\"]", re.MULTILINE
+)
 _PROVIDERS = {"triton": ("triton", "pytorch-triton", "pytorch-triton-rocm", "triton-windows", "torchtriton")}
 
 
@@ -29,8 +44,16 @@ def find(scans: Iterable[Scan], prefix: Path) -> tuple[Leftover, ...]:
     """What is left over in the site-packages directories that were scanned, sorted by path."""
     results = list(scans)
     claimed = _claimed(results, prefix)
-    found = [item for result in results for item in _in_site(result, prefix, claimed)]
+    wanted = _wanted(results) - claimed
+    found = [item for result in results for item in _in_site(result, prefix, claimed, wanted)]
     return tuple(sorted(found, key=lambda item: item.path))
+
+
+def _wanted(scans: list[Scan]) -> frozenset[str]:
+    """Normalised names of what installed distributions require, extras apart."""
+    texts = {text for result in scans for item in result.installed for text in item.distribution.requires}
+    plain = (text for text in texts if "extra ==" not in text and "extra==" not in text)
+    return frozenset(normalise(match[0]) for text in plain if (match := _NAME.match(text)))
 
 
 def _claimed(scans: list[Scan], prefix: Path) -> frozenset[str]:
@@ -48,20 +71,54 @@ def conda_records(prefix: Path) -> frozenset[str]:
     return frozenset(normalise(name) for name in records)
 
 
-def _in_site(result: Scan, prefix: Path, claimed: frozenset[str]) -> Iterator[Leftover]:
+def _in_site(result: Scan, prefix: Path, claimed: frozenset[str], wanted: frozenset[str]) -> Iterator[Leftover]:
     entries = names(result.site)
     for entry in entries:
         path = layout.relative(result.site / entry, prefix)
         if entry.startswith("~"):
-            yield Leftover(kind="tilde", path=path, name=_renamed(entry, claimed), detail="renamed by an uninstall")
+            yield _tilde(result.site / entry, path, claimed | wanted)
         elif entry in FAMILY_PACKAGES and is_directory(result.site / entry):
             yield from _orphan_package(result.site / entry, path, claimed)
+        elif _distribution_of(entry) in wanted and _unowned(result, entry):
+            yield _orphan(result.site / entry, path, _distribution_of(entry))
         elif entry.endswith(".libs"):
             yield from _orphan_libraries(result, entry, prefix, claimed)
     for entry, why in result.broken:
         stated = name_and_version(entry)
-        name = normalise(stated[0]) if stated else None
-        yield Leftover(kind="empty-dist-info", path=layout.relative(result.site / entry, prefix), name=name, detail=why)
+        path = layout.relative(result.site / entry, prefix)
+        name, version = (normalise(stated[0]), stated[1]) if stated else (None, None)
+        code = name is not None and _has_code(result.site, entry, name)
+        yield Leftover(kind="empty-dist-info", path=path, name=name, detail=why, version=version, code=code)
+
+
+def _tilde(entry: Path, path: str, known: frozenset[str]) -> Leftover:
+    """A file or directory that pip renamed; a metadata directory still tells its name and version."""
+    core = parse_core(read_bytes(entry / "METADATA") or b"")
+    stated = name_and_version(entry.name)
+    name = normalise(core.name) if core.name else _renamed(entry.name, known)
+    version = core.version or (stated[1] if stated else None)
+    return Leftover(kind="tilde", path=path, name=name, detail="renamed by an uninstall", version=version)
+
+
+def _unowned(result: Scan, entry: str) -> bool:
+    """Whether it is a package of which no distribution says that it is its own."""
+    if not is_file(result.site / entry / "__init__.py"):
+        return False
+    named = any(entry in item.distribution.import_names for item in result.installed)
+    return not named and not any(path.startswith(f"{entry}/") for item in result.installed for path in item.paths)
+
+
+def _has_code(site: Path, entry: str, name: str) -> bool:
+    """Whether modules of a distribution whose metadata is damaged still lie there."""
+    listed = parse_record(read_bytes(site / entry / "RECORD") or b"").paths
+    modules = [path for path in listed if path.endswith((".py", ".so")) and path[0] not in "./"]
+    packages = [name.replace("-", "_"), *(package for package, owner in IMPORTED_AS.items() if owner == name)]
+    return any(is_file(site / path) for path in modules) or any(is_directory(site / item) for item in packages)
+
+
+def _distribution_of(entry: str) -> str:
+    """The distribution that an import package most likely belongs to."""
+    return IMPORTED_AS.get(entry, normalise(entry))
 
 
 def _renamed(entry: str, claimed: frozenset[str]) -> str | None:
@@ -79,9 +136,19 @@ def _orphan_package(folder: Path, path: str, claimed: frozenset[str]) -> Iterato
     owner = FAMILY_PACKAGES[folder.name]
     if claimed & {owner, *_PROVIDERS.get(owner, ())}:
         return
+    yield _orphan(folder, path, owner)
+
+
+def _orphan(folder: Path, path: str, owner: str) -> Leftover:
     modules = [item for item in names(folder) if item != "__pycache__"]
     detail = "no installed distribution brings it" if modules else "holds byte code only"
-    yield Leftover(kind="orphan-package", path=path, name=owner, detail=detail)
+    return Leftover(kind="orphan-package", path=path, name=owner, detail=detail, version=_version(folder), code=bool(modules))
+
+
+def _version(folder: Path) -> str | None:
+    """The version that a package's own source states."""
+    texts = (read_text(folder / name) or "" for name in ("version.py", "_version.py", "__init__.py"))
+    return next((match["version"] for text in texts if (match := _VERSION.search(text))), None)
 
 
 def _orphan_libraries(result: Scan, entry: str, prefix: Path, claimed: frozenset[str]) -> Iterator[Leftover]:

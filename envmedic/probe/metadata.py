@@ -10,7 +10,7 @@ from __future__ import annotations
 import csv
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -93,6 +93,8 @@ class RecordFile:
     size_bytes: int
     error: str | None = None
     """What is wrong with it; what could be read is kept."""
+    rows: Sequence[Sequence[str]] = ()
+    """Path, hash and size of each entry, as they are written."""
 
 
 def parse_record(data: bytes) -> RecordFile:
@@ -105,6 +107,7 @@ def parse_record(data: bytes) -> RecordFile:
         paths=tuple([row[0] for row in rows]),
         size_bytes=sum([int(row[2]) for row in rows if row[2].isdecimal()]),
         error=error or ("not UTF-8" if "\ufffd" in text else None),
+        rows=rows,
     )
 
 
