@@ -59,8 +59,10 @@ def _interrupted(prefix: Path) -> bool:
 
 def _recover(settings: Settings, prefix: Path) -> tuple[Record, ...]:
     installer = installer_of(settings)
-    ports = engine_ports(installer, confirm=lambda _plan: False)
-    return recovery.recover(prefix, ports=ports, checks=check_runner(installer, settings), stream=settings.stream)
+    real = Path(os.path.realpath(prefix))
+    ports = engine_ports(installer, prefix=real, confirm=lambda _plan: False)
+    checks = check_runner(installer, settings, prefix=real)
+    return recovery.recover(prefix, ports=ports, checks=checks, stream=settings.stream)
 
 
 def recover(settings: Settings, target: Target) -> Recovery:
@@ -74,12 +76,12 @@ def recover(settings: Settings, target: Target) -> Recovery:
 
 def undo(settings: Settings, prefix: Path, to: str | None, allow: tuple[AllowName, ...], accept: AcceptLoss) -> Record:
     """Bring the environment back as it was before the live generation, byte for byte."""
-    return generations.undo(prefix, **_travelling(settings, allow), to=to, accept=_asking(accept))
+    return generations.undo(prefix, **_travelling(settings, prefix, allow), to=to, accept=_asking(accept))
 
 
 def redo(settings: Settings, prefix: Path, to: str | None, allow: tuple[AllowName, ...], accept: AcceptLoss) -> Record:
     """Bring an undone repair back."""
-    return generations.redo(prefix, **_travelling(settings, allow), to=to, accept=_asking(accept))
+    return generations.redo(prefix, **_travelling(settings, prefix, allow), to=to, accept=_asking(accept))
 
 
 class _Travelling(TypedDict):
@@ -89,12 +91,12 @@ class _Travelling(TypedDict):
     stream: EventStream
 
 
-def _travelling(settings: Settings, allow: tuple[AllowName, ...]) -> _Travelling:
-    installer = installer_of(settings)
+def _travelling(settings: Settings, prefix: Path, allow: tuple[AllowName, ...]) -> _Travelling:
+    installer, real = installer_of(settings), Path(os.path.realpath(prefix))
     return {
         "options": ApplyOptions(allow=allow, timeout_s=settings.timeout_s),
-        "ports": engine_ports(installer, confirm=lambda _plan: True),
-        "checks": check_runner(installer, settings),
+        "ports": engine_ports(installer, prefix=real, confirm=lambda _plan: True),
+        "checks": check_runner(installer, settings, prefix=real),
         "stream": settings.stream,
     }
 

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache, partial
 from pathlib import Path
 
+from envmedic.api.observation import host_of, observe_clone
 from envmedic.api.settings import Settings
 from envmedic.engine import verify
 from envmedic.model.checks import Check, Outcome, Phase
 from envmedic.model.events import Emit
+from envmedic.model.facts import Host
 from envmedic.model.plan import Plan
 from envmedic.model.ports import CheckRunner, EnginePorts, ExtendRequest, Installer, Runner
 from envmedic.probe import gpu, processes
 from envmedic.probe.distributions import states
-from envmedic.probe.environment import observe_environment
 
 
 def installer_of(settings: Settings, prefix: Path | None = None) -> Installer:
@@ -23,8 +25,21 @@ def installer_of(settings: Settings, prefix: Path | None = None) -> Installer:
     return (pip.PipInstaller if settings.installer == "pip" else uv.UvInstaller)(prefix=prefix)
 
 
-def check_runner(installer: Installer, settings: Settings, *, no_gpu: bool = False) -> CheckRunner:
-    """Runs checks, with the installer's own list of unmet requirements among them."""
+def check_runner(
+    installer: Installer,
+    settings: Settings,
+    *,
+    prefix: Path,
+    host: Callable[[], Host] | None = None,
+    no_gpu: bool = False,
+) -> CheckRunner:
+    """Runs checks, with the installer's own list of unmet requirements and what facts say among them.
+
+    `prefix` is the environment's real path; `host` the machine that it is judged for, by default as `settings` say.
+    """
+    from envmedic.api.proof import FactsProof  # noqa: PLC0415  # reads playbooks and probes
+
+    proof = FactsProof(settings, prefix, host or cache(partial(host_of, settings)))
 
     def run(checks: Sequence[Check], runner: Runner, phase: Phase, emit: Emit) -> tuple[Outcome, ...]:
         return verify.run_checks(
@@ -33,6 +48,7 @@ def check_runner(installer: Installer, settings: Settings, *, no_gpu: bool = Fal
             phase,
             emit,
             pip_check=installer.check_command(str(runner.python)),
+            facts=proof.of_one_run(),
             no_gpu=no_gpu,
             timeout_s=settings.timeout_s,
         )
@@ -43,10 +59,11 @@ def check_runner(installer: Installer, settings: Settings, *, no_gpu: bool = Fal
 def engine_ports(
     installer: Installer,
     *,
+    prefix: Path,
     confirm: Callable[[Plan], bool],
     extend: Callable[[ExtendRequest], Plan | None] | None = None,
 ) -> EnginePorts:
-    """Everything that a transaction uses from outside the engine."""
+    """Everything that a transaction on the environment whose real path is `prefix` uses from outside the engine."""
     return EnginePorts(
         installer=installer,
         distributions=states,
@@ -54,5 +71,5 @@ def engine_ports(
         gpu_visible=gpu.visible,
         confirm=confirm,
         extend=extend,
-        observe=observe_environment,
+        observe=lambda tree: observe_clone(tree, prefix),
     )

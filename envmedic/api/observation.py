@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,9 +13,9 @@ import msgspec
 from envmedic import __version__
 from envmedic.api.settings import Settings
 from envmedic.errors import InputError
-from envmedic.model.base import from_json
+from envmedic.model.base import from_json, to_json
 from envmedic.model.events import EventStream, Stage, StageFinished, StageStarted
-from envmedic.model.facts import Facts, Host
+from envmedic.model.facts import Environment, Facts, Host
 
 
 @contextmanager
@@ -34,13 +35,33 @@ def observe(settings: Settings, prefix: Path | None) -> Facts:
     """Observe the host and, where `prefix` is given, the environment there. Writes nothing."""
     from envmedic.probe.environment import observe_environment  # noqa: PLC0415  # a text alone needs no probe
 
-    given = None if settings.host_file is None else read_host(Path(settings.host_file))
+    given = None if settings.host_file is None else read_host(Path(settings.host_file))  # first: it may be wrong
     with stage(settings.stream, "probe"):
         return Facts(
             envmedic=__version__,
             host=given or _this_host(),
             environment=None if prefix is None else observe_environment(prefix),
         )
+
+
+def observe_clone(tree: Path, prefix: Path) -> Environment:
+    """Observe the clone at `tree` of the environment at `prefix` as it will be there: what names the one names the other.
+
+    Variables of this process that lead into the environment lead into the clone.
+    """
+    from envmedic.probe.environment import observe_environment  # noqa: PLC0415
+
+    if tree == prefix:
+        return observe_environment(prefix)
+    variables = {name: value.replace(str(prefix), str(tree)) for name, value in os.environ.items()}
+    text = to_json(observe_environment(tree, variables), indent=0)
+    seen, wanted = (msgspec.json.encode(str(path)).decode()[1:-1] for path in (tree, prefix))
+    return from_json(text.replace(seen, wanted), Environment, source="the observed clone")
+
+
+def host_of(settings: Settings) -> Host:
+    """The host of ``--host FILE``, else this one."""
+    return _this_host() if settings.host_file is None else read_host(Path(settings.host_file))
 
 
 def _this_host() -> Host:

@@ -53,15 +53,16 @@ def apply(settings: Settings, prefix: Path, wish: Wish, options: ApplyOptions, c
 
 def apply_plan(settings: Settings, made: Plan, options: ApplyOptions, confirm: Confirm) -> Record:
     """Carry `made` out, and extend it when it may be extended. Raises StalePlan when the environment changed since."""
-    installer = installer_of(settings, Path(made.real_prefix))
+    prefix = Path(made.real_prefix)
+    installer = installer_of(settings, prefix)
     ports = engine_ports(
-        installer, confirm=confirm, extend=_extender(settings, installer, made) if made.extendable else None
+        installer, prefix=prefix, confirm=confirm, extend=_extender(settings, installer, made) if made.extendable else None
     )
     return transaction.apply(
         made,
         options=options,
         ports=ports,
-        checks=check_runner(installer, settings, no_gpu=options.no_gpu),
+        checks=check_runner(installer, settings, prefix=prefix, host=lambda: made.host, no_gpu=options.no_gpu),
         stream=settings.stream,
     )
 

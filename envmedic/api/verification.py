@@ -9,6 +9,8 @@ from envmedic.api.joints import check_runner, installer_of
 from envmedic.api.observation import observe, stage
 from envmedic.api.settings import Settings
 from envmedic.engine import verify as checks
+from envmedic.engine.activated import ActivatedRunner
+from envmedic.engine.interruption import Interruption
 from envmedic.engine.stage import DirectRunner
 from envmedic.model.checks import GPU_CHECKS, PROFILES, Check, Profile, Verification, named_check
 from envmedic.model.facts import Environment
@@ -29,9 +31,11 @@ def verify(
     environment = facts.environment
     wanted = names or tuple(name for name in PROFILES[profile] if _meaningful(name, environment))
     chosen = tuple(check for name in wanted for check in _checks(name, environment, profile))
-    run = check_runner(installer_of(settings), settings, no_gpu=no_gpu)
+    real = Path(environment.real_prefix)
+    run = check_runner(installer_of(settings), settings, prefix=real, host=lambda: facts.host, no_gpu=no_gpu)
+    runner = ActivatedRunner(DirectRunner(real), real, Interruption())
     with stage(settings.stream, "verify"):
-        outcomes = run(chosen, DirectRunner(Path(environment.real_prefix)), "after", settings.stream.emit)
+        outcomes = run(chosen, runner, "after", settings.stream.emit)
     return checks.verification(str(prefix), outcomes, profile=profile, no_gpu=no_gpu)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from envmedic.engine import variables
+from envmedic import kept
 from envmedic.engine.interruption import Interruption
 from envmedic.model.ports import CommandResult, OnLine, Runner
 
@@ -28,6 +28,11 @@ class ActivatedRunner:
         """The environment's interpreter as commands must name it."""
         return self._inner.python
 
+    @property
+    def tree(self) -> Path:
+        """Where the environment's files lie for this process."""
+        return self._tree
+
     def __call__(
         self,
         argv: Sequence[str],
@@ -37,9 +42,9 @@ class ActivatedRunner:
         timeout_s: float | None = None,
     ) -> CommandResult:
         """Run `argv` to its end. Raises `Interrupted` when somebody asks to stop meanwhile."""
-        kept = variables.kept(self._tree)
-        unset = [word for name, value in kept.items() if value is None for word in ("-u", name)]
-        overlay = {name: value for name, value in kept.items() if value is not None} | dict(env or {})
+        own = kept.variables(self._tree)
+        unset = [word for name, value in own.items() if value is None for word in ("-u", name)]
+        overlay = kept.overlaid({}, own) | dict(env or {})
         with self._interruption.at_once():
             return self._inner(
                 [_ENV, *unset, *argv] if unset else argv, env=overlay, on_line=on_line, timeout_s=timeout_s

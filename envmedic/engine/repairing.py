@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import time
 from dataclasses import dataclass, field
-
-import msgspec
 
 from envmedic import tree
 from envmedic.engine import steps
@@ -14,7 +11,6 @@ from envmedic.engine.judgement import FAILURES, judge, not_reproduced, reproduce
 from envmedic.engine.preflight import Capabilities
 from envmedic.engine.session import OpenTransaction, Session
 from envmedic.errors import ChecksFailed, InternalError, NothingToRepair, RepairDeclined
-from envmedic.model.base import from_json, to_json
 from envmedic.model.checks import Check, Judgement, Outcome
 from envmedic.model.events import RoundStarted, StepFinished, StepStarted
 from envmedic.model.facts import Environment
@@ -185,16 +181,11 @@ def _extension(run: Run) -> Plan | None:
 
 
 def _observe_clone(run: Run) -> Environment:
-    """The clone as it will look at the prefix: every path that names the one names the other."""
+    """The clone as it will look at the prefix."""
     observe = run.session.ports.observe
     if observe is None:
         raise InternalError("The repair loop was given no way to observe the clone")
-    text = to_json(observe(run.transaction.directory.tree), indent=0)
-    seen, wanted = (
-        msgspec.json.encode(os.fspath(path)).decode()[1:-1]
-        for path in (run.transaction.directory.tree, run.session.prefix)
-    )
-    return from_json(text.replace(seen, wanted), Environment, source="the observed clone")
+    return observe(run.transaction.directory.tree)
 
 
 def _continue_with(run: Run, extension: Plan) -> None:

@@ -97,6 +97,11 @@ class _Runner:
         return self._prefix
 
     @property
+    def tree(self) -> Path:
+        """Where the environment's files lie for this process: those of a clone that is shown at the prefix too."""
+        return self._prefix if self._bind is None else self._bind[0]
+
+    @property
     def python(self) -> Path:
         """The environment's interpreter as commands must name it."""
         return self._prefix / "bin" / "python"

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import json
 import re
-import shlex
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from envmedic import kept
 from envmedic.engine.files import Owner
 from envmedic.engine.inside import replace_file
 from envmedic.errors import InputError, PreflightError
@@ -18,12 +18,7 @@ from envmedic.errors import InputError, PreflightError
 Changes = Mapping[str, str | None]
 """Name → value; None unsets."""
 
-BEGIN = "# >>> envmedic >>> kept by envmedic; `envmedic undo` takes it back"
-END = "# <<< envmedic <<<"
-CONDA_STATE = "conda-meta/state"
-_CONDA_UNSET = "***unset***"  # conda's CONDA_ENV_VARS_UNSET_VAR
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_BLOCK = re.compile(r"\n?^[^\n]*# >>> envmedic >>>.*?# <<< envmedic <<<[^\n]*\n", re.DOTALL | re.MULTILINE)
 
 
 def _sh(name: str, value: str | None) -> str:
@@ -75,7 +70,7 @@ def keep(tree: Path, changes: Changes, owner: Owner | None) -> tuple[str, ...]:
             raise InputError(f"{name!r} cannot be kept as an environment variable", cause=f"Its value is {value!r}")
     if (tree / "conda-meta").is_dir():
         return _keep_conda(tree, changes, owner)
-    merged = {**kept(tree), **changes}
+    merged = {**kept.variables(tree), **changes}
     written = tuple(f"bin/{script}" for script in _DIALECTS if (tree / "bin" / script).is_file())
     if "bin/activate" not in written:
         raise PreflightError(
@@ -90,26 +85,6 @@ def keep(tree: Path, changes: Changes, owner: Owner | None) -> tuple[str, ...]:
     return written
 
 
-def kept(tree: Path) -> dict[str, str | None]:
-    """The variables that envmedic keeps in `tree` (in a conda environment: that conda does)."""
-    if (tree / "conda-meta").is_dir():
-        variables = _conda_state(tree).get("env_vars", {})
-        return {name: None if value == _CONDA_UNSET else value for name, value in variables.items()}
-    script = tree / "bin" / "activate"
-    if not script.is_file():
-        return {}
-    block = _BLOCK.search(_text(script))
-    found: dict[str, str | None] = {}
-    for line in block[0].split("\n") if block else ():
-        word, _, rest = line.partition(" ")
-        if word == "unset":
-            found[rest] = None
-        elif word == "export":
-            name, _, value = rest.partition("=")
-            found[name] = "".join(shlex.split(value))
-    return found
-
-
 def not_written(tree: Path) -> tuple[str, ...]:
     """Activate scripts of shells that `keep` leaves alone."""
     return tuple(f"bin/{script}" for script in _NOT_WRITTEN if (tree / "bin" / script).is_file())
@@ -122,23 +97,17 @@ def _text(script: Path) -> str:
 
 def _block(variables: Changes, dialect: Callable[[str, str | None], str]) -> str:
     lines = [dialect(name, variables[name]) for name in sorted(variables)]
-    return "\n" + "\n".join([BEGIN, *lines, END]) + "\n"
+    return "\n" + "\n".join([kept.BEGIN, *lines, kept.END]) + "\n"
 
 
 def _without_block(text: str) -> str:
-    text = _BLOCK.sub("", text)
+    text = kept.BLOCK.sub("", text)
     return text if not text or text.endswith("\n") else text + "\n"
 
 
-def _conda_state(tree: Path) -> dict[str, dict[str, str]]:
-    path = tree / CONDA_STATE
-    state: dict[str, dict[str, str]] = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-    return state
-
-
 def _keep_conda(tree: Path, changes: Changes, owner: Owner | None) -> tuple[str, ...]:
-    state = _conda_state(tree)
-    values = {name: _CONDA_UNSET if value is None else value for name, value in changes.items()}
+    state = kept.conda_state(tree)
+    values = {name: kept.CONDA_UNSET if value is None else value for name, value in changes.items()}
     state["env_vars"] = {**state.get("env_vars", {}), **values}
-    replace_file(tree, CONDA_STATE, json.dumps(state, indent=2).encode(), owner)
-    return (CONDA_STATE,)
+    replace_file(tree, kept.CONDA_STATE, json.dumps(state, indent=2).encode(), owner)
+    return (kept.CONDA_STATE,)

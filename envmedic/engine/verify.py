@@ -14,13 +14,15 @@ from envmedic.engine.judgement import judge, reproduced, verification
 from envmedic.engine.kernel_session import NO_BYTECODE, Session, message_of, plain
 from envmedic.model.checks import Check, Outcome, Phase, Role, known_check
 from envmedic.model.events import CheckFinished, Emit, OutputLine
-from envmedic.model.ports import CommandResult, Runner
+from envmedic.model.ports import CommandResult, FactsJudge, Runner
 
 __all__ = ["judge", "merged", "reproduced", "run_checks", "verification"]
 
 _ROLES: tuple[Role, ...] = ("informative", "regression", "playbook", "reproduction")
 """Weakest first: each asks for at least what those before it ask for."""
 _KEPT_DETAIL = 4000
+_NO_KERNELS = ("pip-check", "facts", "command")
+"""Checks that no script in the environment runs."""
 _OF_NAMES = frozenset({"import", "import-sequence"})
 """Checks whose arguments are import names."""
 _NOISE = re.compile(
@@ -66,12 +68,13 @@ def run_checks(
     emit: Emit,
     *,
     pip_check: Sequence[str] | None = None,
+    facts: FactsJudge | None = None,
     no_gpu: bool = False,
     timeout_s: float | None = None,
 ) -> tuple[Outcome, ...]:
     """Run every check on every device that it needs, and emit `CheckFinished` for each outcome as it comes.
 
-    `pip_check` is the argv that lists unmet requirements; `no_gpu` leaves GPUs alone; `timeout_s` replaces each
+    `pip_check` is the argv that lists unmet requirements; `facts` judges what is observed; `no_gpu` leaves GPUs alone; `timeout_s` replaces each
     check's own limit. Equal checks run once, in the strongest of their roles. A crash, a hang or an interpreter
     that does not start is an outcome. Raises InputError for an unknown check.
     """
@@ -81,6 +84,8 @@ def run_checks(
     _run_kernels(run, "--no-gpu was given" if no_gpu else "")
     for index in run.indices("pip-check"):
         run.add(index, _pip_check(run, run.checks[index], pip_check))
+    for index in run.indices("facts"):
+        _judge_facts(run, index, facts)
     for index in run.indices("command"):
         run.add(index, _command(run, run.checks[index]))
     return run.in_order()
@@ -115,7 +120,7 @@ def _each_name_once(checks: list[Check]) -> list[Check]:
 
 
 def _run_kernels(run: _Run, no_gpu: str) -> None:
-    indices = run.indices("pip-check", "command", others=True)
+    indices = run.indices(*_NO_KERNELS, others=True)
     nameless = [i for i in indices if run.checks[i].name in _OF_NAMES and not run.checks[i].arguments]
     for index in nameless:
         indices.remove(index)
@@ -160,6 +165,15 @@ def _title(check: Check) -> str:
     """The check as its outcome is called."""
     names = [part for part in check.arguments if "=" not in part] if check.name == "import-sequence" else []
     return " ".join((check.name, *names))
+
+
+def _judge_facts(run: _Run, index: int, judge_facts: FactsJudge | None) -> None:
+    check = run.checks[index]
+    if judge_facts is None:
+        run.add(index, _outcome(check, "skip", reason="nothing observes the environment here"))
+        return
+    for outcome in judge_facts(check, run.runner, run.phase):
+        run.add(index, outcome)
 
 
 def _pip_check(run: _Run, check: Check, argv: Sequence[str] | None) -> Outcome:

@@ -9,6 +9,7 @@ from typing import Final, Literal
 
 from envmedic.errors import InputError
 from envmedic.model.base import Model
+from envmedic.model.playbook import Condition, Playbook
 
 VERIFICATION_SCHEMA: Final = "envmedic.verification/1"
 
@@ -27,7 +28,7 @@ CHECK_NAMES: Mapping[str, str] = MappingProxyType({
     "matmul": "matrix products in fp32 and bf16 agree with fp64, on CPU and every GPU",
     "conv": "convolutions in fp32 (with gradients) and bf16 agree with fp64, on CPU and every GPU",
     "pip-check": "no distribution lacks a requirement that it had before",
-    "facts": "the facts that confirmed the fault confirm it no longer",
+    "facts": "no fact confirms the fault any more; without a playbook: none confirms a fault that was not there before",
     "command": "the user's own command exits with 0",
 })  # fmt: skip
 """Every check that a playbook or ``verify --check`` may name, with what it proves."""
@@ -35,8 +36,8 @@ CHECK_NAMES: Mapping[str, str] = MappingProxyType({
 GPU_CHECKS: frozenset[str] = frozenset({"torchvision-nms", "torchvision-roi-align", "matmul", "conv"})
 """Checks that take part in GPU verification: `Check.gpu` makes no sense for the others."""
 
-OF_A_FAULT: frozenset[str] = frozenset({"import-sequence", "command"})
-"""Checks that mean something only for a fault that was found."""
+OF_A_FAULT: frozenset[str] = frozenset({"import-sequence", "facts", "command"})
+"""Checks that are about a fault rather than about what an environment can do."""
 
 PROFILES: Mapping[Profile, tuple[str, ...]] = MappingProxyType(
     {
@@ -48,6 +49,26 @@ PROFILES: Mapping[Profile, tuple[str, ...]] = MappingProxyType(
 """Checks of ``--profile``; ``full`` runs the numerical ones with `FULL_ROUNDS` different inputs."""
 
 FULL_ROUNDS = 5
+
+
+class Confirmation(Model, frozen=True, kw_only=True):
+    """What the facts say where a fault is there: a playbook's `when` with all that it may name."""
+
+    playbook: str
+    """Id of the playbook."""
+    when: Condition
+    """True of an environment that has the fault."""
+    groups: dict[str, str] = {}
+    """Named groups of the text's match."""
+    vars: dict[str, str] = {}
+    """The playbook's own texts, with their placeholders."""
+
+    @classmethod
+    def of(cls, playbook: Playbook, groups: Mapping[str, str] = MappingProxyType({})) -> Confirmation | None:
+        """That of a playbook; None for one that asks for no facts."""
+        if playbook.when is None:
+            return None
+        return cls(playbook=playbook.id, when=playbook.when, groups=dict(groups), vars=playbook.vars)
 
 
 class Check(Model, frozen=True, kw_only=True):
@@ -65,6 +86,8 @@ class Check(Model, frozen=True, kw_only=True):
     """Limit in seconds; exceeding it is a failure."""
     in_place: bool = False
     """Whether it is run once more when the repaired environment is at its own path; proofs always are."""
+    confirmation: Confirmation | None = None
+    """Of ``facts``: the fault that must be gone; without it, every fault that facts can confirm is asked for."""
 
     @property
     def required(self) -> bool:

@@ -78,7 +78,17 @@ class Host(Model, frozen=True, kw_only=True):
     driver_source: str | None = None
     """Where the driver version was read: ``nvml``, ``/sys/module/nvidia/version``, ``/proc/driver/nvidia/version``,
     ``UV_CUDA_DRIVER_VERSION``, ``CONDA_OVERRIDE_CUDA``."""
+    driver_libraries: str | None = None
+    """Version of the driver's libraries, by the file that libcuda.so.1 leads to; None when that tells none."""
     nvml_error: str | None = None
+    lost_gpus: tuple[str, ...] = ()
+    """GPUs that the driver lists and cannot reach, each with its error."""
+    fabric: str | None = None
+    """State of the fabric that joins the GPUs: ``not started``, ``in progress``, ``completed``; None without one."""
+    pci_gpus: int | None = None
+    """NVIDIA GPUs on the PCI bus, driver or not; None where the bus cannot be read."""
+    device_files: tuple[str, ...] = ()
+    """The driver's files in /dev."""
     gpus: tuple[Gpu, ...] = ()
     toolkits: tuple[Toolkit, ...] = ()
     compilers: tuple[Compiler, ...] = ()
@@ -282,6 +292,22 @@ class CxxRuntime(Model, frozen=True, kw_only=True):
     """The entry of LD_LIBRARY_PATH that leads to it."""
 
 
+class CudaLibrary(Model, frozen=True, kw_only=True):
+    """A library of CUDA that torch's own libraries need, as the run-time loader finds it."""
+
+    soname: str
+    """The name that is asked for, such as ``libcusparse.so.12``."""
+    path: str | None
+    """The file that is found, relative to the prefix where it lies inside it; None when none is."""
+    instead_of: str | None = None
+    """The environment's own file of that name, where another one is found before it."""
+    unresolved: tuple[str, ...] = ()
+    """Symbols that it needs and nothing defines, demangled where possible, at most 20."""
+    unresolved_count: int = 0
+    needed_by: str | None = None
+    """The library that asks for it, where it is not found."""
+
+
 class TorchBuild(Model, frozen=True, kw_only=True):
     """What torch's own generated files say of its build (``torch/version.py``, read as text)."""
 
@@ -411,8 +437,6 @@ class ImportCrash(Model, frozen=True, kw_only=True):
     """The end of what such a process prints."""
     works: tuple[str, ...] = ()
     """An order of the same names that works, empty where none does."""
-    runs: int = 1
-    """Processes in which it failed, all that were tried."""
 
 
 class Environment(Model, frozen=True, kw_only=True):
@@ -445,6 +469,8 @@ class Environment(Model, frozen=True, kw_only=True):
     """Compiled modules that were looked at for it."""
     cxx_runtimes: tuple[CxxRuntime, ...] = ()
     """The copy of libstdc++ in the process, then others, where a version is missing."""
+    cuda_libraries: tuple[CudaLibrary, ...] = ()
+    """What torch's libraries load of CUDA; empty where torch is not installed, brings them itself, or uses none."""
     settings: tuple[InstallerSetting, ...] = ()
     import_paths: tuple[ImportPath, ...] = ()
     openmp: tuple[OpenMpRuntime, ...] = ()

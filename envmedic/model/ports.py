@@ -43,6 +43,10 @@ class Runner(Protocol):
     def python(self) -> Path:
         """The environment's interpreter as commands must name it."""
 
+    @property
+    def tree(self) -> Path:
+        """Where the environment's files lie for this process: at the prefix, or in the clone that commands see there."""
+
     def __call__(
         self,
         argv: Sequence[str],
@@ -103,6 +107,13 @@ class CheckRunner(Protocol):
         """Run every check on every device that it needs; emits `CheckFinished` for each outcome."""
 
 
+class FactsJudge(Protocol):
+    """Judges the check ``facts``: what the facts of an environment say of a fault, or of all known ones."""
+
+    def __call__(self, check: Check, runner: Runner, phase: Phase) -> tuple[Outcome, ...]:
+        """Observe the environment that `runner` runs commands in, and say whether the fault is there."""
+
+
 class ProcessUser(Model, frozen=True, kw_only=True):
     """A process that runs from a prefix."""
 
@@ -157,4 +168,4 @@ class EnginePorts:
     extend: Callable[[ExtendRequest], Plan | None] | None = None
     """The repair loop's next plan; None where the plan is never extended."""
     observe: Callable[[Path], Environment] | None = None
-    """Observes a tree, wherever it lies; what `ExtendRequest.environment` is made from."""
+    """Observes a clone as it will be at the prefix; what `ExtendRequest.environment` is made from."""

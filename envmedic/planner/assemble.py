@@ -97,7 +97,7 @@ def build(  # noqa: PLR0917  # the stages of a repair, in their order
             host=facts.host,
             steps=steps,
             commands=_commands(steps, installer, environment),
-            checks=checks.checks(loaded, left),
+            checks=checks.checks(loaded, finding, left),
             changes=_changes(draft),
             stays=_stays(draft),
             stays_count=_stays_count(draft),

@@ -6,12 +6,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from envmedic.compat import versions
-from envmedic.model.checks import Check, named_check
+from envmedic.model.checks import Check, Confirmation, named_check
 from envmedic.model.facts import Environment
+from envmedic.model.findings import Finding
 from envmedic.model.playbook import LoadedPlaybook
 from envmedic.planner import imports
 from envmedic.planner.proposal import Proposal
 
+FACTS = "facts"
 INFORMATIVE = ("matmul", "conv")
 """Run before and after; only a worse result blocks."""
 
@@ -50,11 +52,13 @@ def cuda_build(environment: Environment, proposal: Proposal) -> bool:
     return environment.torch is not None and environment.torch.cuda is not None
 
 
-def checks(loaded: LoadedPlaybook, state: Left) -> tuple[Check, ...]:
+def checks(loaded: LoadedPlaybook, finding: Finding, state: Left) -> tuple[Check, ...]:
     """Return the checks in the order in which they are shown: playbook, regressions, informative."""
     own = loaded.playbook.checks
     required = (
-        named_check(
+        _facts(loaded, finding)
+        if name == FACTS
+        else named_check(
             name,
             role="playbook",
             cuda_build=state.cuda_build,
@@ -68,7 +72,18 @@ def checks(loaded: LoadedPlaybook, state: Left) -> tuple[Check, ...]:
         *required,
         *_imports(state),
         named_check("pip-check", role="regression", cuda_build=state.cuda_build),
+        Check(name=FACTS, role="regression"),
         *(informative if torch else ()),
+    )
+
+
+def _facts(loaded: LoadedPlaybook, finding: Finding) -> Check:
+    """Return the check that facts confirm the fault no longer; where they never did, it proves nothing."""
+    return Check(
+        name=FACTS,
+        role="playbook" if finding.confirmed is True else "informative",
+        arguments=(loaded.playbook.id,),
+        confirmation=Confirmation.of(loaded.playbook, finding.groups),
     )
 
 

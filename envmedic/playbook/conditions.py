@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from packaging.specifiers import InvalidSpecifier, Specifier
 from packaging.version import InvalidVersion, Version
 
+from envmedic.model.checks import Confirmation
 from envmedic.model.fact_kind import FactType
 from envmedic.model.playbook import Condition, FactValue
 from envmedic.model.vocabulary import LISTED_PACKAGES, fact_kind, package_fact
@@ -65,6 +66,13 @@ def evaluate(condition: Condition, values: Values) -> Evaluation:
         return _combined([evaluate(part, values) for part in condition.any], disjunction)
     leaf = _leaf(condition, values)
     return Evaluation(leaf.truth, (leaf,))
+
+
+def confirms(asked: Confirmation, facts: Values) -> Evaluation:
+    """Whether `facts` say that a fault is there, and the comparisons that decide it."""
+    values: dict[str, FactValue] = {**facts, **asked.groups}
+    values |= {name: fill(text, values) for name, text in asked.vars.items()}
+    return evaluate(asked.when, values)
 
 
 def negation(truth: Truth) -> Truth:

@@ -321,4 +321,6 @@ def _checks(document: Located) -> Iterator[Mistake]:
             yield Mistake(check.position, path, f"there is no check {name}{hint}")
         elif name and name in seen:
             yield Mistake(check.position, path, f"the check {name} is named twice")
+        elif name == "facts" and "when" not in document.keys:
+            yield Mistake(check.position, path, "the check facts asks whether `when` still holds, and there is none")
         seen.add(name or "")

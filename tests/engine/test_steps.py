@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envmedic import tree
+from envmedic import kept, tree
 from envmedic.engine import variables
 from envmedic.engine.inside import locate, replace_file
 from envmedic.engine.sharing import unshare
@@ -187,7 +187,7 @@ def test_a_kept_value_reaches_the_shell_as_it_is(tmp_path_factory: pytest.TempPa
     (prefix / "bin").mkdir()
     (prefix / "bin" / "activate").write_text("# without a line end")
     variables.keep(prefix, {"KEPT": value, "GONE": None}, None)
-    assert variables.kept(prefix) == {"KEPT": value, "GONE": None}
+    assert kept.variables(prefix) == {"KEPT": value, "GONE": None}
     seen = activated(prefix, GONE="yes")
     assert seen.get("KEPT") == value
     assert "GONE" not in seen
@@ -220,18 +220,18 @@ def test_keeping_variables_again_replaces_the_block(tmp_path: Path) -> None:
     prefix = make_environment(tmp_path / "env")
     variables.keep(prefix, {"ONE": "1", "TWO": "2"}, None)
     variables.keep(prefix, {"TWO": None, "THREE": "3"}, None)
-    assert variables.kept(prefix) == {"ONE": "1", "TWO": None, "THREE": "3"}
+    assert kept.variables(prefix) == {"ONE": "1", "TWO": None, "THREE": "3"}
     text = (prefix / "bin" / "activate").read_text()
-    assert text.count(variables.BEGIN) == text.count(variables.END) == 1
+    assert text.count(kept.BEGIN) == text.count(kept.END) == 1
 
 
 def test_conda_variables_are_kept_where_conda_keeps_them(tmp_path: Path) -> None:
     (tmp_path / "conda-meta").mkdir()
-    (tmp_path / variables.CONDA_STATE).write_text(json.dumps({"version": 1, "env_vars": {"OLD": "1"}}))
+    (tmp_path / kept.CONDA_STATE).write_text(json.dumps({"version": 1, "env_vars": {"OLD": "1"}}))
     variables.keep(tmp_path, {"NEW": "2", "GONE": None}, None)
-    state = json.loads((tmp_path / variables.CONDA_STATE).read_text())
+    state = json.loads((tmp_path / kept.CONDA_STATE).read_text())
     assert state == {"version": 1, "env_vars": {"OLD": "1", "NEW": "2", "GONE": "***unset***"}}
-    assert variables.kept(tmp_path) == {"OLD": "1", "NEW": "2", "GONE": None}
+    assert kept.variables(tmp_path) == {"OLD": "1", "NEW": "2", "GONE": None}
 
 
 @pytest.mark.parametrize("changes", [{"A B": "1"}, {"1A": "1"}, {"A": "line\nline"}, {"": "1"}, {"A": "\0"}])

@@ -82,6 +82,7 @@ def test_the_checks_of_a_cuda_build() -> None:
         ("import", "regression", False),
         ("import", "regression", False),
         ("pip-check", "regression", False),
+        ("facts", "regression", False),
         ("matmul", "informative", True),
         ("conv", "informative", True),
     ]

@@ -17,6 +17,7 @@ class LocalRunner:
 
     variables: Mapping[str, str] = field(default_factory=dict)
     python: Path = Path(sys.executable)
+    tree: Path = Path(sys.prefix)
     ran: list[tuple[str, ...]] = field(default_factory=list)
     limit_s: float | None = None
     """Replaces the limit of every command."""
