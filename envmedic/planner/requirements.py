@@ -4,68 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
-from envmedic.compat.versions import version
-from envmedic.model.base import Model
-from envmedic.model.facts import Environment, Host
+from envmedic.compat.requirements import Unmet, applicable, markers, meets
+from envmedic.model.facts import Environment
 from envmedic.model.plan import Artifact
 
-_SYSTEMS = {"linux": "Linux", "darwin": "Darwin", "win32": "Windows"}
-
-
-class Unmet(Model, frozen=True, kw_only=True):
-    """A requirement that is not met."""
-
-    distribution: str
-    """``name version`` of what requires it."""
-    requirement: str
-    found: str | None
-    """Version that is there instead; None when it is missing."""
-
-    def sentence(self) -> str:
-        """One line for people."""
-        instead = f"{self.found} is there" if self.found else "it is missing"
-        return f"{self.distribution} requires {self.requirement}, {instead}"
-
-
-def markers(environment: Environment, host: Host) -> dict[str, str]:
-    """Return the marker variables (PEP 508) of the environment's interpreter on `host`, with no extra chosen."""
-    full = environment.interpreter.version or "0"
-    return {
-        "extra": "",
-        "implementation_name": environment.interpreter.implementation or "cpython",
-        "implementation_version": full,
-        "os_name": "nt" if host.system == "win32" else "posix",
-        "platform_machine": host.machine,
-        "platform_python_implementation": "CPython",
-        "platform_release": "",
-        "platform_system": _SYSTEMS.get(host.system, ""),
-        "platform_version": "",
-        "python_full_version": full,
-        "python_version": ".".join(full.split(".")[:2]),
-        "sys_platform": host.system,
-    }
-
-
-def applicable(text: str, values: Mapping[str, str]) -> Requirement | None:
-    """Return `text` as a requirement if it can be read and its marker holds, else None.
-
-    A requirement that cannot be read binds nobody: installers would refuse the distribution itself.
-    """
-    try:
-        requirement = Requirement(text)
-    except InvalidRequirement:
-        return None
-    holds = requirement.marker is None or requirement.marker.evaluate(dict(values))
-    return requirement if holds else None
-
-
-def meets(requirement: Requirement, found: str) -> bool:
-    """Whether an installed version satisfies a requirement; a URL requirement is taken as met."""
-    parsed = version(found)
-    return parsed is not None and requirement.specifier.contains(parsed, prereleases=True)
+__all__ = ["Unmet", "applicable", "key", "markers", "meets", "newly_unmet", "unmet", "unmet_already"]
 
 
 def unmet(
