@@ -12,16 +12,20 @@ import mmap
 import os
 import stat
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 PT_LOAD, PT_DYNAMIC = 1, 2
 DT_NEEDED, DT_HASH, DT_STRTAB, DT_SYMTAB, DT_STRSZ = 1, 4, 5, 6, 10
 DT_SONAME, DT_RPATH, DT_RUNPATH, DT_GNU_HASH = 14, 15, 29, 0x6FFFFEF5
+DT_VERSYM, DT_VERDEF, DT_VERDEFNUM = 0x6FFFFFF0, 0x6FFFFFFC, 0x6FFFFFFD
+DT_VERNEED, DT_VERNEEDNUM = 0x6FFFFFFE, 0x6FFFFFFF
 SHT_DYNSYM = 11
 STB_WEAK = 2
 SHN_UNDEF = 0
+VERSION_HIDDEN = 0x8000
+"""Bit of a symbol's version that is no part of its index."""
 
 _HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
 _SEGMENT = struct.Struct("<IIQQQQQQ")
@@ -202,10 +206,33 @@ class Elf:
             index += 1
         return index + 1
 
-    def undefined(self) -> tuple[bytes, ...]:
-        """Names that must be found elsewhere at load time; weak ones may stay undefined and are left out."""
+    def undefined(self, without: Collection[int] = ()) -> tuple[bytes, ...]:
+        """Names that must be found elsewhere at load time; weak ones may stay undefined and are left out.
+
+        Also left out are those bound to a version whose index is in `without` (see `symbol_versions`).
+        """
         rows = self._rows(self._unhashed())
-        return self._named(row for row in rows if row[3] == SHN_UNDEF and row[1] >> 4 != STB_WEAK)
+        wanted = ((index, row) for index, row in enumerate(rows, 1) if row[3] == SHN_UNDEF and row[1] >> 4 != STB_WEAK)
+        versions = self.table(DT_VERSYM) if without else 0
+        if not versions:
+            return self._named(row for _, row in wanted)
+        return self._named(row for index, row in wanted if self._version(versions, index) not in without)
+
+    def _version(self, table: int, index: int) -> int:
+        """Version index of a dynamic symbol."""
+        return int.from_bytes(self.data[table + 2 * index : table + 2 * index + 2], "little") & ~VERSION_HIDDEN
+
+    def table(self, tag: int) -> int:
+        """File offset of the table that a dynamic entry points to, 0 where there is none."""
+        return self._offset(self._dynamic.one(tag) or 0)
+
+    def number(self, tag: int) -> int:
+        """Value of a dynamic entry, 0 where there is none."""
+        return self._dynamic.one(tag) or 0
+
+    def text(self, offset: int) -> str:
+        """A string of the dynamic string table. Raises `ElfError` when it lies outside."""
+        return self._text(offset).decode("utf-8", "replace")
 
     def exports(self) -> frozenset[bytes]:
         """All defined dynamic names (slow for large libraries; `defines` asks for one)."""

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from threading import Thread
 from typing import Literal
 
-from envmedic import tree
+from envmedic import kept, tree
 from envmedic.model.facts import CompanionBuild, Distribution, Environment, Interpreter, Library
 from envmedic.probe import (
+    activation,
+    compiled,
     config,
     distributions,
     family_files,
@@ -18,8 +20,9 @@ from envmedic.probe import (
     interpreter,
     layout,
     leftovers,
-    libraries,
     native,
+    records,
+    shadows,
     torch_family,
 )
 from envmedic.probe.family_files import Package
@@ -30,57 +33,71 @@ from envmedic.probe.text import encodable
 _COMPANIONS: tuple[Literal["torchvision", "torchaudio"], ...] = ("torchvision", "torchaudio")
 
 
-def observe_environment(prefix: Path) -> Environment:
+def observe_environment(
+    prefix: Path, variables: Mapping[str, str] | None = None, *, deep: bool = False
+) -> Environment:
     """Observe the environment at `prefix` without importing anything of it or writing into it.
 
-    Raises `NotAnEnvironment` when there is none. Damage inside it is a fact, never an error.
+    `variables` are those of the shell that activates it, by default this process's; `deep` reads and
+    hashes every installed file. Raises `NotAnEnvironment` when there is none. Damage inside it is a
+    fact, never an error.
     """
     named = Path(os.path.abspath(prefix))  # noqa: PTH100  # the user's spelling, links kept
     found = layout.read(named)
-    digest = _Digest(named)
+    survey = _Survey(named)
     python = interpreter.observe(found)
     sites = layout.site_packages(found, python.version or found.version)
     scans = [distributions.scan(site, named, soabi=python.soabi) for site in sites]
-    return encodable(_environment(found, python, sites, scans, digest))
+    given = os.environ if variables is None else variables
+    return encodable(_environment(found, python, sites, scans, survey, given, deep=deep))
 
 
-class _Digest(Thread):
-    """The digest of a tree, taken meanwhile: most of it fits into the start of the interpreter."""
+class _Survey(Thread):
+    """The digest of a tree and the sizes in it, taken meanwhile: most of it fits into the start of the interpreter."""
 
     def __init__(self, prefix: Path) -> None:
-        super().__init__(name="digest", daemon=True)
+        super().__init__(name="survey", daemon=True)
         self._prefix = prefix
-        self._digest = ""
+        self._survey = tree.Survey("", {})
         self._error: Exception | None = None
         self.start()
 
     def run(self) -> None:
         """In the thread."""
         try:
-            self._digest = tree.digest(self._prefix)
+            self._survey = tree.survey(self._prefix)
         except Exception as error:  # noqa: BLE001  # raised by `value`
             self._error = error
 
-    def value(self) -> str:
-        """Wait for it. Raises what `tree.digest` raises."""
+    def value(self) -> tree.Survey:
+        """Wait for it. Raises what `tree.survey` raises."""
         self.join()
         if self._error is not None:
             raise self._error
-        return self._digest
+        return self._survey
 
 
-def _environment(
+def _environment(  # noqa: PLR0917  # the results of the first readers
     found: layout.Layout,
     python: Interpreter,
     sites: tuple[Path, ...],
     scans: list[distributions.Scan],
-    digest: _Digest,
+    survey: _Survey,
+    given: Mapping[str, str],
+    *,
+    deep: bool,
 ) -> Environment:
     prefix = found.prefix
+    own = activation.observe(prefix)
+    activated = kept.overlaid(given, {item.name: item.value for item in own})
     installed = [item.distribution for scan in scans for item in scan.installed]
     packages = _family(sites, installed)
     torch = packages.get("torch")
-    read = libraries.observe(prefix, found.python, packages, Search.here())
+    binaries = compiled.observe(prefix, found.python, packages, Search.here(activated), scans=scans, soabi=python.soabi)
+    read = binaries.family
+    paths = import_paths.observe(found, python, sites, activated)
+    disk = survey.value()
+    held = records.compare(scans, records.Disk(Path(os.path.realpath(prefix)), disk.sizes), deep=deep)
     return Environment(
         prefix=str(prefix),
         real_prefix=os.path.realpath(prefix),
@@ -91,16 +108,24 @@ def _environment(
         distributions=(*installed, *_outside(found, python)),
         duplicates=distributions.duplicates(installed),
         leftovers=leftovers.find(scans, prefix),
+        files=held.files,
+        conflicts=held.conflicts,
+        shadows=shadows.observe(paths, installed, sites),
         torch=torch_family.torch_build(torch, _of(torch, read, prefix)) if torch else None,
         companions=_companions(packages, read, prefix),
         libraries=read,
+        extensions=binaries.extensions.libraries,
+        extension_count=binaries.extensions.count,
+        cxx_runtimes=binaries.cxx_runtimes,
+        cuda_libraries=binaries.cuda,
         settings=config.observe(prefix),
-        import_paths=import_paths.observe(found, python, sites),
+        import_paths=paths,
         openmp=native.runtimes(scans, prefix),
         native_packages=native.packages(prefix),
+        variables=own,
         externally_managed=_externally_managed(found, python),
         frozen="frozen" in names(prefix / "conda-meta"),
-        digest=digest.value(),
+        digest=disk.digest,
     )
 
 

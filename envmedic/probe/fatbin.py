@@ -67,15 +67,19 @@ def capability_key(text: str) -> tuple[int, int, str]:
     return int(major), int(minor or 0), text[len(number) :]
 
 
-def read(library: Elf) -> GpuCode:
-    """Return the GPU code that `library` holds. Raises `ElfError` when a fat binary is damaged."""
+def read(library: Elf, share: float = COMMON) -> GpuCode:
+    """Return the GPU code that `library` holds, where at least `share` of its fat binaries have it.
+
+    Raises `ElfError` when a fat binary is damaged.
+    """
     sections = library.sections()
-    code = summarise(
+    fatbins = (
         fatbin
         for section in sections
         if section.name in SECTIONS
         for fatbin in walk(library.data, section.offset, section.offset + section.size)
     )
+    code = summarise(fatbins, share)
     return replace(code, found=code.found or any(item.name == ROCM_SECTION for item in sections))
 
 
@@ -107,8 +111,8 @@ def _entries(data: bytes | mmap.mmap, position: int, end: int) -> Iterator[Entry
         position += header_size + payload
 
 
-def summarise(fatbins: Iterable[tuple[Entry, ...]]) -> GpuCode:
-    """What most fat binaries hold: see `COMMON`."""
+def summarise(fatbins: Iterable[tuple[Entry, ...]], share: float = COMMON) -> GpuCode:
+    """What that share of the fat binaries hold: see `COMMON`."""
     counts: dict[int, Counter[str]] = {KIND_PTX: Counter(), KIND_SASS: Counter()}
     total = 0
     for entries in fatbins:
@@ -116,9 +120,10 @@ def summarise(fatbins: Iterable[tuple[Entry, ...]]) -> GpuCode:
         for kind, name in {(item.kind, item.capability) for item in entries}:
             counts[kind][name] += 1
     sass, ptx = counts[KIND_SASS], counts[KIND_PTX]
-    return GpuCode(sass=_common(sass, total), ptx=_common(ptx, total), found=bool(sass or ptx))
+    least = share * total
+    return GpuCode(sass=_common(sass, least), ptx=_common(ptx, least), found=bool(sass or ptx))
 
 
-def _common(counts: Counter[str], total: int) -> tuple[str, ...]:
-    kept = [name for name, count in counts.items() if count >= COMMON * total]
+def _common(counts: Counter[str], least: float) -> tuple[str, ...]:
+    kept = [name for name, count in counts.items() if count >= least]
     return tuple(sorted(kept, key=capability_key))

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
 
-from envmedic.model.facts import Library, UnresolvedSymbol
+from envmedic.model.facts import Distribution, Library, UnmetVersion, UnresolvedSymbol
 from envmedic.probe import fatbin, layout
 from envmedic.probe.demangle import demangle
 from envmedic.probe.elf import Elf, ElfError
@@ -24,16 +24,21 @@ _CUDA_LINKED = re.compile(r"libcudart|libtorch_cuda|libc10_cuda|libtorch_hip|lib
 
 def observe(prefix: Path, python: Path, packages: Mapping[str, Package], search: Search) -> tuple[Library, ...]:
     """Read the libraries of torch, torchvision and torchaudio as a process of `python` would load them."""
+    with closing(process_of(python, packages.get("torch"), search)) as process:
+        return family(prefix, packages, process)
+
+
+def family(prefix: Path, packages: Mapping[str, Package], process: Process) -> tuple[Library, ...]:
+    """Check the libraries of the torch family in `process`, into which torch's own are opened."""
     torch = packages.get("torch")
-    with closing(_process(python, torch, search)) as process:
-        found = list(_torch_libraries(prefix, torch, process)) if torch else []
-        for name in ("torchvision", "torchaudio"):
-            if name in packages:
-                found += _companion_libraries(prefix, packages[name], process)
+    found = list(_torch_libraries(prefix, torch, process)) if torch else []
+    for name in ("torchvision", "torchaudio"):
+        if name in packages:
+            found += _companion_libraries(prefix, packages[name], process)
     return tuple(found)
 
 
-def _process(python: Path, torch: Package | None, search: Search) -> Process:
+def process_of(python: Path, torch: Package | None, search: Search) -> Process:
     """A process that has started and opened the libraries that torch opens before anything else.
 
     Where one is missing, torch opens the copies in ``site-packages/nvidia`` itself and tries again.
@@ -45,7 +50,7 @@ def _process(python: Path, torch: Package | None, search: Search) -> Process:
     if not _open_everywhere(process, dependencies):
         process.close()
         process = _started(python, search)
-        process.siblings = _nvidia_libraries(torch.folder.parent)
+        process.siblings = nvidia_libraries(torch.folder.parent)
         _open_everywhere(process, dependencies)
         process.siblings = {}
     return process
@@ -70,7 +75,7 @@ def _open_everywhere(process: Process, path: Path) -> bool:
     return not process.missing(root)
 
 
-def _nvidia_libraries(site: Path) -> dict[str, Path]:
+def nvidia_libraries(site: Path) -> dict[str, Path]:
     """The libraries of the nvidia wheels, by file name, which is their soname."""
     folders = [site / "nvidia" / name / "lib" for name in names(site / "nvidia")]
     return {name: folder / name for folder in folders for name in names(folder) if ".so." in name}
@@ -79,9 +84,9 @@ def _nvidia_libraries(site: Path) -> dict[str, Path]:
 def _torch_libraries(prefix: Path, torch: Package, process: Process) -> Iterator[Library]:
     extension = torch_extension(torch)
     if extension is not None:
-        yield library(prefix, extension, torch, lambda path: process.check(path, names=_NOT_CPP))
+        yield library(prefix, extension, torch.distribution, lambda path: process.check(path, names=_NOT_CPP))
     for path in torch_gpu_libraries(torch):
-        yield library(prefix, path, torch, process.fork().check_needs)
+        yield library(prefix, path, torch.distribution, process.fork().check_needs)
 
 
 def _companion_libraries(prefix: Path, package: Package, process: Process) -> Iterator[Library]:
@@ -89,16 +94,26 @@ def _companion_libraries(prefix: Path, package: Package, process: Process) -> It
     for path in paths:
         child = process.fork()
         child.siblings = {item.name: item for item in paths if item.name.startswith("lib") and item != path}
-        yield library(prefix, path, package, child.check)
+        yield library(prefix, path, package.distribution, child.check)
 
 
-def library(prefix: Path, path: Path, package: Package, check: Callable[[Path], LoadCheck]) -> Library:
-    """The facts of one library; whatever is wrong with the file becomes its error."""
+def library(
+    prefix: Path,
+    path: Path,
+    owned_by: Distribution | None,
+    check: Callable[[Path], LoadCheck],
+    *,
+    share: float = fatbin.COMMON,
+) -> Library:
+    """The facts of one library; whatever is wrong with the file becomes its error.
+
+    `share` is that of the fat binaries in which an architecture must be to count.
+    """
     shown = layout.relative(path, prefix)
-    owner = package.distribution.name if package.distribution else None
+    owner = owned_by.name if owned_by else None
     try:
         with closing(Elf(path)) as elf:
-            code = fatbin.read(elf)
+            code = fatbin.read(elf, share)
             needed = elf.needed
         verdict = check(path)
     except (OSError, ElfError) as error:
@@ -111,6 +126,10 @@ def library(prefix: Path, path: Path, package: Package, check: Callable[[Path], 
         missing=verdict.missing,
         unresolved=_symbols(verdict.unresolved),
         unresolved_count=len(verdict.unresolved),
+        unmet_versions=tuple(
+            UnmetVersion(version=item.version, found=str(item.found), needed_by=layout.relative(item.needed_by, prefix))
+            for item in verdict.versions
+        ),
         sass=code.sass,
         ptx=code.ptx,
         gpu_code=code.found,

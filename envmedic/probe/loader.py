@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from envmedic.probe import ldcache
+from envmedic.probe import ldcache, symbol_versions
 from envmedic.probe.elf import Elf, ElfError, gnu_hash
 
 DEFAULT_DIRECTORIES = ("/lib64", "/usr/lib64", "/lib", "/usr/lib")
@@ -33,13 +33,14 @@ class Search:
     defaults: tuple[str, ...] = DEFAULT_DIRECTORIES
 
     @classmethod
-    def here(cls) -> Search:
-        """The rules for a process started here."""
-        entries = re.split("[:;]", os.environ.get("LD_LIBRARY_PATH", ""))
+    def here(cls, variables: Mapping[str, str] | None = None) -> Search:
+        """The rules for a process started here with `variables`, by default those of this process."""
+        given = os.environ if variables is None else variables
+        entries = re.split("[:;]", given.get("LD_LIBRARY_PATH", ""))
         return cls(library_path=tuple(item for item in entries if item), cache=ldcache.system())
 
 
-@dataclass
+@dataclass(eq=False)
 class Loaded:
     """A library in the link map."""
 
@@ -56,11 +57,22 @@ class Loaded:
 
 
 @dataclass(frozen=True)
+class MissingVersion:
+    """A version that a library asks another one for, which does not define it."""
+
+    version: str
+    found: Path
+    """The library that was found under the name."""
+    needed_by: Path
+
+
+@dataclass(frozen=True)
 class LoadCheck:
     """The verdict on one library."""
 
     missing: tuple[str, ...] = ()
     unresolved: tuple[bytes, ...] = ()
+    versions: tuple[MissingVersion, ...] = ()
 
 
 class Process:
@@ -71,10 +83,15 @@ class Process:
         self.program: Loaded | None = None
         self.siblings: dict[str, Path] = {}
         """Libraries that a package opens itself before it opens those that need them, by soname."""
+        self.fallbacks: Mapping[str, Path] = {}
+        """Libraries that some package may have opened, by file name: taken where nothing else is found."""
         self._by_name: dict[str, Loaded] = {}
         self._by_file: dict[tuple[int, int], Loaded] = {}
         self._global: list[Loaded] = []
         self._opened: list[Elf] = []
+        self._known: dict[bytes, bool] = {}
+        """Whether the global scope defines a name, for those that were asked for."""
+        self._versions: dict[Path, frozenset[str]] = {}
 
     def close(self) -> None:
         """Close the libraries, those of forks too."""
@@ -89,6 +106,8 @@ class Process:
         child._by_file = dict(self._by_file)
         child._global = list(self._global)
         child._opened = self._opened
+        child._known = self._known
+        child._versions = self._versions
         return child
 
     def open(self, path: Path, *, everywhere: bool = False) -> Loaded:
@@ -99,6 +118,7 @@ class Process:
             queue.extend(self._load_needs(library))
         if everywhere:
             self._global.extend(item for item in scope(root) if item not in self._global)
+            self._known = {}
         return root
 
     def start(self, program: Path) -> None:
@@ -158,6 +178,8 @@ class Process:
                 yield Path(directory, name)
         yield from map(Path, self.search.cache.get(name, ()))
         yield from (Path(directory, name) for directory in self.search.defaults)
+        if name in self.fallbacks:
+            yield self.fallbacks[name]
 
     def _directories(self, library: Loaded) -> Iterator[str]:
         """Search path of `library`, before cache and defaults, in the loader's order."""
@@ -189,12 +211,51 @@ class Process:
         root = self.open(path)
         closure = scope(root)
         fresh = [item for identity, item in self._by_file.items() if identity not in before and item in closure]
-        everything = [*self._global, *(item for item in closure if item not in self._global)]
         wanted = _undefined(fresh, names)
         if self.program is None:
             wanted = [name for name in wanted if not _PYTHON_SYMBOL.match(name)]
         missing = dict.fromkeys(name for item in fresh for name in item.missing)
-        return LoadCheck(missing=tuple(missing), unresolved=unresolved(wanted, everything))
+        local = [item for item in closure if item not in self._global]
+        return LoadCheck(
+            missing=tuple(missing),
+            unresolved=self._not_global(unresolved((name for name in wanted if not self._known.get(name)), local)),
+            versions=tuple(version for item in fresh for version in self._missing_versions(item)),
+        )
+
+    def loaded(self, soname: str) -> Loaded | None:
+        """The library that is in the process under that name."""
+        return self._by_name.get(soname)
+
+    def every(self) -> tuple[Loaded, ...]:
+        """All libraries in the process, in the order in which they were loaded."""
+        return tuple(self._by_file.values())
+
+    def unresolved_of(self, library: Loaded) -> tuple[bytes, ...]:
+        """Symbols that `library` itself needs and nothing in the process defines."""
+        return unresolved(self._not_global(_undefined([library], None)), self.every())
+
+    def _not_global(self, names: tuple[bytes, ...]) -> tuple[bytes, ...]:
+        """Those of `names` that the global scope does not define. Many libraries ask for the same ones."""
+        new = [name for name in names if name not in self._known]
+        left = set(unresolved(new, self._global))
+        self._known.update((name, name not in left) for name in new)
+        return tuple(name for name in names if not self._known[name])
+
+    def _missing_versions(self, library: Loaded) -> Iterator[MissingVersion]:
+        """What `library` asks the libraries found for, and they do not define."""
+        for need in symbol_versions.needs(library.elf):
+            found = self._by_name.get(need.soname)
+            if found is None or need.weak:
+                continue
+            defined = self._defined_versions(found)
+            if defined and need.version not in defined:
+                yield MissingVersion(need.version, found.path, library.path)
+
+    def _defined_versions(self, library: Loaded) -> frozenset[str]:
+        known = self._versions.get(library.path)
+        if known is None:
+            known = self._versions[library.path] = frozenset(symbol_versions.definitions(library.elf))
+        return known
 
 
 def scope(root: Loaded) -> list[Loaded]:
@@ -221,7 +282,9 @@ def expand(item: str, origin: str) -> str:
 
 
 def _undefined(libraries: Iterable[Loaded], names: re.Pattern[bytes] | None) -> list[bytes]:
-    wanted = dict.fromkeys(name for item in libraries for name in item.elf.undefined())
+    wanted = dict.fromkeys(
+        name for item in libraries for name in item.elf.undefined(symbol_versions.run_time_indexes(item.elf))
+    )
     return [name for name in wanted if names is None or names.match(name)]
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from envmedic.model.facts import CompanionBuild, Library, TorchBuild
+from envmedic.probe import torch_traits
 from envmedic.probe.family_files import Package, kernel_library
 from envmedic.probe.files import read_text
 from envmedic.probe.metadata import normalise
@@ -52,6 +53,7 @@ def torch_build(package: Package, libraries: Sequence[Library]) -> TorchBuild | 
     if version is None:
         return None
     cuda, hip = stated.get("cuda"), stated.get("hip")
+    compiler = torch_traits.nvrtc(package.folder) if cuda is not None else torch_traits.Nvrtc()
     return TorchBuild(
         version=version,
         cuda=cuda,
@@ -60,6 +62,9 @@ def torch_build(package: Package, libraries: Sequence[Library]) -> TorchBuild | 
         variant=_torch_variant(version, cuda, hip, stated),
         arch_list=_union(item.sass for item in libraries),
         ptx_list=_union(item.ptx for item in libraries),
+        cxx11_abi=torch_traits.cxx11_abi(package.folder),
+        nvrtc=compiler.version,
+        nvrtc_builtins=compiler.builtins,
     )
 
 
