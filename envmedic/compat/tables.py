@@ -123,6 +123,13 @@ class TorchTables(Model, frozen=True, kw_only=True):
     triton: tuple[TritonWheels, ...]
 
 
+class HostCompilers(Model, frozen=True, kw_only=True):
+    """Newest major versions that nvcc accepts, with remarks where updates of the toolkit differ."""
+
+    gcc: str
+    clang: str
+
+
 class Toolkit(Model, frozen=True, kw_only=True):
     """One CUDA toolkit: drivers that run its programs, capabilities that its NVRTC knows."""
 
@@ -134,6 +141,7 @@ class Toolkit(Model, frozen=True, kw_only=True):
     nvcc_min: str
     nvcc_max: str
     nvrtc: tuple[str, ...] | None
+    host_compiler_max: HostCompilers | None = None
     source: tuple[str, ...]
 
 

@@ -12,6 +12,7 @@ from envmedic import kept, tree
 from envmedic.model.facts import CompanionBuild, Distribution, Environment, Interpreter, Library
 from envmedic.probe import (
     activation,
+    building,
     compiled,
     config,
     distributions,
@@ -33,9 +34,7 @@ from envmedic.probe.text import encodable
 _COMPANIONS: tuple[Literal["torchvision", "torchaudio"], ...] = ("torchvision", "torchaudio")
 
 
-def observe_environment(
-    prefix: Path, variables: Mapping[str, str] | None = None, *, deep: bool = False
-) -> Environment:
+def observe_environment(prefix: Path, variables: Mapping[str, str] | None = None, *, deep: bool = False) -> Environment:
     """Observe the environment at `prefix` without importing anything of it or writing into it.
 
     `variables` are those of the shell that activates it, by default this process's; `deep` reads and
@@ -123,6 +122,7 @@ def _environment(  # noqa: PLR0917  # the results of the first readers
         openmp=native.runtimes(scans, prefix),
         native_packages=native.packages(prefix),
         variables=own,
+        building=building.observe(found, python, sites, torch, given),
         externally_managed=_externally_managed(found, python),
         frozen="frozen" in names(prefix / "conda-meta"),
         digest=disk.digest,

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from envmedic.model.facts import Host, Variable
-from envmedic.probe import driver, toolchain
+from envmedic.probe import driver, gpu_host, ldcache, shell_scripts, toolchain
 from envmedic.probe.files import names, read_text
 from envmedic.probe.redact import redact_variable
 from envmedic.probe.text import encodable
@@ -24,6 +24,8 @@ _NAMES = frozenset({
     "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "PATH", "MAX_JOBS", "LC_ALL", "LANG", "SSL_CERT_FILE",
     "REQUESTS_CA_BUNDLE", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy",
 })  # fmt: skip
+_TRACED = frozenset({"CUDA_HOME", "CUDA_PATH", "TORCH_CUDA_ARCH_LIST", "TCNN_CUDA_ARCHITECTURES", "LIBRARY_PATH"})
+"""Variables of which people ask who set them."""
 _CGROUP = re.compile(r"docker|kubepods|containerd|libpod|lxc")
 _CGROUP_NAMES = {"kubepods": "kubernetes", "libpod": "podman"}
 
@@ -33,6 +35,7 @@ def observe_host(variables: Mapping[str, str] | None = None) -> Host:
     given = os.environ if variables is None else variables
     found = driver.observe(given)
     root = Path("/")
+    hardware = gpu_host.observe(root, ldcache.system())
     observed = Host(
         system=sys.platform,
         machine=platform.machine(),
@@ -42,11 +45,17 @@ def observe_host(variables: Mapping[str, str] | None = None) -> Host:
         driver_version=found.version,
         driver_cuda=found.cuda,
         driver_source=found.source,
+        driver_libraries=hardware.libraries,
         nvml_error=found.nvml_error,
+        lost_gpus=found.lost,
+        fabric=found.fabric,
+        pci_gpus=hardware.pci_gpus,
+        device_files=hardware.device_files,
         gpus=found.gpus,
         toolkits=toolchain.toolkits(given),
         compilers=toolchain.compilers(given),
         variables=relevant(given),
+        libcuda=toolchain.libcuda(),
         container=container(root, given),
         wsl=is_wsl(platform.release()),
     )
@@ -56,7 +65,15 @@ def observe_host(variables: Mapping[str, str] | None = None) -> Host:
 def relevant(variables: Mapping[str, str]) -> tuple[Variable, ...]:
     """Variables that take part in building, loading and selecting, sorted, without their secrets."""
     chosen = sorted(name for name in variables if name in _NAMES or name.startswith(_PREFIXES))
-    return tuple(Variable(name=name, value=redact_variable(name, variables[name])) for name in chosen)
+    return tuple(
+        Variable(name=name, value=redact_variable(name, variables[name]), source=_source(name, variables))
+        for name in chosen
+    )
+
+
+def _source(name: str, variables: Mapping[str, str]) -> str:
+    """Where a variable of builds is set, as far as files tell; nothing is looked for with the others."""
+    return shell_scripts.origin(name, variables[name], variables) if name in _TRACED else "process"
 
 
 def distribution(os_release: str) -> str | None:

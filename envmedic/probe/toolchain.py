@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import re
 import shlex
 import shutil
@@ -14,13 +15,17 @@ from typing import Literal
 from envmedic import proc
 from envmedic.model.facts import Compiler, Toolkit
 from envmedic.owner import owner
-from envmedic.probe.files import names, read_text
+from envmedic.probe.files import is_file, names, read_text
 
 TIMEOUT_S = 10.0
 CompilerName = Literal["gcc", "g++", "clang", "clang++", "unknown"]
 _RELEASE = re.compile(r"release (\d+\.\d+)")
 _VERSION = re.compile(r"\b(\d+\.\d+(?:\.\d+)*)\b")
 _DIRECTORY_VERSION = re.compile(r"cuda-(\d+\.\d+)$")
+_HEADERS = ("cuda_runtime.h", "cublas_v2.h", "cusparse.h", "cusolverDn.h")
+"""What torch's headers for extensions include (ATen/cuda/CUDAContextLight.h and CUDAContext.h)."""
+_LINKED = ("lib64", "usr/lib64", "lib", "usr/lib", "usr/local/lib", "usr/local/lib64")
+_VERSIONED = re.compile(r"(?:gcc|g\+\+|clang|clang\+\+)-(?P<version>\d+)")
 _PROGRAMS = ("gcc", "g++", "clang", "clang++")
 _KNOWN: dict[str, CompilerName] = {"gcc": "gcc", "g++": "g++", "clang": "clang", "clang++": "clang++"}
 
@@ -31,7 +36,7 @@ def toolkits(variables: Mapping[str, str], local: Path = Path("/usr/local")) -> 
     for folder, found_by in _toolkit_folders(variables, local):
         real = os.path.realpath(folder)
         if os.path.isdir(real) and real not in found:  # noqa: PTH112  # never raises
-            found[real] = _toolkit(folder, found_by)
+            found[real] = toolkit(folder, found_by)
     return tuple(found.values())
 
 
@@ -55,11 +60,38 @@ def _home_of(nvcc: str) -> Path:
     return Path(os.path.realpath(target[1] if target else nvcc)).parent.parent
 
 
-def _toolkit(folder: Path, found_by: str) -> Toolkit:
+def toolkit(folder: Path, found_by: str) -> Toolkit:
+    """What lies in the root of a toolkit, or of what was taken for one."""
     nvcc = folder / "bin" / "nvcc"
     exists = os.access(nvcc, os.X_OK)
     version = _stated_version(folder) or (nvcc_version(_output(str(nvcc), "--version")) if exists else None)
-    return Toolkit(path=str(folder), version=version, nvcc=str(nvcc) if exists else None, found_by=found_by)
+    return Toolkit(
+        path=str(folder),
+        version=version,
+        nvcc=str(nvcc) if exists else None,
+        found_by=found_by,
+        missing_headers=_missing_headers(folder),
+        stubs=_stubs(folder),
+    )
+
+
+def _missing_headers(folder: Path) -> tuple[str, ...]:
+    targets = (folder / "targets" / name / "include" for name in names(folder / "targets"))
+    present = {name for place in (folder / "include", *targets) for name in names(place)}
+    return tuple(name for name in _HEADERS if name not in present)
+
+
+def _stubs(folder: Path) -> str | None:
+    targets = (folder / "targets" / name / "lib" for name in names(folder / "targets"))
+    places = (place / "stubs" for place in (folder / "lib64", folder / "lib", *targets))
+    return next((str(place) for place in places if is_file(place / "libcuda.so")), None)
+
+
+def libcuda(root: Path = Path("/")) -> tuple[str, ...]:
+    """Directories with a libcuda.so among those in which the system's linker looks by itself. `root` is / but in tests."""
+    places = [root / name for name in _LINKED] + [root / "usr/lib" / f"{platform.machine()}-linux-gnu"]
+    real = {os.path.realpath(place): place for place in places if is_file(place / "libcuda.so")}
+    return tuple(str(place) for place in real.values())
 
 
 def _stated_version(folder: Path) -> str | None:
@@ -92,7 +124,19 @@ def compilers(variables: Mapping[str, str]) -> tuple[Compiler, ...]:
         place = shutil.which(program, path=path) if program else None
         if place is not None and place not in found:
             found[place] = _compiler(place, found_by)
+    for place, version in _versioned(path):
+        name = compiler_name(place, "")
+        found.setdefault(place, Compiler(path=place, name=name, version=version, found_by="PATH"))
     return tuple(found.values())
+
+
+def _versioned(path: str) -> Iterator[tuple[str, str]]:
+    """Compilers that carry their major version in their name, as distributions install several beside each other."""
+    for folder in dict.fromkeys(path.split(os.pathsep)):
+        for name in names(Path(folder)) if folder else ():
+            match = _VERSIONED.fullmatch(name)
+            if match is not None:
+                yield os.path.join(folder, name), match["version"]  # noqa: PTH118  # as which() writes it
 
 
 def _first_word(command: str) -> str:

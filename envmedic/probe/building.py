@@ -1,0 +1,103 @@
+"""What extensions are built with in an environment: its CUDA toolkits, ninja, Python's headers, torch's builder."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from envmedic import kept
+from envmedic.model.facts import Building, Interpreter, KeptVariable, Toolkit
+from envmedic.probe import shell_scripts, toolchain
+from envmedic.probe.family_files import Package
+from envmedic.probe.files import is_directory, is_file, names, read_text
+from envmedic.probe.layout import Layout
+
+_LIST = re.compile(r"\bsupported_arches\s*=\s*\[(?P<items>[^\]]*)\]")
+_NAMED = re.compile(r"\bnamed_arches\s*=\s*(?:collections\.)?OrderedDict\(\[(?P<items>.*?)\]\)", re.DOTALL)
+_NAME = re.compile(r"\(\s*'(?P<name>[\w+]+)'\s*,")
+_QUOTED = re.compile(r"'([^']+)'")
+_PACKAGING = re.compile(r"^\s*from pkg_resources import packaging\b", re.MULTILINE)
+_RESOURCES = re.compile(r"^\s*(?:import pkg_resources\b|from pkg_resources\b)", re.MULTILINE)
+
+
+def observe(
+    found: Layout,
+    python: Interpreter,
+    sites: Sequence[Path],
+    torch: Package | None,
+    variables: Mapping[str, str],
+) -> Building:
+    """Look at what is there; nothing is run but the ``nvcc --version`` of a toolkit that does not state its version.
+
+    `variables` are those of the shell that activates the environment.
+    """
+    prefix = found.prefix
+    assigned = shell_scripts.assignments(prefix, variables)
+    path = os.pathsep.join((str(prefix / "bin"), variables.get("PATH", os.defpath)))
+    builder = read_text(torch.folder / "utils" / "cpp_extension.py") or "" if torch is not None else ""
+    return Building(
+        assignments=assigned,
+        toolkits=tuple(_toolkits(prefix, sites, assigned)),
+        ninja=shutil.which("ninja", path=path),
+        python_headers=_headers(found, python),
+        architectures=_items(_LIST.search(builder), _QUOTED),
+        named_architectures=_items(_NAMED.search(builder), _NAME),
+        imports_of_setuptools=_imports(builder, torch),
+    )
+
+
+def _toolkits(prefix: Path, sites: Iterable[Path], assigned: Iterable[KeptVariable]) -> Iterator[Toolkit]:
+    seen: set[str] = set()
+    for folder, found_by in (*_named(prefix, assigned), *_inside(prefix, sites)):
+        real = os.path.realpath(folder)
+        if real not in seen and is_directory(folder):
+            seen.add(real)
+            yield toolchain.toolkit(folder, found_by)
+
+
+def _named(prefix: Path, assigned: Iterable[KeptVariable]) -> Iterator[tuple[Path, str]]:
+    """The folders that the environment's variables name; a list of them is a mistake that is made."""
+    try:
+        own = kept.variables(prefix)
+    except (OSError, ValueError):  # a damaged state file is told elsewhere
+        own = {}
+    values = [(item.name, item.value) for item in assigned] + list(own.items())
+    for name, value in values:
+        if name in ("CUDA_HOME", "CUDA_PATH"):
+            yield from ((Path(part), name) for part in (value or "").split(":") if part)
+
+
+def _inside(prefix: Path, sites: Iterable[Path]) -> Iterator[tuple[Path, str]]:
+    """The prefix itself (conda's cuda-nvcc), and NVIDIA's wheels from CUDA 13 on, which share one folder."""
+    if is_file(prefix / "bin" / "nvcc"):
+        yield prefix, "prefix"
+    for site in sites:
+        for name in names(site / "nvidia"):
+            if re.fullmatch(r"cu\d+|cuda_nvcc", name) and is_file(site / "nvidia" / name / "bin" / "nvcc"):
+                yield site / "nvidia" / name, "prefix"
+
+
+def _headers(found: Layout, python: Interpreter) -> bool | None:
+    """Whether ``Python.h`` lies where the interpreter's own configuration looks for it."""
+    match = re.match(r"\d+\.\d+", python.version or "")
+    if match is None:
+        return None
+    roots = [Path(python.base_prefix)] if python.base_prefix is not None else []
+    folders = [root / "include" / name for root in (*roots, found.prefix) for name in names(root / "include")]
+    wanted = re.compile(rf"python{re.escape(match[0])}[a-z]*")
+    return any(is_file(folder / "Python.h") for folder in folders if wanted.fullmatch(folder.name))
+
+
+def _items(match: re.Match[str] | None, item: re.Pattern[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(item.findall(match["items"]))) if match is not None else ()
+
+
+def _imports(builder: str, torch: Package | None) -> tuple[str, ...]:
+    """Parts of setuptools that not every version has, as far as torch's builder imports them when it is loaded."""
+    texts = (builder, read_text(torch.folder / "torch_version.py") or "") if torch is not None else ()
+    if any(map(_PACKAGING.search, texts)):
+        return ("pkg_resources", "pkg_resources.packaging")
+    return ("pkg_resources",) if any(map(_RESOURCES.search, texts)) else ()
