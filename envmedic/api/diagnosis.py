@@ -23,18 +23,40 @@ def diagnose(settings: Settings, prefix: Path | None, logs: Sequence[str]) -> tu
     playbooks = load_playbooks(settings)
     facts = None if prefix is None else observe(settings, prefix)
     sources: Sequence[str | None] = logs or [None]
-    return tuple(diagnose_text(playbooks, facts, log, prefix) for log in sources)
+    return tuple(diagnose_text(settings, playbooks, facts, log, prefix) for log in sources)
 
 
 def diagnose_text(
-    playbooks: tuple[LoadedPlaybook, ...], facts: Facts | None, log: str | None, prefix: Path | None
+    settings: Settings,
+    playbooks: tuple[LoadedPlaybook, ...],
+    facts: Facts | None,
+    log: str | None,
+    prefix: Path | None,
 ) -> Diagnosis:
     """The diagnosis of one log (None: facts alone)."""
     if log is None:
         return conclude(playbooks, facts, (), prefix, log)
     text = read_lines(log)
-    found = conclude(playbooks, facts, scan(text, playbooks), prefix, log)
+    found = diagnose_output(settings, playbooks, facts, text, prefix=prefix, name=log)
     return found if text.size or found.findings else msgspec.structs.replace(found, reason="the text is empty")
+
+
+def diagnose_output(
+    settings: Settings,
+    playbooks: tuple[LoadedPlaybook, ...],
+    facts: Facts | None,
+    text: Iterable[bytes],
+    *,
+    prefix: Path | None,
+    name: str,
+) -> Diagnosis:
+    """The diagnosis of `text`, called `name`; where it tells of a crash, imports that crash are looked for."""
+    matches = scan(text, playbooks)
+    if facts is not None:
+        from envmedic.api.crashes import with_crash  # noqa: PLC0415  # a text alone needs none of it
+
+        facts = with_crash(settings, playbooks, facts, matches)
+    return conclude(playbooks, facts, matches, prefix, name)
 
 
 def diagnose_lines(

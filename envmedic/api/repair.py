@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 
 from envmedic import planner
+from envmedic.api import crashes
 from envmedic.api.diagnosis import diagnose_lines, diagnose_text
 from envmedic.api.joints import check_runner, engine_ports, installer_of
 from envmedic.api.observation import observe
@@ -76,7 +77,10 @@ def find_case(settings: Settings, prefix: Path, wish: Wish) -> Case | Diagnosis:
     """What to repair: the named playbook's fault, or the best finding of log and facts; the diagnosis if healthy."""
     facts = observe(settings, prefix)
     playbooks = (find_playbook(settings, wish.playbook),) if wish.playbook else load_playbooks(settings)
-    diagnosis = diagnose_text(playbooks, facts, wish.log, prefix)
+    if wish.playbook and crashes.SEARCHED in playbooks[0].playbook.checks:
+        facts = crashes.search(settings, facts, ())
+    diagnosis = diagnose_text(settings, playbooks, facts, wish.log, prefix)
+    facts = diagnosis.facts or facts  # with what a search has found
     if wish.playbook is not None:
         _refuse_host_fault(diagnosis)
         return Case(facts, _finding_of(playbooks[0], diagnosis), playbooks[0], wish.command)

@@ -263,6 +263,13 @@ def prune(args: argparse.Namespace, output: Output) -> int:
     return int(ExitCode.OK)
 
 
+def run(args: argparse.Namespace, output: Output) -> int:
+    """``envmedic run``."""
+    from envmedic.cli import run_command  # noqa: PLC0415  # nothing else runs a command of the user's
+
+    return run_command.run(args, settings_of(args, output), output)
+
+
 def playbooks(args: argparse.Namespace, output: Output) -> int:
     """``envmedic playbooks``."""
     from envmedic.cli import playbook_commands  # noqa: PLC0415  # the loader's libraries are only needed here
@@ -286,6 +293,7 @@ def check(args: argparse.Namespace, output: Output) -> int:
 
 RUN: dict[str, Command] = {
     "diagnose": diagnose,
+    "run": run,
     "facts": facts,
     "plan": plan,
     "apply": apply,

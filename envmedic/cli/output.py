@@ -7,7 +7,7 @@ import io
 import os
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TextIO
 
@@ -71,6 +71,27 @@ class Output:
         self.narrator.close()
         if not self.quiet and self._events is not sys.stderr:
             _write(sys.stderr, "\n".join(self._err_style.safe(line) for line in text.split("\n")) + "\n")
+
+    def report(self, document: object, lines: Callable[[Style], Sequence[str]], file: str | None) -> None:
+        """Write `document` to `file`, or to stderr, and nothing to stdout: as JSON under ``--json`` or by its name."""
+        self.narrator.close()
+        if file is None:
+            text = _json(document) if self.json else "\n".join(map(self._err_style.safe, lines(self._err_style)))
+            _write(sys.stderr, text + "\n")
+            return
+        bare = Style(colour=False)
+        text = _json(document) if self.json or file.endswith(".json") else "\n".join(map(bare.safe, lines(bare)))
+        try:
+            Path(file).write_text(text + "\n", encoding="utf-8")
+        except OSError as error:
+            raise InputError(
+                f"The report {file} cannot be written", cause=error.strerror, hint="Name another file with --report"
+            ) from error
+
+    def error_beside(self, error: EnvmedicError) -> None:
+        """Print `error` on stderr where stdout belongs to somebody else."""
+        self.narrator.close()
+        _write(sys.stderr, "\n".join(error_lines(error, self._err_style)) + "\n")
 
     def error(self, error: EnvmedicError) -> None:
         """Print `error`: as a document under ``--json``, and as text on stderr unless that would mix with events."""

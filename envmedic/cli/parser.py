@@ -22,6 +22,7 @@ def build_parser() -> Parser:
     parser.add_argument("--version", action="version", version=f"envmedic {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=Parser)
     _diagnose(commands)
+    _run(commands)
     _facts(commands)
     _plan(commands)
     _apply(commands)
@@ -111,6 +112,13 @@ def _diagnose(commands: _Commands[Parser]) -> None:
     parser = _command(commands, "diagnose", "name the fault in an error text, an environment, or both")
     parser.add_argument("logs", nargs="*", metavar="LOG", help="the error text, `-` for stdin")
     parser.option("--log-only", action="store_true", help="the text alone: no environment and no host facts")
+    parser.option("--playbook", metavar="FILE", help="also match this playbook")
+    _host(parser)
+
+
+def _run(commands: _Commands[Parser]) -> None:
+    parser = _command(commands, "run", "run `-- CMD…` as it is, and diagnose it when it fails")
+    parser.option("--report", metavar="FILE", help="write the diagnosis there (default: stderr); NAME.json as JSON")
     parser.option("--playbook", metavar="FILE", help="also match this playbook")
     _host(parser)
 

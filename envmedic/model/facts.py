@@ -396,6 +396,16 @@ class NativePackage(Model, frozen=True, kw_only=True):
     build: str
 
 
+class NumpyModule(Model, frozen=True, kw_only=True):
+    """A compiled module that knows the binary interface of NumPy 1 only."""
+
+    distribution: str
+    """Normalised name."""
+    version: str
+    path: str
+    """Relative to the prefix."""
+
+
 class KeptVariable(Model, frozen=True, kw_only=True):
     """A variable that the environment keeps for the shells that activate it."""
 
@@ -475,6 +485,8 @@ class Environment(Model, frozen=True, kw_only=True):
     import_paths: tuple[ImportPath, ...] = ()
     openmp: tuple[OpenMpRuntime, ...] = ()
     native_packages: tuple[NativePackage, ...] = ()
+    numpy_one: tuple[NumpyModule, ...] | None = None
+    """Modules that NumPy 2 refuses, one of each distribution; None where no NumPy 2 is installed."""
     building: Building | None = None
     variables: tuple[KeptVariable, ...] = ()
     """What activation sets and unsets."""

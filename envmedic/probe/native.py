@@ -22,7 +22,7 @@ _NATIVE = frozenset({"mkl", "mkl-service", "intel-openmp", "llvm-openmp", "libgo
 
 def runtimes(scans: Iterable[Scan], prefix: Path) -> tuple[OpenMpRuntime, ...]:
     """Every file of an OpenMP runtime that a RECORD lists, or that lies in the ``lib`` of the prefix, by path."""
-    owners = {path: owner for scan in scans for path, owner in _recorded(scan, prefix)}
+    owners: dict[str, str | None] = {path: owner for scan in scans for path, owner in _recorded(scan, prefix)}
     for name in names(prefix / "lib"):
         if _RUNTIME.search(name):
             owners.setdefault(f"lib/{name}", None)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
-from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
 from envmedic.diagnosis.derived import Derived
@@ -19,6 +18,7 @@ MKL_WHEELS = ("mkl", "intel-openmp", "tbb", "tcmlib", "umf")
 """MKL's wheel and what it requires since 2021, as far as it lies beside it."""
 _MKL_FILE = re.compile(r"(lib)?mkl_|libi?omp5?\.|libgomp")
 _PROFILER = re.compile(r"iJIT_|__itt_")
+_NAME = re.compile(r"[A-Za-z0-9][\w.-]*")
 _LAYER = "MKL_THREADING_LAYER"
 
 
@@ -34,17 +34,14 @@ def derive(facts: Facts) -> Derived:
 def _crash(crash: ImportCrash | None, environment: Environment | None) -> Derived:
     if crash is None:
         return {"crash.advice": UNKNOWN_PAIR}
-    owners = (
-        (item.name for item in environment.distributions if set(item.import_names) & set(crash.sequence))
-        if environment
-        else ()
-    )
+    tops = {name.partition(".")[0] for name in crash.sequence}
+    installed = environment.distributions if environment is not None else ()
     return {
         "crash.sequence": crash.sequence,
         "crash.signal": crash.signal,
         "crash.error": crash.error,
         "crash.works": crash.works,
-        "crash.distributions": tuple(dict.fromkeys(owners)),
+        "crash.distributions": tuple(dict.fromkeys(item.name for item in installed if tops & set(item.import_names))),
         "crash.advice": _advice(crash),
     }
 
@@ -60,7 +57,7 @@ def _advice(crash: ImportCrash) -> str:
     how = f"is ended by {crash.signal}" if crash.signal else "fails"
     if len(crash.sequence) == 1:
         return f"Importing {names} alone {how}: install another release of it."
-    seen = f"Importing {names} {how} ({crash.runs} of {crash.runs} processes)."
+    seen = f"Importing {names} {how}."
     if crash.works:
         order = "; ".join(f"import {name}" for name in crash.works)
         return f"{seen} The order `{order}` works: put these lines first in the program."
@@ -97,12 +94,10 @@ def _is_wheel(environment: Environment, runtime: OpenMpRuntime) -> bool:
     return installed is not None and installed.owner != "conda"
 
 
-def _required(requires: Iterable[str]) -> Iterable[str]:
-    for text in requires:
-        try:
-            yield canonicalize_name(Requirement(text).name)
-        except InvalidRequirement:
-            continue  # a distribution's own mistake
+def _required(requires: Iterable[str]) -> Iterator[str]:
+    """Names that requirements begin with, normalised."""
+    matches = (_NAME.match(text) for text in requires)
+    return (canonicalize_name(match[0]) for match in matches if match is not None)
 
 
 def _openmp_advice(family: list[OpenMpRuntime], removable: tuple[str, ...]) -> str:

@@ -1,0 +1,109 @@
+"""Which imports crash: looked for where a text tells of a crash, in processes of their own."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from envmedic.api.settings import Settings
+from envmedic.diagnosis import diagnose as conclude
+from envmedic.model.checks import Outcome
+from envmedic.model.events import Notice
+from envmedic.model.facts import Distribution, Environment, Facts
+from envmedic.model.playbook import LoadedPlaybook, TextMatch
+
+if TYPE_CHECKING:
+    from envmedic.engine.crash_search import Attempt
+
+SEARCHED = "import-sequence"
+"""A playbook with this check is about imports that crash, and its text starts a search for them."""
+SUSPECTS = (
+    "decord", "cv2", "pyarrow", "open3d", "tensorflow", "paddle", "faiss", "sklearn", "ctranslate2", "bitsandbytes",
+    "pyrender", "bpy", "nvdiffrast", "torchvision", "torch",
+)  # fmt: skip
+"""Import names that reports of crashes name most, those that disturb others first; see `import-order-crash.yaml`."""
+_WORD = re.compile(r"[A-Za-z_][\w.]*")
+
+
+def with_crash(
+    settings: Settings, playbooks: Sequence[LoadedPlaybook], facts: Facts, matches: Sequence[TextMatch]
+) -> Facts:
+    """`facts` with the imports that crash, if the text tells of a crash before all else and there are such."""
+    environment = facts.environment
+    if environment is None or not environment.interpreter.starts or not _tells(playbooks, facts, matches):
+        return facts
+    about = {loaded.playbook.id for loaded in playbooks if SEARCHED in loaded.playbook.checks}
+    return search(settings, facts, [match for match in matches if match.playbook in about])
+
+
+def search(settings: Settings, facts: Facts, matches: Sequence[TextMatch]) -> Facts:
+    """`facts` with the imports that crash, of those that `matches` name and of usual suspects, if there are such."""
+    environment = facts.environment
+    names = candidates(environment, matches) if environment is not None else ()
+    if environment is None or not names:
+        return facts
+    from envmedic.engine import crash_search  # noqa: PLC0415  # only for texts of crashes
+
+    message = (
+        f"looking for imports that crash, in processes of their own: {', '.join(names[: crash_search.MOST_NAMES])}"
+    )
+    settings.stream.emit(Notice(code="crash-search", message=message))
+    found = crash_search.find(names, _attempt(Path(environment.real_prefix)))
+    return msgspec.structs.replace(facts, import_crash=found)
+
+
+def _tells(playbooks: Sequence[LoadedPlaybook], facts: Facts, matches: Sequence[TextMatch]) -> bool:
+    """Whether the best finding is one that a search can confirm."""
+    about = {loaded.playbook.id for loaded in playbooks if SEARCHED in loaded.playbook.checks}
+    if about.isdisjoint(match.playbook for match in matches):
+        return False
+    best = conclude(matches, facts, playbooks, prefix=None, log="").findings[:1]
+    return bool(best) and best[0].playbook in about and best[0].confirmed is not True
+
+
+def _attempt(prefix: Path) -> Attempt:
+    """Imports in the live environment, in which no byte code is written; nothing is narrated."""
+    from envmedic.engine import crash_search, verify  # noqa: PLC0415  # only for texts of crashes
+    from envmedic.engine.activated import ActivatedRunner  # noqa: PLC0415
+    from envmedic.engine.interruption import Interruption  # noqa: PLC0415
+    from envmedic.engine.stage import DirectRunner  # noqa: PLC0415
+
+    runner = ActivatedRunner(DirectRunner(prefix), prefix, Interruption())
+
+    def attempt(sequences: Sequence[tuple[str, ...]]) -> Sequence[Outcome]:
+        return verify.run_checks(crash_search.checks_of(sequences), runner, "before", lambda _event: None)
+
+    return attempt
+
+
+def candidates(environment: Environment, matches: Iterable[TextMatch]) -> tuple[str, ...]:
+    """Import names to try, of what is installed and has compiled parts: those in the text first, then suspects."""
+    compiled = [item for item in environment.distributions if _compiled(item)]
+    importable = {name for item in compiled for name in item.import_names}
+    everything = {name for item in environment.distributions for name in item.import_names}
+    named = [word for match in matches for word in _named(match, everything)]
+    tops = [word.partition(".")[0] for word in named]
+    deep = [word for word in named if word.partition(".")[0] not in importable]
+    suspects = [name for name in SUSPECTS if name in importable]
+    return tuple(dict.fromkeys([*(name for name in tops if name in importable), *suspects, *deep[:2]]))
+
+
+def _compiled(distribution: Distribution) -> bool:
+    """Whether its wheel is for one platform; what has no tags (conda, legacy installs) may have compiled parts too."""
+    return not distribution.tags or any(not tag.endswith("-any") for tag in distribution.tags)
+
+
+def _named(match: TextMatch, known: set[str]) -> Iterator[str]:
+    """Importable names in a line of the text: files of a stack as modules, and words."""
+    for path in re.findall(r"(?:site|dist)-packages[/\\]([\w/\\]+)\.(?:py|\w*[.-]?so)\b", match.line):
+        parts = [part for part in PurePosixPath(path.replace("\\", "/")).parts if part != "__init__"]
+        if parts and parts[0] in known:
+            yield ".".join(parts)
+    for word in _WORD.findall(match.line):
+        top = word.partition(".")[0]
+        if top in known:
+            yield top

@@ -1,0 +1,134 @@
+"""The user's own command: run as the user would, and diagnosed when it fails."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+from pathlib import Path
+
+from envmedic.api.diagnosis import diagnose_output
+from envmedic.api.observation import observe
+from envmedic.api.playbooks import load_playbooks
+from envmedic.api.settings import Settings
+from envmedic.model.findings import Diagnosis
+from envmedic.proc.output import Output
+from envmedic.proc.passthrough import Ending, run_through
+
+FAULTHANDLER = "PYTHONFAULTHANDLER"
+"""Makes Python print where it was when a signal ends it."""
+_SHELL = 128
+_UNTOLD = frozenset({signal.SIGINT, signal.SIGHUP, signal.SIGPIPE})
+"""Ends that somebody wanted."""
+_HEAD_BYTES = 1024
+
+
+@dataclass(frozen=True)
+class Ran:
+    """A command that has ended, and what it printed."""
+
+    argv: tuple[str, ...]
+    ending: Ending
+    output: Output = field(default_factory=Output)
+
+    @property
+    def exit_code(self) -> int:
+        """Its exit status, 128 + n after signal n, as a shell tells it."""
+        return self.ending.returncode if self.ending.returncode >= 0 else _SHELL - self.ending.returncode
+
+    @property
+    def failed(self) -> bool:
+        """Whether it failed by itself: not where somebody stopped it."""
+        wanted = self.ending.stopped_by is not None or -self.ending.returncode in _UNTOLD
+        return self.ending.returncode != 0 and not wanted
+
+    def how(self) -> str:
+        """How it ended, in words."""
+        number = -self.ending.returncode
+        if number <= 0:
+            return f"exit code {self.ending.returncode}"
+        return f"{signal.strsignal(number) or 'ended'} ({signal_name(number)}, signal {number})"
+
+
+def signal_name(number: int) -> str:
+    """Name of a signal; real-time signals have numbers only."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"SIG{number}"
+
+
+def run(argv: Sequence[str], *, prefix: Path | None = None) -> Ran:
+    """Run `argv` with this process's terminal and streams; with `prefix`, as in a shell where that is activated.
+
+    Raises OSError when there is no such program, or it cannot be started.
+    """
+    variables = _variables(prefix)
+    output = Output()
+    ending = run_through(_program(argv[0], variables), argv, variables, output)
+    return Ran(tuple(argv), ending, output)
+
+
+def _variables(prefix: Path | None) -> dict[str, str]:
+    base = dict(os.environ)
+    if prefix is not None:
+        from envmedic import kept  # noqa: PLC0415  # only where an environment is named
+        from envmedic.engine.surroundings import variables  # noqa: PLC0415
+
+        base = dict(kept.overlaid(variables(prefix, None, {}), kept.variables(prefix)))
+    base.setdefault(FAULTHANDLER, "1")
+    return base
+
+
+def _program(name: str, variables: Mapping[str, str]) -> str:
+    """Where the program is that a shell would take. Raises OSError when it finds none."""
+    found = shutil.which(name, path=variables.get("PATH"))
+    if found is None and "/" not in name:
+        raise FileNotFoundError(2, os.strerror(2), name)
+    return found or name
+
+
+def environment_of(argv: Sequence[str]) -> Path | None:
+    """The environment whose Python or script `argv` names, None where it is neither; the active one may be meant."""
+    found = shutil.which(argv[0])
+    if found is None:
+        return None
+    candidates = [Path(found)]
+    interpreter = _interpreter_of(Path(found))
+    if interpreter is not None:
+        candidates.insert(0, interpreter)
+    for path in candidates:
+        prefix = Path(os.path.realpath(path.parent)).parent
+        if path.name.startswith("python") and ((prefix / "pyvenv.cfg").is_file() or (prefix / "conda-meta").is_dir()):
+            return prefix
+    return None
+
+
+def _interpreter_of(script: Path) -> Path | None:
+    """The interpreter that a script's first line names."""
+    try:
+        with script.open("rb") as file:
+            first, _, rest = file.read(_HEAD_BYTES).partition(b"\n")
+    except OSError:
+        return None
+    words = first.removeprefix(b"#!").decode("utf-8", "replace").split() if first.startswith(b"#!") else []
+    if words == ["/bin/sh"] and rest.startswith(b"'''exec' "):  # a path too long for a first line, as pip writes it
+        words = rest.decode("utf-8", "replace").split()[1:2]
+    return Path(words[0].strip('"')) if words else None
+
+
+def diagnose_run(settings: Settings, prefix: Path | None, ran: Ran) -> Diagnosis:
+    """The diagnosis of what a command printed and how it ended; without `prefix` of the text alone."""
+    playbooks = load_playbooks(settings)
+    facts = None if prefix is None else observe(settings, prefix)
+    lines = chain(ran.output.lines(), _last_lines(ran))
+    name = f"the command {ran.argv[0]}: {ran.how()}"
+    return diagnose_output(settings, playbooks, facts, lines, prefix=prefix, name=name)
+
+
+def _last_lines(ran: Ran) -> Iterator[bytes]:
+    """How it ended, as evidence: a shell would have said so."""
+    yield (ran.how() + "\n").encode()

@@ -1,0 +1,76 @@
+"""``envmedic run -- CMD…``: the user's command as it is, and a diagnosis beside it when it fails.
+
+stdout is the command's alone. The report goes to stderr, or to ``--report FILE``, and its own troubles leave the
+command's exit code as it is.
+"""
+
+from __future__ import annotations
+
+import argparse
+import errno
+from pathlib import Path
+
+from envmedic import api
+from envmedic.cli.output import Output
+from envmedic.cli.render.diagnosis import diagnosis_lines
+from envmedic.cli.render.style import Style, plain
+from envmedic.errors import EnvmedicError, InputError, Interrupted
+from envmedic.model.findings import Diagnosis
+
+NOT_FOUND, NOT_STARTED = 127, 126
+"""What shells exit with where there is no such program, and where it cannot be started."""
+
+
+def run(args: argparse.Namespace, settings: api.Settings, output: Output) -> int:
+    """Run the command after ``--``; the exit code is its own."""
+    if not args.user_command:
+        raise InputError("There is no command to run", hint="Give it after `--`: envmedic run -- python train.py")
+    from envmedic.api import running  # noqa: PLC0415  # only this command runs one
+
+    target = api.Target(name=args.name, prefix=args.prefix, python=args.python)
+    prefix = api.find_prefix(settings, target) if args.name or args.prefix or args.python else None
+    try:
+        ran = running.run(args.user_command, prefix=prefix)
+    except OSError as error:
+        return _not_started(error, args.user_command[0], output)
+    if ran.failed:
+        try:
+            where = prefix or _environment(settings, ran.argv, output)
+            _report(args, output, running.diagnose_run(settings, where, ran), ran.how())
+        except EnvmedicError as error:
+            output.error_beside(error)
+        except KeyboardInterrupt:
+            output.error_beside(Interrupted("The diagnosis was interrupted"))
+    return ran.exit_code
+
+
+def _not_started(error: OSError, name: str, output: Output) -> int:
+    found = error.errno != errno.ENOENT
+    output.error_beside(
+        InputError(
+            f"The command {name} cannot be started" if found else f"There is no command {name}",
+            cause=error.strerror,
+            hint="Give it as you would in this shell, after `--`",
+        )
+    )
+    return NOT_STARTED if found else NOT_FOUND
+
+
+def _environment(settings: api.Settings, argv: tuple[str, ...], output: Output) -> Path | None:
+    """The environment that the command ran in: that of its Python or script, else the active one, else none."""
+    from envmedic.api import running  # noqa: PLC0415
+
+    found = running.environment_of(argv)
+    try:
+        return api.find_prefix(settings, api.Target(prefix=str(found) if found else None))
+    except EnvmedicError as error:
+        output.narrate(f"No facts of an environment: {error.summary}")
+        return None
+
+
+def _report(args: argparse.Namespace, output: Output, diagnosis: Diagnosis, how: str) -> None:
+    def lines(style: Style) -> list[str]:
+        where = f" in {plain(diagnosis.prefix)}" if diagnosis.prefix else ""
+        return [f"envmedic: the command failed{where}: {how}", *diagnosis_lines(diagnosis, style)]
+
+    output.report(diagnosis, lines, args.report)
