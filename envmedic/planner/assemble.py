@@ -82,7 +82,7 @@ def build(  # noqa: PLR0917  # the stages of a repair, in their order
     draft = _draft(environment, proposal, resolution.artifacts if resolution else (), values)
     _refuse_unmet(draft, values)
     steps = _steps(draft)
-    left = checks.left(environment, proposal, removed=draft.removed, installed=(item.name for item in draft.artifacts))
+    left = checks.left(facts, proposal, removed=draft.removed, installed=(item.name for item in draft.artifacts))
     return named(
         Plan(
             envmedic=__version__,

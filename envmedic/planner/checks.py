@@ -7,13 +7,14 @@ from dataclasses import dataclass
 
 from envmedic.compat import versions
 from envmedic.model.checks import Check, Confirmation, named_check
-from envmedic.model.facts import Environment
+from envmedic.model.facts import Environment, Facts
 from envmedic.model.findings import Finding
 from envmedic.model.playbook import LoadedPlaybook
 from envmedic.planner import imports
 from envmedic.planner.proposal import Proposal
 
 FACTS = "facts"
+SEQUENCE = "import-sequence"
 INFORMATIVE = ("matmul", "conv")
 """Run before and after; only a worse result blocks."""
 
@@ -29,10 +30,15 @@ class Left:
     """Those of `names` that the plan installs again or that belong to the torch family."""
     family: tuple[str, ...]
     """Import names of the torch family."""
+    sequence: tuple[str, ...] = ()
+    """Imports that crashed before it."""
 
 
-def left(environment: Environment, proposal: Proposal, *, removed: Iterable[str], installed: Iterable[str]) -> Left:
+def left(facts: Facts, proposal: Proposal, *, removed: Iterable[str], installed: Iterable[str]) -> Left:
     """Return what is left when `removed` distributions are gone for good and `installed` ones are put in."""
+    environment = facts.environment
+    if environment is None:
+        raise AssertionError
     gone, new = set(removed), {*installed, *imports.FAMILY}
     stays = [item for item in environment.distributions if item.name not in gone]
     family = proposal.family
@@ -42,6 +48,7 @@ def left(environment: Environment, proposal: Proposal, *, removed: Iterable[str]
         names=imports.every(stays),
         touched=imports.every(item for item in stays if item.name in new),
         family=tuple(members or imports.family(environment)[:1]),
+        sequence=facts.import_crash.sequence if facts.import_crash is not None else (),
     )
 
 
@@ -62,9 +69,10 @@ def checks(loaded: LoadedPlaybook, finding: Finding, state: Left) -> tuple[Check
             name,
             role="playbook",
             cuda_build=state.cuda_build,
-            arguments=(state.family or state.names) if name == "import" else (),
+            arguments=_names(name, state),
         )
         for name in own
+        if name != SEQUENCE or state.sequence
     )
     informative = (named_check(name, cuda_build=state.cuda_build) for name in INFORMATIVE if name not in own)
     torch = bool(state.family)
@@ -75,6 +83,13 @@ def checks(loaded: LoadedPlaybook, finding: Finding, state: Left) -> tuple[Check
         Check(name=FACTS, role="regression"),
         *(informative if torch else ()),
     )
+
+
+def _names(check: str, state: Left) -> tuple[str, ...]:
+    """Return the import names that a check is about."""
+    if check == SEQUENCE:
+        return state.sequence
+    return (state.family or state.names) if check == "import" else ()
 
 
 def _facts(loaded: LoadedPlaybook, finding: Finding) -> Check:
