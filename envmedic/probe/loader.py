@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -234,7 +234,7 @@ class Process:
         """Symbols that `library` itself needs and nothing in the process defines."""
         return unresolved(self._not_global(_undefined([library], None)), self.every())
 
-    def _not_global(self, names: tuple[bytes, ...]) -> tuple[bytes, ...]:
+    def _not_global(self, names: Sequence[bytes]) -> tuple[bytes, ...]:
         """Those of `names` that the global scope does not define. Many libraries ask for the same ones."""
         new = [name for name in names if name not in self._known]
         left = set(unresolved(new, self._global))
