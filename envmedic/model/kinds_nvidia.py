@@ -35,6 +35,21 @@ KINDS: tuple[FactKind, ...] = (
         detail="torch.driver-needed",
     ),
     FactKind(
+        name="nvidia.lacking",
+        type="strings",
+        doc="what torch lacks of NVIDIA's libraries, not observed where it lacks none: another program may",
+    ),
+    FactKind(
+        name="nvidia.conflict",
+        type="strings",
+        doc="which of NVIDIA's libraries, cuDNN apart, do not fit torch or each other, not observed where all do",
+    ),
+    FactKind(
+        name="cudnn.conflict",
+        type="strings",
+        doc="why the cuDNN that torch finds is not the one it requires, not observed where it is",
+    ),
+    FactKind(
         name="nvidia.missing",
         type="strings",
         doc="requirements of torch on NVIDIA's wheels of which no version is installed",
@@ -71,10 +86,9 @@ KINDS: tuple[FactKind, ...] = (
         doc="CUDA libraries that torch would take from elsewhere, through LD_LIBRARY_PATH or LD_PRELOAD",
     ),
     FactKind(
-        name="nvidia.shadowed-by-activation",
-        type="bool",
-        doc="whether an activation script of the environment is what shadows them",
-        detail="nvidia.shadowed",
+        name="nvidia.library-path",
+        type="string",
+        doc="LD_LIBRARY_PATH without the directories of the libraries that hide the environment's own",
     ),
     FactKind(
         name="nvidia.purge",
@@ -86,7 +100,6 @@ KINDS: tuple[FactKind, ...] = (
         type="strings",
         doc="requirements to be installed so that torch finds exactly the libraries that it requires",
     ),
-    FactKind(name="host.nvidia-gpus", type="int", doc="number of NVIDIA GPUs on the PCI bus, driver or not"),
     FactKind(
         name="host.driver-mismatch",
         type="bool",
@@ -98,12 +111,20 @@ KINDS: tuple[FactKind, ...] = (
     FactKind(
         name="host.fabric",
         type="string",
-        doc="state of the fabric that joins the GPUs: none, running, completed, or what is wrong with it",
+        doc="state of the fabric that joins the GPUs: none, not started, in progress or completed",
     ),
     FactKind(name="host.gpus-hidden", type="bool", doc="whether CUDA_VISIBLE_DEVICES hides every GPU"),
     FactKind(
-        name="host.gpu-nodes",
-        type="strings",
-        doc="device files of the driver in /dev that are not there although its kernel module is loaded",
+        name="host.gpu-unreachable",
+        type="bool",
+        doc="true where the host has an NVIDIA GPU that no program reaches, and else not observed",
+        detail="host.gpu-state",
     ),
+    FactKind(
+        name="host.container-without-gpu",
+        type="bool",
+        doc="true in a container without the GPUs of its host, and else not observed",
+        detail="host.gpu-state",
+    ),
+    FactKind(name="host.gpu-state", type="string", doc="what there is of the GPUs that cannot be reached"),
 )

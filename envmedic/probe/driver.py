@@ -23,6 +23,10 @@ SMI_TIMEOUT_S = 30.0
 _SMI_FIELDS = "index,name,uuid,compute_cap,memory.total,pci.bus_id,driver_version"
 _MODULE_VERSION = re.compile(r"Kernel Module\s+(?:for \S+\s+)?(\d+(?:\.\d+)+)")
 _MEBIBYTE = 1024 * 1024
+_FABRIC_STATES = {1: "not started", 2: "in progress", 3: "completed"}
+"""``nvmlGpuFabricState_t``; 0 is a GPU without a fabric."""
+_NOT_ALLOWED = "Insufficient Permissions"
+"""What NVML says of GPUs that belong to somebody else."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +38,10 @@ class Driver:
     source: str | None = None
     nvml_error: str | None = None
     gpus: tuple[Gpu, ...] = ()
+    lost: tuple[str, ...] = ()
+    """GPUs that the driver lists and cannot reach, each with its error."""
+    fabric: str | None = None
+    """The least advanced state of the fabric among the GPUs; None where none of them has one."""
     mig: dict[str, int] = field(default_factory=dict)
     """UUID of each MIG device → index of its GPU."""
 
@@ -84,6 +92,7 @@ def parse_nvml(text: str) -> Driver:
         return Driver(nvml_error="NVML's process gave no answer")
     listed: list[dict[str, Any]] = answer.get("gpus") or []
     lost = [f"GPU {item['index']}: {item['error']}" for item in listed if item.get("error")]
+    fabric = [item["fabric"] for item in listed if item.get("fabric") in _FABRIC_STATES]
     version = answer.get("driver")
     return Driver(
         version=version,
@@ -91,6 +100,8 @@ def parse_nvml(text: str) -> Driver:
         source="nvml" if version else None,
         nvml_error=answer.get("error") or "; ".join(lost) or None,
         gpus=tuple(_nvml_gpu(item) for item in listed if not item.get("error")),
+        lost=tuple(text for text in lost if _NOT_ALLOWED not in text),
+        fabric=_FABRIC_STATES[min(fabric)] if fabric else None,
         mig={uuid: item["index"] for item in listed for uuid in item.get("mig", ())},
     )
 

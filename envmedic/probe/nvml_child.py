@@ -58,7 +58,18 @@ def _gpu(pynvml: Any, index: int) -> dict[str, Any]:
         "memory": memory.total if memory is not None else None,
         "pci": bus.decode("ascii", "replace") if isinstance(bus, bytes) else bus,
         "mig": _mig(pynvml, handle),
+        "fabric": _fabric(pynvml, handle),
     }
+
+
+def _fabric(pynvml: Any, handle: Any) -> int | None:
+    """State of the fabric that joins this GPU to others (``nvmlGpuFabricState_t``); None where NVML knows of none."""
+    try:
+        information = pynvml.c_nvmlGpuFabricInfo_t()
+        pynvml.nvmlDeviceGetGpuFabricInfo(handle, information)
+    except (AttributeError, pynvml.NVMLError):  # an older binding or driver
+        return None
+    return int(information.state)
 
 
 def _mig(pynvml: Any, handle: Any) -> list[str]:

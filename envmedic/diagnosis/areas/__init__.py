@@ -4,8 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from envmedic.diagnosis.areas import extensions, files, native, toolchain
+from envmedic.diagnosis.areas import extensions, files, gpu_code, gpu_host, native, nvidia, runtimes, toolchain
 from envmedic.diagnosis.derived import Derived
 from envmedic.model.facts import Facts
 
-AREAS: tuple[Callable[[Facts], Derived], ...] = (extensions.derive, files.derive, native.derive, toolchain.derive)
+AREAS: tuple[Callable[[Facts], Derived], ...] = (
+    extensions.derive,
+    gpu_code.derive,
+    runtimes.derive,
+    files.derive,
+    gpu_host.derive,
+    native.derive,
+    nvidia.derive,
+    toolchain.derive,
+)

@@ -1,0 +1,64 @@
+"""The host's driver and GPUs: what CUDA needs of them, and what is wrong with them."""
+
+from __future__ import annotations
+
+from envmedic.diagnosis.derived import Derived
+from envmedic.model.facts import Facts, Host, TorchBuild
+
+_MISMATCH = "version mismatch"
+"""In what NVML says when libraries and kernel module differ (``NVML_ERROR_LIB_RM_VERSION_MISMATCH``)."""
+
+
+def derive(facts: Facts) -> Derived:
+    """The facts of ``host.*`` on GPUs, and whether the driver is new enough for torch."""
+    host = facts.host
+    torch = facts.environment.torch if facts.environment is not None else None
+    return _driver(host) | _reach(host) | (_sufficient(host, torch) if torch is not None else {})
+
+
+def _driver(host: Host) -> Derived:
+    """What NVML says; nothing where it was not there to be asked."""
+    mismatch = _MISMATCH in (host.nvml_error or "").lower()
+    answered = host.driver_source == "nvml"
+    derived: Derived = {}
+    if mismatch or answered:
+        derived["host.driver-mismatch"] = mismatch
+    if host.driver_version is not None and host.driver_libraries is not None:
+        derived["host.driver-libraries"] = f"kernel module {host.driver_version}, libraries {host.driver_libraries}"
+    if answered:
+        derived["host.gpus-lost"] = host.lost_gpus
+        derived["host.fabric"] = host.fabric or "none"
+    return derived
+
+
+def _reach(host: Host) -> Derived:
+    """Whether the GPUs that the host has can be used. Said only where it has some: else nothing is unreachable."""
+    derived: Derived = {}
+    if host.gpus:
+        derived["host.gpus-hidden"] = not host.visible_gpus()
+    elif host.pci_gpus or (host.container and host.driver_version):
+        derived["host.gpu-state"] = _state(host)
+        derived["host.container-without-gpu" if host.container else "host.gpu-unreachable"] = True
+    return derived
+
+
+def _state(host: Host) -> str:
+    bus = f"{host.pci_gpus} on the PCI bus" if host.pci_gpus is not None else "the PCI bus cannot be read"
+    driver = f"kernel module {host.driver_version}" if host.driver_version else "no kernel module of the driver"
+    files = f"in /dev {', '.join(host.device_files)}" if host.device_files else "no device file"
+    return f"{bus}, {driver}, {files}" + (f", NVML says: {host.nvml_error}" if host.nvml_error else "")
+
+
+def _sufficient(host: Host, torch: TorchBuild) -> Derived:
+    """The oldest driver for torch's CUDA against this one, or compatibility libraries that stand for a newer one."""
+    from envmedic.compat.rules import minimum_driver  # noqa: PLC0415  # reads the compatibility data
+    from envmedic.compat.versions import dotted  # noqa: PLC0415
+
+    needed = minimum_driver(torch.cuda)[0] if torch.cuda is not None else None
+    if needed is None:
+        return {}
+    derived: Derived = {"torch.driver-needed": needed}
+    known = [dotted(text) for text in (host.driver_version, host.driver_libraries) if text]
+    if host.driver_version is not None:
+        derived["driver.sufficient-for-torch"] = max(known) >= dotted(needed)
+    return derived
