@@ -9,7 +9,15 @@ from __future__ import annotations
 
 import re
 
-from envmedic.model import kinds_extensions, kinds_files, kinds_native, kinds_nvidia, kinds_toolchain
+from envmedic.model import (
+    kinds_extensions,
+    kinds_files,
+    kinds_gpu_code,
+    kinds_native,
+    kinds_nvidia,
+    kinds_runtimes,
+    kinds_toolchain,
+)
 from envmedic.model.checks import CHECK_NAMES
 from envmedic.model.fact_kind import FactKind, FactType
 
@@ -91,6 +99,8 @@ _DETAILS = {
 _AREAS: tuple[tuple[FactKind, ...], ...] = (
     kinds_files.KINDS,
     kinds_extensions.KINDS,
+    kinds_gpu_code.KINDS,
+    kinds_runtimes.KINDS,
     kinds_native.KINDS,
     kinds_nvidia.KINDS,
     kinds_toolchain.KINDS,
