@@ -111,6 +111,14 @@ class TritonWheels(Model, frozen=True, kw_only=True):
     source: tuple[str, ...]
 
 
+class TorchAbi(Model, frozen=True, kw_only=True):
+    """The binary interfaces of a torch release."""
+
+    torch: str
+    numpy_abi: dict[str, int | str]
+    """By platform: 1 knows NumPy 1 only, 2 knows both."""
+
+
 class TorchTables(Model, frozen=True, kw_only=True):
     """``torch_releases.json``."""
 
@@ -121,6 +129,7 @@ class TorchTables(Model, frozen=True, kw_only=True):
     companions: tuple[Companion, ...]
     companion_variants: tuple[CompanionVariant, ...]
     triton: tuple[TritonWheels, ...]
+    abi: tuple[TorchAbi, ...]
 
 
 class HostCompilers(Model, frozen=True, kw_only=True):
@@ -197,10 +206,20 @@ class Extension(Model, frozen=True, kw_only=True):
     source: tuple[str, ...]
 
 
+class NumpyRelease(Model, frozen=True, kw_only=True):
+    """The last release of a NumPy series, and the Pythons that it has wheels for."""
+
+    numpy: str
+    abi: int
+    wheels_min: str
+    wheels_max: str
+
+
 class ExtensionTables(Model, frozen=True, kw_only=True):
     """``extensions.json``."""
 
     packages: tuple[Extension, ...]
+    numpy: tuple[NumpyRelease, ...]
 
 
 def read(name: str) -> bytes:
@@ -240,6 +259,18 @@ def extension_tables() -> ExtensionTables:
 def releases() -> dict[str, Release]:
     """Torch releases by version, oldest first."""
     return {row.version: row for row in torch_tables().releases}
+
+
+@lru_cache(maxsize=1)
+def numpy_generations() -> dict[str, int]:
+    """The generation of NumPy's binary interface that each torch release knows on Linux: 1, or 2 for both."""
+    found = ((row.torch, row.numpy_abi.get("linux_x86_64")) for row in torch_tables().abi)
+    return {torch: generation for torch, generation in found if isinstance(generation, int)}
+
+
+def numpy_releases() -> tuple[NumpyRelease, ...]:
+    """The last release of each NumPy series, oldest first."""
+    return extension_tables().numpy
 
 
 @lru_cache(maxsize=1)

@@ -45,6 +45,11 @@ def version(text: str) -> Version | None:
         return None
 
 
+def parsed(text: str) -> Version:
+    """Return `text` as a version that sorts; what is none comes before all others."""
+    return version(text) or Version("0.dev0")
+
+
 def public(text: str) -> str:
     """Return `text` without its local label."""
     return text.partition("+")[0]

@@ -127,6 +127,8 @@ class Origin(Model, frozen=True, kw_only=True):
     kind: OriginKind
     url: str | None = None
     revision: str | None = None
+    subdirectory: str | None = None
+    """Where in the archive or repository the project lies, when not at its root."""
     sha256: str | None = None
 
 
@@ -416,6 +418,19 @@ class KeptVariable(Model, frozen=True, kw_only=True):
     """The file that says so, relative to the prefix."""
 
 
+class RecordedSource(Model, frozen=True, kw_only=True):
+    """The source directory that a distribution was built from, as it is now."""
+
+    distribution: str
+    """Normalised name."""
+    path: str
+    exists: bool
+    cuda: bool = False
+    """Whether it holds CUDA sources (``.cu``)."""
+    requires: tuple[str, ...] = ()
+    """``build-system.requires`` of its pyproject.toml."""
+
+
 class Building(Model, frozen=True, kw_only=True):
     """What extensions are built with in the activated environment, apart from what the host has."""
 
@@ -431,6 +446,8 @@ class Building(Model, frozen=True, kw_only=True):
     """Entries of TORCH_CUDA_ARCH_LIST that the installed torch knows, as its ``cpp_extension.py`` lists them."""
     named_architectures: tuple[str, ...] = ()
     """Names such as ``Hopper`` that it knows besides."""
+    sources: tuple[RecordedSource, ...] = ()
+    """Of the distributions that were installed from a directory."""
     imports_of_setuptools: tuple[str, ...] = ()
     """What torch's builder imports that only some versions of setuptools have: ``pkg_resources``,
     ``pkg_resources.packaging``."""
@@ -485,6 +502,8 @@ class Environment(Model, frozen=True, kw_only=True):
     import_paths: tuple[ImportPath, ...] = ()
     openmp: tuple[OpenMpRuntime, ...] = ()
     native_packages: tuple[NativePackage, ...] = ()
+    bitsandbytes_cuda: tuple[str, ...] | None = None
+    """CUDA releases (``12.4``) that its bitsandbytes has a library for; None without bitsandbytes."""
     numpy_one: tuple[NumpyModule, ...] | None = None
     """Modules that NumPy 2 refuses, one of each distribution; None where no NumPy 2 is installed."""
     building: Building | None = None

@@ -15,6 +15,7 @@ from envmedic.model import (
     kinds_gpu_code,
     kinds_native,
     kinds_nvidia,
+    kinds_packages,
     kinds_runtimes,
     kinds_toolchain,
 )
@@ -103,6 +104,7 @@ _AREAS: tuple[tuple[FactKind, ...], ...] = (
     kinds_runtimes.KINDS,
     kinds_native.KINDS,
     kinds_nvidia.KINDS,
+    kinds_packages.KINDS,
     kinds_toolchain.KINDS,
 )
 """Facts that modules of their own describe, each derived by the module of `diagnosis.areas` of that name."""

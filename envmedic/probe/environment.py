@@ -12,6 +12,7 @@ from envmedic import kept, tree
 from envmedic.model.facts import CompanionBuild, Distribution, Environment, Interpreter, Library
 from envmedic.probe import (
     activation,
+    bundled,
     building,
     compiled,
     config,
@@ -22,6 +23,7 @@ from envmedic.probe import (
     layout,
     leftovers,
     native,
+    numpy_api,
     records,
     shadows,
     torch_family,
@@ -121,6 +123,8 @@ def _environment(  # noqa: PLR0917  # the results of the first readers
         import_paths=paths,
         openmp=native.runtimes(scans, prefix),
         native_packages=native.packages(prefix),
+        bitsandbytes_cuda=bundled.bitsandbytes_cuda(scans),
+        numpy_one=numpy_api.observe(scans, prefix),
         variables=own,
         building=building.observe(found, python, sites, torch, given),
         externally_managed=_externally_managed(found, python),

@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from envmedic.diagnosis.areas import extensions, files, gpu_code, gpu_host, native, nvidia, runtimes, toolchain
+from envmedic.diagnosis.areas import (
+    extensions,
+    files,
+    gpu_code,
+    gpu_host,
+    native,
+    numpy_abi,
+    nvidia,
+    packages,
+    runtimes,
+    toolchain,
+)
 from envmedic.diagnosis.derived import Derived
 from envmedic.model.facts import Facts
 
@@ -16,5 +27,7 @@ AREAS: tuple[Callable[[Facts], Derived], ...] = (
     gpu_host.derive,
     native.derive,
     nvidia.derive,
+    numpy_abi.derive,
+    packages.derive,
     toolchain.derive,
 )

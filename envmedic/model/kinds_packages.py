@@ -1,0 +1,144 @@
+"""Facts on what installed distributions require of each other, and on NumPy's binary interface."""
+
+from __future__ import annotations
+
+from envmedic.model.fact_kind import FactKind
+
+KINDS: tuple[FactKind, ...] = (
+    FactKind(
+        name="requirements.conflicts",
+        type="strings",
+        doc="requirements of installed distributions that the installed version does not meet, one sentence each; "
+        "what the torch family, NVIDIA's libraries and NumPy are asked for is told by facts of their own",
+    ),
+    FactKind(
+        name="requirements.conflicts-pins",
+        type="strings",
+        doc="for each of them the requirement that fulfils all that is asked, where there is one",
+    ),
+    FactKind(
+        name="requirements.of-torch",
+        type="strings",
+        doc="requirements of torch itself that are not met, apart from NVIDIA's libraries and triton",
+    ),
+    FactKind(
+        name="requirements.of-torch-pins",
+        type="strings",
+        doc="for each of them the requirement that fulfils all that is asked, where there is one",
+    ),
+    FactKind(
+        name="huggingface.unmet",
+        type="strings",
+        doc="requirements that are not met of transformers, and of the libraries around it on each other",
+    ),
+    FactKind(
+        name="huggingface.unmet-pins",
+        type="strings",
+        doc="requirements to install that meet them, where there are such",
+    ),
+    FactKind(
+        name="protobuf.unmet",
+        type="strings",
+        doc="requirements on protobuf that the installed version does not meet",
+    ),
+    FactKind(
+        name="protobuf.unmet-pins",
+        type="strings",
+        doc="the requirement on protobuf that fulfils all that is asked, where there is one",
+    ),
+    FactKind(
+        name="triton.required",
+        type="string",
+        doc="what the installed torch requires of triton, None where it requires none",
+    ),
+    FactKind(
+        name="triton.accepted",
+        type="bool",
+        doc="whether the installed triton is one that torch requires, None where torch requires none",
+        detail="triton.required",
+    ),
+    FactKind(
+        name="triton.unmet-pins",
+        type="strings",
+        doc="the requirement of torch on triton, where it is not met",
+    ),
+    FactKind(
+        name="xformers.requires-torch",
+        type="string",
+        doc="the requirement of xformers on torch, None where it states none",
+    ),
+    FactKind(
+        name="xformers.accepts-torch",
+        type="bool",
+        doc="whether that requirement accepts the installed torch",
+        detail="xformers.requires-torch",
+    ),
+    FactKind(
+        name="xformers.pins",
+        type="strings",
+        doc="the release of xformers that was built for the installed torch, where the data knows one",
+    ),
+    FactKind(
+        name="bitsandbytes.cuda-libraries",
+        type="strings",
+        doc="CUDA releases that the installed bitsandbytes has a library for",
+    ),
+    FactKind(
+        name="bitsandbytes.knows-cuda",
+        type="bool",
+        doc="whether one of them is that of the installed torch, None for a CPU build of torch",
+        detail="bitsandbytes.cuda-libraries",
+    ),
+    FactKind(
+        name="bitsandbytes.misses-triton-ops",
+        type="bool",
+        doc="whether the installed bitsandbytes imports triton.ops, which the installed triton does not have",
+    ),
+    FactKind(
+        name="flash-attn.undefined",
+        type="strings",
+        doc="symbols of torch that flash-attn's modules need and the installed torch does not define",
+    ),
+    FactKind(
+        name="flash-attn.wheel",
+        type="string",
+        doc="URL of the wheel that fits Python, torch and CUDA, by the rules of the project's release page",
+    ),
+    FactKind(
+        name="companions.unmet",
+        type="strings",
+        doc="torchtext, torchdata and torchcodec, as far as they were made for another torch, one sentence each",
+    ),
+    FactKind(
+        name="companions.pins",
+        type="strings",
+        doc="the releases of them that were made for the installed torch, where the data knows them",
+    ),
+    FactKind(
+        name="numpy.built-for-one",
+        type="strings",
+        doc="distributions that know the binary interface of NumPy 1 only, while NumPy 2 is installed",
+        detail="numpy.modules-for-one",
+    ),
+    FactKind(
+        name="numpy.modules-for-one",
+        type="strings",
+        doc="the module of each of them that shows it",
+    ),
+    FactKind(
+        name="numpy.refused-by",
+        type="strings",
+        doc="distributions that compare NumPy's version when they are imported, and refuse the installed one",
+    ),
+    FactKind(
+        name="numpy.unmet",
+        type="strings",
+        doc="requirements on NumPy that the installed version does not meet",
+    ),
+    FactKind(
+        name="numpy.pins",
+        type="strings",
+        doc="what to install so that NumPy and all that is compiled for it fit: a NumPy, or newer releases of what is "
+        "too old where something asks for NumPy 2; empty where nothing is wrong, None where no such change is known",
+    ),
+)

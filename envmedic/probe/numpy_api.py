@@ -1,0 +1,98 @@
+"""Which compiled modules know the binary interface of NumPy 1 only, read from the texts inside them.
+
+A module gets NumPy's functions at run time, by importing the module that exports them and reading its
+``_ARRAY_API``. What was compiled with NumPy 2 (or with a pybind11 that knows it, from 2.12 on) tries
+``numpy._core``, the name since NumPy 2; what was compiled with NumPy 1 has ``numpy.core`` alone, and is
+refused by NumPy 2. Modules written in Rust ask NumPy only when an array comes along, and are left out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
+
+from envmedic.model.facts import Distribution, NumpyModule
+from envmedic.probe import layout
+from envmedic.probe.distributions import Installed, Scan
+from envmedic.probe.elf import Elf, ElfError
+
+_FAMILY = re.compile(r"(?:numpy|torch|torchvision|torchaudio|triton|nvidia-.*)")
+"""Distributions that are not read: NumPy itself, torch, of which a table tells it, and what is large and never asks."""
+_MODULE = re.compile(r"[^/]+\.so")
+_INTERFACE, _NEW_NAME, _OLD_NAME = b"_ARRAY_API", b"numpy._core", b"numpy.core."
+_AT_IMPORT = b"module compiled against A"
+"""From the text of the check that `import_array` makes when a module is imported."""
+_RUST = b"RUST_BACKTRACE"
+_REQUIRES_NUMPY = re.compile(r"numpy(?![\w.-])", re.IGNORECASE)
+BUDGET_BYTES = 48 << 20
+"""Constants that are read for one distribution at most, from the smallest module on."""
+
+
+def observe(scans: Sequence[Scan], prefix: Path) -> tuple[NumpyModule, ...] | None:
+    """One module of each distribution that knows NumPy 1 only; None where no NumPy 2 or later is installed."""
+    installed = [item for scan in scans for item in scan.installed]
+    numpy = next((item.distribution for item in installed if item.distribution.name == "numpy"), None)
+    if numpy is None or numpy.version.partition(".")[0] in {"0", "1"}:
+        return None
+    found = (_shows(item, scan.site, prefix) for scan in scans for item in scan.installed)
+    return tuple(module for module in found if module is not None)
+
+
+def _shows(item: Installed, site: Path, prefix: Path) -> NumpyModule | None:
+    """The first module of a distribution that asks NumPy, if it knows NumPy 1 only.
+
+    One is enough: a distribution's modules are compiled together.
+    """
+    if _FAMILY.fullmatch(item.distribution.name):
+        return None
+    left = BUDGET_BYTES
+    for path in _modules(item, site):
+        constants = _constants(path)
+        verdict = _verdict(constants, item.distribution)
+        if verdict is not None:
+            own = item.distribution
+            shown = layout.relative(path, prefix)
+            return NumpyModule(distribution=own.name, version=own.version, path=shown) if verdict else None
+        left -= len(constants)
+        if left < 0:
+            return None
+    return None
+
+
+def _modules(item: Installed, site: Path) -> Iterator[Path]:
+    """Its compiled modules, smallest first; bundled libraries (``lib*.so.1``) are none."""
+    paths = (site / path for path in item.paths if _MODULE.fullmatch(path.rpartition("/")[2]))
+    return (path for _, path in sorted((_size(path), path) for path in paths))
+
+
+def _size(path: Path) -> int:
+    """In bytes; 0 for a file that is recorded and gone, which the comparison with RECORD tells."""
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
+
+
+def _constants(path: Path) -> bytes:
+    """The read-only data of a module; empty where it cannot be read, which the load check tells."""
+    try:
+        with closing(Elf(path)) as elf:
+            parts = [item for item in elf.sections() if item.name == ".rodata"]
+            return b"".join(elf.data[item.offset : item.offset + item.size] for item in parts)
+    except (OSError, ElfError):
+        return b""
+
+
+def _verdict(constants: bytes, owner: Distribution) -> bool | None:
+    """Whether a module knows NumPy 1 only; None when it does not ask NumPy for its functions."""
+    if _INTERFACE not in constants or _RUST in constants:
+        return None
+    if _NEW_NAME in constants:
+        return False
+    if _OLD_NAME not in constants:
+        return None
+    # pybind11's header alone asks when an array comes along, which may be never
+    firm = _AT_IMPORT in constants or any(_REQUIRES_NUMPY.match(text) for text in owner.requires)
+    return True if firm else None
