@@ -24,6 +24,23 @@ BITSANDBYTES_WITH_TRITON_OPS = ">=0.38,<0.45.1"
 """Releases that import ``triton.ops`` when triton is there. Source: the wheels of 0.42.0 to 0.45.1."""
 
 
+class Unstated(Model, frozen=True, kw_only=True):
+    """A limit that a release has and does not state, since what it imports was removed later."""
+
+    by: str
+    versions: str
+    """Releases that have the limit."""
+    name: str
+    accepted: str
+
+
+UNSTATED = (
+    # they import cached_download, which 0.26.0 removed. Source: the wheels of 2.2.2, 2.3.0, 0.28.2, 0.29.2 and 0.26.0
+    Unstated(by="sentence-transformers", versions="<2.3", name="huggingface-hub", accepted="<0.26"),
+    Unstated(by="diffusers", versions=">=0.12,<0.29", name="huggingface-hub", accepted="<0.26"),
+)
+
+
 class _Coupling(Model, frozen=True, kw_only=True):
     rows: tuple[dict[str, str], ...] | str = ()
 

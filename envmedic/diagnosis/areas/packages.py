@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from envmedic.compat import couplings
 from envmedic.compat.requirements import Demand, demands, markers, satisfying
@@ -30,13 +30,21 @@ def derive(facts: Facts) -> Derived:
     environment = facts.environment
     if environment is None:
         return {}
-    every = demands(environment, markers(environment, facts.host))
+    every = (*demands(environment, markers(environment, facts.host)), *_unstated(environment))
     derived = _named("requirements.conflicts", "-pins", _conflicts(every), every)
     derived |= _named("requirements.of-torch", "-pins", _of_torch(every), every)
-    derived |= _named("huggingface.unmet", "-pins", _hugging_face(every), every)
+    derived |= _hugging_face(every)
     derived |= _named("protobuf.unmet", "-pins", _conflicting(every, "protobuf"), every)
     derived |= _triton(every, environment) | _companions(every, environment)
     return derived
+
+
+def _unstated(environment: Environment) -> Iterator[Demand]:
+    """What the data knows beyond metadata."""
+    for row in couplings.UNSTATED:
+        by, other = environment.distribution(row.by), environment.distribution(row.name)
+        if by is not None and not by.outside_prefix and other is not None and allows(row.versions, by.version):
+            yield Demand(by, row.name, row.accepted, other.version)
 
 
 def _named(name: str, suffix: str, unmet: Sequence[Demand], every: Sequence[Demand]) -> Derived:
@@ -64,9 +72,17 @@ def _of_torch(every: Sequence[Demand]) -> tuple[Demand, ...]:
     return tuple(item for item in every if item.by.name == "torch" and not item.met and item.name in _TORCHS_OWN)
 
 
-def _hugging_face(every: Sequence[Demand]) -> tuple[Demand, ...]:
-    """What makes an import fail: what transformers compares, and wrong versions of the libraries among themselves."""
-    return tuple(item for item in every if not item.met and _stops_hugging_face(item))
+def _hugging_face(every: Sequence[Demand]) -> Derived:
+    """What makes an import fail: what transformers compares, and wrong versions of the libraries among themselves.
+
+    Where two libraries exclude each other on a third one, the one that is not met is upgraded.
+    """
+    unmet = tuple(item for item in every if not item.met and _stops_hugging_face(item))
+    derived = _named("huggingface.unmet", "-pins", unmet, every)
+    stuck = [item.by for item in unmet if satisfying(item.name, every) is None]
+    upgrades = dict.fromkeys(f"{by.name}>{by.version}" for by in stuck)
+    met = pins((item.name for item in unmet), every)
+    return derived | {"huggingface.unmet-pins": (*met, *upgrades)}
 
 
 def _stops_hugging_face(item: Demand) -> bool:
