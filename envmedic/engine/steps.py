@@ -8,44 +8,28 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Iterable
 
-from envmedic.engine import ownership, trash, variables
-from envmedic.engine.files import Owner
+from envmedic.engine import ownership, rebuild, trash, variables
 from envmedic.engine.inside import locate, replace_file
 from envmedic.engine.sharing import unshare
-from envmedic.errors import InstallerError
-from envmedic.model.events import Emit, Notice, OutputLine
-from envmedic.model.plan import Advise, Install, Pin, Purge, SetEnv, Step, UnsetEnv
-from envmedic.model.ports import CommandResult, Installer, Runner
+from envmedic.engine.workplace import Workplace, run
+from envmedic.model.events import Notice
+from envmedic.model.plan import Advise, Install, Pin, Purge, Rebuild, SetEnv, Step, UnsetEnv
+
+__all__ = ["CONSTRAINTS", "Workplace", "carry_out", "commands"]
 
 CONSTRAINTS = "etc/envmedic/constraints.txt"
 """Where pins stay, relative to the prefix."""
-_TAIL_LINES = 20
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-
-
-@dataclass(frozen=True)
-class Workplace:
-    """The clone and the tools that change it."""
-
-    tree: Path
-    trash: Path
-    owner: Owner | None
-    runner: Runner
-    installer: Installer
-    emit: Emit
-    poll: Callable[[], None]
-    """Raises `Interrupted` when somebody asked to stop."""
-    timeout_s: float | None = None
 
 
 def commands(step: Step, place: Workplace) -> tuple[tuple[str, ...], ...]:
     """The argv of each command of `step`, as it will run."""
     if isinstance(step, Purge | Install):
         return place.installer.commands(step, str(place.runner.python))
+    if isinstance(step, Rebuild):
+        return (place.installer.build_command(step, str(place.runner.python)),)
     return ()
 
 
@@ -57,8 +41,10 @@ def carry_out(step: Step, place: Workplace) -> str:
     """
     if isinstance(step, Purge | Install):
         unshare(step, place.tree, place.runner.python.parent.parent)
+    if isinstance(step, Rebuild):
+        return rebuild.carry_out(step, place)
     for argv in commands(step, place):
-        _run(argv, place)
+        run(argv, place)
     if isinstance(step, Purge):
         return _delete(step.leftovers, place)
     if isinstance(step, SetEnv):
@@ -70,36 +56,6 @@ def carry_out(step: Step, place: Workplace) -> str:
     if isinstance(step, Advise):
         place.emit(Notice(code="advice", message=step.text))
     return ""
-
-
-def _run(argv: tuple[str, ...], place: Workplace) -> None:
-    source = os.path.basename(argv[0])  # noqa: PTH119  # a word for people
-
-    def on_line(line: str) -> None:
-        place.emit(OutputLine(source=source, line=line))
-        place.poll()
-
-    place.poll()
-    result = place.runner(argv, on_line=on_line, timeout_s=place.timeout_s)
-    place.poll()
-    if result.returncode != 0:
-        raise _failed(result)
-
-
-def _failed(result: CommandResult) -> InstallerError:
-    if result.timed_out:
-        how = f"took longer than {result.seconds:.0f} s"
-    elif result.signal is not None:
-        how = f"was ended by signal {result.signal}"
-    else:
-        how = f"exited with status {result.returncode}"
-    lines = (result.stdout + result.stderr).splitlines()[-_TAIL_LINES:]
-    return InstallerError(
-        f"{os.path.basename(result.argv[0])} {how}",  # noqa: PTH119  # a word for people
-        cause=next((line for line in reversed(lines) if line.strip()), None),
-        hint="See the output above, and `envmedic plan` for other ways",
-        details=(" ".join(result.argv), *lines),
-    )
 
 
 def _delete(leftovers: Iterable[str], place: Workplace) -> str:

@@ -11,7 +11,7 @@ from envmedic.errors import InstallerError
 from envmedic.installers import configuration, handover, removal
 from envmedic.model.events import Emit
 from envmedic.model.facts import Environment
-from envmedic.model.plan import Artifact, Install, Purge
+from envmedic.model.plan import Artifact, Install, Purge, Rebuild
 from envmedic.model.ports import Resolution, ResolveRequest
 from envmedic.owner import owner
 
@@ -92,6 +92,16 @@ class UvInstaller:
             *(f"--find-links={folder}" for folder in folders),
             *(f"{item.name}=={item.version}" for item in step.artifacts),
         )
+
+    def build_command(self, step: Rebuild, python: str) -> Argv:
+        """Argv that builds the wheel of `step` without isolation; it is left in a cache of its own in the workshop.
+
+        Raises `InstallerError` when the user that builds cannot reach uv.
+        """
+        from envmedic.installers import build  # noqa: PLC0415  # needed for this step alone
+
+        handover.require_reachable(self.uv, python)
+        return (*unset(os.environ), self.uv, *build.arguments(step, python))
 
     def check_command(self, python: str) -> Argv:
         """Argv that exits 0 when every installed distribution's requirements are met, and lists those that are not."""

@@ -6,7 +6,7 @@ from typing import Final, Literal
 
 from envmedic.model.base import Model
 from envmedic.model.checks import Check
-from envmedic.model.facts import Host
+from envmedic.model.facts import Host, Origin
 from envmedic.model.findings import Fault, Finding
 
 PLAN_SCHEMA: Final = "envmedic.plan/1"
@@ -61,6 +61,42 @@ class Install(Model, frozen=True, kw_only=True, tag="install"):
         return "install " + ", ".join(f"{item.name} {item.version}" for item in self.artifacts)
 
 
+class Rebuild(Model, frozen=True, kw_only=True, tag="rebuild"):
+    """Build a distribution again from its recorded source, with what is installed, and put the result in its place."""
+
+    distribution: InstalledReference
+    """The installed copy, which the new one replaces."""
+    source: Origin
+    """Where its source is: a directory, an archive, a repository, or (``index``) the source archive of that release."""
+    workshop: str
+    """Directory beside the environment in which it is built, and which is gone afterwards."""
+    variables: dict[str, str] = {}
+    """What the build is told besides the variables of the activated environment."""
+
+    def requirement(self) -> str:
+        """What an installer is asked to build: a copy of the directory, the repository or archive, or the release."""
+        name, source = self.distribution.name, self.source
+        if source.kind == "directory":
+            return f"{self.workshop}/src"
+        marks = [f"sha256={source.sha256}"] if source.sha256 and source.kind == "archive" else []
+        marks += [f"subdirectory={source.subdirectory}"] if source.subdirectory else []
+        fragment = "#" + "&".join(marks) if marks else ""
+        if source.kind == "vcs":
+            revision = f"@{source.revision}" if source.revision else ""
+            return f"{name} @ git+{source.url}{revision}{fragment}"
+        if source.kind == "archive":
+            return f"{name} @ {source.url}{fragment}"
+        return f"{name}=={self.distribution.version}"
+
+    def describe(self) -> str:
+        """One line for people."""
+        where = self.source.url or f"the source archive of {self.distribution.version}"
+        told = "".join(f" {name}={value}" for name, value in sorted(self.variables.items()))
+        return (
+            f"rebuild {self.distribution.name} {self.distribution.version} from {where}{' with' if told else ''}{told}"
+        )
+
+
 class SetEnv(Model, frozen=True, kw_only=True, tag="set_env"):
     """Variables kept in the environment's activation scripts; an empty tuple of values unsets."""
 
@@ -101,7 +137,7 @@ class Advise(Model, frozen=True, kw_only=True, tag="advise"):
         return self.text
 
 
-Step = Purge | Install | SetEnv | UnsetEnv | Pin | Advise
+Step = Purge | Install | Rebuild | SetEnv | UnsetEnv | Pin | Advise
 
 
 class Change(Model, frozen=True, kw_only=True):

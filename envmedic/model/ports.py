@@ -11,7 +11,7 @@ from envmedic.model.base import Model
 from envmedic.model.checks import Check, Outcome, Phase
 from envmedic.model.events import Emit
 from envmedic.model.facts import Environment
-from envmedic.model.plan import Artifact, Install, Plan, Purge
+from envmedic.model.plan import Artifact, Install, Plan, Purge, Rebuild
 from envmedic.model.record import DistributionState
 
 OnLine = Callable[[str], None]
@@ -98,6 +98,9 @@ class Installer(Protocol):
 
     def commands(self, step: Purge | Install, python: str) -> tuple[tuple[str, ...], ...]:
         """Argv of each command that carries `step` out with the interpreter `python`."""
+
+    def build_command(self, step: Rebuild, python: str) -> tuple[str, ...]:
+        """Argv that builds the wheel of `step` into its workshop, against what the environment of `python` holds."""
 
 
 class CheckRunner(Protocol):

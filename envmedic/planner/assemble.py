@@ -11,7 +11,7 @@ from envmedic import __version__
 from envmedic.errors import NoSolution, NotAnEnvironment
 from envmedic.model.facts import Environment, Facts
 from envmedic.model.findings import Finding
-from envmedic.model.plan import Artifact, Change, Install, Plan, PlanAlternative, Purge, Step
+from envmedic.model.plan import Artifact, Change, Install, Plan, PlanAlternative, Purge, Rebuild, Step
 from envmedic.model.playbook import LoadedPlaybook
 from envmedic.model.ports import Installer, Resolution
 from envmedic.planner import checks, removal
@@ -82,7 +82,7 @@ def build(  # noqa: PLR0917  # the stages of a repair, in their order
     draft = _draft(environment, proposal, resolution.artifacts if resolution else (), values)
     _refuse_unmet(draft, values)
     steps = _steps(draft)
-    left = checks.left(facts, proposal, removed=draft.removed, installed=(item.name for item in draft.artifacts))
+    left = checks.left(facts, proposal, removed=draft.removed, installed=_new(draft))
     return named(
         Plan(
             envmedic=__version__,
@@ -156,8 +156,22 @@ def _steps(draft: _Draft) -> tuple[Step, ...]:
 
 def _commands(steps: Iterable[Step], installer: Installer, environment: Environment) -> tuple[tuple[str, ...], ...]:
     python = environment.interpreter.path
-    runs = (installer.commands(step, python) for step in steps if isinstance(step, Purge | Install))
-    return tuple(argv for commands in runs for argv in commands)
+    found: list[tuple[str, ...]] = []
+    for step in steps:
+        if isinstance(step, Purge | Install):
+            found += installer.commands(step, python)
+        elif isinstance(step, Rebuild):
+            found.append(installer.build_command(step, python))
+    return tuple(found)
+
+
+def _rebuilt(draft: _Draft) -> tuple[Rebuild, ...]:
+    return tuple(step for step in draft.proposal.after if isinstance(step, Rebuild))
+
+
+def _new(draft: _Draft) -> tuple[str, ...]:
+    """Return the names of what is put in, from wheels or from source."""
+    return (*(item.name for item in draft.artifacts), *(step.distribution.name for step in _rebuilt(draft)))
 
 
 def _changes(draft: _Draft) -> tuple[Change, ...]:
@@ -184,19 +198,23 @@ def _changes(draft: _Draft) -> tuple[Change, ...]:
                 size_bytes=wheel.size_bytes,
             )
         )
+    rows += (
+        Change(kind="change", name=copy.name, before=copy.version, after=copy.version, owner=copy.owner)
+        for copy in (step.distribution for step in _rebuilt(draft))
+    )
     return tuple(rows)
 
 
 def _stays(draft: _Draft) -> tuple[str, ...]:
     """Return what is kept of the torch family and of what is bound to it."""
-    touched = {*draft.before, *(item.name for item in draft.artifacts)}
+    touched = {*draft.before, *_new(draft)}
     tied = {item.name for item, _ in bound(draft.environment)} | set(FAMILY)
     kept = (item for item in draft.environment.distributions if item.name in tied and item.name not in touched)
     return tuple(dict.fromkeys(f"{item.name} {item.version}" for item in kept))
 
 
 def _stays_count(draft: _Draft) -> int:
-    touched = {*draft.before, *(item.name for item in draft.artifacts)}
+    touched = {*draft.before, *_new(draft)}
     return len(_names(draft.environment) - touched)
 
 

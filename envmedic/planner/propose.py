@@ -16,7 +16,7 @@ from envmedic.model.findings import Finding
 from envmedic.model.plan import PlanAlternative
 from envmedic.model.playbook import FactValue, LoadedPlaybook
 from envmedic.model.ports import ResolveRequest
-from envmedic.planner import labels, members, question, removal
+from envmedic.planner import labels, members, question, rebuild, removal
 from envmedic.planner.bound import bound
 from envmedic.planner.proposal import Proposal, Proposals
 from envmedic.planner.requirements import applicable, markers, meets, newly_unmet
@@ -73,6 +73,7 @@ def proposals(
         values=markers(environment, facts.host),
     )
     _refuse_conda(case)
+    _plan_builds(wanted, environment, values or {})
     if wanted.family is None:
         found, refused = _proposal(case, None, None)
         return Proposals(proposals=(found,) if found else (), rejected=refused)
@@ -81,6 +82,13 @@ def proposals(
         nothing = PlanAlternative(title="the torch family", why_not="none of it is installed here", feasible=False)
         return Proposals(proposals=(), rejected=(nothing,))
     return _of_answer(case, query)
+
+
+def _plan_builds(wanted: Wanted, environment: Environment, values: Mapping[str, FactValue]) -> None:
+    """Turn what is to be built again into steps, and what the builds need into requirements to install before."""
+    made = [rebuild.step(name, environment, values) for name in wanted.rebuilt]
+    wanted.after[:0] = [step for step, _ in made]
+    wanted.pins += dict.fromkeys(text for _, needed in made for text in needed)
 
 
 def _of_answer(case: _Case, query: FamilyQuery) -> Proposals:
@@ -101,7 +109,12 @@ def _of_answer(case: _Case, query: FamilyQuery) -> Proposals:
 def _refuse_conda(case: _Case) -> None:
     """Refuse where conda owns what would change: a distribution never gets two owners."""
     wanted = case.wanted
-    names = {*wanted.purged, *wanted.replaced, *(canonicalize_name(Requirement(pin).name) for pin in wanted.pins)}
+    names = {
+        *wanted.purged,
+        *wanted.replaced,
+        *wanted.rebuilt,
+        *(canonicalize_name(Requirement(pin).name) for pin in wanted.pins),
+    }
     names |= set(question.FAMILY) if wanted.family else set()
     owned = [item for item in case.environment.distributions if item.name in names and item.owner == "conda"]
     if owned:
@@ -225,7 +238,8 @@ def _torch_moves(environment: Environment, found: FamilySet | None) -> bool:
 
 def _title(environment: Environment, found: FamilySet | None, changed: tuple[str, ...], wanted: Wanted) -> str:
     if found is None:
-        return ", ".join(wanted.pins) or "the playbook's steps"
+        built = (f"{name} from its source" for name in wanted.rebuilt)
+        return ", ".join((*wanted.pins, *built)) or "the playbook's steps"
     torch = environment.distribution("torch")
     parts = [f"{name} {found.versions[name]}" for name in changed]
     if torch is not None and "torch" not in changed:

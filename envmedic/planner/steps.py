@@ -48,6 +48,8 @@ class Wanted:
     indexes: list[str] = field(default_factory=list)
     """URLs of the indexes that install steps name."""
     variant: str | None = None
+    rebuilt: list[str] = field(default_factory=list)
+    """Distributions to be built again from their source."""
     after: list[Step] = field(default_factory=list)
 
 
@@ -96,7 +98,7 @@ def _is_list(name: str) -> bool:
 
 def gather(loaded: LoadedPlaybook, values: Values) -> Wanted:
     """Interpret the steps. Raises `NoSolution` for kinds that are not carried out yet, listing them all."""
-    unsupported = [_named(step) for step in loaded.playbook.steps if isinstance(step, RebuildStep | CommandStep)]
+    unsupported = [_named(step) for step in loaded.playbook.steps if isinstance(step, CommandStep)]
     if unsupported:
         raise NoSolution(
             f"Playbook {loaded.playbook.id} has steps that are not supported yet",
@@ -110,8 +112,8 @@ def gather(loaded: LoadedPlaybook, values: Values) -> Wanted:
     return wanted
 
 
-def _named(step: RebuildStep | CommandStep) -> str:
-    return f"rebuild {step.distribution}" if isinstance(step, RebuildStep) else f"command {' '.join(step.argv)}"
+def _named(step: CommandStep) -> str:
+    return f"command {' '.join(step.argv)}"
 
 
 def _gather_one(step: PlaybookStep, wanted: Wanted, values: Values) -> None:
@@ -123,6 +125,8 @@ def _gather_one(step: PlaybookStep, wanted: Wanted, values: Values) -> None:
         wanted.family = step
     elif isinstance(step, InstallStep):
         _install(step, wanted, values)
+    elif isinstance(step, RebuildStep):
+        wanted.rebuilt.append(canonicalize_name(filled(step.distribution, values)))
     elif isinstance(step, ReplaceStep):
         _add(wanted.replaced, (canonicalize_name(filled(step.distribution, values)),))
         _add(wanted.pins, (_requirement(filled(step.by, values)),))

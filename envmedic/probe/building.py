@@ -7,9 +7,10 @@ import re
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 from envmedic import kept
-from envmedic.model.facts import Building, Interpreter, KeptVariable, Toolkit
+from envmedic.model.facts import Building, Distribution, Interpreter, KeptVariable, RecordedSource, Toolkit
 from envmedic.probe import shell_scripts, toolchain
 from envmedic.probe.family_files import Package
 from envmedic.probe.files import is_directory, is_file, names, read_text
@@ -19,13 +20,18 @@ _LIST = re.compile(r"\bsupported_arches\s*=\s*\[(?P<items>[^\]]*)\]")
 _NAMED = re.compile(r"\bnamed_arches\s*=\s*(?:collections\.)?OrderedDict\(\[(?P<items>.*?)\]\)", re.DOTALL)
 _NAME = re.compile(r"\(\s*'(?P<name>[\w+]+)'\s*,")
 _QUOTED = re.compile(r"'([^']+)'")
+_REQUIRES = re.compile(r"^\s*requires\s*=\s*\[(?P<items>[^\]]*(?:\[[^\]]*\][^\]]*)*)\]", re.MULTILINE)
+_STRINGS = re.compile(r"\"([^\"]+)\"|'([^']+)'")
+_CUDA_SOURCES = (".cu", ".cuh")
+_MOST_FILES = 20_000
 _PACKAGING = re.compile(r"^\s*from pkg_resources import packaging\b", re.MULTILINE)
 _RESOURCES = re.compile(r"^\s*(?:import pkg_resources\b|from pkg_resources\b)", re.MULTILINE)
 
 
-def observe(
+def observe(  # noqa: PLR0917  # what the first readers found
     found: Layout,
     python: Interpreter,
+    installed: Sequence[Distribution],
     sites: Sequence[Path],
     torch: Package | None,
     variables: Mapping[str, str],
@@ -45,6 +51,7 @@ def observe(
         python_headers=_headers(found, python),
         architectures=_items(_LIST.search(builder), _QUOTED),
         named_architectures=_items(_NAMED.search(builder), _NAME),
+        sources=tuple(_source(item) for item in installed if item.origin.kind == "directory"),
         imports_of_setuptools=_imports(builder, torch),
     )
 
@@ -93,6 +100,27 @@ def _headers(found: Layout, python: Interpreter) -> bool | None:
 
 def _items(match: re.Match[str] | None, item: re.Pattern[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(item.findall(match["items"]))) if match is not None else ()
+
+
+def _source(item: Distribution) -> RecordedSource:
+    """The directory that direct_url.json names, as it is now."""
+    folder = Path(unquote(urlsplit(item.origin.url or "").path) or "/nonexistent")
+    exists = any(is_file(folder / name) for name in ("setup.py", "pyproject.toml", "setup.cfg"))
+    cuda = exists and any(name.endswith(_CUDA_SOURCES) for name in _files(folder))
+    stated = _REQUIRES.search(read_text(folder / "pyproject.toml") or "")
+    requires = tuple(one or two for one, two in _STRINGS.findall(stated["items"])) if stated is not None else ()
+    return RecordedSource(distribution=item.name, path=str(folder), exists=exists, cuda=cuda, requires=requires)
+
+
+def _files(folder: Path) -> Iterator[str]:
+    """Names of files in a source tree, but for hidden directories and those that builds make; the first thousands."""
+    count = 0
+    for _, folders, found in os.walk(folder):
+        folders[:] = [name for name in folders if not name.startswith(".") and name not in ("build", "dist")]
+        yield from found
+        count += len(found)
+        if count > _MOST_FILES:
+            return
 
 
 def _imports(builder: str, torch: Package | None) -> tuple[str, ...]:

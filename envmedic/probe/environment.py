@@ -12,8 +12,8 @@ from envmedic import kept, tree
 from envmedic.model.facts import CompanionBuild, Distribution, Environment, Interpreter, Library
 from envmedic.probe import (
     activation,
-    bundled,
     building,
+    bundled,
     compiled,
     config,
     distributions,
@@ -126,7 +126,7 @@ def _environment(  # noqa: PLR0917  # the results of the first readers
         bitsandbytes_cuda=bundled.bitsandbytes_cuda(scans),
         numpy_one=numpy_api.observe(scans, prefix),
         variables=own,
-        building=building.observe(found, python, sites, torch, given),
+        building=building.observe(found, python, installed, sites, torch, given),
         externally_managed=_externally_managed(found, python),
         frozen="frozen" in names(prefix / "conda-meta"),
         digest=disk.digest,

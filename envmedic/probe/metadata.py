@@ -132,11 +132,14 @@ def parse_direct_url(data: bytes) -> Origin:
         return Origin(kind="unknown")
     url = redact_url(content["url"])
     vcs, directory = _table(content, "vcs_info"), _table(content, "dir_info")
+    inside = _word(content, "subdirectory")
     if vcs is not None:
-        return Origin(kind="vcs", url=url, revision=_word(vcs, "commit_id") or _word(vcs, "requested_revision"))
+        revision = _word(vcs, "commit_id") or _word(vcs, "requested_revision")
+        return Origin(kind="vcs", url=url, revision=revision, subdirectory=inside)
     if directory is not None:
         return Origin(kind="editable" if directory.get("editable") is True else "directory", url=url)
-    return Origin(kind="archive", url=url, sha256=_sha256(_table(content, "archive_info") or {}))
+    sha256 = _sha256(_table(content, "archive_info") or {})
+    return Origin(kind="archive", url=url, subdirectory=inside, sha256=sha256)
 
 
 def _table(content: dict[str, object], key: str) -> dict[str, object] | None:
