@@ -40,21 +40,21 @@ def observe(settings: Settings, prefix: Path | None) -> Facts:
         return Facts(
             envmedic=__version__,
             host=given or _this_host(),
-            environment=None if prefix is None else observe_environment(prefix),
+            environment=None if prefix is None else observe_environment(prefix, deep=settings.deep),
         )
 
 
-def observe_clone(tree: Path, prefix: Path) -> Environment:
+def observe_clone(tree: Path, prefix: Path, *, deep: bool = False) -> Environment:
     """Observe the clone at `tree` of the environment at `prefix` as it will be there: what names the one names the other.
 
-    Variables of this process that lead into the environment lead into the clone.
+    Variables of this process that lead into the environment lead into the clone. `deep` hashes every file.
     """
     from envmedic.probe.environment import observe_environment  # noqa: PLC0415
 
     if tree == prefix:
-        return observe_environment(prefix)
+        return observe_environment(prefix, deep=deep)
     variables = {name: value.replace(str(prefix), str(tree)) for name, value in os.environ.items()}
-    text = to_json(observe_environment(tree, variables), indent=0)
+    text = to_json(observe_environment(tree, variables, deep=deep), indent=0)
     seen, wanted = (msgspec.json.encode(str(path)).decode()[1:-1] for path in (tree, prefix))
     return from_json(text.replace(seen, wanted), Environment, source="the observed clone")
 

@@ -41,7 +41,8 @@ class FactsProof:
 
     def derived(self, runner: Runner) -> dict[str, FactValue]:
         """The flat facts of the environment in which `runner` runs its commands."""
-        return derive(Facts(host=self._host(), environment=observe_clone(runner.tree, self._prefix)))
+        environment = observe_clone(runner.tree, self._prefix, deep=self._settings.deep)
+        return derive(Facts(host=self._host(), environment=environment))
 
     def remember(self, refuted: frozenset[str]) -> None:
         """Keep what was refuted before the first step; a later round does not change it."""

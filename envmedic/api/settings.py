@@ -25,6 +25,8 @@ class Settings:
     """Limit for one check or step; None takes each one's own."""
     playbook_files: tuple[str, ...] = ()
     """Playbooks besides the shipped ones and the user's."""
+    deep: bool = False
+    """Read and hash every installed file; without it, their existence and size are compared."""
 
 
 @dataclass(frozen=True)

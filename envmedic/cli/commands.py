@@ -44,6 +44,7 @@ def settings_of(args: argparse.Namespace, output: Output) -> api.Settings:
         offline=options.get("offline", False),
         installer=options.get("installer", "uv"),
         timeout_s=options.get("timeout"),
+        deep=options.get("deep", False),
         playbook_files=(playbook,) if playbook and api.is_playbook_file(playbook) else (),
     )
 

@@ -82,6 +82,10 @@ def _host(parser: Parser) -> None:
     )
 
 
+def _deep(parser: Parser) -> None:
+    parser.option("--deep", action="store_true", help="read and hash every installed file (default: existence and size)")
+
+
 def _sources(parser: Parser) -> None:
     group = parser.add_argument_group("where distributions come from (default: your pip and uv configuration)")
     parser.option(
@@ -114,6 +118,7 @@ def _diagnose(commands: _Commands[Parser]) -> None:
     parser.option("--log-only", action="store_true", help="the text alone: no environment and no host facts")
     parser.option("--playbook", metavar="FILE", help="also match this playbook")
     _host(parser)
+    _deep(parser)
 
 
 def _run(commands: _Commands[Parser]) -> None:
@@ -127,12 +132,14 @@ def _facts(commands: _Commands[Parser]) -> None:
     parser = _command(commands, "facts", "print what was observed of an environment and its host")
     parser.option("--host-only", action="store_true", help="the host alone")
     _host(parser)
+    _deep(parser)
 
 
 def _plan(commands: _Commands[Parser]) -> None:
     parser = _command(commands, "plan", "show what a repair would do, and change nothing")
     _what(parser)
     _host(parser)
+    _deep(parser)
     _sources(parser)
     _checks(parser)
     parser.option("-o", "--output", metavar="FILE", help="write the plan for `envmedic apply FILE`")
@@ -143,6 +150,7 @@ def _apply(commands: _Commands[Parser]) -> None:
     parser.add_argument("plan", nargs="?", metavar="PLAN.json", help="a plan written by `envmedic plan -o`")
     _what(parser)
     _host(parser)
+    _deep(parser)
     _sources(parser)
     _checks(parser)
     parser.option("-y", "--yes", action="store_true", help="do not ask")
@@ -178,6 +186,7 @@ def _verify(commands: _Commands[Parser]) -> None:
     )
     _checks(parser)
     _host(parser)
+    _deep(parser)
 
 
 def _generations(commands: _Commands[Parser]) -> None:
