@@ -34,7 +34,7 @@ def with_crash(
 ) -> Facts:
     """`facts` with the imports that crash, if the text tells of a crash before all else and there are such."""
     environment = facts.environment
-    if environment is None or not environment.interpreter.starts or not _tells(playbooks, facts, matches):
+    if environment is None or not environment.interpreter.starts or not _tells(playbooks, matches):
         return facts
     about = {loaded.playbook.id for loaded in playbooks if SEARCHED in loaded.playbook.checks}
     return search(settings, facts, [match for match in matches if match.playbook in about])
@@ -56,13 +56,13 @@ def search(settings: Settings, facts: Facts, matches: Sequence[TextMatch]) -> Fa
     return msgspec.structs.replace(facts, import_crash=found)
 
 
-def _tells(playbooks: Sequence[LoadedPlaybook], facts: Facts, matches: Sequence[TextMatch]) -> bool:
-    """Whether the best finding is one that a search can confirm."""
+def _tells(playbooks: Sequence[LoadedPlaybook], matches: Sequence[TextMatch]) -> bool:
+    """Whether what the text tells of most surely is something that a search can confirm."""
     about = {loaded.playbook.id for loaded in playbooks if SEARCHED in loaded.playbook.checks}
     if about.isdisjoint(match.playbook for match in matches):
         return False
-    best = conclude(matches, facts, playbooks, prefix=None, log="").findings[:1]
-    return bool(best) and best[0].playbook in about and best[0].confirmed is not True
+    best = conclude(matches, None, playbooks, prefix=None, log="").findings[:1]
+    return bool(best) and best[0].playbook in about
 
 
 def _attempt(prefix: Path) -> Attempt:
@@ -81,7 +81,9 @@ def _attempt(prefix: Path) -> Attempt:
 
 
 def candidates(environment: Environment, matches: Iterable[TextMatch]) -> tuple[str, ...]:
-    """Import names to try, of what is installed and has compiled parts: those in the text first, then suspects."""
+    """Import names to try, of what is installed and has compiled parts: those in the text first, then suspects,
+    then what brings an OpenMP runtime, then the rest.
+    """
     compiled = [item for item in environment.distributions if _compiled(item)]
     importable = {name for item in compiled for name in item.import_names}
     everything = {name for item in environment.distributions for name in item.import_names}
@@ -89,7 +91,12 @@ def candidates(environment: Environment, matches: Iterable[TextMatch]) -> tuple[
     tops = [word.partition(".")[0] for word in named]
     deep = [word for word in named if word.partition(".")[0] not in importable]
     suspects = [name for name in SUSPECTS if name in importable]
-    return tuple(dict.fromkeys([*(name for name in tops if name in importable), *suspects, *deep[:2]]))
+    owners = {item.distribution for item in environment.openmp}
+    runtimes = [name for item in environment.distributions if item.name in owners for name in item.import_names]
+    others = [name for item in compiled for name in item.import_names]
+    return tuple(
+        dict.fromkeys([*(name for name in tops if name in importable), *deep[:2], *suspects, *runtimes, *others])
+    )
 
 
 def _compiled(distribution: Distribution) -> bool:
@@ -99,7 +106,7 @@ def _compiled(distribution: Distribution) -> bool:
 
 def _named(match: TextMatch, known: set[str]) -> Iterator[str]:
     """Importable names in a line of the text: files of a stack as modules, and words."""
-    for path in re.findall(r"(?:site|dist)-packages[/\\]([\w/\\]+)\.(?:py|\w*[.-]?so)\b", match.line):
+    for path in re.findall(r"(?:site|dist)-packages[/\\]([\w/\\-]+)\.(?:py|[\w.-]*so)\b", match.line):
         parts = [part for part in PurePosixPath(path.replace("\\", "/")).parts if part != "__init__"]
         if parts and parts[0] in known:
             yield ".".join(parts)

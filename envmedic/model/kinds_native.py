@@ -60,6 +60,6 @@ KINDS: tuple[FactKind, ...] = (
     FactKind(
         name="mkl.threading-layer",
         type="string",
-        doc="MKL_THREADING_LAYER as the environment sets it on activation, else as set here; None where neither does",
+        doc="MKL_THREADING_LAYER as an activated shell has it here, None where it is not set",
     ),
 )

@@ -16,7 +16,7 @@ _HARMLESS_HOOKS = re.compile(r"import (_virtualenv\b|_distutils_hack\b|os; var =
 """Lines that virtualenv and setuptools write into every environment."""
 _ASSIGNED = re.compile(
     r"^\s*(?:export\s+|set\s+-gx\s+|setenv\s+)?"
-    r"(?P<name>PYTHONPATH|LD_LIBRARY_PATH|LD_PRELOAD|CUDA_HOME|CUDA_PATH|TORCH_CUDA_ARCH_LIST|MKL_THREADING_LAYER)"
+    r"(?P<name>PYTHONPATH|LD_LIBRARY_PATH|LD_PRELOAD|CUDA_HOME|CUDA_PATH|TORCH_CUDA_ARCH_LIST)"
     r"(?:=|\s+)(?P<value>\S.*)$"
 )
 SHOWN = 300

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from packaging.utils import canonicalize_name
 
 from envmedic.diagnosis.derived import Derived
-from envmedic.model.facts import Environment, Facts, Host, ImportCrash, Library, OpenMpRuntime
+from envmedic.model.facts import Environment, Facts, ImportCrash, Library, OpenMpRuntime
 
 KMP_FAMILY = frozenset({"libiomp5", "libomp"})
 """Intel's runtime is built from LLVM's source: two of them in one process end it (``__KMP_REGISTERED_LIB``)."""
@@ -19,6 +19,8 @@ MKL_WHEELS = ("mkl", "intel-openmp", "tbb", "tcmlib", "umf")
 _MKL_FILE = re.compile(r"(lib)?mkl_|libi?omp5?\.|libgomp")
 _PROFILER = re.compile(r"iJIT_|__itt_")
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]*")
+_STACK = re.compile(r"File \"|(?:Current t|T)hread 0x|Traceback |Extension modules:|\^+$|<no Python frame>")
+_SHOWN = 400
 _LAYER = "MKL_THREADING_LAYER"
 
 
@@ -28,7 +30,9 @@ def derive(facts: Facts) -> Derived:
     environment = facts.environment
     if environment is None:
         return derived
-    return derived | _openmp(environment) | _mkl(environment) | _layer(environment, facts.host)
+    layer = facts.variables().get(_LAYER)
+    derived["mkl.threading-layer"] = layer.value if layer is not None else None
+    return derived | _openmp(environment) | _mkl(environment)
 
 
 def _crash(crash: ImportCrash | None, environment: Environment | None) -> Derived:
@@ -39,11 +43,17 @@ def _crash(crash: ImportCrash | None, environment: Environment | None) -> Derive
     return {
         "crash.sequence": crash.sequence,
         "crash.signal": crash.signal,
-        "crash.error": crash.error,
+        "crash.error": told(crash.error),
         "crash.works": crash.works,
         "crash.distributions": tuple(dict.fromkeys(item.name for item in installed if tops & set(item.import_names))),
         "crash.advice": _advice(crash),
     }
+
+
+def told(error: str) -> str:
+    """What a process said at its end, in one line, without the stack."""
+    lines = (line.strip() for line in error.splitlines())
+    return " ".join(line for line in lines if line and not _STACK.match(line))[:_SHOWN]
 
 
 UNKNOWN_PAIR = (
@@ -142,17 +152,3 @@ def _wanted(environment: Environment) -> tuple[str, ...]:
 
 def _of_torch(library: Library) -> bool:
     return library.distribution == "torch" or "/torch/" in f"/{library.path}"
-
-
-def _layer(environment: Environment, host: Host) -> Derived:
-    """What the environment sets on activation counts before what happens to be set here."""
-    here = next((item.value for item in host.variables if item.name == _LAYER), None)
-    kept = next(
-        (value for path in environment.import_paths for value in _set_there(path.kind, path.adds)),
-        None,
-    )
-    return {"mkl.threading-layer": kept or here}
-
-
-def _set_there(kind: str, adds: str) -> list[str]:
-    return re.findall(rf"\b{_LAYER}=[\"']?(\w+)", adds) if kind == "activation-script" else []
