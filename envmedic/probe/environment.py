@@ -15,6 +15,7 @@ from envmedic.probe import (
     building,
     bundled,
     compiled,
+    conda_files,
     config,
     distributions,
     family_files,
@@ -97,8 +98,9 @@ def _environment(  # noqa: PLR0917  # the results of the first readers
     binaries = compiled.observe(prefix, found.python, packages, Search.here(activated), scans=scans, soabi=python.soabi)
     read = binaries.family
     paths = import_paths.observe(found, python, sites, activated)
-    disk = survey.value()
-    held = records.compare(scans, records.Disk(Path(os.path.realpath(prefix)), disk.sizes), deep=deep)
+    measured = survey.value()
+    disk = records.Disk(Path(os.path.realpath(prefix)), measured.sizes)
+    held = records.compare(scans, disk, deep=deep)
     return Environment(
         prefix=str(prefix),
         real_prefix=os.path.realpath(prefix),
@@ -109,7 +111,7 @@ def _environment(  # noqa: PLR0917  # the results of the first readers
         distributions=(*installed, *_outside(found, python)),
         duplicates=distributions.duplicates(installed),
         leftovers=leftovers.find(scans, prefix),
-        files=held.files,
+        files=(*held.files, *conda_files.compare(prefix, disk)),
         conflicts=held.conflicts,
         shadows=shadows.observe(paths, installed, sites),
         torch=torch_family.torch_build(torch, _of(torch, read, prefix)) if torch else None,
@@ -129,7 +131,7 @@ def _environment(  # noqa: PLR0917  # the results of the first readers
         building=building.observe(found, python, installed, sites, torch, given),
         externally_managed=_externally_managed(found, python),
         frozen="frozen" in names(prefix / "conda-meta"),
-        digest=disk.digest,
+        digest=measured.digest,
     )
 
 

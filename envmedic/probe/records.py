@@ -211,15 +211,20 @@ def _asked(item: _Held, disk: Disk) -> tuple[list[_Row], list[tuple[_Row, int]]]
 
 
 def _matters(row: _Row, disk: Disk) -> bool:
-    """Whether a program can miss this file."""
-    *folders, file = row.path.split("/")
-    if row.size == "0" or row.path[0] in "./" or not _SPARE_FOLDERS.isdisjoint(folders):
+    """Whether a program can miss this file. Scripts and data files outside of site-packages are not looked into."""
+    if row.size == "0" or row.path[0] in "./":
         return False
     if _metadata(row.path):
-        return file == "entry_points.txt"
-    if file.endswith(_SPARE_SUFFIXES) or file.startswith(_LICENSES):
+        return row.path.endswith("/entry_points.txt")
+    return needed(row.path, disk, name=row.name)
+
+
+def needed(path: str, disk: Disk, *, name: str | None = None) -> bool:
+    """Whether a program needs a file, by its path; `name` is its path relative to the prefix where that differs."""
+    *folders, file = path.split("/")
+    if not _SPARE_FOLDERS.isdisjoint(folders) or file.endswith(_SPARE_SUFFIXES) or file.startswith(_LICENSES):
         return False
-    return not (file.endswith(".py") and disk.size(row.name + "c") is not None)  # byte code in its place
+    return not (file.endswith(".py") and disk.size(f"{name or path}c") is not None)  # byte code in its place
 
 
 def _metadata(path: str) -> bool:
