@@ -13,7 +13,7 @@ from envmedic.model.checks import Check, Outcome, Phase
 from envmedic.model.events import Emit
 from envmedic.model.facts import Host
 from envmedic.model.plan import Plan
-from envmedic.model.ports import CheckRunner, EnginePorts, ExtendRequest, Installer, Runner
+from envmedic.model.ports import CheckRunner, EnginePorts, ExtendRequest, Extension, Installer, Runner
 from envmedic.probe import gpu, processes
 from envmedic.probe.distributions import states
 
@@ -61,9 +61,13 @@ def engine_ports(
     *,
     prefix: Path,
     confirm: Callable[[Plan], bool],
-    extend: Callable[[ExtendRequest], Plan | None] | None = None,
+    extend: Callable[[ExtendRequest], Extension | None] | None = None,
+    deep: bool = False,
 ) -> EnginePorts:
-    """Everything that a transaction on the environment whose real path is `prefix` uses from outside the engine."""
+    """Everything that a transaction on the environment whose real path is `prefix` uses from outside the engine.
+
+    `deep` hashes every file where the repair loop observes.
+    """
     return EnginePorts(
         installer=installer,
         distributions=states,
@@ -71,5 +75,5 @@ def engine_ports(
         gpu_visible=gpu.visible,
         confirm=confirm,
         extend=extend,
-        observe=lambda tree: observe_clone(tree, prefix),
+        observe=lambda tree: observe_clone(tree, prefix, deep=deep),
     )

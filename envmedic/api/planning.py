@@ -1,9 +1,10 @@
-"""From a finding to a plan: proposals, and the first of them whose wheels can be had."""
+"""From a finding to plans: the ranked proposals whose wheels can be had."""
 
 from __future__ import annotations
 
 import datetime as dt
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
@@ -12,7 +13,7 @@ from envmedic import planner
 from envmedic.api.observation import stage
 from envmedic.api.settings import Settings
 from envmedic.diagnosis import derive
-from envmedic.errors import EnvmedicError, NoSolution, NothingToRepair
+from envmedic.errors import NoSolution
 from envmedic.model.checks import Check
 from envmedic.model.facts import Environment, Facts
 from envmedic.model.findings import Finding
@@ -33,63 +34,71 @@ class Case:
     extendable: bool = False
 
 
-@dataclass(frozen=True)
-class _Resolved:
-    proposal: planner.Proposal
-    resolution: Resolution | None
-    failed: dict[str, str] = field(default_factory=dict)
-    """Title → reason of the proposals whose wheels could not be had."""
+def plans(settings: Settings, case: Case, installer: Installer) -> Iterator[Plan]:
+    """The plans that carry the playbook out, best first: the next is made when the one before it is of no use.
 
-
-def make_plan(settings: Settings, case: Case, installer: Installer) -> Plan:
-    """The best proposal whose wheels can be resolved, as a plan. Raises NothingToRepair, NoSolution, NetworkError."""
+    Raises NoSolution where there is none at all, NetworkError and InstallerError.
+    """
     options = planner.Options(
         find_links=settings.find_links, offline=settings.offline, torch_index=settings.torch_index
     )
+    environment = case.facts.environment
     considered = planner.proposals(case.facts, case.finding, case.playbook, values=derive(case.facts), options=options)
-    resolved = _first_resolved(settings, case.facts.environment, considered, installer)
-    plan = planner.build(
-        case.facts,
-        case.finding,
-        case.playbook,
-        resolved.proposal,
-        resolved.resolution,
-        installer,
-        now=now(),
-        considered=considered,
-        failed=resolved.failed,
-        fetched=_fetched(resolved.resolution),
-        extendable=case.extendable,
-    )
-    return _with_command(plan, case.command)
+    if environment is None or not considered.proposals:
+        raise _no_way(environment, considered)
+    failed: dict[str, str] = {}
+    errors: list[NoSolution] = []
+    for proposal in considered.proposals:
+        made = _made(settings, case, proposal, installer, considered, failed)
+        if isinstance(made, NoSolution):
+            failed[proposal.title] = made.cause or made.summary
+            errors.append(made)
+        else:
+            yield _with_command(made, case.command)
+            failed[proposal.title] = "it was tried in a clone, and did not prove itself"
+    if len(errors) == len(considered.proposals):
+        raise errors[0]
+
+
+def _made(  # noqa: PLR0917  # what a plan is made from
+    settings: Settings,
+    case: Case,
+    proposal: planner.Proposal,
+    installer: Installer,
+    considered: planner.Proposals,
+    failed: Mapping[str, str],
+) -> Plan | NoSolution:
+    """The plan of a proposal, or why there is none. Other errors are raised: a worse way does not mend the network."""
+    try:
+        resolution = _resolution(settings, proposal, case, installer)
+        return planner.build(
+            case.facts,
+            case.finding,
+            case.playbook,
+            proposal,
+            resolution,
+            installer,
+            now=now(),
+            considered=considered,
+            failed=failed,
+            fetched=_fetched(resolution),
+            extendable=case.extendable,
+        )
+    except NoSolution as error:
+        return error
+
+
+def _resolution(settings: Settings, proposal: planner.Proposal, case: Case, installer: Installer) -> Resolution | None:
+    environment = case.facts.environment
+    if proposal.request is None or environment is None:
+        return None
+    with stage(settings.stream, "resolve"):
+        return installer.resolve(proposal.request, environment, settings.stream.emit)
 
 
 def now() -> str:
     """The time in UTC, RFC 3339."""
     return dt.datetime.now(dt.timezone.utc).isoformat(timespec="seconds")
-
-
-def _first_resolved(
-    settings: Settings, environment: Environment | None, considered: planner.Proposals, installer: Installer
-) -> _Resolved:
-    if environment is None or not considered.proposals:
-        raise _no_way(environment, considered)
-    failed: dict[str, str] = {}
-    errors: list[EnvmedicError] = []
-    for proposal in considered.proposals:
-        if proposal.request is None:
-            return _Resolved(proposal, None, failed)
-        try:
-            with stage(settings.stream, "resolve"):
-                resolution = installer.resolve(proposal.request, environment, settings.stream.emit)
-        except EnvmedicError as error:
-            failed[proposal.title] = error.cause or error.summary
-            errors.append(error)
-            if not isinstance(error, NoSolution):
-                break  # a worse way is no answer to a network that fails or a wheel that is damaged
-        else:
-            return _Resolved(proposal, resolution, failed)
-    raise errors[0]
 
 
 def _no_way(environment: Environment | None, considered: planner.Proposals) -> NoSolution:
@@ -117,13 +126,3 @@ def _with_command(plan: Plan, command: tuple[str, ...]) -> Plan:
         return plan
     check = Check(name="command", role="reproduction", arguments=command)
     return planner.named(msgspec.structs.replace(plan, checks=(check, *plan.checks)))
-
-
-def require_change(plan: Plan) -> Plan:
-    """`plan`, unless it has nothing to do. Raises NothingToRepair."""
-    if plan.steps:
-        return plan
-    raise NothingToRepair(
-        f"Nothing to repair: playbook {plan.playbook} finds {plan.prefix} as it should be",
-        hint="Give the error text with --log FILE, or see `envmedic diagnose`",
-    )

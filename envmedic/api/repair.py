@@ -11,21 +11,21 @@ import msgspec
 
 from envmedic import planner
 from envmedic.api import crashes
-from envmedic.api.diagnosis import diagnose_lines, diagnose_text
+from envmedic.api.choosing import Choices, Wanted, host_fault, repairable
+from envmedic.api.diagnosis import diagnose_text
 from envmedic.api.joints import check_runner, engine_ports, installer_of
 from envmedic.api.observation import observe
-from envmedic.api.planning import Case, make_plan, require_change
 from envmedic.api.playbooks import find_playbook, load_playbooks
+from envmedic.api.rounds import Loop
 from envmedic.api.settings import Settings, Wish
 from envmedic.engine import transaction
 from envmedic.engine.protection import refuse_protected
-from envmedic.errors import ExitCode, HostFault, InputError, NoSolution, NothingToRepair
+from envmedic.errors import ExitCode, InputError, NothingToRepair
 from envmedic.model.base import from_json
-from envmedic.model.facts import Facts
 from envmedic.model.findings import Diagnosis, Finding
 from envmedic.model.plan import Plan
 from envmedic.model.playbook import LoadedPlaybook
-from envmedic.model.ports import ApplyOptions, ExtendRequest, Installer
+from envmedic.model.ports import ApplyOptions
 from envmedic.model.record import Record
 
 Confirm = Callable[[Plan], bool]
@@ -36,10 +36,19 @@ def plan(settings: Settings, prefix: Path, wish: Wish) -> Plan | Diagnosis:
 
     Raises NothingToRepair, NoSolution, HostFault and installer errors.
     """
-    case = find_case(settings, prefix, wish)
-    if isinstance(case, Diagnosis):
-        return case
-    return require_change(make_plan(settings, case, installer_of(settings)))
+    choices = find_choices(settings, prefix, wish)
+    return choices if isinstance(choices, Diagnosis) else _first(choices)
+
+
+def _first(choices: Choices) -> Plan:
+    """The best plan. Raises why the best finding has none, with what keeps the others from having one."""
+    made = choices.next()
+    if made is not None:
+        return made
+    error, *others = choices.errors
+    more = tuple(f"Besides, {item.summary}: {item.cause or item.hint or 'no plan'}" for item in others)
+    error.details = (*error.details, *more)
+    raise error
 
 
 def apply(settings: Settings, prefix: Path, wish: Wish, options: ApplyOptions, confirm: Confirm) -> Record | Diagnosis:
@@ -48,21 +57,27 @@ def apply(settings: Settings, prefix: Path, wish: Wish, options: ApplyOptions, c
     Errors before a transaction began are raised; after it they are in the record.
     """
     refuse_protected(Path(os.path.realpath(prefix)), options.allow)
-    made = plan(settings, prefix, wish)
-    return made if isinstance(made, Diagnosis) else apply_plan(settings, made, options, confirm)
+    choices = find_choices(settings, prefix, wish)
+    if isinstance(choices, Diagnosis):
+        return choices
+    return _carry_out(settings, _first(choices), options, confirm, choices)
 
 
 def apply_plan(settings: Settings, made: Plan, options: ApplyOptions, confirm: Confirm) -> Record:
-    """Carry `made` out, and extend it when it may be extended. Raises StalePlan when the environment changed since."""
+    """Carry `made` out as it is. Raises StalePlan when the environment changed since."""
+    return _carry_out(settings, made, options, confirm, None)
+
+
+def _carry_out(
+    settings: Settings, made: Plan, options: ApplyOptions, confirm: Confirm, choices: Choices | None
+) -> Record:
     prefix = Path(made.real_prefix)
     installer = installer_of(settings, prefix)
-    ports = engine_ports(
-        installer, prefix=prefix, confirm=confirm, extend=_extender(settings, installer, made) if made.extendable else None
-    )
+    extend = Loop(settings, choices) if choices is not None and made.extendable else None
     return transaction.apply(
         made,
         options=options,
-        ports=ports,
+        ports=engine_ports(installer, prefix=prefix, confirm=confirm, extend=extend, deep=settings.deep),
         checks=check_runner(installer, settings, prefix=prefix, host=lambda: made.host, no_gpu=options.no_gpu),
         stream=settings.stream,
     )
@@ -73,22 +88,20 @@ def exit_code(record: Record) -> ExitCode:
     return ExitCode.OK if record.failure is None else ExitCode(record.failure.exit_code)
 
 
-def find_case(settings: Settings, prefix: Path, wish: Wish) -> Case | Diagnosis:
-    """What to repair: the named playbook's fault, or the best finding of log and facts; the diagnosis if healthy."""
+def find_choices(settings: Settings, prefix: Path, wish: Wish) -> Choices | Diagnosis:
+    """What to repair: the named playbook's fault, or the findings of log and facts; the diagnosis if healthy."""
     facts = observe(settings, prefix)
     playbooks = (find_playbook(settings, wish.playbook),) if wish.playbook else load_playbooks(settings)
     if wish.playbook and crashes.SEARCHED in playbooks[0].playbook.checks:
         facts = crashes.search(settings, facts, ())
     diagnosis = diagnose_text(settings, playbooks, facts, wish.log, prefix)
     facts = diagnosis.facts or facts  # with what a search has found
-    if wish.playbook is not None:
-        _refuse_host_fault(diagnosis)
-        return Case(facts, _finding_of(playbooks[0], diagnosis), playbooks[0], wish.command)
-    if diagnosis.verdict == "healthy" and not wish.command:
+    if wish.playbook is None and diagnosis.verdict == "healthy" and not wish.command:
         return diagnosis
-    finding = _best(diagnosis)
-    chosen = next(item for item in playbooks if item.playbook.id == finding.playbook)
-    return Case(facts, finding, chosen, wish.command, extendable=True)
+    _refuse_host_fault(diagnosis)
+    findings = (_finding_of(playbooks[0], diagnosis),) if wish.playbook else _repairable(diagnosis)
+    wanted = Wanted(facts, playbooks, findings, wish.command, extendable=not wish.playbook)
+    return Choices(settings, installer_of(settings), wanted)
 
 
 def _finding_of(loaded: LoadedPlaybook, diagnosis: Diagnosis) -> Finding:
@@ -111,16 +124,16 @@ def _finding_of(loaded: LoadedPlaybook, diagnosis: Diagnosis) -> Finding:
     )
 
 
-def _best(diagnosis: Diagnosis) -> Finding:
-    """The best finding, if a playbook repairs it. Raises HostFault or NothingToRepair, saying which way it is."""
-    _refuse_host_fault(diagnosis)
-    if diagnosis.verdict == "env" and diagnosis.findings[0].playbook is not None:
-        return diagnosis.findings[0]
+def _repairable(diagnosis: Diagnosis) -> tuple[Finding, ...]:
+    """The findings that may be repaired, best first. Raises NothingToRepair where there is none, and says why."""
+    found = repairable(diagnosis)
+    if diagnosis.verdict == "env" and found:
+        return found
     if diagnosis.verdict == "not-an-env-problem":
         raise NothingToRepair(
             "This is no fault of the environment",
             cause=diagnosis.reason,
-            hint="Change the program; `envmedic diagnose` shows the evidence",
+            hint="\n".join(diagnosis.advice) or "Change the program; `envmedic diagnose` shows the evidence",
         )
     raise NothingToRepair(
         "envmedic knows no repair for this",
@@ -132,47 +145,8 @@ def _best(diagnosis: Diagnosis) -> Finding:
 def _refuse_host_fault(diagnosis: Diagnosis) -> None:
     if diagnosis.verdict == "host":
         target = f" -p {shlex.quote(diagnosis.prefix)}" if diagnosis.prefix else ""
-        raise HostFault(
-            f"A fault of the host: {diagnosis.findings[0].summary}",
-            cause="The driver or the hardware is at fault, so no repair of an environment can help",
-            hint=f"`envmedic diagnose{target}` shows the evidence",
-        )
-
-
-def _extender(settings: Settings, installer: Installer, first: Plan) -> Callable[[ExtendRequest], Plan | None]:
-    """The repair loop: what failed in the clone is diagnosed in turn; the same steps are never taken twice."""
-    tried = [first.steps]
-
-    def extend(request: ExtendRequest) -> Plan | None:
-        environment = request.environment()
-        facts = Facts(host=request.plan.host, environment=environment)
-        playbooks = load_playbooks(settings)
-        text = [f"{item.reason}\n{item.detail}" for item in request.failed]
-        lines = [line.encode() for block in text for line in block.splitlines()]
-        diagnosis = diagnose_lines(playbooks, facts, lines, Path(request.plan.prefix))
-        made = _extension(settings, installer, facts, diagnosis, playbooks)
-        if made is None or made.steps in tried:
-            return None
-        tried.append(made.steps)
-        return made
-
-    return extend
-
-
-def _extension(
-    settings: Settings,
-    installer: Installer,
-    facts: Facts,
-    diagnosis: Diagnosis,
-    playbooks: tuple[LoadedPlaybook, ...],
-) -> Plan | None:
-    try:
-        finding = _best(diagnosis)
-        chosen = next(item for item in playbooks if item.playbook.id == finding.playbook)
-        made = make_plan(settings, Case(facts, finding, chosen, extendable=True), installer)
-    except (NothingToRepair, NoSolution, HostFault):
-        return None  # nothing left to try: the transaction ends with what failed
-    return made if made.steps else None
+        advice = "\n".join(diagnosis.advice) or f"`envmedic diagnose{target}` shows the evidence"
+        raise host_fault(diagnosis.findings[0].summary, advice)
 
 
 def read_plan(path: Path) -> Plan:

@@ -1,22 +1,42 @@
-"""The inside of a transaction: reproduce the fault in the clone, take the steps, prove it, or try further."""
+"""The inside of a transaction: reproduce the fault in the clone, take the steps, prove them.
+
+`rounds` does this again with further plans.
+"""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from envmedic import tree
 from envmedic.engine import steps
-from envmedic.engine.judgement import FAILURES, judge, not_reproduced, reproduced
+from envmedic.engine.judgement import judge, not_reproduced, reproduced
 from envmedic.engine.preflight import Capabilities
 from envmedic.engine.session import OpenTransaction, Session
-from envmedic.errors import ChecksFailed, InternalError, NothingToRepair, RepairDeclined
+from envmedic.errors import ChecksFailed, EnvmedicError, NothingToRepair, RepairDeclined
 from envmedic.model.checks import Check, Judgement, Outcome
-from envmedic.model.events import RoundStarted, StepFinished, StepStarted
-from envmedic.model.facts import Environment
+from envmedic.model.events import StepFinished, StepStarted
 from envmedic.model.plan import Install, Plan, Step
-from envmedic.model.ports import ExtendRequest, Runner
+from envmedic.model.ports import Runner
 from envmedic.model.record import Round
+
+PROOF = frozenset({"playbook", "reproduction"})
+
+
+@dataclass(eq=False)
+class Part:
+    """One plan of those that are carried out in the clone, with what was seen before its steps."""
+
+    plan: Plan
+    checks: tuple[Check, ...] = ()
+    """Its checks that no part before it has."""
+    before: tuple[Outcome, ...] = ()
+    """Their outcomes."""
+    unseen: EnvmedicError | None = None
+    """Why its steps are not taken: neither checks nor facts show the fault."""
+    taken: bool = False
+    """Whether its steps were begun."""
 
 
 @dataclass
@@ -29,13 +49,40 @@ class Run:
     lock: int
     """The lock's descriptor, which commands inherit."""
     plan: Plan
-    """The plan that is being carried out: the confirmed one, or the latest extension of it."""
-    checks: tuple[Check, ...]
+    """The plan that was confirmed."""
     runner: Runner
     original: tree.Fingerprint
     """Of the environment, from right before it was cloned."""
-    before: tuple[Outcome, ...] = ()
+    make_clone: Callable[[Run], None]
+    """Clones the environment; the place of the clone is free."""
+    parts: list[Part] = field(default_factory=list)
+    """What the clone holds, or is about to."""
     rounds: list[Round] = field(default_factory=list)
+
+    @property
+    def checks(self) -> tuple[Check, ...]:
+        """Every check of every part."""
+        return tuple(check for part in self.parts for check in part.checks)
+
+    @property
+    def before(self) -> tuple[Outcome, ...]:
+        """What they said before the steps of their part."""
+        return tuple(outcome for part in self.parts for outcome in part.before)
+
+    @property
+    def plans(self) -> tuple[Plan, ...]:
+        """The plans of the parts."""
+        return tuple(part.plan for part in self.parts)
+
+    @property
+    def extendable(self) -> bool:
+        """Whether the repair loop may go on with other plans."""
+        return self.session.ports.extend is not None and self.plan.extendable
+
+    def note_parts(self) -> None:
+        """Put into the record which plans the clone holds."""
+        first, *others = self.plans
+        self.transaction.note(plan=first, extensions=tuple(others), checks_before=self.before)
 
 
 def confirm(session: Session, plan: Plan) -> None:
@@ -55,27 +102,52 @@ def fetch(session: Session, plan: Plan) -> None:
 
 
 def reproduce(run: Run) -> None:
-    """Run the checks in the untouched clone: a fault that neither shows there nor in the facts is not repaired."""
-    if not any(check.required for check in run.checks):
+    """Run the plan's checks in the untouched clone.
+
+    Raises NothingToRepair where the fault is not there and no other may be taken in its place, and ChecksFailed.
+    """
+    add_part(run, run.plan)
+    if run.parts[-1].unseen is not None and not run.extendable:
+        raise run.parts[-1].unseen
+
+
+def add_part(run: Run, plan: Plan, *, seen: bool = False) -> None:
+    """Let `plan` be the next that is carried out in the clone: its checks that are new are run before its steps.
+
+    A fault that neither shows there (or was `seen` to) nor in the facts is not repaired, which `Part.unseen` says.
+    Raises ChecksFailed for a plan without a check that would prove its repair.
+    """
+    if not any(check.required for check in plan.checks):
         raise ChecksFailed("The plan has no check that would prove its repair", hint="Name checks in the playbook")
+    part = Part(plan, _new(run.checks, plan.checks))
+    run.parts.append(part)
     with run.session.stage("reproduce"):
-        run.before = run.session.checks(run.checks, run.runner, "before", run.session.emit)
-    run.transaction.note(checks_before=run.before)
+        part.before = run.session.checks(part.checks, run.runner, "before", run.session.emit) if part.checks else ()
+    run.note_parts()
     run.session.point("reproduced")
-    passed = not_reproduced(run.before, no_gpu=run.session.options.no_gpu)
-    if not _confirmed(run.plan) and (passed or not reproduced(run.before)):
-        raise NothingToRepair(
+    passed = not_reproduced(part.before, no_gpu=run.session.options.no_gpu)
+    if not seen and not _confirmed(plan) and (passed or not reproduced(part.before)):
+        part.unseen = NothingToRepair(
             "The fault does not reproduce in a copy of the environment, and no fact confirms it",
-            cause=_by_status(run.before) or "no check could tell",
+            cause=_by_status(part.before) or "no check could tell",
             hint="Give the failing command with --reproduce -- CMD, or the full error text with --log",
         )
+
+
+def _new(known: Iterable[Check], checks: Iterable[Check]) -> tuple[Check, ...]:
+    """Those of `checks` that are not `known`, or ask for more than the known ones do."""
+    proven = {(check.name, check.arguments) for check in known if check.role in PROOF}
+    seen = {(check.name, check.arguments) for check in known}
+    return tuple(
+        check for check in checks if (check.name, check.arguments) not in (proven if check.role in PROOF else seen)
+    )
 
 
 def _by_status(outcomes: tuple[Outcome, ...]) -> str:
     """What the checks of the fault say, such as ``pass: torchvision-dispatch, torchvision-nms on cpu``."""
     names: dict[str, list[str]] = {}
     for outcome in outcomes:
-        if outcome.role in {"playbook", "reproduction"}:
+        if outcome.role in PROOF:
             where = f" on {outcome.device}" if outcome.device else ""
             names.setdefault(outcome.status, []).append(outcome.check + where)
     return "; ".join(f"{status}: {', '.join(checks)}" for status, checks in names.items())
@@ -86,24 +158,10 @@ def _confirmed(plan: Plan) -> bool:
     return plan.finding is not None and plan.finding.confirmed is True
 
 
-def repair(run: Run) -> None:
-    """Steps and checks, and again with an extended plan, until all required checks pass."""
-    while True:
-        _take_steps(run)
-        judgement = _verify(run)
-        failed = _failed(judgement)
-        run.rounds.append(Round(number=len(run.rounds) + 1, plan_id=run.plan.id, failed=failed))
-        run.transaction.note(rounds=tuple(run.rounds))
-        if judgement.passed:
-            return
-        extension = _extension(run)
-        if extension is None:
-            raise _unproven(judgement, failed)
-        _continue_with(run, extension)
-
-
-def _take_steps(run: Run) -> None:
-    session = run.session
+def take_steps(run: Run, part: Part) -> None:
+    """Carry the steps of a plan out in the clone. Raises InstallerError, InputError, PreflightError, OSError."""
+    session, plan = run.session, part.plan
+    part.taken = True
     place = steps.Workplace(
         tree=run.transaction.directory.tree,
         trash=run.transaction.directory.trash,
@@ -115,11 +173,11 @@ def _take_steps(run: Run) -> None:
         timeout_s=session.options.timeout_s,
     )
     with session.stage("steps"):
-        for index, step in enumerate(run.plan.steps, 1):
+        for index, step in enumerate(plan.steps, 1):
             session.interruption.poll()
             commands = steps.commands(step, place)
             session.emit(
-                StepStarted(index=index, total=len(run.plan.steps), description=step.describe(), commands=commands)
+                StepStarted(index=index, total=len(plan.steps), description=step.describe(), commands=commands)
             )
             _take_step(run, index, step, place)
             session.point("step-taken")
@@ -134,11 +192,14 @@ def _take_step(run: Run, index: int, step: Step, place: steps.Workplace) -> None
         run.session.emit(StepFinished(index=index, seconds=time.monotonic() - started, ok=ok, detail=detail))
 
 
-def _verify(run: Run) -> Judgement:
+def verify(run: Run, *, proofs_only: bool = False) -> Judgement:
+    """Run the checks of every part again and judge them; with `proofs_only` those that prove the repairs."""
+    chosen = tuple(check for check in run.checks if not proofs_only or check.role in PROOF)
+    before = tuple(outcome for outcome in run.before if not proofs_only or outcome.role in PROOF)
     with run.session.stage("verify"):
-        after = run.session.checks(run.checks, run.runner, "after", run.session.emit)
-    confirmed = _confirmed(run.transaction.record.plan)
-    judgement = judge(run.before, after, no_gpu=run.session.options.no_gpu, confirmed=confirmed)
+        after = run.session.checks(chosen, run.runner, "after", run.session.emit)
+    confirmed = _confirmed(run.parts[0].plan)
+    judgement = judge(before, after, no_gpu=run.session.options.no_gpu, confirmed=confirmed)
     run.transaction.note(checks_after=after, regressions=judgement.regressions)
     if confirmed:
         _note_not_reproduced(run, judgement)
@@ -148,68 +209,35 @@ def _verify(run: Run) -> Judgement:
 
 
 def _note_not_reproduced(run: Run, judgement: Judgement) -> None:
-    notes = run.transaction.record.notes
     new = (f"{check}: did not fail before; the facts confirm the fault" for check in judgement.not_reproduced)
-    run.transaction.note(notes=tuple(dict.fromkeys((*notes, *new))))
+    add_notes(run, new)
+
+
+def add_notes(run: Run, texts: Iterable[str]) -> None:
+    """Tell the record what the user should know, each once."""
+    run.transaction.note(notes=tuple(dict.fromkeys((*run.transaction.record.notes, *texts))))
 
 
 def _note_gpu(run: Run, judgement: Judgement) -> None:
     """What is known of the GPUs; a plan that wanted them proven is never told as needing none."""
-    if run.plan.gpu_checks and judgement.gpu == "not needed":
+    if any(plan.gpu_checks for plan in run.plans) and judgement.gpu == "not needed":
         waived = run.session.options.no_gpu
         run.transaction.note(gpu="not verified", gpu_reason="--no-gpu" if waived else "no check ran on a GPU")
     else:
         run.transaction.note(gpu=judgement.gpu, gpu_reason=judgement.gpu_reason)
 
 
-def _extension(run: Run) -> Plan | None:
-    """The repair loop's next plan, confirmed; None when the loop ends here."""
-    session = run.session
-    extend, rounds = session.ports.extend, len(run.rounds)
-    if extend is None or not run.transaction.record.plan.extendable or rounds >= session.options.max_rounds:
-        return None
-    failed = tuple(outcome for outcome in run.transaction.record.checks_after if outcome.status in FAILURES)
-    with session.interruption.at_once():
-        plan = extend(
-            ExtendRequest(plan=run.plan, failed=failed, environment=lambda: _observe_clone(run), round=rounds)
-        )
-    if plan is not None:
-        session.emit(RoundStarted(round=rounds + 1, because=", ".join(run.rounds[-1].failed)))
-        confirm(session, plan)
-        fetch(session, plan)
-    return plan
-
-
-def _observe_clone(run: Run) -> Environment:
-    """The clone as it will look at the prefix."""
-    observe = run.session.ports.observe
-    if observe is None:
-        raise InternalError("The repair loop was given no way to observe the clone")
-    return observe(run.transaction.directory.tree)
-
-
-def _continue_with(run: Run, extension: Plan) -> None:
-    """Go on with another plan in the same clone; checks that are new are seen failing first."""
-    run.plan = extension
-    run.transaction.note(extensions=(*run.transaction.record.extensions, extension))
-    known = {(check.name, check.arguments) for check in run.checks}
-    new = tuple(check for check in extension.checks if (check.name, check.arguments) not in known)
-    with run.session.stage("reproduce"):
-        run.before += run.session.checks(new, run.runner, "before", run.session.emit) if new else ()
-    run.checks += new
-    run.transaction.note(checks_before=run.before)
-
-
-def _failed(judgement: Judgement) -> tuple[str, ...]:
+def reasons(judgement: Judgement) -> tuple[str, ...]:
     """Why the exchange may not take place, worst first; empty when it may."""
     return (*judgement.failed_required, *judgement.regressions, *judgement.skipped_required)
 
 
-def _unproven(judgement: Judgement, failed: tuple[str, ...]) -> ChecksFailed:
-    could_not = not judgement.failed_required and not judgement.regressions
+def unproven(judgement: Judgement, tried: Sequence[str] = ()) -> ChecksFailed:
+    """The error for a repair that its checks do not prove; `tried` has a line for each round."""
+    could_not, failed = not judgement.failed_required and not judgement.regressions, reasons(judgement)
     return ChecksFailed(
         "Required checks could not run" if could_not else "The repaired copy fails its checks",
         cause=failed[0] if failed else judgement.gpu_reason or None,
         hint="See what each check said above; the kept record has the whole output",
-        details=failed,
+        details=(*failed, *tried),
     )

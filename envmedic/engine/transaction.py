@@ -23,7 +23,8 @@ from envmedic.engine.layout import Store, new_transaction_id
 from envmedic.engine.lock import locked
 from envmedic.engine.preflight import Capabilities, preflight
 from envmedic.engine.recovery import needed, settle
-from envmedic.engine.repairing import Run, confirm, fetch, repair, reproduce
+from envmedic.engine.repairing import Run, confirm, fetch, reproduce
+from envmedic.engine.rounds import repair
 from envmedic.engine.session import OpenTransaction, Session
 from envmedic.engine.settling import conclude, drop, recoverable
 from envmedic.engine.stage import DirectRunner, NamespaceRunner, RelocateRunner
@@ -156,7 +157,7 @@ def _begin(session: Session, plan: Plan, how: Capabilities, lock: int, original:
     )
     session.point("created")
     transaction = OpenTransaction(session, directory, journal, record)
-    return Run(session, transaction, how, lock, plan, plan.checks, _runner(transaction, how, lock), original)
+    return Run(session, transaction, how, lock, plan, _runner(transaction, how, lock), original, _make_clone)
 
 
 def _runner(transaction: OpenTransaction, how: Capabilities, lock: int) -> Runner:
@@ -208,14 +209,19 @@ def _clone(run: Run) -> None:
     session, directory = run.session, run.transaction.directory
     _save_fingerprint(run, run.original, directory.fingerprint)
     session.point("fingerprinted")
+    _make_clone(run)
+    run.transaction.move("repairing")
+
+
+def _make_clone(run: Run) -> None:
+    session = run.session
 
     def on_progress(files: int) -> None:
         session.point("cloning")
         session.progress("clone", "files", files, run.how.size.files)
 
     with session.stage("clone"):
-        clone(session.prefix, directory.tree, run.how.clone, on_progress=on_progress)
-    run.transaction.move("repairing")
+        clone(session.prefix, run.transaction.directory.tree, run.how.clone, on_progress=on_progress)
 
 
 def _save_fingerprint(run: Run, fingerprint: tree.Fingerprint, path: Path) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol
 
+from envmedic.errors import EnvmedicError
 from envmedic.model.base import Model
 from envmedic.model.checks import Check, Outcome, Phase
 from envmedic.model.events import Emit
@@ -146,13 +147,31 @@ class ApplyOptions(Model, frozen=True, kw_only=True):
 
 @dataclass(frozen=True)
 class ExtendRequest:
-    """What the repair loop knows after a round whose checks failed."""
+    """What the repair loop knows after the steps of a round."""
 
-    plan: Plan
-    failed: tuple[Outcome, ...]
+    plans: tuple[Plan, ...]
+    """Those carried out in the clone, in order."""
     environment: Callable[[], Environment]
     """Probes the clone, as seen at the true path."""
     round: int
+    """Rounds so far."""
+    verified: bool
+    """Whether checks ran after the steps and some failed; else only the facts may say that there is more to do."""
+    failed: tuple[Outcome, ...] = ()
+    """Checks that failed."""
+    error: EnvmedicError | None = None
+    """What ended the last plan's steps, where they were not carried out."""
+
+
+@dataclass(frozen=True)
+class Extension:
+    """The repair loop's next plan."""
+
+    plan: Plan
+    because: str
+    """Why there is another round, in one line."""
+    keep: int
+    """How many of the plans so far it follows. Fewer than all: the others are given up, in a fresh clone."""
 
 
 @dataclass(frozen=True)
@@ -168,7 +187,7 @@ class EnginePorts:
     """Whether a GPU is visible, and if not why."""
     confirm: Callable[[Plan], bool]
     """Asks before the first change and before each extension; the engine calls it for both."""
-    extend: Callable[[ExtendRequest], Plan | None] | None = None
+    extend: Callable[[ExtendRequest], Extension | None] | None = None
     """The repair loop's next plan; None where the plan is never extended."""
     observe: Callable[[Path], Environment] | None = None
     """Observes a clone as it will be at the prefix; what `ExtendRequest.environment` is made from."""

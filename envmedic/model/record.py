@@ -36,7 +36,11 @@ class Round(Model, frozen=True, kw_only=True):
     plan_id: str
     """The plan that was carried out in it."""
     failed: tuple[str, ...]
-    """Checks that failed after it."""
+    """Checks that failed after it, or what ended its steps."""
+    because: str = ""
+    """Why there was this round; empty for the first."""
+    summary: str = ""
+    """The fault that it was about, in one line."""
 
 
 class Record(Model, frozen=True, kw_only=True):
@@ -93,6 +97,8 @@ class Record(Model, frozen=True, kw_only=True):
     """The error behind `error` with its exit code; None when the transaction did what it was asked to."""
     extensions: tuple[Plan, ...] = ()
     """Plans that the repair loop added to `plan`, in order."""
+    abandoned: tuple[Plan, ...] = ()
+    """Plans that were carried out in the clone and given up, since they did not prove themselves."""
     notes: tuple[str, ...] = ()
     """What the user should know."""
 

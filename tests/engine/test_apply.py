@@ -16,10 +16,9 @@ from envmedic import tree
 from envmedic.engine.verify import run_checks
 from envmedic.errors import ChecksFailed, EnvironmentBusy, PreflightError, RecoveryNeeded, RepairDeclined, StalePlan
 from envmedic.model.checks import Check
-from envmedic.model.events import Event, Notice, RoundStarted, StageStarted, StateChanged, StepFinished
-from envmedic.model.facts import Environment
-from envmedic.model.plan import Install, Plan, Purge
-from envmedic.model.ports import AllowName, ApplyOptions, ExtendRequest, ProcessUser
+from envmedic.model.events import Event, Notice, StageStarted, StateChanged, StepFinished
+from envmedic.model.plan import Install, Purge
+from envmedic.model.ports import AllowName, ApplyOptions, ProcessUser
 from envmedic.model.record import Record
 from tests.engine.world import SITE, World, artifact, finding, make_environment, replacement
 
@@ -249,91 +248,6 @@ def test_a_store_of_another_user_is_refused(world: World) -> None:
     os.chown(world.store, 54321, 54321)
     with pytest.raises(PreflightError, match="not a directory of this user"):
         world.apply()
-
-
-def extension(plan: Plan) -> Plan:
-    return msgspec.structs.replace(
-        plan, id="plan-2", steps=(Install(artifacts=(artifact("companion", "1.5"),)),), extendable=False
-    )
-
-
-def test_the_repair_loop_goes_on_in_the_same_clone_until_all_checks_pass(world: World) -> None:
-    asked: list[str] = []
-    requests: list[ExtendRequest] = []
-    seen: list[Environment] = []
-    checks = (Check(name="both", role="playbook", arguments=("import fam, companion",)),)
-    plan = world.plan(checks=checks, extendable=True)
-
-    def extend(request: ExtendRequest) -> Plan:
-        requests.append(request)
-        seen.append(request.environment())
-        return extension(plan)
-
-    def confirm(plan: Plan) -> bool:
-        asked.append(plan.id)
-        return True
-
-    world.confirm = confirm
-    world.extend = extend
-    world.observe = observe
-    record = world.apply(plan)
-    assert record.state == "done"
-    assert asked == ["plan-2.0", "plan-2"]
-    assert [(item.number, item.plan_id, bool(item.failed)) for item in record.rounds] == [
-        (1, "plan-2.0", True),
-        (2, "plan-2", False),
-    ]
-    assert [item.id for item in record.extensions] == ["plan-2"]
-    assert [outcome.check for outcome in requests[0].failed] == ["both"]
-    assert Path(seen[0].prefix).is_relative_to(world.store)
-    assert [event.round for event in world.events if isinstance(event, RoundStarted)] == [2]
-    assert {item.name for item in record.after} >= {"fam", "companion"}
-
-
-def observe(root: Path) -> Environment:
-    return msgspec.convert(
-        {
-            "prefix": str(root),
-            "real_prefix": str(root),
-            "kind": "venv",
-            "interpreter": {"path": f"{root}/bin/python", "starts": True},
-            "site_packages": [f"{root}/{SITE}"],
-        },
-        Environment,
-    )
-
-
-def test_the_repair_loop_ends_after_its_rounds_with_what_was_tried(world: World) -> None:
-    checks = (Check(name="never", role="playbook", arguments=("import fam, nothing_has_this",)),)
-    plan = world.plan(checks=checks, extendable=True)
-    world.options = ApplyOptions(max_rounds=3)
-    versions = iter(("a", "b", "c", "d"))
-    world.extend = lambda _request: msgspec.structs.replace(
-        plan, id="more", steps=(Install(artifacts=(artifact(f"extra_{next(versions)}", "1"),)),)
-    )
-    before = tree.manifest(world.prefix)
-    record = world.apply(plan)
-    assert len(record.rounds) == 3
-    assert len(record.extensions) == 2
-    assert failure_code(record) == "checks-failed"
-    assert unchanged(world, before, record)
-
-
-def test_a_declined_extension_leaves_the_environment_unchanged(world: World) -> None:
-    checks = (Check(name="both", role="playbook", arguments=("import fam, companion",)),)
-    plan = world.plan(checks=checks, extendable=True)
-    world.confirm = lambda asked: asked.id != "plan-2"
-    world.extend = lambda _request: extension(plan)
-    before = tree.manifest(world.prefix)
-    record = world.apply(plan)
-    assert failure_code(record) == "declined"
-    assert unchanged(world, before, record)
-
-
-def test_a_plan_that_may_not_be_extended_is_not(world: World) -> None:
-    checks = (Check(name="both", role="playbook", arguments=("import fam, companion",)),)
-    world.extend = lambda _request: pytest.fail("asked for an extension")
-    assert failure_code(world.apply(world.plan(checks=checks))) == "checks-failed"
 
 
 def test_a_bug_drops_the_clone_and_surfaces(world: World) -> None:

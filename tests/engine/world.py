@@ -27,6 +27,7 @@ from envmedic.model.ports import (
     CheckRunner,
     EnginePorts,
     ExtendRequest,
+    Extension,
     ProcessUser,
     Resolution,
     ResolveRequest,
@@ -154,7 +155,7 @@ class World:
     installer: TinyInstaller = field(default_factory=TinyInstaller)
     events: list[EventData] = field(default_factory=list)
     confirm: Callable[[Plan], bool] = lambda _plan: True
-    extend: Callable[[ExtendRequest], Plan | None] | None = None
+    extend: Callable[[ExtendRequest], Extension | None] | None = None
     observe: Callable[[Path], Environment] | None = None
     processes: Callable[[Path], tuple[ProcessUser, ...]] = nobody
     gpu: tuple[bool, str] = (False, "no driver")

@@ -1,0 +1,164 @@
+"""Which plan is next: the findings that can be repaired, best first, and for each its ways, best first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from envmedic import planner
+from envmedic.api.planning import Case, plans
+from envmedic.api.settings import Settings
+from envmedic.errors import EnvmedicError, HostFault, NoSolution, NothingToRepair
+from envmedic.model.facts import Facts
+from envmedic.model.findings import Diagnosis, Finding
+from envmedic.model.plan import Advise, Install, Plan, Purge, SetEnv, Step, UnsetEnv
+from envmedic.model.playbook import LoadedPlaybook
+from envmedic.model.ports import Installer
+
+CERTAIN_ENOUGH = 0.5
+"""Findings below this confidence are told and not repaired."""
+_NO_PLAN = (NoSolution, NothingToRepair, HostFault)
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is to be repaired: findings of one diagnosis, best first."""
+
+    facts: Facts
+    playbooks: tuple[LoadedPlaybook, ...]
+    findings: tuple[Finding, ...]
+    command: tuple[str, ...] = ()
+    """The user's failing command; empty where none was given."""
+    extendable: bool = False
+
+    def playbook(self, finding: Finding) -> LoadedPlaybook:
+        """The playbook that repairs `finding`."""
+        return next(item for item in self.playbooks if item.playbook.id == finding.playbook)
+
+
+def repairable(diagnosis: Diagnosis) -> tuple[Finding, ...]:
+    """The findings that are sure enough and that no facts refute, best first."""
+    return tuple(
+        item
+        for item in diagnosis.findings
+        if item.playbook is not None and item.confirmed is not False and item.confidence >= CERTAIN_ENOUGH
+    )
+
+
+class Choices:
+    """The plans for one state of an environment, each made when it is asked for."""
+
+    def __init__(
+        self, settings: Settings, installer: Installer, wanted: Wanted, *, earlier: tuple[Plan, ...] = ()
+    ) -> None:
+        """Take what is wanted; `earlier` is what was carried out before, and must not be undone."""
+        self.installer = installer
+        self.wanted = wanted
+        self.skipped: dict[str, str] = {}
+        """Findings without a plan: their summary → why."""
+        self.errors: list[EnvmedicError] = []
+        """Why findings have no plan, best finding first."""
+        self._settings = settings
+        self._earlier = earlier
+        self._plans = self._each()
+
+    def next(self) -> Plan | None:
+        """The next best plan; None when there is none. Raises what keeps every plan from being made (the network)."""
+        return next(self._plans, None)
+
+    def _each(self) -> Iterator[Plan]:
+        for finding in self.wanted.findings:
+            case = Case(
+                self.wanted.facts,
+                finding,
+                self.wanted.playbook(finding),
+                self.wanted.command,
+                extendable=self.wanted.extendable,
+            )
+            try:
+                for plan in plans(self._settings, case, self.installer):
+                    refusal = _refusal(plan, self._earlier)
+                    if refusal is None:
+                        yield self._noted(plan)
+                    else:
+                        self._skip(finding, refusal)
+            except _NO_PLAN as error:
+                self._skip(finding, error)
+
+    def _skip(self, finding: Finding, error: EnvmedicError) -> None:
+        self.errors.append(error)
+        self.skipped[finding.summary] = error.details[0] if error.details else error.cause or error.summary
+
+    def _noted(self, plan: Plan) -> Plan:
+        """`plan` with the findings before it that have none."""
+        notes = tuple(f"Not repaired: {summary}: {why}" for summary, why in self.skipped.items())
+        return planner.named(msgspec.structs.replace(plan, notes=(*plan.notes, *notes))) if notes else plan
+
+
+def _refusal(plan: Plan, earlier: Sequence[Plan]) -> EnvmedicError | None:
+    """Why `plan` is not carried out: it changes nothing, only gives advice, or undoes what was repaired before."""
+    if not plan.steps:
+        return NothingToRepair(
+            f"Nothing to repair: playbook {plan.playbook} finds {plan.prefix} as it should be",
+            hint="Give the error text with --log FILE, or see `envmedic diagnose`",
+        )
+    if all(isinstance(step, Advise) for step in plan.steps):
+        return _advice(plan)
+    undone = undoes(plan, earlier)
+    repeated = bool(earlier) and not undone and _repeats(plan, earlier)
+    if not undone and not repeated:
+        return None
+    return NothingToRepair(
+        f"{plan.finding.summary if plan.finding else plan.playbook} cannot be repaired too",
+        cause=f"it would undo what was repaired before: {undone}" if undone else "its steps were taken already",
+        hint="Repair one of them, and see what the other still needs",
+    )
+
+
+def _advice(plan: Plan) -> EnvmedicError:
+    """The error of a plan that only says what people have to do."""
+    text = "\n".join(step.text for step in plan.steps if isinstance(step, Advise))
+    summary = plan.finding.summary if plan.finding is not None else ""
+    if plan.fault == "gpu-host-fault" or (plan.finding is not None and plan.finding.fix_kind == "upgrade-driver"):
+        return host_fault(summary, text)
+    cause = "No change of the environment by envmedic mends this"
+    return NothingToRepair(summary, cause=cause, hint=text)
+
+
+def host_fault(summary: str, advice: str) -> HostFault:
+    """The error for what no repair of an environment can help."""
+    return HostFault(
+        f"A fault of the host: {summary}",
+        cause="The driver or the hardware is at fault, so no repair of an environment can help",
+        hint=advice,
+    )
+
+
+def _repeats(plan: Plan, earlier: Sequence[Plan]) -> bool:
+    """Whether all that `plan` does was done by `earlier` ones."""
+    changed = {(change.name, change.after) for item in earlier for change in item.changes}
+    steps = [step for item in earlier for step in item.steps]
+    left = {path for step in steps if isinstance(step, Purge) for path in step.leftovers}
+    return all((change.name, change.after) in changed for change in plan.changes) and all(
+        left.issuperset(step.leftovers) if isinstance(step, Purge) else isinstance(step, Install) or step in steps
+        for step in plan.steps
+    )
+
+
+def undoes(plan: Plan, earlier: Sequence[Plan]) -> str:
+    """What of the `earlier` plans `plan` would change again, in words; empty when nothing."""
+    versions = {change.name: change.after for item in earlier for change in item.changes}
+    for change in plan.changes:
+        if change.name in versions and versions[change.name] != change.after:
+            return f"{change.name} {versions[change.name] or 'was removed'}"
+    values = {name: value for item in earlier for step in item.steps for name, value in _variables(step).items()}
+    again = ((name, value) for step in plan.steps for name, value in _variables(step).items())
+    return next((f"the variable {name}" for name, value in again if name in values and values[name] != value), "")
+
+
+def _variables(step: Step) -> dict[str, str | None]:
+    if isinstance(step, SetEnv):
+        return dict(step.variables)
+    return dict.fromkeys(step.names) if isinstance(step, UnsetEnv) else {}
