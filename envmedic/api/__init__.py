@@ -1,16 +1,31 @@
-"""The use cases. CLI and terminal UI call these and nothing below them."""
+"""The use cases. CLI and terminal UI call these and nothing below them.
+
+Each is imported where it is first used: a diagnosis needs neither planner nor engine, and would spend a third of its
+time on loading them.
+"""
 
 from __future__ import annotations
 
-from envmedic.api.compatibility import check
-from envmedic.api.diagnosis import diagnose
-from envmedic.api.explanation import explain
-from envmedic.api.generations import AcceptLoss, Travel, find_prefix, history, prune, recover, redo, undo
-from envmedic.api.observation import observe
-from envmedic.api.playbooks import is_playbook_file, list_playbooks, playbook_schema, show_playbook, validate_playbooks
-from envmedic.api.repair import Confirm, apply, apply_plan, exit_code, plan, read_plan
-from envmedic.api.settings import TORCH_INDEX, Settings, Target, Wish
-from envmedic.api.verification import verify
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from envmedic.api.compatibility import check
+    from envmedic.api.diagnosis import diagnose
+    from envmedic.api.explanation import explain
+    from envmedic.api.generations import AcceptLoss, Travel, history, prune, recover, redo, undo
+    from envmedic.api.observation import observe
+    from envmedic.api.playbooks import (
+        is_playbook_file,
+        list_playbooks,
+        playbook_schema,
+        show_playbook,
+        validate_playbooks,
+    )
+    from envmedic.api.repair import Confirm, apply, apply_plan, exit_code, plan, read_plan
+    from envmedic.api.settings import TORCH_INDEX, Settings, Target, Wish
+    from envmedic.api.target import find_prefix
+    from envmedic.api.verification import verify
 
 __all__ = [
     "TORCH_INDEX",
@@ -42,3 +57,43 @@ __all__ = [
     "validate_playbooks",
     "verify",
 ]
+
+_HOMES = {
+    "AcceptLoss": "generations",
+    "Confirm": "repair",
+    "Settings": "settings",
+    "TORCH_INDEX": "settings",
+    "Target": "settings",
+    "Travel": "generations",
+    "Wish": "settings",
+    "apply": "repair",
+    "apply_plan": "repair",
+    "check": "compatibility",
+    "diagnose": "diagnosis",
+    "exit_code": "repair",
+    "explain": "explanation",
+    "find_prefix": "target",
+    "history": "generations",
+    "is_playbook_file": "playbooks",
+    "list_playbooks": "playbooks",
+    "observe": "observation",
+    "plan": "repair",
+    "playbook_schema": "playbooks",
+    "prune": "generations",
+    "read_plan": "repair",
+    "recover": "generations",
+    "redo": "generations",
+    "show_playbook": "playbooks",
+    "undo": "generations",
+    "validate_playbooks": "playbooks",
+    "verify": "verification",
+}
+"""Module of each use case."""
+
+
+def __getattr__(name: str) -> object:
+    """The use case of that name (PEP 562)."""
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{home}"), name)

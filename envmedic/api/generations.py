@@ -1,4 +1,4 @@
-"""Which environment is meant, and its generations: undo, redo, history, recover, prune."""
+"""The generations of an environment: undo, redo, history, recover, prune."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from envmedic.api.joints import check_runner, engine_ports, installer_of
 from envmedic.api.settings import Settings, Target
 from envmedic.engine import generations, recovery
 from envmedic.engine.layout import Store
-from envmedic.errors import NotAnEnvironment
 from envmedic.model.events import EventStream, Notice
 from envmedic.model.ports import AllowName, ApplyOptions, CheckRunner, EnginePorts
 from envmedic.model.record import History, Record, Recovery
@@ -30,20 +29,8 @@ class Travel(Protocol):
         """Go to another generation and return the record of the transaction."""
 
 
-def find_prefix(settings: Settings, target: Target) -> Path:
-    """The environment meant. An interrupted transaction on it is settled first. Raises NotAnEnvironment, InputError."""
-    try:
-        prefix = targets.resolve_prefix(name=target.name, prefix=target.prefix, python=target.python)
-    except NotAnEnvironment:
-        # a crash between the two renames of an exchange leaves no prefix until it is settled
-        if target.prefix is None or not _settle(settings, Path(target.prefix)):
-            raise
-        return targets.resolve_prefix(name=None, prefix=target.prefix, python=None)
-    _settle(settings, prefix)
-    return prefix
-
-
-def _settle(settings: Settings, prefix: Path) -> tuple[Record, ...]:
+def settle(settings: Settings, prefix: Path) -> tuple[Record, ...]:
+    """Settle an interrupted transaction of the environment, if there is one, and say so."""
     if not _interrupted(prefix):
         return ()
     records = _recover(settings, prefix)
