@@ -81,8 +81,9 @@ def _attempt(prefix: Path) -> Attempt:
 
 
 def candidates(environment: Environment, matches: Iterable[TextMatch]) -> tuple[str, ...]:
-    """Import names to try, of what is installed and has compiled parts: those in the text first, then suspects,
-    then what brings an OpenMP runtime, then the rest.
+    """Import names to try, of what is installed and has compiled parts.
+
+    Those in the text come first, then suspects, then what brings an OpenMP runtime, then the rest.
     """
     compiled = [item for item in environment.distributions if _compiled(item)]
     importable = {name for item in compiled for name in item.import_names}
