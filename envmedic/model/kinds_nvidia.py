@@ -37,17 +37,17 @@ KINDS: tuple[FactKind, ...] = (
     FactKind(
         name="nvidia.lacking",
         type="strings",
-        doc="what torch lacks of NVIDIA's libraries, not observed where it lacks none: another program may",
+        doc="what torch lacks of NVIDIA's libraries",
     ),
     FactKind(
         name="nvidia.conflict",
         type="strings",
-        doc="which of NVIDIA's libraries, cuDNN apart, do not fit torch or each other, not observed where all do",
+        doc="which of NVIDIA's libraries, cuDNN apart, do not fit torch or each other",
     ),
     FactKind(
         name="cudnn.conflict",
         type="strings",
-        doc="why the cuDNN that torch finds is not the one it requires, not observed where it is",
+        doc="why the cuDNN that torch finds is not the one it requires",
     ),
     FactKind(
         name="nvidia.missing",
@@ -84,6 +84,26 @@ KINDS: tuple[FactKind, ...] = (
         name="nvidia.shadowed",
         type="strings",
         doc="CUDA libraries that torch would take from elsewhere, through LD_LIBRARY_PATH or LD_PRELOAD",
+    ),
+    FactKind(
+        name="cudnn.shadowed",
+        type="strings",
+        doc="parts of cuDNN of another release that LD_LIBRARY_PATH puts before the environment's",
+    ),
+    FactKind(
+        name="nvidia.lacking-elsewhere",
+        type="strings",
+        doc="CUDA libraries that compiled modules other than torch's need and do not find, with who needs them",
+    ),
+    FactKind(
+        name="nvidia.unseen",
+        type="strings",
+        doc="programs that look for CUDA's libraries only in LD_LIBRARY_PATH, which lacks the environment's",
+    ),
+    FactKind(
+        name="nvidia.library-folders",
+        type="string",
+        doc="LD_LIBRARY_PATH with the directories of the environment's CUDA libraries first",
     ),
     FactKind(
         name="nvidia.library-path",

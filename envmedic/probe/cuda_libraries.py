@@ -70,7 +70,7 @@ def _missing(prefix: Path, loaded: tuple[Loaded, ...]) -> Iterator[CudaLibrary]:
 
 
 def _opened_later(prefix: Path, own: Mapping[str, Path], process: Process) -> Iterator[CudaLibrary]:
-    """Parts of the environment's cuDNN that a directory of LD_LIBRARY_PATH has too."""
+    """Parts of the environment's cuDNN that a directory of LD_LIBRARY_PATH has of another release."""
     main = process.loaded("libcudnn.so.9") or process.loaded("libcudnn.so.8")
     for name, path in own.items():
         if main is None or not _OPENED_LATER.fullmatch(name) or process.loaded(name) is not None:
@@ -78,5 +78,13 @@ def _opened_later(prefix: Path, own: Mapping[str, Path], process: Process) -> It
         candidates = (Path(directory, name) for directory in process.search.library_path)
         other = next((item for item in candidates if is_file(item)), None)
         hidden = _instead_of(prefix, other, path) if other is not None else None
-        if other is not None and hidden is not None:
+        if other is not None and hidden is not None and _size(other) != _size(path):
             yield CudaLibrary(soname=name, path=layout.relative(other, prefix), instead_of=hidden)
+
+
+def _size(path: Path) -> int | None:
+    """Bytes of a file: two releases of a library never have the same."""
+    try:
+        return path.stat().st_size
+    except OSError:
+        return None

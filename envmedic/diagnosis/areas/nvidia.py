@@ -25,6 +25,9 @@ _NEEDS_CUDA = re.compile(
     r"|autoawq|flashinfer(-python)?|onnxruntime-gpu|tensorrt(-cu\d+)?|nvdiffrast|spconv-cu\d+)"
 )
 """Distributions that are of no use beside a build of torch for the CPU."""
+_CUDA_LIBRARY = re.compile(r"lib(cudart|cublas|cudnn|nvrtc|cupti|nccl|cufft|curand|cusolver|cusparse|nvJitLink)\w*\.so")
+_BLIND = frozenset({"ctranslate2", "onnxruntime-gpu"})
+"""Programs that open CUDA's libraries by name and bring no search path to NVIDIA's wheels."""
 _NOT_OF_TORCH = re.compile(r"nvidia-(ml-py|smi|pyindex|dali|modelopt|nat)")
 _SYSTEMS = {"linux": "Linux", "darwin": "Darwin", "win32": "Windows"}
 
@@ -73,7 +76,7 @@ def derive(facts: Facts) -> Derived:
     environment = facts.environment
     if environment is None:
         return {}
-    derived = _loaded(environment) | _shadowed(facts, environment)
+    derived = _loaded(environment) | _shadowed(facts, environment) | _elsewhere(facts, environment)
     derived["torch.cuda-wanted"] = _cuda_wanted(environment)
     torch = environment.distribution("torch")
     if torch is None or torch.owner == "conda":  # conda's torch is served by conda's libraries
@@ -83,14 +86,14 @@ def derive(facts: Facts) -> Derived:
         item.text for item in wanted if item.exact and not _met(item, environment) and item.name != _TOOLKIT
     )
     derived |= _libraries(environment, wanted)
-    return derived | _faults(derived)
+    return derived | (_faults(derived) if environment.torch is not None and environment.torch.cuda else {})
 
 
 def _faults(derived: Derived) -> Derived:
-    """The three faults that the rest adds up to, each only where it is there."""
+    """The three faults that the rest adds up to."""
     symbol = derived.get("torch.first-unresolved")
     mendable = bool(derived["nvidia.repair"])
-    faults = {
+    return {
         "nvidia.lacking": (
             *(f"{text} is not installed" for text in _strings(derived, "nvidia.missing")),
             *_strings(derived, "nvidia.damaged"),
@@ -102,7 +105,6 @@ def _faults(derived: Derived) -> Derived:
         ),
         "cudnn.conflict": (*_strings(derived, "cudnn.wrong"), *_strings(derived, "cudnn.clobbered")),
     }
-    return {name: texts for name, texts in faults.items() if texts}
 
 
 def _strings(derived: Derived, name: str) -> tuple[str, ...]:
@@ -294,7 +296,8 @@ def _loaded(environment: Environment) -> Derived:
         return derived
     found = {symbol: item.soname for item in environment.cuda_libraries for symbol in item.unresolved}
     for library in own:
-        found |= {item.symbol: PurePosixPath(library.path).name for item in library.unresolved if _of_cuda(item.symbol)}
+        name = PurePosixPath(library.path).name
+        found = {item.symbol: name for item in library.unresolved if _of_cuda(item.symbol)} | found
     first = next(iter(found.items()), None)
     derived["torch.unresolved-symbols"] = len(found)
     derived["torch.first-unresolved"] = f"{first[0]}, which {first[1]} needs" if first else None
@@ -313,8 +316,40 @@ def _shadowed(facts: Facts, environment: Environment) -> Derived:
     kept = [entry for entry in entries if entry and posixpath.normpath(entry) not in hiding]
     return {
         "nvidia.shadowed": tuple(f"{item.soname} from {item.path}, before {item.instead_of}" for item in shadowed),
+        "cudnn.shadowed": tuple(item.soname for item in shadowed if item.soname.startswith("libcudnn_")),
         "nvidia.library-path": ":".join(kept),
     }
+
+
+def _elsewhere(facts: Facts, environment: Environment) -> Derived:
+    """What programs other than torch find of CUDA's libraries."""
+    lacking = (
+        f"{soname}, which {PurePosixPath(item.path).name} of {item.distribution or 'nobody known'} needs"
+        for item in environment.extensions
+        for soname in item.missing
+        if _CUDA_LIBRARY.match(soname)
+    )
+    folders = _folders(environment)
+    variable = facts.variables().get("LD_LIBRARY_PATH")
+    entries = [entry for entry in re.split("[:;]", variable.value) if entry] if variable is not None else []
+    unseen = bool(folders) and not set(folders) <= {posixpath.normpath(entry) for entry in entries}
+    return {
+        "nvidia.lacking-elsewhere": tuple(dict.fromkeys(lacking)),
+        "nvidia.unseen": tuple(item.name for item in environment.distributions if unseen and item.name in _BLIND),
+        "nvidia.library-folders": ":".join(dict.fromkeys([*folders, *entries])),
+    }
+
+
+def _folders(environment: Environment) -> tuple[str, ...]:
+    """Where cuDNN's, cuBLAS's and the runtime's wheels of the environment have their libraries."""
+    parts = {"cudnn": "cudnn", "cublas": "cublas", "cuda-runtime": "cuda_runtime"}
+    found = (
+        posixpath.join(environment.prefix, item.site, "nvidia", folder, "lib")
+        for part, folder in parts.items()
+        for item in environment.distributions
+        if re.fullmatch(rf"nvidia-{part}-cu1[12]", item.name) and not item.outside_prefix
+    )
+    return tuple(dict.fromkeys(found))
 
 
 def _cuda_wanted(environment: Environment) -> tuple[str, ...] | None:
