@@ -10,11 +10,12 @@ from envmedic.api.diagnosis import diagnose_lines
 from envmedic.api.settings import Settings
 from envmedic.diagnosis import derive
 from envmedic.errors import InstallerError, NetworkError
+from envmedic.model.base import to_json
 from envmedic.model.checks import Outcome
 from envmedic.model.events import Notice
 from envmedic.model.facts import Facts
 from envmedic.model.findings import Finding
-from envmedic.model.plan import Plan, Step
+from envmedic.model.plan import Plan
 from envmedic.model.ports import ExtendRequest, Extension
 from envmedic.playbook.conditions import confirms
 
@@ -31,7 +32,7 @@ class Loop:
         self._levels = [first]
         self._playbooks = first.wanted.playbooks
         self._host = first.wanted.facts.host
-        self._tried: set[tuple[tuple[Step, ...], ...]] = set()
+        self._tried: set[str] = set()
 
     def __call__(self, request: ExtendRequest) -> Extension | None:
         """The next plan, or None when nothing is left to try."""
@@ -111,8 +112,9 @@ class Loop:
             self._settings.stream.emit(Notice(code="not-repaired", message=f"Not repaired: {summary}: {why}"))
 
 
-def _path(plans: Iterable[Plan]) -> tuple[tuple[Step, ...], ...]:
-    return tuple(plan.steps for plan in plans)
+def _path(plans: Iterable[Plan]) -> str:
+    """The steps that lead to a state of the clone, as text: steps hold mappings, which no set takes."""
+    return to_json([plan.steps for plan in plans], indent=0)
 
 
 def _summary(finding: Finding | None) -> str:
