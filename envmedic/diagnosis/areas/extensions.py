@@ -28,7 +28,7 @@ _NOT_OWN = re.compile(rf"{_NESTED}(?:10__cxxabiv1|9__gnu_cxx|8pybind11|5cudnn|6t
 _NEW_STRINGS = "NSt7__cxx11"
 _OLD_STRINGS = re.compile(r"(?:[EKRIO]|\d_)Ss")
 _SPLIT_CUDA = re.compile(r"libtorch_cuda_c(?:u|pp)\.so")
-_SOURCES = frozenset({"vcs", "directory", "editable", "index"})
+_RECORDED = frozenset({"vcs", "directory", "editable"})
 _LABELS = (
     re.compile(r"^pt(?P<major>\d)(?P<minor>\d+)(?P<variant>cu\d+|cpu)$"),
     re.compile(r"^torch(?P<torch>\d+\.\d+(?:\.\d+)?)(?P<variant>cu\d+|cpu)$"),
@@ -168,15 +168,18 @@ def _distributions(environment: Environment, libraries: Iterable[Library]) -> li
 
 
 def first_source(distributions: Iterable[Distribution]) -> str | None:
-    """The first of them that has a source: one that is recorded, or its archive on an index."""
+    """The first of them that was built here, from a source that is recorded or that an index has."""
     return next((item.name for item in distributions if _has_source(item)), None)
 
 
 def _has_source(distribution: Distribution) -> bool:
+    """Whether it was built here. Wheels that projects publish carry the platform tag of manylinux or musllinux."""
     origin = distribution.origin
     if origin.kind == "archive":
         return origin.url is not None and not origin.url.partition("#")[0].endswith(".whl")
-    return origin.kind in _SOURCES and distribution.owner != "conda"
+    if origin.kind == "index":
+        return bool(distribution.tags) and not any("many" in tag or "musl" in tag for tag in distribution.tags)
+    return origin.kind in _RECORDED
 
 
 def _replacements(distributions: Iterable[Distribution], environment: Environment) -> Iterator[str]:

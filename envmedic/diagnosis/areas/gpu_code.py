@@ -92,12 +92,17 @@ def _extensions(devices: tuple[str, ...], build: TorchBuild, environment: Enviro
 def _lacking(
     devices: tuple[str, ...], build: TorchBuild, environment: Environment, host: Host
 ) -> Iterator[tuple[Library, tuple[str, ...]]]:
-    """The modules of extensions for torch that hold GPU code, but none for some GPU that torch itself serves."""
+    """The distributions with GPU code, by a module of theirs, that have none for some GPU which torch itself serves.
+
+    Several modules of one distribution share the work: some are for one kind of GPU only.
+    """
     served = set(devices) - set(_uncovered(build.arch_list, build.ptx_list, devices, build, host))
+    modules: dict[str, list[Library]] = {}
     for item in environment.extensions:
         if item.sass or item.ptx:
-            missing = tuple(
-                device for device in _uncovered(item.sass, item.ptx, devices, build, host) if device in served
-            )
-            if missing:
-                yield item, missing
+            modules.setdefault(item.distribution or item.path, []).append(item)
+    for group in modules.values():
+        left = [set(_uncovered(item.sass, item.ptx, devices, build, host)) for item in group]
+        missing = tuple(device for device in devices if device in served and all(device in one for one in left))
+        if missing:
+            yield group[0], missing
