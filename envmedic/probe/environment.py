@@ -113,7 +113,7 @@ def _environment(  # noqa: PLR0917  # the results of the first readers
         leftovers=leftovers.find(scans, prefix),
         files=(*held.files, *conda_files.compare(prefix, disk)),
         conflicts=held.conflicts,
-        shadows=shadows.observe(paths, installed, sites),
+        shadows=shadows.observe(paths, installed, sites, found.kind),
         torch=torch_family.torch_build(torch, _of(torch, read, prefix)) if torch else None,
         companions=_companions(packages, read, prefix),
         libraries=read,

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Literal
 from urllib.parse import unquote, urlsplit
 
-from envmedic.model.facts import Distribution, ImportPath, Shadow
+from envmedic.model.facts import Distribution, EnvironmentKind, ImportPath, Shadow
 from envmedic.probe.files import is_directory, is_file, names, read_text
 from envmedic.probe.metadata import name_and_version, normalise
 
@@ -25,7 +25,7 @@ _VERSION = re.compile(r"^\s*__version__\s*(?::\s*str\s*)?=\s*['\"](?P<version>[^
 
 
 def observe(
-    paths: Iterable[ImportPath], installed: Sequence[Distribution], sites: Sequence[Path]
+    paths: Iterable[ImportPath], installed: Sequence[Distribution], sites: Sequence[Path], kind: EnvironmentKind
 ) -> tuple[Shadow, ...]:
     """What the import paths of an environment hide of its own distributions, in their order.
 
@@ -34,17 +34,19 @@ def observe(
     own = [item for item in installed if not item.outside_prefix and item.name not in _TOOLS]
     real = frozenset(os.path.realpath(site) for site in sites)
     found: list[Shadow] = []
-    for kind, folder in _first(paths):
+    for way, folder in _first(paths, kind):
         if is_directory(folder) and os.path.realpath(folder) not in real:
-            found += _hidden(kind, folder, own)
+            found += _hidden(way, folder, own)
     return tuple(dict.fromkeys(found))
 
 
-def _first(paths: Iterable[ImportPath]) -> Iterator[tuple[Kind, Path]]:
-    """Directories that come before the site-packages of the environment."""
+def _first(paths: Iterable[ImportPath], kind: EnvironmentKind) -> Iterator[tuple[Kind, Path]]:
+    """Directories that come before the site-packages of the environment. The home comes after those of a venv."""
     for item in paths:
-        if item.kind in {"user-site", "PYTHONPATH"}:
-            yield ("user-site" if item.kind == "user-site" else "PYTHONPATH"), Path(item.adds)
+        if item.kind == "PYTHONPATH":
+            yield "PYTHONPATH", Path(item.adds)
+        elif item.kind == "user-site" and kind not in {"venv", "virtualenv", "uv"}:
+            yield "user-site", Path(item.adds)
         elif item.kind == "pth":
             match = _INSERTED.search(item.adds)
             if match is not None:
