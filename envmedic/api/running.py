@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import signal
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,6 +25,7 @@ _SHELL = 128
 _UNTOLD = frozenset({signal.SIGINT, signal.SIGHUP, signal.SIGPIPE})
 """Ends that somebody wanted."""
 _HEAD_BYTES = 1024
+_LONG = b"'''exec' "
 
 
 @dataclass(frozen=True)
@@ -114,10 +116,16 @@ def _interpreter_of(script: Path) -> Path | None:
             first, _, rest = file.read(_HEAD_BYTES).partition(b"\n")
     except OSError:
         return None
-    words = first.removeprefix(b"#!").decode("utf-8", "replace").split() if first.startswith(b"#!") else []
-    if words == ["/bin/sh"] and rest.startswith(b"'''exec' "):  # a path too long for a first line, as pip writes it
-        words = rest.decode("utf-8", "replace").split()[1:2]
-    return Path(words[0].strip('"')) if words else None
+    if not first.startswith(b"#!"):
+        return None
+    line = first[2:]
+    if rest.startswith(_LONG):  # pip writes so where a first line cannot hold the path
+        line = rest.removeprefix(_LONG).partition(b"\n")[0]
+    try:
+        words = shlex.split(line.decode("utf-8", "replace"))
+    except ValueError:
+        return None
+    return Path(words[0]) if words else None
 
 
 def diagnose_run(settings: Settings, prefix: Path | None, ran: Ran) -> Diagnosis:

@@ -59,7 +59,7 @@ class NativeCase:
         return {
             "PATH": os.environ["PATH"],
             "HOME": str(self.room),
-            "XDG_CACHE_HOME": str(self.room / "cache"),
+            "XDG_CACHE_HOME": str(self.room.parent / "cache"),
             "XDG_CONFIG_HOME": str(self.room / "config"),
             "PIP_CONFIG_FILE": os.devnull,
             "PIP_INDEX_URL": self.index,
