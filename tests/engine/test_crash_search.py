@@ -1,0 +1,111 @@
+"""The smallest crashing set of imports is found, whatever crashes."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from envmedic.engine.crash_search import LIMIT_S, MOST_NAMES, checks_of, find
+from envmedic.model.checks import Outcome
+
+Names = tuple[str, ...]
+
+
+class World:
+    """An environment in which some sequences crash."""
+
+    def __init__(self, crashes: Callable[[Names], str | None], signal: str | None = "SIGSEGV") -> None:
+        self._crashes = crashes
+        self._signal = signal
+        self.tried: list[Names] = []
+
+    def __call__(self, sequences: Sequence[Names]) -> list[Outcome]:
+        """Import each."""
+        self.tried += sequences
+        return [self._one(names) for names in sequences]
+
+    def _one(self, names: Names) -> Outcome:
+        error = self._crashes(names)
+        if error is None:
+            return Outcome(check="import-sequence", status="pass")
+        status = "crash" if self._signal else "fail"
+        return Outcome(check="import-sequence", status=status, signal=self._signal, detail=error)
+
+
+def after(*pattern: str) -> Callable[[Names], str | None]:
+    """Crash where all names of `pattern` are imported in this order."""
+
+    def crashes(names: Names) -> str | None:
+        places = [names.index(name) for name in pattern if name in names]
+        return "gone" if len(places) == len(pattern) and places == sorted(places) else None
+
+    return crashes
+
+
+def test_one_that_crashes_alone_needs_no_other() -> None:
+    found = find(["a", "b", "c"], World(after("b")))
+    assert found is not None
+    assert (found.sequence, found.works, found.signal) == (("b",), (), "SIGSEGV")
+
+
+def test_where_nothing_crashes_nothing_is_found() -> None:
+    assert find(["a", "b", "c"], World(lambda _names: None)) is None
+    assert find([], World(after("a"))) is None
+    assert find(["a"], World(after("a", "b"))) is None
+
+
+@given(st.permutations("abcdef"), st.integers(2, 3), st.booleans())
+def test_any_pair_and_any_three_in_a_row_are_found_and_put_right(names: list[str], size: int, backwards: bool) -> None:  # noqa: FBT001
+    pattern = tuple(name for name in (names[::-1] if backwards else names) if name in names[1 : 1 + size])
+    found = find(names, World(after(*pattern)))
+    assert found is not None
+    assert found.sequence == pattern
+    assert sorted(found.works) == sorted(pattern)
+    assert found.works != pattern
+
+
+def test_where_no_order_works_it_says_so() -> None:
+    found = find(["a", "b", "c"], World(lambda names: "gone" if {"a", "c"} <= set(names) else None))
+    assert found is not None
+    assert (set(found.sequence), found.works) == ({"a", "c"}, ())
+
+
+def test_a_third_import_that_prevents_the_crash_hides_nothing() -> None:
+    def crashes(names: Names) -> str | None:
+        return "gone" if "c" not in names and names == ("b", "a") else None
+
+    found = find(["c", "a", "b"], World(crashes))
+    assert found is not None
+    assert (found.sequence, found.works) == (("b", "a"), ("a", "b"))
+
+
+def test_what_cannot_be_imported_alone_is_left_out() -> None:
+    def crashes(names: Names) -> str | None:
+        return "no module" if "x" in names else after("a", "b")(names)
+
+    world = World(crashes, signal=None)
+    found = find(["x", "a", "b"], world)
+    assert found is not None
+    assert (found.sequence, found.signal, found.error) == (("a", "b"), None, "gone")
+    assert all("x" not in names for names in world.tried if len(names) > 1)
+
+
+def test_no_more_names_than_there_is_time_for() -> None:
+    world = World(lambda _names: None)
+    find([f"m{number}" for number in range(50)], world)
+    assert len(set(itertools.chain(*world.tried))) == MOST_NAMES
+
+
+def test_after_the_limit_nothing_new_is_tried() -> None:
+    clock = iter([0.0, LIMIT_S + 1])
+    world = World(after("a", "b"))
+    assert find(["a", "b"], world, clock=lambda: next(clock)) is None
+    assert all(len(names) == 1 for names in world.tried)
+
+
+def test_each_attempt_is_one_process_with_a_limit() -> None:
+    (check,) = checks_of([("a", "b")])
+    assert (check.name, check.arguments, check.timeout_s) == ("import-sequence", ("a", "b", "runs=1"), 120.0)
