@@ -231,7 +231,11 @@ def test_a_report_that_cannot_be_written_leaves_the_exit_code(user: Shell) -> No
 
 
 def on_terminal(
-    user: Shell, command: Sequence[str], talk: Callable[[int], None] | None = None, *, size: tuple[int, int] = (24, 80)
+    user: Shell,
+    command: Sequence[str],
+    talk: Callable[[int], object] | None = None,
+    *,
+    size: tuple[int, int] = (24, 80),
 ) -> Done:
     """Run envmedic in a session with a terminal of its own; `talk` gets our end once there is output."""
     pid, ours = pty.fork()

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from envmedic.engine.crash_search import LIMIT_S, MOST_NAMES, checks_of, find
-from envmedic.model.checks import Outcome
+from envmedic.model.checks import Outcome, Status
 
 Names = tuple[str, ...]
 
@@ -31,7 +31,7 @@ class World:
         error = self._crashes(names)
         if error is None:
             return Outcome(check="import-sequence", status="pass")
-        status = "crash" if self._signal else "fail"
+        status: Status = "crash" if self._signal else "fail"
         return Outcome(check="import-sequence", status=status, signal=self._signal, detail=error)
 
 

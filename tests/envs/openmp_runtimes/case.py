@@ -60,9 +60,12 @@ def runtime(name: str) -> bytes:
 
 def wheels(directory: Path) -> list[Wheel]:
     """Every wheel of the case."""
-    own = {"ctranslate2/__init__.py": TRANSLATOR, "ctranslate2.libs/libiomp5-1a2b3c4d.so": runtime("libiomp5.so")}
+    own: dict[str, str | bytes] = {
+        "ctranslate2/__init__.py": TRANSLATOR,
+        "ctranslate2.libs/libiomp5-1a2b3c4d.so": runtime("libiomp5.so"),
+    }
     shared = {"intel_openmp-2024.2.1.data/data/lib/libiomp5.so": runtime("libiomp5.so")}
-    gnu = {
+    gnu: dict[str, str | bytes] = {
         "scipy/__init__.py": "",
         "scipy.libs/libgomp-a34b3233.so.1.0.0": shared_library("int g;", name="libgomp.so.1"),
     }
