@@ -9,6 +9,8 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
+import msgspec
+
 from envmedic import tree
 from envmedic.engine import steps
 from envmedic.engine.judgement import judge, not_reproduced, reproduced
@@ -134,13 +136,19 @@ def add_part(run: Run, plan: Plan, *, seen: bool = False) -> None:
         )
 
 
-def _new(known: Iterable[Check], checks: Iterable[Check]) -> tuple[Check, ...]:
-    """Those of `checks` that are not `known`, or ask for more than the known ones do."""
-    proven = {(check.name, check.arguments) for check in known if check.role in PROOF}
-    seen = {(check.name, check.arguments) for check in known}
-    return tuple(
-        check for check in checks if (check.name, check.arguments) not in (proven if check.role in PROOF else seen)
-    )
+def _new(known: Sequence[Check], checks: Iterable[Check]) -> tuple[Check, ...]:
+    """Those of `checks`, and of their imports, that are not `known`, or ask for more than the known ones do."""
+    found = []
+    for check in checks:
+        like = [item for item in known if item.name == check.name and (item.role in PROOF or check.role not in PROOF)]
+        if check.name == "import":
+            names = {name for item in like for name in item.arguments}
+            left = tuple(name for name in check.arguments if name not in names)
+            if left:
+                found.append(msgspec.structs.replace(check, arguments=left))
+        elif all(item.arguments != check.arguments for item in like):
+            found.append(check)
+    return tuple(found)
 
 
 def _by_status(outcomes: tuple[Outcome, ...]) -> str:

@@ -169,9 +169,10 @@ def _rebuilt(draft: _Draft) -> tuple[Rebuild, ...]:
     return tuple(step for step in draft.proposal.after if isinstance(step, Rebuild))
 
 
-def _new(draft: _Draft) -> tuple[str, ...]:
-    """Return the names of what is put in, from wheels or from source."""
-    return (*(item.name for item in draft.artifacts), *(step.distribution.name for step in _rebuilt(draft)))
+def _new(draft: _Draft) -> dict[str, str | None]:
+    """Return what is put in, with its version: from wheels, or (None) from source."""
+    rebuilt = {step.distribution.name: None for step in _rebuilt(draft)}
+    return {**{item.name: item.version for item in draft.artifacts}, **rebuilt}
 
 
 def _changes(draft: _Draft) -> tuple[Change, ...]:

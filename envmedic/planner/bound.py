@@ -20,7 +20,8 @@ def bound(environment: Environment) -> Iterator[tuple[Distribution, str]]:
     By the data on CUDA extensions, and by libraries that link torch's own. A library with the stable
     ABI may link torch and stay; the data says from which version.
     """
-    linked = {item.distribution for item in environment.libraries if any(map(_TORCH_LIBRARY.match, item.needed))}
+    known = (*environment.libraries, *environment.extensions)
+    linked = {item.distribution for item in known if any(map(_TORCH_LIBRARY.match, item.needed))}
     for item in environment.distributions:
         if item.name in FAMILY:
             continue

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from envmedic.compat import versions
+from envmedic.compat.requirements import demands, markers
 from envmedic.model.checks import Check, Confirmation, named_check
 from envmedic.model.facts import Environment, Facts
 from envmedic.model.findings import Finding
@@ -15,6 +16,8 @@ from envmedic.planner.proposal import Proposal
 
 FACTS = "facts"
 SEQUENCE = "import-sequence"
+_OF_TORCH = ("nvidia", "triton")
+"""How the import names of libraries begin that torch loads."""
 INFORMATIVE = ("matmul", "conv")
 """Run before and after; only a worse result blocks."""
 
@@ -30,12 +33,17 @@ class Left:
     """Those of `names` that the plan installs again or that belong to the torch family."""
     family: tuple[str, ...]
     """Import names of the torch family."""
+    repaired: tuple[str, ...] = ()
+    """Import names of what the plan puts in, and of what did not get what it requires before."""
     sequence: tuple[str, ...] = ()
     """Imports that crashed before it."""
 
 
-def left(facts: Facts, proposal: Proposal, *, removed: Iterable[str], installed: Iterable[str]) -> Left:
-    """Return what is left when `removed` distributions are gone for good and `installed` ones are put in."""
+def left(facts: Facts, proposal: Proposal, *, removed: Iterable[str], installed: Mapping[str, str | None]) -> Left:
+    """Return what is left when `removed` distributions are gone for good and `installed` ones are put in.
+
+    These have their version, None for one that is built again.
+    """
     environment = facts.environment
     if environment is None:
         raise AssertionError
@@ -48,8 +56,19 @@ def left(facts: Facts, proposal: Proposal, *, removed: Iterable[str], installed:
         names=imports.every(stays),
         touched=imports.every(item for item in stays if item.name in new),
         family=tuple(members or imports.family(environment)[:1]),
+        repaired=imports.main(item for item in stays if item.name in {*installed, *_satisfied(facts, installed)}),
         sequence=facts.import_crash.sequence if facts.import_crash is not None else (),
     )
+
+
+def _satisfied(facts: Facts, installed: Mapping[str, str | None]) -> set[str]:
+    """Return the distributions of which a requirement that is not met now is met by what is `installed`."""
+    environment = facts.environment
+    if environment is None:
+        return set()
+    asked = demands(environment, markers(environment, facts.host))
+    news = ((item, installed.get(item.name)) for item in asked if not item.met)
+    return {item.by.name for item, version in news if version is not None and versions.allows(item.specifier, version)}
 
 
 def cuda_build(environment: Environment, proposal: Proposal) -> bool:
@@ -89,7 +108,12 @@ def _names(check: str, state: Left) -> tuple[str, ...]:
     """Return the import names that a check is about."""
     if check == SEQUENCE:
         return state.sequence
-    return (state.family or state.names) if check == "import" else ()
+    if check != "import":
+        return ()
+    of_torch = not state.repaired or any(
+        name in imports.FAMILY or name.startswith(_OF_TORCH) for name in state.repaired
+    )
+    return tuple(dict.fromkeys((*(state.family if of_torch else ()), *state.repaired))) or state.names
 
 
 def _facts(loaded: LoadedPlaybook, finding: Finding) -> Check:

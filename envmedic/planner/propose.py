@@ -17,7 +17,7 @@ from envmedic.model.plan import PlanAlternative
 from envmedic.model.playbook import FactValue, LoadedPlaybook
 from envmedic.model.ports import ResolveRequest
 from envmedic.planner import labels, members, question, rebuild, removal
-from envmedic.planner.bound import bound
+from envmedic.planner.following import Following, following
 from envmedic.planner.proposal import Proposal, Proposals
 from envmedic.planner.requirements import applicable, markers, meets, newly_unmet
 from envmedic.planner.steps import Wanted, gather, values_of
@@ -45,6 +45,8 @@ class _Case:
     options: Options
     values: Mapping[str, str]
     """Marker variables of the environment's interpreter on that host."""
+    derived: Mapping[str, FactValue]
+    """The flat facts."""
 
 
 def proposals(
@@ -71,6 +73,7 @@ def proposals(
         wanted=wanted,
         options=options or Options(),
         values=markers(environment, facts.host),
+        derived=values or {},
     )
     _refuse_conda(case)
     _plan_builds(wanted, environment, values or {})
@@ -134,10 +137,11 @@ def _proposal(
     wanted, environment = case.wanted, case.environment
     purged = tuple(wanted.purged)
     changed = members.changed(environment, found, purged) if found else ()
-    pins = (*_family_pins(found, changed), *wanted.pins)
+    follows = _following(case, found, changed)
+    pins = tuple(dict.fromkeys((*_family_pins(found, changed), *wanted.pins, *follows.pins)))
     title = _title(environment, found, changed, wanted)
     gone = _gone(case, found, changed)
-    refusal = _refusal(case, found, changed, gone)
+    refusal = _refusal(case, found, changed, gone, follows)
     if refusal:
         return None, (PlanAlternative(title=title, why_not=refusal, feasible=False),)
     cleaned = (*purged, *changed) if wanted.leftovers else ()
@@ -150,9 +154,9 @@ def _proposal(
         changed=changed,
         purge=purge,
         request=_request(case, found, query, changed, pins) if pins else None,
-        after=tuple(wanted.after),
+        after=(*follows.builds, *wanted.after),
         cost=_cost(environment, found, changed),
-        notes=_notes(environment, gone),
+        notes=(*_notes(environment, gone), *follows.notes),
     )
     return proposal, ()
 
@@ -210,22 +214,32 @@ def _replaceable(environment: Environment, values: Mapping[str, str]) -> tuple[s
     return tuple(dict.fromkeys((*WITH_TORCH, *(name for name in names if name not in question.FAMILY))))
 
 
-def _refusal(case: _Case, found: FamilySet | None, changed: tuple[str, ...], gone: tuple[str, ...]) -> str:
+def _following(case: _Case, found: FamilySet | None, changed: tuple[str, ...]) -> Following:
+    """Return how what is bound to torch follows it, where torch becomes another release or build."""
+    wanted, environment = case.wanted, case.environment
+    if not (_repins_torch(case) or ("torch" in changed and _torch_moves(environment, found))):
+        return Following()
+    handled = {*wanted.purged, *wanted.replaced, *wanted.rebuilt}
+    handled |= {canonicalize_name(Requirement(pin).name) for pin in wanted.pins}
+    variant = environment.torch.variant if environment.torch is not None else None
+    same_cuda = found is not None and variant == found.variant
+    return following(environment, case.values, case.derived, handled=handled, same_cuda=same_cuda)
+
+
+def _refusal(
+    case: _Case, found: FamilySet | None, changed: tuple[str, ...], gone: tuple[str, ...], follows: Following
+) -> str:
     """Return why the change would break what stays, or an empty string."""
-    environment = case.environment
     after: dict[str, str | None] = dict.fromkeys(gone)
     for name in changed:
         after[name] = found.versions[name] if found else None
     pinned = {canonicalize_name(Requirement(pin).name) for pin in case.wanted.pins}
     after = {name: value for name, value in after.items() if name not in pinned}
-    broken = [item.sentence() for item in newly_unmet(environment, after, values=case.values)]
-    if "torch" in changed and environment.distribution("torch") and _torch_moves(environment, found):
-        broken += (
-            f"{item.name} {item.version} is bound to the installed torch: {how}" for item, how in bound(environment)
-        )
-    if not broken:
-        return ""
-    return "it would break what stays, which cannot be replaced or rebuilt yet: " + "; ".join(broken)
+    unmet = newly_unmet(case.environment, after, values=case.values)
+    new = pinned | follows.replaced
+    broken = [item.sentence() for item in unmet if item.distribution.partition(" ")[0] not in new]
+    broken += follows.stuck
+    return "it would break what stays: " + "; ".join(broken) if broken else ""
 
 
 def _torch_moves(environment: Environment, found: FamilySet | None) -> bool:

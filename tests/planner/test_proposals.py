@@ -6,9 +6,9 @@ import pytest
 
 from envmedic import planner
 from envmedic.errors import NoSolution, NotAnEnvironment
-from envmedic.model.facts import CompanionBuild, Facts, Host, Leftover, Library
+from envmedic.model.facts import CompanionBuild, Environment, Facts, Host, Leftover, Library
 from envmedic.model.family import Member
-from envmedic.model.plan import Advise, Pin, SetEnv, UnsetEnv
+from envmedic.model.plan import Advise, Pin, Rebuild, SetEnv, UnsetEnv
 from envmedic.model.playbook import (
     AdviseStep,
     CommandStep,
@@ -17,7 +17,6 @@ from envmedic.model.playbook import (
     PinStep,
     PlaybookStep,
     PurgeStep,
-    RebuildStep,
     ReplaceStep,
     SetEnvStep,
     TorchFamilyStep,
@@ -181,7 +180,6 @@ def test_a_gpu_that_torch_does_not_serve_changes_torch_with_what_torch_pins() ->
 @pytest.mark.parametrize(
     "tied",
     [
-        dist("xformers", "0.0.28.post3", "torch==2.5.1"),
         dist("flash-attn", "2.7.4", "torch"),
         dist("my-project", "1.0", "torch==2.5.1"),
     ],
@@ -203,12 +201,40 @@ def test_what_is_bound_to_torch_does_not_hinder_a_change_of_torchvision() -> Non
     assert best(facts(env), finding(), playbook()).changed == ("torchvision",)
 
 
-def test_a_library_that_links_torch_binds_its_distribution() -> None:
-    library = Library(path="lib/x/ops.so", distribution="my-ops", needed=("libc10.so", "libtorch_cuda.so"))
-    env = environment([*usual(), dist("my-ops", "1.0")], libraries=(library,))
-    answer = planner.proposals(facts(env, driver="570.124.06", gpus=("12.0",)), finding(), playbook())
+def test_what_names_its_torch_is_resolved_along_with_another_one() -> None:
+    env = environment([*usual(), dist("xformers", "0.0.28.post3", "torch==2.5.1")])
+    found = best(facts(env, driver="570.124.06", gpus=("12.0",)), finding(), playbook())
+    assert found.request is not None
+    assert {"torch==", "xformers"} <= {pin[:7] if pin.startswith("torch==") else pin for pin in found.request.pins}
+    asked = planner.proposals(facts(env), finding(), playbook(InstallStep(requirements=("torch==2.4.1",)))).best()
+    assert asked.request is not None
+    assert asked.request.pins == ("torch==2.4.1", "xformers")
+
+
+def linked(*, uses_cuda: bool = False) -> Environment:
+    library = Library(
+        path="lib/x/ops.so", distribution="my-ops", needed=("libc10.so", "libtorch.so"), uses_cuda=uses_cuda
+    )
+    return environment([*usual(), dist("my-ops", "1.0")], libraries=(library,))
+
+
+def test_a_library_that_links_torch_is_built_again_for_another_one() -> None:
+    found = best(facts(linked(), driver="570.124.06", gpus=("12.0",)), finding(), playbook())
+    assert [step.distribution.name for step in found.after if isinstance(step, Rebuild)] == ["my-ops"]
+    assert found.notes == ("my-ops is built again for the torch that comes",)
+    assert found.request is not None
+    assert {"setuptools", "wheel"} <= set(found.request.pins)
+
+
+def test_gpu_code_is_not_built_for_another_cuda() -> None:
+    answer = planner.proposals(
+        facts(linked(uses_cuda=True), driver="570.124.06", gpus=("12.0",)),
+        finding(),
+        playbook(),
+        values={"toolchain.matching-home": "/usr/local/cuda-12.4"},
+    )
     assert answer.proposals == ()
-    assert any("my-ops 1.0" in item.why_not for item in answer.rejected)
+    assert any("my-ops 1.0 is bound to the installed torch" in item.why_not for item in answer.rejected)
 
 
 def test_a_requirement_that_is_already_broken_is_no_obstacle() -> None:
@@ -239,10 +265,10 @@ def test_other_distributions_may_be_condas() -> None:
 
 
 def test_steps_that_are_not_supported_are_all_named() -> None:
-    steps = (RebuildStep(distribution="flash-attn"), CommandStep(argv=("make", "it")), AdviseStep(text="x"))
+    steps = (CommandStep(argv=("make", "it")), AdviseStep(text="x"))
     with pytest.raises(NoSolution, match="not supported yet") as caught:
         planner.proposals(facts(), finding(), playbook(*steps))
-    assert caught.value.details == ("rebuild flash-attn", "command make it")
+    assert caught.value.details == ("command make it",)
 
 
 def test_the_other_kinds_of_step_are_filled_and_kept_in_order() -> None:
