@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -23,17 +22,6 @@ DOUBT_LEFT_BY_FACTS = 0.25
 TRUST_LEFT_BY_FACTS = 0.4
 """What remains of a hypothesis' confidence once facts refute it."""
 NO_FAULT: Final = "not-an-env-problem"
-
-_NOT_FATAL = re.compile(
-    r"""(?x)
-    ^\W{0,3}(?:WARN(?:ING)?|INFO|DEBUG|NOTICE)\b     # levels of loggers
-    | \b[A-Z]\w*Warning:                             # categories of Python's warnings
-    | ^\[?[WI]\d{4}\ \d\d:                           # glog
-    | ^\[W[\s\d]                                     # torch's C++ half
-    | (?:^|[\s:\d)])[Ww]arning(?:\ \#?\d+)?(?:-D)?\s?:    # compilers and linkers
-    | \bpip's\ dependency\ resolver\ does\ not\ currently # an ERROR after which pip goes on
-    """
-)
 
 
 @dataclass(frozen=True)
@@ -102,7 +90,7 @@ class Candidate:
     @cached_property
     def passing(self) -> bool:
         """Whether the text names it in lines after which programs go on: warnings and information."""
-        return bool(self._telling) and all(_NOT_FATAL.search(match.line) for match in self._telling)
+        return bool(self._telling) and all(match.passing for match in self._telling)
 
     @property
     def summary(self) -> str:

@@ -225,3 +225,5 @@ class TextMatch(Model, frozen=True, kw_only=True):
     groups: dict[str, str] = {}
     count: int = 1
     """Lines on which this signature matched with these groups."""
+    passing: bool = False
+    """Whether programs go on after such a line: it is a warning, or information."""

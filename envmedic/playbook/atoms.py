@@ -8,55 +8,142 @@ construct, it gives up, and the pattern is tried on every line.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
-from envmedic.playbook.lines import squeezed
+from envmedic.playbook.lines import squeezed_literal
+from envmedic.playbook.ordinary import ORDINARY
 
 MINIMUM = 4
-"""Shorter atoms, in bytes, would hit too often to be worth a prefilter."""
+"""Shorter atoms would hit too often to be worth a prefilter. In bytes; one of a letter beyond ASCII counts half more."""
+_MOST_ALTERNATIVES = 64
+"""A run with more spellings is ended: `(?:a|b)(?:c|d)` has four."""
+_MOST_CLASS_MEMBERS = 8
 
-_REPEAT = re.compile(r"[*+?]\??|\{(\d+)(?:,\d*)?\}\??")
+_REPEAT = re.compile(r"([*+?])\??|\{(\d+)(?:,\d*)?\}\??")
 _GROUP_START = re.compile(r"\(\?(?:P?<\w+>|:|[imsU-]+:)")
 _FLAGS = re.compile(r"\(\?[imsU-]+\)")
 _CLASS = re.compile(r"\[\^?\]?(?:\[:\^?\w+:\]|\\[pP]\{\w+\}|\\.|[^\]\\])*\]", re.DOTALL)
-_ESCAPE = re.compile(r"\\(?:x[0-9a-fA-F]{2}|x\{[0-9a-fA-F]+\}|[pP]\{\^?\w+\}|[pP]\w|[dDwWsSbBAzCaftnrv])")
+_NOTHING = re.compile(r"\\[dsbBAzfnrtv]|[\^$]")
+"""What matches only characters that are squeezed away, or none."""
+_ANYTHING = re.compile(r"\\(?:x[0-9a-fA-F]{2}|x\{[0-9a-fA-F]+\}|[pP]\{\^?\w+\}|[pP]\w|[DwWSCa])|\.")
+_PLAIN = re.compile(r"[^\\\[\](){}.*+?|^$]+(?![*+?{])")
 _LITERAL_ESCAPE = re.compile(r"\\([^\w\s])")
 
-Atoms = frozenset[bytes]
+Strings = frozenset[bytes]
+_EMPTY: Strings = frozenset({b""})
+
+
+@dataclass(frozen=True)
+class Need:
+    """What every match contains: one of `atoms`, all of `parts`, or with `any` one of them."""
+
+    atoms: Strings = frozenset()
+    parts: tuple[Need, ...] = ()
+    any: bool = False
+
+    def met(self, content: bytes) -> bool:
+        """Whether squeezed `content` has what is needed."""
+        for atom in self.atoms:
+            if atom in content:
+                return True
+        for part in self.parts:
+            if part.met(content) is self.any:
+                return self.any
+        return bool(self.parts) and not self.any
+
+    def rarest(self) -> Strings:
+        """Atoms one of which every match contains, the rarest such set in ordinary logs."""
+        if self.atoms:
+            return self.atoms
+        if self.any:
+            return frozenset().union(*(part.rarest() for part in self.parts))
+        return min((part.rarest() for part in self.parts), key=_frequency)
+
+
+def needs(pattern: str) -> Need | None:
+    """What every match of `pattern` contains once squeezed; None where nothing useful is known."""
+    reader = _Reader(pattern)
+    try:
+        found = reader.alternatives()
+    except _Unsure:
+        return None
+    return found.need() if reader.at_end() else None
+
+
+def atoms(pattern: str) -> Strings | None:
+    """Squeezed literals one of which every match contains; None where no useful ones are found."""
+    found = needs(pattern)
+    return None if found is None else found.rarest()
+
+
+def _frequency(found: Strings) -> tuple[int, float]:
+    """How often one of `found` is to be expected: those in ordinary logs, then by length."""
+    return sum(atom in ORDINARY for atom in found), sum(4.0 ** -_weight(atom) for atom in found)
+
+
+def _weight(atom: bytes) -> float:
+    return len(atom) + sum(byte > 127 for byte in atom) / 2  # noqa: PLR2004
 
 
 class _Unsure(Exception):
     """A construct that the reader does not follow."""
 
 
-def atoms(pattern: str) -> Atoms | None:
-    """Squeezed literals one of which every match contains; None where no useful ones are found."""
-    reader = _Reader(pattern)
-    try:
-        found = reader.alternatives()
-    except _Unsure:
-        return None
-    return found if reader.at_end() else None
-
-
 @dataclass
 class _Sequence:
-    """A concatenation: the literal run being read, and the best atoms so far."""
+    """A concatenation of literals with their spellings, of what else is needed, and of what is not known (None)."""
 
-    run: str = ""
-    candidates: list[Atoms] = field(default_factory=list)
+    items: list[Strings | Need | None] = field(default_factory=list)
 
-    def flush(self) -> None:
-        """End the literal run."""
-        atom = squeezed(self.run.encode())
-        if len(atom) >= MINIMUM:
-            self.candidates.append(frozenset({atom}))
-        self.run = ""
+    def spellings(self) -> Strings | None:
+        """All that it can be, where that is known and little."""
+        run = _EMPTY
+        for item in self.items:
+            if not isinstance(item, frozenset) or len(run) * len(item) > _MOST_ALTERNATIVES:
+                return None
+            run = _product(run, item)
+        return run
 
-    def best(self) -> Atoms | None:
-        """The candidate whose shortest atom is longest."""
-        self.flush()
-        return max(self.candidates, key=lambda atoms: min(map(len, atoms)), default=None)
+    def need(self) -> Need | None:
+        """All that is needed; None when that is nothing."""
+        parts: list[Need] = []
+        run = _EMPTY
+        for item in [*self.items, None]:
+            if isinstance(item, frozenset) and len(run) * len(item) <= _MOST_ALTERNATIVES:
+                run = _product(run, item)
+                continue
+            if min(map(_weight, run)) >= MINIMUM:
+                parts.append(Need(atoms=run))
+            run = item if isinstance(item, frozenset) else _EMPTY
+            parts += (item,) if isinstance(item, Need) else ()
+        return _combined(parts, any_of=False)
+
+
+def _product(before: Strings, after: Strings) -> Strings:
+    if before == _EMPTY:
+        return after
+    return frozenset(first + second for first in before for second in after)
+
+
+def _combined(parts: Iterable[Need], *, any_of: bool) -> Need | None:
+    distinct = tuple(dict.fromkeys(parts))
+    if len(distinct) == 1:
+        return distinct[0]
+    return Need(parts=distinct, any=any_of) if distinct else None
+
+
+def _either(branches: Sequence[_Sequence]) -> _Sequence:
+    """Alternatives as one sequence: their spellings where each has only those, else one of their needs."""
+    spelt = [branch.spellings() for branch in branches]
+    known = [spelling for spelling in spelt if spelling is not None]
+    spellings = frozenset().union(*known)
+    if len(known) == len(branches) and len(spellings) <= _MOST_ALTERNATIVES:
+        return _Sequence([spellings])
+    needed = [branch.need() for branch in branches]
+    found = [need for need in needed if need is not None]
+    return _Sequence([None, _combined(found, any_of=True) if len(found) == len(branches) else None, None])
 
 
 class _Reader:
@@ -70,28 +157,34 @@ class _Reader:
         """Whether the whole pattern was read."""
         return self._at == len(self._pattern)
 
-    def alternatives(self) -> Atoms | None:
-        """Read up to the end of the group; the union of the branches, None if one has no atom."""
+    def alternatives(self) -> _Sequence:
+        """Read up to the end of the group."""
         branches = [self._sequence()]
         while self._take("|"):
             branches.append(self._sequence())
-        if any(branch is None for branch in branches):
-            return None
-        return frozenset().union(*(branch for branch in branches if branch is not None))
+        return branches[0] if len(branches) == 1 else _either(branches)
 
-    def _sequence(self) -> Atoms | None:
+    def _sequence(self) -> _Sequence:
         sequence = _Sequence()
         while not self.at_end() and self._pattern[self._at] not in "|)":
             if self._match(_FLAGS):
                 continue
-            if self._pattern[self._at] == "(":
-                self._group(sequence)
-            else:
-                self._element(sequence)
-        return sequence.best()
+            self._append(sequence, self._group() if self._pattern[self._at] == "(" else self._element())
+        return sequence
 
-    def _group(self, sequence: _Sequence) -> None:
-        sequence.flush()
+    def _append(self, sequence: _Sequence, inner: _Sequence) -> None:
+        """Add `inner`, as often as the repetition that is read next says."""
+        least, most = self._repeated()
+        spellings = inner.spellings()
+        if least == most == 1:
+            sequence.items += inner.items
+        elif spellings is not None and most == 1:
+            sequence.items.append(spellings | _EMPTY)
+        elif spellings != _EMPTY:
+            once = [None] if not least else [spellings] if spellings is not None else [None, inner.need()]
+            sequence.items += [*once, None]
+
+    def _group(self) -> _Sequence:
         if not self._match(_GROUP_START):
             self._take("(")
             if self._pattern[self._at : self._at + 1] == "?":
@@ -99,41 +192,35 @@ class _Reader:
         inside = self.alternatives()
         if not self._take(")"):
             raise _Unsure
-        if self._repeated() != 0 and inside is not None:
-            sequence.candidates.append(inside)
+        return inside
 
-    def _element(self, sequence: _Sequence) -> None:
-        character = self._literal()
-        if character is None:
-            sequence.flush()
-            self._repeated()
-            return
-        times = self._repeated()
-        if times != 0:
-            sequence.run += character
-        if times is not None:
-            sequence.flush()
-
-    def _literal(self) -> str | None:
-        """Read one element; its character when it is a plain one."""
+    def _element(self) -> _Sequence:
+        plain = self._match(_PLAIN)
+        if plain:
+            return _Sequence([_spelling(plain.group())])
         escaped = self._match(_LITERAL_ESCAPE)
         if escaped:
-            return escaped.group(1)
-        if self._match(_ESCAPE) or self._match(_CLASS) or self._take(".") or self._take("^") or self._take("$"):
-            return None
+            return _Sequence([_spelling(escaped.group(1))])
+        if self._match(_NOTHING):
+            return _Sequence()
+        if self._match(_ANYTHING):
+            return _Sequence([None])
+        listed = self._match(_CLASS)
+        if listed:
+            return _Sequence([_members(listed.group())])
         if self._pattern[self._at] in "\\[*+?":
             raise _Unsure
         self._at += 1
-        return self._pattern[self._at - 1]
+        return _Sequence([_spelling(self._pattern[self._at - 1])])
 
-    def _repeated(self) -> int | None:
-        """Read a repetition; its minimum, None when there is none."""
+    def _repeated(self) -> tuple[int, int | None]:
+        """Read a repetition; its minimum, and its maximum where that is 1."""
         repeat = self._match(_REPEAT)
         if repeat is None:
-            return None
-        if repeat.group(1) is not None:
-            return int(repeat.group(1))
-        return 1 if repeat.group(0).startswith("+") else 0
+            return 1, 1
+        if repeat.group(2) is not None:
+            return int(repeat.group(2)), None
+        return int(repeat.group(1) == "+"), 1 if repeat.group(1) == "?" else None
 
     def _match(self, expression: re.Pattern[str]) -> re.Match[str] | None:
         found = expression.match(self._pattern, self._at)
@@ -146,3 +233,20 @@ class _Reader:
             self._at += 1
             return True
         return False
+
+
+def _spelling(literal: str) -> Strings:
+    return frozenset({squeezed_literal(literal.encode())})
+
+
+@lru_cache(maxsize=1024)
+def _members(listed: str) -> Strings | None:
+    """What the members of a character class are once squeezed; None for those that are wide or not followed."""
+    if not listed.isascii() or listed.startswith("[^") or "[:" in listed or "\\p" in listed.lower():
+        return None
+    try:
+        expression = re.compile(listed, re.ASCII)
+    except re.error:
+        return None
+    found = frozenset(squeezed_literal(bytes([code])) for code in range(128) if expression.fullmatch(chr(code)))
+    return found if found and len(found) <= _MOST_CLASS_MEMBERS else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 LINE_LIMIT = 64 * 1024
 """Longer lines, in bytes, are looked at in windows of this size."""
@@ -14,74 +15,172 @@ _ESCAPE = re.compile(
     rb"|[\]PX^_][^\x07\x1b\n]*(?:\x07|\x1b\\)"  # titles and hyperlinks
     rb"|[ -/]*[0-~])"
 )
-_ENTITIES = (
-    (b"&#39;", b"'"), (b"&#x27;", b"'"), (b"&apos;", b"'"), (b"&quot;", b'"'),
-    (b"&lt;", b"<"), (b"&gt;", b">"), (b"&nbsp;", b" "), (b"&amp;", b"&"),
-)  # fmt: skip
+_WRITTEN_ESCAPE = re.compile(rb"\\(?:u001[bB]|x1[bB]|033)(?=\[)")
+_WRITTEN_ASCII = re.compile(rb"\\u00([2-7][0-9a-fA-F])")
+_ENTITY = re.compile(rb"&(?:#(?:(\d{2,3})|[xX]([0-9a-fA-F]{2}));|(quot|apos|lt|gt|nbsp|amp);)")
+_NAMED = {b"quot": b'"', b"apos": b"'", b"lt": b"<", b"gt": b">", b"nbsp": b" ", b"amp": b"&"}
+_TAG = re.compile(
+    rb"</?(?:span|code|pre|font|strong|em|div|td|tr|th|li|ul|ol|details|summary|samp|kbd|tt|h[1-6])(?: [^<>\n]{0,200})?>"
+    rb"|</?(?:br|p|b|i|a|u)(?: ?/|(?: [a-z]{2,8}=[^<>\n]{1,200}))?>"
+)
 _LOWER = bytes(range(256)).lower()
-# digits and most punctuation go too: they tell little, and a fifth less is left to search
-_SQUEEZED_AWAY = bytes(range(33)) + b"\"'`|>\\" + b"0123456789.,=[](){}-/#%*" + bytes(range(127, 256))
-_QUOTES = str.maketrans({
-    "\u2018": "'", "\u2019": "'", "\u201a": "'", "\u00b4": "'", "`": "'",
-    "\u201c": '"', "\u201d": '"', "\u201e": '"', "\u00a0": " ",
+# Digits and most punctuation go too: they tell little, and a fifth less is left to search. Beyond
+# ASCII, what borders, quotes and accents are made of goes; first bytes of other scripts' letters stay.
+_SQUEEZED_AWAY = (
+    bytes(range(33)) + b"\"'`|>\\" + b"0123456789.,=[](){}-/#%*" + bytes(range(127, 0xC4)) + b"\xe2\xef\xfe\xff"
+)
+_CHARACTERS = str.maketrans({
+    "\u2018": "'", "\u2019": "'", "\u201a": "'", "\u201b": "'", "\u00b4": "'", "\u2032": "'", "`": "'",
+    "\u201c": '"', "\u201d": '"', "\u201e": '"', "\u00ab": '"', "\u00bb": '"', "\uff02": '"', "\uff07": "'",
+    "\u00a0": " ", "\u2007": " ", "\u2009": " ", "\u202f": " ",
+    "\u00ad": None, "\u200b": None, "\u200c": None, "\u200d": None, "\u2060": None, "\ufeff": None,
+    "\u2010": "-", "\u2011": "-", "\u2012": "-", "\u2013": "-", "\u2014": "--", "\u2212": "-",
+    "\uff1a": ":", "\uff0c": ",", "\uff08": "(", "\uff09": ")", "\uff1b": ";", "\uff1d": "=", "\uff0f": "/",
 })  # fmt: skip
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 _ESCAPED_QUOTE = re.compile(r"\\+(?=['\"])")
+_BREAK = re.compile(rb"\\{1,4}(?:r\\{1,4})?n")
+_WRITTEN_BLANK = re.compile(rb"\\{1,4}[nrt]")
+_BACKSLASHED = re.compile(rb"\\(?:[nrt]|([\\/_*\[\]()<>#.!-]))")
+_DOCKER_TAIL = re.compile(r"(?:\\r)?\\n\"?,? ?\"(?:stream|time)\":.{0,200}$")
+_LEVEL = r"(?:DEBUG|INFO|NOTICE|WARN(?:ING)?|ERROR|CRITICAL|FATAL|EXCEPTION)"
+_DATE = r"\d{4}[-/]\d\d[-/]\d\d"
+_TIME = r"\d\d:\d\d:\d\d(?:[.,]\d{1,9})?"
 _PREFIXES = re.compile(
-    r"""(?x)
+    rf"""(?x)
     \s+
-    | \[?\d{4}[-/]\d\d[-/]\d\d[T\ ]\d\d:\d\d(?::\d\d)?(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?\]?[:,]?(?=\s|$)
-    | \[?\d\d:\d\d:\d\d(?:[.,]\d{1,9})?\]?(?=\s)
-    | [A-Z][a-z]{2}\s{1,2}\d{1,2}\ \d\d:\d\d:\d\d\ [\w.-]{1,64}\ [\w./@-]{1,64}(?:\[\d{1,9}\])?:(?=\s)
-    | \[?(?:rank|default|worker)[\ _]?\d{1,5}\]?:(?=\s)
-    | \[\d{1,5},\d{1,5}\]<std(?:err|out)>:
-    | \([A-Za-z_]\w{0,63}(?:\ [\w.=:-]{1,64},?){1,4}\)(?=\s)
-    | (?:stdout|stderr)\ [FP](?=\s)
-    | \#\d{1,5}\ \d{1,6}\.\d{1,6}(?=\s)
-    | E(?=\s{2,})
-    | \d{1,7}(?:[:|\u2502\t])(?=\s)
+    | \[?{_DATE}[T\ _]\d\d:\d\d(?::\d\d)?(?:[.,]\d{{1,9}})?(?:Z|\ ?[+-]\d\d:?\d\d)?\]?[:,]?(?=[\s|]|$)
+    | \[?{_TIME}\]?:?(?=\s)
+    | [A-Z][a-z]{{2}}\s{{1,2}}\d{{1,2}}\ \d\d:\d\d:\d\d\ [\w.-]{{1,64}}\ [\w./@-]{{1,64}}(?:\[\d{{1,9}}\])?:(?=\s)
+    | \[?(?:[Rr]ank|RANK|default|worker)[\ _]?\d{{1,5}}\]?:
+    | \[\d{{1,5}},\d{{1,5}}\]<std(?:err|out)>:
+    | \[?std(?:err|out)\]?(?::|\ [FP](?=\s)|(?=\]))
+    | \([A-Za-z_]\w{{0,63}}(?:\ [\w.=:-]{{1,64}},?){{1,4}}\)(?=\s)
+    | \[?{_LEVEL}\]?\ +(?:{_DATE}|\d\d-\d\d)\ {_TIME}(?:\ \[?[\w./-]{{1,99}}:\d{{1,6}}\])?
+    | [EWIFC]\d{{3,4}}\ {_TIME}\s+\d{{1,9}}\ [\w./-]{{1,99}}:\d{{1,6}}\]
+    | \[[EWIF](?:\d{{3,4}}\ {_TIME})?\ [\w./-]{{1,99}}:\d{{1,6}}\]
+    | \[{_LEVEL}(?:[|:][\w./-]{{1,99}}:\d{{1,6}})?\]
+    | \[[\w./-]{{1,99}}:\d{{1,6}}(?::\w{{1,64}})?\](?=\s)
+    | {_LEVEL}:[\w.]{{1,64}}:(?=\S) | {_LEVEL}\s{{1,8}}\|\ [\w.]{{1,64}}:[\w<>.]{{1,64}}:\d{{1,6}}\ -(?=\s)
+    | -\ [\w.]{{1,64}}\ -\ {_LEVEL}\ -
+    | (?:\#\#\[error\]|::error::|!!!)
+    | \[\ {{0,6}}\d{{1,9}}\.\d{{3,9}}\](?=\s)
+    | \#\d{{1,5}}\ \d{{1,6}}\.\d{{1,6}}(?=\s)
+    | E(?=\s{{2,}})
+    | [\w.-]{{1,64}}-\d{{1,3}}\s{{1,40}}\|(?=\s)
+    | \d{{1,7}}(?:[:|\u2502\t])(?=\s)
+    | -{{2,8}}>\s+\d{{1,7}}(?=\s)
+    | \{{"log":\s?"
+    | [-*+\u2022]\s+(?=\S) | \#{{1,6}}\s
     | [>|\u2500-\u257f\u2580-\u259f]
     """
 )
 _TAIL = re.compile(r"[\s|\u2500-\u257f]{1,512}$")
 _MOST_PREFIXES = 40
+_PASSING = re.compile(
+    r"""(?x)
+    (?:.{0,80}?[\s\[|:-]|\W{0,3})(?:WARN(?:ING)?|INFO|DEBUG|NOTICE)[\s\]\[|:-]   # levels of loggers
+    | .{0,4000}?(?:"level(?:name)?":\ ?"(?:warn(?:ing)?|info|debug)"
+        | \b[A-Z]\w{1,60}Warning:                                              # categories of Python's warnings
+        | (?<![^\s:\d)])[Ww]arning(?:\ \#?\d+)?(?:-D)?\s?:                     # compilers and linkers
+        | \bpip's\ dependency\ resolver\ does\ not\ currently)                 # an ERROR after which pip goes on
+    """
+)
+_PASSING_HINT = re.compile(r"(?i)warn|info|debug|notice|resolver")
+_GLOG = re.compile(r"\W{0,3}(?:\[?(?:rank|default)\d{1,5}\]?:\s?)?\[?[WI](?:\d{3,4})?\ (?:\d\d:|\w{1,60}\.\w{1,9}:\d)")
 
 
 def without_escapes(block: bytes) -> bytes:
-    """`block` without terminal escapes and with HTML entities as characters."""
+    """`block` without terminal escapes and HTML tags, and with HTML entities as characters."""
+    if b"\\" in block:
+        block = _WRITTEN_ESCAPE.sub(b"\x1b", block)
+        if b"\\u00" in block:
+            block = _WRITTEN_ASCII.sub(lambda found: bytes.fromhex(found[1].decode()), block)
     if b"\x1b" in block:
         block = _ESCAPE.sub(b"", block)
+    if b"</" in block or b"<br" in block:
+        block = _TAG.sub(b" ", block)
     if b"&" in block:
-        for entity, character in _ENTITIES:
-            block = block.replace(entity, character)
+        block = _ENTITY.sub(_character, block)
     return block
 
 
-def squeezed(block: bytes) -> bytes:
-    """`block` in lower case without line ends, spaces, quotes, borders, digits and all that is not ASCII.
+def _character(entity: re.Match[bytes]) -> bytes:
+    decimal, hexadecimal, name = entity.groups()
+    if name is not None:
+        return _NAMED[name]
+    code = int(decimal) if decimal is not None else int(hexadecimal, 16)
+    return bytes([code]) if 32 <= code < 127 else entity.group()  # noqa: PLR2004
 
-    Whatever `cleaned` and a join of lines make of a part of the block, an atom of it is found here.
+
+def squeezed(block: bytes) -> bytes:
+    """`block` in lower case without line ends, spaces, quotes, borders and digits.
+
+    Whatever `readings` and a join of lines make of a part of the block, an atom of it is found here.
+    Where backslashes may stand for line ends, the block comes twice, the second time without those.
     """
-    return without_escapes(block).translate(_LOWER, _SQUEEZED_AWAY)
+    block = without_escapes(block)
+    plain = squeezed_literal(block)
+    return plain if b"\\" not in block else plain + b"\n" + squeezed_literal(_WRITTEN_BLANK.sub(b"", block))
+
+
+def squeezed_literal(text: bytes) -> bytes:
+    """What is left of `text`, in which nothing is an escape."""
+    return text.translate(_LOWER, _SQUEEZED_AWAY)
 
 
 def cleaned(line: bytes) -> str:
     """The message in `line`: escapes, borders, quoting, timestamps and rank prefixes removed."""
-    text = without_escapes(line).decode("utf-8", "replace")
-    if "`" in text or not text.isascii():
-        text = text.translate(_QUOTES)
-    if not text.isprintable():
-        text = _CONTROL.sub("", text)
-    if "\\" in text:
-        text = _ESCAPED_QUOTE.sub("", text)
+    text = _decoded(line)
     start = 0
     for _ in range(_MOST_PREFIXES):
         prefix = _PREFIXES.match(text, start)
         if prefix is None:
             break
         start = prefix.end()
+    if text.startswith('{"log":'):
+        text = _DOCKER_TAIL.sub("", text)
     tail = _TAIL.search(text, max(start, len(text) - 512))
     return text[start : tail.start() if tail else None]
+
+
+def _decoded(line: bytes) -> str:
+    text = without_escapes(line).decode("utf-8", "replace")
+    if "`" in text or not text.isascii():
+        text = text.translate(_CHARACTERS)
+    if not text.isprintable():
+        text = _CONTROL.sub("", text)
+    return _ESCAPED_QUOTE.sub("", text) if "\\" in text else text
+
+
+@lru_cache(maxsize=256)
+def readings(line: bytes) -> tuple[str, ...]:
+    """What `line` may say: what a terminal shows, and what stands there if its backslashes are escapes.
+
+    A text inside of JSON is read as a whole, and line by line.
+    """
+    found: dict[str, None] = {}
+    for segment in segments(line):
+        found[cleaned(segment)] = None
+        if b"\\" in segment:
+            parts = _BREAK.split(segment)
+            found[cleaned(_unescaped(segment))] = None
+            found |= dict.fromkeys(map(cleaned, parts) if len(parts) > 1 else ())
+        if segment.count(b"|") > 1 and segment.lstrip().startswith(b"|"):
+            found |= dict.fromkeys(map(cleaned, segment.split(b"|")))
+    return tuple(text for text in found if text)
+
+
+def _unescaped(segment: bytes) -> bytes:
+    return _BACKSLASHED.sub(lambda found: found[1] or b" ", segment)
+
+
+def passing(line: bytes) -> bool:
+    """Whether programs go on after what `line` says: it is a warning, or information."""
+    text = _decoded(line[: LINE_LIMIT // 16])
+    if _GLOG.match(text) is not None:
+        return True
+    return _PASSING_HINT.search(text) is not None and _PASSING.match(text) is not None
 
 
 def segments(line: bytes) -> list[bytes]:

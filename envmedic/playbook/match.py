@@ -11,14 +11,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from itertools import chain
 
 import msgspec
 
 from envmedic.model.playbook import LoadedPlaybook, Signature, TextMatch
-from envmedic.playbook.atoms import Atoms, atoms
-from envmedic.playbook.lines import LINE_LIMIT, WINDOW_OVERLAP, cleaned, segments, squeezed
-from envmedic.playbook.patterns import compiled, options
+from envmedic.playbook.lines import LINE_LIMIT, WINDOW_OVERLAP, passing, readings
+from envmedic.playbook.patterns import by_line, compiled
+from envmedic.playbook.prefilter import prefilter
 from envmedic.playbook.reading import Log
 
 BLOCK_BYTES = 1 << 20
@@ -28,7 +28,6 @@ SHOWN_CHARACTERS = 500
 DISTINCT_MATCHES = 64
 """Matches of one signature with different groups that are told apart; the rest is counted to the first."""
 _GROUP_OF_LINES = 32
-_SET_MEMORY_BYTES = 64 << 20
 
 
 def scan(lines: Iterable[bytes], playbooks: Sequence[LoadedPlaybook]) -> tuple[TextMatch, ...]:
@@ -69,20 +68,22 @@ class Signatures:
         self.entries: tuple[tuple[str, Signature], ...] = tuple(
             (loaded.playbook.id, signature) for loaded in playbooks for signature in loaded.playbook.signatures
         )
-        patterns = tuple(signature.pattern for _, signature in self.entries)
-        self._set = _pattern_set(patterns) if patterns else None
-        self._atoms = _prefilter(patterns)
+        self._filter = prefilter(tuple(signature.pattern for _, signature in self.entries))
+        self.may_match = self._filter.may_match
+        self.candidates = lru_cache(maxsize=256)(self._filter.candidates)
         self.indexes = lru_cache(maxsize=4096)(self._indexes)
 
-    def may_match(self, content: bytes) -> bool:
-        """Whether a literal that some match needs is in `content`."""
-        return self._atoms is None or self._atoms.search(squeezed(content)) is not None
+    def _indexes(self, text: str, among: frozenset[int]) -> frozenset[int]:
+        """Indexes in `entries` of the signatures `among` which match `text`."""
+        raw = text.encode()
+        return frozenset(index for index in among if compiled(self.entries[index][1].pattern).search(raw) is not None)
 
-    def _indexes(self, text: str) -> frozenset[int]:
-        """Indexes in `entries` of the signatures that match `text`."""
-        return frozenset(self._set.Match(text.encode()) or ()) if self._set is not None else frozenset()
+    def possible(self, texts: Iterable[str], among: frozenset[int]) -> frozenset[int]:
+        """Those `among` that may match one of `texts`, found in one search each."""
+        raw = "\n".join(texts).encode()
+        return frozenset(index for index in among if by_line(self.entries[index][1].pattern).search(raw) is not None)
 
-    def match(self, index: int, text: str, number: int) -> TextMatch:
+    def match(self, index: int, text: str, number: int, *, passing: bool) -> TextMatch:
         """The match of signature `index`, which is known to match `text`."""
         playbook, signature = self.entries[index]
         raw = text.encode()
@@ -98,6 +99,7 @@ class Signatures:
             line_number=number,
             line=_excerpt(text, len(raw[: found.start()].decode("utf-8", "replace"))),
             groups=groups,
+            passing=passing,
         )
 
 
@@ -106,36 +108,6 @@ def _excerpt(text: str, start: int) -> str:
         return text
     begin = max(0, min(start - SHOWN_CHARACTERS // 5, len(text) - SHOWN_CHARACTERS))
     return text[begin : begin + SHOWN_CHARACTERS]
-
-
-@lru_cache(maxsize=16)
-def _pattern_set(patterns: tuple[str, ...]) -> Any:
-    import re2  # noqa: PLC0415
-
-    chosen = options()
-    chosen.max_mem = _SET_MEMORY_BYTES
-    pattern_set = re2.Set.SearchSet(chosen)
-    for pattern in patterns:
-        pattern_set.Add(pattern.encode())
-    pattern_set.Compile()
-    return pattern_set
-
-
-@lru_cache(maxsize=16)
-def _prefilter(patterns: tuple[str, ...]) -> Any | None:
-    """One program for the atoms of all patterns, or None where a pattern has none."""
-    import re2  # noqa: PLC0415
-
-    needed: set[bytes] = set()
-    for pattern in patterns:
-        found: Atoms | None = atoms(pattern)
-        if found is None:
-            return None
-        needed |= found
-    shortest = [atom for atom in needed if not any(other != atom and other in atom for other in needed)]
-    chosen = options()
-    chosen.encoding = re2.Options.Encoding.LATIN1
-    return re2.compile(b"|".join(re2.escape(atom) for atom in sorted(shortest)), chosen)
 
 
 def _joined(lines: Iterable[bytes]) -> Iterator[bytes]:
@@ -192,30 +164,39 @@ def _line_matches(window: Sequence[bytes], number: int, signatures: Signatures) 
     """Matches that start on the first line of `window`; the lines after it may continue a wrapped message."""
     if not signatures.may_match(b"".join(window)):
         return
-    for segment in segments(window[0]):
-        text = cleaned(segment)
-        for index in sorted(signatures.indexes(text)):
-            yield signatures.match(index, text, number)
-    yield from _wrapped_matches(window, number, signatures)
-
-
-def _wrapped_matches(window: Sequence[bytes], number: int, signatures: Signatures) -> Iterator[TextMatch]:
-    """Matches of joins that no shorter join of the same lines has."""
-    if any(len(line) > LINE_LIMIT for line in window):
+    texts = [readings(line) for line in window]
+    among = signatures.candidates("\n".join(map("\n".join, texts)).encode())
+    if not among:
         return
-    texts = [_last_shown(line) for line in window]
-    seen = set().union(*map(signatures.indexes, texts))
-    for size in range(2, len(texts) + 1):
-        seen = seen.union(*map(signatures.indexes, _joins(texts[1:size])))
-        matched = {join: signatures.indexes(join) - seen for join in _joins(texts[:size])}
-        yield from _first_of_each(matched, number, signatures)
-        seen = seen.union(*matched.values())
+    wrapped = [] if any(len(line) > LINE_LIMIT for line in window) else [text[0] if text else "" for text in texts]
+    among = signatures.possible(chain(texts[0], _every_join(wrapped)), among)
+    found: dict[int, str] = {}
+    for text in texts[0] if among else ():
+        found |= dict.fromkeys(signatures.indexes(text, among).difference(found), text)
+    left = among.difference(found)
+    if left:
+        found |= _wrapped_matches(wrapped, left, signatures)
+    if found:
+        warned = passing(window[0])
+        for index, text in sorted(found.items()):
+            yield signatures.match(index, text, number, passing=warned)
 
 
-@lru_cache(maxsize=64)
-def _last_shown(line: bytes) -> str:
-    """What a terminal shows of `line` in the end."""
-    return cleaned((segments(line) or [b""])[-1])
+def _every_join(lines: Sequence[str]) -> Iterator[str]:
+    for size in range(2, len(lines) + 1):
+        yield from _joins(lines[:size])
+
+
+def _wrapped_matches(lines: Sequence[str], among: frozenset[int], signatures: Signatures) -> dict[int, str]:
+    """Signatures with the joins of lines that they match, where no shorter join of the same lines has the match."""
+    found: dict[int, str] = {}
+    left = among.difference(*(signatures.indexes(line, among) for line in lines[1:]))
+    for size in range(2, len(lines) + 1):
+        left = left.difference(*(signatures.indexes(join, left) for join in _joins(lines[1:size])))
+        for join in _joins(lines[:size]) if left else ():
+            found |= dict.fromkeys(signatures.indexes(join, left).difference(found), join)
+        left = left.difference(found)
+    return found
 
 
 def _joins(texts: Sequence[str]) -> tuple[str, ...]:
@@ -224,14 +205,6 @@ def _joins(texts: Sequence[str]) -> tuple[str, ...]:
     for text in texts[1:]:
         joined = [before + separator + text for before in joined for separator in (" ", "")]
     return tuple(joined)
-
-
-def _first_of_each(matched: dict[str, frozenset[int]], number: int, signatures: Signatures) -> Iterator[TextMatch]:
-    done: set[int] = set()
-    for text, indexes in matched.items():
-        for index in sorted(indexes - done):
-            yield signatures.match(index, text, number)
-        done |= indexes
 
 
 _Key = tuple[str, str, tuple[tuple[str, str], ...]]

@@ -32,7 +32,7 @@ def options() -> Any:
     return chosen
 
 
-@lru_cache(maxsize=512)
+@lru_cache(maxsize=4096)
 def compiled(pattern: str) -> Any:
     """The RE2 program of `pattern`, for searching bytes. Raises `PatternRefused`."""
     import re2  # noqa: PLC0415
@@ -42,6 +42,18 @@ def compiled(pattern: str) -> Any:
     except re2.error as error:
         reason = error.args[0] if error.args else "unknown reason"
         raise PatternRefused(_worded(pattern, reason.decode() if isinstance(reason, bytes) else str(reason))) from error
+
+
+@lru_cache(maxsize=4096)
+def by_line(pattern: str) -> Any:
+    """A program that finds something in lines one of which `pattern` matches, and perhaps in others."""
+    import re2  # noqa: PLC0415
+
+    chosen = options()
+    chosen.never_capture = True
+    # the ends of the text become ends of lines
+    anchored = pattern.replace("\\\\", "\\x5c").replace("\\A", "^").replace("\\z", "$")
+    return re2.compile(f"(?m:{anchored})".encode(), chosen)
 
 
 def _worded(pattern: str, reason: str) -> str:

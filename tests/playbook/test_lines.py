@@ -6,7 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envmedic.playbook.lines import LINE_LIMIT, WINDOW_OVERLAP, cleaned, segments, squeezed
+from envmedic.playbook.lines import (
+    LINE_LIMIT,
+    WINDOW_OVERLAP,
+    cleaned,
+    passing,
+    readings,
+    segments,
+    squeezed,
+    squeezed_literal,
+)
 
 MESSAGE = "RuntimeError: operator torchvision::nms does not exist"
 
@@ -36,6 +45,26 @@ MESSAGE = "RuntimeError: operator torchvision::nms does not exist"
         "RuntimeError: operator \x1b]8;;http://x\x1b\\torchvision::nms\x1b]8;;\x1b\\ does not exist",
         f"2024-11-05 12:33:01 [rank0]: \x1b[31m│ {MESSAGE} │\x1b[0m",
         f"\x00\x07{MESSAGE}\x08",
+        f"ERROR 05-07 05:58:46 core.py:291] {MESSAGE}",
+        f"ERROR 05-07 05:58:46 [core.py:291] {MESSAGE}",
+        f"(EngineCore_0 pid=4711) ERROR 11-05 12:33:01 [core.py:291] {MESSAGE}",
+        f"E1105 12:33:01.123456 4711 site-packages/torch/distributed/elastic/api.py:826] {MESSAGE}",
+        f"[rank0]:[E1105 12:33:01.123456789 ProcessGroupNCCL.cpp:542] {MESSAGE}",
+        f"[ERROR|trainer.py:291] 2024-11-05 12:33:01,123 >> {MESSAGE}",
+        f"[2024-11-05 12:33:01,123] [ERROR] [launch.py:321:sigkill_handler] {MESSAGE}",
+        f"2024-11-05 12:33:01,123 - root - ERROR - {MESSAGE}",
+        f"2024-11-05 12:33:01.123 | ERROR    | __main__:main:12 - {MESSAGE}",
+        f"ERROR:root:{MESSAGE}",
+        f"trainer-1  | {MESSAGE}",
+        f"2024-11-05T12:33:01.1234567Z ##[error]{MESSAGE}",
+        f"[   12.345678] {MESSAGE}",
+        f"- {MESSAGE}",
+        f"### {MESSAGE}",
+        f"> * {MESSAGE}",
+        f"----> 1 {MESSAGE}",
+        '{"log":"' + MESSAGE + '\\n","stream":"stderr","time":"2024-11-05T12:33:01.123456789Z"}',
+        '{"log":"\\u001b[31m' + MESSAGE + '\\u001b[0m\\r\\n","stream":"stderr","time":"2024-11-05T12:33:01Z"}',
+        f"<code>{MESSAGE}</code><br>",
     ],
 )
 def test_what_surrounds_a_message_is_removed(line: str) -> None:
@@ -48,6 +77,11 @@ def test_what_surrounds_a_message_is_removed(line: str) -> None:
         ("run \u2018a::b\u2019 with `c`", "run 'a::b' with 'c'"),
         (r"{\"error\": \"Could not run \'a\'\"}", '{"error": "Could not run \'a\'"}'),
         ("Could not run &#39;a&#39; &lt;x&gt; &amp;", "Could not run 'a' <x> &"),
+        ("&#x27;a&#34; &#8217;", "'a\" &#8217;"),
+        ("undefined symbol\uff1a _Z1\uff08x\uff09", "undefined symbol: _Z1(x)"),
+        ("\u00ab a \u00bb\u202f: \u2014gpu\u2013arch \u200bx", '" a " : --gpu-arch x'),
+        ("\\u003cx\\u003e \\u0026 \\u0027", "<x> & '"),
+        ("std::vector<a> and b<c>", "std::vector<a> and b<c>"),
         ("Fehler \xff\xfe".encode("latin-1").decode("latin-1"), "Fehler \xff\xfe"),
     ],
 )
@@ -57,6 +91,49 @@ def test_quotes_that_were_replaced_on_the_way_are_put_back(line: str, expected: 
 
 def test_invalid_utf8_is_replaced() -> None:
     assert cleaned(b"a\xff\xfeb") == "a\ufffd\ufffdb"
+
+
+def test_a_text_inside_of_json_is_read_as_a_whole_and_line_by_line() -> None:
+    line = rb'{"error": "Traceback:\n  File \"x.py\", line 1\nImportError: undefined symbol: _Z1\n"}'
+    found = readings(line)
+    assert "ImportError: undefined symbol: _Z1" in found
+    assert 'File "x.py", line 1' in found
+    assert any("line 1 ImportError: undefined" in text for text in found)
+    assert r"C:\new\torch\x.dll is missing" in readings(rb"C:\new\torch\x.dll is missing")
+    assert "C:\\a\\torch\\x.dll state_dict" in readings(rb"C:\\a\\torch\\x.dll state\_dict")
+
+
+def test_cells_of_a_table_are_read_on_their_own() -> None:
+    assert "ImportError: x" in readings(b"| 1 | ImportError: x | pip install y |")
+
+
+WARNINGS = (
+    "/x/y.py:13: UserWarning: oops",
+    "WARNING 05-07 05:58:46 [x.py:1] oops",
+    "2024-11-05 12:33:01,123 - root - WARNING - oops",
+    "[W socket.cpp:663] oops",
+    "[rank1]:[W1105 12:33:01.123456789 socket.cpp:663] oops",
+    "W0731 10:11:12.131 oops",
+    "cc1plus: warning: oops",
+    "(12): warning #177-D: oops",
+    "WARNING[XFORMERS]: oops",
+    "ERROR: pip's dependency resolver does not currently take into account oops",
+    '{"level": "warning", "msg": "oops"}',
+)
+
+
+@pytest.mark.parametrize("line", WARNINGS)
+def test_programs_go_on_after_a_warning(line: str) -> None:
+    assert passing(line.encode())
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["ImportError: oops", "ERROR 05-07 05:58:46 [x.py:1] oops", "E0731 10:11:12.131 oops", "raise Warning(oops)",
+     "RuntimeError: INFOrmation is missing", "[E ProcessGroupNCCL.cpp:1] oops", "see the warnings above: oops"],
+)  # fmt: skip
+def test_and_not_after_an_error(line: str) -> None:
+    assert not passing(line.encode())
 
 
 def test_overwritten_progress_is_kept_as_segments() -> None:
@@ -70,19 +147,42 @@ def test_a_long_line_is_cut_into_windows_that_overlap() -> None:
     assert windows[0] + b"".join(window[WINDOW_OVERLAP:] for window in windows[1:]) == line
 
 
-@given(st.binary(max_size=200))
-def test_an_ascii_word_of_a_cleaned_line_survives_squeezing(line: bytes) -> None:
-    text = cleaned(line)
-    for word in text.split():
-        if word.isascii() and word.isprintable():
-            assert squeezed(word.encode()) in squeezed(line)
+@given(st.binary(max_size=200) | st.text("\\\\nrtux01bae:_'&#;<>/ ", max_size=60).map(str.encode))
+def test_an_ascii_word_of_a_reading_survives_squeezing(line: bytes) -> None:
+    for text in readings(line):
+        for word in text.split():
+            if word.isascii() and word.isprintable() and "\\" not in word:
+                assert squeezed_literal(word.encode()) in squeezed(line)
 
 
 @pytest.mark.parametrize(
-    "unit", [b"\x1b]", b"\x1b[", b"\x1b", b"&amp;", b"> ", b"12:33:01 ", b" |", b"\\'", b"| \x1b[0m"]
+    "unit",
+    [
+        b"\x1b]",
+        b"\x1b[",
+        b"\x1b",
+        b"&amp;",
+        b"> ",
+        b"12:33:01 ",
+        b" |",
+        b"\\'",
+        b"| \x1b[0m",
+        b"\\n",
+        b"\\u001b[",
+        b"&#39;",
+        b"<br>",
+        b"</",
+        b"- ",
+        b"<a x=",
+        b"[E x.cpp:",
+        b"WARNING",
+        b"| x ",
+        b"\\_",
+    ],
 )
 def test_hostile_lines_take_linear_time(unit: bytes) -> None:
     started = time.perf_counter()
-    cleaned(unit * (LINE_LIMIT // len(unit)))
+    readings(unit * (LINE_LIMIT // len(unit)))
+    passing(unit * (LINE_LIMIT // len(unit)))
     squeezed(unit * (1_000_000 // len(unit)))
     assert time.perf_counter() - started < 5
