@@ -35,7 +35,7 @@ def step(name: str, environment: Environment, values: Values) -> tuple[Rebuild, 
         workshop=str(real.parent / STORE / "build" / real.name / item.name),
         variables=_cuda_variables(item, values) if cuda else {},
     )
-    return made, _missing(environment, values, source)
+    return made, _missing(environment, values, source, cuda=cuda)
 
 
 def _installed(name: str, environment: Environment) -> Distribution:
@@ -79,7 +79,8 @@ def _compiles_cuda(item: Distribution, source: RecordedSource | None, environmen
     """Whether the build has to compile GPU code: its source has some, or the installed copy does."""
     if environment.torch is None or environment.torch.cuda is None:
         return False
-    built = (library.uses_cuda for library in environment.libraries if library.distribution == item.name)
+    known = (*environment.libraries, *environment.extensions)
+    built = (library.uses_cuda for library in known if library.distribution == item.name)
     return (source is not None and source.cuda) or any(built)
 
 
@@ -124,14 +125,13 @@ def _cuda_variables(item: Distribution, values: Values) -> dict[str, str]:
     return {name: value for name, value in told.items() if isinstance(value, str)}
 
 
-def _missing(environment: Environment, values: Values, source: RecordedSource | None) -> tuple[str, ...]:
-    """Requirements of the build that are not installed: setuptools, ninja, and what the project names itself."""
-    named = ["wheel", *(source.requires if source is not None else ())]
+def _missing(environment: Environment, values: Values, source: RecordedSource | None, *, cuda: bool) -> tuple[str, ...]:
+    """Requirements of the build that are not installed: those that the project names, else setuptools and wheel."""
     setuptools = values.get("toolchain.setuptools-wanted")
-    wanted = [setuptools if isinstance(setuptools, str) else "setuptools", *named]
-    if values.get("toolchain.ninja") is None:
-        wanted.append("ninja")
-    return tuple(dict.fromkeys(_not_installed(wanted, environment)))
+    usual = (setuptools if isinstance(setuptools, str) else "setuptools", "wheel")
+    named = source.requires if source is not None and source.requires is not None else usual
+    ninja = ("ninja",) if cuda and values.get("toolchain.ninja") is None else ()
+    return tuple(dict.fromkeys(_not_installed((*named, *ninja), environment)))
 
 
 def _not_installed(wanted: Iterable[str], environment: Environment) -> Iterable[str]:

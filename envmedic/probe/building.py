@@ -108,7 +108,7 @@ def _source(item: Distribution) -> RecordedSource:
     exists = any(is_file(folder / name) for name in ("setup.py", "pyproject.toml", "setup.cfg"))
     cuda = exists and any(name.endswith(_CUDA_SOURCES) for name in _files(folder))
     stated = _REQUIRES.search(read_text(folder / "pyproject.toml") or "")
-    requires = tuple(one or two for one, two in _STRINGS.findall(stated["items"])) if stated is not None else ()
+    requires = tuple(one or two for one, two in _STRINGS.findall(stated["items"])) if stated is not None else None
     return RecordedSource(distribution=item.name, path=str(folder), exists=exists, cuda=cuda, requires=requires)
 
 
