@@ -15,6 +15,8 @@ from envmedic.probe.files import read_bytes
 _SOURCE_LIMIT = 4 << 20
 """Larger files than this are not read as Python."""
 _CHUNK = 1 << 20
+_HEADER_BYTES = 64
+"""Of the ELF header of a 64-bit library; that of 32 bits is shorter, and no library is shorter than either."""
 _LOADED = 1
 """PT_LOAD: a part of a library that the loader maps."""
 _AT_THE_END = ("was never closed", "unterminated triple-quoted", "unexpected EOF", "expected an indented block")
@@ -44,8 +46,8 @@ def _whole_library(path: Path, size: int) -> bool:
     """Whether every part that the ELF header names lies inside the file. What cannot be read is taken as whole."""
     try:
         with path.open("rb") as file:
-            head = file.read(64)
-            if head[:4] != b"\x7fELF":
+            head = file.read(_HEADER_BYTES)
+            if len(head) < _HEADER_BYTES or head[:4] != b"\x7fELF":
                 return False
             if head[4:6] != b"\x02\x01":  # other than 64 bits, little-endian: no machine that torch runs on
                 return True
