@@ -427,8 +427,8 @@ class RecordedSource(Model, frozen=True, kw_only=True):
     exists: bool
     cuda: bool = False
     """Whether it holds CUDA sources (``.cu``)."""
-    requires: tuple[str, ...] = ()
-    """``build-system.requires`` of its pyproject.toml."""
+    requires: tuple[str, ...] | None = None
+    """``build-system.requires`` of its pyproject.toml; None where it has none, so that setuptools builds it."""
 
 
 class Building(Model, frozen=True, kw_only=True):
