@@ -7,12 +7,16 @@ does in the real ones.
 
 from __future__ import annotations
 
+import json
 import sysconfig
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from tests.support.index import write_index
 from tests.support.native import PLATFORM_TAGS, shared_library
+from tests.support.native_case import NativeCase, build_native
+from tests.support.venvs import install, site_packages
 from tests.support.wheels import Wheel, make_wheel
 
 SUMMARY = "A miniature for envmedic's tests: not the real package"
@@ -101,7 +105,7 @@ def torch_wheel(folder: Path, version: str = "2.5.1", *, cuda: str | None = "12.
     """The miniature of torch, with its libraries."""
     files: dict[str, str | bytes] = {
         "torch/__init__.py": INIT.replace("EXTENSION", EXTENSION.rpartition("/")[2]),
-        "torch/version.py": f"__version__ = '{version if '+' in version or cuda is None else version}'\ncuda = {cuda!r}\nhip = None\n",
+        "torch/version.py": f"__version__ = '{version}'\ncuda = {cuda!r}\nhip = None\n",
     }
     files |= _cuda_libraries() if cuda is not None else {EXTENSION: shared_library("int cpu;", name="_C.so")}
     requires = [f'{pin}; platform_system == "Linux"' for pin in REQUIRED] if cuda == "12.4" else []
@@ -182,3 +186,34 @@ def _cusparse(folder: Path) -> Wheel:
         tags=PLATFORM_TAGS,
         summary=SUMMARY,
     )
+
+
+PROGRAM = '''\
+"""Uses torch, its cuDNN and its run-time compiler."""
+
+import torch
+
+print("cuDNN", torch.cudnn_version())
+torch.jit()
+'''
+
+
+def broken(room: Path, *, without: str = "", then: Sequence[str] = (), deleted: str = "") -> NativeCase:
+    """An environment that is right but for one wheel, for wheels installed over it, or for a deleted file."""
+    family = build(room)
+    installed = [wheel.requirement for wheel in family.required(without=without)]
+    case = build_native(room, list(family.pins.values()), installed, PROGRAM)
+    for pin in then:  # one after the other, as people do
+        install(case.prefix, [family.pins[pin]])
+    if deleted:
+        (site_packages(case.prefix) / deleted).unlink()
+    return case
+
+
+def host_file(room: Path, *, driver: str | None = "550.54.15", gpus: int = 1, **more: object) -> str:
+    """A host with a GPU, as ``envmedic facts --host-only`` tells of it, for ``--host``."""
+    cards = [{"index": index, "name": "NVIDIA A10", "compute_capability": "8.6"} for index in range(gpus)]
+    host = {"driver_version": driver, "driver_source": "nvml", "gpus": cards, "glibc": "2.35", **more}
+    file = room / "host.json"
+    file.write_text(json.dumps({"schema": "envmedic.facts/1", "host": host}), encoding="utf-8")
+    return str(file)
