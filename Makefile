@@ -4,14 +4,15 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: help demo demo-real test test-real lint bench bench-repair clean
+.PHONY: help demo demo-real test test-real lint bench bench-diagnosis bench-repair clean
 
 help:
 	@echo "make demo       a small broken environment, diagnosed, repaired and undone (no GPU, no torch)"
 	@echo "make demo-real  the same on real torch (some GB from your default index)"
 	@echo "make test       linters, types, import contracts and tests"
 	@echo "make test-real  repairs of real torch environments (some GB)"
-	@echo "make bench      ratios of clone, probe and overhead"
+	@echo "make bench      ratios of clone, probe, overhead and reading logs"
+	@echo "make bench-diagnosis  how many reports of a labelled corpus are diagnosed rightly (ENVMEDIC_CORPUS)"
 	@echo "make bench-repair  real environments broken in some thirty ways, repaired and undone (some GB, an hour)"
 
 $(INSTALLED): pyproject.toml
@@ -40,6 +41,9 @@ test-real: $(INSTALLED)
 
 bench: $(INSTALLED)
 	$(BIN)/python -m tests.bench
+
+bench-diagnosis: $(INSTALLED)
+	$(BIN)/python -m tests.bench.diagnosis
 
 bench-repair: $(INSTALLED)
 	$(BIN)/python -m tests.gallery

@@ -15,6 +15,7 @@ from tests.bench.environment import environment
 from tests.bench.measures import Overhead, SkippedError, Trees, cloning, compile_loop, probing, real_environment
 from tests.bench.place import Place, place
 from tests.bench.sampling import Samples, ratio
+from tests.bench.text import MEGABYTES, PASSES, WORD, large_log, reading
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 FOLDER = ROOT / ".bench"
@@ -22,7 +23,7 @@ FILES = 31_000
 """Of the generated environment."""
 ROUNDS = 5
 FEWEST = 1
-CLONE_AIM, PROBE_AIM, OVERHEAD_AIM = 1.3, 8.0, 4.0
+CLONE_AIM, PROBE_AIM, OVERHEAD_AIM, READING_AIM = 1.3, 8.0, 4.0, 1.5
 _QUIET = 0.5
 """Load per core, before the run adds its own, above which figures are doubtful."""
 
@@ -41,7 +42,7 @@ class Aim:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Measure all three and print."""
+    """Measure all and print."""
     options = parse(arguments)
     options.folder.mkdir(exist_ok=True)
     say(f"{os.cpu_count()} cores, Python {platform.python_version()}, Linux {platform.release()}, {load()}")
@@ -50,6 +51,7 @@ def main(arguments: Sequence[str]) -> int:
         report_cloning(trees, options.rounds)
         report_overhead(trees, options.rounds)
     report_probing(options.prefix, options.rounds)
+    report_reading(options.folder, options.rounds)
     return 0
 
 
@@ -144,6 +146,22 @@ def report_probing(named: Path | None, count: int) -> None:
     compare(samples, "imports", "probe", "imports / probe in process", Aim(PROBE_AIM, at_least=True))
     compare(samples, "imports", "probe process", "imports / probe process", Aim(PROBE_AIM, at_least=True))
     compare(samples, "imports", "facts", "imports / envmedic facts")
+
+
+def report_reading(folder: Path, count: int) -> None:
+    """Measure and print what it costs to look for every signature in a large log."""
+    say(f"\nA log of {MEGABYTES} MB without any fault, against {PASSES} passes of grep -E {WORD}")
+    try:
+        samples = reading(large_log(folder / "large.log"), count)
+    except SkippedError as error:
+        say(f"  skipped: {error}")
+        return
+    show(
+        samples,
+        {"grep": f"{PASSES} passes of grep", "scan": "all signatures, in process", "command": "envmedic diagnose"},
+    )
+    compare(samples, "scan", "grep", "signatures / grep", Aim(READING_AIM))
+    compare(samples, "command", "grep", "envmedic diagnose / grep")
 
 
 def show(samples: Samples, names: dict[str, str]) -> None:

@@ -7,12 +7,16 @@ from pathlib import Path
 
 import pytest
 
+from envmedic.playbook.loader import load_all
+from envmedic.playbook.match import scan
+from envmedic.playbook.reading import read_lines
 from tests.bench import __main__ as program
 from tests.bench.environment import environment
 from tests.bench.measures import Overhead, SkippedError, Trees, cloning, compile_loop, real_environment
 from tests.bench.one_apply import OTHERS
 from tests.bench.place import Place, filesystem
 from tests.bench.sampling import Ratio, ratio, rounds
+from tests.bench.text import large_log, reading
 
 FILES = 400
 
@@ -121,3 +125,13 @@ def test_a_busy_machine_is_warned_of(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_file_system_is_named() -> None:
     assert filesystem(Path("/proc")) == "proc"
+
+
+def test_the_large_log_has_no_fault_and_is_made_once(tmp_path: Path) -> None:
+    log = large_log(tmp_path / "large.log", 1)
+    assert 1_000_000 <= log.stat().st_size < 2_000_000
+    made = log.stat().st_ino
+    assert large_log(log, 1).stat().st_ino == made
+    assert scan(read_lines(log), load_all()) == ()
+    samples = reading(log, 1)
+    assert {name: len(taken) for name, taken in samples.items()} == {"grep": 1, "scan": 1, "command": 1}

@@ -1,0 +1,75 @@
+"""Reading a large log with every signature, against passes of grep over the same file."""
+
+from __future__ import annotations
+
+import random
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from envmedic.playbook.loader import load_all
+from envmedic.playbook.match import scan
+from envmedic.playbook.reading import read_lines
+from tests.bench.measures import SkippedError
+from tests.bench.sampling import Samples, rounds
+
+MEGABYTES = 100
+PASSES = 3
+WORD = "Traceback"
+_LINES = (
+    "2026-01-05 05:58:46,{a:03d} INFO trainer.py:291 [rank{b}]: Epoch {b} iter {c}/12345 loss: {d:.4f} eta: 3:12:44",
+    "{b}%|{bar:<10}| {c}/12345 [00:{b:02d}<10:03, {d:.2f}it/s, loss={d:.3f}]",
+    '  File "/opt/venv/lib/python3.11/site-packages/torch/nn/modules/module.py", line {c}, in _call_impl',
+    "Downloading torch-2.5.{b}-cp311-cp311-manylinux1_x86_64.whl ({c} kB)",
+    "[{b}/99] gcc -pthread -DNDEBUG -O2 -fPIC -I/usr/include/python3.11 -c src/file{c}.cpp -o build/temp/file{c}.o",
+    'INFO: 10.0.0.{b}:{c} - "POST /v1/completions HTTP/1.1" 200 OK, {d:.3f} s',
+    "NCCL INFO Channel {b:02d}/32 : {b}[{c}] -> 3[9a000] via P2P/IPC",
+)
+
+
+def large_log(path: Path, megabytes: int = MEGABYTES) -> Path:
+    """A log of training, building and serving, without any fault, of about `megabytes`; made once."""
+    size = megabytes * 1_000_000
+    if path.is_file() and path.stat().st_size >= size:
+        return path
+    source = random.Random(4711)
+    with path.open("w", encoding="utf-8") as stream:
+        while stream.tell() < size:
+            lines = (
+                source.choice(_LINES).format(
+                    a=source.randrange(1000), b=source.randrange(8), c=source.randrange(12345), d=source.random(),
+                    bar="\u2588" * source.randrange(10),
+                )
+                for _ in range(5000)
+            )  # fmt: skip
+            stream.write("\n".join(lines) + "\n")
+    return path
+
+
+def reading(log: Path, count: int) -> Samples:
+    """Seconds for three passes of grep, for all signatures in this process, and for the whole command."""
+    grep = shutil.which("grep")
+    if grep is None:
+        raise SkippedError("there is no grep")
+    playbooks = load_all()
+
+    def passes(_: int) -> float:
+        started = time.perf_counter()
+        for _pass in range(PASSES):
+            subprocess.run([grep, "-E", "-c", WORD, log], stdout=subprocess.DEVNULL, check=False)
+        return time.perf_counter() - started
+
+    def signatures(_: int) -> float:
+        started = time.perf_counter()
+        scan(read_lines(log), playbooks)
+        return time.perf_counter() - started
+
+    def command(_: int) -> float:
+        argv = [sys.executable, "-m", "envmedic", "diagnose", "--log-only", str(log), "--json"]
+        started = time.perf_counter()
+        subprocess.run(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
+        return time.perf_counter() - started
+
+    return rounds({"grep": passes, "scan": signatures, "command": command}, count)
