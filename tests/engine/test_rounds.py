@@ -230,7 +230,7 @@ def test_without_leave_or_wheels_for_more_the_first_repair_stands(world: World, 
                 raise NetworkError("the index cannot be reached")
             original(artifacts, **options)  # type: ignore[arg-type]
 
-        world.installer.fetch = fetch  # type: ignore[method-assign,assignment]
+        world.installer.fetch = fetch  # type: ignore[method-assign]
     record = world.apply(plan)
     assert record.state == "done"
     assert world.version() == "2.0"
