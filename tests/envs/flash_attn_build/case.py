@@ -32,7 +32,7 @@ def build(room: Path) -> NativeCase:
     directory, suffix = room / "wheels", str(sysconfig.get_config_var("EXT_SUFFIX"))
     source = MODULE.replace("INCLUDE", sysconfig.get_path("include"))
     torch: dict[str, str | bytes] = {**TORCH, "torch/lib/libc10.so": shared_library(C10, name="libc10.so")}
-    attention = {
+    attention: dict[str, str | bytes] = {
         "flash_attn/__init__.py": f'"""{SUMMARY}."""\n',
         f"flash_attn_2_cuda{suffix}": shared_library(
             source, name=f"flash_attn_2_cuda{suffix}", needs=(("libc10.so", C10),)
