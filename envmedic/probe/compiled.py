@@ -40,4 +40,4 @@ def observe(
         cuda = cuda_libraries.observe(prefix, packages.get("torch"), process)
         others = extensions.observe(prefix, scans, process, soabi)
         wanting = any(item.unmet_versions for item in (*family, *others.libraries))
-        return Compiled(family, cuda, others, cxx_runtime.observe(prefix, process, search, others=wanting))
+        return Compiled(family, cuda, others, cxx_runtime.observe(prefix, others.cxx_runtime, search, others=wanting))

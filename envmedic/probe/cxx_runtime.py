@@ -11,17 +11,16 @@ from typing import Literal
 from envmedic.model.facts import CxxRuntime
 from envmedic.probe import symbol_versions
 from envmedic.probe.elf import Elf, ElfError
-from envmedic.probe.loader import Process, Search
+from envmedic.probe.extensions import CXX_RUNTIME
+from envmedic.probe.loader import Search
 
-SONAME = "libstdc++.so.6"
 Place = Literal["process", "LD_LIBRARY_PATH", "prefix", "system"]
 
 
-def observe(prefix: Path, process: Process, search: Search, *, others: bool) -> tuple[CxxRuntime, ...]:
-    """The copy in `process`, if any, and with `others` those in every place where it may be looked for."""
-    loaded = process.loaded(SONAME)
-    found = [_runtime(loaded.path, "process", search)] if loaded is not None else []
-    known = {loaded.path} if loaded is not None else set()
+def observe(prefix: Path, loaded: Path | None, search: Search, *, others: bool) -> tuple[CxxRuntime, ...]:
+    """The copy that is loaded, if any, and with `others` those in every place where it may be looked for."""
+    found = [_runtime(loaded, "process", search)] if loaded is not None else []
+    known = {loaded}
     for path, place in _places(prefix, search) if others else ():
         if path not in known and path.exists():
             known.add(path)
@@ -30,10 +29,10 @@ def observe(prefix: Path, process: Process, search: Search, *, others: bool) -> 
 
 
 def _places(prefix: Path, search: Search) -> Iterator[tuple[Path, Place]]:
-    yield from ((Path(folder, SONAME), "LD_LIBRARY_PATH") for folder in search.library_path)
-    yield prefix / "lib" / SONAME, "prefix"
-    yield from ((Path(path), "system") for path in search.cache.get(SONAME, ()))
-    yield from ((Path(folder, SONAME), "system") for folder in search.defaults)
+    yield from ((Path(folder, CXX_RUNTIME), "LD_LIBRARY_PATH") for folder in search.library_path)
+    yield prefix / "lib" / CXX_RUNTIME, "prefix"
+    yield from ((Path(path), "system") for path in search.cache.get(CXX_RUNTIME, ()))
+    yield from ((Path(folder, CXX_RUNTIME), "system") for folder in search.defaults)
 
 
 def _runtime(path: Path, place: Place, search: Search) -> CxxRuntime:

@@ -25,6 +25,7 @@ from envmedic.probe.loader import LoadCheck, Process
 
 FAMILY = frozenset({"torch", "torchvision", "torchaudio"})
 """Looked at by `libraries`."""
+CXX_RUNTIME = "libstdc++.so.6"
 TORCH_LIBRARY = re.compile(r"lib(?:torch|c10|caffe2|shm)\w*\.so")
 _LIBRARY = re.compile(r"[^/]+\.so(?:\.[\w.]+)?")
 _MOST_FOLDERS = 500
@@ -48,6 +49,8 @@ class Extensions:
     libraries: tuple[Library, ...] = ()
     """Those that use torch or CUDA, or that would not load."""
     count: int = 0
+    cxx_runtime: Path | None = None
+    """The copy of libstdc++ that the first module which needs one finds."""
 
 
 def observe(prefix: Path, scans: Iterable[Scan], process: Process, soabi: str | None) -> Extensions:
@@ -56,11 +59,14 @@ def observe(prefix: Path, scans: Iterable[Scan], process: Process, soabi: str | 
     fallbacks = {path.name: path for group in reversed(found) for path in group.libraries}
     fallbacks |= {path.name: path for scan in scans for path in libraries.nvidia_libraries(scan.site).values()}
     kept: list[Library] = []
+    runtimes = [process.loaded(CXX_RUNTIME)]
     for group in found:
         child = process.fork()
         child.fallbacks = fallbacks
         kept += filter(_matters, (_observed(prefix, path, group, child) for path in group.modules))
-    return Extensions(tuple(kept), sum(len(group.modules) for group in found))
+        runtimes.append(child.loaded(CXX_RUNTIME))
+    runtime = next((item.path for item in runtimes if item is not None), None)
+    return Extensions(tuple(kept), sum(len(group.modules) for group in found), runtime)
 
 
 def _matters(library: Library) -> bool:

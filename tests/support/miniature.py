@@ -89,6 +89,24 @@ def torch_wheel(directory: Path, version: str = "2.5.1") -> Wheel:
     return make_wheel(directory, "torch", version, files=files, summary=SUMMARY, requires_python=">=3.8")
 
 
+def torch_sources(version: str, cuda: str) -> dict[str, str | bytes]:
+    """Files of a torch of that version, with its label, made for that CUDA."""
+    files = _sources("torch")
+    lines = [
+        f"__version__ = '{version}'",
+        "debug = False",
+        f"cuda = '{cuda}'",
+        "git_version = 'miniature'",
+        "hip = None",
+    ]
+    files["torch/version.py"] = "\n".join(lines) + "\n"
+    files["torch/_abi.py"] = (
+        '"""What operator libraries bind to in this release."""\n\n'
+        f"DISPATCH_KEYS = {_KEYS_WITH_MPS!r}\nEXPORTS = {(_WITH_KEY_SET,)!r}\n"
+    )
+    return files
+
+
 def torchvision_wheel(directory: Path, version: str) -> Wheel:
     """The miniature of one torchvision release, built for the torch that the real one was built for."""
     release = TORCH[BUILT_FOR[version]]
