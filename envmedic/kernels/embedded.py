@@ -10,7 +10,18 @@ import sys
 import types
 
 SOURCES = globals().get("SOURCES", {})
-ORDER = ("outcome", "reference", "supervise", "units", "imports", "sequence", "dense", "operators", "session")
+ORDER = (
+    "outcome",
+    "reference",
+    "supervise",
+    "units",
+    "imports",
+    "sequence",
+    "dense",
+    "operators",
+    "extension",
+    "session",
+)
 
 
 def load():

@@ -20,7 +20,7 @@ import json
 import os
 import traceback
 
-from envmedic_kernels import dense, operators, supervise
+from envmedic_kernels import dense, extension, operators, supervise
 from envmedic_kernels.imports import run_imports
 from envmedic_kernels.sequence import run_sequences
 from envmedic_kernels.units import KEPT_DETAIL, SEED, Unit, describe, ended_badly, last_words, run_unit
@@ -38,6 +38,7 @@ ON_TORCH = {
         ("conv-fp32", lambda context: dense.conv(context, "fp32")),
         ("conv-bf16", lambda context: dense.bf16(dense.conv, context)),
     ),
+    "extension-build": (("extension-build-cpp", extension.cpp), ("extension-build-cuda", extension.cuda)),
 }
 ON_TORCHVISION = {
     "torchvision-dispatch": (("torchvision-dispatch", operators.dispatch),),
@@ -257,7 +258,7 @@ def parse(argv):
     parser.add_argument("--spec", help="requests as JSON; the other options are for people")
     parser.add_argument(
         "--checks",
-        default=",".join(CHECKS),
+        default=",".join(name for name in CHECKS if name != "extension-build"),
         help="comma-separated; import:NAME and import-sequence:NAME+NAME for imports (default: %(default)s)",
     )
     parser.add_argument("--devices", choices=("all", "cpu"), default="all")

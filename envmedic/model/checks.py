@@ -27,13 +27,16 @@ CHECK_NAMES: Mapping[str, str] = MappingProxyType({
     "torchvision-roi-align": "torchvision.ops.roi_align and its gradient equal a reference in 64 bits, on CPU and every GPU",
     "matmul": "matrix products in fp32 and bf16 agree with fp64, on CPU and every GPU",
     "conv": "convolutions in fp32 (with gradients) and bf16 agree with fp64, on CPU and every GPU",
+    "extension-build": "a small extension compiles with torch's builder, loads and computes, on CPU and every GPU",
     "pip-check": "no distribution lacks a requirement that it had before",
     "facts": "no fact confirms the fault any more; without a playbook: none confirms a fault that was not there before",
     "command": "the user's own command exits with 0",
 })  # fmt: skip
 """Every check that a playbook or ``verify --check`` may name, with what it proves."""
 
-GPU_CHECKS: frozenset[str] = frozenset({"torchvision-nms", "torchvision-roi-align", "matmul", "conv"})
+GPU_CHECKS: frozenset[str] = frozenset(
+    {"torchvision-nms", "torchvision-roi-align", "matmul", "conv", "extension-build"}
+)
 """Checks that take part in GPU verification: `Check.gpu` makes no sense for the others."""
 
 OF_A_FAULT: frozenset[str] = frozenset({"import-sequence", "facts", "command"})
@@ -42,7 +45,7 @@ OF_A_FAULT: frozenset[str] = frozenset({"import-sequence", "facts", "command"})
 PROFILES: Mapping[Profile, tuple[str, ...]] = MappingProxyType(
     {
         "quick": ("import", "torchvision-dispatch", "torchvision-nms"),
-        "standard": tuple(name for name in CHECK_NAMES if name not in OF_A_FAULT),
+        "standard": tuple(name for name in CHECK_NAMES if name not in {*OF_A_FAULT, "extension-build"}),
         "full": tuple(name for name in CHECK_NAMES if name not in OF_A_FAULT),
     }
 )

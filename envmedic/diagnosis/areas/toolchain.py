@@ -38,7 +38,7 @@ def derive(facts: Facts) -> Derived:
     return {
         **_cuda_home_facts(values, state),
         **_nvcc_facts(nvcc, environment, toolkits),
-        **_compiler_facts(facts.host, nvcc),
+        **_compiler_facts(facts.host, values, nvcc),
         **_linking(values, facts.host, toolkits, environment),
         **build_variables.derive(facts.host, environment, building, values, nvcc[0].version if nvcc else None),
         **_setuptools(environment, building),
@@ -126,10 +126,10 @@ def _numbers(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in version.split(".") if part.isdigit())
 
 
-def _compiler_facts(host: Host, nvcc: tuple[Toolkit, str] | None) -> Derived:
+def _compiler_facts(host: Host, values: Values, nvcc: tuple[Toolkit, str] | None) -> Derived:
     from envmedic.compat.toolchain import compiler_limit  # noqa: PLC0415  # reads the compatibility data
 
-    taken = _taken(host.compilers)
+    taken = _taken(values, host.compilers)
     derived: Derived = {
         "toolchain.compiler": taken.path if taken is not None else None,
         "toolchain.compiler-version": taken.version if taken is not None else None,
@@ -150,10 +150,12 @@ def _compiler_facts(host: Host, nvcc: tuple[Toolkit, str] | None) -> Derived:
     }
 
 
-def _taken(compilers: Iterable[Compiler]) -> Compiler | None:
-    """What a build compiles C++ with: what CXX or CC names, else g++, else clang++."""
+def _taken(values: Values, compilers: Iterable[Compiler]) -> Compiler | None:
+    """What a build compiles C++ with: what CXX or CC names in the activated environment, else g++, else clang++."""
     found = list(compilers)
-    named = [item for item in found if item.found_by in ("CXX", "CC")]
+    programs = [values[name].value.split() for name in ("CXX", "CC") if name in values]
+    programs_named = {word for words in programs for word in words}
+    named = [item for item in found if {item.path, item.path.rpartition("/")[2]} & programs_named]
     plain = [item for wanted in ("g++", "clang++") for item in found if item.path.rpartition("/")[2] == wanted]
     return next(iter((*named, *plain)), None)
 
