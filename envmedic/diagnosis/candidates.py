@@ -21,6 +21,8 @@ DOUBT_LEFT_BY_FACTS = 0.25
 """What remains of a hypothesis' doubt once facts confirm it."""
 TRUST_LEFT_BY_FACTS = 0.4
 """What remains of a hypothesis' confidence once facts refute it."""
+_LINES_OF_A_WARNING = 8
+"""A warning goes on for a few lines, of which only the first says that it is one."""
 NO_FAULT: Final = "not-an-env-problem"
 
 
@@ -83,14 +85,20 @@ class Candidate:
         return tuple(match for match in self.matches if known[match.signature] >= least)
 
     @cached_property
-    def line(self) -> int:
-        """Where the text first speaks of it, 0 where it does not."""
-        return min((match.line_number for match in self._telling), default=0)
+    def line(self) -> tuple[int, int]:
+        """Where the text first speaks of it, 0 where it does not: the line, and the part of the line."""
+        return min((_place(match) for match in self._telling), default=(0, 0))
 
     @cached_property
     def passing(self) -> bool:
         """Whether the text names it in lines after which programs go on: warnings and information."""
-        return bool(self._telling) and all(match.passing for match in self._telling)
+        last = -_LINES_OF_A_WARNING
+        for match in sorted(self._telling, key=_place):
+            if match.passing:
+                last = match.line_number
+            elif match.line_number - last > _LINES_OF_A_WARNING or match.part:
+                return False
+        return bool(self._telling)
 
     @property
     def summary(self) -> str:
@@ -102,6 +110,10 @@ class Candidate:
     def advice(self) -> tuple[str, ...]:
         """What the playbook's steps tell people to do."""
         return tuple(fill(step.text, self.values) for step in self.playbook.steps if isinstance(step, AdviseStep))
+
+
+def _place(match: TextMatch) -> tuple[int, int]:
+    return match.line_number, match.part
 
 
 def candidates(

@@ -32,7 +32,7 @@ SYMPTOMS: dict[Fault, frozenset[Fault]] = {
     "cuda-arch-list": frozenset({"extension-build-toolchain"}),
 }  # fmt: skip
 
-_Rank = tuple[bool, bool, bool, bool, bool, bool, float, int, float]
+_Rank = tuple[bool, bool, bool, bool, bool, bool, float, tuple[int, int], float]
 
 
 def explained(fault: Fault | None, present: frozenset[Fault]) -> bool:

@@ -227,3 +227,5 @@ class TextMatch(Model, frozen=True, kw_only=True):
     """Lines on which this signature matched with these groups."""
     passing: bool = False
     """Whether programs go on after such a line: it is a warning, or information."""
+    part: int = 0
+    """Which part of the line it is, where a whole text stands in one, as in JSON."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import lru_cache
 
 LINE_LIMIT = 64 * 1024
@@ -42,6 +44,8 @@ _ESCAPED_QUOTE = re.compile(r"\\+(?=['\"])")
 _BREAK = re.compile(rb"\\{1,4}(?:r\\{1,4})?n")
 _WRITTEN_BLANK = re.compile(rb"\\{1,4}[nrt]")
 _BACKSLASHED = re.compile(rb"\\(?:[nrt]|([\\/_*\[\]()<>#.!-]))")
+_FEW_BREAKS = 2
+"""One that looks like a line end may be a part of a path."""
 _DOCKER_TAIL = re.compile(r"(?:\\r)?\\n\"?,? ?\"(?:stream|time)\":.{0,200}$")
 _LEVEL = r"(?:DEBUG|INFO|NOTICE|WARN(?:ING)?|ERROR|CRITICAL|FATAL|EXCEPTION)"
 _DATE = r"\d{4}[-/]\d\d[-/]\d\d"
@@ -153,22 +157,45 @@ def _decoded(line: bytes) -> str:
     return _ESCAPED_QUOTE.sub("", text) if "\\" in text else text
 
 
+@dataclass(frozen=True)
+class Reading:
+    """One way to read a line, or a part of it."""
+
+    text: str
+    """Cleaned."""
+    source: bytes
+    """Where it was read from."""
+    part: int = 0
+    """Its place in the line."""
+
+
 @lru_cache(maxsize=256)
-def readings(line: bytes) -> tuple[str, ...]:
+def readings(line: bytes) -> tuple[Reading, ...]:
     """What `line` may say: what a terminal shows, and what stands there if its backslashes are escapes.
 
-    A text inside of JSON is read as a whole, and line by line.
+    A text inside of JSON is read line by line, and as a whole.
     """
-    found: dict[str, None] = {}
+    found: dict[str, Reading] = {}
     for segment in segments(line):
-        found[cleaned(segment)] = None
-        if b"\\" in segment:
-            parts = _BREAK.split(segment)
-            found[cleaned(_unescaped(segment))] = None
-            found |= dict.fromkeys(map(cleaned, parts) if len(parts) > 1 else ())
-        if segment.count(b"|") > 1 and segment.lstrip().startswith(b"|"):
-            found |= dict.fromkeys(map(cleaned, segment.split(b"|")))
-    return tuple(text for text in found if text)
+        for part, source in enumerate(_sources(segment)):
+            text = cleaned(source)
+            if text and text not in found:
+                found[text] = Reading(text, source, part)
+    return tuple(found.values())
+
+
+def _sources(segment: bytes) -> Iterator[bytes]:
+    lines = _BREAK.split(segment) if b"\\" in segment else [segment]
+    quoted = len(lines) > _FEW_BREAKS and (b'"' in segment or b"'" in segment)
+    if quoted:
+        yield from lines
+    yield segment
+    if b"\\" in segment:
+        yield _unescaped(segment)
+        if not quoted and len(lines) > 1:
+            yield from lines
+    if segment.count(b"|") > 1 and segment.lstrip().startswith(b"|"):
+        yield from segment.split(b"|")
 
 
 def _unescaped(segment: bytes) -> bytes:

@@ -16,7 +16,7 @@ from itertools import chain
 import msgspec
 
 from envmedic.model.playbook import LoadedPlaybook, Signature, TextMatch
-from envmedic.playbook.lines import LINE_LIMIT, WINDOW_OVERLAP, passing, readings
+from envmedic.playbook.lines import LINE_LIMIT, WINDOW_OVERLAP, Reading, passing, readings
 from envmedic.playbook.patterns import by_line, compiled
 from envmedic.playbook.prefilter import prefilter
 from envmedic.playbook.reading import Log
@@ -83,10 +83,10 @@ class Signatures:
         raw = "\n".join(texts).encode()
         return frozenset(index for index in among if by_line(self.entries[index][1].pattern).search(raw) is not None)
 
-    def match(self, index: int, text: str, number: int, *, passing: bool) -> TextMatch:
-        """The match of signature `index`, which is known to match `text`."""
+    def match(self, index: int, reading: Reading, number: int) -> TextMatch:
+        """The match of signature `index`, which is known to match `reading`."""
         playbook, signature = self.entries[index]
-        raw = text.encode()
+        raw = reading.text.encode()
         found = compiled(signature.pattern).search(raw)
         groups = {
             name.decode() if isinstance(name, bytes) else name: value.decode("utf-8", "replace")[:SHOWN_CHARACTERS]
@@ -97,9 +97,10 @@ class Signatures:
             playbook=playbook,
             signature=signature.id,
             line_number=number,
-            line=_excerpt(text, len(raw[: found.start()].decode("utf-8", "replace"))),
+            line=_excerpt(reading.text, len(raw[: found.start()].decode("utf-8", "replace"))),
             groups=groups,
-            passing=passing,
+            passing=passing(reading.source),
+            part=reading.part,
         )
 
 
@@ -164,22 +165,22 @@ def _line_matches(window: Sequence[bytes], number: int, signatures: Signatures) 
     """Matches that start on the first line of `window`; the lines after it may continue a wrapped message."""
     if not signatures.may_match(b"".join(window)):
         return
-    texts = [readings(line) for line in window]
-    among = signatures.candidates("\n".join(map("\n".join, texts)).encode())
+    read = [readings(line) for line in window]
+    among = signatures.candidates("\n".join(reading.text for line in read for reading in line).encode())
     if not among:
         return
-    wrapped = [] if any(len(line) > LINE_LIMIT for line in window) else [text[0] if text else "" for text in texts]
-    among = signatures.possible(chain(texts[0], _every_join(wrapped)), among)
-    found: dict[int, str] = {}
-    for text in texts[0] if among else ():
-        found |= dict.fromkeys(signatures.indexes(text, among).difference(found), text)
+    lines = [line[0].text if line else "" for line in read]
+    wrapped = [] if any(len(line) > LINE_LIMIT for line in window) else lines
+    among = signatures.possible(chain((reading.text for reading in read[0]), _every_join(wrapped)), among)
+    found: dict[int, Reading] = {}
+    for reading in read[0] if among else ():
+        found |= dict.fromkeys(signatures.indexes(reading.text, among).difference(found), reading)
     left = among.difference(found)
     if left:
-        found |= _wrapped_matches(wrapped, left, signatures)
-    if found:
-        warned = passing(window[0])
-        for index, text in sorted(found.items()):
-            yield signatures.match(index, text, number, passing=warned)
+        for index, text in _wrapped_matches(wrapped, left, signatures).items():
+            found[index] = Reading(text, window[0])
+    for index, reading in sorted(found.items()):
+        yield signatures.match(index, reading, number)
 
 
 def _every_join(lines: Sequence[str]) -> Iterator[str]:
@@ -240,4 +241,4 @@ class _Found:
     def matches(self) -> tuple[TextMatch, ...]:
         """By line number, in the order found on a line."""
         counted = (msgspec.structs.replace(match, count=self._counts[key]) for key, match in self._matches.items())
-        return tuple(sorted(counted, key=lambda match: match.line_number))
+        return tuple(sorted(counted, key=lambda match: (match.line_number, match.part)))

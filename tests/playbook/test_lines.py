@@ -17,6 +17,11 @@ from envmedic.playbook.lines import (
     squeezed_literal,
 )
 
+
+def texts(line: bytes) -> list[str]:
+    return [reading.text for reading in readings(line)]
+
+
 MESSAGE = "RuntimeError: operator torchvision::nms does not exist"
 
 
@@ -95,16 +100,16 @@ def test_invalid_utf8_is_replaced() -> None:
 
 def test_a_text_inside_of_json_is_read_as_a_whole_and_line_by_line() -> None:
     line = rb'{"error": "Traceback:\n  File \"x.py\", line 1\nImportError: undefined symbol: _Z1\n"}'
-    found = readings(line)
+    found = texts(line)
     assert "ImportError: undefined symbol: _Z1" in found
     assert 'File "x.py", line 1' in found
     assert any("line 1 ImportError: undefined" in text for text in found)
-    assert r"C:\new\torch\x.dll is missing" in readings(rb"C:\new\torch\x.dll is missing")
-    assert "C:\\a\\torch\\x.dll state_dict" in readings(rb"C:\\a\\torch\\x.dll state\_dict")
+    assert r"C:\new\torch\x.dll is missing" in texts(rb"C:\new\torch\x.dll is missing")
+    assert "C:\\a\\torch\\x.dll state_dict" in texts(rb"C:\\a\\torch\\x.dll state\_dict")
 
 
 def test_cells_of_a_table_are_read_on_their_own() -> None:
-    assert "ImportError: x" in readings(b"| 1 | ImportError: x | pip install y |")
+    assert "ImportError: x" in texts(b"| 1 | ImportError: x | pip install y |")
 
 
 WARNINGS = (
@@ -149,7 +154,7 @@ def test_a_long_line_is_cut_into_windows_that_overlap() -> None:
 
 @given(st.binary(max_size=200) | st.text("\\\\nrtux01bae:_'&#;<>/ ", max_size=60).map(str.encode))
 def test_an_ascii_word_of_a_reading_survives_squeezing(line: bytes) -> None:
-    for text in readings(line):
+    for text in texts(line):
         for word in text.split():
             if word.isascii() and word.isprintable() and "\\" not in word:
                 assert squeezed_literal(word.encode()) in squeezed(line)
