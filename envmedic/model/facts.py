@@ -10,7 +10,7 @@ FACTS_SCHEMA: Final = "envmedic.facts/1"
 
 EnvironmentKind = Literal["venv", "virtualenv", "uv", "conda", "system", "unknown"]
 OriginKind = Literal["index", "archive", "vcs", "directory", "editable", "conda", "unknown"]
-LeftoverKind = Literal["tilde", "empty-dist-info", "orphan-package", "orphan-library"]
+LeftoverKind = Literal["tilde", "empty-dist-info", "orphan-package", "orphan-library", "path-file"]
 
 
 class Gpu(Model, frozen=True, kw_only=True):
@@ -172,7 +172,7 @@ class Distribution(Model, frozen=True, kw_only=True):
 
 
 class Leftover(Model, frozen=True, kw_only=True):
-    """Debris of an interrupted or partial uninstall."""
+    """Debris of an interrupted or partial uninstall, or a path file that puts another copy first."""
 
     kind: LeftoverKind
     path: str
@@ -235,6 +235,8 @@ class Shadow(Model, frozen=True, kw_only=True):
     """Of what is found instead, where it says so."""
     hidden_version: str
     """Of the environment's own."""
+    source: str
+    """The variable, or the path file (relative to the prefix), that puts it first."""
 
 
 class UnresolvedSymbol(Model, frozen=True, kw_only=True):

@@ -98,6 +98,7 @@ def _environment(  # noqa: PLR0917  # the results of the first readers
     binaries = compiled.observe(prefix, found.python, packages, Search.here(activated), scans=scans, soabi=python.soabi)
     read = binaries.family
     paths = import_paths.observe(found, python, sites, activated)
+    hidden = shadows.observe(paths, installed, sites, found.kind)
     measured = survey.value()
     disk = records.Disk(Path(os.path.realpath(prefix)), measured.sizes)
     held = records.compare(scans, disk, deep=deep)
@@ -110,10 +111,10 @@ def _environment(  # noqa: PLR0917  # the results of the first readers
         include_system_site=found.includes_system_site,
         distributions=(*installed, *_outside(found, python)),
         duplicates=distributions.duplicates(installed),
-        leftovers=leftovers.find(scans, prefix),
+        leftovers=(*leftovers.find(scans, prefix), *shadows.path_files(hidden, scans)),
         files=(*held.files, *conda_files.compare(prefix, disk)),
         conflicts=held.conflicts,
-        shadows=shadows.observe(paths, installed, sites, found.kind),
+        shadows=hidden,
         torch=torch_family.torch_build(torch, _of(torch, read, prefix)) if torch else None,
         companions=_companions(packages, read, prefix),
         libraries=read,

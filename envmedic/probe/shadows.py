@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Literal
 from urllib.parse import unquote, urlsplit
 
-from envmedic.model.facts import Distribution, EnvironmentKind, ImportPath, Shadow
+from envmedic.model.facts import Distribution, EnvironmentKind, ImportPath, Leftover, Shadow
+from envmedic.probe.distributions import Scan
 from envmedic.probe.files import is_directory, is_file, names, read_text
 from envmedic.probe.metadata import name_and_version, normalise
 
@@ -34,26 +35,36 @@ def observe(
     own = [item for item in installed if not item.outside_prefix and item.name not in _TOOLS]
     real = frozenset(os.path.realpath(site) for site in sites)
     found: list[Shadow] = []
-    for way, folder in _first(paths, kind):
+    for way, source, folder in _first(paths, kind):
         if is_directory(folder) and os.path.realpath(folder) not in real:
-            found += _hidden(way, folder, own)
+            found += _hidden(way, source, folder, own)
     return tuple(dict.fromkeys(found))
 
 
-def _first(paths: Iterable[ImportPath], kind: EnvironmentKind) -> Iterator[tuple[Kind, Path]]:
+def path_files(shadows: Iterable[Shadow], scans: Iterable[Scan]) -> tuple[Leftover, ...]:
+    """Path files that put another copy before the environment's own and that no distribution brings."""
+    listed = {f"{item.distribution.site}/{path}" for scan in scans for item in scan.installed for path in item.paths}
+    found = {item.source: item for item in shadows if item.kind == "pth" and item.source not in listed}
+    return tuple(
+        Leftover(kind="path-file", path=source, detail=f"puts {item.where} before {item.name} {item.hidden_version}")
+        for source, item in sorted(found.items())
+    )
+
+
+def _first(paths: Iterable[ImportPath], kind: EnvironmentKind) -> Iterator[tuple[Kind, str, Path]]:
     """Directories that come before the site-packages of the environment. The home comes after those of a venv."""
     for item in paths:
         if item.kind == "PYTHONPATH":
-            yield "PYTHONPATH", Path(item.adds)
+            yield "PYTHONPATH", "PYTHONPATH", Path(item.adds)
         elif item.kind == "user-site" and kind not in {"venv", "virtualenv", "uv"}:
-            yield "user-site", Path(item.adds)
+            yield "user-site", item.where, Path(item.adds)
         elif item.kind == "pth":
             match = _INSERTED.search(item.adds)
             if match is not None:
-                yield "pth", Path(match["folder"] or match["other"])
+                yield "pth", item.where, Path(match["folder"] or match["other"])
 
 
-def _hidden(kind: Kind, folder: Path, own: Iterable[Distribution]) -> Iterator[Shadow]:
+def _hidden(kind: Kind, source: str, folder: Path, own: Iterable[Distribution]) -> Iterator[Shadow]:
     entries = frozenset(names(folder))
     versions = _versions(entries)
     for item in own:
@@ -65,7 +76,14 @@ def _hidden(kind: Kind, folder: Path, own: Iterable[Distribution]) -> Iterator[S
             continue
         version = versions.get(item.name) or _stated(where)
         if version != item.version:
-            yield Shadow(kind=kind, name=item.name, where=str(where), version=version, hidden_version=item.version)
+            yield Shadow(
+                kind=kind,
+                name=item.name,
+                where=str(where),
+                version=version,
+                hidden_version=item.version,
+                source=source,
+            )
 
 
 def _modules(item: Distribution) -> Iterator[str]:

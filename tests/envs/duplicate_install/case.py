@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import zipfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -26,8 +27,6 @@ def _info(case: NativeCase, version: str = OLD) -> Path:
 
 def two_copies(case: NativeCase) -> None:
     """Put another release over it that knows nothing of the first, as a second installer does."""
-    import zipfile
-
     with zipfile.ZipFile(next((case.room / "wheels").glob(f"grid-{NEW}-*.whl"))) as wheel:
         for name in wheel.namelist():
             (site_packages(case.prefix) / name).unlink(missing_ok=True)
@@ -54,7 +53,16 @@ def emptied_metadata(case: NativeCase) -> None:
         file.unlink()
 
 
+def put_first(case: NativeCase) -> None:
+    """Add a path file that puts a directory with another release before everything that is installed."""
+    elsewhere = case.room / "elsewhere"
+    with zipfile.ZipFile(next((case.room / "wheels").glob(f"grid-{NEW}-*.whl"))) as wheel:
+        wheel.extractall(elsewhere, [name for name in wheel.namelist() if name.startswith("grid/")])
+    hook = site_packages(case.prefix) / "elsewhere.pth"
+    hook.write_text(f"import sys; sys.path.insert(0, {str(elsewhere)!r})\n", encoding="utf-8")
+
+
 BROKEN: Mapping[str, Callable[[NativeCase], None]] = {
-    item.__name__: item for item in (two_copies, interrupted_uninstall, metadata_gone, emptied_metadata)
+    item.__name__: item for item in (two_copies, interrupted_uninstall, metadata_gone, emptied_metadata, put_first)
 }
 """Ways to break it, each of which the user's program shows."""
