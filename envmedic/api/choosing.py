@@ -62,10 +62,15 @@ class Choices:
         """Why findings have no plan, best finding first."""
         self._settings = settings
         self._earlier = earlier
+        self._leave = False
         self._plans = self._each()
 
-    def next(self) -> Plan | None:
-        """The next best plan; None when there is none. Raises what keeps every plan from being made (the network)."""
+    def next(self, *, another_fault: bool = False) -> Plan | None:
+        """The next best plan, of `another_fault` where the last one's is not there; None when there is none.
+
+        Raises what keeps every plan from being made, such as the network.
+        """
+        self._leave = another_fault
         return next(self._plans, None)
 
     def _each(self) -> Iterator[Plan]:
@@ -82,6 +87,8 @@ class Choices:
                     refusal = _refusal(plan, self._earlier)
                     if refusal is None:
                         yield self._noted(plan)
+                        if self._leave:
+                            break
                     else:
                         self._skip(finding, refusal)
             except _NO_PLAN as error:

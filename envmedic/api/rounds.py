@@ -9,7 +9,7 @@ from envmedic.api.choosing import Choices, Wanted, repairable
 from envmedic.api.diagnosis import diagnose_lines
 from envmedic.api.settings import Settings
 from envmedic.diagnosis import derive
-from envmedic.errors import InstallerError, NetworkError
+from envmedic.errors import InstallerError, NetworkError, NothingToRepair
 from envmedic.model.base import to_json
 from envmedic.model.checks import Outcome
 from envmedic.model.events import Notice
@@ -32,6 +32,8 @@ class Loop:
         self._levels = [first]
         self._playbooks = first.wanted.playbooks
         self._host = first.wanted.facts.host
+        self._told = set(first.skipped)
+        """Findings without a plan of which the user knows."""
         self._tried: set[str] = set()
 
     def __call__(self, request: ExtendRequest) -> Extension | None:
@@ -61,7 +63,7 @@ class Loop:
 
     def _further(self, request: ExtendRequest, facts: Facts, failed: Iterable[Outcome]) -> Extension | None:
         """A plan for what else is wrong in the clone: by facts, and by what checks say."""
-        text = [f"{item.reason}\n{item.detail}" for item in failed]
+        text = [f"{item.reason}\n{item.detail}" for item in failed if not item.check.startswith("facts")]
         lines = [line.encode() for block in text for line in block.splitlines()]
         diagnosis = diagnose_lines(self._playbooks, facts, lines, Path(request.plans[-1].prefix))
         wanted = Wanted(
@@ -82,7 +84,8 @@ class Loop:
         """Another way for the last plan, else for the one before it."""
         for keep in range(len(request.plans) - 1, -1, -1):
             given_up = request.plans[keep]
-            plan = self._untried(self._levels[keep], request.plans[:keep])
+            absent = isinstance(request.error, NothingToRepair) and keep == len(request.plans) - 1
+            plan = self._untried(self._levels[keep], request.plans[:keep], another_fault=absent)
             if plan is not None:
                 del self._levels[keep + 1 :]
                 why = "the facts confirm it still: " + lasting if lasting else "its repair did not prove itself"
@@ -91,16 +94,16 @@ class Loop:
                 return None
         return None
 
-    def _untried(self, choices: Choices, plans: tuple[Plan, ...]) -> Plan | None:
+    def _untried(self, choices: Choices, plans: tuple[Plan, ...], *, another_fault: bool = False) -> Plan | None:
         while True:
-            plan = self._next(choices)
+            plan = self._next(choices, another_fault=another_fault)
             if plan is None or _path((*plans, plan)) not in self._tried:
                 return plan
 
-    def _next(self, choices: Choices) -> Plan | None:
+    def _next(self, choices: Choices, *, another_fault: bool) -> Plan | None:
         """The next plan; where its wheels cannot be had just now, none: what was repaired so far must not suffer."""
         try:
-            return choices.next()
+            return choices.next(another_fault=another_fault)
         except (NetworkError, InstallerError) as error:
             message = f"No further plan could be made: {error.summary}"
             self._settings.stream.emit(Notice(code="no-plan", message=message, level="warning"))
@@ -109,6 +112,9 @@ class Loop:
     def _tell(self, choices: Choices) -> None:
         """Say what is wrong in the clone and has no plan."""
         for summary, why in choices.skipped.items():
+            if summary in self._told:
+                continue
+            self._told.add(summary)
             self._settings.stream.emit(Notice(code="not-repaired", message=f"Not repaired: {summary}: {why}"))
 
 

@@ -49,6 +49,12 @@ def reproduced(outcomes: Iterable[Outcome]) -> bool:
     return any(outcome.role in _PROOF and outcome.status in FAILURES for outcome in outcomes)
 
 
+def blocking(before: Sequence[Outcome], after: Sequence[Outcome]) -> tuple[Outcome, ...]:
+    """Failures that keep a repair from being proven: of what has to pass, and of what did not fail before."""
+    failed = [outcome for outcome in after if outcome.status in FAILURES]
+    return tuple(o for o in failed if o.role in _PROOF or worse(_counterpart(o, before), o))
+
+
 def worse(old: Outcome | None, new: Outcome) -> tuple[str, ...]:
     """What is worse in `new` than in `old`, a text for each; nothing when it was not run before."""
     if old is None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from envmedic.engine.judgement import FAILURES
+from envmedic.engine.judgement import blocking
 from envmedic.engine.repairing import (
     Part,
     Run,
@@ -85,6 +85,7 @@ def repair(run: Run) -> None:
         if result.good:
             good = tuple(run.parts)
             if result.further is None:
+                _note_what_is_left(run)
                 return
         extension = result.further or _ask(run, result)
         if extension is None or not _go_on(run, extension, proven=bool(good)):
@@ -136,21 +137,35 @@ def _judge(run: Run, result: _Result) -> None:
 
 def _ask(run: Run, result: _Result) -> Extension | None:
     """The next plan, if the loop may go on."""
-    extend, rounds = run.session.ports.extend, len(run.rounds)
     verified = result.judgement is not None or result.error is not None
-    if extend is None or not run.extendable or rounds + (not verified) >= run.session.options.max_rounds:
+    if len(run.rounds) + (not verified) >= run.session.options.max_rounds:
+        return None
+    return _next(run, result, verified=verified)
+
+
+def _next(run: Run, result: _Result, *, verified: bool) -> Extension | None:
+    extend = run.session.ports.extend
+    if extend is None or not run.extendable:
         return None
     outcomes = run.transaction.record.checks_after if result.judgement is not None else ()
     request = ExtendRequest(
         plans=run.plans,
         environment=lambda: _observe_clone(run),
-        round=rounds,
+        round=len(run.rounds),
         verified=verified,
-        failed=tuple(outcome for outcome in outcomes if outcome.status in FAILURES),
+        failed=blocking(run.before, outcomes),
         error=result.error,
     )
     with run.session.interruption.at_once():
         return extend(request)
+
+
+def _note_what_is_left(run: Run) -> None:
+    """Say what else facts show, where the loop ends since its rounds are used up."""
+    rounds = run.session.options.max_rounds
+    left = _next(run, _Result(), verified=False) if len(run.rounds) >= rounds else None
+    if left is not None and left.keep == len(run.parts):
+        add_notes(run, (f"Not repaired, since --max-rounds is {rounds}: {left.because}",))
 
 
 def _observe_clone(run: Run) -> Environment:

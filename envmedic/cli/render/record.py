@@ -17,6 +17,7 @@ def record_lines(record: Record, style: Style, *, moved: bool = False) -> list[s
         lines += ["", *_failure(record, style)]
     elif not moved and record.checks_after:
         lines += ["", *comparison_lines(record.checks_before, record.checks_after, style)]
+    lines += _rounds(record)
     lines += _changed(record)
     lines += [f"regression: {plain(item)}" for item in record.regressions if record.failure is None]
     lines += [f"note: {plain(item)}" for item in record.notes]
@@ -30,6 +31,15 @@ def _failure(record: Record, style: Style) -> list[str]:
     checks = comparison_lines(record.checks_before, record.checks_after, style) if record.checks_after else []
     head = f"{style('error:', 'bad')} {plain(record.failure.summary)}"
     return [*checks, *([""] if checks else []), head, *reason_lines(record.failure)]
+
+
+def _rounds(record: Record) -> list[str]:
+    """What each round was about and what came of it, where there were several."""
+    if len(record.rounds) < 2:  # noqa: PLR2004  # a single one is the repair itself
+        return []
+    ends = ("; ".join(item.failed) if item.failed else "repaired" for item in record.rounds)
+    lines = [f"round {item.number}: {item.summary}: {end}" for item, end in zip(record.rounds, ends, strict=True)]
+    return ["", *map(plain, lines)]
 
 
 def _changed(record: Record) -> list[str]:
