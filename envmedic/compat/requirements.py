@@ -16,10 +16,13 @@ from envmedic.model.base import Model
 from envmedic.model.facts import Distribution, Environment, Host
 
 _SYSTEMS = {"linux": "Linux", "darwin": "Darwin", "win32": "Windows"}
-_PLAIN = re.compile(r"\s*([A-Za-z0-9](?:[\w.-]*[A-Za-z0-9])?)\s*(?:\[[\w\s,.-]*\])?\s*([^;@()\[\]]*?)\s*(?:;(.*))?")
+_PLAIN = re.compile(
+    r"\s*([A-Za-z0-9](?:[\w.-]*[A-Za-z0-9])?)\s*(?:\[[\w\s,.-]*\])?\s*\(?((?:[<>=!~][^;@()\[\]]*?)?)\)?\s*(?:;(.*))?"
+)
 """Name, versions and marker of a requirement without a URL."""
 _EXTRA = re.compile(r"\bextra\s*==")
-_LOWER_BOUND = frozenset({">=", "==", "~=", "===", ">"})
+_BESIDE = frozenset({">=", "==", "~=", "===", ">", "<=", "!="})
+"""Operators beside whose version the lowest version lies that fulfils them."""
 
 
 class Unmet(Model, frozen=True, kw_only=True):
@@ -146,9 +149,9 @@ def satisfying(name: str, every: Iterable[Demand]) -> str | None:
 
 def _candidates(parts: tuple[str, ...]) -> Iterator[str]:
     """Versions one of which fulfils all `parts`, if any does: an intersection has the highest of the lower bounds."""
-    yield "0.0.1"
+    yield from ("0", "0.0.1")
     for part in parts:
         operator = part.rstrip("0123456789.*+!abcdefghijklmnopqrstuvwxyz_-ABCDEFGHIJKLMNOPQRSTUVWXYZ")
         bound = part.removeprefix(operator).removesuffix(".*")
-        if operator in _LOWER_BOUND or operator == "!=":
+        if operator in _BESIDE:
             yield from (bound, f"{bound}.post1", f"{bound}.1")

@@ -1,9 +1,10 @@
 """Which compiled modules know the binary interface of NumPy 1 only, read from the texts inside them.
 
 A module gets NumPy's functions at run time, by importing the module that exports them and reading its
-``_ARRAY_API``. What was compiled with NumPy 2 (or with a pybind11 that knows it, from 2.12 on) tries
-``numpy._core``, the name since NumPy 2; what was compiled with NumPy 1 has ``numpy.core`` alone, and is
-refused by NumPy 2. Modules written in Rust ask NumPy only when an array comes along, and are left out.
+``_ARRAY_API``. What was compiled with NumPy 2 tries ``numpy._core``, the name since NumPy 2; what was
+compiled with NumPy 1 has ``numpy.core`` alone, and is refused by NumPy 2. Modules that ask only when an
+array comes along are left out: those that use pybind11's header, whose few functions NumPy 2 still hands
+out, and those written in Rust.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 
-from envmedic.model.facts import Distribution, NumpyModule
+from envmedic.model.facts import NumpyModule
 from envmedic.probe import layout
 from envmedic.probe.distributions import Installed, Scan
 from envmedic.probe.elf import Elf, ElfError
@@ -25,7 +26,6 @@ _INTERFACE, _NEW_NAME, _OLD_NAME = b"_ARRAY_API", b"numpy._core", b"numpy.core."
 _AT_IMPORT = b"module compiled against A"
 """From the text of the check that `import_array` makes when a module is imported."""
 _RUST = b"RUST_BACKTRACE"
-_REQUIRES_NUMPY = re.compile(r"numpy(?![\w.-])", re.IGNORECASE)
 BUDGET_BYTES = 48 << 20
 """Constants that are read for one distribution at most, from the smallest module on."""
 
@@ -50,7 +50,7 @@ def _shows(item: Installed, site: Path, prefix: Path) -> NumpyModule | None:
     left = BUDGET_BYTES
     for path in _modules(item, site):
         constants = _constants(path)
-        verdict = _verdict(constants, item.distribution)
+        verdict = _verdict(constants)
         if verdict is not None:
             own = item.distribution
             shown = layout.relative(path, prefix)
@@ -85,14 +85,10 @@ def _constants(path: Path) -> bytes:
         return b""
 
 
-def _verdict(constants: bytes, owner: Distribution) -> bool | None:
-    """Whether a module knows NumPy 1 only; None when it does not ask NumPy for its functions."""
+def _verdict(constants: bytes) -> bool | None:
+    """Whether a module knows NumPy 1 only; None when it does not ask NumPy for its functions while it is imported."""
     if _INTERFACE not in constants or _RUST in constants:
         return None
     if _NEW_NAME in constants:
         return False
-    if _OLD_NAME not in constants:
-        return None
-    # pybind11's header alone asks when an array comes along, which may be never
-    firm = _AT_IMPORT in constants or any(_REQUIRES_NUMPY.match(text) for text in owner.requires)
-    return True if firm else None
+    return True if _OLD_NAME in constants and _AT_IMPORT in constants else None
