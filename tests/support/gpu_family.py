@@ -7,12 +7,13 @@ real wheels (`compat/data/torch_releases.json`), and so are the names of NVRTC's
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from envmedic.model.base import to_json
-from envmedic.model.facts import Facts, Gpu, Host
+from envmedic.model.facts import Facts, Gpu, Host, Toolkit
+from envmedic.probe.host import observe_host
 from tests.support.index import write_index
 from tests.support.miniature import torch_sources
 from tests.support.native import PLATFORM_TAGS, shared_library
@@ -20,7 +21,7 @@ from tests.support.native_case import SUMMARY
 from tests.support.wheels import Wheel, make_wheel
 
 PTX, SASS = 1, 2
-_MAGIC = 0xBA55ED50
+MAGIC = 0xBA55ED50
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ def entry(kind: int, capability: str) -> bytes:
 def fat_binary(sass: Iterable[str], ptx: Iterable[str] = ()) -> bytes:
     """A fat binary with code for these capabilities."""
     body = b"".join([*(entry(SASS, item) for item in sass), *(entry(PTX, item) for item in ptx)])
-    return struct.pack("<IHHQ", _MAGIC, 1, 16, len(body)) + body + bytes(-len(body) % 8)
+    return struct.pack("<IHHQ", MAGIC, 1, 16, len(body)) + body + bytes(-len(body) % 8)
 
 
 def gpu_source(sass: Iterable[str], ptx: Iterable[str] = ()) -> str:
@@ -64,14 +65,15 @@ def gpu_source(sass: Iterable[str], ptx: Iterable[str] = ()) -> str:
     return f'__attribute__((section(".nv_fatbin"), aligned(8), used)) const unsigned char code[] = {{{values}}};\n'
 
 
-def torch_wheel(folder: Path, build: Build, *, labelled: bool) -> Wheel:
-    """The miniature of a build; `labelled` as on PyTorch's own index, else as on the default one."""
+def torch_wheel(folder: Path, build: Build, *, labelled: bool, more: Mapping[str, str] | None = None) -> Wheel:
+    """The miniature of a build; `labelled` as on PyTorch's own index, else as on the default one. `more` are files."""
     library = gpu_source(build.sass, build.ptx) + "int kernels(void) { return 1; }"
     files = torch_sources(f"{build.version}+{build.variant}", build.cuda)
     files["torch/lib/libtorch_cuda.so"] = shared_library(library, name="libtorch_cuda.so")
     major = build.cuda.partition(".")[0]
     for name in (f"libnvrtc.so.{major}", f"libnvrtc-builtins.so.{build.cuda}"):
         files[f"torch/lib/{name}"] = shared_library("int compiler;", name=name)
+    files |= more or {}
     version = f"{build.version}+{build.variant}" if labelled else build.version
     return make_wheel(folder, "torch", version, files=files, tags=PLATFORM_TAGS, summary=SUMMARY)
 
@@ -84,13 +86,24 @@ def variant_index(room: Path, builds: Iterable[Build]) -> str:
     return (room / "whl").as_uri() + "/{variant}/simple"
 
 
-def host_file(room: Path, *capabilities: str, driver: str = "575.57.08", cuda: str = "12.9") -> Path:
-    """Facts of a host with these GPUs, as ``envmedic facts --host-only --json`` gives them there."""
+def host_file(room: Path, *capabilities: str, toolkits: tuple[Toolkit, ...] = ()) -> Path:
+    """Facts of a host with these GPUs and toolkits, as ``envmedic facts --host-only --json`` gives them there.
+
+    Its compilers are those of this machine.
+    """
     gpus = tuple(
         Gpu(index=index, name=f"GPU of capability {item}", compute_capability=item)
         for index, item in enumerate(capabilities)
     )
-    host = Host(glibc="2.39", driver_version=driver, driver_cuda=cuda, driver_source="nvml", gpus=gpus)
+    host = Host(
+        glibc="2.39",
+        driver_version="575.57.08",
+        driver_cuda="12.9",
+        driver_source="nvml",
+        gpus=gpus,
+        toolkits=toolkits,
+        compilers=observe_host().compilers,
+    )
     file = room / "node.json"
     file.write_text(to_json(Facts(host=host)), encoding="utf-8")
     return file
