@@ -210,10 +210,10 @@ def broken(room: Path, *, without: str = "", then: Sequence[str] = (), deleted: 
     return case
 
 
-def host_file(room: Path, *, driver: str | None = "550.54.15", gpus: int = 1, **more: object) -> str:
-    """A host with a GPU, as ``envmedic facts --host-only`` tells of it, for ``--host``."""
-    cards = [{"index": index, "name": "NVIDIA A10", "compute_capability": "8.6"} for index in range(gpus)]
-    host = {"driver_version": driver, "driver_source": "nvml", "gpus": cards, "glibc": "2.35", **more}
+def host_file(room: Path, **more: object) -> str:
+    """A host with a GPU, as ``envmedic facts --host-only`` tells of it, for ``--host``; `more` replaces what it says."""
+    gpu = {"index": 0, "name": "NVIDIA A10", "compute_capability": "8.6"}
+    host = {"driver_version": "550.54.15", "driver_source": "nvml", "gpus": [gpu], "glibc": "2.35", **more}
     file = room / "host.json"
     file.write_text(json.dumps({"schema": "envmedic.facts/1", "host": host}), encoding="utf-8")
     return str(file)

@@ -1,0 +1,18 @@
+"""The host is at fault: it is said what to do, and the environment stays as it is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.support.host_case import HostCase
+
+HERE = Path(__file__).resolve().parent
+HOST: dict[str, object] = {'gpus': [], 'driver_source': '/sys/module/nvidia/version', 'container': 'docker', 'pci_gpus': 1}
+
+
+def test_the_text_alone_leads_to_advice(tmp_path: Path) -> None:
+    HostCase(tmp_path, HERE / "sample_error.log", "gpu-container").text_leads_to_advice()
+
+
+def test_facts_of_the_host_confirm_it(tmp_path: Path) -> None:
+    HostCase(tmp_path, HERE / "sample_error.log", "gpu-container", HOST).facts_confirm_it(alone=False)

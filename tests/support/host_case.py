@@ -1,0 +1,49 @@
+"""A host at fault, and an environment in which nothing is wrong."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from envmedic import tree
+from tests.support.cuda_family import broken, host_file
+from tests.support.native_case import Done, NativeCase
+
+
+@dataclass(frozen=True)
+class HostCase:
+    """What the user saw, the playbook that knows it, and what such a host is like."""
+
+    room: Path
+    log: Path
+    playbook: str
+    host: dict[str, object] = field(default_factory=dict)
+
+    def text_leads_to_advice(self) -> None:
+        """The text makes the verdict, whatever the environment; nothing is planned or changed."""
+        case = broken(self.room / "room")
+        before = tree.digest(case.prefix)
+        self._is_host(case.envmedic("diagnose", str(self.log), "--log-only", "--json"))
+        self._is_host(case.envmedic("diagnose", str(self.log), "-p", str(case.prefix), "--json"))
+        done = case.apply("--log", str(self.log))
+        assert done.code == 5, done.told()
+        assert tree.digest(case.prefix) == before
+
+    def facts_confirm_it(self, *, alone: bool) -> None:
+        """Facts of the host confirm the text; `alone` says whether they tell without any."""
+        case = broken(self.room / "room")
+        target = ("-p", str(case.prefix), "--json", "--host", host_file(self.room, **self.host))
+        finding = self._is_host(case.envmedic("diagnose", str(self.log), *target))
+        assert finding["confirmed"] is True
+        self._tells(case, target, alone=alone)
+
+    def _tells(self, case: NativeCase, target: tuple[str, ...], *, alone: bool) -> None:
+        done = case.envmedic("diagnose", *target)
+        assert (done.document["verdict"] == "host") is alone, done.told()
+
+    def _is_host(self, done: Done) -> dict[str, object]:
+        assert (done.code, done.document["verdict"]) == (5, "host"), done.told()
+        finding: dict[str, object] = done.document["findings"][0]
+        assert (finding["fault"], finding["playbook"]) == ("gpu-host-fault", self.playbook)
+        assert done.document["advice"], "what to do is said"
+        return finding
