@@ -1,14 +1,15 @@
 """Compiling a small extension with torch's own builder, loading it and running it.
 
-What is used of torch, and nothing else: ``torch.utils.cpp_extension.BuildExtension``, ``CppExtension``,
-``CUDAExtension``, ``CUDA_HOME``; ``torch.version.cuda``, ``torch.ops.load_library``, ``torch.ops.envmedic_probe``;
-``torch.tensor(list)``, of a tensor ``to(device)`` and ``tolist()``; ``torch.cuda.device_count()``,
-``torch.cuda.get_arch_list()``.
+What is used of torch, and nothing else: ``torch.utils.cpp_extension`` with its ``BuildExtension``, ``CppExtension``,
+``CUDAExtension``, ``CUDA_HOME`` and the ``setuptools`` that it holds; ``torch.version.cuda``,
+``torch.ops.load_library(path)``, ``torch.ops.envmedic_probe`` and ``envmedic_probe_cuda``; ``torch.tensor(list)``, of a
+tensor ``to(device)`` and ``tolist()``; ``torch.cuda.device(name)``, ``device_count()``, ``get_arch_list()``.
 """
 
 from __future__ import annotations
 
 import glob
+import importlib.util
 import os
 import re
 import shutil
@@ -94,10 +95,8 @@ def cuda(context):
 
 def _builder():
     """Return torch and its builder, where there is what they build with."""
-    try:
-        import setuptools  # noqa: F401
-    except ImportError:
-        raise NotApplicable("setuptools, which torch builds extensions with, is not installed") from None
+    if importlib.util.find_spec("setuptools") is None:
+        raise NotApplicable("setuptools, which torch builds extensions with, is not installed")
     compiler = (os.environ.get("CXX") or "c++").split()[0]
     if shutil.which(compiler) is None:
         raise NotApplicable("there is no C++ compiler (%s)" % compiler)
@@ -139,13 +138,13 @@ class _architectures:  # noqa: N801  # a context manager, used as a function
 
 def _build(builder, make, folder, files):
     """Compile `files` in `folder` as setup.py would."""
-    from setuptools import Distribution
-
     for name, text in files.items():
         Path(folder, name).write_text(text)
     os.chdir(folder)
     extension = make("envmedic_probe", sorted(files, key=lambda name: name.endswith(".cu")))
-    command = builder.BuildExtension(Distribution({"name": "envmedic-probe", "ext_modules": [extension]}))
+    command = builder.BuildExtension(
+        builder.setuptools.Distribution({"name": "envmedic-probe", "ext_modules": [extension]})
+    )
     command.build_lib = command.build_temp = folder
     command.ensure_finalized()
     command.run()
