@@ -15,6 +15,7 @@ from envmedic.model.checks import Outcome
 from envmedic.model.events import Notice
 from envmedic.model.facts import Distribution, Environment, Facts
 from envmedic.model.playbook import LoadedPlaybook, TextMatch
+from envmedic.planner import imports
 
 if TYPE_CHECKING:
     from envmedic.engine.crash_search import Attempt
@@ -83,9 +84,10 @@ def _attempt(prefix: Path) -> Attempt:
 def candidates(environment: Environment, matches: Iterable[TextMatch]) -> tuple[str, ...]:
     """Import names to try, of what is installed and has compiled parts.
 
-    Those in the text come first, then suspects, then what brings an OpenMP runtime, then the rest.
+    Those in the text come first, then suspects, then what brings an OpenMP runtime, then the
+    rest, largest first.
     """
-    compiled = [item for item in environment.distributions if _compiled(item)]
+    compiled = sorted(filter(_compiled, environment.distributions), key=lambda item: -item.size_bytes)
     importable = {name for item in compiled for name in item.import_names}
     everything = {name for item in environment.distributions for name in item.import_names}
     named = [word for match in matches for word in _named(match, everything)]
@@ -93,15 +95,18 @@ def candidates(environment: Environment, matches: Iterable[TextMatch]) -> tuple[
     deep = [word for word in named if word.partition(".")[0] not in importable]
     suspects = [name for name in SUSPECTS if name in importable]
     owners = {item.distribution for item in environment.openmp}
-    runtimes = [name for item in environment.distributions if item.name in owners for name in item.import_names]
-    others = [name for item in compiled for name in item.import_names]
-    return tuple(
-        dict.fromkeys([*(name for name in tops if name in importable), *deep[:2], *suspects, *runtimes, *others])
-    )
+    runtimes = [item for item in compiled if item.name in owners]
+    others = [main for item in (*runtimes, *compiled) for main in imports.main([item])]
+    return tuple(dict.fromkeys([*(name for name in tops if name in importable), *deep[:2], *suspects, *others]))
 
 
 def _compiled(distribution: Distribution) -> bool:
-    """Whether its wheel is for one platform; what has no tags (conda, legacy installs) may have compiled parts too."""
+    """Whether its wheel is for one platform; what has no tags (conda, legacy installs) may have compiled parts too.
+
+    NVIDIA's wheels are libraries that torch loads: importing them loads nothing.
+    """
+    if distribution.name.startswith("nvidia-"):
+        return False
     return not distribution.tags or any(not tag.endswith("-any") for tag in distribution.tags)
 
 

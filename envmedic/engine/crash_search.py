@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 from envmedic.model.checks import Check, Outcome
 from envmedic.model.facts import ImportCrash
@@ -16,10 +16,11 @@ Names = tuple[str, ...]
 Attempt = Callable[[Sequence[Names]], Sequence[Outcome]]
 """Imports each of the given sequences in a process of its own; one outcome each, in their order."""
 
-MOST_NAMES = 8
-MOST_PAIRS = 12
-"""Pairs that are tried when the whole list crashes in neither direction: a third import can prevent a crash."""
-LIMIT_S = 300.0
+MOST_NAMES = 6
+PAIRED = 3
+"""Names, from the first on, that are tried in pairs when the whole list crashes in neither direction: a third import
+can prevent a crash."""
+LIMIT_S = 60.0
 """After which nothing new is tried."""
 ORDERS_TRIED = 3
 """Larger sets are not put into other orders."""
@@ -42,42 +43,49 @@ def find(names: Sequence[str], attempt: Attempt, *, clock: Callable[[], float] =
     chosen = tuple(dict.fromkeys(names))[:MOST_NAMES]
     if not chosen:
         return None
-    alone = attempt([(name,) for name in chosen])
-    for name, outcome in zip(chosen, alone, strict=True):
-        if outcome.status == "crash":
-            return _crash((name,), outcome, ())
-    usable = tuple(name for name, outcome in zip(chosen, alone, strict=True) if outcome.status == "pass")
-    for batch in _batches(usable):
-        if clock() > end:
-            return None
-        for sequence, outcome in zip(batch, attempt(batch), strict=True):
-            if failed(outcome):
-                smallest, last = _reduced(sequence, outcome, attempt)
-                return _crash(smallest, last, _working(smallest, attempt))
-    return None
+    bad = _first_bad(_whole(chosen), attempt)
+    if bad is not None:
+        usable, alone = _alone(chosen, attempt)
+        if alone is not None:
+            return alone
+        bad = bad if usable == chosen else _first_bad(_whole(usable), attempt)
+    if bad is None and clock() < end:
+        bad = _first_bad(list(itertools.permutations(chosen[:PAIRED], 2)), attempt)
+        bad = bad if bad is not None and bad[1].status == "crash" else None
+    if bad is None:
+        return None
+    smallest, outcome = _reduced(*bad, attempt)
+    return _crash(smallest, outcome, _working(smallest, attempt))
+
+
+def _whole(names: Names) -> list[Names]:
+    """All in both directions: in one of them each pair stands in the order that crashes."""
+    return list(dict.fromkeys((names, names[::-1]))) if names else []
+
+
+def _first_bad(sequences: Sequence[Names], attempt: Attempt) -> tuple[Names, Outcome] | None:
+    outcomes = attempt(sequences) if sequences else ()
+    return next(((names, found) for names, found in zip(sequences, outcomes, strict=True) if failed(found)), None)
 
 
 def failed(outcome: Outcome) -> bool:
-    """Whether a sequence of names that can each be imported alone ended badly."""
+    """Whether a sequence ended badly."""
     return outcome.status in {"crash", "fail"}
 
 
-def _batches(names: Names) -> Iterator[list[Names]]:
-    """What to try, most telling first: all in both directions, then pairs in both orders."""
-    if len(names) < 2:  # noqa: PLR2004  # one name has no order
-        return
-    yield [names, names[::-1]]
-    if len(names) > 2:  # noqa: PLR2004  # else both pairs were tried
-        pairs = itertools.islice(itertools.combinations(names, 2), MOST_PAIRS)
-        yield [order for one, other in pairs for order in ((one, other), (other, one))]
+def _alone(names: Names, attempt: Attempt) -> tuple[Names, ImportCrash | None]:
+    """Those of `names` that can be imported alone, and the first that crashes alone."""
+    outcomes = dict(zip(names, attempt([(name,) for name in names]), strict=True))
+    crashing = next((name for name in names if outcomes[name].status == "crash"), None)
+    usable = tuple(name for name in names if outcomes[name].status == "pass")
+    return usable, None if crashing is None else _crash((crashing,), outcomes[crashing], ())
 
 
 def _reduced(sequence: Names, outcome: Outcome, attempt: Attempt) -> tuple[Names, Outcome]:
     """Leave one out as long as what is left still ends badly."""
-    while len(sequence) > 2:  # noqa: PLR2004  # each works alone
+    while len(sequence) > 1:
         shorter = [(*sequence[:index], *sequence[index + 1 :]) for index in range(len(sequence))]
-        bad = ((names, found) for names, found in zip(shorter, attempt(shorter), strict=True) if failed(found))
-        smaller = next(bad, None)
+        smaller = _first_bad(shorter, attempt)
         if smaller is None:
             break
         sequence, outcome = smaller
@@ -86,7 +94,7 @@ def _reduced(sequence: Names, outcome: Outcome, attempt: Attempt) -> tuple[Names
 
 def _working(sequence: Names, attempt: Attempt) -> Names:
     """Another order in which nothing happens, empty where there is none."""
-    if len(sequence) > ORDERS_TRIED:
+    if not 1 < len(sequence) <= ORDERS_TRIED:
         return ()
     orders = [order for order in itertools.permutations(sequence) if order != sequence]
     return next((order for order, found in zip(orders, attempt(orders), strict=True) if found.status == "pass"), ())

@@ -86,11 +86,9 @@ def test_what_cannot_be_imported_alone_is_left_out() -> None:
     def crashes(names: Names) -> str | None:
         return "no module" if "x" in names else after("a", "b")(names)
 
-    world = World(crashes, signal=None)
-    found = find(["x", "a", "b"], world)
+    found = find(["x", "a", "b"], World(crashes, signal=None))
     assert found is not None
     assert (found.sequence, found.signal, found.error) == (("a", "b"), None, "gone")
-    assert all("x" not in names for names in world.tried if len(names) > 1)
 
 
 def test_no_more_names_than_there_is_time_for() -> None:
@@ -100,10 +98,20 @@ def test_no_more_names_than_there_is_time_for() -> None:
 
 
 def test_after_the_limit_nothing_new_is_tried() -> None:
+    def crashes(names: Names) -> str | None:
+        return "gone" if names == ("a", "b") else None
+
+    assert find(["a", "c", "b"], World(crashes)) is not None
     clock = iter([0.0, LIMIT_S + 1])
-    world = World(after("a", "b"))
-    assert find(["a", "b"], world, clock=lambda: next(clock)) is None
-    assert all(len(names) == 1 for names in world.tried)
+    world = World(crashes)
+    assert find(["a", "c", "b"], world, clock=lambda: next(clock)) is None
+    assert set(world.tried) == {("a", "c", "b"), ("b", "c", "a")}
+
+
+def test_where_nothing_crashes_everything_is_imported_twice_and_three_in_pairs() -> None:
+    world = World(lambda _names: None)
+    assert find(list("abcde"), world) is None
+    assert len(world.tried) == 2 + 6
 
 
 def test_each_attempt_is_one_process_with_a_limit() -> None:
