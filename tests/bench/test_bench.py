@@ -9,6 +9,7 @@ import pytest
 
 from envmedic.playbook.loader import load_all
 from envmedic.playbook.match import scan
+from envmedic.playbook.prefilter import Prefilter
 from envmedic.playbook.reading import read_lines
 from tests.bench import __main__ as program
 from tests.bench.environment import environment
@@ -133,5 +134,7 @@ def test_the_large_log_has_no_fault_and_is_made_once(tmp_path: Path) -> None:
     made = log.stat().st_ino
     assert large_log(log, 1).stat().st_ino == made
     assert scan(read_lines(log), load_all()) == ()
+    patterns = [item.pattern for loaded in load_all() for item in loaded.playbook.signatures]
+    assert not Prefilter(patterns).may_match(log.read_bytes()), "no word that some signature needs is that common"
     samples = reading(log, 1)
     assert {name: len(taken) for name, taken in samples.items()} == {"grep": 1, "scan": 1, "command": 1}
