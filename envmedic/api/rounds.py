@@ -11,7 +11,7 @@ from envmedic.api.settings import Settings
 from envmedic.diagnosis import derive
 from envmedic.errors import InstallerError, NetworkError, NothingToRepair
 from envmedic.model.base import to_json
-from envmedic.model.checks import Outcome
+from envmedic.model.checks import Confirmation, Outcome
 from envmedic.model.events import Notice
 from envmedic.model.facts import Facts
 from envmedic.model.findings import Finding
@@ -34,6 +34,8 @@ class Loop:
         self._host = first.wanted.facts.host
         self._told = set(first.skipped)
         """Findings without a plan of which the user knows."""
+        self._handled: set[str | None] = set()
+        """Playbooks that plans were about, of those given up too."""
         self._tried: set[str] = set()
 
     def __call__(self, request: ExtendRequest) -> Extension | None:
@@ -41,6 +43,7 @@ class Loop:
         plans = request.plans
         del self._levels[len(plans) :]
         self._tried.add(_path(plans))
+        self._handled |= {plan.playbook for plan in plans}
         if request.error is not None:
             return self._instead(request)
         facts = Facts(host=self._host, environment=request.environment())
@@ -66,12 +69,9 @@ class Loop:
         text = [f"{item.reason}\n{item.detail}" for item in failed if not item.check.startswith("facts")]
         lines = [line.encode() for block in text for line in block.splitlines()]
         diagnosis = diagnose_lines(self._playbooks, facts, lines, Path(request.plans[-1].prefix))
-        wanted = Wanted(
-            facts=facts,
-            playbooks=self._playbooks,
-            findings=tuple(item for item in repairable(diagnosis) if request.verified or item.confirmed),
-            extendable=True,
-        )
+        found = tuple(item for item in repairable(diagnosis) if request.verified or item.confirmed)
+        findings = (*found, *self._reported(facts))
+        wanted = Wanted(facts=facts, playbooks=self._playbooks, findings=findings, extendable=True)
         choices = Choices(self._settings, self._levels[-1].installer, wanted, earlier=request.plans)
         plan = self._untried(choices, request.plans)
         self._tell(choices)
@@ -80,9 +80,17 @@ class Loop:
         self._levels.append(choices)
         return Extension(plan=plan, because=_summary(plan.finding), keep=len(request.plans))
 
+    def _reported(self, facts: Facts) -> tuple[Finding, ...]:
+        """What the text alone speaks of and no plan was about yet, unless the facts of the clone refute it."""
+        derived = derive(facts)
+        first = self._levels[0].wanted
+        left = (item for item in first.findings if item.confirmed is None and item.playbook not in self._handled)
+        asked = ((item, Confirmation.of(first.playbook(item).playbook, item.groups)) for item in left)
+        return tuple(item for item, when in asked if when is None or confirms(when, derived).truth is not False)
+
     def _instead(self, request: ExtendRequest, lasting: str = "") -> Extension | None:
         """Another way for the last plan, else for the one before it."""
-        for keep in range(len(request.plans) - 1, -1, -1):
+        for keep in range(len(request.plans) - 1, request.good - 1, -1):
             given_up = request.plans[keep]
             absent = isinstance(request.error, NothingToRepair) and keep == len(request.plans) - 1
             plan = self._untried(self._levels[keep], request.plans[:keep], another_fault=absent)

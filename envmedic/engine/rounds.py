@@ -81,25 +81,25 @@ def repair(run: Run) -> None:
     good: tuple[Part, ...] = ()
     because = ""
     while True:
-        result = _round(run, because)
+        result = _round(run, because, good)
         if result.good:
             good = tuple(run.parts)
             if result.further is None:
                 _note_what_is_left(run)
                 return
-        extension = result.further or _ask(run, result)
-        if extension is None or not _go_on(run, extension, proven=bool(good)):
+        extension = result.further or _ask(run, result, good)
+        if extension is None or not _go_on(run, extension, result, proven=bool(good)):
             _fall_back(run, good, result)
             return
         because = extension.because
 
 
-def _round(run: Run, because: str) -> _Result:
+def _round(run: Run, because: str, good: Sequence[Part]) -> _Result:
     """Take the steps of the last plan and see what came of them."""
     part = run.parts[-1]
     result = _try_steps(run, part)
     if result.error is None:
-        _judge(run, result)
+        _judge(run, result, good)
     done = Round(
         number=len(run.rounds) + 1,
         plan_id=part.plan.id,
@@ -124,9 +124,9 @@ def _try_steps(run: Run, part: Part) -> _Result:
     return _Result()
 
 
-def _judge(run: Run, result: _Result) -> None:
+def _judge(run: Run, result: _Result, good: Sequence[Part]) -> None:
     """Ask the facts first. Where they show a further fault, only the proofs so far are run before it is repaired."""
-    result.further = _ask(run, result)
+    result.further = _ask(run, result, good)
     if result.further is None:
         result.judgement = verify(run)
     elif result.further.keep == len(run.parts):
@@ -135,15 +135,15 @@ def _judge(run: Run, result: _Result) -> None:
             result.further = None
 
 
-def _ask(run: Run, result: _Result) -> Extension | None:
+def _ask(run: Run, result: _Result, good: Sequence[Part]) -> Extension | None:
     """The next plan, if the loop may go on."""
     verified = result.judgement is not None or result.error is not None
     if len(run.rounds) + (not verified) >= run.session.options.max_rounds:
         return None
-    return _next(run, result, verified=verified)
+    return _next(run, result, good, verified=verified)
 
 
-def _next(run: Run, result: _Result, *, verified: bool) -> Extension | None:
+def _next(run: Run, result: _Result, good: Sequence[Part], *, verified: bool) -> Extension | None:
     extend = run.session.ports.extend
     if extend is None or not run.extendable:
         return None
@@ -155,15 +155,24 @@ def _next(run: Run, result: _Result, *, verified: bool) -> Extension | None:
         verified=verified,
         failed=blocking(run.before, outcomes),
         error=result.error,
+        good=_standing(run, good),
     )
     with run.session.interruption.at_once():
         return extend(request)
 
 
+def _standing(run: Run, good: Sequence[Part]) -> int:
+    """How many of the parts in the clone are the first of those that were good."""
+    pairs = zip(run.parts, good)  # noqa: B905  # either may be longer
+    return next(
+        (number for number, (one, other) in enumerate(pairs) if one is not other), min(len(run.parts), len(good))
+    )
+
+
 def _note_what_is_left(run: Run) -> None:
     """Say what else facts show, where the loop ends since its rounds are used up."""
     rounds = run.session.options.max_rounds
-    left = _next(run, _Result(), verified=False) if len(run.rounds) >= rounds else None
+    left = _next(run, _Result(), run.parts, verified=False) if len(run.rounds) >= rounds else None
     if left is not None and left.keep == len(run.parts):
         add_notes(run, (f"Not repaired, since --max-rounds is {rounds}: {left.because}",))
 
@@ -176,7 +185,7 @@ def _observe_clone(run: Run) -> Environment:
     return observe(run.transaction.directory.tree)
 
 
-def _go_on(run: Run, extension: Extension, *, proven: bool) -> bool:
+def _go_on(run: Run, extension: Extension, result: _Result, *, proven: bool) -> bool:
     """Make the clone ready for another plan; returns False where what is `proven` is kept without it."""
     run.session.emit(RoundStarted(round=len(run.rounds) + 1, because=extension.because))
     try:
@@ -190,7 +199,7 @@ def _go_on(run: Run, extension: Extension, *, proven: bool) -> bool:
     on_top = extension.keep == len(run.parts)
     if not on_top:
         _start_again(run, run.parts[: extension.keep])
-    add_part(run, extension.plan, seen=on_top)
+    add_part(run, extension.plan, seen=on_top and bool(result.failed))
     return True
 
 

@@ -161,6 +161,8 @@ class ExtendRequest:
     """Checks that failed."""
     error: EnvmedicError | None = None
     """What ended the last plan's steps, where they were not carried out."""
+    good: int = 0
+    """How many of the plans stand, since they proved themselves before the others."""
 
 
 @dataclass(frozen=True)

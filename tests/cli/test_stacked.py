@@ -196,6 +196,47 @@ def test_variables_are_kept_seen_by_the_facts_and_taken_back(user: Shell, case: 
     assert user.envmedic("facts", "--json", *target).document["environment"]["variables"] == []
 
 
+REPORTED = """\
+id: reported
+fault: companion-version
+title: The text says that pillow is too old
+explain: A playbook of the user's own, for tests, which asks no facts.
+fix_kind: pin-package
+signatures: [{id: old, pattern: "pillow is old", sample: "pillow is old"}]
+steps:
+  - step: install
+    requirements: ["pillow==10.4.0"]
+checks: [import]
+"""
+
+
+@pytest.fixture
+def reported(user: Shell, room: Path) -> tuple[str, str]:
+    """A playbook that only a text finds, and such a text."""
+    folder = user.home / ".config/envmedic/playbooks"
+    folder.mkdir(parents=True)
+    (folder / "reported.yaml").write_text(REPORTED)
+    (room / "error.log").write_text("pillow is old\n")
+    return ("--log", str(room / "error.log"))
+
+
+def test_what_only_the_text_says_is_repaired_where_a_check_shows_it(
+    user: Shell, stacked: Case, reported: tuple[str, str]
+) -> None:
+    done = apply(user, stacked, *reported)
+    assert done.code == 0, done.told()
+    assert sorted(playbooks(done.document)) == ["duplicate-install", "nms-cuda", "reported"]
+
+
+def test_what_no_check_shows_takes_nothing_away(user: Shell, case: Case, reported: tuple[str, str]) -> None:
+    done = apply(user, case, *reported)
+    assert done.code == 0, done.told()
+    assert playbooks(done.document) == ["nms-cuda"]
+    told = "Not repaired: The text says that pillow is too old: The fault does not reproduce"
+    assert any(note.startswith(told) for note in done.document["notes"])
+    assert torchvision(case.prefix) == REPAIRED
+
+
 def test_a_text_that_facts_refute_is_not_repaired(user: Shell, case: Case, room: Path) -> None:
     steps = '  - step: install\n    requirements: ["pillow==10.4.0"]'
     give(user, "old-pillow", f'{steps}\nsignatures: [{{id: old, pattern: "pillow is old", sample: "pillow is old"}}]')
