@@ -82,16 +82,16 @@ PROGRAMS = (
 )  # fmt: skip
 
 
-def torch_wheel(directory: Path, *, builder: str = BUILDER, c10: str = C10) -> Wheel:
+def torch_wheel(directory: Path, *, version: str = TORCH, builder: str = BUILDER, c10: str = C10) -> Wheel:
     """torch with its builder and one library of its own."""
     files: dict[str, str | bytes] = {
         "torch/__init__.py": '"""A miniature for tests."""\n\nfrom torch import version\n\n__version__ = version.__version__\n',
-        "torch/version.py": f'__version__ = "{TORCH}+cu124"\ncuda = "12.4"\nhip = None\ngit_version = "miniature"\n',
+        "torch/version.py": f'__version__ = "{version}+cu124"\ncuda = "12.4"\nhip = None\ngit_version = "miniature"\n',
         "torch/utils/__init__.py": "",
         "torch/utils/cpp_extension.py": builder,
         "torch/lib/libc10.so": shared_library(c10, name="libc10.so"),
     }
-    return make_wheel(directory, "torch", TORCH, files=files, tags=PLATFORM_TAGS, summary=SUMMARY)
+    return make_wheel(directory, "torch", version, files=files, tags=PLATFORM_TAGS, summary=SUMMARY)
 
 
 def toolkit(root: Path, version: str, *, headers: tuple[str, ...] = HEADERS, stubs: bool = False) -> Path:
