@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: help demo demo-real test test-real lint bench bench-diagnosis bench-repair clean
+.PHONY: bench-static help demo demo-real test test-real lint bench bench-diagnosis bench-repair clean
 
 help:
 	@echo "make demo       a small broken environment, diagnosed, repaired and undone (no GPU, no torch)"
@@ -44,6 +44,9 @@ bench: $(INSTALLED)
 
 bench-diagnosis: $(INSTALLED)
 	$(BIN)/python -m tests.bench.diagnosis
+
+bench-static: $(INSTALLED)
+	$(BIN)/python -m tests.bench.static_truth
 
 bench-repair: $(INSTALLED)
 	$(BIN)/python -m tests.gallery

@@ -142,10 +142,12 @@ def report_probing(named: Path | None, count: int) -> None:
         "probe": "probe of the environment, in process",
         "probe process": "the same, a new process",
         "facts": "envmedic facts (with the host)",
+        "diagnose": "envmedic diagnose (facts alone)",
     })  # fmt: skip
     compare(samples, "imports", "probe", "imports / probe in process", Aim(PROBE_AIM, at_least=True))
     compare(samples, "imports", "probe process", "imports / probe process", Aim(PROBE_AIM, at_least=True))
     compare(samples, "imports", "facts", "imports / envmedic facts")
+    compare(samples, "imports", "diagnose", "imports / envmedic diagnose", Aim(PROBE_AIM, at_least=True))
 
 
 def report_reading(folder: Path, count: int) -> None:

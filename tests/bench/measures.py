@@ -137,15 +137,18 @@ def _unfit(prefix: Path) -> str:
 
 
 def probing(prefix: Path, count: int) -> Samples:
-    """Samples ``imports``, ``probe`` in this process, ``probe process`` and ``facts``, the whole command."""
+    """Samples ``imports``, ``probe`` in this process, ``probe process``, and whole commands: ``facts``, ``diagnose``."""
     fresh = [sys.executable, "-c", PROBE, str(prefix)]
-    command = [sys.executable, "-m", "envmedic", "facts", "--json", "--prefix", str(prefix)]
+    facts, diagnose = (
+        [sys.executable, "-m", "envmedic", name, "--json", "--prefix", str(prefix)] for name in ("facts", "diagnose")
+    )
     return rounds(
         {
             "imports": lambda _: _timed(_import(prefix)),
             "probe": lambda _: _probe(prefix),
             "probe process": lambda _: _timed(fresh),
-            "facts": lambda _: _timed(command),
+            "facts": lambda _: _timed(facts),
+            "diagnose": lambda _: _timed(diagnose),
         },
         count,
     )
