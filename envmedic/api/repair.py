@@ -95,6 +95,10 @@ def find_choices(settings: Settings, prefix: Path, wish: Wish) -> Choices | Diag
     if wish.playbook and crashes.SEARCHED in playbooks[0].playbook.checks:
         facts = crashes.search(settings, facts, ())
     diagnosis = diagnose_text(settings, playbooks, facts, wish.log, prefix)
+    if wish.command and not wish.log and not wish.playbook and diagnosis.verdict in {"healthy", "unknown"}:
+        from envmedic.api.running import diagnose_command  # noqa: PLC0415  # only where facts say nothing
+
+        diagnosis = diagnose_command(settings, playbooks, facts, prefix, wish.command)
     facts = diagnosis.facts or facts  # with what a search has found
     if wish.playbook is None and diagnosis.verdict == "healthy" and not wish.command:
         return diagnosis

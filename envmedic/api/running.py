@@ -11,11 +11,15 @@ from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 
-from envmedic.api.diagnosis import diagnose_output
+from envmedic.api.diagnosis import conclude, diagnose_output
 from envmedic.api.observation import observe
 from envmedic.api.playbooks import load_playbooks
 from envmedic.api.settings import Settings
+from envmedic.errors import InputError
+from envmedic.model.events import Notice, OutputLine
+from envmedic.model.facts import Facts
 from envmedic.model.findings import Diagnosis
+from envmedic.model.playbook import LoadedPlaybook
 from envmedic.proc.output import Output
 from envmedic.proc.passthrough import Ending, run_through
 
@@ -93,6 +97,56 @@ def _program(name: str, variables: Mapping[str, str]) -> str:
     return found or name
 
 
+def reproduce(settings: Settings, prefix: Path, argv: Sequence[str]) -> Ran:
+    """Run `argv` in the environment as it is, activated, without terminal and input, as its owner.
+
+    No byte code is written; what the command itself writes stays. Its lines are events. Raises InputError when it
+    cannot be started.
+    """
+    from envmedic import proc  # noqa: PLC0415  # `run` uses another way
+    from envmedic.owner import owner  # noqa: PLC0415
+
+    output = Output()
+    variables = {**_variables(prefix), "PYTHONDONTWRITEBYTECODE": "1"}
+    unset: dict[str, str | None] = dict.fromkeys(name for name in os.environ if name not in variables)
+
+    def on_line(line: str) -> None:
+        output.feed("command", line.encode("utf-8", "replace") + b"\n")
+        settings.stream.emit(OutputLine(source="command", line=line))
+
+    try:
+        result = proc.run(
+            [_program(argv[0], variables), *argv[1:]],
+            env=unset | variables,
+            on_line=on_line,
+            timeout_s=settings.timeout_s,
+            user=owner(prefix),
+        )
+    except OSError as error:
+        raise InputError(
+            f"The command {argv[0]} cannot be started", cause=error.strerror, hint="Give it as in an activated shell"
+        ) from error
+    return Ran(tuple(argv), Ending(result.returncode), output)
+
+
+def diagnose_reproduced(settings: Settings, prefix: Path, argv: Sequence[str]) -> Diagnosis:
+    """What is wrong in an environment in which `argv` fails, by running it there."""
+    return diagnose_command(settings, load_playbooks(settings), observe(settings, prefix), prefix, argv)
+
+
+def diagnose_command(
+    settings: Settings, playbooks: tuple[LoadedPlaybook, ...], facts: Facts, prefix: Path, argv: Sequence[str]
+) -> Diagnosis:
+    """Run `argv` in the environment, and diagnose what it prints and how it ends; of facts alone if it ends well."""
+    ran = reproduce(settings, prefix, argv)
+    if not ran.failed:
+        settings.stream.emit(
+            Notice(code="not-reproduced", message=f"{argv[0]} ended with {ran.how()}", level="warning")
+        )
+        return conclude(playbooks, facts, (), prefix, None)
+    return _diagnosed(settings, playbooks, facts, prefix, ran)
+
+
 def environment_of(argv: Sequence[str]) -> Path | None:
     """The environment whose Python or script `argv` names, None where it is neither; the active one may be meant."""
     found = shutil.which(argv[0])
@@ -130,8 +184,13 @@ def _interpreter_of(script: Path) -> Path | None:
 
 def diagnose_run(settings: Settings, prefix: Path | None, ran: Ran) -> Diagnosis:
     """The diagnosis of what a command printed and how it ended; without `prefix` of the text alone."""
-    playbooks = load_playbooks(settings)
     facts = None if prefix is None else observe(settings, prefix)
+    return _diagnosed(settings, load_playbooks(settings), facts, prefix, ran)
+
+
+def _diagnosed(
+    settings: Settings, playbooks: tuple[LoadedPlaybook, ...], facts: Facts | None, prefix: Path | None, ran: Ran
+) -> Diagnosis:
     lines = chain(ran.output.lines(), _last_lines(ran))
     name = f"the command {ran.argv[0]}: {ran.how()}"
     return diagnose_output(settings, playbooks, facts, lines, prefix=prefix, name=name)

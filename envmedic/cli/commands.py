@@ -68,12 +68,27 @@ def diagnose(args: argparse.Namespace, output: Output) -> int:
     settings = settings_of(args, output)
     if args.playbook and not settings.playbook_files:
         api.show_playbook(settings, args.playbook)  # an id is matched anyway, if there is such a playbook
-    prefix = None if args.log_only else prefix_of(args, settings, output)
-    found = api.diagnose(settings, prefix, args.logs)
+    found: tuple[Diagnosis, ...]
+    if args.reproduce:
+        found = (_reproduced(args, settings, output),)
+    else:
+        prefix = None if args.log_only else prefix_of(args, settings, output)
+        found = api.diagnose(settings, prefix, args.logs)
     document: Diagnosis | Diagnoses = found[0] if len(found) == 1 else Diagnoses(diagnoses=found)
     lines = [line for item in found for line in [*_log_title(item, len(found)), *diagnosis_lines(item, output.style)]]
     output.document(document, lines)
     return max(int(_VERDICT_EXIT.get(item.verdict, ExitCode.PROBLEM)) for item in found)
+
+
+def _reproduced(args: argparse.Namespace, settings: api.Settings, output: Output) -> Diagnosis:
+    from envmedic.api import running  # noqa: PLC0415  # only where a command is run
+
+    if args.logs or args.log_only or not args.user_command:
+        raise InputError(
+            "--reproduce takes a command in the place of a LOG",
+            hint="Give it after `--`: envmedic diagnose --reproduce -- python train.py",
+        )
+    return running.diagnose_reproduced(settings, prefix_of(args, settings, output), args.user_command)
 
 
 def _log_title(diagnosis: Diagnosis, count: int) -> list[str]:

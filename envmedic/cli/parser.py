@@ -83,7 +83,9 @@ def _host(parser: Parser) -> None:
 
 
 def _deep(parser: Parser) -> None:
-    parser.option("--deep", action="store_true", help="read and hash every installed file (default: existence and size)")
+    parser.option(
+        "--deep", action="store_true", help="read and hash every installed file (default: existence and size)"
+    )
 
 
 def _sources(parser: Parser) -> None:
@@ -116,6 +118,11 @@ def _diagnose(commands: _Commands[Parser]) -> None:
     parser = _command(commands, "diagnose", "name the fault in an error text, an environment, or both")
     parser.add_argument("logs", nargs="*", metavar="LOG", help="the error text, `-` for stdin")
     parser.option("--log-only", action="store_true", help="the text alone: no environment and no host facts")
+    parser.add_argument(
+        "--reproduce",
+        action="store_true",
+        help="with `-- CMD…`: run it in the environment as it is, without a terminal, and diagnose how it fails",
+    )
     parser.option("--playbook", metavar="FILE", help="also match this playbook")
     _host(parser)
     _deep(parser)

@@ -120,8 +120,10 @@ def _refuse_conda(case: _Case) -> None:
     }
     names |= set(question.FAMILY) if wanted.family else set()
     owned = [item for item in case.environment.distributions if item.name in names and item.owner == "conda"]
-    if owned:
-        what = ", ".join(f"{item.name} {item.version}" for item in owned)
+    native = [item for item in case.environment.native_packages if item.name in names]
+    if owned or native:
+        texts = [f"{item.name} {item.version}" for item in owned] + [f"{item.name} {item.version}" for item in native]
+        what = ", ".join(dict.fromkeys(texts))
         raise NoSolution(
             f"conda owns {what}: conda-owned distributions are not handled yet",
             cause="replacing them with wheels would leave files that two package managers believe to own",

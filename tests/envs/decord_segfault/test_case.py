@@ -54,7 +54,7 @@ def test_av_takes_the_place_of_decord(broken: NativeCase, by: str) -> None:
     options = {
         "log": ("--log", str(broken.log())),
         "playbook": ("--playbook", "decord-segfault"),
-        "command": ("--log", str(broken.log()), "--reproduce", "--", str(broken.python), str(broken.program)),
+        "command": ("--reproduce", "--", str(broken.python), "-X", "faulthandler", str(broken.program)),
     }[by]
     done = broken.apply(*options)
     assert done.code == 0, done.told()
@@ -66,6 +66,21 @@ def test_av_takes_the_place_of_decord(broken: NativeCase, by: str) -> None:
     ]  # fmt: skip
     assert broken.run().out == "videos by av and 4 contexts\n"
     assert not list(site_packages(broken.prefix).glob("decord*"))
+
+
+def test_a_command_is_run_and_diagnosed(broken: NativeCase) -> None:
+    before = sorted(broken.prefix.rglob("*"))
+    command = ("--reproduce", "--", "python", str(broken.program))
+    done = broken.envmedic("diagnose", "-p", str(broken.prefix), "--json", *command)
+    assert (done.code, done.document["findings"][0]["playbook"]) == (1, "decord-segfault"), done.told()
+    assert "SIGSEGV" in done.document["log"]
+    assert sorted(broken.prefix.rglob("*")) == before
+    broken.program.write_text("print('fine')")
+    done = broken.envmedic("diagnose", "-p", str(broken.prefix), "--json", *command)
+    assert (done.code, done.document["verdict"]) == (0, "healthy")
+    assert "ended with exit code 0" in done.err
+    refused = broken.envmedic("diagnose", "-p", str(broken.prefix), "x.log", "--reproduce", "--", "true")
+    assert refused.code == 2
 
 
 def test_what_requires_decord_keeps_it(tmp_path: Path) -> None:

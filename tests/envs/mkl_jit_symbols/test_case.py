@@ -36,3 +36,12 @@ def test_with_the_right_one_nothing_is_wrong(tmp_path: Path) -> None:
     assert case.run().out == "threads: 2\n"
     done = case.envmedic("diagnose", "-p", str(case.prefix), "--json")
     assert done.document["verdict"] == "healthy", done.told()
+
+
+def test_what_conda_owns_is_left_to_conda(broken: NativeCase) -> None:
+    (broken.prefix / "conda-meta").mkdir()
+    (broken.prefix / "conda-meta" / "mkl-2024.2.0-ha770c72_16.json").write_text("{}")
+    done = broken.apply("--log", str(broken.log()))
+    assert done.code == 1, done.told()
+    assert "conda owns mkl 2024.2.0" in done.told()
+    assert broken.run().code == 1
