@@ -90,13 +90,14 @@ class Choices:
                         if self._leave:
                             break
                     else:
-                        self._skip(finding, refusal)
+                        self._skip(finding, refusal, advice_of(plan))
             except _NO_PLAN as error:
                 self._skip(finding, error)
 
-    def _skip(self, finding: Finding, error: EnvmedicError) -> None:
+    def _skip(self, finding: Finding, error: EnvmedicError, advice: str = "") -> None:
         self.errors.append(error)
-        self.skipped[finding.summary] = error.details[0] if error.details else error.cause or error.summary
+        reason = error.details[0] if error.details else error.cause or error.summary
+        self.skipped[finding.summary] = advice or reason
 
     def _noted(self, plan: Plan) -> Plan:
         """`plan` with the findings before it that have none."""
@@ -111,7 +112,7 @@ def _refusal(plan: Plan, earlier: Sequence[Plan]) -> EnvmedicError | None:
             f"Nothing to repair: playbook {plan.playbook} finds {plan.prefix} as it should be",
             hint="Give the error text with --log FILE, or see `envmedic diagnose`",
         )
-    if all(isinstance(step, Advise) for step in plan.steps):
+    if advice_of(plan):
         return _advice(plan)
     undone = undoes(plan, earlier)
     repeated = bool(earlier) and not undone and _repeats(plan, earlier)
@@ -124,9 +125,15 @@ def _refusal(plan: Plan, earlier: Sequence[Plan]) -> EnvmedicError | None:
     )
 
 
+def advice_of(plan: Plan) -> str:
+    """What a plan that changes nothing says people have to do; empty for one that changes something."""
+    texts = [step.text for step in plan.steps if isinstance(step, Advise)]
+    return "\n".join(texts) if len(texts) == len(plan.steps) else ""
+
+
 def _advice(plan: Plan) -> EnvmedicError:
     """The error of a plan that only says what people have to do."""
-    text = "\n".join(step.text for step in plan.steps if isinstance(step, Advise))
+    text = advice_of(plan)
     summary = plan.finding.summary if plan.finding is not None else ""
     if plan.fault == "gpu-host-fault" or (plan.finding is not None and plan.finding.fix_kind == "upgrade-driver"):
         return host_fault(summary, text)

@@ -21,7 +21,7 @@ from envmedic.model.checks import Check, Outcome, Phase
 from envmedic.model.events import CheckFinished, Emit, Event, EventData, EventStream
 from envmedic.model.facts import Environment, Host
 from envmedic.model.findings import Finding
-from envmedic.model.plan import Artifact, Change, Install, InstalledReference, Plan, Purge, Step
+from envmedic.model.plan import Artifact, Change, Install, InstalledReference, Plan, Purge, Rebuild, Step
 from envmedic.model.ports import (
     ApplyOptions,
     CheckRunner,
@@ -118,6 +118,9 @@ class TinyInstaller:
 
     def check_command(self, python: str) -> tuple[str, ...]:
         return (python, "-c", "pass")
+
+    def build_command(self, step: Rebuild, python: str) -> tuple[str, ...]:
+        raise NotImplementedError
 
 
 def run_python_checks(checks: Sequence[Check], runner: Runner, phase: Phase, emit: Emit) -> tuple[Outcome, ...]:

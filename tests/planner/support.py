@@ -20,7 +20,7 @@ from envmedic.model.facts import (
     TorchBuild,
 )
 from envmedic.model.findings import Finding
-from envmedic.model.plan import Artifact, Install, Purge
+from envmedic.model.plan import Artifact, Install, Purge, Rebuild
 from envmedic.model.playbook import LoadedPlaybook, Playbook, PlaybookStep, PurgeStep, TorchFamilyStep
 from envmedic.model.ports import Resolution, ResolveRequest
 
@@ -170,3 +170,6 @@ class Spelling:
             names = tuple(item.name for item in step.distributions)
             return ((str(Path(python)), "uninstall", *names),) if names else ()
         return ((str(Path(python)), "install", *(item.filename for item in step.artifacts)),)
+
+    def build_command(self, step: Rebuild, python: str) -> tuple[str, ...]:
+        return (str(Path(python)), "build", step.distribution.name)

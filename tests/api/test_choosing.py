@@ -1,0 +1,159 @@
+"""The order in which plans are tried: findings, best first, and the ways of each; nothing is undone or repeated."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+import pytest
+from packaging.requirements import Requirement
+
+from envmedic.api.choosing import Choices, Wanted, undoes
+from envmedic.api.settings import Settings
+from envmedic.errors import ExitCode, HostFault, NothingToRepair
+from envmedic.model.events import Emit, EventStream
+from envmedic.model.facts import Environment, Facts
+from envmedic.model.findings import Finding
+from envmedic.model.plan import Change, Plan, Purge, SetEnv
+from envmedic.model.playbook import AdviseStep, InstallStep, LoadedPlaybook, PurgeStep, SetEnvStep
+from envmedic.model.ports import Resolution, ResolveRequest
+from tests.planner.support import Spelling, dist, environment, facts, finding, playbook, usual, wheel
+
+
+class Answering(Spelling):
+    """An installer that has a wheel for every exact pin, which requires nothing; counts what it is asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, ...]] = []
+
+    def resolve(self, request: ResolveRequest, environment: Environment, emit: Emit) -> Resolution:
+        del environment, emit
+        self.asked.append(request.pins)
+        pins = [Requirement(pin) for pin in request.pins]
+        return Resolution(
+            artifacts=tuple(wheel(pin.name, str(pin.specifier).removeprefix("==") or "1") for pin in pins)
+        )
+
+
+def choices(
+    given: Facts, *books: tuple[Finding, LoadedPlaybook], earlier: tuple[Plan, ...] = ()
+) -> tuple[Choices, Answering]:
+    installer = Answering()
+    wanted = Wanted(given, tuple(book for _, book in books), tuple(item for item, _ in books), extendable=True)
+    return Choices(Settings(stream=EventStream([])), installer, wanted, earlier=earlier), installer
+
+
+def named(name: str, *steps: object, fix_kind: str = "other") -> tuple[Finding, LoadedPlaybook]:
+    """A finding and its playbook, which are called `name`."""
+    book = playbook(*steps)  # type: ignore[arg-type]
+    inner = msgspec.structs.replace(book.playbook, id=name, title=name, fix_kind=fix_kind)
+    found = msgspec.structs.replace(finding(), playbook=name, summary=name, fix_kind=fix_kind)
+    return found, msgspec.structs.replace(book, playbook=inner)
+
+
+def every(made: Choices) -> list[Plan]:
+    found = []
+    while (plan := made.next()) is not None:
+        found.append(plan)
+    return found
+
+
+ADVICE = AdviseStep(text="Ask your administrator")
+
+
+def test_the_ways_of_a_finding_come_in_order_and_are_resolved_when_they_are_asked_for() -> None:
+    made, installer = choices(
+        facts(driver="570.124.06", gpus=("12.0",)),
+        named("family"),
+        named("pillow", InstallStep(requirements=("pillow==9",))),
+    )
+    first = made.next()
+    assert first is not None
+    assert len(installer.asked) == 1
+    rest = every(made)
+    assert [plan.playbook for plan in (first, *rest)].count("family") >= 2
+    assert rest[-1].playbook == "pillow"
+    second = rest[0]
+    tried = [item for item in second.alternatives if "did not prove itself" in item.why_not]
+    assert len(tried) == 1
+    assert not tried[0].feasible
+
+
+def test_a_fault_that_is_not_there_is_left_with_all_its_ways() -> None:
+    made, _ = choices(
+        facts(driver="570.124.06", gpus=("12.0",)),
+        named("family"),
+        named("pillow", InstallStep(requirements=("pillow==9",))),
+    )
+    assert made.next() is not None
+    other = made.next(another_fault=True)
+    assert other is not None
+    assert other.playbook == "pillow"
+
+
+def test_findings_without_a_plan_are_noted_and_hide_nothing() -> None:
+    made, _ = choices(
+        facts(),
+        named("no-plan", PurgeStep(distributions=("absent",))),
+        named("advice", ADVICE),
+        named("pillow", InstallStep(requirements=("pillow==9",))),
+    )
+    plan = made.next()
+    assert plan is not None
+    assert plan.playbook == "pillow"
+    told = [note for note in plan.notes if note.startswith("Not repaired: ")]
+    assert told[0].startswith("Not repaired: no-plan: ")
+    assert told[1] == "Not repaired: advice: Ask your administrator"
+
+
+@pytest.mark.parametrize(
+    ("fix_kind", "kind", "code"),
+    [("other", NothingToRepair, ExitCode.PROBLEM), ("upgrade-driver", HostFault, ExitCode.HOST)],
+)
+def test_advice_alone_is_an_error_with_the_advice(fix_kind: str, kind: type[Exception], code: ExitCode) -> None:
+    made, _ = choices(facts(), named("advice", ADVICE, AdviseStep(text="Or wait"), fix_kind=fix_kind))
+    assert made.next() is None
+    error = made.errors[0]
+    assert isinstance(error, kind)
+    assert (error.exit_code, error.hint) == (code, "Ask your administrator\nOr wait")
+
+
+def earlier(*changes: tuple[str, str | None], steps: Sequence[object] = ()) -> Plan:
+    """A plan that was carried out."""
+    made, _ = choices(facts(), named("before", ADVICE, InstallStep(requirements=("six==1",))))
+    plan = made.next()
+    assert plan is not None
+    rows = tuple(Change(kind="change", name=name, before="0", after=after) for name, after in changes)
+    return msgspec.structs.replace(plan, changes=rows, steps=tuple(steps))
+
+
+def test_what_was_repaired_before_is_not_undone() -> None:
+    before = (earlier(("pillow", "10.4.0")), earlier(("decord", None)))
+    env = facts(environment([*usual(), dist("six", "0.9")]))
+    made, _ = choices(
+        env,
+        named("back", InstallStep(requirements=("pillow==9",))),
+        named("again", InstallStep(requirements=("decord==0.6",))),
+        named("other", InstallStep(requirements=("six==1.0",))),
+        earlier=before,
+    )
+    assert [plan.playbook for plan in every(made)] == ["other"]
+    assert "it would undo what was repaired before: pillow 10.4.0" in made.skipped["back"]
+    assert "decord was removed" in made.skipped["again"]
+
+
+def test_variables_that_were_set_before_stay() -> None:
+    before = (earlier(steps=(SetEnv(variables={"CUDA_HOME": "/usr/local/cuda-12.4"}),)),)
+    same = SetEnvStep(variables={"CUDA_HOME": "/usr/local/cuda-12.4"})
+    other = SetEnvStep(variables={"CUDA_HOME": "/usr/local/cuda-11.8"})
+    made, _ = choices(facts(), named("other", other), named("same", same), earlier=before)
+    assert every(made) == []
+    assert "the variable CUDA_HOME" in made.skipped["other"]
+    assert made.skipped["same"] == "its steps were taken already"
+
+
+def test_leftovers_that_are_new_are_no_repetition() -> None:
+    done = earlier(("pillow", "9"), steps=(Purge(leftovers=("lib/~illow",)),))
+    made, _ = choices(facts(), named("pillow", InstallStep(requirements=("pillow==9",))), earlier=(done,))
+    assert every(made) == []
+    assert undoes(done, (done,)) == ""
