@@ -92,11 +92,11 @@ class Candidate:
     @cached_property
     def passing(self) -> bool:
         """Whether the text names it in lines after which programs go on: warnings and information."""
-        last = -_LINES_OF_A_WARNING
+        line, part = -_LINES_OF_A_WARNING, 0
         for match in sorted(self._telling, key=_place):
             if match.passing:
-                last = match.line_number
-            elif match.line_number - last > _LINES_OF_A_WARNING or match.part:
+                line, part = _place(match)
+            elif max(match.line_number - line, match.part - part) > _LINES_OF_A_WARNING:
                 return False
         return bool(self._telling)
 
