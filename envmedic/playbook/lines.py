@@ -177,25 +177,27 @@ def readings(line: bytes) -> tuple[Reading, ...]:
     """
     found: dict[str, Reading] = {}
     for segment in segments(line):
-        for part, source in enumerate(_sources(segment)):
+        for part, source in _sources(segment):
             text = cleaned(source)
             if text and text not in found:
                 found[text] = Reading(text, source, part)
     return tuple(found.values())
 
 
-def _sources(segment: bytes) -> Iterator[bytes]:
+def _sources(segment: bytes) -> Iterator[tuple[int, bytes]]:
+    """What is to be read of `segment`, each with the number of its first line where it holds several."""
     lines = _BREAK.split(segment) if b"\\" in segment else [segment]
     quoted = len(lines) > _FEW_BREAKS and (b'"' in segment or b"'" in segment)
     if quoted:
-        yield from lines
-    yield segment
+        yield from enumerate(lines)
+        yield from ((part, b" ".join(lines[part : part + 3])) for part in range(len(lines) - 1))
+    yield 0, segment
     if b"\\" in segment:
-        yield _unescaped(segment)
+        yield 0, _unescaped(segment)
         if not quoted and len(lines) > 1:
-            yield from lines
+            yield from enumerate(lines)
     if segment.count(b"|") > 1 and segment.lstrip().startswith(b"|"):
-        yield from segment.split(b"|")
+        yield from enumerate(segment.split(b"|"))
 
 
 def _unescaped(segment: bytes) -> bytes:
