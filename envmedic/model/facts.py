@@ -182,7 +182,7 @@ class Leftover(Model, frozen=True, kw_only=True):
     version: str | None = None
     """Of what it was a part of, where its files still say so."""
     code: bool = False
-    """Whether it is code that can be imported, or the metadata of such code."""
+    """Whether it is code, or the metadata of code that lies beside it."""
 
 
 class DistributionFiles(Model, frozen=True, kw_only=True):

@@ -73,10 +73,11 @@ def conda_records(prefix: Path) -> frozenset[str]:
 
 def _in_site(result: Scan, prefix: Path, claimed: frozenset[str], wanted: frozenset[str]) -> Iterator[Leftover]:
     entries = names(result.site)
+    known = claimed | wanted | _named_by_metadata(result.site, entries)
     for entry in entries:
         path = layout.relative(result.site / entry, prefix)
         if entry.startswith("~"):
-            yield _tilde(result.site / entry, path, claimed | wanted)
+            yield _tilde(result.site / entry, path, known)
         elif entry in FAMILY_PACKAGES and is_directory(result.site / entry):
             yield from _orphan_package(result.site / entry, path, claimed)
         elif _distribution_of(entry) in wanted and _unowned(result, entry):
@@ -91,13 +92,24 @@ def _in_site(result: Scan, prefix: Path, claimed: frozenset[str], wanted: frozen
         yield Leftover(kind="empty-dist-info", path=path, name=name, detail=why, version=version, code=code)
 
 
+def _named_by_metadata(site: Path, entries: Iterable[str]) -> frozenset[str]:
+    """Names of the distributions whose metadata directories pip renamed."""
+    folders = (site / entry for entry in entries if entry.startswith("~"))
+    names_ = (parse_core(read_bytes(folder / "METADATA") or b"").name for folder in folders)
+    return frozenset(normalise(name) for name in names_ if name)
+
+
 def _tilde(entry: Path, path: str, known: frozenset[str]) -> Leftover:
-    """A file or directory that pip renamed; a metadata directory still tells its name and version."""
+    """A file or directory that pip renamed; a metadata directory still tells its name and version.
+
+    Code that was renamed with its distribution was in use: an upgrade was interrupted.
+    """
     core = parse_core(read_bytes(entry / "METADATA") or b"")
     stated = name_and_version(entry.name)
     name = normalise(core.name) if core.name else _renamed(entry.name, known)
     version = core.version or (stated[1] if stated else None)
-    return Leftover(kind="tilde", path=path, name=name, detail="renamed by an uninstall", version=version)
+    code = any(item.endswith((".py", ".so")) for item in names(entry))
+    return Leftover(kind="tilde", path=path, name=name, detail="renamed by an uninstall", version=version, code=code)
 
 
 def _unowned(result: Scan, entry: str) -> bool:
@@ -142,7 +154,9 @@ def _orphan_package(folder: Path, path: str, claimed: frozenset[str]) -> Iterato
 def _orphan(folder: Path, path: str, owner: str) -> Leftover:
     modules = [item for item in names(folder) if item != "__pycache__"]
     detail = "no installed distribution brings it" if modules else "holds byte code only"
-    return Leftover(kind="orphan-package", path=path, name=owner, detail=detail, version=_version(folder), code=bool(modules))
+    return Leftover(
+        kind="orphan-package", path=path, name=owner, detail=detail, version=_version(folder), code=bool(modules)
+    )
 
 
 def _version(folder: Path) -> str | None:

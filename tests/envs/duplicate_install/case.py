@@ -42,6 +42,13 @@ def interrupted_uninstall(case: NativeCase) -> None:
         (site / "grid" / name).rename(site / "~rid" / name)
 
 
+def renamed_away(case: NativeCase) -> None:
+    """Rename all of it, as pip does before it installs the next version, and stop there."""
+    site = site_packages(case.prefix)
+    _info(case).rename(site / f"~rid-{OLD}.dist-info")
+    (site / "grid").rename(site / "~rid")
+
+
 def metadata_gone(case: NativeCase) -> None:
     """Delete its metadata alone: the code stays, and nobody knows which version it is."""
     shutil.rmtree(_info(case))
@@ -63,6 +70,7 @@ def put_first(case: NativeCase) -> None:
 
 
 BROKEN: Mapping[str, Callable[[NativeCase], None]] = {
-    item.__name__: item for item in (two_copies, interrupted_uninstall, metadata_gone, emptied_metadata, put_first)
+    item.__name__: item
+    for item in (two_copies, interrupted_uninstall, renamed_away, metadata_gone, emptied_metadata, put_first)
 }
 """Ways to break it, each of which the user's program shows."""
