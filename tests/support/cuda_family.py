@@ -73,7 +73,9 @@ int cudaRuntimeGetVersion(void); int cusparseCreate(void); int ncclCommRegister(
 int torch_cuda(void) { return cudaRuntimeGetVersion() + cusparseCreate() + ncclCommRegister(); }
 int torch_cudnn(void) { return cudnnGetVersion(); }
 """
-BINDINGS = "int torch_cudnn(void); int torch_cuda(void); int cudnn_version(void) { torch_cuda(); return torch_cudnn(); }"
+BINDINGS = (
+    "int torch_cudnn(void); int torch_cuda(void); int cudnn_version(void) { torch_cuda(); return torch_cudnn(); }"
+)
 REQUIRED = (
     "nvidia-cuda-runtime-cu12==12.4.127", "nvidia-nvjitlink-cu12==12.4.127", "nvidia-cusparse-cu12==12.3.1.170",
     "nvidia-nccl-cu12==2.21.5", "nvidia-cudnn-cu12==9.1.0.70", "nvidia-cuda-nvrtc-cu12==12.4.127",
@@ -107,9 +109,17 @@ def torch_wheel(folder: Path, version: str = "2.5.1", *, cuda: str | None = "12.
         "torch/__init__.py": INIT.replace("EXTENSION", EXTENSION.rpartition("/")[2]),
         "torch/version.py": f"__version__ = '{version}'\ncuda = {cuda!r}\nhip = None\n",
     }
-    files |= _cuda_libraries() if cuda is not None else {EXTENSION: shared_library("int cpu;", name="_C.so")}
+    files |= _cuda_libraries() if cuda == "12.4" else _own_libraries()
     requires = [f'{pin}; platform_system == "Linux"' for pin in REQUIRED] if cuda == "12.4" else []
     return make_wheel(folder, "torch", version, files=files, requires=requires, tags=PLATFORM_TAGS, summary=SUMMARY)
+
+
+def _own_libraries() -> dict[str, str | bytes]:
+    """Those of a torch that needs nothing of NVIDIA's wheels."""
+    return {
+        "torch/lib/libtorch_global_deps.so": shared_library("int deps;", name="libtorch_global_deps.so"),
+        EXTENSION: shared_library("int own;", name=EXTENSION.rpartition("/")[2]),
+    }
 
 
 def _cuda_libraries() -> dict[str, str | bytes]:
@@ -144,20 +154,12 @@ def nvidia_wheels(folder: Path) -> list[Wheel]:
         _wheel(folder, "nvidia-nvjitlink-cu12", version, "nvjitlink", {"libnvJitLink.so.12": source})
         for version, source in JITLINK.items()
     ]
-    made += [
-        _wheel(folder, name, version, "nccl", {"libnccl.so.2": NCCL[version]})
-        for name, version in (
-            ("nvidia-nccl-cu12", "2.21.5"), ("nvidia-nccl-cu12", "2.14.3"), ("nvidia-nccl-cu11", "2.14.3"),
-        )  # fmt: skip
-    ]
-    made += [
-        _wheel(
-            folder, name, version, "cudnn", {"libcudnn.so.9": CUDNN[version], "libcudnn_ops.so.9": CUDNN_OPS[version]}
-        )
-        for name, version in (
-            ("nvidia-cudnn-cu12", "9.1.0.70"), ("nvidia-cudnn-cu12", "9.5.1.17"), ("nvidia-cudnn-cu11", "9.5.1.17"),
-        )  # fmt: skip
-    ]
+    nccl = (("nvidia-nccl-cu12", "2.21.5"), ("nvidia-nccl-cu12", "2.14.3"), ("nvidia-nccl-cu11", "2.14.3"))
+    made += [_wheel(folder, name, version, "nccl", {"libnccl.so.2": NCCL[version]}) for name, version in nccl]
+    cudnn = (("nvidia-cudnn-cu12", "9.1.0.70"), ("nvidia-cudnn-cu12", "9.5.1.17"), ("nvidia-cudnn-cu11", "9.5.1.17"))
+    for name, version in cudnn:
+        parts = {"libcudnn.so.9": CUDNN[version], "libcudnn_ops.so.9": CUDNN_OPS[version]}
+        made.append(_wheel(folder, name, version, "cudnn", parts))
     return made
 
 

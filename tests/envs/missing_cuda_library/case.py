@@ -17,4 +17,4 @@ WAYS = {
 
 def build(room: Path, way: str) -> NativeCase:
     """Build the environment, broken in one of `WAYS`."""
-    return broken(room, **WAYS[way])  # type: ignore[arg-type]
+    return broken(room, **WAYS[way])

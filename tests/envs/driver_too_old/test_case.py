@@ -1,0 +1,39 @@
+"""The same release for an older CUDA takes its place; where there is none, the driver is to be upgraded."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.envs.driver_too_old.case import build
+from tests.support.cuda_family import host_file
+
+
+@pytest.mark.parametrize("by", ["facts", "log"])
+def test_the_same_release_for_an_older_cuda_takes_its_place(by: str, tmp_path: Path) -> None:
+    case, template = build(tmp_path / "room")
+    log = ["--log", str(case.log())] if by == "log" else []
+    done = case.apply(*log, "--host", host_file(tmp_path), ENVMEDIC_TORCH_INDEX=template)
+    assert done.code == 0, done.told()
+    assert done.document["plan"]["finding"]["fault"] == "driver-too-old"
+    changes = [(item["name"], item["before"], item["after"]) for item in done.document["plan"]["changes"]]
+    assert changes == [("torch", "2.11.0", "2.11.0+cu129")]
+    assert case.run().out == "CUDA 12.9\n"
+
+
+def test_a_driver_that_no_build_is_for_is_told(tmp_path: Path) -> None:
+    case, template = build(tmp_path / "room")
+    host = host_file(tmp_path, driver_version="390.48")
+    done = case.apply("--host", host, ENVMEDIC_TORCH_INDEX=template)
+    assert done.code == 1, done.told()
+    assert "390.48" in done.told()
+    assert case.run().code == 1
+
+
+def test_a_driver_that_is_new_enough_refutes_the_text(tmp_path: Path) -> None:
+    case, _ = build(tmp_path / "room")
+    host = host_file(tmp_path, driver_version="580.95.05")
+    found = case.envmedic("diagnose", str(case.log()), "-p", str(case.prefix), "--json", "--host", host)
+    assert found.document["verdict"] == "unknown", found.told()
+    assert found.document["findings"][0]["confirmed"] is False
