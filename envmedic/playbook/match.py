@@ -70,7 +70,7 @@ class Signatures:
         )
         self._filter = prefilter(tuple(signature.pattern for _, signature in self.entries))
         self.may_match = self._filter.may_match
-        self.candidates = lru_cache(maxsize=256)(self._filter.candidates)
+        self.candidates = self._filter.candidates
         self.indexes = lru_cache(maxsize=4096)(self._indexes)
 
     def _indexes(self, text: str, among: frozenset[int]) -> frozenset[int]:

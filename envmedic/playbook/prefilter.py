@@ -28,6 +28,8 @@ class Prefilter:
         self._atoms = sorted(self._indexes)
         self._any = None if self._always else _alternation(self._atoms)
         self._set: Any = None
+        self._met = lru_cache(maxsize=1024)(self._in)
+        """Lines that differ in numbers are the same once squeezed."""
 
     def may_match(self, content: bytes) -> bool:
         """Whether a part of a log, of any length, holds a literal that some match needs."""
@@ -35,7 +37,9 @@ class Prefilter:
 
     def candidates(self, content: bytes) -> frozenset[int]:
         """Indexes of the patterns that may match in a few lines."""
-        text = squeezed(content)
+        return self._met(squeezed(content))
+
+    def _in(self, text: bytes) -> frozenset[int]:
         met = {
             index
             for number in self._present(text)

@@ -8,14 +8,15 @@ import subprocess
 import sys
 import time
 import tracemalloc
+from functools import cache
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envmedic.model.playbook import TextMatch
-from envmedic.playbook import match
+from envmedic.model.playbook import LoadedPlaybook, TextMatch
+from envmedic.playbook import loader, match
 from envmedic.playbook.match import scan
 from envmedic.playbook.reading import read_lines
 from tests.playbook.helpers import lines, loaded
@@ -25,6 +26,12 @@ PLAYBOOK = loaded(
     ("no-kernel", r"Could not run '(?P<operator>torchvision::\w+)' with arguments from the 'CUDA' backend"),
 )
 MESSAGE = "NotImplementedError: Could not run 'torchvision::nms' with arguments from the 'CUDA' backend. This could be"
+
+
+@cache
+def shipped() -> tuple[LoadedPlaybook, ...]:
+    files = sorted(loader.shipped_directory().glob("*.yaml"))
+    return tuple(loader.load_file(file, "shipped") for file in files)
 
 
 def found(*text: str) -> list[tuple[str, int]]:
@@ -149,6 +156,44 @@ def test_a_catastrophic_pattern_takes_linear_time() -> None:
     started = time.perf_counter()
     assert scan([b"x" * 200_000 + b"a" * 200_000], [playbook]) == ()
     assert time.perf_counter() - started < 10
+
+
+def test_a_log_in_which_every_line_matches_is_read_in_reasonable_time() -> None:
+    text = "[rank{}]: RuntimeError: CUDA error: no kernel image is available for execution on the device"
+    repeated = [text.format(number % 8).encode() for number in range(30_000)]
+    shipped()
+    started = time.process_time()
+    matches = scan(repeated, shipped())
+    assert time.process_time() - started < 15
+    assert {item.count for item in matches} == {30_000}
+
+
+HOSTILE = {
+    "zeros": b"\0" * 3_000_000,
+    "random": random.Random(3).randbytes(2_000_000),
+    "one letter": b"a" * 5_000_000,
+    "empty lines": b"\n" * 1_000_000,
+    "returns": b"\r" * 1_000_000,
+    "escapes": b"\x1b[31m" * 400_000,
+    "half escapes": b"\x1b]" * 500_000,
+    "backslashes": b"\\" * 500_000,
+    "written line ends": b"undefined symbol: \\n" * 50_000,
+    "entities": b"&#39;&quot;&" * 100_000,
+    "tags": b"<br><span " * 100_000,
+    "atoms without matches": b"undefined symbol No module named CUDA error: cannot open shared object " * 20_000,
+    "atoms on short lines": b"undefined symbol\nCUDA error: \nImportError: lib\n" * 3_000,
+    "quotes": b"\"'" * 500_000,
+    "bars": b"| " * 500_000,
+    "invalid": b"\xff\xfe\xe2\x80" * 300_000,
+}
+
+
+@pytest.mark.parametrize("content", HOSTILE.values(), ids=HOSTILE.keys())
+def test_hostile_text_takes_linear_time(content: bytes) -> None:
+    shipped()
+    started = time.process_time()
+    scan(content.split(b"\n"), shipped())
+    assert time.process_time() - started < 15
 
 
 def test_a_large_log_is_read_in_bounded_memory() -> None:
