@@ -51,6 +51,30 @@ def test_several_logs_are_one_document_in_the_order_given(reader: Shell, tmp_pat
     assert [line for line in text.splitlines() if line.startswith("==")] == [f"== {other}", f"== {SAMPLE}"]
 
 
+def test_five_hundred_logs_are_diagnosed_in_one_call_each_on_its_own(reader: Shell, tmp_path: Path) -> None:
+    verdicts = {"env": LINE, "not-an-env-problem": b"torch.OutOfMemoryError: CUDA out of memory.\n", "unknown": b"x\n"}
+    texts = list(verdicts.values())
+    logs = [tmp_path / f"{number:03}.log" for number in range(500)]
+    for number, log in enumerate(logs):
+        log.write_bytes(texts[number % 3])
+    found = reader.envmedic("diagnose", "--log-only", "--json", *map(str, logs)).document["diagnoses"]
+    assert [item["log"] for item in found] == list(map(str, logs))
+    assert [item["verdict"] for item in found] == [list(verdicts)[number % 3] for number in range(500)]
+
+
+def test_what_no_environment_is_to_blame_for_is_told_with_advice(reader: Shell, tmp_path: Path) -> None:
+    log = tmp_path / "error.log"
+    log.write_text("RuntimeError: CUDA error: device-side assert triggered\n")
+    done = reader.envmedic("diagnose", "--log-only", str(log))
+    assert done.code == 1
+    assert "not-an-env-problem" in done.out
+    assert "CUDA_LAUNCH_BLOCKING=1" in done.out
+    refused = reader.envmedic("plan", "--playbook", "device-assert", "-p", str(tmp_path), "--json")
+    assert refused.code != 0
+    listed = reader.envmedic("playbooks", "list").out
+    assert re.search(r"^device-assert +none +shipped", listed, re.MULTILINE)
+
+
 def test_the_environment_alone(reader: Shell, shared: Case) -> None:
     document = reader.envmedic("diagnose", "--json", "-p", str(shared.prefix)).document
     assert (document["log"], document["verdict"]) == (None, "env")
