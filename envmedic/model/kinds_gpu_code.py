@@ -42,7 +42,7 @@ KINDS: tuple[FactKind, ...] = (
     ),
     FactKind(
         name="extensions.gpu-code-rebuildable",
-        type="string",
-        doc="the first of them that can be built again from a source",
+        type="strings",
+        doc="those of them that can be built again from a source",
     ),
 )

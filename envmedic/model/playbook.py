@@ -101,7 +101,7 @@ class RebuildStep(Strict, frozen=True, kw_only=True, tag_field="step", tag="rebu
     """Rebuild an extension from its recorded source for the GPUs present."""
 
     distribution: Text
-    """Name of the distribution."""
+    """Name of the distribution, or a fact that lists names."""
 
 
 class SetEnvStep(Strict, frozen=True, kw_only=True, tag_field="step", tag="set_env"):

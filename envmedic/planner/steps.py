@@ -126,7 +126,7 @@ def _gather_one(step: PlaybookStep, wanted: Wanted, values: Values) -> None:
     elif isinstance(step, InstallStep):
         _install(step, wanted, values)
     elif isinstance(step, RebuildStep):
-        wanted.rebuilt.append(canonicalize_name(filled(step.distribution, values)))
+        _add(wanted.rebuilt, (canonicalize_name(name) for name in listed((step.distribution,), values)))
     elif isinstance(step, ReplaceStep):
         _add(wanted.replaced, (canonicalize_name(filled(step.distribution, values)),))
         _add(wanted.pins, (_requirement(filled(step.by, values)),))

@@ -139,16 +139,16 @@ def test_another_version_is_asked_for_where_its_own_requirement_names_another_to
 @pytest.mark.parametrize(
     ("installed", "found"),
     [
-        (ops(origin="directory", url="file:///src"), "ops"),
-        (ops(origin="vcs", url="https://example.invalid/ops"), "ops"),
-        (ops(origin="archive", url="https://example.invalid/ops-1.0.tar.gz"), "ops"),
-        (ops(origin="archive", url="https://example.invalid/ops-1.0-cp311.whl"), None),
-        (ops(tags=("cp311-cp311-linux_x86_64",)), "ops"),
-        (ops(), None),
-        (ops(origin="conda"), None),
+        (ops(origin="directory", url="file:///src"), ("ops",)),
+        (ops(origin="vcs", url="https://example.invalid/ops"), ("ops",)),
+        (ops(origin="archive", url="https://example.invalid/ops-1.0.tar.gz"), ("ops",)),
+        (ops(origin="archive", url="https://example.invalid/ops-1.0-cp311.whl"), ()),
+        (ops(tags=("cp311-cp311-linux_x86_64",)), ("ops",)),
+        (ops(), ()),
+        (ops(origin="conda"), ()),
     ],
 )
-def test_what_was_built_here_can_be_built_again(installed: Distribution, found: str | None) -> None:
+def test_what_was_built_here_can_be_built_again(installed: Distribution, found: tuple[str, ...]) -> None:
     assert derived(module(OLD), installed=(installed,))["extensions.rebuildable"] == found
 
 

@@ -57,8 +57,8 @@ def derive(facts: Facts) -> Derived:
         "extensions.missing-libraries": tuple(_missing(modules)),
         "extensions.other-cxx-abi": _owners(item for item in torch if other_strings(item, environment.torch)),
         "extensions.replacements": tuple(_replacements(wrong, environment)),
-        "extensions.rebuildable": first_source(wrong),
-        "extensions.own-rebuildable": first_source(_distributions(environment, own)),
+        "extensions.rebuildable": with_source(wrong),
+        "extensions.own-rebuildable": with_source(_distributions(environment, own)),
         "extensions.unreadable": tuple(f"{item.path}: {item.error}" for item in modules if item.error is not None),
     }
     if environment.torch is not None and environment.torch.cxx11_abi is not None:
@@ -167,9 +167,9 @@ def _distributions(environment: Environment, libraries: Iterable[Library]) -> li
     return [item for item in found if item is not None]
 
 
-def first_source(distributions: Iterable[Distribution]) -> str | None:
-    """The first of them that was built here, from a source that is recorded or that an index has."""
-    return next((item.name for item in distributions if _has_source(item)), None)
+def with_source(distributions: Iterable[Distribution]) -> tuple[str, ...]:
+    """Those of them that were built here, from a source that is recorded or that an index has."""
+    return tuple(item.name for item in distributions if _has_source(item))
 
 
 def _has_source(distribution: Distribution) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from envmedic.diagnosis.areas.extensions import first_source
+from envmedic.diagnosis.areas.extensions import with_source
 from envmedic.diagnosis.derived import Derived
 from envmedic.model.facts import Environment, Facts, Host, Library, TorchBuild
 
@@ -85,7 +85,7 @@ def _extensions(devices: tuple[str, ...], build: TorchBuild, environment: Enviro
             f"{item.path} has code for {_code(item.sass, item.ptx)}, not for {', '.join(missing)}"
             for item, missing in lacking
         ),
-        "extensions.gpu-code-rebuildable": first_source(item for item in owners if item is not None),
+        "extensions.gpu-code-rebuildable": with_source(item for item in owners if item is not None),
     }
 
 
