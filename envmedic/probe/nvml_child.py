@@ -5,6 +5,7 @@ A process of its own, since NVML can hang on a sick driver or end the process th
 
 from __future__ import annotations
 
+import ctypes
 import json
 import sys
 from collections.abc import Callable
@@ -66,7 +67,7 @@ def _fabric(pynvml: Any, handle: Any) -> int | None:
     """State of the fabric that joins this GPU to others (``nvmlGpuFabricState_t``); None where NVML knows of none."""
     try:
         information = pynvml.c_nvmlGpuFabricInfo_t()
-        pynvml.nvmlDeviceGetGpuFabricInfo(handle, information)
+        pynvml.nvmlDeviceGetGpuFabricInfo(handle, ctypes.byref(information))
     except (AttributeError, pynvml.NVMLError):  # an older binding or driver
         return None
     return int(information.state)
