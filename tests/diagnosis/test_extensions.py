@@ -91,6 +91,10 @@ def test_with_a_library_missing_only_torchs_own_names_are_certain() -> None:
     assert found["extensions.missing-libraries"] == ("libopencv_core.so.4 (lib/python3.11/site-packages/ops/_C.so)",)
 
 
+def test_a_module_that_does_not_link_torch_loads_it_in_its_own_way() -> None:
+    assert derived(module(OLD, needed=("libcuda.so.1",)))["extensions.undefined-torch"] == ()
+
+
 def test_what_the_driver_brings_may_be_absent() -> None:
     found = derived(module(missing=("libcuda.so.1", "libnvidia-ml.so.1")))
     assert found["extensions.missing-libraries"] == ()

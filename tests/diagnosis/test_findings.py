@@ -299,3 +299,28 @@ def test_signatures_that_rule_a_repair_out_are_weighed_against_those_of_the_same
     both = scan([text.encode(), NO_KERNEL.encode()], shipped())
     diagnosis = diagnose(both, None, shipped(), prefix=None, log="log")
     assert [finding.signature for finding in diagnosis.findings] == ["no-cuda-kernel"]
+
+
+FOOTER = (
+    "CUDA kernel errors might be asynchronously reported at some other API call, so the stacktrace below might be "
+    "incorrect.\nFor debugging consider passing CUDA_LAUNCH_BLOCKING=1\n"
+    "Compile with `TORCH_USE_CUDA_DSA` to enable device-side assertions.\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("message", "fault"),
+    [
+        ("no kernel image is available for execution on the device", "no-kernel-image"),
+        ("the provided PTX was compiled with an unsupported toolchain.", "driver-too-old"),
+        ("system not yet initialized", "gpu-host-fault"),
+        ("an illegal memory access was encountered", None),
+        ("device-side assert triggered", None),
+    ],
+)
+def test_what_torch_adds_to_every_error_of_cuda_decides_nothing(message: str, fault: str | None) -> None:
+    lines = f"torch.AcceleratorError: CUDA error: {message}\n{FOOTER}".encode().splitlines()
+    playbooks = loader.load_all()
+    found = diagnose(scan(lines, playbooks), None, playbooks, prefix=None, log="-")
+    assert (found.findings[0].fault if found.findings else None) == fault
+    assert (found.verdict == "not-an-env-problem") == (fault is None)

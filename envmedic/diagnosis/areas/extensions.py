@@ -42,7 +42,7 @@ def derive(facts: Facts) -> Derived:
     if environment is None:
         return {}
     modules = [item for item in environment.extensions if item.distribution not in TOLERANT]
-    torch = [item for item in modules if _symbols(item, "torch")]
+    torch = [item for item in modules if _symbols(item, "torch") and _links_torch(item)]
     own = [item for item in modules if _certain(item) and _symbols(item, "own")]
     lacking = [item for item in modules if any(map(TORCH_LIBRARY.match, item.missing))]
     wrong = _distributions(environment, (*torch, *lacking))
@@ -80,6 +80,11 @@ def _symbols(library: Library, owner: Owner) -> list[UnresolvedSymbol]:
 def _certain(library: Library) -> bool:
     """Whether what is undefined cannot be in a library that was not found."""
     return not library.missing and library.error is None
+
+
+def _links_torch(library: Library) -> bool:
+    """Whether the loader gives it torch's libraries. One that does not ask for them loads them in its own way, if ever."""
+    return any(map(TORCH_LIBRARY.match, library.needed))
 
 
 def _name(library: Library) -> str:
