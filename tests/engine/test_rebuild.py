@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from tests.support.building import torch_wheel
-from tests.support.native_case import NativeCase, build_native
+from tests.support.native_case import SUMMARY, NativeCase, build_native
 from tests.support.venvs import install, run, site_packages, uv
+from tests.support.wheels import make_wheel
 
 OLD, NEW = "_ZN3c108checkOldEv", "_ZN3c108checkNewEv"
 """c10::checkOld() and c10::checkNew(): what the older torch defines, and the newer one in its place."""
@@ -40,8 +41,10 @@ import os
 import sysconfig
 import zipfile
 
+import torch
 from torch.utils import cpp_extension
 
+SYMBOLS = {"2.4": "_ZN3c108checkOldEv", "2.5": "_ZN3c108checkNewEv"}
 INFO = "ops-1.0.dist-info"
 
 
@@ -50,7 +53,9 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
     os.makedirs("build", exist_ok=True)
     built = os.path.join("build", module)
     if not os.path.exists(built):
-        cpp_extension.compile_module("ops.c", built)
+        with open("ops.c") as file, open("build/made.c", "w") as made:
+            made.write(file.read().replace("CHECK", SYMBOLS[torch.__version__[:3]]))
+        cpp_extension.compile_module("build/made.c", built)
     tag = "py3-none-" + sysconfig.get_platform().replace("-", "_").replace(".", "_")
     files = {
         "ops/__init__.py": b"from ops._C import number\\n",
@@ -73,22 +78,31 @@ def defining(symbol: str, number: int) -> str:
     return f'int check(void) __asm__("{symbol}"); int check(void) {{ return {number}; }}'
 
 
+def project(folder: Path) -> Path:
+    """The source of `ops`, which compiles with either torch."""
+    folder.mkdir()
+    (folder / "pyproject.toml").write_text(PROJECT, encoding="utf-8")
+    (folder / "backend.py").write_text(BACKEND, encoding="utf-8")
+    (folder / "ops.c").write_text(SOURCE, encoding="utf-8")
+    return folder
+
+
+def made_from(room: Path, requirement: str) -> NativeCase:
+    """An environment in which `ops` was built from `requirement`, for a torch that has since been replaced."""
+    old = torch_wheel(room / "wheels", version="2.4.1", c10=defining(OLD, 24))
+    new = torch_wheel(room / "wheels", c10=defining(NEW, 25))
+    tools = [make_wheel(room / "wheels", name, "80.9.0", summary=SUMMARY) for name in ("setuptools", "wheel")]
+    case = build_native(room / "room", [old, *tools], ["torch"], PROGRAM)
+    options = ["--quiet", "--no-config", "--no-cache", "--offline", "--no-deps", "--no-build-isolation"]
+    run([uv(), "pip", "install", *options, "--python", str(case.python), requirement])
+    install(case.prefix, [new])
+    return case
+
+
 @pytest.fixture
 def broken(tmp_path: Path) -> NativeCase:
-    """`ops` was built for a torch that has since been replaced, and its source has been brought up to date."""
-    old = torch_wheel(tmp_path / "wheels", version="2.4.1", c10=defining(OLD, 24))
-    new = torch_wheel(tmp_path / "wheels", c10=defining(NEW, 25))
-    case = build_native(tmp_path / "room", [old], ["torch"], PROGRAM)
-    source = tmp_path / "source"
-    source.mkdir()
-    (source / "pyproject.toml").write_text(PROJECT, encoding="utf-8")
-    (source / "backend.py").write_text(BACKEND, encoding="utf-8")
-    (source / "ops.c").write_text(SOURCE.replace("CHECK", OLD), encoding="utf-8")
-    options = ["--quiet", "--no-config", "--no-cache", "--offline", "--no-deps", "--no-build-isolation"]
-    run([uv(), "pip", "install", *options, "--python", str(case.python), str(source)])
-    install(case.prefix, [new])
-    (source / "ops.c").write_text(SOURCE.replace("CHECK", NEW), encoding="utf-8")
-    return case
+    """`ops` was built from a directory."""
+    return made_from(tmp_path, str(project(tmp_path / "source")))
 
 
 def content(folder: Path) -> dict[str, str]:
@@ -113,6 +127,33 @@ def test_it_is_built_for_the_torch_that_is_there(broken: NativeCase, tmp_path: P
     undone = broken.envmedic("undo", "-p", str(broken.prefix), "--yes", "--json")
     assert undone.code == 0, undone.told()
     assert f"undefined symbol: {OLD}" in broken.run().err
+
+
+def test_a_repository_is_built_at_the_recorded_commit(tmp_path: Path) -> None:
+    source = project(tmp_path / "source")
+    git = ["git", "-C", str(source), "-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false"]
+    run([*git, "init", "--quiet"])
+    run([*git, "add", "."])
+    run([*git, "commit", "--quiet", "--message", "ops"])
+    case = made_from(tmp_path, f"ops @ git+{source.as_uri()}")
+    (source / "ops.c").write_text("#error later work\n", encoding="utf-8")
+    run([*git, "commit", "--quiet", "--all", "--message", "later work"])
+    done = case.apply("--log", str(case.log()))
+    assert done.code == 0, done.told()
+    assert case.run().out == "number 25\n"
+    (info,) = site_packages(case.prefix).glob("ops-*.dist-info")
+    assert len(json.loads((info / "direct_url.json").read_text())["vcs_info"]["commit_id"]) == 40
+
+
+def test_an_archive_is_built_again(tmp_path: Path) -> None:
+    project(tmp_path / "source")
+    archive = shutil.make_archive(str(tmp_path / "ops-1.0"), "gztar", tmp_path, "source")
+    case = made_from(tmp_path, f"ops @ {Path(archive).as_uri()}")
+    done = case.apply("--log", str(case.log()))
+    assert done.code == 0, done.told()
+    assert case.run().out == "number 25\n"
+    (info,) = site_packages(case.prefix).glob("ops-*.dist-info")
+    assert json.loads((info / "direct_url.json").read_text())["url"] == Path(archive).as_uri()
 
 
 def test_a_build_that_fails_leaves_everything_as_it_was(broken: NativeCase, tmp_path: Path) -> None:
