@@ -59,7 +59,9 @@ KINDS: tuple[FactKind, ...] = (
         type="strings",
         doc="NVIDIA's wheels, cuDNN apart, in a version that torch does not accept",
     ),
-    FactKind(name="cudnn.wrong", type="strings", doc="the wheel of cuDNN, if its version is not the one torch requires"),
+    FactKind(
+        name="cudnn.wrong", type="strings", doc="the wheel of cuDNN, if its version is not the one torch requires"
+    ),
     FactKind(
         name="cudnn.clobbered",
         type="strings",

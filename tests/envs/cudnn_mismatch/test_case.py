@@ -11,8 +11,7 @@ from tests.envs.cudnn_mismatch.case import NEWER, OVERWRITTEN, build
 HERE = Path(__file__).resolve().parent
 
 
-@pytest.mark.parametrize("pin", [NEWER, OVERWRITTEN])
-@pytest.mark.parametrize("by", ["facts", "log"])
+@pytest.mark.parametrize(("pin", "by"), [(NEWER, "log"), (OVERWRITTEN, "facts")])
 def test_the_cudnn_that_torch_states_is_put_back(pin: str, by: str, tmp_path: Path) -> None:
     case = build(tmp_path / "room", pin)
     assert case.run().out == "cuDNN 90501\n", "it imports and runs: only what is stated tells"
