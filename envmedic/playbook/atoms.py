@@ -28,6 +28,10 @@ _CLASS = re.compile(r"\[\^?\]?(?:\[:\^?\w+:\]|\\[pP]\{\w+\}|\\.|[^\]\\])*\]", re
 _NOTHING = re.compile(r"\\[dsbBAzfnrtv]|[\^$]")
 """What matches only characters that are squeezed away, or none."""
 _ANYTHING = re.compile(r"\\(?:x[0-9a-fA-F]{2}|x\{[0-9a-fA-F]+\}|[pP]\{\^?\w+\}|[pP]\w|[DwWSCa])|\.")
+_MEMBER = re.compile(r"\\(.)|([^\\])(?:-([^\\\]]))?", re.DOTALL)
+_ESCAPED_RANGE = re.compile(r"\\.-.|-\\")
+_BLANK = frozenset("dsnrtfv")
+_WIDE = frozenset("wWDSpPxQEaAbBzC")
 _PLAIN = re.compile(r"[^\\\[\](){}.*+?|^$]+(?![*+?{])")
 _LITERAL_ESCAPE = re.compile(r"\\([^\w\s])")
 
@@ -242,11 +246,16 @@ def _spelling(literal: str) -> Strings:
 @lru_cache(maxsize=1024)
 def _members(listed: str) -> Strings | None:
     """What the members of a character class are once squeezed; None for those that are wide or not followed."""
-    if not listed.isascii() or listed.startswith("[^") or "[:" in listed or "\\p" in listed.lower():
+    body = listed[1:-1]
+    if not body.isascii() or body.startswith("^") or "[:" in body or _ESCAPED_RANGE.search(body):
         return None
-    try:
-        expression = re.compile(listed, re.ASCII)
-    except re.error:
-        return None
-    found = frozenset(squeezed_literal(bytes([code])) for code in range(128) if expression.fullmatch(chr(code)))
-    return found if found and len(found) <= _MOST_CLASS_MEMBERS else None
+    found: set[bytes] = set()
+    for member in _MEMBER.finditer(body):
+        escape, first, last = member.groups()
+        if escape is not None and escape in _WIDE:
+            return None
+        plain = "" if escape is not None and escape in _BLANK else escape or first
+        codes = range(ord(plain), ord(last or plain) + 1) if plain else ()
+        found.update(squeezed_literal(bytes([code])) for code in codes)
+        found.update((b"",) if not plain else ())
+    return frozenset(found) if 0 < len(found) <= _MOST_CLASS_MEMBERS else None

@@ -102,7 +102,7 @@ def without_escapes(block: bytes) -> bytes:
             block = _WRITTEN_ASCII.sub(lambda found: bytes.fromhex(found[1].decode()), block)
     if b"\x1b" in block:
         block = _ESCAPE.sub(b"", block)
-    if b"</" in block or b"<br" in block:
+    if b"<" in block and (b"</" in block or (len(block) < LINE_LIMIT and b"<br" in block)):
         block = _TAG.sub(b" ", block)
     if b"&" in block:
         block = _ENTITY.sub(_character, block)

@@ -16,9 +16,9 @@ from itertools import chain
 import msgspec
 
 from envmedic.model.playbook import LoadedPlaybook, Signature, TextMatch
-from envmedic.playbook.lines import LINE_LIMIT, WINDOW_OVERLAP, Reading, passing, readings
+from envmedic.playbook.lines import LINE_LIMIT, WINDOW_OVERLAP, Reading, passing, readings, squeezed
 from envmedic.playbook.patterns import by_line, compiled
-from envmedic.playbook.prefilter import prefilter
+from envmedic.playbook.prefilter import Prefilter, prefilter
 from envmedic.playbook.reading import Log
 
 BLOCK_BYTES = 1 << 20
@@ -41,11 +41,31 @@ def scan(lines: Iterable[bytes], playbooks: Sequence[LoadedPlaybook]) -> tuple[T
         return ()
     found = _Found()
     chunks = lines.chunks() if isinstance(lines, Log) else _joined(lines)
-    for block in _blocks(chunks):
-        if signatures.may_match(block.content):
-            for match in _block_matches(block, signatures):
-                found.add(match)
+    for block in _suspicious(_blocks(chunks), signatures.filter):
+        for match in _block_matches(block, signatures):
+            found.add(match)
     return found.matches()
+
+
+def _suspicious(blocks: Iterator[_Block], words: Prefilter) -> Iterator[_Block]:
+    """Blocks with a word that some match needs. One is searched while the next one is read and squeezed."""
+    first = next(blocks, None)
+    second = next(blocks, None)
+    if first is None or second is None:
+        if first is not None and words.may_match(first.content):
+            yield first
+        return
+    from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415  # most logs have one block
+
+    with ThreadPoolExecutor(1, "envmedic-search") as pool:
+        before, answer = first, pool.submit(words.found_in, squeezed(first.content))
+        for block in chain([second], blocks):
+            text = squeezed(block.content)
+            if answer.result():
+                yield before
+            before, answer = block, pool.submit(words.found_in, text)
+        if answer.result():
+            yield before
 
 
 @dataclass(frozen=True)
@@ -68,9 +88,9 @@ class Signatures:
         self.entries: tuple[tuple[str, Signature], ...] = tuple(
             (loaded.playbook.id, signature) for loaded in playbooks for signature in loaded.playbook.signatures
         )
-        self._filter = prefilter(tuple(signature.pattern for _, signature in self.entries))
-        self.may_match = self._filter.may_match
-        self.candidates = self._filter.candidates
+        self.filter = prefilter(tuple(signature.pattern for _, signature in self.entries))
+        self.may_match = self.filter.may_match
+        self.candidates = self.filter.candidates
         self.indexes = lru_cache(maxsize=4096)(self._indexes)
 
     def _indexes(self, text: str, among: frozenset[int]) -> frozenset[int]:

@@ -33,7 +33,11 @@ class Prefilter:
 
     def may_match(self, content: bytes) -> bool:
         """Whether a part of a log, of any length, holds a literal that some match needs."""
-        return self._any is None or self._any.search(squeezed(content)) is not None
+        return self.found_in(squeezed(content))
+
+    def found_in(self, text: bytes) -> bool:
+        """The same for a text that has been squeezed. Other threads run meanwhile."""
+        return self._any is None or self._any.search(text) is not None
 
     def candidates(self, content: bytes) -> frozenset[int]:
         """Indexes of the patterns that may match in a few lines."""

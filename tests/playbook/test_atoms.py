@@ -48,6 +48,16 @@ def test_where_there_are_none_or_the_reader_is_unsure_there_is_no_prefilter(patt
     assert atoms(pattern) is None
 
 
+@pytest.mark.parametrize(
+    "listed", ["[a-c]", "[]-x]", "[+-]", r"[\[-a]", r"[\d-x]", "[^ab]", "[ab^]", r"[\x41b]", "[0-9,]"]
+)
+def test_members_of_a_class_are_alternatives(listed: str) -> None:
+    found = atoms(f"first{listed}second")
+    assert found is not None
+    for member in filter(compiled(listed).search, (bytes([code]) for code in range(33, 127))):
+        assert any(atom in squeezed(b"first" + member + b"second") for atom in found), member
+
+
 LITERALS = st.text(string.ascii_letters + " :'", min_size=1, max_size=6)
 
 
