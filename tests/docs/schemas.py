@@ -23,7 +23,18 @@ from envmedic.playbook import library
 Schema = dict[str, Any]
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 VERSION = 1
-MODULES: tuple[ModuleType, ...] = (checks, compatibility, events, explanation, facts, findings, library, plan, playbook, record)
+MODULES: tuple[ModuleType, ...] = (
+    checks,
+    compatibility,
+    events,
+    explanation,
+    facts,
+    findings,
+    library,
+    plan,
+    playbook,
+    record,
+)
 
 DOCUMENTS: Mapping[str, type[Model]] = MappingProxyType({
     "diagnosis": findings.Diagnosis,

@@ -21,7 +21,7 @@ from envmedic.model.base import from_json
 from envmedic.model.facts import Facts, Host
 from envmedic.model.playbook import Playbook
 from tests.docs import generated
-from tests.docs.schemas import DIALECT, DOCUMENTS, UNNAMED, Schema, file_name
+from tests.docs.schemas import DIALECT, DOCUMENTS, MODULES, UNNAMED, Schema, file_name
 from tests.envs.nms_cuda.case import Case, build
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -92,11 +92,7 @@ def test_documents_are_required_to_say_their_schema(name: str) -> None:
 
 
 def test_every_schema_constant_of_the_model_has_a_schema_file() -> None:
-    from envmedic.model import checks, facts, findings, plan, playbook, record
-    from envmedic.playbook import library
-
-    modules = (checks, facts, findings, library, plan, playbook, record)
-    constants = {value for module in modules for name, value in vars(module).items() if name.endswith("_SCHEMA")}
+    constants = {value for module in MODULES for name, value in vars(module).items() if name.endswith("_SCHEMA")}
     assert constants == {f"envmedic.{name}/1" for name in DOCUMENTS if name not in UNNAMED}
 
 
