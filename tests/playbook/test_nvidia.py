@@ -124,7 +124,7 @@ def test_every_spelling_leads_to_its_fault_first(fault: str, text: str) -> None:
         "RuntimeError: CUDA error: device-side assert triggered",
         "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 MiB",
         "RuntimeError: CUDA error: an illegal memory access was encountered",
-        'OSError: [WinError 1455] 页面文件太小，无法完成操作。 Error loading "C:/x/torch/lib/caffe2_detectron_ops_gpu.dll" or one of its dependencies.',
+        'OSError: [WinError 1455] 页面文件太小 无法完成操作。 Error loading "C:/x/torch/lib/caffe2_detectron_ops_gpu.dll" or one of its dependencies.',
         "NVIDIA-SMI 550.54.15    Driver Version: 550.54.15    CUDA Version: 12.4",
         "PyTorch version: 2.5.1+cu124\nIs CUDA available: True\nNvidia driver version: 550.54",
         "RuntimeError: Cannot re-initialize CUDA in forked subprocess. To use CUDA with multiprocessing, you must use the 'spawn' start method",
