@@ -40,7 +40,7 @@ missing-cuda-library | 2024-01-01 12:00:00.123: W tensorflow/stream_executor/pla
 missing-cuda-library | [E:onnxruntime:Default, provider_bridge_ort.cc:1546 TryGetProviderInfo_CUDA] FAIL : Failed to load library libonnxruntime_providers_cuda.so with error: libcublasLt.so.11: cannot open shared object file: No such file or directory
 missing-cuda-library | [ONNXRuntimeError] : 1 : FAIL : LoadLibrary failed with error 126 "" when trying to load "C:/Python/Lib/site-packages/onnxruntime/capi/onnxruntime_providers_cuda.dll"
 missing-cuda-library | ValueError: libnvrtc.so.*[0-9].* not found in the system path ['']
-missing-cuda-library | ValueError: libcublas.so.*[0-9] not found in the system path ['/home/u/x']
+missing-cuda-library | ValueError: libcublas.so.*[0-9] not found in the system path ['/home/user/x']
 missing-cuda-library | ImportError: libcuda.so.1: cannot open shared object file: No such file or directory
 missing-cuda-library | error while loading shared libraries: libcudart.so.10.1: cannot open shared object file: No such file or directory
 missing-cuda-library | OSError: [WinError 126] 找不到指定的模块。 Error loading "D:/env/lib/site-packages/torch/lib/cudnn_adv_infer64_8.dll" or one of its dependencies.
