@@ -14,8 +14,6 @@ from envmedic.api.settings import Settings
 from envmedic.model.facts import Facts
 from envmedic.model.findings import Diagnosis
 from envmedic.model.playbook import LoadedPlaybook, TextMatch
-from envmedic.playbook.match import scan
-from envmedic.playbook.reading import read_lines
 
 
 def diagnose(settings: Settings, prefix: Path | None, logs: Sequence[str]) -> tuple[Diagnosis, ...]:
@@ -36,6 +34,8 @@ def diagnose_text(
     """The diagnosis of one log (None: facts alone)."""
     if log is None:
         return conclude(playbooks, facts, (), prefix, log)
+    from envmedic.playbook.reading import read_lines  # noqa: PLC0415  # facts alone need no reader of texts
+
     text = read_lines(log)
     found = diagnose_output(settings, playbooks, facts, text, prefix=prefix, name=log)
     return found if text.size or found.findings else msgspec.structs.replace(found, reason="the text is empty")
@@ -51,7 +51,7 @@ def diagnose_output(
     name: str,
 ) -> Diagnosis:
     """The diagnosis of `text`, called `name`; where it tells of a crash, imports that crash are looked for."""
-    matches = scan(text, playbooks)
+    matches = _scan(text, playbooks)
     if facts is not None:
         from envmedic.api.crashes import with_crash  # noqa: PLC0415  # a text alone needs none of it
 
@@ -59,11 +59,17 @@ def diagnose_output(
     return conclude(playbooks, facts, matches, prefix, name)
 
 
+def _scan(lines: Iterable[bytes], playbooks: Sequence[LoadedPlaybook]) -> tuple[TextMatch, ...]:
+    from envmedic.playbook.match import scan  # noqa: PLC0415  # facts alone need no signatures
+
+    return scan(lines, playbooks)
+
+
 def diagnose_lines(
     playbooks: tuple[LoadedPlaybook, ...], facts: Facts, lines: Iterable[bytes], prefix: Path
 ) -> Diagnosis:
     """The diagnosis of text that is already in memory."""
-    return conclude(playbooks, facts, scan(lines, playbooks), prefix, "checks")
+    return conclude(playbooks, facts, _scan(lines, playbooks), prefix, "checks")
 
 
 def conclude(

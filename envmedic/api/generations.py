@@ -9,8 +9,8 @@ from typing import Protocol, TypedDict
 
 from envmedic.api.joints import check_runner, engine_ports, installer_of
 from envmedic.api.settings import Settings, Target
+from envmedic.api.target import interrupted
 from envmedic.engine import generations, recovery
-from envmedic.engine.layout import Store
 from envmedic.model.events import EventStream, Notice
 from envmedic.model.ports import AllowName, ApplyOptions, CheckRunner, EnginePorts
 from envmedic.model.record import History, Record, Recovery
@@ -30,18 +30,12 @@ class Travel(Protocol):
 
 
 def settle(settings: Settings, prefix: Path) -> tuple[Record, ...]:
-    """Settle an interrupted transaction of the environment, if there is one, and say so."""
-    if not _interrupted(prefix):
-        return ()
+    """Settle the interrupted transactions of the environment, and say so."""
     records = _recover(settings, prefix)
     for record in records:
         message = f"recovered the interrupted transaction {record.transaction}: environment {record.environment}"
         settings.stream.emit(Notice(code="recovered", message=message, level="warning"))
     return records
-
-
-def _interrupted(prefix: Path) -> bool:
-    return Store.of(prefix).root.is_dir() and recovery.needed(Store.of(prefix))
 
 
 def _recover(settings: Settings, prefix: Path) -> tuple[Record, ...]:
@@ -54,7 +48,7 @@ def _recover(settings: Settings, prefix: Path) -> tuple[Record, ...]:
 
 def recover(settings: Settings, target: Target) -> Recovery:
     """Settle what a crash interrupted; the prefix itself may be missing."""
-    if target.prefix is not None and not os.path.lexists(target.prefix) and _interrupted(Path(target.prefix)):
+    if target.prefix is not None and not os.path.lexists(target.prefix) and interrupted(Path(target.prefix)):
         prefix = Path(target.prefix).absolute()
     else:
         prefix = targets.resolve_prefix(name=target.name, prefix=target.prefix, python=target.python)

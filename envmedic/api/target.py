@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from envmedic.api.settings import Settings, Target
+from envmedic.engine import journal
 from envmedic.engine.layout import Store
 from envmedic.errors import NotAnEnvironment
 from envmedic.model.record import Record
@@ -26,8 +27,13 @@ def find_prefix(settings: Settings, target: Target) -> Path:
 
 def _settled(settings: Settings, prefix: Path) -> tuple[Record, ...]:
     """The transactions that were interrupted there, now settled."""
-    if not Store.of(prefix).root.is_dir():
+    if not interrupted(prefix):
         return ()
     from envmedic.api.generations import settle  # noqa: PLC0415  # the whole engine, for the few that need it
 
     return settle(settings, prefix)
+
+
+def interrupted(prefix: Path) -> bool:
+    """Whether a crash left something to settle there."""
+    return Store.of(prefix).root.is_dir() and journal.interrupted(Store.of(prefix))

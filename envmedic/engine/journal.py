@@ -14,7 +14,7 @@ from typing import Literal
 import msgspec
 
 from envmedic.engine.files import Owner, write_durably
-from envmedic.engine.layout import TransactionDirectory
+from envmedic.engine.layout import Store, TransactionDirectory
 from envmedic.errors import RECOVERABLE, InternalError, RecoveryNeeded
 from envmedic.model.base import Model, to_json
 from envmedic.model.record import FINAL_STATES, State
@@ -100,3 +100,10 @@ def move(directory: TransactionDirectory, journal: Journal, state: State, owner:
     moved = msgspec.structs.replace(journal, state=state, updated=now())
     write_durably(directory.journal, encode(moved), owner)
     return moved
+
+
+def interrupted(store: Store) -> bool:
+    """Whether a crash left something to settle. Raises RecoveryNeeded for a journal that cannot be read."""
+    return bool(store.unfinished()) or any(
+        item.trash.is_dir() or not read(item).settled for item in store.transactions()
+    )

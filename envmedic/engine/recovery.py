@@ -48,18 +48,11 @@ def recover(
     EnvironmentBusy while another envmedic works on it, RecoveryNeeded with what to do by hand.
     """
     store = Store.of(prefix)
-    if not needed(store):
+    if not journals.interrupted(store):
         return ()
     session = Session(store, ApplyOptions(), ports, checks, stream, point=point)
     with locked(store), session.interruption.watching():
         return settle(session)
-
-
-def needed(store: Store) -> bool:
-    """Whether a crash left something to settle. Raises RecoveryNeeded for a journal that cannot be read."""
-    return bool(store.unfinished()) or any(
-        item.trash.is_dir() or not journals.read(item).settled for item in store.transactions()
-    )
 
 
 def settle(session: Session) -> tuple[Record, ...]:

@@ -18,11 +18,11 @@ from envmedic.engine.exchange import sync_filesystem
 from envmedic.engine.files import give
 from envmedic.engine.generations import prune_trees
 from envmedic.engine.interruption import Cancel, Interruption, never
-from envmedic.engine.journal import Journal
+from envmedic.engine.journal import Journal, interrupted
 from envmedic.engine.layout import Store, new_transaction_id
 from envmedic.engine.lock import locked
 from envmedic.engine.preflight import Capabilities, preflight
-from envmedic.engine.recovery import needed, settle
+from envmedic.engine.recovery import settle
 from envmedic.engine.repairing import Run, confirm, fetch, reproduce
 from envmedic.engine.rounds import repair
 from envmedic.engine.session import OpenTransaction, Session
@@ -68,7 +68,7 @@ def apply(
     session = Session(Store.of(Path(plan.real_prefix)), options, ports, checks, stream, interruption, point)
     with interruption.watching():
         _require_gpu(session, plan)
-        if needed(session.store):
+        if interrupted(session.store):
             with locked(session.store):
                 settle(session)
         how = _preflight(session, plan)
