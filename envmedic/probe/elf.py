@@ -206,13 +206,17 @@ class Elf:
             index += 1
         return index + 1
 
-    def undefined(self, without: Collection[int] = ()) -> tuple[bytes, ...]:
+    def undefined(self, without: Collection[int] = (), *, mangled: bool = True) -> tuple[bytes, ...]:
         """Names that must be found elsewhere at load time; weak ones may stay undefined and are left out.
 
-        Also left out are those bound to a version whose index is in `without` (see `symbol_versions`).
+        Also left out are those bound to a version whose index is in `without` (see `symbol_versions`), and,
+        unless `mangled`, those of C++.
         """
         rows = self._rows(self._unhashed())
         wanted = ((index, row) for index, row in enumerate(rows, 1) if row[3] == SHN_UNDEF and row[1] >> 4 != STB_WEAK)
+        if not mangled:
+            data, strings = self.data, self._strings
+            wanted = (item for item in wanted if data[strings + item[1][0] : strings + item[1][0] + 2] != b"_Z")
         versions = self.table(DT_VERSYM) if without else 0
         if not versions:
             return self._named(row for _, row in wanted)

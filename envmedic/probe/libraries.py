@@ -17,8 +17,6 @@ from envmedic.probe.files import names
 from envmedic.probe.loader import LoadCheck, Process, Search
 
 SHOWN_SYMBOLS = 20
-_NOT_CPP = re.compile(rb"(?!_Z)")
-"""torch's own libraries come from one build: what can differ is the C interface of the CUDA libraries."""
 _CUDA_LINKED = re.compile(r"libcudart|libtorch_cuda|libc10_cuda|libtorch_hip|libamdhip")
 
 
@@ -84,7 +82,8 @@ def nvidia_libraries(site: Path) -> dict[str, Path]:
 def _torch_libraries(prefix: Path, torch: Package, process: Process) -> Iterator[Library]:
     extension = torch_extension(torch)
     if extension is not None:
-        yield library(prefix, extension, torch.distribution, lambda path: process.check(path, names=_NOT_CPP))
+        # torch's own libraries come from one build: what can differ is the C interface of the CUDA libraries
+        yield library(prefix, extension, torch.distribution, lambda path: process.check(path, mangled=False))
     for path in torch_gpu_libraries(torch):
         yield library(prefix, path, torch.distribution, process.fork().check_needs)
 

@@ -201,17 +201,17 @@ class Process:
         """Like `check`, of what is missing alone: cheap for libraries with very many symbols."""
         return LoadCheck(missing=self.missing(self.open(path)))
 
-    def check(self, path: Path, *, names: re.Pattern[bytes] | None = None) -> LoadCheck:
+    def check(self, path: Path, *, mangled: bool = True) -> LoadCheck:
         """Say whether `path` would load (RTLD_NOW) into this process. Raises `ElfError` or OSError.
 
-        `names` limits the symbols that are looked at. Symbols of Python's own interface are not
+        Without `mangled`, names of C++ are not looked at. Symbols of Python's own interface are not
         looked at where the program could not be read.
         """
         before = set(self._by_file)
         root = self.open(path)
         closure = scope(root)
         fresh = [item for identity, item in self._by_file.items() if identity not in before and item in closure]
-        wanted = _undefined(fresh, names)
+        wanted = _undefined(fresh, mangled=mangled)
         if self.program is None:
             wanted = [name for name in wanted if not _PYTHON_SYMBOL.match(name)]
         missing = dict.fromkeys(name for item in fresh for name in item.missing)
@@ -232,7 +232,7 @@ class Process:
 
     def unresolved_of(self, library: Loaded) -> tuple[bytes, ...]:
         """Symbols that `library` itself needs and nothing in the process defines."""
-        return unresolved(self._not_global(_undefined([library], None)), self.every())
+        return unresolved(self._not_global(_undefined([library], mangled=True)), self.every())
 
     def _not_global(self, names: Sequence[bytes]) -> tuple[bytes, ...]:
         """Those of `names` that the global scope does not define. Many libraries ask for the same ones."""
@@ -281,11 +281,9 @@ def expand(item: str, origin: str) -> str:
     return _ORIGIN.sub(lambda _: origin, item)
 
 
-def _undefined(libraries: Iterable[Loaded], names: re.Pattern[bytes] | None) -> list[bytes]:
-    wanted = dict.fromkeys(
-        name for item in libraries for name in item.elf.undefined(symbol_versions.run_time_indexes(item.elf))
-    )
-    return [name for name in wanted if names is None or names.match(name)]
+def _undefined(libraries: Iterable[Loaded], *, mangled: bool) -> list[bytes]:
+    found = (item.elf.undefined(symbol_versions.run_time_indexes(item.elf), mangled=mangled) for item in libraries)
+    return list(dict.fromkeys(name for names in found for name in names))
 
 
 def unresolved(wanted: Iterable[bytes], libraries: Iterable[Loaded]) -> tuple[bytes, ...]:
