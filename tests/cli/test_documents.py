@@ -155,7 +155,7 @@ def test_a_host_fault_is_no_repair(reader: Shell, shared: Case, tmp_path: Path) 
     done = reader.envmedic("apply", "--yes", "--no-gpu", *options)
     failure(done, code=5, kind="host-fault", says="the driver is too old for this torch")
     found = reader.envmedic("diagnose", *options)
-    assert {item["playbook"] for item in found.document["findings"]} == {"old-driver", "nms-cuda"}
+    assert {item["playbook"] for item in found.document["findings"]} >= {"old-driver", "nms-cuda"}
 
 
 @pytest.mark.usefixtures("untouched")
@@ -177,7 +177,8 @@ def test_an_invalid_playbook_is_told_with_all_its_mistakes(reader: Shell, shared
 
 def test_playbooks_are_listed_shown_validated_and_described(reader: Shell, tmp_path: Path) -> None:
     listed = reader.envmedic("playbooks", "list", "--json")
-    assert (listed.code, [item["id"] for item in listed.document["playbooks"]]) == (0, ["nms-cuda"])
+    names = sorted(path.stem for path in (ROOT / "playbooks").glob("*.yaml"))
+    assert (listed.code, [item["id"] for item in listed.document["playbooks"]]) == (0, names)
     shipped = ROOT / "playbooks" / "nms-cuda.yaml"
     assert reader.envmedic("playbooks", "show", "nms-cuda").out == shipped.read_text(encoding="utf-8")
     assert reader.envmedic("playbooks", "show", "nms-cuda", "--json").document["playbook"]["id"] == "nms-cuda"
@@ -197,10 +198,8 @@ def test_a_users_own_playbook_is_found(shared: Case, reader: Shell, tmp_path: Pa
     user = reader.having(XDG_CONFIG_HOME=str(tmp_path / "config"))
     (folder / "old-driver.yaml").write_text(HOST_FAULT)
     listed = user.envmedic("playbooks", "list", "--json")
-    assert [(item["id"], item["origin"]) for item in listed.document["playbooks"]] == [
-        ("nms-cuda", "shipped"),
-        ("old-driver", "user"),
-    ]
+    origins = {item["id"]: item["origin"] for item in listed.document["playbooks"]}
+    assert (origins.pop("old-driver"), set(origins.values())) == ("user", {"shipped"})
     before = state_of(shared.prefix)
     (folder / "old-driver.yaml").write_text("id: x\n")
     broken = user.envmedic("diagnose", "--json", "-p", str(shared.prefix))
