@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 import pytest
 
@@ -150,12 +152,9 @@ def test_the_driver_or_compatibility_libraries_must_be_new_enough(
     assert derived["torch.driver-needed"] == "525.60.13"
 
 
-def host_facts(**more: object) -> Derived:
-    return {
-        name: value
-        for name, value in derive(Facts(host=Host(**more))).items()
-        if name.startswith(("host.gpu", "host.container-"))
-    }  # type: ignore[arg-type]
+def host_facts(**more: Any) -> Derived:
+    derived = derive(Facts(host=Host(**more)))
+    return {name: value for name, value in derived.items() if name.startswith(("host.gpu", "host.container-"))}
 
 
 def test_a_host_without_gpus_has_none_that_is_out_of_reach() -> None:

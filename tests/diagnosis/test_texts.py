@@ -55,7 +55,9 @@ def wrong(fault: str, text: str) -> str | None:
 
 
 def raised(message: str) -> str:
-    return f'Traceback (most recent call last):\n  File "/home/user/train.py", line 12, in <module>\n    main()\n{message}'
+    return (
+        f'Traceback (most recent call last):\n  File "/home/user/train.py", line 12, in <module>\n    main()\n{message}'
+    )
 
 
 def each_line(form: str) -> Callable[[str], str]:

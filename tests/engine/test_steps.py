@@ -253,7 +253,9 @@ def test_files_that_other_distributions_list_are_not_deleted(quick: World) -> No
         (shared / name).write_text("")
     with (quick.site / "other1-3.1.dist-info" / "RECORD").open("a") as record:
         record.write('"shared/theirs/b.py",,\nbad"\0line,x\n')
-    quick.apply(quick.plan(*replacement("2.0"), Purge(leftovers=(f"{SITE}/shared", f"{SITE}/other1", f"{SITE}/mine.py"))))
+    quick.apply(
+        quick.plan(*replacement("2.0"), Purge(leftovers=(f"{SITE}/shared", f"{SITE}/other1", f"{SITE}/mine.py")))
+    )
     assert sorted(path.name for path in (quick.site / "shared").rglob("*")) == ["b.py", "theirs"]
     assert (quick.site / "other1" / "__init__.py").is_file()
     assert not (quick.site / "other1" / "data").exists()

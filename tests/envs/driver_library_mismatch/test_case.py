@@ -7,7 +7,11 @@ from pathlib import Path
 from tests.support.host_case import HostCase
 
 HERE = Path(__file__).resolve().parent
-HOST: dict[str, object] = {'driver_source': None, 'nvml_error': 'Driver/library version mismatch', 'driver_libraries': '550.90.07'}
+HOST: dict[str, object] = {
+    "driver_source": None,
+    "nvml_error": "Driver/library version mismatch",
+    "driver_libraries": "550.90.07",
+}
 
 
 def test_the_text_alone_leads_to_advice(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from tests.support.host_case import HostCase
 
 HERE = Path(__file__).resolve().parent
-HOST: dict[str, object] = {'gpus': [], 'driver_version': None, 'driver_source': None, 'pci_gpus': 1}
+HOST: dict[str, object] = {"gpus": [], "driver_version": None, "driver_source": None, "pci_gpus": 1}
 
 
 def test_the_text_alone_leads_to_advice(tmp_path: Path) -> None:

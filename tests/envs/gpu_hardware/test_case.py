@@ -7,7 +7,7 @@ from pathlib import Path
 from tests.support.host_case import HostCase
 
 HERE = Path(__file__).resolve().parent
-HOST: dict[str, object] = {'lost_gpus': ['GPU 1: GPU is lost']}
+HOST: dict[str, object] = {"lost_gpus": ["GPU 1: GPU is lost"]}
 
 
 def test_the_text_alone_leads_to_advice(tmp_path: Path) -> None:

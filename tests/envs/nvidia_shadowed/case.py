@@ -24,8 +24,6 @@ def other_cudnn(room: Path) -> str:
     """A directory with a part of another cuDNN."""
     folder = room / "cudnn" / "lib"
     folder.mkdir(parents=True)
-    part = shared_library(
-        CUDNN_OPS["9.5.1.17"] + " char more[9000] = {1};", name="libcudnn_ops.so.9", rpath="$ORIGIN"
-    )
+    part = shared_library(CUDNN_OPS["9.5.1.17"] + " char more[9000] = {1};", name="libcudnn_ops.so.9", rpath="$ORIGIN")
     (folder / "libcudnn_ops.so.9").write_bytes(part)
     return str(folder)
