@@ -57,7 +57,9 @@ KINDS: tuple[FactKind, ...] = (
         doc="distributions to keep of those that wrote over each other's files, as name==version",
         detail="clobbered.reasons",
     ),
-    FactKind(name="clobbered.distributions", type="strings", doc="all distributions that wrote over each other's files"),
+    FactKind(
+        name="clobbered.distributions", type="strings", doc="all distributions that wrote over each other's files"
+    ),
     FactKind(name="clobbered.reasons", type="strings", doc="which files, and whose content lies there"),
     FactKind(
         name="shadow.user-site",
