@@ -97,6 +97,7 @@ class Loop:
             if plan is not None:
                 del self._levels[keep + 1 :]
                 why = "the facts confirm it still: " + lasting if lasting else "its repair did not prove itself"
+                why = request.error.summary if request.error is not None else why
                 return Extension(plan=plan, because=f"{_summary(given_up.finding)}: {why}", keep=keep)
             if lasting:
                 return None

@@ -21,6 +21,17 @@ def listed_files(tree: Path, without: Iterable[Path]) -> frozenset[str]:
     return frozenset(found)
 
 
+def own_files(tree: Path, metadata: str) -> tuple[Path, ...]:
+    """Files inside `tree` that one distribution lists; `metadata` is its dist-info, relative to `tree`."""
+    root = Path(os.path.realpath(tree))
+    folder = Path(os.path.realpath(root / metadata))
+    if not folder.is_relative_to(root):
+        return ()
+    lists = (("RECORD", folder.parent), ("installed-files.txt", folder))
+    files = (Path(file) for name, base in lists for file in _rows(folder / name, os.fspath(base)))
+    return tuple(file for file in files if Path(os.path.realpath(file.parent)).is_relative_to(root))
+
+
 def unlisted(path: Path, listed: frozenset[str]) -> Iterator[Path]:
     """What of `path` nobody lists: all of it, or the largest parts of a directory in which others have files."""
     prefix = f"{path}{os.sep}"

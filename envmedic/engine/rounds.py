@@ -212,7 +212,8 @@ def _start_again(run: Run, parts: Sequence[Part]) -> None:
     run.parts[:] = parts
     if not intact:
         run.transaction.discard_tree()
-        run.transaction.empty_trash()
+        if run.how.clone == "copy":  # others take next to no space, and are deleted at the end
+            run.transaction.empty_trash()
         run.make_clone(run)
         for part in parts:
             take_steps(run, part)

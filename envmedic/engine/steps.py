@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable
+from pathlib import Path
 
 from envmedic.engine import ownership, rebuild, trash, variables
 from envmedic.engine.inside import locate, replace_file
@@ -46,7 +47,7 @@ def carry_out(step: Step, place: Workplace) -> str:
     for argv in commands(step, place):
         run(argv, place)
     if isinstance(step, Purge):
-        return _delete(step.leftovers, place)
+        return _delete(step, place)
     if isinstance(step, SetEnv):
         return _keep(dict(step.variables), place)
     if isinstance(step, UnsetEnv):
@@ -58,20 +59,26 @@ def carry_out(step: Step, place: Workplace) -> str:
     return ""
 
 
-def _delete(leftovers: Iterable[str], place: Workplace) -> str:
+def _delete(step: Purge, place: Workplace) -> str:
     """Delete what is named, except for files that distributions which stay list as theirs."""
-    named = {relative: locate(place.tree, relative) for relative in leftovers}
+    named = {relative: locate(place.tree, relative) for relative in step.leftovers}
     there = {relative: path for relative, path in named.items() if os.path.lexists(path)}
     if not there:
         return ""
     listed = ownership.listed_files(place.tree, there.values())
-    gone = []
-    for relative, path in there.items():
-        parts = list(ownership.unlisted(path, listed)) if os.path.lexists(path) else []
-        for part in parts:
-            trash.discard(part, place.trash, place.owner)
-        gone += [relative] if parts else []
+    others = [path for item in step.by_path for path in ownership.own_files(place.tree, item.metadata_path)]
+    gone = [relative for relative, path in there.items() if _discard(path, listed, place)]
+    for path in others:
+        _discard(path, listed, place)
     return f"deleted {', '.join(gone)}" if gone else ""
+
+
+def _discard(path: Path, listed: frozenset[str], place: Workplace) -> bool:
+    """Delete what of `path` nobody lists; returns whether there was anything."""
+    parts = list(ownership.unlisted(path, listed)) if os.path.lexists(path) else []
+    for part in parts:
+        trash.discard(part, place.trash, place.owner)
+    return bool(parts)
 
 
 def _keep(changes: dict[str, str | None], place: Workplace) -> str:

@@ -43,10 +43,18 @@ class Purge(Model, frozen=True, kw_only=True, tag="purge"):
     distributions: tuple[InstalledReference, ...] = ()
     leftovers: tuple[str, ...] = ()
     """Paths relative to the prefix."""
+    by_path: tuple[InstalledReference, ...] = ()
+    """Distributions that no installer can take away: of several copies, or without a sound list of their files. Their
+    paths are among `leftovers`; files that they list and no other distribution does go too."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the distributions, each once."""
+        return tuple(dict.fromkeys(item.name for item in (*self.distributions, *self.by_path)))
 
     def describe(self) -> str:
         """One line for people."""
-        parts = [f"{item.name} {item.version}" for item in self.distributions]
+        parts = [f"{item.name} {item.version}" for item in (*self.distributions, *self.by_path)]
         parts += [f"leftover {path}" for path in self.leftovers]
         return "remove " + ", ".join(parts)
 

@@ -37,7 +37,7 @@ class _Draft:
     @property
     def before(self) -> dict[str, tuple[str, ...]]:
         """Versions of what is removed, by name, in the order of the environment."""
-        gone = {item.name for item in self.purge.distributions} | set(self.proposal.changed)
+        gone = {*self.purge.names, *self.proposal.changed}
         found: dict[str, tuple[str, ...]] = {}
         for item in self.environment.distributions:
             if item.name in gone and not item.outside_prefix:
@@ -116,7 +116,7 @@ def _draft(
 ) -> _Draft:
     """Join a proposal and its wheels; what they replace or make useless besides is removed too."""
     wheels = tuple(artifacts)
-    gone = {item.name for item in proposal.purge.distributions} | set(proposal.changed)
+    gone = {*proposal.purge.names, *proposal.changed}
     replaced = [item.name for item in wheels if environment.distribution(item.name)]
     useless = removal.unneeded(environment, wheels, values) if "torch" in proposal.changed else ()
     extra = dict.fromkeys(name for name in (*replaced, *useless) if name not in gone)
@@ -124,6 +124,7 @@ def _draft(
     purge = Purge(
         distributions=proposal.purge.distributions + more.distributions,
         leftovers=tuple(dict.fromkeys(proposal.purge.leftovers + more.leftovers)),
+        by_path=proposal.purge.by_path + more.by_path,
     )
     return _Draft(environment=environment, proposal=proposal, artifacts=wheels, purge=purge)
 

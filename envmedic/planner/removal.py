@@ -35,25 +35,27 @@ def purge(
 
     `every_leftover` adds those of anything else.
 
-    A distribution goes through its metadata when every copy lists its files. What several copies leave
-    of each other goes by path afterwards, metadata included: pip takes one copy away at a time. Where
-    a copy does not list its files, or its list is damaged, all of them go by path: uv stops at one that
-    it cannot take away, and leaves behind what a list lacks. Files that other distributions list stay.
+    A distribution goes through its metadata where there is one copy with a sound list of its files.
+    Several copies go by path, since they list each other's files: pip takes one away at a time, and uv
+    stops at one whose list went with another. So does one without a list, or with a damaged one, which
+    would leave behind what it lacks. Files that other distributions list stay.
     """
     shared = _names_of_others(environment, frozenset(changed := tuple(dict.fromkeys(changed))))
     soabi = environment.interpreter.soabi
     references: list[InstalledReference] = []
+    by_path: list[InstalledReference] = []
     paths: list[str] = []
     for name in changed:
         found = copies(environment, name)
-        listed = bool(found) and all(item.has_record and item.record_error is None for item in found)
-        references += [reference(item) for item in found if listed]
-        if found and (not listed or len(found) > 1):
+        if len(found) == 1 and found[0].has_record and found[0].record_error is None:
+            references.append(reference(found[0]))
+        else:
+            by_path += map(reference, found)
             paths += (path for item in found for path in _by_path(item, shared, soabi))
     for name in dict.fromkeys((*changed, *cleaned)):
         paths += (item.path for item in left_over(environment, name))
     paths += (item.path for item in environment.leftovers if every_leftover)
-    return Purge(distributions=tuple(references), leftovers=tuple(dict.fromkeys(paths)))
+    return Purge(distributions=tuple(references), leftovers=tuple(dict.fromkeys(paths)), by_path=tuple(by_path))
 
 
 def _names_of_others(environment: Environment, changed: frozenset[str]) -> frozenset[str]:

@@ -21,7 +21,7 @@ from envmedic.engine.steps import CONSTRAINTS
 from envmedic.errors import InputError, PreflightError
 from envmedic.model.checks import Check
 from envmedic.model.events import Notice
-from envmedic.model.plan import Advise, Install, Pin, Purge, SetEnv, UnsetEnv
+from envmedic.model.plan import Advise, Install, InstalledReference, Pin, Purge, SetEnv, UnsetEnv
 from tests.engine.world import SITE, World, artifact, make_environment, replacement
 
 VALUES = st.text(st.characters(blacklist_categories=["Cs"], blacklist_characters="\0\r\n"))
@@ -259,6 +259,27 @@ def test_files_that_other_distributions_list_are_not_deleted(quick: World) -> No
     assert sorted(path.name for path in (quick.site / "shared").rglob("*")) == ["b.py", "theirs"]
     assert (quick.site / "other1" / "__init__.py").is_file()
     assert not (quick.site / "other1" / "data").exists()
+
+
+def test_copies_that_list_each_others_files_go_by_path(quick: World) -> None:
+    """With an installer, the second one's list would go with the first."""
+    copy = quick.site / "other1-2.0.dist-info"
+    shutil.copytree(quick.site / "other1-3.1.dist-info", copy)
+    for name, version in (("other1-3.1", "3.1"), ("other1-2.0", "2.0")):
+        record = quick.site / f"{name}.dist-info" / "RECORD"
+        lines = f"other1-3.1.dist-info/METADATA,,\n../../../bin/other1-{version},,\n../../../../outside.txt,,\n"
+        record.write_text(record.read_text() + lines)
+        (quick.prefix / "bin" / f"other1-{version}").write_text("")
+    outside = quick.prefix.parent / "outside.txt"
+    outside.write_text("mine")
+    metadata = [f"{SITE}/other1-{version}.dist-info" for version in ("3.1", "2.0")]
+    copies = tuple(
+        InstalledReference(name="other1", version=path[-13:-10], owner="pip", metadata_path=path) for path in metadata
+    )
+    quick.apply(quick.plan(*replacement("2.0"), Purge(leftovers=(*metadata, f"{SITE}/other1"), by_path=copies)))
+    assert list(quick.prefix.rglob("*other1*")) == []
+    assert outside.read_text() == "mine"
+    assert (quick.site / "other2" / "__init__.py").is_file()
 
 
 def test_files_of_conda_packages_are_not_deleted(quick: World) -> None:

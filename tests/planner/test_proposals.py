@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from envmedic import planner
@@ -23,7 +24,7 @@ from envmedic.model.playbook import (
     UnsetEnvStep,
 )
 from envmedic.planner import Proposal
-from tests.planner.support import dist, environment, facts, finding, playbook, usual
+from tests.planner.support import SITE, dist, environment, facts, finding, playbook, usual
 
 
 def best(*args: object, **kwargs: object) -> Proposal:
@@ -110,10 +111,12 @@ def test_only_the_damaged_companion_of_two_is_installed_again() -> None:
     assert best(facts(env), finding(), playbook()).changed == ("torchaudio",)
 
 
-def test_two_copies_go_through_metadata_and_what_they_leave_of_each_other_by_path() -> None:
+def test_two_copies_go_by_path_since_they_list_each_others_files() -> None:
     env = environment([*usual("0.20.1", "torch==2.5.1"), dist("torchvision", "0.18.1", "torch==2.3.1")])
     purge = best(facts(env), finding(), playbook()).purge
-    assert [item.version for item in purge.distributions] == ["0.20.1", "0.18.1"]
+    assert purge.distributions == ()
+    assert [item.version for item in purge.by_path] == ["0.20.1", "0.18.1"]
+    assert purge.names == ("torchvision",)
     assert "lib/python3.11/site-packages/torchvision" in purge.leftovers
     assert "lib/python3.11/site-packages/torchvision.libs" in purge.leftovers
 
@@ -396,6 +399,17 @@ def test_a_purge_alone_needs_no_resolution() -> None:
     found = best(facts(), finding(), playbook(PurgeStep(distributions=("torchvision",))))
     assert found.request is None
     assert [item.name for item in found.purge.distributions] == ["torchvision"]
+
+
+def test_a_damaged_list_of_files_is_not_left_to_an_installer() -> None:
+    damaged = msgspec.structs.replace(dist("six", "1.0"), record_error="2 lines are not 'path,hash,size'")
+    other = dist("six-extras", "1.0", imports=("six.more",))
+    book = playbook(PurgeStep(distributions=("six",)), InstallStep(requirements=("six==1.0",)))
+    purge = best(facts(environment([*usual(), damaged])), finding(), book).purge
+    assert [item.name for item in purge.by_path] == ["six"]
+    assert f"{SITE}/six.py" in purge.leftovers
+    shared = best(facts(environment([*usual(), damaged, other])), finding(), book).purge
+    assert shared.leftovers == (damaged.metadata_path, f"{SITE}/six.libs")
 
 
 def test_an_environment_without_the_family_gets_no_torch() -> None:
