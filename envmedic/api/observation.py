@@ -6,13 +6,14 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Thread
 from time import monotonic
 
 import msgspec
 
 from envmedic import __version__
 from envmedic.api.settings import Settings
-from envmedic.errors import InputError
+from envmedic.errors import InputError, InternalError
 from envmedic.model.base import from_json, to_json
 from envmedic.model.events import EventStream, Stage, StageFinished, StageStarted
 from envmedic.model.facts import Environment, Facts, Host
@@ -37,11 +38,33 @@ def observe(settings: Settings, prefix: Path | None) -> Facts:
 
     given = None if settings.host_file is None else read_host(Path(settings.host_file))  # first: it may be wrong
     with stage(settings.stream, "probe"):
-        return Facts(
-            envmedic=__version__,
-            host=given or _this_host(),
-            environment=None if prefix is None else observe_environment(prefix, deep=settings.deep),
-        )
+        host = _Meanwhile(given)
+        environment = None if prefix is None else observe_environment(prefix, deep=settings.deep)
+        return Facts(envmedic=__version__, host=host.value(), environment=environment)
+
+
+class _Meanwhile(Thread):
+    """The host that was given, else this one, observed meanwhile: most of it is waiting for the driver's answer."""
+
+    def __init__(self, given: Host | None) -> None:
+        super().__init__(name="host", daemon=True)
+        self._host = given
+        self._error: Exception | None = None
+        self.start()
+
+    def run(self) -> None:
+        """In the thread."""
+        try:
+            self._host = self._host or _this_host()
+        except Exception as error:  # noqa: BLE001  # raised by `value`
+            self._error = error
+
+    def value(self) -> Host:
+        """Wait for it. Raises what observing raises."""
+        self.join()
+        if self._host is None:
+            raise self._error or InternalError("The host was not observed")
+        return self._host
 
 
 def observe_clone(tree: Path, prefix: Path, *, deep: bool = False) -> Environment:
