@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from statistics import median
 
 import pytest
 
@@ -305,11 +304,10 @@ def test_a_background_process_that_keeps_the_output_open_is_not_waited_for_long(
     os.kill(int(result.stdout.split()[-1]), signal.SIGKILL)
 
 
-def test_a_limit_costs_no_time() -> None:
-    """A tenth of a second is what a look at the clock ten times a second would cost each call."""
-    proc.run(["/bin/true"])
-    seconds = [proc.run(["/bin/true"], timeout_s=30).seconds for _ in range(9)]
-    assert median(seconds) < 0.08
+def test_a_limit_is_no_tick_that_each_call_waits_for() -> None:
+    """The fastest of many calls shows it on a busy machine too: looking at a clock now and then delays every one."""
+    seconds = [proc.run(["/bin/true"], timeout_s=30).seconds for _ in range(40)]
+    assert min(seconds) < 0.08
 
 
 def test_many_at_once_from_threads() -> None:
