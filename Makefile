@@ -13,6 +13,7 @@ help:
 	@echo "make test-real  repairs of real torch environments (some GB)"
 	@echo "make bench      ratios of clone, probe, overhead and reading logs"
 	@echo "make bench-diagnosis  how many reports of a labelled corpus are diagnosed rightly (ENVMEDIC_CORPUS)"
+	@echo "make bench-static  verdicts on compiled files against the real loader (several GB)"
 	@echo "make bench-repair  real environments broken in some thirty ways, repaired and undone (some GB, an hour)"
 
 $(INSTALLED): pyproject.toml
