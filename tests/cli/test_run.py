@@ -275,7 +275,7 @@ def test_keys_reach_the_command(user: Shell) -> None:
 
 def test_ctrl_c_interrupts_the_command_alone(user: Shell) -> None:
     code = (
-        "import time\nprint('ready', flush=True)\ntry:\n    time.sleep(30)\n"
+        "import time\ntry:\n    print('ready', flush=True)\n    time.sleep(30)\n"
         "except KeyboardInterrupt:\n    print('caught'); raise SystemExit(4)"
     )
     done = on_terminal(user, python(code), lambda ours: os.write(ours, b"\x03"))
