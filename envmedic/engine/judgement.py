@@ -8,7 +8,8 @@ from envmedic.model.checks import GpuVerdict, Judgement, Outcome, Profile, Verif
 
 FAILURES = frozenset({"fail", "crash", "timeout"})
 REQUIRED = frozenset({"playbook", "reproduction", "regression"})
-_PROOF = frozenset({"playbook", "reproduction"})
+PROOF = frozenset({"playbook", "reproduction"})
+"""Roles of the checks that prove a repair."""
 _ANY_GPU = "cuda"
 """The device of an outcome that stands for all GPUs, where none is visible or torch cannot be asked."""
 PIP_CHECK = "pip-check"
@@ -23,10 +24,10 @@ def judge(before: Sequence[Outcome], after: Sequence[Outcome], *, no_gpu: bool, 
     never passed; with `no_gpu` the user accepts that for GPUs.
     """
     relevant = [outcome for outcome in after if not _excused(outcome, no_gpu=no_gpu)]
-    proof = [outcome for outcome in relevant if outcome.role in _PROOF]
+    proof = [outcome for outcome in relevant if outcome.role in PROOF]
     failed = [*(told(o) for o in proof if o.status in FAILURES), *_lost(before, after, proof=True)]
     skipped = [told(outcome) for outcome in proof if outcome.status == "skip"]
-    others = [(_counterpart(o, before), o) for o in relevant if o.role not in _PROOF]
+    others = [(_counterpart(o, before), o) for o in relevant if o.role not in PROOF]
     regressions = [*(text for old, new in others for text in worse(old, new)), *_lost(before, after, proof=False)]
     unproven = not_reproduced(before, no_gpu=no_gpu)
     if not confirmed:
@@ -46,13 +47,13 @@ def judge(before: Sequence[Outcome], after: Sequence[Outcome], *, no_gpu: bool, 
 
 def reproduced(outcomes: Iterable[Outcome]) -> bool:
     """Whether a check that is to prove the repair fails: the fault is really there."""
-    return any(outcome.role in _PROOF and outcome.status in FAILURES for outcome in outcomes)
+    return any(outcome.role in PROOF and outcome.status in FAILURES for outcome in outcomes)
 
 
 def blocking(before: Sequence[Outcome], after: Sequence[Outcome]) -> tuple[Outcome, ...]:
     """Failures that keep a repair from being proven: of what has to pass, and of what did not fail before."""
     failed = [outcome for outcome in after if outcome.status in FAILURES]
-    return tuple(o for o in failed if o.role in _PROOF or worse(_counterpart(o, before), o))
+    return tuple(o for o in failed if o.role in PROOF or worse(_counterpart(o, before), o))
 
 
 def worse(old: Outcome | None, new: Outcome) -> tuple[str, ...]:
@@ -161,7 +162,7 @@ def _counterpart(outcome: Outcome, others: Sequence[Outcome]) -> Outcome | None:
 def _lost(before: Sequence[Outcome], after: Sequence[Outcome], *, proof: bool) -> Iterator[str]:
     """What was run before and is not reported again: required for the proof, or passed then."""
     for old in before:
-        counts = old.role in _PROOF if proof else old.role not in _PROOF and old.status == "pass"
+        counts = old.role in PROOF if proof else old.role not in PROOF and old.status == "pass"
         if counts and _counterpart(old, after) is None and old.applicable:
             yield f"{told(old)} before, and not run again"
 

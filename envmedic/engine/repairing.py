@@ -13,7 +13,7 @@ import msgspec
 
 from envmedic import tree
 from envmedic.engine import steps
-from envmedic.engine.judgement import judge, not_reproduced, reproduced
+from envmedic.engine.judgement import PROOF, judge, not_reproduced, reproduced
 from envmedic.engine.preflight import Capabilities
 from envmedic.engine.session import OpenTransaction, Session
 from envmedic.errors import ChecksFailed, EnvmedicError, NothingToRepair, RepairDeclined
@@ -22,8 +22,6 @@ from envmedic.model.events import StepFinished, StepStarted
 from envmedic.model.plan import Install, Plan, Step
 from envmedic.model.ports import Runner
 from envmedic.model.record import Round
-
-PROOF = frozenset({"playbook", "reproduction"})
 
 
 @dataclass(eq=False)

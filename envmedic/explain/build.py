@@ -28,11 +28,13 @@ def explain(topic: str, playbooks: Sequence[LoadedPlaybook]) -> Explanation:
     """
     chosen = next((item.playbook for item in playbooks if item.playbook.id == topic), None)
     fault = next((known for known in PAGES if known == topic), None)
-    if chosen is None and fault is None:
+    if chosen is not None:
+        others = () if fault is None else _titles(fault, playbooks, apart=topic)
+        found = msgspec.structs.replace(_of_playbook(chosen), playbooks=others)
+    elif fault is not None:
+        found = _of_fault(fault, playbooks)
+    else:
         raise _unknown(topic, playbooks)
-    found = _of_playbook(chosen) if chosen is not None else _of_fault(fault or "torchvision-ops", playbooks)
-    if chosen is not None and fault is not None:
-        found = msgspec.structs.replace(found, playbooks=_titles(fault, playbooks, apart=topic))
     return msgspec.structs.replace(found, terms=terms.used(_texts(found)))
 
 

@@ -179,9 +179,10 @@ class Found:
 
 def answer(state: Asked, found: Found, considered: Sequence[Consideration]) -> Compatibility:
     """The answer, with what it rests on."""
-    notes = [*considered, *_guided(state), *_on_gpus(state)]
+    too_old = _on_gpus(state)
+    notes = [*considered, *_guided(state), *too_old]
     notes += (Consideration(speaks="against", text=text, source="the installer") for text in found.refusals)
-    refused = any(item.speaks == "against" for item in _on_gpus(state))
+    refused = bool(too_old)
     if not state.pending:
         return _made(state, "works", "installed already, in versions that meet it", notes)
     if found.way is None:
