@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final, Literal
 
 from envmedic.model.base import Model
+from envmedic.model.conda import CondaEnvironment
 
 FACTS_SCHEMA: Final = "envmedic.facts/1"
 
@@ -509,6 +510,8 @@ class Environment(Model, frozen=True, kw_only=True):
     numpy_one: tuple[NumpyModule, ...] | None = None
     """Modules that NumPy 2 refuses, one of each distribution; None where no NumPy 2 is installed."""
     building: Building | None = None
+    conda: CondaEnvironment | None = None
+    """What conda has installed, None outside a conda prefix."""
     variables: tuple[KeptVariable, ...] = ()
     """What activation sets and unsets."""
     externally_managed: bool = False

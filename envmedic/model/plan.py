@@ -6,6 +6,7 @@ from typing import Final, Literal
 
 from envmedic.model.base import Model
 from envmedic.model.checks import Check
+from envmedic.model.conda import CondaChange
 from envmedic.model.facts import Host, Origin
 from envmedic.model.findings import Fault, Finding
 
@@ -145,7 +146,7 @@ class Advise(Model, frozen=True, kw_only=True, tag="advise"):
         return self.text
 
 
-Step = Purge | Install | Rebuild | SetEnv | UnsetEnv | Pin | Advise
+Step = Purge | CondaChange | Install | Rebuild | SetEnv | UnsetEnv | Pin | Advise
 
 
 class Change(Model, frozen=True, kw_only=True):

@@ -10,8 +10,9 @@ from typing import Literal, Protocol
 from envmedic.errors import EnvmedicError
 from envmedic.model.base import Model
 from envmedic.model.checks import Check, Outcome, Phase
+from envmedic.model.conda import CondaChange, CondaRequest
 from envmedic.model.events import Emit
-from envmedic.model.facts import Environment
+from envmedic.model.facts import Environment, Host
 from envmedic.model.plan import Artifact, Install, Plan, Purge, Rebuild
 from envmedic.model.record import DistributionState
 
@@ -83,6 +84,8 @@ class Resolution(Model, frozen=True, kw_only=True):
     artifacts: tuple[Artifact, ...]
     indexes: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    conda: CondaChange | None = None
+    """What changes of the conda packages; None where conda is not asked."""
 
 
 class Installer(Protocol):
@@ -102,6 +105,26 @@ class Installer(Protocol):
 
     def build_command(self, step: Rebuild, python: str) -> tuple[str, ...]:
         """Argv that builds the wheel of `step` into its workshop, against what the environment of `python` holds."""
+
+
+class CondaInstaller(Protocol):
+    """py-rattler, or the user's own conda, behind one interface."""
+
+    def resolve(self, request: CondaRequest, environment: Environment, host: Host, emit: Emit) -> CondaChange:
+        """Return the exact change. Raises NetworkError, NoSolution (with the solver's reasons) or InstallerError."""
+
+    def fetch(self, change: CondaChange, *, offline: bool, emit: Emit) -> None:
+        """Bring the packages into the package cache, verified. Raises NetworkError or IntegrityError."""
+
+    def command(self, change: CondaChange, prefix: str) -> tuple[str, ...]:
+        """Argv that carries `change` out in the environment at `prefix`; empty where `carry_out` is more than a command."""
+
+    def carry_out(self, change: CondaChange, runner: Runner, emit: Emit, *, timeout_s: float | None = None) -> str:
+        """Carry `change` out where `runner` runs commands, and return what there is to say of it.
+
+        Every new file is checked by its hash, and ``conda-meta/history`` gets a revision. Raises InstallerError or
+        IntegrityError.
+        """
 
 
 class CheckRunner(Protocol):
@@ -191,5 +214,7 @@ class EnginePorts:
     """Asks before the first change and before each extension; the engine calls it for both."""
     extend: Callable[[ExtendRequest], Extension | None] | None = None
     """The repair loop's next plan; None where the plan is never extended."""
+    conda: CondaInstaller | None = None
+    """Carries out what changes of the conda packages; None outside a conda prefix."""
     observe: Callable[[Path], Environment] | None = None
     """Observes a clone as it will be at the prefix; what `ExtendRequest.environment` is made from."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from envmedic.errors import NoSolution
 from envmedic.model.base import Model
+from envmedic.model.conda import CondaRequest
 from envmedic.model.family import FamilySet
 from envmedic.model.plan import PlanAlternative, Purge, Step
 from envmedic.model.ports import ResolveRequest
@@ -20,6 +21,8 @@ class Proposal(Model, frozen=True, kw_only=True):
     purge: Purge
     request: ResolveRequest | None = None
     """What has to be resolved to wheels; None where nothing is installed."""
+    conda: CondaRequest | None = None
+    """What has to be solved among conda packages; None where none of them changes."""
     after: tuple[Step, ...] = ()
     """Steps that follow the installation, in the playbook's order."""
     cost: str = ""

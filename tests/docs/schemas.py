@@ -16,7 +16,19 @@ from typing import Any
 
 import msgspec
 
-from envmedic.model import checks, compatibility, events, explanation, facts, findings, plan, playbook, record
+from envmedic.model import (
+    checks,
+    compatibility,
+    conda,
+    events,
+    explanation,
+    facts,
+    findings,
+    lock,
+    plan,
+    playbook,
+    record,
+)
 from envmedic.model.base import Model
 from envmedic.playbook import library
 
@@ -26,11 +38,13 @@ VERSION = 1
 MODULES: tuple[ModuleType, ...] = (
     checks,
     compatibility,
+    conda,
     events,
     explanation,
     facts,
     findings,
     library,
+    lock,
     plan,
     playbook,
     record,
@@ -46,6 +60,7 @@ DOCUMENTS: Mapping[str, type[Model]] = MappingProxyType({
     "recovery": record.Recovery,
     "facts": facts.Facts,
     "check": compatibility.Compatibility,
+    "lock": lock.Lock,
     "explain": explanation.Explanation,
     "error": record.ErrorDocument,
     "event": events.Event,

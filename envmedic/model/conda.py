@@ -1,0 +1,147 @@
+"""Conda's side of an environment: its packages, what is asked of a solver, and the change that it proposes.
+
+Words follow conda's package metadata: https://docs.conda.io/projects/conda-build/en/stable/resources/package-spec.html
+and https://docs.conda.io/projects/conda/en/stable/dev-guide/api/conda/models/records/.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from envmedic.model.base import Model
+
+CondaTool = Literal["conda", "mamba", "micromamba", "pixi", "conda-workspaces", "unknown"]
+
+
+class CondaPackage(Model, frozen=True, kw_only=True):
+    """An installed conda package, by its record in ``conda-meta``."""
+
+    name: str
+    """As conda spells it, which need not be the name of a Python distribution: ``pytorch`` brings ``torch``."""
+    version: str
+    build: str
+    """The build string: ``py3.11_cuda12.1_cudnn8.9.2_0``."""
+    build_number: int = 0
+    channel: str = ""
+    """URL of the channel without subdirectory and without credentials, or its name where the record has no URL."""
+    subdir: str = ""
+    """``linux-64``, ``noarch``, …"""
+    filename: str = ""
+    """Of the package: ``pytorch-2.3.1-py3.11_cuda12.1_cudnn8.9.2_0.tar.bz2``."""
+    url: str = ""
+    """Where it came from, without credentials."""
+    md5: str | None = None
+    sha256: str | None = None
+    size_bytes: int | None = None
+    """Of the package file."""
+    noarch: Literal["python", "generic"] | None = None
+    depends: tuple[str, ...] = ()
+    constrains: tuple[str, ...] = ()
+    track_features: tuple[str, ...] = ()
+    requested: tuple[str, ...] = ()
+    """What the user asked for that brought it, as far as the record says; empty for a dependency."""
+    distributions: tuple[str, ...] = ()
+    """Normalised names of the Python distributions whose metadata is among its files."""
+    record: str = ""
+    """Its file, relative to the prefix: ``conda-meta/pytorch-2.3.1-….json``."""
+
+
+class CondaEnvironment(Model, frozen=True, kw_only=True):
+    """What ``conda-meta`` says of a conda prefix."""
+
+    packages: tuple[CondaPackage, ...] = ()
+    """By name."""
+    damaged: tuple[str, ...] = ()
+    """Records that cannot be read, relative to the prefix."""
+    requested: tuple[str, ...] = ()
+    """Specs in force by ``conda-meta/history``, as conda replays it; the removed and overridden ones apart."""
+    history: Literal["present", "empty", "missing"] = "missing"
+    pinned: tuple[str, ...] = ()
+    """Specs in ``conda-meta/pinned``."""
+    made_by: CondaTool = "unknown"
+    """The tool that owns it, by what it left in ``conda-meta``."""
+    unowned: int | None = None
+    """Files in its ``site-packages`` that neither a conda record nor a wheel's RECORD lists; None when not looked at."""
+
+    def package(self, name: str) -> CondaPackage | None:
+        """The installed package of that name, or None."""
+        return next((item for item in self.packages if item.name == name), None)
+
+    def owner_of(self, distribution: str) -> CondaPackage | None:
+        """The package that brings the Python distribution of that normalised name, or None."""
+        return next((item for item in self.packages if distribution in item.distributions), None)
+
+
+class CondaArtifact(Model, frozen=True, kw_only=True):
+    """One exact conda package."""
+
+    name: str
+    version: str
+    build: str
+    channel: str
+    """URL of the channel, without credentials."""
+    subdir: str
+    filename: str
+    url: str
+    """Without credentials."""
+    sha256: str | None = None
+    md5: str | None = None
+    size_bytes: int | None = None
+    distributions: tuple[str, ...] = ()
+    """Python distributions that it is known to bring, by normalised name."""
+    metadata: dict[str, Any] = {}
+    """Its entry in the channel's repodata, from which an installer makes its record."""
+
+
+class CondaReference(Model, frozen=True, kw_only=True):
+    """An installed conda package that goes or is replaced."""
+
+    name: str
+    version: str
+    build: str
+    record: str
+    """Its file, relative to the prefix."""
+    distributions: tuple[str, ...] = ()
+    """Python distributions that go with it, by normalised name."""
+
+
+class CondaRequest(Model, frozen=True, kw_only=True):
+    """What a solver is asked. Installed packages that are not named here stay as they are, to the build string."""
+
+    specs: tuple[str, ...] = ()
+    """Match specs of what must be there afterwards: ``pytorch=2.3.1``, ``pytorch-cuda=12.1``."""
+    remove: tuple[str, ...] = ()
+    """Packages that must not be there afterwards; what depends on them goes only where `removable` has it."""
+    removable: tuple[str, ...] = ()
+    """Names or patterns of what may go with them."""
+    replaceable: tuple[str, ...] = ()
+    """Names or patterns of installed packages that may become another version or build."""
+    reinstall: tuple[str, ...] = ()
+    """Installed packages to be put in place again, the same to the build string, since files of theirs are damaged."""
+    channels: tuple[str, ...] = ()
+    """Channels asked before the user's own."""
+    offline: bool = False
+
+
+class CondaChange(Model, frozen=True, kw_only=True, tag="conda"):
+    """Exact conda packages that go and come, in one step; the rest of the environment's packages stay."""
+
+    remove: tuple[CondaReference, ...] = ()
+    """What goes, also what is replaced or put in place again."""
+    install: tuple[CondaArtifact, ...] = ()
+    """What comes."""
+    specs: tuple[str, ...] = ()
+    """What the revision in ``conda-meta/history`` says was asked for: these override older specs of the same names."""
+    remove_specs: tuple[str, ...] = ()
+    """Names whose older specs the revision takes back."""
+    executor: Literal["rattler", "conda"] = "rattler"
+    """What carries it out: py-rattler in a helper process, or the user's own conda."""
+
+    def describe(self) -> str:
+        """One line for people."""
+        new = {item.name for item in self.install}
+        gone = [f"{item.name} {item.version}" for item in self.remove if item.name not in new]
+        come = [f"{item.name} {item.version} {item.build}" for item in self.install]
+        parts = [f"remove {', '.join(gone)}"] if gone else []
+        parts += [f"install {', '.join(come)}"] if come else []
+        return f"{self.executor}: " + "; ".join(parts)

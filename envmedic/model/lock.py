@@ -1,0 +1,92 @@
+"""A lock: every package of an environment, exactly, with where it came from and its hashes.
+
+One value for all formats; `envmedic.locks` writes and reads them. Nothing here is a new solve.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+from envmedic.model.base import Model
+
+LOCK_SCHEMA: Final = "envmedic.lock/1"
+
+LockFormat = Literal["conda-lock", "pylock", "requirements", "environment", "dockerfile"]
+LockedKind = Literal["wheel", "sdist", "conda", "archive", "vcs", "directory", "editable", "unknown"]
+
+
+class LockedPackage(Model, frozen=True, kw_only=True):
+    """One package of the environment."""
+
+    manager: Literal["conda", "pip"]
+    name: str
+    """Normalised for pip, as conda spells it for conda."""
+    version: str
+    kind: LockedKind
+    url: str | None = None
+    """Of the file, the repository or the directory, without credentials; None where it is not known."""
+    filename: str | None = None
+    sha256: str | None = None
+    md5: str | None = None
+    size_bytes: int | None = None
+    requires: tuple[str, ...] = ()
+    """Requirements (pip) or match specs (conda), as its metadata has them."""
+    build: str | None = None
+    """Build string of a conda package."""
+    channel: str | None = None
+    """Channel of a conda package, without credentials."""
+    subdir: str | None = None
+    """Of a conda package: ``linux-64``, ``noarch``."""
+    index: str | None = None
+    """Index of a wheel, without credentials; None where it is the default one or not known."""
+    revision: str | None = None
+    """Commit of a repository."""
+    subdirectory: str | None = None
+    """Of an archive or repository."""
+    hash_source: str = ""
+    """Where the hash was read: ``conda record``, ``direct_url.json``, ``wheel cache``, ``resolution``, ``index``."""
+    platforms: tuple[str, ...] = ()
+    """Platforms it is locked for, where there are several; empty for that of the environment alone."""
+
+
+class Incomplete(Model, frozen=True, kw_only=True):
+    """An entry that a lock cannot give in full."""
+
+    name: str
+    version: str
+    reason: str
+    """What is missing, and what would give it."""
+
+
+class Lock(Model, frozen=True, kw_only=True):
+    """The document of ``envmedic lock --json``."""
+
+    schema: Literal["envmedic.lock/1"] = LOCK_SCHEMA
+    envmedic: str
+    """Version that made it."""
+    created: str
+    """RFC 3339, UTC."""
+    platform: str
+    """Conda's word for it: ``linux-64``."""
+    python: str
+    """Full version of the interpreter: ``3.11.7``."""
+    packages: tuple[LockedPackage, ...] = ()
+    """Conda packages first, each by name."""
+    channels: tuple[str, ...] = ()
+    """Channels in the order of their priority, without credentials."""
+    indexes: tuple[str, ...] = ()
+    """Indexes of wheels, the default one first, without credentials."""
+    cuda: str | None = None
+    """CUDA release that torch was built for: ``12.4``; None for a CPU build or without torch."""
+    virtual_packages: dict[str, str] = {}
+    """What the conda packages need of a machine: ``{"__glibc": "2.28", "__cuda": "12.4"}``."""
+    incomplete: tuple[Incomplete, ...] = ()
+    """Entries without hash or without source: the exit code says so."""
+    verified: tuple[str, ...] = ()
+    """Checks that passed in this environment before it was written, empty where none ran."""
+    transaction: str | None = None
+    """The repair that it records, None for an environment as it is."""
+    format: LockFormat | None = None
+    """Format of the file that was written, None where none was."""
+    path: str | None = None
+    """Where it was written."""
