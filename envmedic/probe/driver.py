@@ -13,10 +13,10 @@ from typing import Any
 
 import msgspec
 
-from envmedic import proc
 from envmedic.model.facts import Gpu
 from envmedic.probe import visibility
 from envmedic.probe.files import names, read_text
+from envmedic.proc.question import ask
 
 NVML_TIMEOUT_S = 30.0
 SMI_TIMEOUT_S = 30.0
@@ -73,7 +73,7 @@ def from_nvml() -> Driver:
     """NVML's answer, from a child process; what went wrong is in `Driver.nvml_error`."""
     script = Path(__file__).with_name("nvml_child.py")
     try:
-        result = proc.run([sys.executable, "-I", "-B", str(script)], timeout_s=NVML_TIMEOUT_S)
+        result = ask([sys.executable, "-I", "-B", str(script)], timeout_s=NVML_TIMEOUT_S)
     except OSError as error:
         return Driver(nvml_error=str(error))
     if result.timed_out:
@@ -154,7 +154,7 @@ def from_smi(program: str) -> Driver:
     """nvidia-smi's answer; an empty one where it fails."""
     try:
         query = [program, f"--query-gpu={_SMI_FIELDS}", "--format=csv,noheader,nounits"]
-        result = proc.run(query, timeout_s=SMI_TIMEOUT_S)
+        result = ask(query, timeout_s=SMI_TIMEOUT_S)
     except OSError:
         return Driver()
     return parse_smi(result.stdout) if result.returncode == 0 else Driver()

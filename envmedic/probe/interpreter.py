@@ -7,12 +7,12 @@ import os
 import signal
 from pathlib import Path
 
-from envmedic import proc
 from envmedic.model.facts import Interpreter
 from envmedic.model.ports import CommandResult
 from envmedic.owner import owner
 from envmedic.probe.files import is_file
 from envmedic.probe.layout import Layout
+from envmedic.proc.question import ask
 
 TIMEOUT_S = 20.0
 _QUESTION = """\
@@ -38,7 +38,7 @@ def observe(layout: Layout) -> Interpreter:
         return _dead(layout, hopeless)
     try:
         user = owner(layout.prefix)  # root runs nothing that another user could have put there
-        result = proc.run(_argv(layout.python), env={"LC_ALL": "C"}, cwd="/", timeout_s=TIMEOUT_S, user=user)
+        result = ask(_argv(layout.python), env={"LC_ALL": "C"}, cwd="/", timeout_s=TIMEOUT_S, user=user)
     except OSError as error:
         return _dead(layout, f"it cannot be started: {error.strerror}")
     answer = parse_answer(result.stdout) if result.returncode == 0 else None

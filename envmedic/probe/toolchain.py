@@ -12,10 +12,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Literal
 
-from envmedic import proc
 from envmedic.model.facts import Compiler, Toolkit
 from envmedic.owner import owner
 from envmedic.probe.files import is_file, names, read_text
+from envmedic.proc.question import ask
 
 TIMEOUT_S = 10.0
 CompilerName = Literal["gcc", "g++", "clang", "clang++", "unknown"]
@@ -175,7 +175,7 @@ def _output(program: str, *arguments: str) -> str:
     """Standard output of a short command in the C locale; empty where it cannot be started or fails."""
     try:
         user = owner(Path(program))  # root runs nothing that belongs to somebody else
-        result = proc.run([program, *arguments], env={"LC_ALL": "C"}, timeout_s=TIMEOUT_S, user=user)
+        result = ask([program, *arguments], env={"LC_ALL": "C"}, timeout_s=TIMEOUT_S, user=user)
     except OSError:
         return ""
     return result.stdout if result.returncode == 0 else ""

@@ -1,6 +1,6 @@
 """Running commands. The only module that imports sh or starts a process.
 
-`run` is for the commands that envmedic itself needs (uv, an interpreter asked for its version).
+`run` is for the commands that envmedic itself needs; short questions go by `question.ask`, without sh.
 Commands of a transaction go through the staging helper, which `subprocess` must start: sh forks,
 and the mount namespace wants a single-threaded process of its own.
 """
