@@ -1,0 +1,105 @@
+"""Installed packages as the rest of envmedic knows them, made from their records."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Literal
+
+from envmedic.conda_meta import urls
+from envmedic.conda_meta.records import Record, Records
+from envmedic.model.conda import CondaPackage
+
+_METADATA = (".dist-info/METADATA", ".egg-info/PKG-INFO", ".egg-info")
+_SEPARATORS = re.compile(r"[-_.]+")
+
+
+def packages(records: Records) -> tuple[CondaPackage, ...]:
+    """Every package whose record can be read, by name."""
+    found = (package(where, record) for where, record in records.packages.items())
+    return tuple(sorted(found, key=lambda item: item.name))
+
+
+def package(where: str, record: Record) -> CondaPackage:
+    """The package of the record in the file `where`, relative to the prefix."""
+    url = urls.without_credentials(record.url or "")
+    filename = record.fn or url.rpartition("/")[2] or f"{record.name}-{record.version}-{record.build}"
+    return CondaPackage(
+        name=record.name,
+        version=record.version,
+        build=record.build,
+        build_number=record.build_number,
+        channel=_channel(record, url),
+        subdir=record.subdir or _subdir(url),
+        filename=filename,
+        url=url,
+        md5=record.md5,
+        sha256=record.sha256,
+        size_bytes=record.size,
+        noarch=_noarch(record),
+        depends=tuple(record.depends),
+        constrains=tuple(record.constrains),
+        track_features=_features(record.track_features),
+        requested=_requested(record),
+        distributions=distributions(_paths(record)),
+        record=where,
+    )
+
+
+def _channel(record: Record, url: str) -> str:
+    """The address as the package came from it, since a record may name its channel only."""
+    if url.count("/") > 1 and "://" in url:
+        return urls.without_subdir(url.rpartition("/")[0])
+    return urls.without_subdir(urls.without_credentials(record.channel or ""))
+
+
+def _subdir(url: str) -> str:
+    folder = url.rpartition("/")[0].rpartition("/")[2]
+    return folder if urls.is_subdir(folder) else ""
+
+
+def _noarch(record: Record) -> Literal["python", "generic"] | None:
+    if record.of_python:
+        return "python"
+    return "generic" if record.noarch else None
+
+
+def _features(stated: str | list[str] | None) -> tuple[str, ...]:
+    words = re.split(r"[,\s]+", stated) if isinstance(stated, str) else stated or []
+    return tuple(word for word in words if word)
+
+
+def _requested(record: Record) -> tuple[str, ...]:
+    """py-rattler writes a list; conda one text, ``None`` as a word for what nobody asked for."""
+    stated = record.requested_specs or ([record.requested_spec] if record.requested_spec else [])
+    return tuple(item for item in stated if item and item != "None")
+
+
+def _paths(record: Record) -> Iterable[str]:
+    if record.paths_data is not None and record.paths_data.paths:
+        return (item.path for item in record.paths_data.paths)
+    return record.listed
+
+
+def distributions(paths: Iterable[str]) -> tuple[str, ...]:
+    """Normalised names of the Python distributions whose metadata is among `paths`."""
+    found = (path for path in paths if path.endswith(_METADATA))
+    return tuple(dict.fromkeys(name for path in found if (name := _distribution(path))))
+
+
+def _distribution(path: str) -> str | None:
+    """``…/site-packages/Name-1.0.dist-info/METADATA``; metadata that another package carries along is not installed."""
+    folder, entry = path.rpartition("/")[::2]
+    if entry in {"METADATA", "PKG-INFO"}:
+        folder, entry = folder.rpartition("/")[::2]
+    if folder != "site-packages" and not folder.endswith("/site-packages"):
+        return None
+    name = entry.rpartition(".")[0].partition("-")[0]
+    return _SEPARATORS.sub("-", name).lower() or None
+
+
+def dist_string(item: CondaPackage) -> str:
+    """As conda's history names an installed package: ``conda-forge/linux-64::numpy-1.26.4-py311h64a7726_0``."""
+    channel = urls.canonical(item.channel) or "<unknown>"
+    place = f"{channel}/{item.subdir}" if item.subdir else channel
+    return f"{place}::{item.name}-{item.version}-{item.build}"
