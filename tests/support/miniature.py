@@ -56,14 +56,15 @@ class Release:
     """What a release of torch looks like to an operator library, and what its version file says."""
 
     version: str
-    cuda: str
+    cuda: str | None
+    """None for a CPU build."""
     dispatch_keys: tuple[str, ...]
     exports: str
 
     @property
     def label(self) -> str:
         """Local version label of its builds."""
-        return "cu" + self.cuda.replace(".", "")
+        return "cu" + self.cuda.replace(".", "") if self.cuda else "cpu"
 
 
 TORCH = {
@@ -80,13 +81,19 @@ BUILT_FOR = {"0.18.1": "2.3.1", "0.19.1": "2.4.1", "0.20.1": "2.5.1", "0.22.1": 
 def torch_wheel(directory: Path, version: str = "2.5.1") -> Wheel:
     """The miniature of one torch release."""
     release = TORCH[version]
+    files = torch_files(release, f"{version}+{release.label}")
+    return make_wheel(directory, "torch", version, files=files, summary=SUMMARY, requires_python=">=3.8")
+
+
+def torch_files(release: Release, version: str) -> dict[str, str | bytes]:
+    """Files of the miniature of a release, which says that it is `version`."""
     files = _sources("torch")
     files["torch/version.py"] = _version_file(version, release, hip=True)
     files["torch/_abi.py"] = (
         '"""What operator libraries bind to in this release."""\n\n'
         f"DISPATCH_KEYS = {release.dispatch_keys!r}\nEXPORTS = {(release.exports,)!r}\n"
     )
-    return make_wheel(directory, "torch", version, files=files, summary=SUMMARY, requires_python=">=3.8")
+    return files
 
 
 def torch_sources(version: str, cuda: str) -> dict[str, str | bytes]:
@@ -110,13 +117,19 @@ def torch_sources(version: str, cuda: str) -> dict[str, str | bytes]:
 def torchvision_wheel(directory: Path, version: str) -> Wheel:
     """The miniature of one torchvision release, built for the torch that the real one was built for."""
     release = TORCH[BUILT_FOR[version]]
-    files = _sources("torchvision")
-    files["torchvision/version.py"] = _version_file(version, release)
-    files["torchvision/_C.miniature"] = _library(release)
+    files = torchvision_files(release, f"{version}+{release.label}")
     requires = ["numpy", f"torch (=={release.version})", "pillow (!=8.3.*,>=5.3.0)"]
     return make_wheel(
         directory, "torchvision", version, files=files, requires=requires, summary=SUMMARY, requires_python=">=3.8"
     )
+
+
+def torchvision_files(release: Release, version: str) -> dict[str, str | bytes]:
+    """Files of the miniature of torchvision built for that release of torch, which says that it is `version`."""
+    files = _sources("torchvision")
+    files["torchvision/version.py"] = _version_file(version, release)
+    files["torchvision/_C.miniature"] = _library(release)
+    return files
 
 
 def companions(directory: Path) -> list[Wheel]:
@@ -146,7 +159,7 @@ def _sources(package: str) -> dict[str, str | bytes]:
 
 
 def _version_file(version: str, release: Release, *, hip: bool = False) -> str:
-    lines = [f"__version__ = '{version}+{release.label}'", "debug = False", f"cuda = '{release.cuda}'"]
+    lines = [f"__version__ = '{version}'", "debug = False", f"cuda = {release.cuda!r}"]
     lines += ["git_version = 'miniature'", *(["hip = None"] if hip else [])]
     return "\n".join(lines) + "\n"
 
