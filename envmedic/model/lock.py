@@ -47,6 +47,28 @@ class LockedPackage(Model, frozen=True, kw_only=True):
     """Where the hash was read: ``conda record``, ``direct_url.json``, ``wheel cache``, ``resolution``, ``index``."""
     platforms: tuple[str, ...] = ()
     """Platforms it is locked for, where there are several; empty for that of the environment alone."""
+    accepted: tuple[str, ...] = ()
+    """SHA-256 of every file that a lock made by another tool accepts, where it names several; `sha256` is None then."""
+    installed_by: str = ""
+    """What installed it: ``pip``, ``uv``, ``conda``, ``other``; empty where a lock does not say."""
+
+
+class WheelFile(Model, frozen=True, kw_only=True):
+    """A file that an installed distribution is known to come from."""
+
+    name: str
+    """Normalised."""
+    version: str
+    kind: Literal["wheel", "sdist"]
+    filename: str
+    sha256: str
+    source: str
+    """Where that is known from: ``resolution``, ``wheel cache``, ``index``, … (`LockedPackage.hash_source`)."""
+    url: str | None = None
+    """Without credentials, None where it is not known."""
+    index: str | None = None
+    """The index where it is not the default one, without credentials."""
+    size_bytes: int | None = None
 
 
 class Incomplete(Model, frozen=True, kw_only=True):
@@ -89,4 +111,11 @@ class Lock(Model, frozen=True, kw_only=True):
     format: LockFormat | None = None
     """Format of the file that was written, None where none was."""
     path: str | None = None
-    """Where it was written."""
+    """Where it was written, None where it was not."""
+    name: str = ""
+    """Of the environment, for formats that name one."""
+    builds: bool = False
+    """Whether a distribution of it is compiled where it is installed, or was compiled here, so that a CUDA toolkit is
+    needed to make it again."""
+    notes: tuple[str, ...] = ()
+    """What the user should know."""

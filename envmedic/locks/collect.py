@@ -1,0 +1,206 @@
+"""From what was observed of an environment to a lock of it. Pure: no solve, no network, no file is read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Final
+from urllib.parse import unquote, urlsplit, urlunsplit
+
+from envmedic.model.conda import CondaEnvironment, CondaPackage
+from envmedic.model.facts import Distribution, Environment, Host
+from envmedic.model.lock import Incomplete, Lock, LockedKind, LockedPackage, WheelFile
+
+Known = Mapping[tuple[str, str], WheelFile]
+"""Files that distributions came from, by normalised name and version."""
+
+LOCAL_BUILDS: Final = frozenset({"sdist", "vcs", "directory", "editable"})
+"""Kinds that are built where they are installed."""
+_PLATFORMS: Final = {
+    ("linux", "x86_64"): "linux-64",
+    ("linux", "aarch64"): "linux-aarch64",
+    ("linux", "ppc64le"): "linux-ppc64le",
+    ("linux", "s390x"): "linux-s390x",
+    ("darwin", "x86_64"): "osx-64",
+    ("darwin", "arm64"): "osx-arm64",
+    ("win32", "AMD64"): "win-64",
+}
+"""Conda's words: https://docs.conda.io/projects/conda/en/stable/user-guide/concepts/channels.html (subdirectories)."""
+_VIRTUAL = re.compile(r"(?P<name>__[a-z]+)\s*(?:>=|==?|~=)?\s*(?P<version>[0-9][0-9.]*)?")
+
+
+def collect(environment: Environment, host: Host, known: Known, *, envmedic: str, created: str) -> Lock:
+    """The lock of `environment`: conda's packages, then what pip or uv installed besides, each by name."""
+    conda = environment.conda or CondaEnvironment()
+    own = tuple(_by_pip(environment, conda))
+    packages = (*map(_conda_package, conda.packages), *(_pip_package(item, known) for item in own))
+    return Lock(
+        envmedic=envmedic,
+        created=created,
+        platform=platform_of(host),
+        python=environment.interpreter.version or "",
+        packages=packages,
+        channels=_channels(conda),
+        indexes=_indexes(packages),
+        cuda=environment.torch.cuda if environment.torch is not None else None,
+        virtual_packages=_virtual_packages(conda),
+        incomplete=tuple(_not_in_it(environment, conda, own)),
+        name=environment.prefix.rstrip("/").rpartition("/")[2],
+        builds=any(item.kind in LOCAL_BUILDS for item in packages),
+    )
+
+
+def platform_of(host: Host) -> str:
+    """Conda's word for the machine, such as ``linux-64``."""
+    return _PLATFORMS.get((host.system, host.machine), f"{host.system}-{host.machine}")
+
+
+def without_secrets(url: str) -> str:
+    """`url` without user, password, query and fragment: any of them can hold a credential."""
+    parts = urlsplit(url)
+    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment=""))
+
+
+def _by_pip(environment: Environment, conda: CondaEnvironment) -> Iterator[Distribution]:
+    """The environment's own distributions that no conda package brings, each name once."""
+    seen = set()
+    for item in sorted(environment.distributions, key=lambda item: item.name):
+        if not item.outside_prefix and item.name not in seen and not _is_of_conda(item, conda):
+            seen.add(item.name)
+            yield item
+
+
+def _is_of_conda(item: Distribution, conda: CondaEnvironment) -> bool:
+    return item.owner == "conda" and conda.owner_of(item.name) is not None
+
+
+def _not_in_it(
+    environment: Environment, conda: CondaEnvironment, own: tuple[Distribution, ...]
+) -> Iterator[Incomplete]:
+    """What is there and cannot be locked in any format."""
+    for path in conda.damaged:
+        reason = "its record cannot be read: repair the environment first"
+        yield Incomplete(name=path.rpartition("/")[2].removesuffix(".json"), version="", reason=reason)
+    for name in environment.duplicates:
+        versions = sorted({item.version for item in environment.distributions if item.name == name})
+        reason = f"installed more than once ({', '.join(versions)}): repair the environment first"
+        yield Incomplete(name=name, version=versions[0] if versions else "", reason=reason)
+    here = {item.name for item in own} | {name for package in conda.packages for name in package.distributions}
+    needed = {_required(text) for item in own for text in item.requires}
+    for item in environment.distributions:
+        if item.outside_prefix and item.name in needed - here:
+            reason = "lies outside the environment, in the Python that it was made from: install it in the environment"
+            yield Incomplete(name=item.name, version=item.version, reason=reason)
+
+
+def _required(requirement: str) -> str:
+    """Normalised name of a requirement."""
+    found = re.match(r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)", requirement)
+    return re.sub(r"[-_.]+", "-", found[1]).lower() if found else ""
+
+
+def _conda_package(package: CondaPackage) -> LockedPackage:
+    return LockedPackage(
+        manager="conda",
+        name=package.name,
+        version=package.version,
+        kind="conda",
+        url=without_secrets(package.url) or None,
+        filename=package.filename or None,
+        sha256=package.sha256,
+        md5=package.md5,
+        size_bytes=package.size_bytes,
+        requires=package.depends,
+        build=package.build,
+        channel=package.channel or None,
+        subdir=package.subdir or None,
+        hash_source="conda record" if package.sha256 or package.md5 else "",
+        installed_by="conda",
+    )
+
+
+def _pip_package(item: Distribution, known: Known) -> LockedPackage:
+    stated = _stated(item)
+    file = known.get((item.name, item.version))
+    if file is None or (stated.sha256 is not None and stated.sha256 != file.sha256) or stated.kind not in _FROM_FILES:
+        return stated
+    return LockedPackage(
+        manager="pip",
+        name=item.name,
+        version=item.version,
+        kind=stated.kind if stated.kind == "archive" else file.kind,
+        url=stated.url or file.url,
+        filename=stated.filename or file.filename,
+        sha256=file.sha256,
+        size_bytes=file.size_bytes,
+        requires=item.requires,
+        index=file.index,
+        subdirectory=stated.subdirectory,
+        hash_source=stated.hash_source or file.source,
+        installed_by=item.owner,
+    )
+
+
+_FROM_FILES = frozenset({"wheel", "archive", "unknown"})
+"""Kinds of which a file with a hash can be found."""
+_KINDS: Mapping[str, LockedKind] = {
+    "index": "wheel",
+    "archive": "archive",
+    "vcs": "vcs",
+    "directory": "directory",
+    "editable": "editable",
+    "conda": "unknown",  # by its INSTALLER, and no record of conda has it
+    "unknown": "unknown",
+}
+
+
+def _stated(item: Distribution) -> LockedPackage:
+    """What the distribution's own metadata says; a path of this machine is left out."""
+    origin = item.origin
+    url = without_secrets(origin.url) if origin.url else ""
+    local = url.startswith("file:") or "://" not in url
+    filename = unquote(urlsplit(url).path).rpartition("/")[2] if origin.kind == "archive" else ""
+    kind = _KINDS[origin.kind]
+    return LockedPackage(
+        manager="pip",
+        name=item.name,
+        version=item.version,
+        kind="wheel" if kind == "archive" and local and filename.endswith(".whl") else kind,
+        url=None if local else url,
+        filename=filename or None,
+        sha256=origin.sha256,
+        requires=item.requires,
+        revision=origin.revision,
+        subdirectory=origin.subdirectory,
+        hash_source="direct_url.json" if origin.sha256 else "",
+        installed_by=item.owner,
+    )
+
+
+def _channels(conda: CondaEnvironment) -> tuple[str, ...]:
+    """Channels by the number of packages that came from each: records do not tell their priority."""
+    counts: dict[str, int] = {}
+    for package in conda.packages:
+        if package.channel:
+            counts[package.channel] = counts.get(package.channel, 0) + 1
+    return tuple(sorted(counts, key=lambda channel: (-counts[channel], channel)))
+
+
+def _indexes(packages: tuple[LockedPackage, ...]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(item.index for item in packages if item.index))
+
+
+def _virtual_packages(conda: CondaEnvironment) -> dict[str, str]:
+    """The highest version of each virtual package that a record asks for."""
+    found: dict[str, str] = {}
+    for package in conda.packages:
+        for spec in (*package.depends, *(text for text in package.constrains if text.startswith("__cuda"))):
+            match = _VIRTUAL.match(spec)
+            if match is not None:
+                version = (match["version"] or "0").rstrip(".")
+                found[match["name"]] = max(found.get(match["name"], "0"), version, key=_numbers)
+    return dict(sorted(found.items()))
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split(".") if part)

@@ -1,0 +1,83 @@
+"""What an entry must have in each format, and what is missing where it has not."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from envmedic.model.lock import Incomplete, Lock, LockedPackage, LockFormat
+
+FETCH: Final = "lock again with --fetch-hashes to take it from the index"
+_UNHASHED: Final[frozenset[LockFormat]] = frozenset({"environment"})
+"""Formats that hold versions alone."""
+
+
+def judged(lock: Lock, form: LockFormat) -> Lock:
+    """`lock` as it is in that format, with every entry that the format cannot hold in `incomplete`."""
+    found = [_incomplete(item, reason) for item in lock.packages if (reason := missing(item, form)) is not None]
+    return msgspec.structs.replace(lock, format=form, incomplete=(*lock.incomplete, *found))
+
+
+def complete(lock: Lock, form: LockFormat) -> tuple[LockedPackage, ...]:
+    """The packages that the format holds."""
+    return tuple(item for item in lock.packages if missing(item, form) is None)
+
+
+def missing(item: LockedPackage, form: LockFormat) -> str | None:
+    """Why the format cannot hold the entry, and what helps; None where it can."""
+    return _conda_missing(item, form) if item.manager == "conda" else _pip_missing(item, form)
+
+
+def _conda_missing(item: LockedPackage, form: LockFormat) -> str | None:
+    if form in {"pylock", "requirements"}:
+        return f"a conda package, which {form} cannot hold: choose conda-lock or environment"
+    if form == "environment":
+        return None
+    if item.url is None:
+        return "its conda record has no URL: install it again from a channel"
+    if item.md5 is None:
+        return "its conda record has no MD5, which conda-lock needs: install it again from a channel"
+    return None
+
+
+def _pip_missing(item: LockedPackage, form: LockFormat) -> str | None:
+    local = _local(item)
+    if local is not None or form in _UNHASHED:
+        return local
+    return _repository(item, form) if item.kind == "vcs" else _file_missing(item, form)
+
+
+def _file_missing(item: LockedPackage, form: LockFormat) -> str | None:
+    if item.sha256 is None:
+        return f"no SHA-256 of what was installed is known: {FETCH}"
+    if item.url is None and form in {"conda-lock", "pylock"}:
+        return f"no URL of what was installed is known: {FETCH}"
+    if item.subdirectory and form in {"conda-lock", "requirements", "dockerfile"}:
+        return f"from the directory {item.subdirectory} of an archive, which only pylock can hold"
+    return None
+
+
+def _local(item: LockedPackage) -> str | None:
+    """Why nobody else could install it."""
+    if item.kind == "editable":
+        return "an editable install from a directory of this machine: publish it, or install it from a repository"
+    if item.kind == "directory":
+        return "installed from a directory of this machine: publish it, or install it from a repository"
+    if item.kind in {"vcs", "archive"} and item.url is None:
+        return "installed from a file or repository of this machine: publish it where others can reach it"
+    if item.kind == "unknown" and item.sha256 is None:
+        return "neither pip nor uv nor conda says where it came from: install it again by one of them"
+    return None
+
+
+def _repository(item: LockedPackage, form: LockFormat) -> str | None:
+    if item.revision is None:
+        return "its metadata has no commit: install it again from a commit"
+    if form != "pylock":
+        return f"from a repository at {item.revision[:12]}, which has no hash that {form} could hold: choose pylock"
+    return None
+
+
+def _incomplete(item: LockedPackage, reason: str) -> Incomplete:
+    return Incomplete(name=item.name, version=item.version, reason=reason)

@@ -1,0 +1,56 @@
+"""``environment.yml`` with a pip section, as ``conda env create`` reads it: versions and builds, no hashes.
+
+Format: https://docs.conda.io/projects/conda/en/stable/user-guide/tasks/manage-environments.html
+"""
+
+from __future__ import annotations
+
+import json
+import re
+
+from envmedic.conda_meta.urls import canonical
+from envmedic.locks import seal
+from envmedic.locks.completeness import complete
+from envmedic.locks.requirements import requirement
+from envmedic.model.lock import Lock, LockedPackage
+
+_PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9._=+/:@!~-]*")
+"""Words that are a string in YAML as they stand, wherever they stand."""
+_WORDS = frozenset({"y", "n", "yes", "no", "true", "false", "on", "off", "null"})
+_DEFAULT_CHANNEL = "conda-forge"
+"""Where the Python of an environment that has no conda packages is taken from."""
+
+
+def text(lock: Lock) -> str:
+    """The file. Entries that the format cannot hold are named in comments."""
+    packages = complete(lock, "environment")
+    conda = [item for item in packages if item.manager == "conda"]
+    wanted = [_spec(item) for item in conda] or [f"python={lock.python}", "pip"]
+    pip = [requirement(item) for item in packages if item.manager == "pip"]
+    has_pip = not conda or any(item.name == "pip" for item in conda)
+    lines = ["# Versions of what is installed; made by `envmedic lock`."]
+    lines += [f"# {key}: {value}" for key, value in seal.facts(lock).items() if key != "name"]
+    lines += [f"# not in it: {item.name} {item.version}: {item.reason}" for item in lock.incomplete]
+    lines += [f"name: {scalar(lock.name or 'locked')}", "channels:"]
+    lines += [f"  - {scalar(channel)}" for channel in _channels(lock)]
+    lines += ["dependencies:", *(f"  - {scalar(item)}" for item in wanted)]
+    if pip:
+        lines += [] if has_pip else ["  - pip"]
+        lines += ["  - pip:", *(f"    - {scalar(item)}" for item in pip)]
+    return "\n".join(lines) + "\n"
+
+
+def _channels(lock: Lock) -> list[str]:
+    """Channels by the names that conda's own tools use, and no others than these."""
+    named = dict.fromkeys(canonical(channel) for channel in lock.channels) or {_DEFAULT_CHANNEL: None}
+    return [*named, "nodefaults"] if "defaults" not in named else list(named)
+
+
+def _spec(item: LockedPackage) -> str:
+    return f"{item.name}={item.version}={item.build}" if item.build else f"{item.name}={item.version}"
+
+
+def scalar(word: str) -> str:
+    """`word` as a YAML string."""
+    plain = _PLAIN.fullmatch(word) is not None and word.lower() not in _WORDS and not word.endswith(":")
+    return word if plain else json.dumps(word, ensure_ascii=False)

@@ -1,0 +1,178 @@
+"""``pylock.toml`` (https://packaging.python.org/en/latest/specifications/pylock-toml/), through `packaging.pylock`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import tomli
+from packaging.markers import Marker
+from packaging.pylock import (
+    Package,
+    PackageArchive,
+    PackageSdist,
+    PackageVcs,
+    PackageWheel,
+    Pylock,
+    PylockUnsupportedVersionError,
+    PylockValidationError,
+)
+from packaging.specifiers import SpecifierSet
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+
+from envmedic.errors import InputError
+from envmedic.locks import seal
+from envmedic.locks.completeness import complete
+from envmedic.model.lock import Lock, LockedKind, LockedPackage
+
+_LOCK_VERSION = Version("1.0")
+
+
+def text(lock: Lock) -> str:
+    """The file; what it cannot hold is named in comments."""
+    packages = [_package(item) for item in complete(lock, "pylock")]
+    document = Pylock(
+        lock_version=_LOCK_VERSION,
+        environments=None if _several(lock) else [Marker(_environment(lock))],
+        requires_python=SpecifierSet(f"=={lock.python.rpartition('.')[0]}.*") if lock.python else None,
+        created_by="envmedic",
+        packages=packages,
+    )
+    content = document.to_dict()
+    tool = {**seal.facts(lock), "digest": seal.digest(_entries(content))}
+    body = _toml({**content, "tool": {"envmedic": tool}})
+    missing = [f"# not in it: {item.name} {item.version}: {item.reason}" for item in lock.incomplete]
+    head = ["# What is installed, exactly; made by `envmedic lock`.", *missing]
+    Pylock.from_dict(tomli.loads(body))  # what cannot be read must not be written
+    return "\n".join([*head, body])
+
+
+def _several(lock: Lock) -> bool:
+    return any(item.platforms for item in lock.packages)
+
+
+def _environment(lock: Lock) -> str:
+    """The marker of the environment that it was made from."""
+    system, _, machine = lock.platform.partition("-")
+    names = {"64": "x86_64" if system == "linux" else "AMD64" if system == "win" else "x86_64"}
+    platform = {"osx": "darwin", "win": "win32"}.get(system, system)
+    return f"sys_platform == '{platform}' and platform_machine == '{names.get(machine, machine)}'"
+
+
+def _entries(content: Mapping[str, Any]) -> object:
+    return content.get("packages", [])
+
+
+def _package(item: LockedPackage) -> Package:
+    hashes = {"sha256": item.sha256} if item.sha256 else {}
+    size, url = item.size_bytes, item.url
+    return Package(
+        name=canonicalize_name(item.name),
+        version=Version(item.version),
+        index=item.index,
+        wheels=[PackageWheel(name=item.filename, url=url, size=size, hashes=hashes)] if item.kind == "wheel" else None,
+        sdist=PackageSdist(name=item.filename, url=url, size=size, hashes=hashes) if item.kind == "sdist" else None,
+        archive=PackageArchive(url=url, size=size, hashes=hashes, subdirectory=item.subdirectory)
+        if item.kind in {"archive", "unknown"}
+        else None,
+        vcs=PackageVcs(type="git", url=url, commit_id=item.revision or "", subdirectory=item.subdirectory)
+        if item.kind == "vcs"
+        else None,
+    )
+
+
+def parse(content: str, source: str) -> Lock:
+    """The lock in `content`. Raises InputError where it is none, of an unknown version, or edited by hand."""
+    try:
+        raw = tomli.loads(content)
+        document = Pylock.from_dict(raw)
+    except PylockUnsupportedVersionError as error:
+        hint = f"envmedic reads lock-version 1.0 of pylock; {seal.AGAIN[0].lower()}{seal.AGAIN[1:]}"
+        raise InputError(f"{source} is a pylock of an unknown version", cause=str(error), hint=hint) from error
+    except (tomli.TOMLDecodeError, PylockValidationError) as error:
+        raise InputError(f"{source} is not a valid pylock.toml", cause=str(error), hint=seal.AGAIN) from error
+    facts = raw.get("tool", {}).get("envmedic", {})
+    seal.require(_entries(document.to_dict()), facts.get("digest"), source)
+    packages = tuple(_read(item) for item in document.packages if _applies(item))
+    values = seal.restored({key: str(value) for key, value in facts.items()})
+    return Lock(
+        **values,  # type: ignore[arg-type]  # texts
+        packages=tuple(sorted(packages, key=lambda item: item.name)),
+        indexes=tuple(dict.fromkeys(item.index for item in packages if item.index)),
+        format="pylock",
+        path=source,
+    )
+
+
+def _applies(item: Package) -> bool:
+    return item.marker is None or item.marker.evaluate(context="lock_file")
+
+
+def _read(item: Package) -> LockedPackage:
+    files: list[PackageWheel | PackageSdist | PackageArchive] = [*(item.wheels or ())]
+    files += [item.sdist] if item.sdist is not None and not files else []
+    files += [item.archive] if item.archive is not None else []
+    hashes = tuple(file.hashes["sha256"] for file in files if "sha256" in file.hashes)
+    one = files[0] if len(files) == 1 else None
+    url = one.url if one is not None else item.vcs.url if item.vcs is not None else None
+    return LockedPackage(
+        manager="pip",
+        name=item.name,
+        version=str(item.version) if item.version is not None else "",
+        kind=_kind(item),
+        url=url,
+        filename=_filename(one),
+        sha256=hashes[0] if len(hashes) == 1 else None,
+        accepted=hashes if len(hashes) > 1 else (),
+        size_bytes=one.size if one is not None else None,
+        index=item.index,
+        revision=item.vcs.commit_id if item.vcs is not None else None,
+        subdirectory=_subdirectory(item),
+        hash_source="lock" if hashes else "",
+    )
+
+
+def _kind(item: Package) -> LockedKind:
+    if item.wheels:
+        return "wheel"
+    if item.directory is not None:
+        return "editable" if item.directory.editable else "directory"
+    return "vcs" if item.vcs is not None else "sdist" if item.sdist is not None else "archive"
+
+
+def _filename(file: PackageWheel | PackageSdist | PackageArchive | None) -> str | None:
+    if file is None:
+        return None
+    name = None if isinstance(file, PackageArchive) else file.name
+    return name or (file.url or file.path or "").rpartition("/")[2] or None
+
+
+def _subdirectory(item: Package) -> str | None:
+    for part in (item.vcs, item.archive):
+        if part is not None:
+            return part.subdirectory
+    return None
+
+
+def _toml(document: Mapping[str, Any]) -> str:
+    """`document` as TOML 1.0: scalars first, then ``[[packages]]`` with their parts inline, then ``[tool]``."""
+    lines = [f"{key} = {_value(value)}" for key, value in document.items() if key not in {"packages", "tool"}]
+    for package in document.get("packages", []):
+        lines += ["", "[[packages]]", *(f"{key} = {_value(value)}" for key, value in package.items())]
+    for name, table in document.get("tool", {}).items():
+        lines += ["", f"[tool.{name}]", *(f"{key} = {_value(value)}" for key, value in table.items())]
+    return "\n".join(lines) + "\n"
+
+
+def _value(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int):
+        return str(value)
+    if isinstance(value, Mapping):
+        return "{ " + ", ".join(f"{key} = {_value(item)}" for key, item in value.items()) + " }"
+    if isinstance(value, Iterable) and not isinstance(value, str):
+        return "[" + ", ".join(map(_value, value)) + "]"
+    return json.dumps(str(value), ensure_ascii=False).replace("\x7f", "\\u007f")  # TOML's basic strings escape as JSON

@@ -1,0 +1,152 @@
+"""Requirements with hashes, as ``pip install --require-hashes`` and uv read them.
+
+Format: https://pip.pypa.io/en/stable/reference/requirements-file-format/ and
+https://pip.pypa.io/en/stable/topics/secure-installs/.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name
+
+from envmedic.errors import InputError
+from envmedic.locks import seal
+from envmedic.locks.completeness import complete
+from envmedic.model.lock import Lock, LockedKind, LockedPackage
+
+_HASH = re.compile(r"--hash[= ]sha256:([0-9a-f]{64})")
+_FACT = re.compile(r"# ([a-z]+): (.*)")
+_COMMENT = re.compile(r"(?:^|\s)#.*$")
+_OPTION = re.compile(r"(?:--index-url|-i|--extra-index-url|--find-links|-f)[= ](\S+)")
+_KNOWN = ("--index-url", "-i", "--extra-index-url", "--find-links", "-f", "--no-index", "--pre", "--prefer-binary",
+          "--only-binary", "--no-binary", "--require-hashes", "--trusted-host")  # fmt: skip
+
+
+def text(lock: Lock) -> str:
+    """The file. Entries that the format cannot hold are named in a comment."""
+    entries = list(map(entry, complete(lock, "requirements")))
+    head = ["# What is installed, exactly; made by `envmedic lock`."]
+    head += [f"# {key}: {value}" for key, value in seal.facts(lock).items()]
+    head += [f"# digest: {seal.digest(entries)}", "#"]
+    head += [f"# not in it: {item.name} {item.version}: {item.reason}" for item in lock.incomplete]
+    head += ["# pip install --no-deps --require-hashes -r FILE", "# uv pip sync --require-hashes FILE", ""]
+    return "\n".join([*head, *entries]) + "\n"
+
+
+def entry(item: LockedPackage) -> str:
+    """The lines of one package."""
+    return f"{requirement(item)} \\\n    --hash=sha256:{item.sha256}"
+
+
+def requirement(item: LockedPackage) -> str:
+    """``name==version`` where the default index has it, ``name @ URL`` where it is from elsewhere."""
+    elsewhere = item.kind == "archive" or item.index is not None
+    if item.kind == "vcs":
+        inside = f"#subdirectory={item.subdirectory}" if item.subdirectory else ""
+        return f"{item.name} @ git+{item.url}@{item.revision}{inside}"
+    return f"{item.name} @ {item.url}" if elsewhere and item.url else f"{item.name}=={item.version}"
+
+
+def parse(content: str, source: str) -> Lock:
+    """The lock in `content`. Raises InputError where it is none, or was edited by hand."""
+    facts = {found[1]: found[2] for line in content.splitlines() if (found := _FACT.fullmatch(line)) is not None}
+    entries: list[str] = []
+    indexes: list[str] = []
+    for number, line in _lines(content):
+        if line.startswith("-"):
+            indexes += _option(line, f"{source}:{number}")
+        else:
+            entries.append(line)
+    packages = tuple(_package(line, source) for line in entries)
+    seal.require([entry(item) for item in packages], facts.get("digest"), source)
+    values = seal.restored(facts)
+    return Lock(**values, packages=packages, indexes=tuple(indexes), format="requirements", path=source)  # type: ignore[arg-type]  # texts
+
+
+def _lines(content: str) -> Iterator[tuple[int, str]]:
+    """Logical lines with the number of their first one, without comments."""
+    pending, first = "", 0
+    for number, line in enumerate(content.splitlines(), 1):
+        first = first if pending else number
+        bare = _COMMENT.sub("", line).rstrip()
+        pending = f"{pending} {bare.removesuffix(chr(92)).strip()}".strip()
+        if not bare.endswith("\\"):
+            if pending:
+                yield first, pending
+            pending = ""
+    if pending:
+        yield first, pending
+
+
+def _option(line: str, where: str) -> list[str]:
+    if not line.startswith(_KNOWN):
+        raise InputError(
+            f"{where}: `{line}` cannot stand in a lock",
+            cause="It names other files or requirements, not an exact package",
+            hint=seal.AGAIN,
+        )
+    found = _OPTION.match(line)
+    return [found[1]] if found is not None else []
+
+
+def _package(line: str, source: str) -> LockedPackage:
+    hashes = tuple(_HASH.findall(line))
+    wanted = line.partition(" --hash")[0].strip()
+    try:
+        parsed = Requirement(wanted)
+    except InvalidRequirement as error:
+        raise InputError(f"{source}: `{wanted}` is no requirement", cause=str(error), hint=seal.AGAIN) from error
+    version, kind = _version(parsed, wanted, source)
+    if not hashes and kind != "vcs":
+        raise InputError(
+            f"{source}: `{wanted}` has no hash",
+            cause="A lock names the content of every package by --hash=sha256:…",
+            hint="Write it with `envmedic lock --format requirements`, or `uv pip compile --generate-hashes`",
+        )
+    return LockedPackage(
+        manager="pip",
+        name=canonicalize_name(parsed.name),
+        version=version,
+        kind=kind,
+        url=parsed.url,
+        filename=parsed.url.rpartition("/")[2] if parsed.url and kind == "archive" else None,
+        sha256=hashes[0] if len(hashes) == 1 else None,
+        accepted=hashes if len(hashes) > 1 else (),
+        hash_source="lock" if hashes else "",
+    )
+
+
+def _version(parsed: Requirement, wanted: str, source: str) -> tuple[str, LockedKind]:
+    """The exact version; of a URL the one that its file's name says, empty where it says none."""
+    exact = [item.version for item in parsed.specifier if item.operator in {"==", "==="} and "*" not in item.version]
+    if parsed.url is not None:
+        filename = parsed.url.partition("#")[0].rpartition("/")[2]
+        return _version_of_file(filename), "vcs" if parsed.url.startswith("git+") else "archive"
+    if len(exact) != 1:
+        raise InputError(
+            f"{source}: `{wanted}` names no exact version",
+            cause="A lock has one version of each package, by ==",
+            hint="Write it with `envmedic lock --format requirements`",
+        )
+    return exact[0], "wheel"
+
+
+def _version_of_file(filename: str) -> str:
+    from urllib.parse import unquote  # noqa: PLC0415  # only for URLs
+
+    from packaging.utils import (  # noqa: PLC0415
+        InvalidSdistFilename,
+        InvalidWheelFilename,
+        parse_sdist_filename,
+        parse_wheel_filename,
+    )
+
+    try:
+        if filename.endswith(".whl"):
+            return str(parse_wheel_filename(unquote(filename))[1])
+        return str(parse_sdist_filename(unquote(filename))[1])
+    except (InvalidWheelFilename, InvalidSdistFilename):
+        return ""  # an archive of a repository is named after its branch or tag
