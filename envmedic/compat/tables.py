@@ -119,6 +119,22 @@ class TorchAbi(Model, frozen=True, kw_only=True):
     """By platform: 1 knows NumPy 1 only, 2 knows both."""
 
 
+class ChannelBuilds(Model, frozen=True, kw_only=True):
+    """Builds of one torch release in a conda channel: one with its CUDA version, or all of a platform."""
+
+    torch: str
+    channel: str
+    cuda: str | None = None
+    arch_in_binary: tuple[str, ...] = ()
+    """Compute capabilities with machine code, as found in the binary."""
+    builds: tuple[str, ...] | str | None = None
+    """``none``, those of another channel, or why they are not known."""
+    linux_64: tuple[str, ...] | str | None = None
+    """CUDA versions and ``cpu``."""
+    linux_aarch64: tuple[str, ...] | str | None = None
+    source: tuple[str, ...]
+
+
 class TorchTables(Model, frozen=True, kw_only=True):
     """``torch_releases.json``."""
 
@@ -129,6 +145,7 @@ class TorchTables(Model, frozen=True, kw_only=True):
     companions: tuple[Companion, ...]
     companion_variants: tuple[CompanionVariant, ...]
     triton: tuple[TritonWheels, ...]
+    conda: tuple[ChannelBuilds, ...]
     abi: tuple[TorchAbi, ...]
 
 

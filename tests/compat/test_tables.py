@@ -13,7 +13,7 @@ from packaging.version import Version
 
 from envmedic.compat import tables
 
-FILES = ("torch_releases.json", "cuda_driver.json", "gpu_arch.json", "extensions.json")
+FILES = ("torch_releases.json", "cuda_driver.json", "gpu_arch.json", "extensions.json", "conda_packages.json")
 PYTHON = re.compile(r"3\.\d{1,2}t?|py3")
 VERSIONED = {
     "version",
