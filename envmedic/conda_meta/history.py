@@ -94,14 +94,14 @@ def _specs(comments: Iterable[str]) -> tuple[dict[str, tuple[str, ...]], list[st
     unreadable: list[str] = []
     for line in comments:
         match = _SPECS.match(line)
-        if match is None or match[1] not in _KINDS:
+        if match is None:
             continue
         try:
             stated = tuple(item for item in _listed(match[2] or "") if item and not item.endswith("@"))
         except ValueError:
             unreadable.append(line)
             continue
-        if stated:
+        if stated and match[1] in _KINDS:
             found[_KINDS[match[1]]] = stated
     return found, unreadable
 
@@ -116,8 +116,10 @@ def _listed(text: str) -> list[str]:
         if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
             raise ValueError(text)
         return value
+    if "[" in text:
+        raise ValueError(text)
     found: list[str] = []
-    for part in text.split(",") if "[" not in text else ():
+    for part in text.split(","):
         if found and _RELATION.match(part):
             found[-1] += f",{part}"
         else:
@@ -153,10 +155,14 @@ def _name(spec: str) -> str:
 
 
 def state(revisions: Iterable[Revision]) -> frozenset[str]:
-    """The packages that are installed by the history alone, in its own words."""
+    """The packages that are installed by the history alone, in its own words.
+
+    As in conda, a revision in which nothing came or went lists all packages: none.
+    """
     found: set[str] = set()
     for item in revisions:
-        found = set(item.listed) if item.listed else found.difference(item.removed).union(item.added)
+        changes = item.removed or item.added
+        found = found.difference(item.removed).union(item.added) if changes else set(item.listed)
     return frozenset(found)
 
 

@@ -91,8 +91,8 @@ def _channel(text: str) -> tuple[str | None, str | None]:
 
 
 def _version_and_build(text: str) -> tuple[str | None, str | None]:
-    """``=1.2`` is any 1.2, ``=1.2=build`` and ``1.2 build`` are exactly 1.2."""
-    if not text:
+    """``=1.2`` is any 1.2, ``=1.2=build`` and ``1.2 build`` are exactly 1.2; ``=`` is any version."""
+    if text in {"", "="}:
         return None, None
     match = _BUILD.fullmatch(text)
     version, build = (match[1], match[2]) if match else (text, None)

@@ -1,0 +1,1 @@
+"""The readers of conda-meta, held against conda's own."""

@@ -1,0 +1,67 @@
+"""Pins, the mark of frozen environments, and who owns an environment."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from envmedic.conda_meta import history, marks
+
+
+def _prefix(root: Path, where: str = "env") -> Path:
+    (root / where / "conda-meta").mkdir(parents=True)
+    return root / where
+
+
+def test_pins_are_lines_without_comments(tmp_path: Path) -> None:
+    prefix = _prefix(tmp_path)
+    (prefix / "conda-meta/pinned").write_text("\n# why\n numpy <2 \npython 3.11.*\n\n")
+    assert marks.pinned(prefix) == ("numpy <2", "python 3.11.*")
+    (prefix / "conda-meta/pinned").unlink()
+    assert marks.pinned(prefix) == ()
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [("", None), ('{"message": "ask IT"}', "ask IT"), ("{}", None), ("in use by all\n", "in use by all"), ("{", "{"),
+     ('{"message": 3}', '{"message": 3}')],
+)  # fmt: skip
+def test_any_file_freezes(tmp_path: Path, content: str, message: str | None) -> None:
+    prefix = _prefix(tmp_path)
+    assert marks.frozen(prefix) is None
+    (prefix / "conda-meta/frozen").write_text(content)
+    assert marks.frozen(prefix) == marks.Frozen(message=message)
+
+
+@pytest.mark.parametrize(
+    ("command", "tool"),
+    [
+        ("conda create -n x python", "conda"),
+        ("/opt/conda/bin/conda create -n x", "conda"),
+        ("/opt/conda/bin/python /opt/conda/bin/mamba install x", "mamba"),
+        ("/opt/conda/lib/python3.11/site-packages/conda/__main__.py create", "conda"),
+        ("/home/u/bin/micromamba create -f env.yml", "micromamba"),
+        ("constructor", "unknown"),
+    ],
+)
+def test_the_first_revision_tells_the_tool(tmp_path: Path, command: str, tool: str) -> None:
+    text = f"==> 2024-01-01 00:00:00 <==\n# cmd: {command}\n==> 2024-01-02 00:00:00 <==\n# cmd: envmedic apply\n"
+    assert marks.made_by(_prefix(tmp_path), history.read(text)) == tool
+
+
+def test_pixis_environments_are_known_by_its_file_and_by_their_place(tmp_path: Path) -> None:
+    prefix = _prefix(tmp_path, "detached")
+    (prefix / "conda-meta/pixi").write_text("{}")
+    assert marks.made_by(prefix, ()) == "pixi"
+    assert marks.made_by(_prefix(tmp_path, "project/.pixi/envs/default"), ()) == "pixi"
+
+
+def test_workspaces_are_told_from_condas_own_directory_in_the_home(tmp_path: Path) -> None:
+    prefix = _prefix(tmp_path, ".conda/envs/default")
+    revisions = history.read("==> 2024-01-01 00:00:00 <==\n# cmd: conda create -n default\n")
+    assert marks.made_by(prefix, revisions) == "conda"
+    (tmp_path / "pyproject.toml").write_text("[project]\nname = 'x'\n")
+    assert marks.made_by(prefix, revisions) == "conda"
+    (tmp_path / "pyproject.toml").write_text("[tool.conda.workspace]\n")
+    assert marks.made_by(prefix, revisions) == "conda-workspaces"
