@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
+from typing import Any
 
 LINE_LIMIT = 64 * 1024
 """Longer lines, in bytes, are looked at in windows of this size."""
@@ -28,7 +29,7 @@ _TAG = re.compile(
 _LOWER = bytes(range(256)).lower()
 # Digits and most punctuation go too: they tell little, and a fifth less is left to search. Beyond
 # ASCII, what borders, quotes and accents are made of goes; first bytes of other scripts' letters stay.
-_SQUEEZED_AWAY = (
+SQUEEZED_AWAY = (
     bytes(range(33)) + b"\"'`|>\\" + b"0123456789.,=[](){}-/#%*" + bytes(range(127, 0xC4)) + b"\xe2\xef\xfe\xff"
 )
 _CHARACTERS = str.maketrans({
@@ -102,11 +103,25 @@ def without_escapes(block: bytes) -> bytes:
             block = _WRITTEN_ASCII.sub(lambda found: bytes.fromhex(found[1].decode()), block)
     if b"\x1b" in block:
         block = _ESCAPE.sub(b"", block)
-    if b"<" in block and (b"</" in block or (len(block) < LINE_LIMIT and b"<br" in block)):
+    if b"<" in block and (_closes(block) or (len(block) < LINE_LIMIT and b"<br" in block)):
         block = _TAG.sub(b" ", block)
     if b"&" in block:
         block = _ENTITY.sub(_character, block)
     return block
+
+
+def _closes(block: bytes) -> bool:
+    """Whether a tag may end in `block`. In a large one RE2 goes from one ``<`` to the next, `in` through every byte."""
+    if len(block) < LINE_LIMIT:
+        return b"</" in block
+    return _closing().search(block) is not None
+
+
+@cache
+def _closing() -> Any:
+    import re2  # noqa: PLC0415
+
+    return re2.compile(b"</")
 
 
 def _character(entity: re.Match[bytes]) -> bytes:
@@ -123,14 +138,18 @@ def squeezed(block: bytes) -> bytes:
     Whatever `readings` and a join of lines make of a part of the block, an atom of it is found here.
     Where backslashes may stand for line ends, the block comes twice, the second time without those.
     """
+    return b"\n".join(map(squeezed_literal, views(block)))
+
+
+def views(block: bytes) -> tuple[bytes, ...]:
+    """`block` without escapes; where backslashes may stand for line ends, also without those. Both keep its lines."""
     block = without_escapes(block)
-    plain = squeezed_literal(block)
-    return plain if b"\\" not in block else plain + b"\n" + squeezed_literal(_WRITTEN_BLANK.sub(b"", block))
+    return (block,) if b"\\" not in block else (block, _WRITTEN_BLANK.sub(b"", block))
 
 
 def squeezed_literal(text: bytes) -> bytes:
     """What is left of `text`, in which nothing is an escape."""
-    return text.translate(_LOWER, _SQUEEZED_AWAY)
+    return text.translate(_LOWER, SQUEEZED_AWAY)
 
 
 def cleaned(line: bytes) -> str:

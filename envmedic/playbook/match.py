@@ -1,24 +1,27 @@
 """Signatures over the lines of a log, as one linear pass in bounded memory.
 
-A chunk of about a megabyte is first searched as a whole, with everything that logs put around and
-into messages squeezed away, for the literals that matches must contain. Only where one is found the
-lines are cleaned and the patterns run: on each line, and on its join with the next one or two, since
+Blocks of about a megabyte are first searched as a whole for the literals that matches must contain,
+past everything that logs put around and into messages. Only where one is found the lines are cleaned
+and the patterns run: on each line, and on its join with the next one or two, since
 terminals, boxes and forums wrap messages.
 """
 
 from __future__ import annotations
 
+import os
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from itertools import chain
+from functools import cached_property, lru_cache
+from itertools import chain, islice
 
 import msgspec
 
 from envmedic.model.playbook import LoadedPlaybook, Signature, TextMatch
-from envmedic.playbook.lines import LINE_LIMIT, WINDOW_OVERLAP, Reading, passing, readings, squeezed
+from envmedic.playbook.gate import Gate
+from envmedic.playbook.lines import LINE_LIMIT, WINDOW_OVERLAP, Reading, passing, readings
 from envmedic.playbook.patterns import by_line, compiled
-from envmedic.playbook.prefilter import Prefilter, prefilter
+from envmedic.playbook.prefilter import prefilter
 from envmedic.playbook.reading import Log
 
 BLOCK_BYTES = 1 << 20
@@ -27,7 +30,8 @@ JOINED_LINES = 3
 SHOWN_CHARACTERS = 500
 DISTINCT_MATCHES = 64
 """Matches of one signature with different groups that are told apart; the rest is counted to the first."""
-_GROUP_OF_LINES = 32
+_MOST_THREADS = 4
+"""More would wait for the reading of the log."""
 
 
 def scan(lines: Iterable[bytes], playbooks: Sequence[LoadedPlaybook]) -> tuple[TextMatch, ...]:
@@ -41,31 +45,38 @@ def scan(lines: Iterable[bytes], playbooks: Sequence[LoadedPlaybook]) -> tuple[T
         return ()
     found = _Found()
     chunks = lines.chunks() if isinstance(lines, Log) else _joined(lines)
-    for block in _suspicious(_blocks(chunks), signatures.filter):
-        for match in _block_matches(block, signatures):
+    for block, lines_begun in _searched(_blocks(chunks), signatures.filter.gate):
+        for match in _block_matches(block, lines_begun, signatures):
             found.add(match)
     return found.matches()
 
 
-def _suspicious(blocks: Iterator[_Block], words: Prefilter) -> Iterator[_Block]:
-    """Blocks with a word that some match needs. One is searched while the next one is read and squeezed."""
-    first = next(blocks, None)
-    second = next(blocks, None)
-    if first is None or second is None:
-        if first is not None and words.may_match(first.content):
-            yield first
+def _searched(blocks: Iterator[_Block], gate: Gate | None) -> Iterator[tuple[_Block, Iterable[int]]]:
+    """Blocks with the lines on which a match may start. Several are searched while the next one is read."""
+    if gate is None:
+        yield from ((block, range(len(block.lines))) for block in blocks)
         return
-    from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415  # most logs have one block
+    first = list(islice(blocks, 2))
+    if len(first) == 1:  # as most logs have
+        yield first[0], _may_start(gate.lines(first[0].content))
+        return
+    from concurrent.futures import Future, ThreadPoolExecutor  # noqa: PLC0415
 
-    with ThreadPoolExecutor(1, "envmedic-search") as pool:
-        before, answer = first, pool.submit(words.found_in, squeezed(first.content))
-        for block in chain([second], blocks):
-            text = squeezed(block.content)
-            if answer.result():
-                yield before
-            before, answer = block, pool.submit(words.found_in, text)
-        if answer.result():
-            yield before
+    count = min(len(os.sched_getaffinity(0)), _MOST_THREADS)
+    waiting: deque[tuple[_Block, Future[tuple[int, ...]]]] = deque()
+    with ThreadPoolExecutor(count, "envmedic-search") as pool:
+        for block in chain(first, blocks):
+            waiting.append((block, pool.submit(gate.lines, block.content)))
+            if len(waiting) > count:
+                before, answer = waiting.popleft()
+                yield before, _may_start(answer.result())
+        for before, answer in waiting:
+            yield before, _may_start(answer.result())
+
+
+def _may_start(begun: Sequence[int]) -> list[int]:
+    """Lines on which a match may start that has a literal beginning on one of `begun`."""
+    return sorted({line for number in begun for line in range(max(0, number - JOINED_LINES + 1), number + 1)})
 
 
 @dataclass(frozen=True)
@@ -79,6 +90,11 @@ class _Block:
     """Lines at its beginning at which matches may start; the rest is context, and comes again."""
     end: int | None = None
     """Where its last whole line ends in `content`, which is not cut there to save a copy."""
+
+    @cached_property
+    def lines(self) -> list[bytes]:
+        """Its whole lines."""
+        return self.content[: self.end].split(b"\n")
 
 
 class Signatures:
@@ -172,13 +188,11 @@ def _context_start(pending: bytes, end: int) -> int:
     return start if start and end - start < LINE_LIMIT else end
 
 
-def _block_matches(block: _Block, signatures: Signatures) -> Iterator[TextMatch]:
-    lines = block.content[: block.end].split(b"\n")
-    for first in range(0, min(block.starts, len(lines)), _GROUP_OF_LINES):
-        last = min(first + _GROUP_OF_LINES, block.starts, len(lines))
-        if signatures.may_match(b"".join(lines[first : last + JOINED_LINES - 1])):
-            for index in range(first, last):
-                yield from _line_matches(lines[index : index + JOINED_LINES], block.number + index, signatures)
+def _block_matches(block: _Block, suspicious: Iterable[int], signatures: Signatures) -> Iterator[TextMatch]:
+    for index in suspicious:
+        if index >= min(block.starts, len(block.lines)):
+            return
+        yield from _line_matches(block.lines[index : index + JOINED_LINES], block.number + index, signatures)
 
 
 def _line_matches(window: Sequence[bytes], number: int, signatures: Signatures) -> Iterator[TextMatch]:

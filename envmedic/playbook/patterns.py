@@ -8,6 +8,7 @@ from typing import Any
 
 MAX_MEMORY_BYTES = 16 << 20
 """RE2's budget for one program and its automaton; patterns stay far below."""
+_LITERALS_MEMORY_BYTES = 64 << 20
 
 _UNSUPPORTED = (
     (re.compile(r"\(\?[=!]"), "look-ahead is not in RE2 syntax; write what must be there, or two signatures"),
@@ -29,6 +30,17 @@ def options() -> Any:
     chosen = re2.Options()
     chosen.log_errors = False
     chosen.max_mem = MAX_MEMORY_BYTES
+    return chosen
+
+
+def bytewise() -> Any:
+    """Options for one program of thousands of literals, which are bytes rather than text."""
+    import re2  # noqa: PLC0415
+
+    chosen = options()
+    chosen.encoding = re2.Options.Encoding.LATIN1
+    chosen.never_capture = True
+    chosen.max_mem = _LITERALS_MEMORY_BYTES
     return chosen
 
 
