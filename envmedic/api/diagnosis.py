@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from envmedic import diagnosis
-from envmedic.api.observation import observe
+from envmedic.api.observation import beginning, observe
 from envmedic.api.playbooks import load_playbooks
 from envmedic.api.settings import Settings
 from envmedic.model.facts import Facts
@@ -18,8 +18,9 @@ from envmedic.model.playbook import LoadedPlaybook, TextMatch
 
 def diagnose(settings: Settings, prefix: Path | None, logs: Sequence[str]) -> tuple[Diagnosis, ...]:
     """One diagnosis for each log, or one from facts alone; `prefix` None uses the texts alone."""
-    playbooks = load_playbooks(settings)
-    facts = None if prefix is None else observe(settings, prefix)
+    with beginning(prefix) as begun:
+        playbooks = load_playbooks(settings)
+        facts = None if prefix is None else observe(settings, prefix, begun)
     sources: Sequence[str | None] = logs or [None]
     return tuple(diagnose_text(settings, playbooks, facts, log, prefix) for log in sources)
 

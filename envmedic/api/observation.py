@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from threading import Thread
 from time import monotonic
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -17,6 +18,9 @@ from envmedic.errors import InputError, InternalError
 from envmedic.model.base import from_json, to_json
 from envmedic.model.events import EventStream, Stage, StageFinished, StageStarted
 from envmedic.model.facts import Environment, Facts, Host
+
+if TYPE_CHECKING:
+    from envmedic.probe.begun import Begun
 
 
 @contextmanager
@@ -32,14 +36,29 @@ def stage(stream: EventStream, name: Stage) -> Iterator[None]:
         stream.emit(StageFinished(stage=name, seconds=monotonic() - started, ok=ok))
 
 
-def observe(settings: Settings, prefix: Path | None) -> Facts:
-    """Observe the host and, where `prefix` is given, the environment there. Writes nothing."""
+@contextmanager
+def beginning(prefix: Path | None) -> Iterator[Begun | None]:
+    """What of an observation runs outside of this process, begun; None where there is no prefix."""
+    if prefix is None:
+        yield None
+        return
+    from envmedic.probe.begun import Begun  # noqa: PLC0415  # a text alone needs no probe
+
+    with closing(Begun(prefix)) as begun:
+        yield begun
+
+
+def observe(settings: Settings, prefix: Path | None, begun: Begun | None = None) -> Facts:
+    """Observe the host and, where `prefix` is given, the environment there. Writes nothing.
+
+    `begun` is the beginning of it, where that was made before.
+    """
     from envmedic.probe.environment import observe_environment  # noqa: PLC0415  # a text alone needs no probe
 
     given = None if settings.host_file is None else read_host(Path(settings.host_file))  # first: it may be wrong
     with stage(settings.stream, "probe"):
         host = _Meanwhile(given)
-        environment = None if prefix is None else observe_environment(prefix, deep=settings.deep)
+        environment = None if prefix is None else observe_environment(prefix, deep=settings.deep, begun=begun)
         return Facts(envmedic=__version__, host=host.value(), environment=environment)
 
 

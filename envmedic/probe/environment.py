@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
+from contextlib import closing
 from pathlib import Path
-from threading import Thread
 from typing import Literal
 
-from envmedic import kept, tree
+from envmedic import kept
 from envmedic.model.facts import CompanionBuild, Distribution, Environment, Interpreter, Library
 from envmedic.probe import (
     activation,
@@ -20,7 +20,6 @@ from envmedic.probe import (
     distributions,
     family_files,
     import_paths,
-    interpreter,
     layout,
     leftovers,
     native,
@@ -29,6 +28,7 @@ from envmedic.probe import (
     shadows,
     torch_family,
 )
+from envmedic.probe.begun import Begun
 from envmedic.probe.family_files import Package
 from envmedic.probe.files import names
 from envmedic.probe.loader import Search
@@ -37,58 +37,34 @@ from envmedic.probe.text import encodable
 _COMPANIONS: tuple[Literal["torchvision", "torchaudio"], ...] = ("torchvision", "torchaudio")
 
 
-def observe_environment(prefix: Path, variables: Mapping[str, str] | None = None, *, deep: bool = False) -> Environment:
+def observe_environment(
+    prefix: Path, variables: Mapping[str, str] | None = None, *, deep: bool = False, begun: Begun | None = None
+) -> Environment:
     """Observe the environment at `prefix` without importing anything of it or writing into it.
 
     `variables` are those of the shell that activates it, by default this process's; `deep` reads and
-    hashes every installed file. Raises `NotAnEnvironment` when there is none. Damage inside it is a
-    fact, never an error.
+    hashes every installed file; `begun` is the beginning of it, where that was made before. Raises
+    `NotAnEnvironment` when there is none. Damage inside it is a fact, never an error.
     """
-    named = Path(os.path.abspath(prefix))  # noqa: PTH100  # the user's spelling, links kept
-    found = layout.read(named)
-    survey = _Survey(named)
-    python = interpreter.observe(found)
-    sites = layout.site_packages(found, python.version or found.version)
-    scans = [distributions.scan(site, named, soabi=python.soabi) for site in sites]
-    given = os.environ if variables is None else variables
-    return encodable(_environment(found, python, sites, scans, survey, given, deep=deep))
+    with closing(begun or Begun(prefix)) as known:
+        found = known.layout
+        python = known.interpreter()
+        sites = layout.site_packages(found, python.version or found.version)
+        scans = [distributions.scan(site, found.prefix, soabi=python.soabi) for site in sites]
+        given = os.environ if variables is None else variables
+        return encodable(_environment(known, python, sites, scans, given, deep=deep))
 
 
-class _Survey(Thread):
-    """The digest of a tree and the sizes in it, taken meanwhile: most of it fits into the start of the interpreter."""
-
-    def __init__(self, prefix: Path) -> None:
-        super().__init__(name="survey", daemon=True)
-        self._prefix = prefix
-        self._survey = tree.Survey("", {})
-        self._error: Exception | None = None
-        self.start()
-
-    def run(self) -> None:
-        """In the thread."""
-        try:
-            self._survey = tree.survey(self._prefix)
-        except Exception as error:  # noqa: BLE001  # raised by `value`
-            self._error = error
-
-    def value(self) -> tree.Survey:
-        """Wait for it. Raises what `tree.survey` raises."""
-        self.join()
-        if self._error is not None:
-            raise self._error
-        return self._survey
-
-
-def _environment(  # noqa: PLR0917  # the results of the first readers
-    found: layout.Layout,
+def _environment(  # the results of the first readers
+    begun: Begun,
     python: Interpreter,
     sites: tuple[Path, ...],
     scans: list[distributions.Scan],
-    survey: _Survey,
     given: Mapping[str, str],
     *,
     deep: bool,
 ) -> Environment:
+    found = begun.layout
     prefix = found.prefix
     own = activation.observe(prefix)
     activated = kept.overlaid(given, {item.name: item.value for item in own})
@@ -99,7 +75,7 @@ def _environment(  # noqa: PLR0917  # the results of the first readers
     read = binaries.family
     paths = import_paths.observe(found, python, sites, activated)
     hidden = shadows.observe(paths, installed, sites, found.kind)
-    measured = survey.value()
+    measured = begun.survey()
     disk = records.Disk(Path(os.path.realpath(prefix)), measured.sizes)
     held = records.compare(scans, disk, deep=deep)
     return Environment(

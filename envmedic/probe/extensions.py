@@ -95,7 +95,7 @@ def _elsewhere_undefined(symbols: tuple[bytes, ...], group: Group) -> tuple[byte
 def _undefined_by(path: Path, symbols: tuple[bytes, ...]) -> tuple[bytes, ...]:
     try:
         with closing(Elf(path)) as elf:
-            return tuple(name for name in symbols if not elf.defines(name, gnu_hash(name)))
+            return tuple(elf.lacking({name: gnu_hash(name) for name in symbols}))
     except (OSError, ElfError):
         return symbols
 

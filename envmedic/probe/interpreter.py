@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+from contextlib import closing
 from pathlib import Path
 
 from envmedic.model.facts import Interpreter
@@ -12,7 +13,7 @@ from envmedic.model.ports import CommandResult
 from envmedic.owner import owner
 from envmedic.probe.files import is_file
 from envmedic.probe.layout import Layout
-from envmedic.proc.question import ask
+from envmedic.proc.question import Question
 
 TIMEOUT_S = 20.0
 _QUESTION = """\
@@ -28,22 +29,49 @@ print(json.dumps({
 """
 
 
-def observe(layout: Layout) -> Interpreter:
-    """Start the interpreter in isolated mode, without its site-packages and without writing byte code.
+class Asked:
+    """The interpreter of an environment, started to answer; `close` it, whether or not it is heard.
 
-    One that does not start is a fact with its error; its version then comes from the files.
+    It runs in isolated mode, without its site-packages and without writing byte code.
     """
-    hopeless = why_absent(layout.python) or why_no_program(layout.python)
-    if hopeless is not None:
-        return _dead(layout, hopeless)
-    try:
-        user = owner(layout.prefix)  # root runs nothing that another user could have put there
-        result = ask(_argv(layout.python), env={"LC_ALL": "C"}, cwd="/", timeout_s=TIMEOUT_S, user=user)
-    except OSError as error:
-        return _dead(layout, f"it cannot be started: {error.strerror}")
-    answer = parse_answer(result.stdout) if result.returncode == 0 else None
-    if answer is None:
-        return _dead(layout, failure(result))
+
+    def __init__(self, layout: Layout) -> None:
+        self._layout = layout
+        self._question: Question | None = None
+        self._hopeless = why_absent(layout.python) or why_no_program(layout.python)
+        if self._hopeless is None:
+            self._start()
+
+    def _start(self) -> None:
+        try:
+            user = owner(self._layout.prefix)  # root runs nothing that another user could have put there
+            self._question = Question(
+                _argv(self._layout.python), env={"LC_ALL": "C"}, cwd="/", timeout_s=TIMEOUT_S, user=user
+            )
+        except OSError as error:
+            self._hopeless = f"it cannot be started: {error.strerror}"
+
+    def value(self) -> Interpreter:
+        """Its answer. One that does not start is a fact with its error; its version then comes from the files."""
+        if self._question is None:
+            return _dead(self._layout, self._hopeless or "it was not started")
+        result = self._question.answer()
+        answer = parse_answer(result.stdout) if result.returncode == 0 else None
+        return _dead(self._layout, failure(result)) if answer is None else _living(self._layout, answer)
+
+    def close(self) -> None:
+        """End it."""
+        if self._question is not None:
+            self._question.close()
+
+
+def observe(layout: Layout) -> Interpreter:
+    """Start the interpreter and hear its answer."""
+    with closing(Asked(layout)) as asked:
+        return asked.value()
+
+
+def _living(layout: Layout, answer: dict[str, object]) -> Interpreter:
     return Interpreter(
         path=str(layout.python),
         starts=True,

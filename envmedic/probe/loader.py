@@ -290,6 +290,7 @@ def unresolved(wanted: Iterable[bytes], libraries: Iterable[Loaded]) -> tuple[by
     """Those of `wanted` that no library defines, in their order."""
     left = {name: gnu_hash(name) for name in wanted}
     for library in libraries:
-        defines = library.elf.defines
-        left = {name: hashed for name, hashed in left.items() if not defines(name, hashed)}
+        if not left:
+            break
+        left = library.elf.lacking(left)
     return tuple(left)

@@ -6,13 +6,14 @@ sh takes 75 ms to load, which is a fifth of a diagnosis; these need nothing of w
 from __future__ import annotations
 
 import errno
+import math
 import os
 import selectors
 import signal
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 
 from envmedic.model.ports import CommandResult
 from envmedic.owner import User
@@ -22,6 +23,47 @@ _LOOK_S = 0.2
 """How often a program that is silent is asked whether it has ended."""
 _LINGER_S = 0.5
 """How long outputs are read on that something else holds open after the program has ended."""
+
+
+class Question:
+    """A program that was started and has not been heard yet; `close` it, whether or not it was.
+
+    It has `timeout_s` seconds (None: any number) from its start on. `output`, a descriptor, gets its standard
+    output instead of the answer. Otherwise as `ask`, errors too.
+    """
+
+    def __init__(
+        self,
+        argv: Sequence[str],
+        *,
+        timeout_s: float | None,
+        env: Mapping[str, str | None] | None = None,
+        cwd: str | None = None,
+        user: User | None = None,
+        output: int | None = None,
+    ) -> None:
+        self._argv = tuple(argv)
+        self._started = time.monotonic()
+        self._deadline = math.inf if timeout_s is None else self._started + timeout_s
+        self._process = _start(argv, overlay(env), cwd, user, subprocess.PIPE if output is None else output)
+
+    def answer(self) -> CommandResult:
+        """Wait for its end; once."""
+        out, err = _Lines(Tail()), _Lines(Tail())
+        killed = _hear(self._process, out, err, self._deadline)
+        return CommandResult(
+            argv=self._argv,
+            returncode=self._process.returncode,
+            stdout=out.text(),
+            stderr=err.text(),
+            seconds=time.monotonic() - self._started,
+            timed_out=killed and self._process.returncode == -signal.SIGKILL,
+        )
+
+    def close(self) -> None:
+        """Kill it if it was not heard to its end."""
+        with self._process:
+            _kill(self._process)
 
 
 def ask(
@@ -37,31 +79,18 @@ def ask(
     A non-zero exit, a signal and a timeout, which kills the program and the children in its session, are
     results. Raises OSError when the program cannot be started.
     """
-    started = time.monotonic()
-    process = _start(argv, overlay(env), cwd, user)
-    out, err = _Lines(Tail()), _Lines(Tail())
-    with process:
-        try:
-            killed = _hear(process, out, err, started + timeout_s)
-        except BaseException:
-            _kill(process)
-            raise
-    return CommandResult(
-        argv=tuple(argv),
-        returncode=process.returncode,
-        stdout=out.text(),
-        stderr=err.text(),
-        seconds=time.monotonic() - started,
-        timed_out=killed and process.returncode == -signal.SIGKILL,
-    )
+    with closing(Question(argv, timeout_s=timeout_s, env=env, cwd=cwd, user=user)) as question:
+        return question.answer()
 
 
-def _start(argv: Sequence[str], env: Mapping[str, str], cwd: str | None, user: User | None) -> subprocess.Popen[bytes]:
+def _start(
+    argv: Sequence[str], env: Mapping[str, str], cwd: str | None, user: User | None, output: int
+) -> subprocess.Popen[bytes]:
     try:
         return subprocess.Popen(  # noqa: S603  # the words are the caller's
             argv,
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
+            stdout=output,
             stderr=subprocess.PIPE,
             env=env,
             cwd=cwd,
@@ -76,12 +105,11 @@ def _start(argv: Sequence[str], env: Mapping[str, str], cwd: str | None, user: U
 
 def _hear(process: subprocess.Popen[bytes], out: _Lines, err: _Lines, deadline: float) -> bool:
     """Read both outputs to their end, then wait; returns whether time ran out and the program was killed."""
-    assert process.stdout is not None  # noqa: S101  # both are pipes: see `_start`
-    assert process.stderr is not None  # noqa: S101
     killed = False
     with selectors.DefaultSelector() as selector:
-        selector.register(process.stdout, selectors.EVENT_READ, "out")
-        selector.register(process.stderr, selectors.EVENT_READ, "err")
+        for pipe, name in ((process.stdout, "out"), (process.stderr, "err")):
+            if pipe is not None:  # a file gets it
+                selector.register(pipe, selectors.EVENT_READ, name)
         while selector.get_map():
             left = deadline - time.monotonic()
             if left > 0:
@@ -92,7 +120,9 @@ def _hear(process: subprocess.Popen[bytes], out: _Lines, err: _Lines, deadline: 
                 deadline += _LINGER_S
             else:
                 break
-    return _ended(process, deadline) or killed
+    killed = _overdue(process, deadline) or killed
+    process.wait()
+    return killed
 
 
 def _deadline(process: subprocess.Popen[bytes], deadline: float) -> float:
@@ -100,7 +130,7 @@ def _deadline(process: subprocess.Popen[bytes], deadline: float) -> float:
     return deadline if process.poll() is None else min(deadline, time.monotonic() + _LINGER_S)
 
 
-def _ended(process: subprocess.Popen[bytes], deadline: float) -> bool:
+def _overdue(process: subprocess.Popen[bytes], deadline: float) -> bool:
     """Wait for a program that has closed its outputs; returns whether it had to be killed."""
     try:
         process.wait(max(0.0, deadline - time.monotonic()))
@@ -110,7 +140,7 @@ def _ended(process: subprocess.Popen[bytes], deadline: float) -> bool:
 
 
 def _kill(process: subprocess.Popen[bytes]) -> bool:
-    """Kill the program and the children in its session. Its number is still its own: it has not been waited for."""
+    """Kill the program and the children in its session, unless it was waited for: its number may be another's then."""
     if process.returncode is None:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)

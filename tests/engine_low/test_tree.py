@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,6 +14,7 @@ import pytest
 
 from envmedic import tree
 from envmedic.engine.clone import clone
+from envmedic.tree import walking
 from tests.engine_low.support import write
 
 SITE = Path("lib/python3.11/site-packages")
@@ -167,6 +170,37 @@ def test_byte_code_does_not_change_the_digest(prefix: Path) -> None:
     assert tree.digest(prefix) == before
 
 
+def test_a_survey_by_another_process_is_the_same(prefix: Path) -> None:
+    write(prefix / SITE / os.fsdecode(b"latin \xe9.txt"), "name that is no UTF-8")
+    write(prefix / SITE / "line\nend", "")
+    script = [sys.executable, "-I", "-S", "-B", "-X", f"utf8={sys.flags.utf8_mode}", walking.__file__]
+    packed = subprocess.run([*script, str(prefix)], capture_output=True, check=True).stdout
+    found = walking.unpacked(packed)
+    assert found == tree.survey(prefix)
+    assert found.sizes[f"{SITE}/line\nend"] == 0
+
+
+def test_a_survey_that_is_cut_off_is_refused(prefix: Path) -> None:
+    packed = walking.packed(tree.survey(prefix))
+    assert walking.unpacked(packed) == tree.survey(prefix)
+    for content in (
+        b"",
+        packed[:30],
+        packed[:64],
+        packed[: packed.rindex(b"\0")],
+        packed[: packed.rindex(b"\0", 0, -1) + 1],
+    ):
+        with pytest.raises(ValueError, match=r"survey|zip"):
+            walking.unpacked(content)
+
+
+def test_a_survey_of_no_files_survives_packing(open_tmp: Path) -> None:
+    (open_tmp / "empty").mkdir()
+    found = tree.survey(open_tmp / "empty")
+    assert found.sizes == {}
+    assert walking.unpacked(walking.packed(found)) == found
+
+
 def test_a_missing_tree_is_an_error(open_tmp: Path) -> None:
     with pytest.raises(FileNotFoundError):
         tree.digest(open_tmp / "none")
@@ -176,16 +210,16 @@ def test_a_missing_tree_is_an_error(open_tmp: Path) -> None:
 
 def test_entries_that_vanish_during_the_walk_are_left_out(prefix: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     site = prefix / SITE
-    enter = tree._Listing.__enter__
+    enter = walking._Listing.__enter__
 
-    def remove_after_listing(self: tree._Listing) -> list[os.DirEntry[str]]:
+    def remove_after_listing(self: walking._Listing) -> list[os.DirEntry[str]]:
         entries = enter(self)
         if any(entry.name == "local.pth" for entry in entries):
             (site / "local.pth").unlink()
             shutil.rmtree(site / "package1")
         return entries
 
-    monkeypatch.setattr(tree._Listing, "__enter__", remove_after_listing)
+    monkeypatch.setattr(walking._Listing, "__enter__", remove_after_listing)
     names = set(tree.fingerprint(prefix).entries)
     assert f"{SITE}/package0/native.so" in names
     assert not any(name.startswith((f"{SITE}/package1/", f"{SITE}/local.pth")) for name in names)

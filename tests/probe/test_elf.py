@@ -56,6 +56,9 @@ def test_every_kind_of_hash_table_answers_alike(tmp_path: Path, style: str) -> N
         assert elf.defines(b"defined_function", gnu_hash(b"defined_function"))
         assert not elf.defines(b"nothing", gnu_hash(b"nothing"))
         assert b"needed_function" in elf.undefined()
+        names = [b"nothing", b"defined_function", b"needed_function", b"defined_data"]
+        asked = {name: gnu_hash(name) for name in names}
+        assert list(elf.lacking(asked).items()) == [(name, asked[name]) for name in names if b"defined" not in name]
 
 
 @pytest.mark.parametrize("arguments", [(), ("-Wl,--hash-style=gnu", "-fvisibility=hidden")])

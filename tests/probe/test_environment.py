@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from envmedic.errors import NotAnEnvironment
 from envmedic.model.base import from_json, to_json
 from envmedic.model.facts import Environment, Facts, Host
 from envmedic.probe import interpreter, layout
+from envmedic.probe.begun import Begun
 from envmedic.probe.environment import observe_environment
 from tests.probe.prefixes import add_distribution, build_library, make_prefix, site
 
@@ -58,6 +60,36 @@ def test_prefix_keeps_its_spelling_and_has_its_real_path(venv: Path, tmp_path: P
     assert found.real_prefix == os.path.realpath(venv)
     assert found.interpreter.starts
     assert len(found.site_packages) == 1
+
+
+def test_the_survey_is_the_same_by_another_process_and_by_this_one(
+    venv: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    with closing(Begun(venv)) as begun:
+        beside = begun.survey()
+    assert beside == tree.survey(venv)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0})
+    with closing(Begun(venv)) as begun:
+        assert begun.survey() == beside
+    monkeypatch.undo()
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "gone"))
+    with closing(Begun(venv)) as begun:
+        assert begun.survey() == beside
+
+
+def test_a_survey_that_another_process_cannot_make_fails_as_here(venv: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", "/bin/false")
+    with closing(Begun(venv)) as begun:
+        assert begun.survey() == tree.survey(venv)
+
+
+def test_what_was_begun_and_not_waited_for_ends(tmp_path: Path) -> None:
+    prefix = with_program(make_prefix(tmp_path / "env"), "#!/bin/sh\nsleep 60\n")
+    started = time.monotonic()
+    with closing(Begun(prefix)):
+        pass
+    assert time.monotonic() - started < 10
+    assert not Path(f"/proc/self/task/{os.getpid()}/children").read_text()
 
 
 def test_facts_survive_json(venv: Path) -> None:

@@ -7,27 +7,49 @@ original although the original did not change.
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import json
 import os
-import stat
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, NamedTuple
 
 import msgspec
 
-MARKER = ".envmedic-tx"
-"""Name of the marker file in a clone's root; it belongs to envmedic, not to the environment."""
+from envmedic.tree.walking import (
+    KINDS,
+    MARKER,
+    PERMISSIONS,
+    TYPE,
+    Survey,
+    digest,
+    digest_line,
+    digest_of_lines,
+    directories,
+    is_cache,
+    survey,
+    walk,
+)
 
+__all__ = [
+    "MARKER",
+    "Content",
+    "Differences",
+    "Entry",
+    "Fingerprint",
+    "Survey",
+    "compare",
+    "digest",
+    "digest_of",
+    "directories",
+    "fingerprint",
+    "is_cache",
+    "manifest",
+    "survey",
+    "walk",
+]
 _FORMAT = 1
 _CHUNK = 1 << 20
-_KINDS = {stat.S_IFREG: "f", stat.S_IFDIR: "d", stat.S_IFLNK: "l"}
-_TYPE, _PERMISSIONS = 0o170000, 0o7777
-"""Bits of `st_mode`, as `stat.S_IFMT` and `stat.S_IMODE` take them, without thirty thousand calls."""
-_VANISHED = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
 _new = tuple.__new__
 """Makes an `Entry` at once: half a microsecond, thirty thousand times."""
 _UNSTABLE_INODES = frozenset({"overlay", "aufs"})
@@ -167,57 +189,13 @@ def compare(before: Fingerprint, after: Fingerprint) -> Differences:
     )
 
 
-class Survey(NamedTuple):
-    """What one walk over a prefix tells."""
-
-    digest: str
-    """See `digest`."""
-    sizes: dict[str, int]
-    """Bytes of each regular file by its path relative to the prefix, byte-code caches left out."""
-
-
-def digest(prefix: Path) -> str:
-    """Return a SHA-256 that changes whenever an installed file does; a faithful clone has the same.
-
-    Covers path, type, size, mtime and mode (for directories path and mode only); byte-code caches
-    and the marker are left out. Raises OSError as `fingerprint` does.
-    """
-    return survey(prefix).digest
-
-
-def survey(prefix: Path) -> Survey:
-    """Return the digest of a tree and the sizes of its files. Raises OSError as `fingerprint` does."""
-    lines = []
-    sizes: dict[str, int] = {}
-    for name, status in walk(prefix, caches=False):
-        mode = status.st_mode
-        if mode & _TYPE == stat.S_IFDIR:
-            lines.append(_line(name, "d", 0, 0, mode & _PERMISSIONS))
-        else:
-            kind = _KINDS.get(mode & _TYPE, "o")
-            lines.append(_line(name, kind, status.st_size, status.st_mtime_ns, mode & _PERMISSIONS))
-            if kind == "f":
-                sizes[name] = status.st_size
-    return Survey(_digest(lines), sizes)
-
-
 def digest_of(fingerprint: Fingerprint) -> str:
     """Return the `digest` of the tree that `fingerprint` was taken of, without another walk."""
-    return _digest(
-        _line(name, entry.kind, entry.size, 0 if entry.kind == "d" else entry.mtime_ns, entry.mode)
+    return digest_of_lines(
+        digest_line(name, entry.kind, entry.size, 0 if entry.kind == "d" else entry.mtime_ns, entry.mode)
         for name, entry in fingerprint.entries.items()
         if name != "." and not is_cache(name)
     )
-
-
-def _line(name: str, kind: str, size: int, mtime_ns: int, mode: int) -> str:
-    return f"{name}\0{kind}\0{size}\0{mtime_ns}\0{mode}\n"
-
-
-def _digest(lines: Iterable[str]) -> str:
-    marker = f"{MARKER}\0"
-    text = "".join(sorted(line for line in lines if not line.startswith(marker)))
-    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
 
 
 def manifest(root: Path) -> dict[str, Content]:
@@ -234,77 +212,16 @@ def manifest(root: Path) -> dict[str, Content]:
     return found
 
 
-def is_cache(name: str) -> bool:
-    """Whether the relative path `name` is byte code that Python writes by itself."""
-    return name.endswith(".pyc") or ("__pycache__" in name and "__pycache__" in name.split("/"))
-
-
 def _counts(name: str) -> bool:
     return not is_cache(name)
 
 
-def walk(root: Path, *, caches: bool = True) -> Iterator[tuple[str, os.stat_result]]:
-    """Every path below `root`, relative to it, with its `lstat`; a directory comes before what is in it.
-
-    Symbolic links are not followed. `caches` says whether byte code is walked too. What vanishes is
-    left out. Raises OSError.
-    """
-    for base, entries in directories(root, caches=caches):
-        for entry in entries:
-            try:
-                yield base + entry.name, entry.stat(follow_symlinks=False)
-            except FileNotFoundError:  # noqa: PERF203  # removed since it was listed
-                continue
-
-
-def directories(root: Path, *, caches: bool = True) -> Iterator[tuple[str, list[os.DirEntry[str]]]]:
-    """Every directory of the tree, with its entries: its path relative to `root` with a slash at the end ("" for it).
-
-    Otherwise as `walk`. Entries can be asked only until the next directory is: they are looked up
-    relative to their open directory, which spares the kernel the long paths.
-    """
-    pending = [""]
-    top = os.path.join(root, "")  # noqa: PTH118  # with a slash at the end
-    while pending:
-        base = pending.pop()
-        with _Listing(top + base, missing_ok=bool(base)) as listed:
-            entries = listed if caches else [entry for entry in listed if not _is_cache(entry.name)]
-            yield base, entries
-            pending += [base + entry.name + "/" for entry in entries if entry.is_dir(follow_symlinks=False)]
-
-
-def _is_cache(name: str) -> bool:
-    return name == "__pycache__" or name.endswith(".pyc")
-
-
-class _Listing:
-    """The entries of an open directory; none when it vanished and that is `missing_ok`."""
-
-    def __init__(self, path: str, *, missing_ok: bool) -> None:
-        self._descriptor = -1
-        try:
-            self._descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | (os.O_NOFOLLOW if missing_ok else 0))
-        except OSError as error:
-            if not missing_ok or error.errno not in _VANISHED:
-                raise
-
-    def __enter__(self) -> list[os.DirEntry[str]]:
-        if self._descriptor < 0:
-            return []
-        with os.scandir(self._descriptor) as entries:
-            return list(entries)
-
-    def __exit__(self, *_: object) -> None:
-        if self._descriptor >= 0:
-            os.close(self._descriptor)
-
-
 def _entry(status: os.stat_result, *, keep_inode: bool) -> Entry:
     mode = status.st_mode
-    kind = _KINDS.get(mode & _TYPE, "o")
+    kind = KINDS.get(mode & TYPE, "o")
     size = 0 if kind == "d" else status.st_size
     inode = status.st_ino if keep_inode else 0
-    return _new(Entry, (kind, size, status.st_mtime_ns, mode & _PERMISSIONS, status.st_uid, status.st_gid, inode))
+    return _new(Entry, (kind, size, status.st_mtime_ns, mode & PERMISSIONS, status.st_uid, status.st_gid, inode))
 
 
 def _same(first: Entry, second: Entry) -> bool:
