@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from envmedic.api.diagnosis import diagnose
     from envmedic.api.explanation import explain
     from envmedic.api.generations import AcceptLoss, Travel, history, prune, recover, redo, undo
+    from envmedic.api.guard import guard
+    from envmedic.api.locks import default_format, lock, require_folder, write_lock, write_locks
     from envmedic.api.observation import observe
     from envmedic.api.playbooks import (
         is_playbook_file,
@@ -38,13 +40,16 @@ __all__ = [
     "apply",
     "apply_plan",
     "check",
+    "default_format",
     "diagnose",
     "exit_code",
     "explain",
     "find_prefix",
+    "guard",
     "history",
     "is_playbook_file",
     "list_playbooks",
+    "lock",
     "observe",
     "plan",
     "playbook_schema",
@@ -52,10 +57,13 @@ __all__ = [
     "read_plan",
     "recover",
     "redo",
+    "require_folder",
     "show_playbook",
     "undo",
     "validate_playbooks",
     "verify",
+    "write_lock",
+    "write_locks",
 ]
 
 _HOMES = {
@@ -69,13 +77,16 @@ _HOMES = {
     "apply": "repair",
     "apply_plan": "repair",
     "check": "compatibility",
+    "default_format": "locks",
     "diagnose": "diagnosis",
     "exit_code": "repair",
     "explain": "explanation",
     "find_prefix": "target",
+    "guard": "guard",
     "history": "generations",
     "is_playbook_file": "playbooks",
     "list_playbooks": "playbooks",
+    "lock": "locks",
     "observe": "observation",
     "plan": "repair",
     "playbook_schema": "playbooks",
@@ -83,10 +94,13 @@ _HOMES = {
     "read_plan": "repair",
     "recover": "generations",
     "redo": "generations",
+    "require_folder": "locks",
     "show_playbook": "playbooks",
     "undo": "generations",
     "validate_playbooks": "playbooks",
     "verify": "verification",
+    "write_lock": "locks",
+    "write_locks": "locks",
 }
 """Module of each use case."""
 

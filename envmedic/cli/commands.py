@@ -307,6 +307,20 @@ def check(args: argparse.Namespace, output: Output) -> int:
     return knowledge_commands.check(args, output)
 
 
+def guard(args: argparse.Namespace, output: Output) -> int:
+    """``envmedic guard``."""
+    from envmedic.cli import guard_command  # noqa: PLC0415
+
+    return guard_command.guard(args, output)
+
+
+def lock(args: argparse.Namespace, output: Output) -> int:
+    """``envmedic lock``."""
+    from envmedic.cli import lock_command  # noqa: PLC0415  # its formats are only needed here
+
+    return lock_command.lock(args, output)
+
+
 RUN: dict[str, Command] = {
     "diagnose": diagnose,
     "run": run,
@@ -322,4 +336,6 @@ RUN: dict[str, Command] = {
     "playbooks": playbooks,
     "explain": explain,
     "check": check,
+    "guard": guard,
+    "lock": lock,
 }

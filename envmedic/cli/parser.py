@@ -9,6 +9,7 @@ from envmedic.cli.options import Parser, at_least, seconds
 
 ALLOW = ("base", "frozen", "external", "in-use")
 DESCRIPTION = "Repair a broken PyTorch/CUDA environment in a clone, prove it, and swap it in atomically."
+FORMATS = ("conda-lock", "pylock", "requirements", "environment", "dockerfile")
 EXIT_CODES = (
     "exit codes: 0 healthy, repaired or yes; 1 problems, or a repair that is declined or impossible; 2 usage or input; "
     "3 confirmation needed; 4 checks failed; 5 host fault; 6 busy or recovery needed; 70 bug; 130 interrupted. "
@@ -31,6 +32,8 @@ def build_parser() -> Parser:
     _playbooks(commands)
     _explain(commands)
     _check(commands)
+    _guard(commands)
+    _lock(commands)
     return parser
 
 
@@ -162,6 +165,7 @@ def _apply(commands: _Commands[Parser]) -> None:
     _checks(parser)
     parser.option("-y", "--yes", action="store_true", help="do not ask")
     parser.option("--dry-run", action="store_true", help="the same as `envmedic plan`")
+    parser.option("--lock", metavar="DIR", help="after the repair, write lock files of what was verified there")
     group = parser.add_argument_group("transaction")
     parser.option(
         "--clone", group=group, choices=("auto", "reflink", "link", "copy"), default="auto", help="how to clone"
@@ -233,3 +237,30 @@ def _check(commands: _Commands[Parser]) -> None:
     _host(parser)
     _sources(parser)
     parser.option("--timeout", type=seconds, metavar="SECONDS", help="limit for each question to the installer")
+
+
+def _guard(commands: _Commands[Parser]) -> None:
+    parser = _command(commands, "guard", "would this command undo a repair or break the environment; runs nothing")
+    parser.add_argument(
+        "words", nargs="?", metavar="CMD", help="such as 'pip install -U transformers'; or after `--`, unquoted"
+    )
+    _host(parser)
+    parser.option("--offline", action="store_true", help="use caches only, although the command would not")
+    parser.option("--timeout", type=seconds, metavar="SECONDS", help="limit for each question to the installer")
+
+
+def _lock(commands: _Commands[Parser]) -> None:
+    parser = _command(commands, "lock", "write what is installed as a lock file; no new solve, changes nothing")
+    parser.option(
+        "--format",
+        choices=FORMATS,
+        help="of the lock (default: conda-lock with conda packages, else pylock)",
+    )
+    parser.option("-o", "--output", metavar="FILE", help="write it there (default: stdout)")
+    parser.option(
+        "--fetch-hashes", action="store_true", help="ask the indexes for what is not known here; verified by content"
+    )
+    parser.option(
+        "--allow-incomplete", action="store_true", help="write it without the entries that cannot be locked (exit 1)"
+    )
+    _sources(parser)

@@ -175,7 +175,7 @@ def _ask(question: Question, kept: Iterable[str], excluded: Sequence[str]) -> li
         output = folder / "pylock.toml"
         argv = [
             *(question.uv, "pip", "compile", "--format=pylock.toml", "--no-header", "--color=never", "--no-progress"),
-            *("--only-binary=:all:", "--no-python-downloads", *_interpreter(question.environment)),
+            *("--only-binary=:all:", "--no-python-downloads", *interpreter_options(question.environment)),
             *(f"--excludes={left_out}", "-c", str(constraints), *question.options.arguments),
             *("-o", str(output), str(asked)),
         ]
@@ -185,7 +185,7 @@ def _ask(question: Question, kept: Iterable[str], excluded: Sequence[str]) -> li
         return candidates(tomli.loads(output.read_text(encoding="utf-8")), _ranks(question.environment))
 
 
-def _interpreter(environment: Environment) -> tuple[str, ...]:
+def interpreter_options(environment: Environment) -> tuple[str, ...]:
     """Whom uv asks for its tags: the environment's Python, or as root for another user's one of the same version."""
     if owner(Path(environment.prefix)) is None:
         return (f"--python={environment.interpreter.path}",)

@@ -37,7 +37,7 @@ def facts(lock: Lock) -> dict[str, str]:
         "python": lock.python,
         "cuda": lock.cuda or "",
         "transaction": lock.transaction or "",
-        "verified": " ".join(lock.verified),
+        "verified": ", ".join(lock.verified),
         "name": lock.name,
     }
     return {key: value for key, value in found.items() if value}
@@ -52,6 +52,6 @@ def restored(values: Mapping[str, str]) -> dict[str, object]:
         "python": values.get("python", ""),
         "cuda": values.get("cuda"),
         "transaction": values.get("transaction"),
-        "verified": tuple(values.get("verified", "").split()),
+        "verified": tuple(filter(None, values.get("verified", "").split(", "))),
         "name": values.get("name", ""),
     }

@@ -1,0 +1,122 @@
+"""Locks of environments: collected from what is installed, with files and hashes from wherever they can be known."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from envmedic import __version__
+from envmedic.api.observation import observe, stage
+from envmedic.api.settings import Settings
+from envmedic.errors import EnvmedicError, PreflightError
+from envmedic.locks import collect, writing
+from envmedic.model.facts import Distribution, Environment
+from envmedic.model.lock import Lock, LockFormat
+from envmedic.model.record import Record
+
+
+def lock(settings: Settings, prefix: Path, *, fetch_hashes: bool = False) -> Lock:
+    """What is installed at `prefix`, exactly. Raises NetworkError or InstallerError only with `fetch_hashes`."""
+    from envmedic.engine import installed, standing  # noqa: PLC0415  # a third of the engine
+    from envmedic.installers import provenance, uv  # noqa: PLC0415  # requests
+
+    facts = observe(settings, prefix)
+    if facts.environment is None:
+        raise AssertionError
+    real = Path(facts.environment.real_prefix)
+    behind = standing.live_records(real)
+    sources = provenance.Sources(
+        uv=uv.find_uv(),
+        fetch=fetch_hashes and not settings.offline,
+        artifacts=installed.artifacts(behind),
+        find_links=settings.find_links,
+        torch_index=settings.torch_index,
+    )
+    with stage(settings.stream, "resolve"):
+        known = provenance.known(facts.environment, _unknown(facts.environment), sources)
+    found = collect.collect(facts.environment, facts.host, known, envmedic=__version__, created=_now())
+    return _verified(found, behind[0]) if behind and installed.unchanged(real, behind[0]) else found
+
+
+def _unknown(environment: Environment) -> Sequence[Distribution]:
+    """Distributions whose own metadata does not say everything of the file that they came from."""
+    own = {"index", "archive", "unknown"}
+    return [
+        item
+        for item in environment.distributions
+        if not item.outside_prefix and item.origin.kind in own and not (item.owner == "conda" and environment.conda)
+    ]
+
+
+def _now() -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+
+
+def _verified(found: Lock, record: Record) -> Lock:
+    """With what a repair proved of it: checks that passed wherever they mean anything."""
+    counted = [item for item in record.checks_after if item.applicable]
+    short = {item.check for item in counted if item.status != "pass"}
+    passed = sorted({item.check for item in counted} - short)
+    return msgspec.structs.replace(found, transaction=record.transaction, verified=tuple(passed))
+
+
+def default_format(found: Lock) -> LockFormat:
+    """The format that holds all of an environment."""
+    return "conda-lock" if any(item.manager == "conda" for item in found.packages) else "pylock"
+
+
+def write_lock(found: Lock, form: LockFormat, path: Path | None, *, allow_incomplete: bool = False) -> tuple[Lock, str]:
+    """`found` in that format, and its text; written to `path` where it is given.
+
+    A lock that lacks entries is neither written nor returned as text, unless `allow_incomplete`: with it they are named
+    in comments. Raises InputError where it cannot be written, InstallerError without conda-lock.
+    """
+    judged, text = writing.written(found, form)
+    if judged.incomplete and not allow_incomplete:
+        return judged, ""
+    if path is not None:
+        writing.save(text, path)
+        judged = msgspec.structs.replace(judged, path=str(path))
+    return judged, text
+
+
+def write_locks(settings: Settings, prefix: Path, folder: Path) -> tuple[str, ...]:
+    """After a repair: the locks that fit the environment, in `folder`; what there is to say of each.
+
+    Nothing of this can undo a repair that is done: a lock that cannot be written is said.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        found = lock(settings, prefix)
+        forms: tuple[LockFormat, ...] = (default_format(found),)
+        forms += () if forms[0] == "conda-lock" else ("requirements",)
+        return tuple(_told(found, form, folder) for form in forms)
+    except OSError as error:
+        return (f"No lock was written to {folder}: {error.strerror}",)
+    except EnvmedicError as error:
+        return (f"No lock was written: {error.summary}" + (f" ({error.cause})" if error.cause else ""),)
+
+
+def _told(found: Lock, form: LockFormat, folder: Path) -> str:
+    path = folder / writing.FILENAMES[form]
+    done, _ = write_lock(found, form, path, allow_incomplete=True)
+    if not done.incomplete:
+        return f"Locked in {path}"
+    names = ", ".join(f"{item.name} {item.version}".strip() for item in done.incomplete)
+    return f"Locked in {path}, without {names}: `envmedic lock --format {form}` says why"
+
+
+def require_folder(folder: Path) -> None:
+    """Raise PreflightError, before a repair begins, where locks could not be written to `folder` after it."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        probe = folder / ".envmedic-lock"
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        raise PreflightError(
+            f"Locks cannot be written to {folder}", cause=error.strerror, hint="Name another directory with --lock"
+        ) from error

@@ -1,0 +1,28 @@
+"""``envmedic lock``: what is installed, as a lock file."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from envmedic import api
+from envmedic.cli.commands import prefix_of, settings_of
+from envmedic.cli.output import Output
+from envmedic.cli.render.lock import incomplete_lines, lock_lines
+from envmedic.errors import ExitCode
+
+
+def lock(args: argparse.Namespace, output: Output) -> int:
+    """Print the lock, or write it and print what was written; exit 1 where entries are missing."""
+    settings = settings_of(args, output)
+    found = api.lock(settings, prefix_of(args, settings, output), fetch_hashes=args.fetch_hashes)
+    path = Path(args.output) if args.output else None
+    form = args.format or api.default_format(found)
+    done, text = api.write_lock(found, form, path, allow_incomplete=args.allow_incomplete)
+    for line in incomplete_lines(done, output.err_style, written=bool(text)):
+        output.narrate(line)
+    if output.json or path is not None:
+        output.document(done, lock_lines(done, output.style))
+    elif text:
+        output.document(done, text.rstrip("\n").split("\n"))
+    return int(ExitCode.PROBLEM if done.incomplete else ExitCode.OK)

@@ -1,0 +1,34 @@
+"""What the repairs behind an environment put there, and whether it is still as the last one left it. Reads only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from envmedic import tree
+from envmedic.engine.layout import Store, TransactionDirectory
+from envmedic.model.plan import Artifact, Install
+from envmedic.model.record import Record
+
+
+def artifacts(records: Iterable[Record]) -> tuple[Artifact, ...]:
+    """Wheels that the repairs of `records` (newest first) installed, the newest last."""
+    return tuple(item for record in reversed(tuple(records)) for item in _of(record))
+
+
+def _of(record: Record) -> tuple[Artifact, ...]:
+    """Wheels of the plans that stand."""
+    plans = (plan for plan in (record.plan, *record.extensions) if plan not in record.abandoned)
+    return tuple(item for plan in plans for step in plan.steps if isinstance(step, Install) for item in step.artifacts)
+
+
+def unchanged(prefix: Path, record: Record) -> bool:
+    """Whether every installed file at `prefix` is as that repair left it; False where that cannot be told."""
+    store = Store.of(prefix)
+    directory = TransactionDirectory(store.root / record.transaction)
+    try:
+        before = tree.Fingerprint.load(directory.live_fingerprint)
+    except (OSError, ValueError):
+        return False  # what cannot be told is not claimed
+    found = tree.compare(before, tree.fingerprint(store.prefix)).installed()
+    return not (found.changed or found.added or found.removed)

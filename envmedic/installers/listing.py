@@ -1,0 +1,164 @@
+"""What the user's indexes offer of exact versions: file names, URLs and hashes, without downloading them.
+
+uv is asked, so that its configuration, logins and cache count: once from its cache alone, and where the user allows it
+from the network. It does not build anything for that. A release without wheels is looked up in the index itself
+(the simple API: https://packaging.python.org/en/latest/specifications/simple-repository-api/).
+"""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urldefrag, urljoin, urlsplit
+
+import msgspec
+import tomli
+
+from envmedic import proc
+from envmedic.errors import NetworkError, NoSolution
+from envmedic.installers.credentials import without_credentials
+from envmedic.installers.options import UvOptions
+from envmedic.installers.resolve import TIMEOUT_S, interpreter_options
+from envmedic.installers.session import Session
+from envmedic.installers.uv_errors import error_from
+from envmedic.model.facts import Environment
+
+_DEFAULT_INDEX = re.compile(r"^--index-url (\S+)$", re.MULTILINE)
+_JSON = "application/vnd.pypi.simple.v1+json"
+_HTML = "application/vnd.pypi.simple.v1+html;q=0.2, text/html;q=0.1"
+Pin = tuple[str, str]
+"""Normalised name and version."""
+
+
+@dataclass(frozen=True)
+class Offered:
+    """One file of a release."""
+
+    filename: str
+    url: str
+    """Without credentials, query and fragment."""
+    sha256: str | None
+    size_bytes: int | None = None
+
+    @property
+    def is_wheel(self) -> bool:
+        """Whether it is a wheel and not a source archive."""
+        return self.filename.endswith(".whl")
+
+
+@dataclass(frozen=True)
+class Asking:
+    """Who is asked, for which environment, and by which options."""
+
+    uv: str
+    environment: Environment
+    options: UvOptions
+
+
+def offered(asking: Asking, pins: Sequence[Pin]) -> dict[Pin, tuple[Offered, ...]]:
+    """The files of each pin that are wheels for this interpreter, or source archives beside such wheels.
+
+    Pins of which nothing is found are left out. Raises `NetworkError` or `InstallerError`.
+    """
+    if not pins:
+        return {}
+    try:
+        return _read(_ask(asking, pins, "--format=pylock.toml"))
+    except NoSolution as error:
+        told = "\n".join((error.summary, error.cause or "", *error.details))
+    rest = [pin for pin in pins if not re.search(rf"(?<![\w.-]){re.escape(pin[0])}(?![\w.-])", told)]
+    if len(rest) < len(pins):
+        return offered(asking, rest)
+    if len(pins) == 1:
+        return {}
+    middle = len(pins) // 2
+    return {**offered(asking, pins[:middle]), **offered(asking, pins[middle:])}
+
+
+def default_index(asking: Asking) -> str | None:
+    """URL of the index that uv asks by default, with what login it has; None where there is none."""
+    found = _DEFAULT_INDEX.search(_ask(asking, (), "--emit-index-url"))
+    return found[1] if found is not None else None
+
+
+def _ask(asking: Asking, pins: Sequence[Pin], *more: str) -> str:
+    with tempfile.TemporaryDirectory(prefix="envmedic-listing-") as name:
+        folder = Path(name)
+        wanted = folder / "requirements.in"
+        wanted.write_text("".join(f"{name}=={version}\n" for name, version in pins), encoding="utf-8")
+        output = folder / "pylock.toml"
+        argv = [
+            *(asking.uv, "pip", "compile", "--no-header", "--no-deps", "--no-build", "--color=never", "--no-progress"),
+            *("--no-annotate", "--no-python-downloads", *interpreter_options(asking.environment), *more),
+            *asking.options.arguments,
+            *("-o", str(output), str(wanted)),
+        ]
+        result = proc.run(argv, env=asking.options.environment, timeout_s=TIMEOUT_S)
+        if result.returncode != 0:
+            raise error_from(result, tuple(f"{name}=={version}" for name, version in pins), None)
+        return output.read_text(encoding="utf-8")
+
+
+def _read(pylock: str) -> dict[Pin, tuple[Offered, ...]]:
+    packages = tomli.loads(pylock).get("packages", ())
+    return {(item["name"], item["version"]): tuple(_files(item)) for item in packages if "version" in item}
+
+
+def _files(package: Mapping[str, Any]) -> Iterator[Offered]:
+    sdist = [package["sdist"]] if "sdist" in package else []
+    for file in (*package.get("wheels", ()), *sdist):
+        url = file.get("url") or Path(file["path"]).absolute().as_uri()
+        yield _offered(url, file.get("hashes", {}).get("sha256"), file.get("size"))
+
+
+def _offered(url: str, sha256: str | None, size: int | None) -> Offered:
+    bare = without_credentials(urldefrag(url).url).partition("?")[0]
+    return Offered(unquote(urlsplit(bare).path).rpartition("/")[2], bare, sha256, size)
+
+
+def of_release(session: Session, index: str, name: str) -> tuple[Offered, ...]:
+    """Every file that the index has of a project; empty where it has none. Raises `NetworkError`."""
+    page = f"{index.rstrip('/')}/{name}/"
+    if urlsplit(index).scheme not in {"http", "https"}:
+        return ()  # a directory; uv has read it
+    answer = session.request("GET", page, headers={"Accept": f"{_JSON}, {_HTML}"}, accept=(200, 404))
+    if answer.status_code == 404:  # noqa: PLR2004  # not found
+        return ()
+    if answer.headers.get("Content-Type", "").startswith(_JSON):
+        return tuple(_from_json(answer.content, page))
+    return tuple(_from_html(answer.text, page))
+
+
+def _from_json(content: bytes, page: str) -> Iterator[Offered]:
+    try:
+        document = msgspec.json.decode(content)
+    except msgspec.DecodeError as error:
+        hint = "Ask whoever runs the index, or try again"
+        raise NetworkError(f"{without_credentials(page)} is not readable", cause=str(error), hint=hint) from error
+    for file in document.get("files", ()):
+        yield _offered(urljoin(page, file["url"]), file.get("hashes", {}).get("sha256"), file.get("size"))
+
+
+def _from_html(text: str, page: str) -> Iterable[Offered]:
+    links = _Links()
+    links.feed(text)
+    for href in links.found:
+        url, fragment = urldefrag(urljoin(page, href))
+        yield _offered(url, fragment.removeprefix("sha256=") if fragment.startswith("sha256=") else None, None)
+
+
+class _Links(HTMLParser):
+    """Collects the targets of links."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """A start tag, by `HTMLParser`."""
+        self.found += [value for key, value in attrs if tag == "a" and key == "href" and value]
