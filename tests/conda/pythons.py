@@ -23,7 +23,8 @@ print(json.dumps({
     "executable": sys._base_executable, "libdir": get("LIBDIR"), "library": get("INSTSONAME"),
     "shared": bool(get("Py_ENABLE_SHARED"))}))
 """
-_LEFT_OUT = {"test", "tests", "idlelib", "tkinter", "turtledemo", "lib2to3", "site-packages", "__pycache__"}
+_LEFT_OUT = {"test", "tests", "idlelib", "tkinter", "turtledemo", "lib2to3", "site-packages", "__pycache__", "ensurepip",
+             "pydoc_data"}  # fmt: skip
 
 
 def interpreter(minor: str) -> str:
@@ -98,9 +99,9 @@ def noarch_of(wheel: Path) -> Package:
     scripts = [f"../../../bin/{point.partition(' ')[0]}" for point in points]
     itself = f"site-packages/{info}/RECORD"
     files[itself] = record(files, folder="site-packages", itself=itself, scripts=scripts)
-    depends = ("python >=3.8",) if name == "setuptools" else ("python >=3.8", "setuptools")
     return Package(
-        name.lower(), version, "pyhd8ed1ab_0", files=files, depends=depends, subdir="noarch", noarch="python",
+        name.lower(), version, "pyhd8ed1ab_0", files=files, depends=("python >=3.8",), subdir="noarch",
+        noarch="python",
         entry_points=tuple(points), license="MIT",
     )  # fmt: skip
 

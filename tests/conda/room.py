@@ -13,23 +13,29 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-SUBDIR = "linux-64"
 _RATTLER = """
 import asyncio, json, os, sys
-from rattler import Channel, MatchSpec, install, solve
+from rattler import Channel, Gateway, MatchSpec, PrefixRecord, install, solve
 from rattler.virtual_package import Override, VirtualPackage, VirtualPackageOverrides
 
-async def main(asked):
+def virtual(cuda):
     overrides = VirtualPackageOverrides()
-    overrides.cuda = Override.string(asked["cuda"])
-    virtual = VirtualPackage.detect(overrides)
-    if not asked["cuda"]:
-        virtual = [one for one in virtual if not str(one).startswith("__cuda")]
-    records = await solve(
-        [Channel(url) for url in asked["channels"]], asked["specs"], platforms=["linux-64", "noarch"],
-        virtual_packages=virtual,
-    )
+    overrides.cuda = Override.string(cuda)
+    found = VirtualPackage.detect(overrides)
+    return found if cuda else [one for one in found if not str(one).startswith("__cuda")]
+
+async def main(asked):
+    channels, platforms = [Channel(url) for url in asked["channels"]], ["linux-64", "noarch"]
+    if asked["force"]:
+        meta = os.path.join(asked["prefix"], "conda-meta")
+        records = [PrefixRecord.from_path(os.path.join(meta, name)) for name in os.listdir(meta) if name.endswith(".json")]
+        found = await Gateway().query(channels, platforms, [MatchSpec(spec) for spec in asked["specs"]], recursive=False)
+        wanted = {one.name.normalized: one for group in found for one in sorted(group, key=lambda one: one.version)}
+        records = [one for one in records if one.name.normalized not in wanted] + list(wanted.values())
+    else:
+        records = await solve(channels, asked["specs"], platforms=platforms, virtual_packages=virtual(asked["cuda"]))
     await install(
         records, asked["prefix"], cache_dir=asked["cache"], show_progress=False, execute_link_scripts=False,
         requested_specs=[MatchSpec(spec)._match_spec for spec in asked["specs"]],
@@ -39,6 +45,7 @@ asyncio.run(main(json.loads(sys.argv[1])))
 sys.stdout.flush()
 os._exit(0)
 """
+"""py-rattler in a process of its own, without the interpreter's end, where it may crash."""
 
 
 @dataclass(frozen=True)
@@ -88,18 +95,25 @@ class Room:
 
     def by_rattler(self, name: str, specs: Sequence[str]) -> Path:
         """An environment made by py-rattler: noarch paths are real ones, the history is empty. Returns its prefix."""
-        prefix = self.envs / name
+        self._rattler(self.envs / name, specs, force=False)
+        return self.envs / name
+
+    def force(self, prefix: Path, *specs: str) -> None:
+        """Put the packages of exact `specs` there by py-rattler, whatever others need: the history does not know."""
+        self._rattler(prefix, specs, force=True)
+
+    def _rattler(self, prefix: Path, specs: Sequence[str], *, force: bool) -> None:
         asked = {
             "channels": self.channels,
             "specs": list(specs),
             "cuda": self.cuda,
             "prefix": str(prefix),
             "cache": str(self.root / "rattler"),
+            "force": force,
         }
         command = [sys.executable, "-I", "-c", _RATTLER, json.dumps(asked)]
         done = subprocess.run(command, env=self.environment, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr[-2000:]
-        return prefix
 
 
 def make_room(root: Path, channels: Sequence[str], *, cuda: str = "12.2") -> Room:
@@ -113,12 +127,13 @@ def make_room(root: Path, channels: Sequence[str], *, cuda: str = "12.2") -> Roo
     return room
 
 
+def records(prefix: Path) -> list[dict[str, Any]]:
+    """What ``conda-meta`` says of each installed package."""
+    return [json.loads(path.read_text(encoding="utf-8")) for path in sorted((prefix / "conda-meta").glob("*.json"))]
+
+
 def record_of(prefix: Path, name: str) -> Path:
     """The record of the installed package of that name."""
-    found = [path for path in (prefix / "conda-meta").glob("*.json") if _name(path) == name]
+    found = [path for path in (prefix / "conda-meta").glob("*.json") if path.stem.rsplit("-", 2)[0] == name]
     assert len(found) == 1, f"{name}: {found}"
     return found[0]
-
-
-def _name(record: Path) -> str:
-    return record.stem.rsplit("-", 2)[0]
