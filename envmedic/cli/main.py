@@ -40,7 +40,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run(args: argparse.Namespace, output: Output) -> int:
     from envmedic.cli import commands  # noqa: PLC0415  # `--version` and `--help` need none of it
 
-    if args.user_command and not (getattr(args, "reproduce", False) or args.command == "run"):
+    if args.user_command and not (getattr(args, "reproduce", False) or args.command in {"run", "guard"}):
         raise InputError("A command after `--` belongs to --reproduce", hint="Add --reproduce before the `--`")
     return int(commands.RUN[args.command](args, output))
 

@@ -1,0 +1,154 @@
+"""Would a command of pip, uv or conda undo a repair or break the environment. Nothing is carried out."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from envmedic.api.observation import observe, stage
+from envmedic.api.settings import Settings
+from envmedic.engine.standing import live_records
+from envmedic.engine.steps import CONSTRAINTS
+from envmedic.errors import InputError, NotAnEnvironment
+from envmedic.model.facts import Environment, Facts
+from envmedic.model.guard import CondaCommand, Guard, GuardVerdict, PipCommand
+from envmedic.planner import command_words
+from envmedic.planner import guard as judge
+
+
+def guard(settings: Settings, prefix: Path, words: Sequence[str]) -> Guard:
+    """What the command in `words` would do to the environment at `prefix`, and whether that harms it.
+
+    Raises InputError for a command that is not understood or is for another environment, NetworkError where no index
+    can be asked.
+    """
+    read = command_words.read(words)
+    facts = observe(settings, prefix)
+    environment = facts.environment
+    if environment is None:
+        raise NotAnEnvironment("No environment was observed", hint="Name one with -p PREFIX")
+    _require_this(read, environment)
+    standing = _standing(Path(environment.real_prefix), environment)
+    asked = _Asked(settings, facts, environment, read, standing)
+    return asked.pip(read.command) if isinstance(read.command, PipCommand) else asked.conda(read.command)
+
+
+def _standing(prefix: Path, environment: Environment) -> judge.Standing:
+    records = live_records(prefix)
+    path = prefix / CONSTRAINTS
+    pinned = environment.conda.pinned if environment.conda is not None else ()
+    return judge.Standing(
+        verified=judge.verified(records),
+        transaction=records[0].transaction if records else None,
+        constraints=tuple(path.read_text(encoding="utf-8").splitlines()) if path.is_file() else (),
+        constraints_file=CONSTRAINTS,
+        pinned=tuple(judge.pinned_name(text) for text in pinned),
+    )
+
+
+def _require_this(read: command_words.Read, environment: Environment) -> None:
+    """Raise InputError where the command names another environment than the one asked about."""
+    named = read.command.python if isinstance(read.command, PipCommand) else read.command.prefix
+    program = read.program if "/" in read.program and Path(read.program).exists() else None
+    for text in filter(None, (named, program if isinstance(read.command, PipCommand) else None)):
+        path = Path(text)
+        if path.exists() and not _inside(path, environment):
+            raise InputError(
+                f"The command is for {text}, not for {environment.prefix}",
+                hint="Name its environment with -p, or leave the path out of the command",
+            )
+
+
+def _inside(path: Path, environment: Environment) -> bool:
+    """Whether a program or prefix belongs to the environment; its Python may be a link that leads out of it."""
+    spots = {Path(os.path.realpath(path.parent)), Path(os.path.realpath(path))}
+    own = Path(environment.real_prefix)
+    same = Path(os.path.realpath(path)) == Path(os.path.realpath(environment.interpreter.path))
+    outside = path.name == "uv" or not os.access(path, os.X_OK)
+    return same or outside or any(spot == own or spot.is_relative_to(own) for spot in spots)
+
+
+class _Asked:
+    """One question with what is known of the environment."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        facts: Facts,
+        environment: Environment,
+        read: command_words.Read,
+        standing: judge.Standing,
+    ) -> None:
+        self._settings = settings
+        self._facts = facts
+        self._environment = environment
+        self._read = read
+        self._standing = standing
+
+    def pip(self, command: PipCommand) -> Guard:
+        """The answer for a command of pip or uv."""
+        from envmedic.installers import dryrun  # noqa: PLC0415  # only where something is resolved
+        from envmedic.installers.uv import find_uv  # noqa: PLC0415
+
+        if command.verb == "uninstall":
+            found = dryrun.removed(command, self._environment)
+        else:
+            asking = dryrun.Asking(
+                find_uv(),
+                command,
+                self._environment,
+                self._variables(),
+                offline=self._settings.offline,
+                timeout_s=self._settings.timeout_s,
+            )
+            with stage(self._settings.stream, "resolve"):
+                found = dryrun.foresee(asking)
+        foreseen = tuple(judge.Foreseen(item.name, item.before, item.after) for item in found.changes)
+        return self._answer(foreseen, refused=found.refused, unknown=found.unknown)
+
+    def conda(self, command: CondaCommand) -> Guard:
+        """The answer for a command of conda or its like."""
+        raise InputError(
+            f"What {command.tool} {command.verb} would do is not answered",
+            cause="the solver for conda packages is not asked yet",
+            hint=f"See what `{command.tool} {command.verb} --dry-run` proposes",
+        )
+
+    def _variables(self) -> dict[str, str]:
+        """As the activated shell has them that the command would be run in."""
+        variables = dict(os.environ)
+        for item in self._environment.variables:
+            if item.value is None:
+                variables.pop(item.name, None)
+            else:
+                variables[item.name] = item.value
+        return {**variables, **self._read.variables}
+
+    def _answer(
+        self, foreseen: Sequence[judge.Foreseen], *, refused: str | None = None, unknown: str | None = None
+    ) -> Guard:
+        harms = judge.harms(self._facts, self._environment, foreseen, self._standing)
+        verdict: GuardVerdict = judge.verdict(harms)
+        summary = judge.summary(foreseen, harms)
+        if refused is not None:
+            verdict, summary = "fails", f"it would end in an error and change nothing: {refused}"
+        elif unknown is not None and not harms:
+            verdict, summary = "unanswered", unknown
+        return Guard(
+            prefix=self._environment.prefix,
+            command=_shown(self._read.words),
+            tool=self._read.command.tool,
+            verdict=verdict,
+            summary=summary,
+            transaction=self._standing.transaction,
+            changes=judge.changes(self._environment, foreseen),
+            harms=harms,
+            notes=(*self._read.notes, *((unknown,) if unknown is not None and harms else ())),
+        )
+
+
+def _shown(words: Sequence[str]) -> tuple[str, ...]:
+    from envmedic.installers.credentials import redacted  # noqa: PLC0415  # installers are loaded when asked
+
+    return tuple(map(redacted, words))

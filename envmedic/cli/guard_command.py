@@ -1,0 +1,26 @@
+"""``envmedic guard CMD``: would this command undo a repair."""
+
+from __future__ import annotations
+
+import argparse
+
+from envmedic import api
+from envmedic.cli.commands import prefix_of, settings_of
+from envmedic.cli.output import Output
+from envmedic.cli.render.guard import guard_lines
+from envmedic.errors import ExitCode, InputError
+from envmedic.planner.command_words import split
+
+
+def guard(args: argparse.Namespace, output: Output) -> int:
+    """``envmedic guard 'pip install X'`` or ``envmedic guard -- pip install X``."""
+    if bool(args.words) == bool(args.user_command):
+        raise InputError(
+            "guard takes one command",
+            hint="Give it as one text, or after `--`: envmedic guard -- pip install -U torch",
+        )
+    settings = settings_of(args, output)
+    words = args.user_command or split(args.words)
+    found = api.guard(settings, prefix_of(args, settings, output), words)
+    output.document(found, guard_lines(found, output.style))
+    return int(ExitCode.OK if found.ok else ExitCode.PROBLEM)

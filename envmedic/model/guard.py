@@ -1,0 +1,110 @@
+"""What a package manager's command line would do to an environment, and whether that harms it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from envmedic.model.base import Model
+from envmedic.model.plan import Change
+
+GUARD_SCHEMA: Final = "envmedic.guard/1"
+
+GuardVerdict = Literal["harmless", "undoes-repair", "breaks", "fails", "unanswered"]
+HarmKind = Literal["undoes-repair", "constraint", "pin", "requirement", "torch-family", "bound", "second-owner"]
+PackageTool = Literal["pip", "uv", "conda", "mamba", "micromamba"]
+
+
+@dataclass(frozen=True)
+class PipCommand:
+    """``pip install``, ``pip uninstall`` or their like of uv, read."""
+
+    tool: Literal["pip", "uv"]
+    verb: Literal["install", "uninstall", "sync"]
+    requirements: tuple[str, ...] = ()
+    """Requirements, URLs and paths as they were written; of ``sync`` the files."""
+    files: tuple[str, ...] = ()
+    """Requirements files."""
+    editables: tuple[str, ...] = ()
+    constraints: tuple[str, ...] = ()
+    """Files."""
+    upgrade: Literal["no", "named", "all"] = "no"
+    """``named``: only what is asked for by name, as pip does unless told to be eager."""
+    index_url: str | None = None
+    extra_index_urls: tuple[str, ...] = ()
+    find_links: tuple[str, ...] = ()
+    trusted_hosts: tuple[str, ...] = ()
+    no_index: bool = False
+    only_wheels: bool = False
+    """Whether source archives are out of the question anyway."""
+    isolated: bool = False
+    """Whether pip reads neither its files nor its variables."""
+    options: tuple[str, ...] = ()
+    """What else uv must be told to foresee it, in uv's words."""
+    python: str | None = None
+    """The interpreter that the command names."""
+
+
+@dataclass(frozen=True)
+class CondaCommand:
+    """``conda install``, ``update`` or ``remove``, or their like of mamba and micromamba, read."""
+
+    tool: Literal["conda", "mamba", "micromamba"]
+    verb: Literal["install", "update", "remove"]
+    specs: tuple[str, ...] = ()
+    """Match specs, of ``remove`` names."""
+    channels: tuple[str, ...] = ()
+    """Given with ``-c``, strongest first."""
+    override_channels: bool = False
+    everything: bool = False
+    """``update --all``."""
+    force: bool = False
+    """``remove --force``: what needs it stays."""
+    offline: bool = False
+    name: str | None = None
+    prefix: str | None = None
+
+
+GuardedCommand = PipCommand | CondaCommand
+
+
+class Harm(Model, frozen=True, kw_only=True):
+    """One reason against the command."""
+
+    kind: HarmKind
+    """``bound``: it is compiled for the torch that goes. ``second-owner``: pip and conda would both have it."""
+    name: str
+    """The distribution or package that is harmed."""
+    text: str
+    """What would happen, in one sentence."""
+    source: str = ""
+    """Where that is known from: a transaction, a file, metadata, the address of a rule."""
+
+
+class Guard(Model, frozen=True, kw_only=True):
+    """The document of ``envmedic guard --json``."""
+
+    schema: Literal["envmedic.guard/1"] = GUARD_SCHEMA
+    prefix: str
+    """The environment."""
+    command: tuple[str, ...]
+    """As it was given, in words, without credentials."""
+    tool: PackageTool
+    """Whose command it is."""
+    verdict: GuardVerdict
+    """``fails``: it would end in an error and change nothing. ``unanswered``: nobody can tell without carrying it out."""
+    summary: str
+    """The answer in one sentence."""
+    transaction: str | None = None
+    """The last repair of the environment, null where there is none."""
+    changes: tuple[Change, ...] = ()
+    """What it would install, change or remove; nothing has been."""
+    harms: tuple[Harm, ...] = ()
+    """What speaks against it, the repair first."""
+    notes: tuple[str, ...] = ()
+    """What else there is to know."""
+
+    @property
+    def ok(self) -> bool:
+        """Whether it is known that the command harms nothing."""
+        return self.verdict == "harmless"

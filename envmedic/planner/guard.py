@@ -1,0 +1,257 @@
+"""Whether what a command would change undoes a repair or breaks what is there. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import msgspec
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name
+
+from envmedic.compat import problems, versions
+from envmedic.compat.pairs import default_torch_variant
+from envmedic.compat.target import target_of
+from envmedic.model.facts import Distribution, Environment, Facts, Origin, TorchBuild
+from envmedic.model.guard import GuardVerdict, Harm
+from envmedic.model.plan import Change, Plan, Rebuild
+from envmedic.model.record import Record
+from envmedic.planner import question
+from envmedic.planner.bound import bound
+from envmedic.planner.requirements import markers, meets, newly_unmet
+
+_SHOWN = 5
+
+
+@dataclass(frozen=True)
+class Foreseen:
+    """One distribution that a command would install, change, remove, or put in place again."""
+
+    name: str
+    """Normalised name of the distribution, or what conda calls a package that is none."""
+    before: str | None
+    after: str | None
+    by: str = "pip"
+    """``pip`` or ``conda``: who would do it."""
+    package: str | None = None
+    """What conda calls it."""
+
+    @property
+    def words(self) -> str:
+        """``torch 2.5.1 -> 2.6.0``."""
+        name = self.package or self.name
+        if self.before == self.after:
+            return f"{name} {self.after} again"
+        if self.after is None:
+            return f"{name} {self.before} removed"
+        return f"{name} {self.before} -> {self.after}" if self.before else f"{name} {self.after} added"
+
+
+@dataclass(frozen=True)
+class Verified:
+    """What a repair left a distribution at."""
+
+    version: str | None
+    """None where the repair removed it."""
+    transaction: str
+    rebuilt: bool = False
+    """Whether it was built here, so that the same release from elsewhere is another build."""
+
+
+@dataclass(frozen=True)
+class Standing:
+    """What holds in an environment: by its repairs, and by what was written to keep them."""
+
+    verified: Mapping[str, Verified]
+    """By name."""
+    transaction: str | None = None
+    """The last repair that is in place."""
+    constraints: tuple[str, ...] = ()
+    """Lines of the file of constraints that repairs wrote."""
+    constraints_file: str = ""
+    pinned: tuple[str, ...] = ()
+    """Names in ``conda-meta/pinned``."""
+
+
+def verified(records: Sequence[Record]) -> dict[str, Verified]:
+    """What the repairs that are in place, newest first, have put where it is."""
+    found: dict[str, Verified] = {}
+    for record in records:
+        for plan in reversed((record.plan, *record.extensions)):
+            for name, item in _of_plan(plan, record.transaction):
+                found.setdefault(name, item)
+    return found
+
+
+def _of_plan(plan: Plan, transaction: str) -> Iterator[tuple[str, Verified]]:
+    rebuilt = {step.distribution.name for step in plan.steps if isinstance(step, Rebuild)}
+    for change in plan.changes:
+        name = canonicalize_name(change.name)
+        yield name, Verified(change.after, transaction, rebuilt=name in rebuilt)
+
+
+def changes(environment: Environment, foreseen: Iterable[Foreseen]) -> tuple[Change, ...]:
+    """The same as rows to show."""
+    rows = []
+    for item in foreseen:
+        old = environment.distribution(item.name)
+        rows.append(
+            Change(
+                kind="remove" if item.after is None else "change" if item.before else "install",
+                name=item.package or item.name,
+                before=item.before,
+                after=item.after,
+                owner=old.owner if old else item.by,
+            )
+        )
+    return tuple(sorted(rows, key=lambda row: (row.kind, row.name)))
+
+
+def harms(facts: Facts, environment: Environment, foreseen: Sequence[Foreseen], standing: Standing) -> tuple[Harm, ...]:
+    """What speaks against it: first what undoes a repair, then what would no longer work."""
+    found = [
+        *(harm for item in foreseen for harm in _undone(item, standing)),
+        *(harm for item in foreseen for harm in _against_constraints(item, standing)),
+        *(harm for item in foreseen for harm in _second_owner(item, environment)),
+        *_family(facts, environment, foreseen),
+        *_bound(environment, foreseen),
+        *_unmet(facts, environment, foreseen),
+    ]
+    return tuple(dict.fromkeys(found))
+
+
+def _undone(item: Foreseen, standing: Standing) -> Iterator[Harm]:
+    was = standing.verified.get(canonicalize_name(item.package or item.name)) or standing.verified.get(item.name)
+    if was is None or was.version != item.before:
+        return  # not repaired, or not as the repair left it any more
+    same = item.after == was.version
+    if same and not was.rebuilt:
+        return
+    how = "removed it" if was.version is None else f"put {was.version} in place"
+    what = f"{item.name} {item.after} would take the place of what was built here" if same else item.words
+    yield Harm(
+        kind="undoes-repair",
+        name=item.name,
+        text=f"{what}: the repair {how}",
+        source=f"transaction {was.transaction}",
+    )
+
+
+def _against_constraints(item: Foreseen, standing: Standing) -> Iterator[Harm]:
+    for line in standing.constraints:
+        requirement = _requirement(line)
+        if requirement is None or canonicalize_name(requirement.name) != item.name or item.after is None:
+            continue
+        if not meets(requirement, item.after):
+            text = f"{item.name} {item.after} is not what was pinned: {line}"
+            yield Harm(kind="constraint", name=item.name, text=text, source=standing.constraints_file)
+    name = item.package or item.name
+    if name in standing.pinned and item.by != "conda" and item.before != item.after:
+        text = f"{name} is pinned for conda, and pip would change it: {item.words}"
+        yield Harm(kind="pin", name=item.name, text=text, source="conda-meta/pinned")
+
+
+def _requirement(line: str) -> Requirement | None:
+    """A line of a file of constraints; None for a comment, an option, or what nobody can read."""
+    try:
+        return Requirement(line.partition(" #")[0].strip())
+    except InvalidRequirement:
+        return None
+
+
+def _second_owner(item: Foreseen, environment: Environment) -> Iterator[Harm]:
+    owners = {found.owner for found in environment.distributions if found.name == item.name}
+    if item.by == "pip" and "conda" in owners:
+        does = "remove the files of" if item.after is None else "put a copy over"
+        text = f"pip would {does} {item.name} {item.before}, which conda installed and goes on to list as its own"
+        yield Harm(kind="second-owner", name=item.name, text=text, source="conda-meta")
+    if item.by == "conda" and item.after is not None and owners - {"conda"}:
+        text = f"conda would put {item.package or item.name} {item.after} over the copy that pip installed"
+        yield Harm(kind="second-owner", name=item.name, text=text, source="metadata of the distribution")
+
+
+def _after(foreseen: Iterable[Foreseen]) -> dict[str, str | None]:
+    return {item.name: item.after for item in foreseen if item.after != item.before}
+
+
+def _unmet(facts: Facts, environment: Environment, foreseen: Iterable[Foreseen]) -> Iterator[Harm]:
+    values = markers(environment, facts.host)
+    for item in newly_unmet(environment, _after(foreseen), values=values):
+        name = item.distribution.partition(" ")[0]
+        yield Harm(kind="requirement", name=name, text=item.sentence(), source=f"metadata of {name}")
+
+
+def _bound(environment: Environment, foreseen: Iterable[Foreseen]) -> Iterator[Harm]:
+    after, torch = _after(foreseen), environment.distribution("torch")
+    if torch is None or "torch" not in after:
+        return
+    for item, how in bound(environment):
+        if item.name not in after:
+            text = f"{item.name} {item.version} is bound to the installed torch {torch.version}: {how}"
+            yield Harm(kind="bound", name=item.name, text=text, source=f"facts of {item.name}")
+
+
+def _family(facts: Facts, environment: Environment, foreseen: Sequence[Foreseen]) -> Iterator[Harm]:
+    """What would not go together any more of torch and its companions, or with the driver and the GPUs."""
+    after = _after(foreseen)
+    if not any(name in after for name in question.FAMILY):
+        return
+    later = _later(facts, environment, after)
+    before = {item.summary for item in problems.problems(environment, facts.host)}
+    for problem in problems.problems(later, facts.host):
+        if problem.summary not in before:
+            yield Harm(kind="torch-family", name=problem.member, text=problem.summary, source=problem.source)
+    old, new = environment.torch, later.torch
+    if old is not None and old.cuda and new is not None and new.variant == "cpu":
+        text = f"torch {new.version} is a build for the CPU alone, torch {old.version} one for CUDA {old.cuda}"
+        yield Harm(kind="torch-family", name="torch", text=text, source="index metadata")
+
+
+def _later(facts: Facts, environment: Environment, after: Mapping[str, str | None]) -> Environment:
+    """The environment as it would be, as far as versions tell."""
+    stay = [item for item in environment.distributions if item.name not in after]
+    new = [_distribution(name, version) for name, version in after.items() if version is not None]
+    torch = after.get("torch")
+    build = environment.torch if "torch" not in after else _build(facts, environment, torch) if torch else None
+    return msgspec.structs.replace(
+        environment,
+        distributions=(*stay, *new),
+        companions=tuple(item for item in environment.companions if item.name not in after),
+        torch=build,
+    )
+
+
+def _distribution(name: str, version: str) -> Distribution:
+    return Distribution(name=name, version=version, metadata_path="", site="", origin=Origin(kind="unknown"))
+
+
+def _build(facts: Facts, environment: Environment, version: str) -> TorchBuild:
+    platform = target_of(question.query(facts, environment, ("torch",), ("newest",))).platform
+    variant = versions.local(version) or default_torch_variant(versions.public(version), platform)
+    return TorchBuild(version=version, cuda=versions.variant_cuda(variant) if variant else None, variant=variant)
+
+
+def pinned_name(spec: str) -> str:
+    """The package that a match spec is about: of ``conda-forge::pytorch 2.3.*`` it is ``pytorch``."""
+    return re.split(r"[\s=<>!~\[]", spec.rpartition("::")[2].strip(), maxsplit=1)[0].lower()
+
+
+def verdict(found: Sequence[Harm]) -> GuardVerdict:
+    """The verdict over what would be carried out."""
+    if not found:
+        return "harmless"
+    kept = {"undoes-repair", "constraint", "pin"}
+    return "undoes-repair" if any(item.kind in kept for item in found) else "breaks"
+
+
+def summary(foreseen: Sequence[Foreseen], found: Sequence[Harm]) -> str:
+    """The answer in one sentence."""
+    if found:
+        more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+        return f"{found[0].text}{more}"
+    if not foreseen:
+        return "it changes nothing"
+    told = ", ".join(item.words for item in foreseen[:_SHOWN])
+    rest = f" and {len(foreseen) - _SHOWN} more" if len(foreseen) > _SHOWN else ""
+    return f"nothing that was repaired or that others need is touched: {told}{rest}"
