@@ -11,8 +11,8 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from envmedic.diagnosis.candidates import NO_FAULT, Candidate, candidates
+from envmedic.diagnosis.derived import Derived
 from envmedic.diagnosis.roots import chosen, ranked
-from envmedic.diagnosis.vocabulary import derive
 from envmedic.model.facts import Facts
 from envmedic.model.findings import Alternative, Diagnosis, Evidence, Fault, Finding, Rejected, Verdict
 from envmedic.model.playbook import LoadedPlaybook, TextMatch
@@ -35,7 +35,7 @@ def diagnose(
     `matches` are those of `playbook.match.scan`. `facts` of None means that only the text is judged,
     `log` of None that there is no text.
     """
-    derived = derive(facts) if facts is not None else {}
+    derived = _derived(facts)
     causes = ranked(candidates(playbooks, matches, derived))
     best = chosen(causes)
     verdict, reason = _verdict(best, causes, facts, log)
@@ -49,6 +49,14 @@ def diagnose(
         advice=best.advice if best is not None and advised else (),
         log=log,
     )
+
+
+def _derived(facts: Facts | None) -> Derived:
+    if facts is None:
+        return {}
+    from envmedic.diagnosis.vocabulary import derive  # noqa: PLC0415  # a text alone needs none of it
+
+    return derive(facts)
 
 
 def _findings(causes: Sequence[Candidate], *, known: bool) -> tuple[Finding, ...]:

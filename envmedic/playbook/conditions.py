@@ -8,9 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from packaging.specifiers import InvalidSpecifier, Specifier
-from packaging.version import InvalidVersion, Version
-
 from envmedic.model.checks import Confirmation
 from envmedic.model.fact_kind import FactType
 from envmedic.model.playbook import Condition, FactValue
@@ -178,6 +175,8 @@ def _ordered(operator: str, kind: FactType, observed: FactValue, wanted: FactVal
 
 
 def _same_version(observed: str, wanted: str) -> Truth:
+    from packaging.version import InvalidVersion, Version  # noqa: PLC0415  # a text alone compares no versions
+
     try:
         return Version(observed) == Version(wanted)
     except InvalidVersion:
@@ -186,6 +185,9 @@ def _same_version(observed: str, wanted: str) -> Truth:
 
 def _fits(operator: str, observed: FactValue, wanted: FactValue) -> Truth:
     """As a requirement compares: a local label counts only where the wanted version has one."""
+    from packaging.specifiers import InvalidSpecifier, Specifier  # noqa: PLC0415  # as above
+    from packaging.version import InvalidVersion, Version  # noqa: PLC0415
+
     try:
         return Specifier(f"{operator}{wanted}").contains(Version(str(observed)), prereleases=True)
     except (InvalidSpecifier, InvalidVersion):
