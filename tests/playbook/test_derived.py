@@ -55,7 +55,7 @@ def test_other_patterns_or_another_order_are_worked_out_anew(worked_out: list[in
 @pytest.mark.parametrize(
     "damage",
     [
-        lambda content: b"",
+        lambda _: b"",
         lambda content: content[:-1],
         lambda content: content[:40] + bytes([content[40] ^ 1]) + content[41:],
         lambda content: bytes(len(content)),
