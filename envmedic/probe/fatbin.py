@@ -13,6 +13,7 @@ import struct
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from envmedic.probe.elf import Elf, ElfError
 
@@ -32,6 +33,8 @@ libtorch_cuda 2.5.1, sm_89 in 2 of 378 of 2.7.1), some for fewer, and the linker
 PTX to a small extension; neither torch's own list nor what runs follows these."""
 
 _HEADER = struct.Struct("<IHHQ")
+_ENTRY = struct.Struct("<HxxIQ12xI8xQ")
+"""Of an entry's header: kind, its own size, size of the code, architecture, flags."""
 _ALIGNMENT = 8
 
 
@@ -100,15 +103,19 @@ def walk(data: bytes | mmap.mmap, start: int, end: int) -> Iterator[tuple[Entry,
 
 
 def _entries(data: bytes | mmap.mmap, position: int, end: int) -> Iterator[Entry]:
-    while position + 48 <= end:
-        kind, _, header_size, payload = struct.unpack_from("<HHIQ", data, position)
-        (architecture,) = struct.unpack_from("<I", data, position + 28)
-        (flags,) = struct.unpack_from("<Q", data, position + 40)
+    while position + _ENTRY.size <= end:
+        kind, header_size, payload, architecture, flags = _ENTRY.unpack_from(data, position)
         if not header_size:
             raise ElfError("a fat binary entry without a header")
         if kind in (KIND_PTX, KIND_SASS):
-            yield Entry(kind, capability(architecture, flags))
+            yield _entry(kind, architecture, flags)
         position += header_size + payload
+
+
+@lru_cache(maxsize=256)
+def _entry(kind: int, architecture: int, flags: int) -> Entry:
+    """Thousands of entries are of a dozen kinds."""
+    return Entry(kind, capability(architecture, flags))
 
 
 def summarise(fatbins: Iterable[tuple[Entry, ...]], share: float = COMMON) -> GpuCode:

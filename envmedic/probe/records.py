@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -129,21 +128,28 @@ def _hold(
     owners: dict[str, tuple[int, str]],
     shared: dict[tuple[int, int], list[_Contested]],
 ) -> None:
-    """Look up every entry of one RECORD; all of them together are some thirty thousand."""
+    """Look up every entry of one RECORD; all of them together are some thirty thousand, nearly all as recorded."""
     base = item.base
-    for path, sha256, size in item.rows:
-        if path.endswith(".pyc"):
-            continue
-        item.recorded += 1
-        name = base + path if path[0] not in "./" else _normal(base, path)
-        there = sizes.get(name)
-        if there is None:
-            item.missing.append(_Row(path, name, sha256, size))
-        elif size and str(there) != size:
-            item.other.append((_Row(path, name, sha256, size), there))
-        first, content = owners.setdefault(name, (index, sha256))
-        if content != sha256 and content and sha256:
-            shared.setdefault((first, index), []).append(_Contested(name, content, sha256))
+    rows = [row for row in item.rows if not row[0].endswith(".pyc")]
+    names = [base + row[0] if row[0][0] not in "./" else _normal(base, row[0]) for row in rows]
+    item.recorded = len(rows)
+    for row, name, there in zip(rows, names, map(sizes.get, names), strict=True):
+        if str(there) != row[2]:
+            _differs(item, _Row(row[0], name, row[1], row[2]), there)
+    if len(set(names)) == len(names) and owners.keys().isdisjoint(names):
+        owners.update(zip(names, [(index, row[1]) for row in rows], strict=True))
+        return
+    for row, name in zip(rows, names, strict=True):
+        first, content = owners.setdefault(name, (index, row[1]))
+        if content != row[1] and content and row[1]:
+            shared.setdefault((first, index), []).append(_Contested(name, content, row[1]))
+
+
+def _differs(item: _Held, row: _Row, there: int | None) -> None:
+    if there is None:
+        item.missing.append(row)
+    elif row.size:
+        item.other.append((row, there))
 
 
 def _normal(base: str, path: str) -> str:
@@ -152,6 +158,8 @@ def _normal(base: str, path: str) -> str:
 
 def _read(held: Iterable[_Held], disk: Disk) -> None:
     """Hash every file that has the recorded size, several at a time."""
+    from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415  # for `--deep` alone
+
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
         for item in held:
             known = {row.name for row in item.missing} | {row.name for row, _ in item.other}
