@@ -7,20 +7,20 @@ from collections.abc import Iterable
 from typing import Literal
 
 from envmedic.conda_meta import urls
-from envmedic.conda_meta.records import Record, Records
+from envmedic.conda_meta.records import BriefRecord, Records
 from envmedic.model.conda import CondaPackage
 
 _METADATA = (".dist-info/METADATA", ".egg-info/PKG-INFO", ".egg-info")
 _SEPARATORS = re.compile(r"[-_.]+")
 
 
-def packages(records: Records) -> tuple[CondaPackage, ...]:
+def packages(records: Records[BriefRecord]) -> tuple[CondaPackage, ...]:
     """Every package whose record can be read, by name."""
     found = (package(where, record) for where, record in records.packages.items())
     return tuple(sorted(found, key=lambda item: item.name))
 
 
-def package(where: str, record: Record) -> CondaPackage:
+def package(where: str, record: BriefRecord) -> CondaPackage:
     """The package of the record in the file `where`, relative to the prefix."""
     url = urls.without_credentials(record.url or "")
     filename = record.fn or url.rpartition("/")[2] or f"{record.name}-{record.version}-{record.build}"
@@ -41,12 +41,12 @@ def package(where: str, record: Record) -> CondaPackage:
         constrains=tuple(record.constrains),
         track_features=_features(record.track_features),
         requested=_requested(record),
-        distributions=distributions(_paths(record)),
+        distributions=distributions(item.path for item in record.recorded()),
         record=where,
     )
 
 
-def _channel(record: Record, url: str) -> str:
+def _channel(record: BriefRecord, url: str) -> str:
     """The address as the package came from it, since a record may name its channel only."""
     if url.count("/") > 1 and "://" in url:
         return urls.without_subdir(url.rpartition("/")[0])
@@ -58,7 +58,7 @@ def _subdir(url: str) -> str:
     return folder if urls.is_subdir(folder) else ""
 
 
-def _noarch(record: Record) -> Literal["python", "generic"] | None:
+def _noarch(record: BriefRecord) -> Literal["python", "generic"] | None:
     if record.of_python:
         return "python"
     return "generic" if record.noarch else None
@@ -69,16 +69,10 @@ def _features(stated: str | list[str] | None) -> tuple[str, ...]:
     return tuple(word for word in words if word)
 
 
-def _requested(record: Record) -> tuple[str, ...]:
+def _requested(record: BriefRecord) -> tuple[str, ...]:
     """py-rattler writes a list; conda one text, ``None`` as a word for what nobody asked for."""
     stated = record.requested_specs or ([record.requested_spec] if record.requested_spec else [])
     return tuple(item for item in stated if item and item != "None")
-
-
-def _paths(record: Record) -> Iterable[str]:
-    if record.paths_data is not None and record.paths_data.paths:
-        return (item.path for item in record.paths_data.paths)
-    return record.listed
 
 
 def distributions(paths: Iterable[str]) -> tuple[str, ...]:

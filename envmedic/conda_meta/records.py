@@ -9,36 +9,45 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import msgspec
 
 from envmedic.conda_meta import reading
 
 FOLDER = "conda-meta"
-_DIRECTORY = "directory"
 
 
-class RecordedFile(msgspec.Struct, frozen=True, gc=False):
-    """One file of a package."""
+class BriefFile(msgspec.Struct, frozen=True, gc=False):
+    """One file of a package, without its hashes: half of the time that reading takes."""
 
     path: str = msgspec.field(name="_path")
-    """As the record writes it; `Record.files` has the real one."""
+    """As the record writes it; `BriefRecord.files` has the real one."""
     path_type: str = "hardlink"
     """``hardlink``, ``softlink``, ``directory``, and for what an installer makes itself ``pyc_file``,
     ``unix_python_entry_point``, …"""
     prefix_placeholder: str | None = None
     """Set where the prefix was written into the file, which changes its content."""
+    size_in_bytes: int | None = None
+    """Of the file in the package."""
+
+    @property
+    def installed_size(self) -> int | None:
+        """Its size as installed, None where none is known."""
+        return None if self.prefix_placeholder or self.path_type != "hardlink" else self.size_in_bytes
+
+
+class RecordedFile(BriefFile, frozen=True, gc=False):
+    """One file of a package."""
+
     file_mode: str | None = None
-    """How it was written: ``text``, ``binary``."""
+    """How the prefix was written into it: ``text``, ``binary``."""
     sha256: str | None = None
     """Of the file in the package."""
     sha256_in_prefix: str | None = None
     """Of the file as installed; py-rattler writes it for symbolic links too, of something else than their content."""
-    size_in_bytes: int | None = None
-    """Of the file in the package."""
 
     @property
     def installed_sha256(self) -> str | None:
@@ -47,18 +56,17 @@ class RecordedFile(msgspec.Struct, frozen=True, gc=False):
             return None
         return self.sha256_in_prefix or (None if self.prefix_placeholder else self.sha256)
 
-    @property
-    def installed_size(self) -> int | None:
-        """Its size as installed, None where none is known."""
-        return None if self.prefix_placeholder or self.path_type != "hardlink" else self.size_in_bytes
+
+class _BriefPaths(msgspec.Struct, frozen=True):
+    paths: tuple[BriefFile, ...] = ()
 
 
-class _Paths(msgspec.Struct, frozen=True):
-    paths: list[RecordedFile] = []
+class _Paths(_BriefPaths, frozen=True):
+    paths: tuple[RecordedFile, ...] = ()
 
 
-class Record(msgspec.Struct, frozen=True, kw_only=True):
-    """One installed package."""
+class BriefRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """One installed package, without the hashes of its files."""
 
     name: str
     version: str
@@ -79,70 +87,102 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     requested_specs: list[str] | None = None
     python_site_packages_path: str | None = None
     """Of a Python: where noarch packages put their modules, relative to the prefix (CEP 17)."""
-    extracted_package_dir: str | None = None
-    listed: list[str] = msgspec.field(name="files", default=[])
-    """Where its files lie, relative to the prefix."""
-    paths_data: _Paths | None = None
+    paths_data: _BriefPaths | None = None
 
     @property
     def of_python(self) -> bool:
         """Whether it is a ``noarch: python`` package, whose modules go to the site-packages of any Python."""
         return self.noarch == "python"
 
-    def files(self, site_packages: str) -> Iterator[tuple[str, RecordedFile]]:
-        """Each file with its real path, relative to the prefix; `site_packages` as `Records` has it.
+    def recorded(self) -> Sequence[BriefFile]:
+        """Each file as the record writes it."""
+        return self.paths_data.paths if self.paths_data is not None else ()
 
-        A record of an old conda has no details; then a file is known by its path only.
-        """
-        entries = self.paths_data.paths if self.paths_data is not None else []
-        if not entries:
-            yield from ((path, RecordedFile(path, "hardlink" if self.listed else _DIRECTORY)) for path in self.listed)
-        elif self.of_python:
-            yield from ((real_path(item.path, site_packages), item) for item in entries)
-        else:
-            yield from ((item.path, item) for item in entries)
+    def files(self, site_packages: str) -> Iterator[tuple[str, BriefFile]]:
+        """Each file with its real path, relative to the prefix; `site_packages` as `Records` has it."""
+        entries = self.recorded()
+        if self.of_python:
+            return ((real_path(item.path, site_packages), item) for item in entries)
+        return ((item.path, item) for item in entries)
 
 
-class Records(msgspec.Struct, frozen=True, kw_only=True):
+class Record(BriefRecord, frozen=True, kw_only=True):
+    """One installed package."""
+
+    extracted_package_dir: str | None = None
+    listed: list[str] = msgspec.field(name="files", default=[])
+    """Where its files lie, relative to the prefix."""
+    paths_data: _Paths | None = None
+
+    def recorded(self) -> Sequence[RecordedFile]:
+        """Each file as the record writes it; that of an old conda has no details, and tells a file by its path only."""
+        entries = self.paths_data.paths if self.paths_data is not None else ()
+        return entries or [RecordedFile(path) for path in self.listed]
+
+    if TYPE_CHECKING:
+
+        def files(self, site_packages: str) -> Iterator[tuple[str, RecordedFile]]:
+            """Each file with its real path, relative to the prefix; `site_packages` as `Records` has it."""
+
+
+AnyRecord_co = TypeVar("AnyRecord_co", bound=BriefRecord, covariant=True)
+
+
+class Records(msgspec.Struct, Generic[AnyRecord_co], frozen=True, kw_only=True):
     """What ``conda-meta`` holds of records."""
 
-    packages: dict[str, Record] = {}
+    packages: Mapping[str, AnyRecord_co] = {}
     """By the record's file, relative to the prefix, sorted."""
     damaged: dict[str, str] = {}
     """Records that cannot be read, by the same, with the reason."""
     site_packages: str = "lib/python3/site-packages"
     """Where the modules of noarch packages lie, by the record of Python, relative to the prefix."""
 
-    def named(self, name: str) -> Record | None:
+    def named(self, name: str) -> AnyRecord_co | None:
         """The package of that name, or None."""
         return next((item for item in self.packages.values() if item.name == name), None)
 
 
 _DECODER = msgspec.json.Decoder(Record)
+_BRIEF = msgspec.json.Decoder(BriefRecord)
 
 
-def read(prefix: Path, *, python: str | None = None) -> Records:
+def read(prefix: Path, *, python: str | None = None) -> Records[Record]:
     """The records of the environment at `prefix`; none where it has no ``conda-meta``.
 
     `python` is the version to go by where no record of a Python is there, or where it is damaged.
     """
-    found: dict[str, Record] = {}
+    return _read(prefix, decode, python)
+
+
+def read_brief(prefix: Path, *, python: str | None = None) -> Records[BriefRecord]:
+    """As `read`, without the hashes of files."""
+    return _read(prefix, _decode_brief, python)
+
+
+def _read(prefix: Path, reader: Callable[[bytes], AnyRecord_co], python: str | None) -> Records[AnyRecord_co]:
+    found: dict[str, AnyRecord_co] = {}
     damaged: dict[str, str] = {}
     for where in (f"{FOLDER}/{name}" for name in _names(prefix / FOLDER)):
-        record = _read(prefix / where)
+        record = _attempt(prefix / where, reader)
         if isinstance(record, str):
             damaged[where] = record
         else:
             found[where] = record
-    return Records(packages=found, damaged=damaged, site_packages=_site_packages(found, python))
+    return Records(packages=found, damaged=damaged, site_packages=_site_packages(found.values(), python))
 
 
-def _read(path: Path) -> Record | str:
+def _attempt(path: Path, reader: Callable[[bytes], AnyRecord_co]) -> AnyRecord_co | str:
     """One record, or why it cannot be read."""
     try:
-        return decode(reading.read(path) or b"")
+        return reader(reading.read(path) or b"")
     except (OSError, ValueError) as error:
         return str(error)
+
+
+def _decode_brief(data: bytes) -> BriefRecord:
+    record = _BRIEF.decode(data)
+    return record if record.recorded() else decode(data)
 
 
 def _names(folder: Path) -> list[str]:
@@ -183,8 +223,8 @@ def mapped(document: dict[str, Any], site_packages: str) -> dict[str, Any]:
     return document | {"paths_data": paths | {"paths": entries}}
 
 
-def _site_packages(found: dict[str, Record], python: str | None) -> str:
-    record = next((item for item in found.values() if item.name == "python"), None)
+def _site_packages(found: Iterable[BriefRecord], python: str | None) -> str:
+    record = next((item for item in found if item.name == "python"), None)
     if record is not None and record.python_site_packages_path:
         return record.python_site_packages_path.strip("/")
     match = re.match(r"\d+\.\d+", (record.version if record is not None else python) or "")
