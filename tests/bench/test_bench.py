@@ -138,3 +138,13 @@ def test_the_large_log_has_no_fault_and_is_made_once(tmp_path: Path) -> None:
     assert not Prefilter(patterns).may_match(log.read_bytes()), "no word that some signature needs is that common"
     samples = reading(log, 1)
     assert {name: len(taken) for name, taken in samples.items()} == {"grep": 1, "scan": 1, "command": 1}
+
+
+def test_the_mixed_log_has_failures_long_lines_and_both_line_ends(tmp_path: Path) -> None:
+    log = large_log(tmp_path / "mixed.log", 2, mixed=True)
+    content = log.read_bytes()
+    assert content.count(b"\r\n") > 1000 < content.count(b"\n") - content.count(b"\r\n")
+    assert not content.endswith(b"\n")
+    assert max(map(len, content.split(b"\n"))) > 100_000
+    (found,) = {match.playbook: match for match in scan(read_lines(log), load_all())}.values()
+    assert found.count == content.count(b"torchvision::nms") > 1

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import os
 import random
 import shutil
 import subprocess
@@ -29,23 +31,46 @@ _LINES = (
 )
 
 
-def large_log(path: Path, megabytes: int = MEGABYTES) -> Path:
-    """A log of training, building and serving, without any fault, of about `megabytes`; made once."""
+_FAILURE = (
+    "Traceback (most recent call last):",
+    '  File "/opt/venv/lib/python3.11/site-packages/torch/_ops.py", line 1061, in __call__',
+    "RuntimeError: operator torchvision::nms does not exist",
+    "ValueError: batch size must be positive",
+)
+_LONG_LINE_TOKENS = 20_000
+_BATCH = 5000
+"""Lines that end alike, with one failure among them in a mixed log."""
+
+
+def large_log(path: Path, megabytes: int = MEGABYTES, *, mixed: bool = False) -> Path:
+    """A log of training, building and serving of about `megabytes`; made once.
+
+    It is without any fault; a `mixed` one has a failure and a very long line every half megabyte, line
+    ends of both kinds, and none at its end.
+    """
     size = megabytes * 1_000_000
     if path.is_file() and path.stat().st_size >= size:
         return path
     source = random.Random(4711)
-    with path.open("w", encoding="utf-8") as stream:
-        while stream.tell() < size:
-            lines = (
-                source.choice(_LINES).format(
-                    a=source.randrange(1000), b=source.randrange(8), c=source.randrange(12345), d=source.random(),
-                    bar="\u2588" * source.randrange(10),
-                )
-                for _ in range(5000)
-            )  # fmt: skip
-            stream.write("\n".join(lines) + "\n")
+    with path.open("w", encoding="utf-8", newline="") as stream:
+        for end in itertools.cycle(("\n", "\r\n") if mixed else ("\n",)):
+            lines = [_line(source) for _ in range(_BATCH)]
+            if mixed:
+                lines += [*_FAILURE, " ".join(f"token{source.randrange(99)}" for _ in range(_LONG_LINE_TOKENS))]
+            stream.write(end.join(lines))
+            if stream.tell() >= size:
+                break
+            stream.write(end)
+        if not mixed:
+            stream.write("\n")
     return path
+
+
+def _line(source: random.Random) -> str:
+    return source.choice(_LINES).format(
+        a=source.randrange(1000), b=source.randrange(8), c=source.randrange(12345), d=source.random(),
+        bar="\u2588" * source.randrange(10),
+    )  # fmt: skip
 
 
 def reading(log: Path, count: int) -> Samples:
@@ -54,6 +79,8 @@ def reading(log: Path, count: int) -> Samples:
     if grep is None:
         raise SkippedError("there is no grep")
     playbooks = load_all()
+    # as installed: with byte code, which the round that warms caches writes, here beside the log
+    environment = os.environ | {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(log.with_name("bytecode"))}
 
     def passes(_: int) -> float:
         started = time.perf_counter()
@@ -69,7 +96,7 @@ def reading(log: Path, count: int) -> Samples:
     def command(_: int) -> float:
         argv = [sys.executable, "-m", "envmedic", "diagnose", "--log-only", str(log), "--json"]
         started = time.perf_counter()
-        subprocess.run(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
+        subprocess.run(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False, env=environment)
         return time.perf_counter() - started
 
     return rounds({"grep": passes, "scan": signatures, "command": command}, count)
