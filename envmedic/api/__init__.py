@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from envmedic.api.explanation import explain
     from envmedic.api.generations import AcceptLoss, Travel, history, prune, recover, redo, undo
     from envmedic.api.guard import guard
-    from envmedic.api.locks import default_format, lock, require_folder, write_lock, write_locks
+    from envmedic.api.locks import default_format, lock, lock_repair, require_folder, write_lock
     from envmedic.api.observation import observe
     from envmedic.api.playbooks import (
         is_playbook_file,
@@ -50,6 +50,7 @@ __all__ = [
     "is_playbook_file",
     "list_playbooks",
     "lock",
+    "lock_repair",
     "observe",
     "plan",
     "playbook_schema",
@@ -63,7 +64,6 @@ __all__ = [
     "validate_playbooks",
     "verify",
     "write_lock",
-    "write_locks",
 ]
 
 _HOMES = {
@@ -87,6 +87,7 @@ _HOMES = {
     "is_playbook_file": "playbooks",
     "list_playbooks": "playbooks",
     "lock": "locks",
+    "lock_repair": "locks",
     "observe": "observation",
     "plan": "repair",
     "playbook_schema": "playbooks",
@@ -100,7 +101,6 @@ _HOMES = {
     "validate_playbooks": "playbooks",
     "verify": "verification",
     "write_lock": "locks",
-    "write_locks": "locks",
 }
 """Module of each use case."""
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from tempfile import TemporaryFile
 
 import msgspec
 
 from envmedic import __version__
 from envmedic.api.observation import observe, stage
 from envmedic.api.settings import Settings
-from envmedic.errors import EnvmedicError, PreflightError
+from envmedic.errors import EnvmedicError, InputError
 from envmedic.locks import collect, writing
 from envmedic.model.facts import Distribution, Environment
 from envmedic.model.lock import Lock, LockFormat
@@ -83,21 +84,30 @@ def write_lock(found: Lock, form: LockFormat, path: Path | None, *, allow_incomp
     return judged, text
 
 
-def write_locks(settings: Settings, prefix: Path, folder: Path) -> tuple[str, ...]:
-    """After a repair: the locks that fit the environment, in `folder`; what there is to say of each.
+def lock_repair(settings: Settings, record: Record, folder: Path) -> Record:
+    """After a repair: the locks that fit the environment, in `folder`, and notes in the record of what became of them.
 
-    Nothing of this can undo a repair that is done: a lock that cannot be written is said.
+    Nothing of this can undo a repair that is done: a lock that cannot be written is told, no more.
     """
+    from envmedic.engine import installed  # noqa: PLC0415
+
+    if record.environment != "repaired":
+        return record
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        found = lock(settings, prefix)
-        forms: tuple[LockFormat, ...] = (default_format(found),)
-        forms += () if forms[0] == "conda-lock" else ("requirements",)
-        return tuple(_told(found, form, folder) for form in forms)
-    except OSError as error:
-        return (f"No lock was written to {folder}: {error.strerror}",)
+        return installed.noted(Path(record.plan.real_prefix), record, _written(settings, Path(record.prefix), folder))
     except EnvmedicError as error:
-        return (f"No lock was written: {error.summary}" + (f" ({error.cause})" if error.cause else ""),)
+        told = f"No lock was written: {error.summary}" + (f" ({error.cause})" if error.cause else "")
+        return msgspec.structs.replace(record, notes=(*record.notes, told))
+    except OSError as error:
+        told = f"The record does not note the locks in {folder}: {error.strerror}"
+        return msgspec.structs.replace(record, notes=(*record.notes, told))
+
+
+def _written(settings: Settings, prefix: Path, folder: Path) -> tuple[str, ...]:
+    found = lock(settings, prefix)
+    first = default_format(found)
+    forms: tuple[LockFormat, ...] = (first,) if first == "conda-lock" else (first, "requirements")
+    return tuple(_told(found, form, folder) for form in forms)
 
 
 def _told(found: Lock, form: LockFormat, folder: Path) -> str:
@@ -110,13 +120,11 @@ def _told(found: Lock, form: LockFormat, folder: Path) -> str:
 
 
 def require_folder(folder: Path) -> None:
-    """Raise PreflightError, before a repair begins, where locks could not be written to `folder` after it."""
+    """Make `folder` for locks. Raises InputError, before a repair begins, where they could not be written there."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        probe = folder / ".envmedic-lock"
-        probe.touch()
-        probe.unlink()
+        with TemporaryFile(dir=folder):
+            pass
     except OSError as error:
-        raise PreflightError(
-            f"Locks cannot be written to {folder}", cause=error.strerror, hint="Name another directory with --lock"
-        ) from error
+        hint = "Name another directory with --lock"
+        raise InputError(f"Locks cannot be written to {folder}", cause=error.strerror, hint=hint) from error

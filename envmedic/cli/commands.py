@@ -140,13 +140,22 @@ def apply(args: argparse.Namespace, output: Output) -> int:
         return _dry_run(args, output)
     if not args.yes:
         require_terminal("look at it first with `envmedic plan`")
+    if args.lock:
+        api.require_folder(Path(args.lock))
     settings = settings_of(args, output)
     confirm = partial(_confirm_plan, output=output, yes=args.yes)
     if args.plan:
         made = _read_plan(args, settings, output)
-        return _print_record(api.apply_plan(settings, made, _options(args), confirm), output)
+        return _print_repair(api.apply_plan(settings, made, _options(args), confirm), settings, args, output)
     done = api.apply(settings, prefix_of(args, settings, output), wish_of(args), _options(args), confirm)
-    return _print_healthy(done, output) if isinstance(done, Diagnosis) else _print_record(done, output)
+    return _print_healthy(done, output) if isinstance(done, Diagnosis) else _print_repair(done, settings, args, output)
+
+
+def _print_repair(record: Record, settings: api.Settings, args: argparse.Namespace, output: Output) -> int:
+    """Print the record of a repair, and lock its result before that where it was asked for."""
+    if args.lock:
+        record = api.lock_repair(settings, record, Path(args.lock))
+    return _print_record(record, output)
 
 
 def _dry_run(args: argparse.Namespace, output: Output) -> int:

@@ -165,7 +165,7 @@ def _apply(commands: _Commands[Parser]) -> None:
     _checks(parser)
     parser.option("-y", "--yes", action="store_true", help="do not ask")
     parser.option("--dry-run", action="store_true", help="the same as `envmedic plan`")
-    parser.option("--lock", metavar="DIR", help="after the repair, write lock files of what was verified there")
+    parser.add_argument("--lock", metavar="DIR", help="after the repair, write lock files of what was verified there")
     group = parser.add_argument_group("transaction")
     parser.option(
         "--clone", group=group, choices=("auto", "reflink", "link", "copy"), default="auto", help="how to clone"

@@ -1,12 +1,17 @@
-"""What the repairs behind an environment put there, and whether it is still as the last one left it. Reads only."""
+"""What the repairs behind an environment put there, and whether it is still as the last one left it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
 
+import msgspec
+
 from envmedic import tree
+from envmedic.engine.files import write_durably
 from envmedic.engine.layout import Store, TransactionDirectory
+from envmedic.engine.lock import locked
+from envmedic.model.base import to_json
 from envmedic.model.plan import Artifact, Install
 from envmedic.model.record import Record
 
@@ -32,3 +37,13 @@ def unchanged(prefix: Path, record: Record) -> bool:
         return False  # what cannot be told is not claimed
     found = tree.compare(before, tree.fingerprint(store.prefix)).installed()
     return not (found.changed or found.added or found.removed)
+
+
+def noted(prefix: Path, record: Record, notes: tuple[str, ...]) -> Record:
+    """`record` of a finished transaction with more `notes`, in its file too. Raises EnvironmentBusy or OSError."""
+    told = msgspec.structs.replace(record, notes=(*record.notes, *notes))
+    store = Store.of(prefix)
+    with locked(store):
+        directory = TransactionDirectory(store.root / record.transaction)
+        write_durably(directory.record, to_json(told).encode() + b"\n", store.owner)
+    return told

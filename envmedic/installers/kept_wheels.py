@@ -22,6 +22,8 @@ from envmedic.model.facts import Distribution, Environment
 from envmedic.model.lock import WheelFile
 
 _DIST_INFO = re.compile(r"(?P<name>[^-/]+)-(?P<version>[^-/]+)\.dist-info/RECORD")
+_OWN = "wheel cache"
+"""envmedic's own: a wheel lies there under its hash, verified when it was fetched."""
 _ZIP = b"PK\x03\x04"
 Key = tuple[str, str]
 """Normalised name and version."""
@@ -67,7 +69,7 @@ def _candidates(
 def _own() -> Iterator[Kept]:
     for folder in cache.folders():
         for path in folder.glob("*.whl"):
-            yield Kept(path, path.name, "wheel cache")
+            yield Kept(path, path.name, _OWN)
 
 
 def _linked(folders: Sequence[Path]) -> Iterator[Kept]:
@@ -128,7 +130,7 @@ def _file(kept: Kept, key: Key) -> WheelFile:
         version=key[1],
         kind="wheel",
         filename=kept.filename,
-        sha256=wheels.sha256_of(kept.path),
+        sha256=kept.path.parent.name if kept.source == _OWN else wheels.sha256_of(kept.path),
         source=kept.source,
         size_bytes=kept.path.stat().st_size,
     )

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urldefrag, urljoin, urlsplit
 
 import msgspec
@@ -22,12 +22,14 @@ import tomli
 from envmedic import proc
 from envmedic.errors import NetworkError, NoSolution
 from envmedic.installers.credentials import without_credentials
-from envmedic.installers.options import UvOptions
-from envmedic.installers.resolve import TIMEOUT_S, interpreter_options
-from envmedic.installers.session import Session
+from envmedic.installers.options import UvOptions, interpreter_options
 from envmedic.installers.uv_errors import error_from
 from envmedic.model.facts import Environment
 
+if TYPE_CHECKING:
+    from envmedic.installers.session import Session
+
+TIMEOUT_S = 300.0
 _DEFAULT_INDEX = re.compile(r"^--index-url (\S+)$", re.MULTILINE)
 _JSON = "application/vnd.pypi.simple.v1+json"
 _HTML = "application/vnd.pypi.simple.v1+html;q=0.2, text/html;q=0.1"
@@ -58,6 +60,8 @@ class Asking:
     uv: str
     environment: Environment
     options: UvOptions
+    offline: bool = True
+    """Whether uv may use nothing but its own cache."""
 
 
 def offered(asking: Asking, pins: Sequence[Pin]) -> dict[Pin, tuple[Offered, ...]]:
@@ -96,6 +100,7 @@ def _ask(asking: Asking, pins: Sequence[Pin], *more: str) -> str:
             *(asking.uv, "pip", "compile", "--no-header", "--no-deps", "--no-build", "--color=never", "--no-progress"),
             *("--no-annotate", "--no-python-downloads", *interpreter_options(asking.environment), *more),
             *asking.options.arguments,
+            *(("--offline",) if asking.offline else ()),
             *("-o", str(output), str(wanted)),
         ]
         result = proc.run(argv, env=asking.options.environment, timeout_s=TIMEOUT_S)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +14,9 @@ from envmedic.installers import cache
 from envmedic.installers.configuration import Configuration
 from envmedic.installers.credentials import without_credentials
 from envmedic.installers.remote import local_file
+from envmedic.model.facts import Environment
 from envmedic.model.ports import ResolveRequest
+from envmedic.owner import owner
 
 _OWN = ("UV_TORCH_BACKEND", "UV_SYSTEM_PYTHON", "UV_PYTHON", "UV_EXCLUDE", "UV_OVERRIDE", "UV_NO_BINARY")
 """uv variables that would change what is resolved; the plan decides these."""
@@ -103,3 +106,10 @@ def _environment(configuration: Configuration, environ: Mapping[str, str]) -> di
     if pip.proxy and not any(environ.get(name) for name in ("ALL_PROXY", "HTTPS_PROXY", "HTTP_PROXY")):
         values["ALL_PROXY"] = pip.proxy
     return values
+
+
+def interpreter_options(environment: Environment) -> tuple[str, ...]:
+    """Whom uv asks for its tags: the environment's Python, or as root for another user's one of the same version."""
+    if owner(Path(environment.prefix)) is None:
+        return (f"--python={environment.interpreter.path}",)
+    return (f"--python={sys.executable}", f"--python-version={environment.interpreter.version}")

@@ -5,23 +5,28 @@ from __future__ import annotations
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from io import BufferedReader
 from itertools import groupby
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from packaging.tags import parse_tag
 from packaging.utils import InvalidSdistFilename, canonicalize_name, parse_sdist_filename, parse_wheel_filename
 
 from envmedic.errors import InstallerError, NetworkError
 from envmedic.installers import configuration, kept_wheels, listing, options, proof, remote, wheels
+from envmedic.installers.configuration import Configuration
 from envmedic.installers.credentials import without_credentials
 from envmedic.installers.listing import Asking, Offered
-from envmedic.installers.session import Session, opened
 from envmedic.model.facts import Distribution, Environment
 from envmedic.model.lock import WheelFile
 from envmedic.model.plan import Artifact
 from envmedic.model.ports import ResolveRequest
+
+if TYPE_CHECKING:
+    from envmedic.installers.session import Session
 
 PARALLEL = 8
 """Distributions looked at at the same time."""
@@ -100,27 +105,31 @@ def _from_indexes(
     """What indexes say of those without file or URL, from uv's cache first."""
     read = configuration.read(Path(environment.prefix))
     chosen: dict[Key, WheelFile] = {}
-    with opened(read) as session:
-        for offline in (True, False) if sources.fetch else (True,):
+    with _session(read) if sources.fetch else nullcontext() as session:
+        for http in (None, session) if sources.fetch else (None,):
             rest = [item for item in lacking if _key(item) not in chosen]
             for label, group in groupby(sorted(rest, key=_label), key=_label):
-                request = _request(label, sources, offline=offline)
-                asking = Asking(sources.uv, environment, options.translate(read, request))
-                look = _Look(asking, session, request, found, offline=offline)
-                chosen.update(look.at(list(group)))
+                request = _request(label, sources)
+                asking = Asking(sources.uv, environment, options.translate(read, request), offline=http is None)
+                chosen.update(_Look(asking, http, request, found).at(list(group)))
     return chosen
+
+
+def _session(read: Configuration) -> AbstractContextManager[Session]:
+    from envmedic.installers.session import opened  # noqa: PLC0415  # requests costs 0.1 s
+
+    return opened(read)
 
 
 def _label(item: Distribution) -> str:
     return item.local or ""
 
 
-def _request(label: str, sources: Sources, *, offline: bool) -> ResolveRequest:
+def _request(label: str, sources: Sources) -> ResolveRequest:
     return ResolveRequest(
         pins=(),
         variant=label or None,
         needs_variant_index=bool(label),
-        offline=offline,
         find_links=sources.find_links,
         torch_index=sources.torch_index,
     )
@@ -131,18 +140,18 @@ class _Look:
     """One look at the indexes, for distributions with the same local label."""
 
     asking: Asking
-    session: Session
+    session: Session | None
+    """None where the network is left alone."""
     request: ResolveRequest
     found: Mapping[Key, WheelFile]
     """What is known already, perhaps without URL."""
-    offline: bool
 
     def at(self, wanted: Sequence[Distribution]) -> dict[Key, WheelFile]:
         """The files of `wanted` that could be told. Raises `NetworkError` or `InstallerError` unless offline."""
         try:
             offers = listing.offered(self.asking, [_key(item) for item in wanted])
         except (NetworkError, InstallerError):
-            if self.offline:
+            if self.session is None:
                 return {}  # nothing of it is in uv's cache
             raise
         with ThreadPoolExecutor(PARALLEL) as pool:
@@ -150,15 +159,15 @@ class _Look:
             return {_key(item): file for item, file in zip(wanted, files, strict=True) if file is not None}
 
     def _file(self, item: Distribution, offers: Sequence[Offered]) -> WheelFile | None:
-        hashed = [file for file in offers if file.sha256 is not None]
+        hashed = sorted((file for file in offers if file.sha256), key=lambda file: file.url.startswith("file:"))
         before = self.found.get(_key(item))
         if before is not None or item.origin.sha256 is not None:
             digest = before.sha256 if before is not None else item.origin.sha256
             same = next((file for file in hashed if file.sha256 == digest), None)
             return self._taken(item, same, before) if same is not None else None
-        choice = choose(item, hashed, self.asking.environment, None if self.offline else self._proves)
-        if choice is None and not self.offline:
-            choice = self._archive(item)
+        choice = choose(item, hashed, self.asking.environment, None if self.session is None else self._proves)
+        if choice is None and self.session is not None:
+            choice = self._archive(item, self.session)
         return self._taken(item, choice, None) if choice is not None else None
 
     def _proves(self, item: Distribution, file: Offered) -> bool:
@@ -169,17 +178,14 @@ class _Look:
             if path is not None:
                 with path.open("rb") as local:
                     return proof.same(proof.of_wheel(local), here)
-            head = self.session.request("HEAD", file.url)
-            size = file.size_bytes or int(head.headers.get("Content-Length", 0))
-            with BufferedReader(remote.RangeFile(file.url, size, self.session), 4 * remote.BLOCK) as distant:
-                return proof.same(proof.of_wheel(distant), here)
+            return self.session is not None and proof.same(_distant(file, self.session), here)
         except (remote.NoRanges, zipfile.BadZipFile):
             return False
 
-    def _archive(self, item: Distribution) -> Offered | None:
+    def _archive(self, item: Distribution, session: Session) -> Offered | None:
         """The source archive of that version, where the index has no wheel that can be the one."""
         index = listing.default_index(self.asking)
-        files = listing.of_release(self.session, index, item.name) if index is not None else ()
+        files = listing.of_release(session, index, item.name) if index is not None else ()
         return next((file for file in files if file.sha256 and is_archive_of(item, file.filename)), None)
 
     def _taken(self, item: Distribution, file: Offered, before: WheelFile | None) -> WheelFile:
@@ -195,6 +201,14 @@ class _Look:
             index=without_credentials(index) if index is not None else None,
             size_bytes=file.size_bytes,
         )
+
+
+def _distant(file: Offered, session: Session) -> proof.Hashes:
+    """What RECORD of a wheel on an index says. Raises `NoRanges` where only all of the wheel can be had."""
+    head = session.request("HEAD", file.url)
+    size = file.size_bytes or int(head.headers.get("Content-Length", 0))
+    with BufferedReader(remote.RangeFile(file.url, size, session), 4 * remote.BLOCK) as wheel:
+        return proof.of_wheel(wheel)
 
 
 def choose(

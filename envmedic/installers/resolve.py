@@ -7,7 +7,6 @@ not fit is excluded and the question asked again.
 
 from __future__ import annotations
 
-import sys
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -28,13 +27,12 @@ from envmedic import proc
 from envmedic.errors import InstallerError, NoSolution
 from envmedic.installers import cache, remote, wheels
 from envmedic.installers.credentials import without_credentials
-from envmedic.installers.options import UvOptions, variant_index
+from envmedic.installers.options import UvOptions, interpreter_options, variant_index
 from envmedic.installers.session import Session
 from envmedic.installers.uv_errors import error_from
 from envmedic.model.facts import Environment
 from envmedic.model.plan import Artifact
 from envmedic.model.ports import Resolution, ResolveRequest
-from envmedic.owner import owner
 
 FAMILY = frozenset({"torch", "torchvision", "torchaudio"})
 """Distributions whose local version label names their CUDA variant."""
@@ -183,13 +181,6 @@ def _ask(question: Question, kept: Iterable[str], excluded: Sequence[str]) -> li
         if result.returncode != 0:
             raise error_from(result, question.request.pins, variant_index(question.request))
         return candidates(tomli.loads(output.read_text(encoding="utf-8")), _ranks(question.environment))
-
-
-def interpreter_options(environment: Environment) -> tuple[str, ...]:
-    """Whom uv asks for its tags: the environment's Python, or as root for another user's one of the same version."""
-    if owner(Path(environment.prefix)) is None:
-        return (f"--python={environment.interpreter.path}",)
-    return (f"--python={sys.executable}", f"--python-version={environment.interpreter.version}")
 
 
 def _ranks(environment: Environment) -> dict[Tag, int]:

@@ -16,6 +16,9 @@ _UNHASHED: Final[frozenset[LockFormat]] = frozenset({"environment"})
 def judged(lock: Lock, form: LockFormat) -> Lock:
     """`lock` as it is in that format, with every entry that the format cannot hold in `incomplete`."""
     found = [_incomplete(item, reason) for item in lock.packages if (reason := missing(item, form)) is not None]
+    if form == "conda-lock" and not any(item.manager == "conda" for item in lock.packages):
+        reason = "the environment has no conda packages, so a conda-lock file has no Python: choose pylock"
+        found.append(Incomplete(name="python", version=lock.python, reason=reason))
     return msgspec.structs.replace(lock, format=form, incomplete=(*lock.incomplete, *found))
 
 
