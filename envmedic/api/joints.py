@@ -13,7 +13,15 @@ from envmedic.model.checks import Check, Outcome, Phase
 from envmedic.model.events import Emit
 from envmedic.model.facts import Host
 from envmedic.model.plan import Plan
-from envmedic.model.ports import CheckRunner, EnginePorts, ExtendRequest, Extension, Installer, Runner
+from envmedic.model.ports import (
+    CheckRunner,
+    CondaInstaller,
+    EnginePorts,
+    ExtendRequest,
+    Extension,
+    Installer,
+    Runner,
+)
 from envmedic.probe import gpu, processes
 from envmedic.probe.distributions import states
 
@@ -23,6 +31,13 @@ def installer_of(settings: Settings, prefix: Path | None = None) -> Installer:
     from envmedic.installers import pip, uv  # noqa: PLC0415  # only where something is resolved or installed
 
     return (pip.PipInstaller if settings.installer == "pip" else uv.UvInstaller)(prefix=prefix)
+
+
+def conda_of(settings: Settings, prefix: Path) -> CondaInstaller:
+    """What solves and changes the conda packages of the environment whose real path is `prefix`."""
+    from envmedic.installers.conda.side import CondaSide  # noqa: PLC0415  # only in a conda prefix
+
+    return CondaSide(prefix, executor=settings.conda_installer, timeout_s=settings.timeout_s)
 
 
 def check_runner(
@@ -63,6 +78,7 @@ def engine_ports(
     confirm: Callable[[Plan], bool],
     extend: Callable[[ExtendRequest], Extension | None] | None = None,
     deep: bool = False,
+    conda: CondaInstaller | None = None,
 ) -> EnginePorts:
     """Everything that a transaction on the environment whose real path is `prefix` uses from outside the engine.
 
@@ -75,5 +91,6 @@ def engine_ports(
         gpu_visible=gpu.visible,
         confirm=confirm,
         extend=extend,
+        conda=conda,
         observe=lambda tree: observe_clone(tree, prefix, deep=deep),
     )

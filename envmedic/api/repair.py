@@ -13,7 +13,7 @@ from envmedic import planner
 from envmedic.api import crashes
 from envmedic.api.choosing import Choices, Wanted, host_fault, repairable
 from envmedic.api.diagnosis import diagnose_text
-from envmedic.api.joints import check_runner, engine_ports, installer_of
+from envmedic.api.joints import check_runner, conda_of, engine_ports, installer_of
 from envmedic.api.observation import observe
 from envmedic.api.playbooks import find_playbook, load_playbooks
 from envmedic.api.rounds import Loop
@@ -77,7 +77,14 @@ def _carry_out(
     return transaction.apply(
         made,
         options=options,
-        ports=engine_ports(installer, prefix=prefix, confirm=confirm, extend=extend, deep=settings.deep),
+        ports=engine_ports(
+            installer,
+            prefix=prefix,
+            confirm=confirm,
+            extend=extend,
+            deep=settings.deep,
+            conda=conda_of(settings, prefix) if (prefix / "conda-meta").is_dir() else None,
+        ),
         checks=check_runner(installer, settings, prefix=prefix, host=lambda: made.host, no_gpu=options.no_gpu),
         stream=settings.stream,
     )

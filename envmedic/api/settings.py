@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from envmedic.model.events import EventStream
 
@@ -21,6 +22,9 @@ class Settings:
     torch_index: str = TORCH_INDEX
     offline: bool = False
     installer: str = "uv"
+    """``uv`` or ``pip``."""
+    conda_installer: Literal["rattler", "conda"] = "rattler"
+    """What carries out changes of conda packages."""
     timeout_s: float | None = None
     """Limit for one check or step; None takes each one's own."""
     playbook_files: tuple[str, ...] = ()

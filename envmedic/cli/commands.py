@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from envmedic import api
+from envmedic.cli.options import installers
 from envmedic.cli.output import Output
 from envmedic.cli.render.checks import verification_lines
 from envmedic.cli.render.diagnosis import diagnosis_lines
@@ -36,13 +37,15 @@ def settings_of(args: argparse.Namespace, output: Output) -> api.Settings:
     options = vars(args)
     template = options.get("torch_index") or api.TORCH_INDEX
     playbook = options.get("playbook")
+    wheels, conda = installers(options.get("installer") or ())
     return api.Settings(
         stream=output.stream,
         host_file=options.get("host"),
         find_links=tuple(options.get("find_links", ())),
         torch_index=template,
         offline=options.get("offline", False),
-        installer=options.get("installer", "uv"),
+        installer=wheels,
+        conda_installer=conda,
         timeout_s=options.get("timeout"),
         deep=options.get("deep", False),
         playbook_files=(playbook,) if playbook and api.is_playbook_file(playbook) else (),

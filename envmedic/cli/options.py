@@ -7,12 +7,14 @@ import math
 import os
 import shlex
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn
+from typing import Any, Literal, NoReturn
 
 from envmedic.errors import InputError
 
 TRUE = frozenset({"1", "true", "yes", "on"})
 FALSE = frozenset({"", "0", "false", "no", "off"})
+_OF_WHEELS = ("uv", "pip")
+_OF_CONDA = ("rattler", "conda")
 
 
 class Parser(argparse.ArgumentParser):
@@ -145,3 +147,28 @@ def require_readable(words: Sequence[str]) -> None:
             f"An argument is not valid UTF-8: {os.fsencode(strange[0])!r}",
             hint="Reach the file through a symbolic link with a readable name",
         )
+
+
+def installer(text: str) -> str:
+    """A word of ``--installer``. Raises ArgumentTypeError."""
+    if text in {"mamba", "micromamba", "pixi"}:
+        raise argparse.ArgumentTypeError(
+            f"{text} is not used to install: nobody could try yet what it does in a copy of an environment; leave it "
+            "out, and py-rattler puts the conda packages in place"
+        )
+    if text not in {*_OF_WHEELS, *_OF_CONDA}:
+        raise argparse.ArgumentTypeError(f"{text!r} is none of uv, pip, rattler and conda")
+    return text
+
+
+def installers(words: Sequence[str]) -> tuple[str, Literal["rattler", "conda"]]:
+    """What installs wheels, and what installs conda packages. Raises InputError where two are given for one of them."""
+    wheels = list(dict.fromkeys(word for word in words if word in _OF_WHEELS))
+    conda = list(dict.fromkeys(word for word in words if word in _OF_CONDA))
+    for found in (wheels, conda):
+        if len(found) > 1:
+            raise InputError(
+                f"--installer {found[0]} and --installer {found[1]} install the same kind of package",
+                hint="Give one of uv and pip, for wheels, and one of rattler and conda, for conda packages",
+            )
+    return (wheels or ["uv"])[0], "conda" if conda == ["conda"] else "rattler"

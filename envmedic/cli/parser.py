@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from envmedic import __version__
-from envmedic.cli.options import Parser, at_least, seconds
+from envmedic.cli.options import Parser, at_least, installer, seconds
 
 ALLOW = ("base", "frozen", "external", "in-use")
 DESCRIPTION = "Repair a broken PyTorch/CUDA environment in a clone, prove it, and swap it in atomically."
@@ -100,7 +100,14 @@ def _sources(parser: Parser) -> None:
         "--torch-index", group=group, metavar="TEMPLATE", help="template of the PyTorch wheel index, with {variant}"
     )
     parser.option("--offline", group=group, action="store_true", help="use caches and --find-links only")
-    parser.option("--installer", group=group, choices=("uv", "pip"), default="uv", help="what installs (default: uv)")
+    parser.option(
+        "--installer",
+        group=group,
+        action="append",
+        type=installer,
+        metavar="uv|pip|rattler|conda",
+        help="what installs wheels (default: uv), or conda packages (default: rattler); may be given for both",
+    )
 
 
 def _what(parser: Parser) -> None:

@@ -16,8 +16,10 @@ from envmedic.engine import steps
 from envmedic.engine.judgement import PROOF, judge, not_reproduced, reproduced
 from envmedic.engine.preflight import Capabilities
 from envmedic.engine.session import OpenTransaction, Session
+from envmedic.engine.workplace import required
 from envmedic.errors import ChecksFailed, EnvmedicError, NothingToRepair, RepairDeclined
 from envmedic.model.checks import Check, Judgement, Outcome
+from envmedic.model.conda import CondaChange
 from envmedic.model.events import StepFinished, StepStarted
 from envmedic.model.plan import Install, Plan, Step
 from envmedic.model.ports import Runner
@@ -94,10 +96,15 @@ def confirm(session: Session, plan: Plan) -> None:
 
 
 def fetch(session: Session, plan: Plan) -> None:
-    """Every wheel is on this machine and verified before the first change."""
+    """Every wheel and conda package is on this machine and verified before the first change."""
     artifacts = [artifact for step in plan.steps if isinstance(step, Install) for artifact in step.artifacts]
-    if artifacts:
-        with session.stage("fetch"), session.interruption.at_once():
+    changes = [step for step in plan.steps if isinstance(step, CondaChange) and step.install]
+    if not artifacts and not changes:
+        return
+    with session.stage("fetch"), session.interruption.at_once():
+        for change in changes:
+            required(session.ports.conda).fetch(change, offline=session.options.offline, emit=session.emit)
+        if artifacts:
             session.ports.installer.fetch(artifacts, offline=session.options.offline, emit=session.emit)
 
 
@@ -177,6 +184,7 @@ def take_steps(run: Run, part: Part) -> None:
         emit=session.emit,
         poll=session.interruption.poll,
         timeout_s=session.options.timeout_s,
+        conda=session.ports.conda,
     )
     with session.stage("steps"):
         for index, step in enumerate(plan.steps, 1):

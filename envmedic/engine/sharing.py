@@ -15,6 +15,7 @@ import zipfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePosixPath
 
+from envmedic.conda_meta import records
 from envmedic.engine.copying import make_private
 from envmedic.errors import PreflightError
 from envmedic.model.plan import Artifact, Install, InstalledReference, Purge
@@ -37,6 +38,18 @@ def unshare(step: Purge | Install, tree: Path, seen_at: Path) -> None:
     if isinstance(step, Install):
         for file in files:
             _own(tree / file)
+
+
+def refuse_outside(tree: Path, seen_at: Path) -> None:
+    """Raise PreflightError where a directory in which conda's packages have files lies outside the clone.
+
+    Their installers replace files and never write into them, so what is shared by hard links needs no copy.
+    """
+    installed = records.read(tree)
+    files = (path for item in installed.packages.values() for path, _ in item.files(installed.site_packages))
+    root = Path(os.path.realpath(seen_at))
+    for directory in sorted({os.path.dirname(path) for path in files}):  # noqa: PTH120  # thousands of them
+        _require_inside(directory, root)
 
 
 def _require_inside(directory: str, root: Path) -> None:

@@ -13,8 +13,9 @@ from pathlib import Path
 
 from envmedic.engine import ownership, rebuild, trash, variables
 from envmedic.engine.inside import locate, replace_file
-from envmedic.engine.sharing import unshare
+from envmedic.engine.sharing import refuse_outside, unshare
 from envmedic.engine.workplace import Workplace, run
+from envmedic.model.conda import CondaChange
 from envmedic.model.events import Notice
 from envmedic.model.plan import Advise, Install, Pin, Purge, Rebuild, SetEnv, Step, UnsetEnv
 
@@ -31,6 +32,9 @@ def commands(step: Step, place: Workplace) -> tuple[tuple[str, ...], ...]:
         return place.installer.commands(step, str(place.runner.python))
     if isinstance(step, Rebuild):
         return (place.installer.build_command(step, str(place.runner.python)),)
+    if isinstance(step, CondaChange):
+        argv = place.conda_side.command(step, str(place.runner.python.parent.parent))
+        return (argv,) if argv else ()
     return ()
 
 
@@ -42,8 +46,8 @@ def carry_out(step: Step, place: Workplace) -> str:
     """
     if isinstance(step, Purge | Install):
         unshare(step, place.tree, place.runner.python.parent.parent)
-    if isinstance(step, Rebuild):
-        return rebuild.carry_out(step, place)
+    if isinstance(step, Rebuild | CondaChange):
+        return rebuild.carry_out(step, place) if isinstance(step, Rebuild) else _change_conda(step, place)
     for argv in commands(step, place):
         run(argv, place)
     if isinstance(step, Purge):
@@ -57,6 +61,15 @@ def carry_out(step: Step, place: Workplace) -> str:
     if isinstance(step, Advise):
         place.emit(Notice(code="advice", message=step.text))
     return ""
+
+
+def _change_conda(step: CondaChange, place: Workplace) -> str:
+    """Let conda's side of the installers do it: files that it replaces it makes anew, in directories of the clone."""
+    refuse_outside(place.tree, place.runner.python.parent.parent)
+    place.poll()
+    detail = place.conda_side.carry_out(step, place.runner, place.emit, timeout_s=place.timeout_s)
+    place.poll()
+    return detail
 
 
 def _delete(step: Purge, place: Workplace) -> str:

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from envmedic.engine.files import Owner
-from envmedic.errors import InstallerError
+from envmedic.errors import InstallerError, InternalError
 from envmedic.model.events import Emit, OutputLine
-from envmedic.model.ports import CommandResult, Installer, Runner
+from envmedic.model.ports import CommandResult, CondaInstaller, Installer, Runner
 
 _TAIL_LINES = 20
 
@@ -28,6 +28,20 @@ class Workplace:
     poll: Callable[[], None]
     """Raises `Interrupted` when somebody asked to stop."""
     timeout_s: float | None = None
+    conda: CondaInstaller | None = None
+    """None outside a conda prefix."""
+
+    @property
+    def conda_side(self) -> CondaInstaller:
+        """What changes conda packages. Raises InternalError where a plan has such a step and nothing to take it."""
+        return required(self.conda)
+
+
+def required(conda: CondaInstaller | None) -> CondaInstaller:
+    """`conda`, which a plan with a step for it cannot do without. Raises InternalError."""
+    if conda is None:
+        raise InternalError("The plan changes conda packages, and nothing was given to do that")
+    return conda
 
 
 def run(argv: tuple[str, ...], place: Workplace, *, env: Mapping[str, str] | None = None) -> None:

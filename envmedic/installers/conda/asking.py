@@ -1,0 +1,92 @@
+"""The helper process, asked from here or where a staged environment is."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib import util
+from pathlib import Path
+from typing import Any
+
+import envmedic
+from envmedic import proc
+from envmedic.errors import InstallerError
+from envmedic.model.ports import OnLine
+
+SCRIPT = Path(__file__).parent / "helper" / "run.py"
+MARK = "envmedic-answer "
+"""As in `helper.run`, which nothing imports."""
+Answer = dict[str, Any]
+_GRACE_S = 30
+"""How much longer than its limit a helper may live whose caller is gone."""
+
+
+@cache
+def paths() -> tuple[str, ...]:
+    """Directories from which the helper imports. Raises InstallerError where py-rattler is not installed."""
+    found = [util.find_spec(name) for name in ("rattler", "msgspec")]
+    missing = [name for name, spec in zip(("py-rattler", "msgspec"), found, strict=True) if spec is None]
+    if missing:
+        raise InstallerError(
+            f"{missing[0]} is not installed",
+            cause="envmedic plans and installs conda packages with it",
+            hint=f"Install it beside envmedic: {sys.executable} -m pip install {missing[0]}",
+        )
+    places = [Path(envmedic.__file__).parent.parent]
+    places += [Path(spec.origin).parent.parent for spec in found if spec is not None and spec.origin]
+    return tuple(dict.fromkeys(map(str, places)))
+
+
+def command(where: str, *request: str) -> tuple[str, ...]:
+    """Argv of the helper; ``-`` as `where` lets it answer on standard output."""
+    return (sys.executable, "-I", "-S", "-B", str(SCRIPT), where, *request)
+
+
+def ask(request: Mapping[str, Any], *, timeout_s: float, on_line: OnLine | None = None) -> Answer:
+    """Ask the helper, on this machine and as this user; `on_line` gets what it prints meanwhile.
+
+    Raises InstallerError when it fails, dies or takes longer than `timeout_s`.
+    """
+    full = {**request, "paths": paths(), "limit_s": int(timeout_s) + _GRACE_S}
+    try:
+        helper = proc.start_helper(SCRIPT, json.dumps(full).encode())
+    except OSError as error:
+        raise InstallerError("py-rattler's process cannot be started", cause=str(error)) from error
+    result = helper.finish(on_line=on_line, timeout_s=timeout_s)
+    if result.timed_out:
+        raise InstallerError(
+            f"py-rattler gave no answer within {timeout_s:.0f} s",
+            hint="Try again; --timeout gives it longer",
+        )
+    return checked(result.status, result.returncode, result.stderr)
+
+
+def checked(lines: Sequence[bytes | str], returncode: int, stderr: str) -> Answer:
+    """The answer among `lines`. Raises InstallerError where there is none, or it tells of a failure."""
+    for line in lines:
+        answer: Answer = json.loads(line)
+        if "failed" in answer:
+            raise failure(answer["failed"], answer["trace"])
+        return answer
+    how = f"signal {-returncode}" if returncode < 0 else f"exit status {returncode}"
+    raise InstallerError(
+        f"py-rattler's process ended without an answer ({how})",
+        cause=next((line for line in reversed(stderr.splitlines()) if line.strip()), None),
+        hint="Run the same command again",
+        details=tuple(stderr.splitlines()[-20:]),
+    )
+
+
+def failure(message: str, trace: str) -> InstallerError:
+    """The error for what py-rattler, or the code around it, raised."""
+    first, *more = message.splitlines() or [""]
+    return InstallerError(
+        "py-rattler failed",
+        cause=first,
+        hint="Free some space and run the same command again"
+        if "os error 28" in message
+        else "`envmedic plan` shows other ways; --installer conda lets the user's own conda do it",
+        details=(*more, *trace.splitlines()[-10:]),
+    )

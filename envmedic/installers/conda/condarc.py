@@ -1,0 +1,145 @@
+"""Conda's own configuration files, read where no conda is there to be asked.
+
+Search path, precedence and merging: https://docs.conda.io/projects/conda/en/stable/user-guide/configuration/
+("Searching for .condarc", "How conda merges configurations"). What ``#!final`` and its like ask is not read.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from envmedic.errors import InputError
+
+_PLACES: Final = (
+    *(f"{folder}/{name}" for folder in ("/etc/conda", "/var/lib/conda") for name in (".condarc", "condarc")),
+    *(f"$CONDA_ROOT/{name}" for name in (".condarc", "condarc")),
+    *(f"$XDG_CONFIG_HOME/conda/{name}" for name in (".condarc", "condarc")),
+    *(f"~/{folder}/{name}" for folder in (".config/conda", ".conda") for name in (".condarc", "condarc")),
+    "~/.condarc",
+    *(f"$CONDA_PREFIX/{name}" for name in (".condarc", "condarc")),
+    "$CONDARC",
+)
+"""The weakest first; beside each ``condarc`` a directory ``condarc.d``."""
+_LISTS: Final = ("channels", "default_channels", "pinned_packages", "pkgs_dirs", "allowlist_channels",
+                 "denylist_channels")  # fmt: skip
+_TABLES: Final = ("custom_channels", "custom_multichannels", "proxy_servers")
+_ALIASES: Final = {"channel": "channels", "whitelist_channels": "allowlist_channels", "verify_ssl": "ssl_verify",
+                   "default_channel": "default_channels"}  # fmt: skip
+_VARIABLE = re.compile(r"\$\{(\w+)\}|\$(\w+)")
+
+
+def read(prefix: Path, root: Path | None, environ: Mapping[str, str] = os.environ) -> dict[str, Any]:
+    """What is configured for the environment at `prefix`, whose conda is at `root`; absent keys are not configured.
+
+    Raises InputError for a file that cannot be read.
+    """
+    sources = [_file(path, environ) for path in files(prefix, root, environ)]
+    sources.append(_from_variables(environ))
+    merged: dict[str, Any] = {}
+    for source in sources:
+        for key, value in source.items():
+            if key in _LISTS:
+                merged[key] = list(dict.fromkeys([*value, *merged.get(key, [])]))
+            elif key in _TABLES:
+                merged[key] = {**merged.get(key, {}), **value}
+            else:
+                merged[key] = value
+    return merged
+
+
+def files(prefix: Path, root: Path | None, environ: Mapping[str, str]) -> Iterator[Path]:
+    """The files that are there, the weakest first."""
+    home = environ.get("HOME") or str(Path.home())
+    known = {"CONDA_ROOT": str(root) if root else "", "CONDA_PREFIX": str(prefix), "CONDARC": environ.get("CONDARC")}
+    known["XDG_CONFIG_HOME"] = environ.get("XDG_CONFIG_HOME")
+    seen: set[Path] = set()
+    for place in _PLACES:
+        name, _, rest = place.partition("/")
+        start = home if name == "~" else known.get(name[1:]) if name.startswith("$") else "/"
+        path = Path(start, rest) if start else None
+        for found in _there(path) if path else ():
+            if found not in seen:
+                seen.add(found)
+                yield found
+
+
+def _there(path: Path) -> Iterator[Path]:
+    """The file at `path`, and those in the directory beside it."""
+    if path.is_file():
+        yield path
+    folder = path.with_name("condarc.d")
+    if path.name == "condarc" and folder.is_dir():
+        yield from sorted(item for item in folder.iterdir() if item.suffix in {".yml", ".yaml"})
+
+
+def _file(path: Path, environ: Mapping[str, str]) -> dict[str, Any]:
+    from ruamel.yaml import YAML  # noqa: PLC0415  # 0.1 s, where no conda can be asked
+    from ruamel.yaml.error import YAMLError  # noqa: PLC0415
+
+    try:
+        document = YAML(typ="safe", pure=True).load(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, YAMLError) as error:
+        cause = " ".join(str(error).split())
+        raise InputError(f"{path} cannot be read", cause=cause, hint=f"Correct {path}, or move it away") from error
+    if document is None:
+        return {}
+    if not isinstance(document, dict):
+        raise InputError(f"{path} is no configuration of conda's", hint=f"Correct {path}, or move it away")
+    return {key: _checked(key, _expanded(value, environ), path) for key, value in _renamed(document).items()}
+
+
+def _renamed(document: Mapping[Any, Any]) -> dict[str, Any]:
+    return {_ALIASES.get(str(key), str(key)): value for key, value in document.items() if value is not None}
+
+
+def _checked(key: str, value: Any, where: Path) -> Any:
+    if key in _LISTS:
+        value = [value] if isinstance(value, str) else value
+        wrong = not isinstance(value, list) or not all(isinstance(item, str) for item in value)
+    else:
+        wrong = key in _TABLES and not isinstance(value, dict)
+    if wrong:
+        raise InputError(
+            f"{where} has a {key} that conda does not take",
+            cause=f"it is not a {'list' if key in _LISTS else 'table'} of texts",
+            hint=f"Correct {where}: `conda config --describe {key}` says what it may be",
+        )
+    return value
+
+
+def _expanded(value: Any, environ: Mapping[str, str]) -> Any:
+    """Variables in texts are filled in, as conda does."""
+    if isinstance(value, str):
+        return _VARIABLE.sub(lambda match: environ.get(match[1] or match[2], match[0]), value)
+    if isinstance(value, list):
+        return [_expanded(item, environ) for item in value]
+    if isinstance(value, dict):
+        return {key: _expanded(item, environ) for key, item in value.items()}
+    return value
+
+
+def _from_variables(environ: Mapping[str, str]) -> dict[str, Any]:
+    """``CONDA_CHANNELS`` and its like, which win over every file."""
+    found: dict[str, Any] = {}
+    for key in (*_LISTS, "channel_alias", "channel_priority", "offline", "ssl_verify"):
+        value = environ.get(f"CONDA_{key.upper()}")
+        if not value:
+            continue
+        if key == "pkgs_dirs":
+            found[key] = [part for part in value.replace(os.pathsep, ",").split(",") if part]
+        elif key in _LISTS:
+            found[key] = [part.strip() for part in value.replace("&", ",").split(",") if part.strip()]
+        else:
+            found[key] = _word(value)
+    return found
+
+
+def _word(value: str) -> str | bool:
+    lower = value.strip().lower()
+    if lower in {"true", "yes", "on", "1", "y"}:
+        return True
+    return False if lower in {"false", "no", "off", "0", "n"} else value

@@ -1,0 +1,48 @@
+"""Packages between JSON and py-rattler's values.
+
+py-rattler reads and writes records of installed packages as files, and nothing else of a package in full.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rattler.prefix.prefix_record import PrefixRecord
+    from rattler.repo_data.record import RepoDataRecord
+
+_OF_INSTALLED = ("files", "paths_data", "requested_specs", "requested_spec", "link", "extracted_package_dir",
+                 "package_tarball_full_path")  # fmt: skip
+
+
+def loaded(documents: Iterable[dict[str, Any]]) -> list[PrefixRecord]:
+    """py-rattler's values of records. Raises its errors for what it cannot read."""
+    from rattler.prefix.prefix_record import PrefixRecord  # noqa: PLC0415  # found on the helper's own path
+
+    found = []
+    with tempfile.TemporaryDirectory(prefix="envmedic-") as room:
+        path = Path(room) / "record.json"
+        for document in documents:
+            full = {"files": [], "paths_data": {"paths_version": 1, "paths": []}, **document}
+            path.write_text(json.dumps(full), encoding="utf-8")
+            found.append(PrefixRecord.from_path(path))
+    return found
+
+
+def described(records: Iterable[RepoDataRecord]) -> list[dict[str, Any]]:
+    """What a channel says of packages, with ``fn``, ``url`` and ``channel``, as JSON."""
+    from rattler.prefix.prefix_paths import PrefixPaths  # noqa: PLC0415
+    from rattler.prefix.prefix_record import PrefixRecord  # noqa: PLC0415
+
+    found = []
+    with tempfile.TemporaryDirectory(prefix="envmedic-") as room:
+        path = Path(room) / "record.json"
+        for record in records:
+            PrefixRecord(record, PrefixPaths()).write_to_path(path, pretty=False)
+            document = json.loads(path.read_bytes())
+            found.append({key: value for key, value in document.items() if key not in _OF_INSTALLED})
+    return found

@@ -1,0 +1,49 @@
+"""The helper process: ``run.py DESCRIPTOR [REQUEST]``.
+
+The request is a JSON object, from the file REQUEST or else from standard input; the answer is one line of JSON on
+DESCRIPTOR, or behind `MARK` on standard output where DESCRIPTOR is ``-``. Its interpreter is not ended in the usual
+way: py-rattler 0.28 crashes in some of those ends ("PyGILState_Release … finalizing"), with its work done.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import traceback
+from pathlib import Path
+from typing import Any
+
+MARK = "envmedic-answer "
+
+
+def main() -> None:
+    """Do what is asked, say how it went, and be gone."""
+    where, *given = sys.argv[1:]
+    try:
+        answer = _do(json.loads(Path(given[0]).read_bytes() if given else sys.stdin.buffer.read()))
+    except Exception as error:  # noqa: BLE001  # told like any other failure
+        answer = {"failed": f"{type(error).__name__}: {error}", "trace": traceback.format_exc()}
+    text = json.dumps(answer) + "\n"
+    if where == "-":
+        sys.stdout.write(MARK + text)
+    else:
+        with open(int(where), "w", encoding="utf-8") as out:  # noqa: PTH123  # a descriptor
+            out.write(text)
+    sys.stdout.flush()
+    os._exit(0)
+
+
+def _do(request: dict[str, Any]) -> dict[str, Any]:
+    """`paths` are where py-rattler and envmedic lie: this interpreter was started without site-packages."""
+    sys.path += request["paths"]
+    if request.get("limit_s"):
+        signal.alarm(int(request["limit_s"]))  # the one who waits for the answer may be gone
+    from envmedic.installers.conda.helper import operations  # noqa: PLC0415  # found by `paths`
+
+    return operations.OPERATIONS[request["do"]](request)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,135 @@
+"""Asking py-rattler's solver."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime as dt
+import os
+import platform
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from envmedic.installers.conda.helper import network, records
+
+if TYPE_CHECKING:
+    from rattler.repo_data.gateway import Gateway
+    from rattler.repo_data.record import RepoDataRecord
+    from rattler.virtual_package.generic import GenericVirtualPackage
+
+
+def solve(request: dict[str, Any]) -> dict[str, Any]:
+    """The packages that must be there; else why there are none, or which channel cannot be read."""
+    network.give_logins(request["logins"])
+    warnings.simplefilter("ignore")  # of channels' relations: nothing that a user could act on here
+    return asyncio.run(_Question(request).answer())
+
+
+@dataclass(frozen=True)
+class _Question:
+    request: dict[str, Any]
+
+    async def answer(self) -> dict[str, Any]:
+        """Ask, leaving out channels that need not be there and are not."""
+        from rattler.exceptions import GatewayError, SolverError  # noqa: PLC0415  # found on the helper's own path
+
+        channels = list(self.request["channels"])
+        skipped: list[dict[str, str]] = []
+        while True:
+            try:
+                found = await self._by_priority(channels)
+            except SolverError as error:  # noqa: PERF203  # a round for each channel that is gone
+                return {"unsolvable": str(error), "skipped": skipped}
+            except GatewayError as error:
+                gone = next((item for item in channels if item["optional"] and _about(str(error), item)), None)
+                if gone is None:
+                    return {"unreachable": str(error), "skipped": skipped}
+                channels.remove(gone)
+                skipped.append({"channel": gone["urls"][0], "why": str(error)})
+            else:
+                return {"packages": records.described(found), "skipped": skipped}
+
+    async def _by_priority(self, channels: Sequence[dict[str, Any]]) -> list[RepoDataRecord]:
+        """Of conda's priorities ``flexible`` priority is the strict one, and where that has no solution none at all."""
+        from rattler.exceptions import SolverError  # noqa: PLC0415
+
+        priority = self.request["priority"]
+        if priority != "flexible":
+            return await self._ask(channels, strict=priority == "strict")
+        try:
+            return await self._ask(channels, strict=True)
+        except SolverError as error:
+            try:
+                return await self._ask(channels, strict=False)
+            except SolverError:
+                raise error from None
+
+    async def _ask(self, channels: Sequence[dict[str, Any]], *, strict: bool) -> list[RepoDataRecord]:
+        from rattler.channel.channel import Channel  # noqa: PLC0415
+        from rattler.channel.channel_priority import ChannelPriority  # noqa: PLC0415
+        from rattler.repo_data.multi_source import MultiSource  # noqa: PLC0415
+        from rattler.solver.solver import solve as ask  # noqa: PLC0415
+
+        asked = self.request
+        sources = [
+            Channel(item["urls"][0]) if len(item["urls"]) == 1 else MultiSource(item["name"], item["urls"])
+            for item in channels
+        ]
+        return await ask(
+            sources,
+            asked["specs"],
+            gateway=_gateway(asked),
+            platforms=asked["subdirs"],
+            pinned_packages=records.loaded(asked["pinned"]),
+            locked_packages=records.loaded(asked["preferred"]),
+            virtual_packages=_virtual_packages(asked),
+            constraints=asked["constraints"],
+            channel_priority=ChannelPriority.Strict if strict else ChannelPriority.Disabled,
+            timeout=dt.timedelta(seconds=asked["solver_s"]),
+        )
+
+
+def _about(error: str, channel: dict[str, Any]) -> bool:
+    return any(url.rstrip("/") in error for url in channel["urls"])
+
+
+def _gateway(request: dict[str, Any]) -> Gateway:
+    from rattler.repo_data.gateway import Gateway, SourceConfig  # noqa: PLC0415
+
+    # What the cache has is right offline, however old it is.
+    config = SourceConfig(cache_action="force-cache-only" if request["offline"] else "cache-or-fetch")
+    return Gateway(
+        cache_dir=request["repodata"] and _made(request["repodata"]),
+        default_config=config,
+        client=network.client(request["network"]),
+    )
+
+
+def _made(folder: str) -> Any:
+    os.makedirs(folder, exist_ok=True)  # noqa: PTH103  # a text, as the request has it
+    return folder
+
+
+def _virtual_packages(request: dict[str, Any]) -> list[GenericVirtualPackage]:
+    from rattler.package.build_string import BuildString  # noqa: PLC0415
+    from rattler.package.package_name import PackageName  # noqa: PLC0415
+    from rattler.version.version import Version  # noqa: PLC0415
+    from rattler.virtual_package.generic import GenericVirtualPackage  # noqa: PLC0415
+
+    found = [
+        GenericVirtualPackage(PackageName(name), Version(version), BuildString(build))
+        for name, version, build in request["virtual"]
+    ]
+    return found + (_processor() if request["this_machine"] else [])
+
+
+def _processor() -> list[GenericVirtualPackage]:
+    """``__archspec`` of this machine, which nothing but py-rattler looks up here."""
+    from rattler.virtual_package.virtual_package import VirtualPackage, VirtualPackageOverrides  # noqa: PLC0415
+
+    every = (package.into_generic() for package in VirtualPackage.detect(VirtualPackageOverrides()))
+    known = [package for package in every if package.name.normalized == "__archspec"]
+    if not known:
+        raise RuntimeError(f"py-rattler does not know the processor of this {platform.machine()}")
+    return known

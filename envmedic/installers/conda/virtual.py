@@ -1,0 +1,63 @@
+"""Virtual packages: what a machine offers, in the form in which conda's packages ask for it.
+
+https://docs.conda.io/projects/conda/en/stable/user-guide/tasks/manage-virtual.html
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+
+from envmedic.compat import tables, versions
+from envmedic.model.facts import Host
+
+Virtual = tuple[str, str, str]
+"""Name, version and build."""
+_NUMBER = re.compile(r"\d+(?:\.\d+)*")
+OBSERVED = "observed"
+
+
+def packages(host: Host, environ: Mapping[str, str] = os.environ) -> tuple[Virtual, ...]:
+    """The virtual packages of `host`, its processor apart when it is this machine (`of_this_machine`).
+
+    CONDA_OVERRIDE_GLIBC and CONDA_OVERRIDE_LINUX count on this machine alone, CONDA_OVERRIDE_CUDA is in the facts.
+    """
+    own = environ if of_this_machine(host) else {}
+    found = [("__unix", "0", "0")]
+    found += _numbered("__linux", own.get("CONDA_OVERRIDE_LINUX", host.kernel))
+    found += _numbered("__glibc", own.get("CONDA_OVERRIDE_GLIBC", host.glibc))
+    found += _numbered("__cuda", cuda(host))
+    if not of_this_machine(host):
+        found.append(("__archspec", "1", host.machine))
+    return tuple(found)
+
+
+def of_this_machine(host: Host) -> bool:
+    """Whether `host` is the one that this process runs on, and not one that facts were given of."""
+    return host.source == OBSERVED
+
+
+def cuda(host: Host) -> str | None:
+    """The newest CUDA that the driver supports; by the driver's version where it did not say so itself."""
+    if host.driver_cuda or not host.driver_version:
+        return host.driver_cuda
+    driver = versions.dotted(host.driver_version)
+    known = [
+        version
+        for version, toolkit in tables.toolkits().items()
+        if toolkit.driver_linux and driver and driver >= versions.dotted(toolkit.driver_linux)
+    ]
+    return max(known, key=versions.dotted, default=None)
+
+
+def subdir(host: Host) -> str:
+    """The platform's part of a channel: ``linux-64``."""
+    machines = {"x86_64": "linux-64", "aarch64": "linux-aarch64", "ppc64le": "linux-ppc64le", "s390x": "linux-s390x"}
+    return machines.get(host.machine, f"linux-{host.machine}")
+
+
+def _numbered(name: str, value: str | None) -> Iterator[Virtual]:
+    match = _NUMBER.match(value or "")
+    if match is not None:
+        yield name, match[0], "0"
