@@ -29,8 +29,12 @@ class _Mark(msgspec.Struct):
 
 
 def pinned(prefix: Path) -> tuple[str, ...]:
-    """Specs in ``conda-meta/pinned``, as conda reads it: a line each, comments apart. Raises OSError."""
-    text = (reading.read(prefix / PINNED) or b"").decode("utf-8", "replace")
+    """Specs in ``conda-meta/pinned``. Raises OSError."""
+    return pins((reading.read(prefix / PINNED) or b"").decode("utf-8", "replace"))
+
+
+def pins(text: str) -> tuple[str, ...]:
+    """Specs in a file of pins, as conda reads it: a line each, comments apart."""
     lines = (line.strip() for line in text.splitlines())
     return tuple(line for line in lines if line and not line.startswith("#"))
 

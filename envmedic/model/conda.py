@@ -46,6 +46,32 @@ class CondaPackage(Model, frozen=True, kw_only=True):
     """Its file, relative to the prefix: ``conda-meta/pytorch-2.3.1-….json``."""
 
 
+class CondaOverlay(Model, frozen=True, kw_only=True):
+    """A conda package and a distribution that pip or uv put over it: two owners of the same import packages."""
+
+    package: str
+    """By conda's name."""
+    distribution: str
+    """Normalised name; another one than the package brings where they only share files."""
+    version: str
+    """Of the distribution."""
+    metadata_path: str
+    """Of the distribution, relative to the prefix."""
+    same: bool
+    """Whether the package brings that distribution by its own record."""
+    shared: int = 0
+    """Files that both list."""
+    left: int = 0
+    """Modules and libraries that conda alone lists in the import packages of both, and that are there still."""
+    condas: int = 0
+    """Of the modules and libraries that both list with different content, those that hold conda's."""
+
+    @property
+    def mixed(self) -> bool:
+        """Whether code of both lies there: what is imported is neither the one nor the other."""
+        return bool(self.left or self.condas)
+
+
 class CondaEnvironment(Model, frozen=True, kw_only=True):
     """What ``conda-meta`` says of a conda prefix."""
 
@@ -60,6 +86,8 @@ class CondaEnvironment(Model, frozen=True, kw_only=True):
     """Specs in ``conda-meta/pinned``."""
     made_by: CondaTool = "unknown"
     """The tool that owns it, by what it left in ``conda-meta``."""
+    overlaid: tuple[CondaOverlay, ...] = ()
+    """Packages over which pip or uv put a distribution."""
     unowned: int | None = None
     """Files in its ``site-packages`` that neither a conda record nor a wheel's RECORD lists; None when not looked at."""
 

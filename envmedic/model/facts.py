@@ -211,10 +211,12 @@ class DistributionFiles(Model, frozen=True, kw_only=True):
 
 
 class FileConflict(Model, frozen=True, kw_only=True):
-    """Two distributions that list the same files with different content."""
+    """Two distributions, or a conda package and a distribution, that list the same files with different content."""
 
     distributions: tuple[str, str]
-    """Normalised names."""
+    """Normalised names; of a conda package its own."""
+    conda: bool = False
+    """Whether the first one is a conda package."""
     paths: tuple[str, ...]
     """At most 20, relative to the prefix."""
     count: int

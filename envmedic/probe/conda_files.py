@@ -1,90 +1,160 @@
-"""The files of conda packages, by their records in ``conda-meta``, held against the disk.
-
-Format: https://docs.conda.io/projects/conda/en/latest/dev-guide/api/conda/core/prefix_data/ ("PrefixRecord").
-"""
+"""The files of conda packages, by their records in ``conda-meta``, held against the disk."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import base64
+import os
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
-import msgspec
-
+from envmedic.conda_meta import reading, records
+from envmedic.conda_meta.records import BriefFile, BriefRecord, Record, Records
 from envmedic.model.facts import DistributionFiles
 from envmedic.probe import contents
-from envmedic.probe.files import names, read_bytes
 from envmedic.probe.metadata import normalise
 from envmedic.probe.records import SHOWN, Disk, needed
 
 
-class _Path(msgspec.Struct):
-    """One file of a package."""
+@dataclass(frozen=True)
+class Index:
+    """Which record lists which file; byte code apart."""
 
-    path: str = msgspec.field(name="_path")
-    path_type: str = "hardlink"
-    prefix_placeholder: str | None = None
-    """Set where the prefix was written into the file, which changes its size."""
-    size_in_bytes: int | None = None
-
-
-class _Paths(msgspec.Struct):
-    paths: list[_Path] = []
+    owners: Mapping[str, str]
+    """The file of the record by path, both relative to the prefix."""
+    contested: Collection[str]
+    """Paths that several packages list: the last one's content lies there, by no fault of the others."""
 
 
-class _Record(msgspec.Struct):
-    name: str
-    version: str
-    paths_data: _Paths | None = None
+@dataclass
+class _Held:
+    """One package held against the disk."""
+
+    record: BriefRecord
+    where: str
+    recorded: int = 0
+    absent: int = 0
+    missing: list[str] = field(default_factory=list)
+    """Those absent that a program needs."""
+    other: list[tuple[str, int, int]] = field(default_factory=list)
+    """Path, size on disk, recorded size of those of another size."""
+    altered: list[str] = field(default_factory=list)
+    """Those of the recorded size that hold something else, where contents were read."""
 
 
-_DECODER = msgspec.json.Decoder(_Record)
+def index(installed: Records[BriefRecord]) -> Index:
+    """The owner of each file that the records list, by its real path."""
+    owners: dict[str, str] = {}
+    contested: set[str] = set()
+    for where, record in installed.packages.items():
+        paths = [path for path, _ in record.files(installed.site_packages) if not path.endswith(".pyc")]
+        if not owners.keys().isdisjoint(paths):
+            contested.update(path for path in paths if path in owners)
+        owners.update(dict.fromkeys(paths, where))
+    return Index(owners, contested)
 
 
-def compare(prefix: Path, disk: Disk) -> tuple[DistributionFiles, ...]:
-    """Hold every record against the disk; packages with all their files are left out, as are damaged records."""
-    found = (_held(record, path, disk) for path, record in _records(prefix))
-    return tuple(item for item in found if item.missing_count or item.cut_off)
+def compare(
+    installed: Records[BriefRecord], disk: Disk, known: Index, passed_over: Collection[str] = (), *, deep: bool = False
+) -> tuple[DistributionFiles, ...]:
+    """Hold every record against the disk; packages with all their files as listed are left out.
+
+    `passed_over` are records of packages over which another installer put its own. `deep` reads and hashes each file.
+    """
+    held = [_hold(where, record, installed.site_packages, disk, known)
+            for where, record in installed.packages.items() if where not in passed_over]  # fmt: skip
+    if deep:
+        _read(held, installed.site_packages, disk, known)
+    reports = (_report(item, disk) for item in held)
+    return tuple(item for item in reports if item.missing_count or item.cut_off or item.changed_count)
 
 
-def _records(prefix: Path) -> Iterator[tuple[str, _Record]]:
-    for name in names(prefix / "conda-meta"):
-        if name.endswith(".json"):
-            try:
-                yield f"conda-meta/{name}", _DECODER.decode(read_bytes(prefix / "conda-meta" / name) or b"")
-            except msgspec.DecodeError:  # another format of conda's, or damaged: conda itself refuses it
-                continue
+def _hold(where: str, record: BriefRecord, site_packages: str, disk: Disk, known: Index) -> _Held:
+    result = _Held(record, where)
+    sizes = disk.sizes
+    for path, item in record.files(site_packages):
+        if path.endswith(".pyc") or item.path_type == "directory":
+            continue
+        result.recorded += 1
+        there = sizes.get(path)
+        if there is None:
+            there = disk.size(path)
+        if there is None:
+            result.absent += 1
+            if _matters(path, item, disk):
+                result.missing.append(path)
+        elif there != item.size_in_bytes and path not in known.contested:
+            expected = item.installed_size
+            if expected is not None and there != expected:
+                result.other.append((path, there, expected))
+    return result
 
 
-def _held(record: _Record, where: str, disk: Disk) -> DistributionFiles:
-    listed = [item for item in (record.paths_data or _Paths()).paths if not item.path.endswith(".pyc")]
-    sizes = {item.path: disk.size(item.path) for item in listed}
-    missing = [item.path for item in listed if sizes[item.path] is None and _matters(item, disk)]
-    other = [item for item in listed if _other(item, sizes[item.path])]
-    cut = [item.path for item in other if _ends_early(item, sizes[item.path], disk)]
+def _matters(path: str, item: BriefFile, disk: Disk) -> bool:
+    """Whether a program can miss it: modules, libraries and programs, not what belongs to a site-packages' metadata."""
+    if item.size_in_bytes == 0:
+        return False
+    if path.startswith("bin/") and path.count("/") == 1 and item.path_type == "hardlink":
+        return True
+    code = path.endswith(".py") or contents.is_library(path)
+    return code and item.path_type in {"hardlink", "softlink"} and needed(path, disk)
+
+
+def _report(item: _Held, disk: Disk) -> DistributionFiles:
+    cut = [path for path, there, size in item.other if contents.cut_off(disk.prefix / path, there, size)]
+    cut += [path for path in item.altered if contents.is_library(path)]
+    told = set(cut)
+    changed = [path for path in (*(path for path, _, _ in item.other), *item.altered) if _own(path, told)]
     return DistributionFiles(
-        distribution=normalise(record.name),
-        version=record.version,
-        metadata_path=where,
-        recorded=len(listed),
-        matching=len(listed) - sum(size is None for size in sizes.values()) - len(other),
-        missing=tuple(missing[:SHOWN]),
-        missing_count=len(missing),
+        distribution=normalise(item.record.name),
+        version=item.record.version,
+        metadata_path=item.where,
+        recorded=item.recorded,
+        matching=item.recorded - item.absent - len(item.other) - len(item.altered),
+        missing=tuple(item.missing[:SHOWN]),
+        missing_count=len(item.missing),
         cut_off=tuple(cut),
+        changed=tuple(changed[:SHOWN]),
+        changed_count=len(changed),
     )
 
 
-def _matters(item: _Path, disk: Disk) -> bool:
-    """Whether a program can miss it: modules and libraries, not what belongs to a site-packages' metadata."""
-    if item.size_in_bytes == 0 or item.path_type not in {"hardlink", "softlink"}:
-        return False
-    code = item.path.endswith(".py") or contents.is_library(item.path)
-    return code and needed(item.path, disk)
+def _own(path: str, told: Collection[str]) -> bool:
+    """Whether a file is told as changed: code, and not metadata, caches and settings, which tools write anew."""
+    code = path.endswith(".py") or contents.is_library(path) or path.startswith("bin/")
+    return code and path not in told
 
 
-def _other(item: _Path, size: int | None) -> bool:
-    fixed = item.path_type == "hardlink" and item.prefix_placeholder is None and item.size_in_bytes is not None
-    return fixed and size is not None and size != item.size_in_bytes
+def _read(held: Iterable[_Held], site_packages: str, disk: Disk, known: Index) -> None:
+    """Hash every file that has the recorded size, several at a time."""
+    from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415  # for `--deep` alone
+
+    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        for item in held:
+            passed = {path for path, _, _ in item.other} | set(known.contested)
+            asked = dict(_hashes(item.where, site_packages, disk, passed))
+            found = pool.map(contents.digest, (disk.prefix / path for path in asked))
+            pairs = zip(asked.items(), found, strict=True)
+            item.altered += [path for (path, expected), there in pairs if there not in {None, expected}]
 
 
-def _ends_early(item: _Path, size: int | None, disk: Disk) -> bool:
-    return size is not None and contents.cut_off(disk.prefix / item.path, size, item.size_in_bytes or 0)
+def _hashes(where: str, site_packages: str, disk: Disk, passed: Collection[str]) -> Iterator[tuple[str, str]]:
+    """Paths of a record with the hashes that their content must have, as RECORD writes them."""
+    for path, item in full(disk.prefix, where).files(site_packages):
+        expected = digest_of(item.installed_sha256)
+        if expected and path not in passed and not path.endswith(".pyc") and path in disk.sizes:
+            yield path, expected
+
+
+def full(prefix: Path, where: str) -> Record:
+    """A record with the hashes of its files. Raises OSError or ValueError where it changed since it was read."""
+    return records.decode(reading.read(prefix / where) or b"")
+
+
+def digest_of(hexadecimal: str | None) -> str | None:
+    """A hash of conda's as RECORD writes it; None for none and for what is no hash."""
+    try:
+        raw = bytes.fromhex(hexadecimal or "")
+    except ValueError:
+        return None
+    return "sha256=" + base64.urlsafe_b64encode(raw).rstrip(b"=").decode() if raw else None

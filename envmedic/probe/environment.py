@@ -15,7 +15,7 @@ from envmedic.probe import (
     building,
     bundled,
     compiled,
-    conda_files,
+    conda,
     config,
     distributions,
     family_files,
@@ -51,15 +51,17 @@ def observe_environment(
         python = known.interpreter()
         sites = layout.site_packages(found, python.version or found.version)
         scans = [distributions.scan(site, found.prefix, soabi=python.soabi) for site in sites]
+        by_conda = _conda(found, python, scans)
         given = os.environ if variables is None else variables
-        return encodable(_environment(known, python, sites, scans, given, deep=deep))
+        return encodable(_environment(known, python, sites, scans, by_conda, given, deep=deep))
 
 
-def _environment(  # the results of the first readers
+def _environment(  # noqa: PLR0917  # the results of the first readers
     begun: Begun,
     python: Interpreter,
     sites: tuple[Path, ...],
     scans: list[distributions.Scan],
+    by_conda: conda.Conda | None,
     given: Mapping[str, str],
     *,
     deep: bool,
@@ -78,6 +80,7 @@ def _environment(  # the results of the first readers
     measured = begun.survey()
     disk = records.Disk(Path(os.path.realpath(prefix)), measured.sizes)
     held = records.compare(scans, disk, deep=deep)
+    condas = conda.observe(by_conda, scans, disk, deep=deep) if by_conda is not None else None
     return Environment(
         prefix=str(prefix),
         real_prefix=os.path.realpath(prefix),
@@ -88,8 +91,8 @@ def _environment(  # the results of the first readers
         distributions=(*installed, *_outside(found, python)),
         duplicates=distributions.duplicates(installed),
         leftovers=(*leftovers.find(scans, prefix), *shadows.path_files(hidden, scans)),
-        files=(*held.files, *conda_files.compare(prefix, disk)),
-        conflicts=held.conflicts,
+        files=(*held.files, *(condas.files if condas is not None else ())),
+        conflicts=(*held.conflicts, *(condas.conflicts if condas is not None else ())),
         shadows=hidden,
         torch=torch_family.torch_build(torch, _of(torch, read, prefix)) if torch else None,
         companions=_companions(packages, read, prefix),
@@ -104,12 +107,22 @@ def _environment(  # the results of the first readers
         native_packages=native.packages(prefix),
         bitsandbytes_cuda=bundled.bitsandbytes_cuda(scans),
         numpy_one=numpy_api.observe(scans, prefix),
+        conda=condas.environment if condas is not None else None,
         variables=own,
         building=building.observe(found, python, installed, sites, torch, given),
         externally_managed=_externally_managed(found, python),
         frozen="frozen" in names(prefix / "conda-meta"),
         digest=measured.digest,
     )
+
+
+def _conda(found: layout.Layout, python: Interpreter, scans: list[distributions.Scan]) -> conda.Conda | None:
+    """The records of a conda prefix, by which the owners of distributions are set; None for any other."""
+    if found.kind != "conda":
+        return None
+    installed = conda.read(found.prefix, python.version or found.version)
+    conda.settle_owners(installed, scans)
+    return installed
 
 
 def _family(sites: tuple[Path, ...], installed: list[Distribution]) -> dict[str, Package]:

@@ -245,7 +245,7 @@ def _conflicts(
     """Pairs of differently named distributions that both bring code under one path."""
     for (one, two), items in shared.items():
         names = (held[one].distribution.name, held[two].distribution.name)
-        code = [item for item in items if _code(item.name)]
+        code = [item for item in items if is_code(item.name)]
         if code and names[0] != names[1]:
             found = [contents.digest(disk.prefix / item.name) for item in code[:SHOWN]]
             yield FileConflict(
@@ -259,7 +259,7 @@ def _conflicts(
             )
 
 
-def _code(name: str) -> bool:
+def is_code(name: str) -> bool:
     """Whether a path is code that is imported or loaded; sloppy wheels also share tests and licences."""
     *folders, file = name.split("/")
     return _SPARE_FOLDERS.isdisjoint(folders) and (file.endswith(".py") or contents.is_library(file))
