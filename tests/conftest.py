@@ -15,13 +15,19 @@ for number in (signal.SIGHUP, signal.SIGQUIT):
         signal.signal(number, signal.SIG_DFL)
 
 
+ASKED_FOR = {
+    "real_torch": ("ENVMEDIC_TEST_REAL", "real torch environments of several GB", "make test-real"),
+    "conda": ("ENVMEDIC_TEST_CONDA", "environments made and judged by conda, for minutes", "make test-conda"),
+}
+"""Marker → the variable that asks for such tests, why they have to be asked for, and how."""
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Real torch is several GB, so its tests run only when they are asked for, and else say why not."""
-    if os.environ.get("ENVMEDIC_TEST_REAL") == "1":
-        return
-    skip = pytest.mark.skip(
-        reason="real torch environments of several GB: ENVMEDIC_TEST_REAL=1, as in `make test-real`"
-    )
-    for item in items:
-        if item.get_closest_marker("real_torch"):
-            item.add_marker(skip)
+    """What is big or takes long runs only when it is asked for, and else says why not."""
+    for marker, (variable, what, target) in ASKED_FOR.items():
+        if os.environ.get(variable) == "1":
+            continue
+        skip = pytest.mark.skip(reason=f"{what}: {variable}=1, as in `{target}`")
+        for item in items:
+            if item.get_closest_marker(marker):
+                item.add_marker(skip)

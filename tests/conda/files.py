@@ -66,6 +66,9 @@ def misowned(prefix: Path) -> list[str]:
     for info in sorted(site.glob("*.dist-info")):
         copies[info.name.rsplit("-", 1)[0].partition("-")[0].lower().replace("_", "-")].append(info.name)
         metadata = (info / "METADATA").relative_to(prefix).as_posix()
+        if not (info / "RECORD").exists():
+            wrong.append(f"{info.name} has no RECORD")
+            continue
         by_pip = _installer(info) != "conda"
         if by_pip == (metadata in owners):
             wrong.append(f"{info.name} is of {_installer(info)}, and of conda packages {owners.get(metadata)}")

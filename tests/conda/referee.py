@@ -78,29 +78,33 @@ class Referee:
         *,
         before: Iterable[str] = (),
         names: Sequence[str] = ("python",),
-        other: str = "tqdm",
+        other: str | None = "tqdm",
         altered: Iterable[str] = (),
     ) -> None:
         """Fail unless conda, pip and the files themselves all agree with what the records say.
 
         `before` is what ``conda doctor`` complained of before the fault; `names` are installed packages that
         ``conda install`` must find satisfied; `other` is a package that is not installed, and is installed into and
-        removed from a copy, which must leave all the rest as it is; `altered` are files that may differ.
+        removed from a copy, which must leave all the rest as it is (None: not tried); `altered` are files that may differ.
         """
-        assert self.list_explicit(prefix) == sorted(record["url"] for record in records(prefix))
-        assert scan(prefix, altered=altered) == []
-        assert misowned(prefix) == []
+        listed, recorded = self.list_explicit(prefix), sorted(record["url"] for record in records(prefix))
+        assert listed == recorded, f"conda lists {listed}\nrecords are of {recorded}"
+        for wrong in (scan(prefix, altered=altered), misowned(prefix)):
+            assert not wrong, "\n".join(wrong)
         self._judge_python(prefix)
         new = self.doctor(prefix) - frozenset(before)
-        assert not new, new
-        assert self.dry_run_changes(prefix, *names) == []
-        self._judge_later(prefix, other)
+        assert not new, f"conda doctor says {sorted(new)}"
+        for name in names:  # one at a time: two names together may both be upgraded
+            proposed = self.dry_run_changes(prefix, name)
+            assert not proposed, f"conda install {name} would change {proposed}"
+        if other is not None:
+            self._judge_later(prefix, other)
 
     def _judge_python(self, prefix: Path) -> None:
         python = [str(prefix / "bin" / "python"), "-B"]
         versions = {record["name"]: record["version"] for record in records(prefix)}
         said = self._ask([*python, "-c", "import platform; print(platform.python_version())"])
-        assert said.strip() == versions["python"]
+        assert said.strip() == versions["python"], f"it runs Python {said.strip()}, not {versions['python']}"
         if "pip" in versions:
             self._ask([*python, "-m", "pip", "check"])
 
@@ -118,9 +122,12 @@ class Referee:
         assert other not in kept, f"{other} is installed; the judge needs one that is not"
         self.install(copy, other)
         after = builds(copy)
-        assert {name: after.get(name) for name in kept} == kept
+        moved = {name: (build, after.get(name)) for name, build in kept.items() if after.get(name) != build}
+        assert not moved, f"conda install {other} changes {moved}"
         self.remove(copy, other)
-        assert builds(copy) == {name: build for name, build in after.items() if name != other}
+        left = builds(copy)
+        moved = {name: (build, left.get(name)) for name, build in kept.items() if left.get(name) != build}
+        assert not moved, f"conda remove {other} changes {moved}"
         shutil.rmtree(copy)
 
 
