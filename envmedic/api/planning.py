@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 
 from envmedic import planner
+from envmedic.api.joints import conda_of
 from envmedic.api.observation import stage
 from envmedic.api.settings import Settings
 from envmedic.diagnosis import derive
@@ -19,7 +20,7 @@ from envmedic.model.facts import Environment, Facts
 from envmedic.model.findings import Finding
 from envmedic.model.plan import Plan
 from envmedic.model.playbook import LoadedPlaybook
-from envmedic.model.ports import Installer, Resolution
+from envmedic.model.ports import CondaInstaller, Installer, Resolution
 
 
 @dataclass(frozen=True)
@@ -71,6 +72,7 @@ def _made(  # noqa: PLR0917  # what a plan is made from
     """The plan of a proposal, or why there is none. Other errors are raised: a worse way does not mend the network."""
     try:
         resolution = _resolution(settings, proposal, case, installer)
+        conda = _conda(settings, case) if resolution is not None and resolution.conda is not None else None
         return planner.build(
             case.facts,
             case.finding,
@@ -79,9 +81,10 @@ def _made(  # noqa: PLR0917  # what a plan is made from
             resolution,
             installer,
             now=now(),
+            conda=conda,
             considered=considered,
             failed=failed,
-            fetched=_fetched(resolution),
+            fetched=_fetched(resolution, conda),
             extendable=case.extendable,
         )
     except NoSolution as error:
@@ -89,11 +92,29 @@ def _made(  # noqa: PLR0917  # what a plan is made from
 
 
 def _resolution(settings: Settings, proposal: planner.Proposal, case: Case, installer: Installer) -> Resolution | None:
+    """The wheels, and then the conda packages, with what the wheels ask of these."""
     environment = case.facts.environment
-    if proposal.request is None or environment is None:
+    if environment is None or (proposal.request is None and proposal.conda is None):
         return None
-    with stage(settings.stream, "resolve"):
-        return installer.resolve(proposal.request, environment, settings.stream.emit)
+    found = Resolution(artifacts=())
+    if proposal.request is not None:
+        with stage(settings.stream, "resolve"):
+            found = installer.resolve(proposal.request, environment, settings.stream.emit)
+    wheels, request = planner.divided(
+        proposal, found.artifacts, environment, planner.markers(environment, case.facts.host)
+    )
+    if request is None:
+        return msgspec.structs.replace(found, artifacts=wheels)
+    with stage(settings.stream, "solve"):
+        change = _conda(settings, case).resolve(request, environment, case.facts.host, settings.stream.emit)
+    return msgspec.structs.replace(found, artifacts=wheels, conda=change)
+
+
+def _conda(settings: Settings, case: Case) -> CondaInstaller:
+    environment = case.facts.environment
+    if environment is None:
+        raise AssertionError
+    return conda_of(settings, Path(environment.real_prefix))
 
 
 def now() -> str:
@@ -115,9 +136,14 @@ def _no_way(environment: Environment | None, considered: planner.Proposals) -> N
     )
 
 
-def _fetched(resolution: Resolution | None) -> frozenset[str]:
-    artifacts = resolution.artifacts if resolution else ()
-    return frozenset(item.local_path for item in artifacts if Path(item.local_path).is_file())
+def _fetched(resolution: Resolution | None, conda: CondaInstaller | None) -> frozenset[str]:
+    """Local paths of the wheels, and URLs of the conda packages, that are on this machine already."""
+    if resolution is None:
+        return frozenset()
+    found = {item.local_path for item in resolution.artifacts if Path(item.local_path).is_file()}
+    if conda is not None and resolution.conda is not None:
+        found |= {item.url for item in resolution.conda.install if conda.is_fetched(item)}
+    return frozenset(found)
 
 
 def _with_command(plan: Plan, command: tuple[str, ...]) -> Plan:

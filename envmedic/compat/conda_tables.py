@@ -65,7 +65,7 @@ class Libraries(Model, frozen=True, kw_only=True):
 
 
 class Name(Model, frozen=True, kw_only=True):
-    """A Python distribution whose conda package is called otherwise."""
+    """A Python distribution whose conda package is called otherwise, or has no Python metadata to tell."""
 
     distribution: str
     package: str
@@ -89,13 +89,13 @@ def conda_tables() -> CondaTables:
 
 @lru_cache(maxsize=1)
 def package_names() -> dict[str, str]:
-    """Conda packages by normalised name of the distribution, where the two differ."""
+    """Conda packages by normalised name of the distribution, where the package does not tell it itself."""
     return {row.distribution: row.package for row in conda_tables().names}
 
 
 @lru_cache(maxsize=1)
 def distribution_names() -> dict[str, str]:
-    """Distributions by conda package, where the two differ; the first of the table for a package with several."""
+    """The same by conda package; the first of the table for a package with several distributions."""
     return {row.package: row.distribution for row in reversed(conda_tables().names)}
 
 

@@ -15,6 +15,7 @@ from envmedic.model.playbook import (
     PlaybookStep,
     PurgeStep,
     RebuildStep,
+    ReinstallStep,
     ReplaceStep,
     SetEnvStep,
     TorchFamilyStep,
@@ -82,6 +83,8 @@ def step_line(step: PlaybookStep) -> str:  # noqa: PLR0911  # one sentence for e
         return f"bring {', '.join(step.members)} to a set that belongs together: {ways}"
     if isinstance(step, RebuildStep):
         return f"build {step.distribution} anew from its recorded source, for the installed torch and the GPUs present"
+    if isinstance(step, ReinstallStep):
+        return f"put conda packages in place again, without what lies over them: {', '.join(step.packages)}"
     if isinstance(step, SetEnvStep):
         return "keep in the environment: " + " ".join(f"{name}={value}" for name, value in step.variables.items())
     if isinstance(step, UnsetEnvStep):

@@ -13,7 +13,7 @@ from envmedic.model.base import Model
 from envmedic.model.checks import Outcome, Phase
 
 Stage = Literal[
-    "probe", "resolve", "fetch", "preflight", "clone", "reproduce", "steps", "verify", "fingerprint",
+    "probe", "resolve", "solve", "fetch", "preflight", "clone", "reproduce", "steps", "verify", "fingerprint",
     "exchange", "smoke", "undo", "redo", "recover", "prune",
 ]  # fmt: skip
 

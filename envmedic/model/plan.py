@@ -130,10 +130,13 @@ class Pin(Model, frozen=True, kw_only=True, tag="pin"):
     """Constraints that stay with the environment after the repair."""
 
     constraints: tuple[str, ...]
+    """Requirements, for installers of wheels."""
+    conda: tuple[str, ...] = ()
+    """Match specs, for conda: ``mkl <2024.1``."""
 
     def describe(self) -> str:
         """One line for people."""
-        return "pin " + ", ".join(self.constraints)
+        return "pin " + ", ".join((*self.constraints, *(f"{spec} (conda)" for spec in self.conda)))
 
 
 class Advise(Model, frozen=True, kw_only=True, tag="advise"):
@@ -163,7 +166,19 @@ class Change(Model, frozen=True, kw_only=True):
     owner: str = ""
     """Who installed it."""
     size_bytes: int | None = None
-    """Of the wheel, or of what is removed."""
+    """Of the wheel or conda package, or of what is removed."""
+    by: Literal["wheel", "conda"] = "wheel"
+    """What the line is about: a distribution that comes (or goes) as a wheel, or a conda package."""
+    package: str = ""
+    """The conda package that brought it, where a wheel takes its place."""
+    before_build: str = ""
+    """Build string of the conda package that is installed."""
+    after_build: str = ""
+    """Build string of the conda package that comes."""
+    channel: str = ""
+    """Where the conda package comes from, or came from when it goes."""
+    distributions: tuple[str, ...] = ()
+    """Python distributions of the conda package."""
 
 
 class PlanAlternative(Model, frozen=True, kw_only=True):

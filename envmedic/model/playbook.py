@@ -104,6 +104,13 @@ class RebuildStep(Strict, frozen=True, kw_only=True, tag_field="step", tag="rebu
     """Name of the distribution, or a fact that lists names."""
 
 
+class ReinstallStep(Strict, frozen=True, kw_only=True, tag_field="step", tag="reinstall"):
+    """Put conda packages in place again, the same to the build; wheels that lie over them go, or conda's do."""
+
+    packages: tuple[Text, ...]
+    """Names of conda packages, or facts that list names."""
+
+
 class SetEnvStep(Strict, frozen=True, kw_only=True, tag_field="step", tag="set_env"):
     """Variables kept in the environment."""
 
@@ -153,6 +160,7 @@ PlaybookStep = (
     | InstallStep
     | TorchFamilyStep
     | RebuildStep
+    | ReinstallStep
     | SetEnvStep
     | UnsetEnvStep
     | ReplaceStep

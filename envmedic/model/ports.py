@@ -10,7 +10,7 @@ from typing import Literal, Protocol
 from envmedic.errors import EnvmedicError
 from envmedic.model.base import Model
 from envmedic.model.checks import Check, Outcome, Phase
-from envmedic.model.conda import CondaChange, CondaRequest
+from envmedic.model.conda import CondaArtifact, CondaChange, CondaRequest
 from envmedic.model.events import Emit
 from envmedic.model.facts import Environment, Host
 from envmedic.model.plan import Artifact, Install, Plan, Purge, Rebuild
@@ -115,6 +115,9 @@ class CondaInstaller(Protocol):
 
     def fetch(self, change: CondaChange, *, offline: bool, emit: Emit) -> None:
         """Bring the packages into the package cache, verified. Raises NetworkError or IntegrityError."""
+
+    def is_fetched(self, artifact: CondaArtifact) -> bool:
+        """Whether a package file is on this machine already, so that nothing is downloaded."""
 
     def command(self, change: CondaChange, prefix: str) -> tuple[str, ...]:
         """Argv that carries `change` out in the environment at `prefix`; empty where `carry_out` is more than a command."""

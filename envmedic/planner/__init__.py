@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from envmedic.planner.asking import divided
 from envmedic.planner.assemble import build
+from envmedic.planner.case import Options
 from envmedic.planner.identity import named, stale, verify_id
 from envmedic.planner.proposal import Proposal, Proposals
-from envmedic.planner.propose import Options, proposals
+from envmedic.planner.propose import proposals
 from envmedic.planner.requirements import Unmet, markers, unmet
 
 __all__ = [
@@ -14,6 +16,7 @@ __all__ = [
     "Proposals",
     "Unmet",
     "build",
+    "divided",
     "markers",
     "named",
     "proposals",

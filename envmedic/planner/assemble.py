@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import msgspec
 
 from envmedic import __version__
 from envmedic.errors import NoSolution, NotAnEnvironment
+from envmedic.model.conda import CondaChange
 from envmedic.model.facts import Environment, Facts
 from envmedic.model.findings import Finding
 from envmedic.model.plan import Artifact, Change, Install, Plan, PlanAlternative, Purge, Rebuild, Step
 from envmedic.model.playbook import LoadedPlaybook
-from envmedic.model.ports import Installer, Resolution
-from envmedic.planner import checks, removal
+from envmedic.model.ports import CondaInstaller, Installer, Resolution
+from envmedic.planner import checks, conda_changes, removal
 from envmedic.planner.bound import bound
 from envmedic.planner.identity import named
+from envmedic.planner.owners import Owners, only_wheels
 from envmedic.planner.proposal import Proposal, Proposals
 from envmedic.planner.question import FAMILY
 from envmedic.planner.requirements import key, markers, newly_unmet, unmet, unmet_already
@@ -33,11 +36,17 @@ class _Draft:
     proposal: Proposal
     artifacts: tuple[Artifact, ...]
     purge: Purge
+    conda: CondaChange | None = None
+
+    @cached_property
+    def by_conda(self) -> dict[str, str | None]:
+        """Version of each distribution that conda changes, None where it goes."""
+        return conda_changes.after(self.conda, self.environment)
 
     @property
     def before(self) -> dict[str, tuple[str, ...]]:
         """Versions of what is removed, by name, in the order of the environment."""
-        gone = {*self.purge.names, *self.proposal.changed}
+        gone = {*self.purge.names, *self.by_conda, *(() if self.environment.conda else self.proposal.changed)}
         found: dict[str, tuple[str, ...]] = {}
         for item in self.environment.distributions:
             if item.name in gone and not item.outside_prefix:
@@ -47,7 +56,7 @@ class _Draft:
     @property
     def removed(self) -> tuple[str, ...]:
         """Names that are gone for good."""
-        new = {item.name for item in self.artifacts}
+        new = {item.name for item in self.artifacts} | {name for name, version in self.by_conda.items() if version}
         return tuple(name for name in self.before if name not in new)
 
 
@@ -64,22 +73,24 @@ def build(  # noqa: PLR0917  # the stages of a repair, in their order
     installer: Installer,
     *,
     now: str,
+    conda: CondaInstaller | None = None,
     considered: Proposals | None = None,
     failed: Mapping[str, str] | None = None,
     fetched: Collection[str] = (),
     extendable: bool = False,
 ) -> Plan:
-    """Return the plan that carries `proposal` out with the wheels of `resolution`.
+    """Return the plan that carries `proposal` out with the wheels and the conda packages of `resolution`.
 
-    `now` is RFC 3339 in UTC; `considered` gives the alternatives and `failed` the reason of each that
-    could not be resolved, by title; `fetched` are the local paths of wheels that need no download.
+    `conda` spells the commands on conda packages. `now` is RFC 3339 in UTC; `considered` gives the alternatives and `failed` the reason of each that
+    could not be resolved, by title; `fetched` are the local paths of wheels,
+    and the URLs of conda packages, that need no download.
     Raises `NoSolution` when metadata shows that the result would be incoherent.
     """
     environment = facts.environment
     if environment is None:
         raise NotAnEnvironment("No environment was observed", hint="Name one with -p PREFIX")
     values = markers(environment, facts.host)
-    draft = _draft(environment, proposal, resolution.artifacts if resolution else (), values)
+    draft = _draft(environment, proposal, resolution or Resolution(artifacts=()), values)
     _refuse_unmet(draft, values)
     steps = _steps(draft)
     left = checks.left(facts, proposal, removed=draft.removed, installed=_new(draft))
@@ -96,13 +107,13 @@ def build(  # noqa: PLR0917  # the stages of a repair, in their order
             finding=finding,
             host=facts.host,
             steps=steps,
-            commands=_commands(steps, installer, environment),
+            commands=_commands(steps, installer, conda, environment),
             checks=checks.checks(loaded, finding, left),
             changes=_changes(draft),
             stays=_stays(draft),
             stays_count=_stays_count(draft),
-            disk_bytes=UNPACKED_FACTOR * sum(_packed(item, draft) for item in draft.artifacts),
-            download_bytes=sum(item.size_bytes or 0 for item in draft.artifacts if item.local_path not in fetched),
+            disk_bytes=UNPACKED_FACTOR * _packed_bytes(draft),
+            download_bytes=_download_bytes(draft, fetched),
             alternatives=_alternatives(loaded, proposal, considered, failed or {}),
             notes=(*proposal.notes, *(resolution.notes if resolution else ()), *_size_notes(draft)),
             extendable=extendable,
@@ -111,14 +122,12 @@ def build(  # noqa: PLR0917  # the stages of a repair, in their order
     )
 
 
-def _draft(
-    environment: Environment, proposal: Proposal, artifacts: Iterable[Artifact], values: Mapping[str, str]
-) -> _Draft:
+def _draft(environment: Environment, proposal: Proposal, resolution: Resolution, values: Mapping[str, str]) -> _Draft:
     """Join a proposal and its wheels; what they replace or make useless besides is removed too."""
-    wheels = tuple(artifacts)
-    gone = {*proposal.purge.names, *proposal.changed}
+    wheels = resolution.artifacts
+    gone = {*proposal.purge.names, *(() if environment.conda else proposal.changed)}
     replaced = [item.name for item in wheels if environment.distribution(item.name)]
-    useless = removal.unneeded(environment, wheels, values) if "torch" in proposal.changed else ()
+    useless = removal.unneeded(only_wheels(environment), wheels, values) if "torch" in proposal.changed else ()
     extra = dict.fromkeys(name for name in (*replaced, *useless) if name not in gone)
     more = removal.purge(environment, extra, ())
     purge = Purge(
@@ -126,14 +135,16 @@ def _draft(
         leftovers=tuple(dict.fromkeys(proposal.purge.leftovers + more.leftovers)),
         by_path=proposal.purge.by_path + more.by_path,
     )
-    return _Draft(environment=environment, proposal=proposal, artifacts=wheels, purge=purge)
+    return _Draft(environment=environment, proposal=proposal, artifacts=wheels, purge=purge, conda=resolution.conda)
 
 
 def _refuse_unmet(draft: _Draft, values: Mapping[str, str]) -> None:
     """Refuse before the clone what metadata already shows to be incoherent."""
-    after: dict[str, str | None] = dict.fromkeys(draft.before) | {item.name: item.version for item in draft.artifacts}
+    after: dict[str, str | None] = dict.fromkeys(draft.before) | draft.by_conda
+    after |= {item.name: item.version for item in draft.artifacts}
     known = unmet_already(draft.environment, draft.artifacts, values=values)
-    found = unmet(draft.environment, draft.before, draft.artifacts, values=values)
+    others = {name: version for name, version in draft.by_conda.items() if version is not None}
+    found = unmet(draft.environment, draft.before, draft.artifacts, values=values, others=others)
     missing = tuple(item for item in found if key(item) not in known)  # a reinstall is not asked to mend these
     broken = newly_unmet(draft.environment, after, values=values)
     if missing or broken:
@@ -150,17 +161,24 @@ def _steps(draft: _Draft) -> tuple[Step, ...]:
     steps: list[Step] = []
     if draft.purge.distributions or draft.purge.leftovers:
         steps.append(draft.purge)
+    if draft.conda is not None and (draft.conda.remove or draft.conda.install):
+        steps.append(draft.conda)
     if draft.artifacts:
         steps.append(Install(artifacts=draft.artifacts))
     return (*steps, *draft.proposal.after)
 
 
-def _commands(steps: Iterable[Step], installer: Installer, environment: Environment) -> tuple[tuple[str, ...], ...]:
+def _commands(
+    steps: Iterable[Step], installer: Installer, conda: CondaInstaller | None, environment: Environment
+) -> tuple[tuple[str, ...], ...]:
     python = environment.interpreter.path
     found: list[tuple[str, ...]] = []
     for step in steps:
         if isinstance(step, Purge | Install):
             found += installer.commands(step, python)
+        elif isinstance(step, CondaChange) and conda is not None:
+            argv = conda.command(step, environment.prefix)
+            found += (argv,) if argv else ()
         elif isinstance(step, Rebuild):
             found.append(installer.build_command(step, python))
     return tuple(found)
@@ -173,18 +191,24 @@ def _rebuilt(draft: _Draft) -> tuple[Rebuild, ...]:
 def _new(draft: _Draft) -> dict[str, str | None]:
     """Return what is put in, with its version: from wheels, or (None) from source."""
     rebuilt = {step.distribution.name: None for step in _rebuilt(draft)}
-    return {**{item.name: item.version for item in draft.artifacts}, **rebuilt}
+    condas = {name: version for name, version in draft.by_conda.items() if version is not None}
+    return {**condas, **{item.name: item.version for item in draft.artifacts}, **rebuilt}
 
 
 def _changes(draft: _Draft) -> tuple[Change, ...]:
-    """REMOVE, CHANGE and INSTALL, in this order, by name."""
-    before, new = draft.before, {item.name: item for item in draft.artifacts}
+    """REMOVE, CHANGE and INSTALL, in this order, by name; those of conda packages first."""
+    new = {item.name: item for item in draft.artifacts}
+    packages, gone = conda_changes.packages_of(draft.conda), set(draft.purge.names)
+    before = {
+        name: found for name in draft.before if (found := _installed(name, draft)) and (name in new or name in gone)
+    }
     sizes: dict[str, int] = {}
     owners: dict[str, str] = {}
     for item in draft.environment.distributions:
         sizes[item.name] = sizes.get(item.name, 0) + item.size_bytes
         owners.setdefault(item.name, item.owner)
-    rows = [
+    rows = conda_changes.rows(draft.conda, draft.environment, new)
+    rows += [
         Change(kind="remove", name=name, before=", ".join(before[name]), owner=owners[name], size_bytes=sizes[name])
         for name in sorted(set(before) - set(new))
     ]
@@ -198,6 +222,7 @@ def _changes(draft: _Draft) -> tuple[Change, ...]:
                 after=wheel.version,
                 owner=owners.get(name, ""),
                 size_bytes=wheel.size_bytes,
+                package=packages.get(name, ""),
             )
         )
     rows += (
@@ -205,6 +230,14 @@ def _changes(draft: _Draft) -> tuple[Change, ...]:
         for copy in (step.distribution for step in _rebuilt(draft))
     )
     return tuple(rows)
+
+
+def _installed(name: str, draft: _Draft) -> tuple[str, ...]:
+    """Versions that are installed of a distribution; only the wheel's where a wheel lies over conda's and goes."""
+    if name in draft.purge.names:
+        wheels = Owners(draft.environment).wheels(name)
+        return tuple(item.version for item in wheels) or draft.before[name]
+    return draft.before[name]
 
 
 def _stays(draft: _Draft) -> tuple[str, ...]:
@@ -228,8 +261,23 @@ def _packed(artifact: Artifact, draft: _Draft) -> int:
     return installed.size_bytes if installed else 0
 
 
+def _packed_bytes(draft: _Draft) -> int:
+    """Sizes of everything that is put in, packed."""
+    condas = draft.conda.install if draft.conda is not None else ()
+    return sum(_packed(item, draft) for item in draft.artifacts) + sum(item.size_bytes or 0 for item in condas)
+
+
+def _download_bytes(draft: _Draft, fetched: Collection[str]) -> int:
+    """Sizes of what is to be fetched."""
+    condas = draft.conda.install if draft.conda is not None else ()
+    wheels = sum(item.size_bytes or 0 for item in draft.artifacts if item.local_path not in fetched)
+    return wheels + sum(item.size_bytes or 0 for item in condas if item.url not in fetched)
+
+
 def _size_notes(draft: _Draft) -> tuple[str, ...]:
+    condas = draft.conda.install if draft.conda is not None else ()
     unknown = [item.name for item in draft.artifacts if item.size_bytes is None]
+    unknown += [item.name for item in condas if item.size_bytes is None]
     return (
         (f"the index gives no size for {', '.join(unknown)}: download and disk are at least as shown",)
         if unknown

@@ -75,6 +75,8 @@ def cuda_build(environment: Environment, proposal: Proposal) -> bool:
     """Whether the torch that the plan leaves is a CUDA build."""
     if proposal.family is not None and "torch" in proposal.changed:
         return versions.variant_cuda(proposal.family.variant) is not None
+    if proposal.cuda_build is not None:
+        return proposal.cuda_build
     return environment.torch is not None and environment.torch.cuda is not None
 
 

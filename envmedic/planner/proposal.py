@@ -28,6 +28,8 @@ class Proposal(Model, frozen=True, kw_only=True):
     cost: str = ""
     """What it changes beyond the fault, as the reason not to take it while a smaller one exists."""
     notes: tuple[str, ...] = ()
+    cuda_build: bool | None = None
+    """Whether the torch that it leaves is a CUDA build, where neither the set nor what is on disk tells."""
 
 
 class Proposals(Model, frozen=True, kw_only=True):

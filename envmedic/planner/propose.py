@@ -3,50 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+import msgspec
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from envmedic.compat import conda as channels
 from envmedic.compat import family
-from envmedic.errors import NoSolution, NotAnEnvironment
-from envmedic.model.facts import Environment, Facts, Host
+from envmedic.errors import NotAnEnvironment
+from envmedic.model.facts import Environment, Facts
 from envmedic.model.family import FamilyQuery, FamilySet
 from envmedic.model.findings import Finding
-from envmedic.model.plan import PlanAlternative
+from envmedic.model.plan import PlanAlternative, Purge
 from envmedic.model.playbook import FactValue, LoadedPlaybook
 from envmedic.model.ports import ResolveRequest
 from envmedic.planner import labels, members, question, rebuild, removal
+from envmedic.planner.case import Case, Options, cases, cuda_build, family_step, guesses, no_wheel, suffix
+from envmedic.planner.dividing import Divider, Wish, pinned, widened
 from envmedic.planner.following import Following, following
+from envmedic.planner.owners import Owners
 from envmedic.planner.proposal import Proposal, Proposals
 from envmedic.planner.requirements import applicable, markers, meets, newly_unmet
+from envmedic.planner.sides import Side
 from envmedic.planner.steps import Wanted, gather, values_of
 
 WITH_TORCH = ("nvidia-*", "cuda-toolkit", "cuda-bindings", "cuda-pathfinder", "triton", "pytorch-triton")
 """What torch pins itself, beside the requirements of the installed one: it changes with torch."""
-
-
-@dataclass(frozen=True)
-class Options:
-    """What the user decided about where wheels come from."""
-
-    find_links: tuple[str, ...] = ()
-    offline: bool = False
-    torch_index: str = ResolveRequest(pins=()).torch_index
-
-
-@dataclass(frozen=True)
-class _Case:
-    """Everything that one proposal is made from."""
-
-    environment: Environment
-    host: Host
-    wanted: Wanted
-    options: Options
-    values: Mapping[str, str]
-    """Marker variables of the environment's interpreter on that host."""
-    derived: Mapping[str, FactValue]
-    """The flat facts."""
+TORCHS_OWN = ("filelock", "fsspec", "jinja2", "mpmath", "networkx", "setuptools", "sympy", "typing-extensions")
+"""What every torch wheel requires besides. Source: METADATA of torch 2.0 to 2.15."""
 
 
 def proposals(
@@ -60,14 +44,13 @@ def proposals(
     """Return the ways to carry `loaded` out, best first, and what was rejected with its reason.
 
     `values` are the derived facts that placeholders may name. Raises `NotAnEnvironment` without
-    facts of an environment, and `NoSolution` for steps that are not supported and for a family, or
-    another distribution to change, that conda owns.
+    facts of an environment, and `NoSolution` for steps that are not supported.
     """
     environment = facts.environment
     if environment is None:
         raise NotAnEnvironment("No environment was observed", hint="Name one with -p PREFIX")
     wanted = gather(loaded, values_of(loaded, finding, values or {}))
-    case = _Case(
+    case = Case(
         environment=environment,
         host=facts.host,
         wanted=wanted,
@@ -75,12 +58,23 @@ def proposals(
         values=markers(environment, facts.host),
         derived=values or {},
     )
-    _refuse_conda(case)
     _plan_builds(wanted, environment, values or {})
-    if wanted.family is None:
+    if environment.conda is None:
+        return _of_case(case, facts, loaded)
+    found = [_of_case(item, facts, loaded) for item in cases(case)]
+    return Proposals(
+        proposals=tuple(item for one in found for item in one.proposals),
+        rejected=tuple(dict.fromkeys(item for one in found for item in one.rejected)),
+    )
+
+
+def _of_case(case: Case, facts: Facts, loaded: LoadedPlaybook) -> Proposals:
+    """The ways of one case."""
+    environment, step = case.environment, family_step(case)
+    if step is None:
         found, refused = _proposal(case, None, None)
-        return Proposals(proposals=(found,) if found else (), rejected=refused)
-    query = question.query_of(facts, environment, wanted.family, loaded)
+        return Proposals(proposals=found, rejected=refused)
+    query = question.query_of(facts, environment, step, loaded)
     if not query.installed and not any(question.left_over(environment, name) for name in question.FAMILY):
         nothing = PlanAlternative(title="the torch family", why_not="none of it is installed here", feasible=False)
         return Proposals(proposals=(), rejected=(nothing,))
@@ -94,13 +88,21 @@ def _plan_builds(wanted: Wanted, environment: Environment, values: Mapping[str, 
     wanted.pins += dict.fromkeys(text for _, needed in made for text in needed)
 
 
-def _of_answer(case: _Case, query: FamilyQuery) -> Proposals:
-    answer = family.answer(query)
+def _of_answer(case: Case, query: FamilyQuery) -> Proposals:
+    answer = family.answer(query) if case.flavour is None else channels.answer(query, case.flavour)
     ready: list[Proposal] = []
     rejected: list[PlanAlternative] = []
     for found in answer.sets:
-        proposal, refused = _proposal(case, found, query)
-        ready += (proposal,) if proposal else ()
+        absent = no_wheel(case, found)
+        if absent:
+            rejected.append(
+                PlanAlternative(
+                    title=_title(case.environment, found, ("torch",), case.wanted), why_not=absent, feasible=False
+                )
+            )
+            continue
+        made, refused = _proposal(case, found, query)
+        ready += made
         rejected += refused
     rejected += (
         PlanAlternative(title=item.title, why_not=f"{item.reason} ({item.rule}; {item.source})", feasible=False)
@@ -109,61 +111,105 @@ def _of_answer(case: _Case, query: FamilyQuery) -> Proposals:
     return Proposals(proposals=tuple(ready), rejected=tuple(rejected))
 
 
-def _refuse_conda(case: _Case) -> None:
-    """Refuse where conda owns what would change: a distribution never gets two owners."""
-    wanted = case.wanted
-    names = {
-        *wanted.purged,
-        *wanted.replaced,
-        *wanted.rebuilt,
-        *(canonicalize_name(Requirement(pin).name) for pin in wanted.pins),
-    }
-    names |= set(question.FAMILY) if wanted.family else set()
-    owned = [item for item in case.environment.distributions if item.name in names and item.owner == "conda"]
-    native = [item for item in case.environment.native_packages if item.name in names]
-    if owned or native:
-        texts = [f"{item.name} {item.version}" for item in owned] + [f"{item.name} {item.version}" for item in native]
-        what = ", ".join(dict.fromkeys(texts))
-        raise NoSolution(
-            f"conda owns {what}: conda-owned distributions are not handled yet",
-            cause="replacing them with wheels would leave files that two package managers believe to own",
-            hint="Repair these with conda, or make an environment in which pip or uv installed the torch family",
-            details=tuple(f"{item.name} {item.version} ({item.metadata_path})" for item in owned),
-        )
-
-
 def _proposal(
-    case: _Case, found: FamilySet | None, query: FamilyQuery | None
-) -> tuple[Proposal | None, tuple[PlanAlternative, ...]]:
-    """Return the proposal for one set (or for a playbook without one), or why it is refused."""
-    wanted, environment = case.wanted, case.environment
-    purged = tuple(wanted.purged)
-    changed = members.changed(environment, found, purged) if found else ()
+    case: Case, found: FamilySet | None, query: FamilyQuery | None
+) -> tuple[tuple[Proposal, ...], tuple[PlanAlternative, ...]]:
+    """Return the proposals for one set (or for a playbook without one), or why it is refused."""
+    wanted = case.wanted
+    changed = _changed(case, found)
     follows = _following(case, found, changed)
-    pins = tuple(dict.fromkeys((*_family_pins(found, changed), *wanted.pins, *follows.pins)))
-    title = _title(environment, found, changed, wanted)
+    title = _title(case.environment, found, changed, wanted)
     gone = _gone(case, found, changed)
     refusal = _refusal(case, found, changed, gone, follows)
     if refusal:
-        return None, (PlanAlternative(title=title, why_not=refusal, feasible=False),)
-    cleaned = (*purged, *changed) if wanted.leftovers else ()
-    purge = removal.purge(environment, gone, cleaned, every_leftover=wanted.every_leftover)
-    if not (pins or purge.distributions or purge.leftovers or wanted.after):
-        return None, (PlanAlternative(title=title, why_not="it changes nothing", feasible=False),)
-    proposal = Proposal(
+        return (), (PlanAlternative(title=title + suffix(case), why_not=refusal, feasible=False),)
+    draft = Proposal(
         title=title,
         family=found,
         changed=changed,
-        purge=purge,
-        request=_request(case, found, query, changed, pins) if pins else None,
+        purge=Purge(),
         after=(*follows.builds, *wanted.after),
-        cost=_cost(environment, found, changed),
-        notes=(*_notes(environment, gone), *follows.notes),
+        cost=_cost(case.environment, found, changed),
+        notes=(*_notes(case.environment, gone), *follows.notes, *guesses(case, found)),
     )
-    return proposal, ()
+    asked = tuple(dict.fromkeys((*wanted.pins, *follows.pins)))
+    made = (
+        (_by_wheels(case, draft, query, asked, gone),)
+        if case.side is None
+        else _by_both(case, case.side, draft, query, asked, gone)
+    )
+    ready = tuple(item for item in made if _changes_anything(item))
+    nothing = PlanAlternative(title=title + suffix(case), why_not="it changes nothing", feasible=False)
+    return ready, () if ready else (nothing,)
 
 
-def _gone(case: _Case, found: FamilySet | None, changed: tuple[str, ...]) -> tuple[str, ...]:
+def _changed(case: Case, found: FamilySet | None) -> tuple[str, ...]:
+    """Members of the family that are installed again or anew: what is wrong, and what gets another owner."""
+    if found is None:
+        return ()
+    wrong = members.changed(case.environment, found, tuple(case.wanted.purged))
+    moved = case.side.moved if case.side is not None else frozenset()
+    return tuple(name for name in question.FAMILY if name in wrong or (name in moved and name in found.versions))
+
+
+def _changes_anything(proposal: Proposal) -> bool:
+    purge = proposal.purge
+    return bool(
+        proposal.request or proposal.conda or purge.distributions or purge.by_path or purge.leftovers or proposal.after
+    )
+
+
+def _by_wheels(
+    case: Case, draft: Proposal, query: FamilyQuery | None, asked: tuple[str, ...], gone: tuple[str, ...]
+) -> Proposal:
+    """Return the proposal where an installer of wheels owns everything."""
+    pins = tuple(dict.fromkeys((*_family_pins(draft.family, draft.changed), *asked)))
+    return msgspec.structs.replace(
+        draft,
+        purge=_purge(case, case.environment, draft, gone),
+        request=_request(case, draft.family, query, draft.changed, pins) if pins else None,
+    )
+
+
+def _by_both(  # noqa: PLR0917  # what a proposal is made from
+    case: Case,
+    side: Side,
+    draft: Proposal,
+    query: FamilyQuery | None,
+    asked: tuple[str, ...],
+    gone: tuple[str, ...],
+) -> tuple[Proposal, ...]:
+    """Return the proposals where conda owns a part: conda changes what it must, else also what is in its way."""
+    divider = Divider(side, case.flavour)
+    wish = Wish(draft.family, draft.changed, asked, gone, tuple(case.wanted.reinstalled), case.options.offline)
+    shares = divider.shares(wish)
+    made = msgspec.structs.replace(
+        draft,
+        title=draft.title + suffix(case),
+        purge=_purge(case, case.before or case.environment, draft, shares.purged),
+        request=_request(case, draft.family, query, draft.changed, shares.wheels) if shares.wheels else None,
+        conda=shares.conda,
+        after=pinned(draft.after, divider),
+        notes=(*draft.notes, *side.notes),
+        cuda_build=cuda_build(side),
+    )
+    wide = widened(shares.conda, side) if shares.conda is not None else None
+    if wide is None:
+        return (made,)
+    more = f"{made.title}, with what is in its way"
+    return made, msgspec.structs.replace(made, title=more, conda=wide, cost=f"conda may change any package{_and(made)}")
+
+
+def _and(made: Proposal) -> str:
+    return f"; {made.cost}" if made.cost else ""
+
+
+def _purge(case: Case, environment: Environment, draft: Proposal, gone: tuple[str, ...]) -> Purge:
+    cleaned = (*case.wanted.purged, *draft.changed) if case.wanted.leftovers else ()
+    return removal.purge(environment, gone, cleaned, every_leftover=case.wanted.every_leftover)
+
+
+def _gone(case: Case, found: FamilySet | None, changed: tuple[str, ...]) -> tuple[str, ...]:
     """Return the distributions whose installed copies are removed.
 
     A member of the family that the playbook purges, and that is in order, stays where it is.
@@ -183,7 +229,7 @@ def _family_pins(found: FamilySet | None, changed: tuple[str, ...]) -> tuple[str
 
 
 def _request(
-    case: _Case, found: FamilySet | None, query: FamilyQuery | None, changed: tuple[str, ...], pins: tuple[str, ...]
+    case: Case, found: FamilySet | None, query: FamilyQuery | None, changed: tuple[str, ...], pins: tuple[str, ...]
 ) -> ResolveRequest:
     wanted, served = case.wanted, found is None or query is None or family.default_index_serves(found, changed, query)
     settled = labels.settle(pins, case.environment, case.host)
@@ -201,7 +247,7 @@ def _request(
     )
 
 
-def _repins_torch(case: _Case) -> bool:
+def _repins_torch(case: Case) -> bool:
     """Whether an install step asks for another torch than the one that is there."""
     torch = case.environment.distribution("torch")
     asked = [item for item in map(Requirement, case.wanted.pins) if canonicalize_name(item.name) == "torch"]
@@ -212,16 +258,21 @@ def _replaceable(environment: Environment, values: Mapping[str, str]) -> tuple[s
     """Return what may change along with torch: what it pins, and what the installed one requires."""
     torch = environment.distribution("torch")
     required = (applicable(text, values) for text in (torch.requires if torch else ()))
-    names = (canonicalize_name(item.name) for item in required if item is not None)
+    names = [str(canonicalize_name(item.name)) for item in required if item is not None]
+    names += TORCHS_OWN if environment.conda is not None else ()  # conda's metadata may not tell
     return tuple(dict.fromkeys((*WITH_TORCH, *(name for name in names if name not in question.FAMILY))))
 
 
-def _following(case: _Case, found: FamilySet | None, changed: tuple[str, ...]) -> Following:
+def _following(case: Case, found: FamilySet | None, changed: tuple[str, ...]) -> Following:
     """Return how what is bound to torch follows it, where torch becomes another release or build."""
     wanted, environment = case.wanted, case.environment
-    if not (_repins_torch(case) or ("torch" in changed and _torch_moves(environment, found))):
+    moves = case.side is not None and case.side.torch_moves
+    if not (moves or _repins_torch(case) or ("torch" in changed and _torch_moves(environment, found))):
         return Following()
     handled = {*wanted.purged, *wanted.replaced, *wanted.rebuilt}
+    if case.by_conda:  # the solver moves them along
+        owners = Owners(environment)
+        handled |= {item.name for item in environment.distributions if owners.kind(item.name) == "conda"}
     handled |= {canonicalize_name(Requirement(pin).name) for pin in wanted.pins}
     variant = environment.torch.variant if environment.torch is not None else None
     same_cuda = found is not None and variant == found.variant
@@ -229,7 +280,7 @@ def _following(case: _Case, found: FamilySet | None, changed: tuple[str, ...]) -
 
 
 def _refusal(
-    case: _Case, found: FamilySet | None, changed: tuple[str, ...], gone: tuple[str, ...], follows: Following
+    case: Case, found: FamilySet | None, changed: tuple[str, ...], gone: tuple[str, ...], follows: Following
 ) -> str:
     """Return why the change would break what stays, or an empty string."""
     after: dict[str, str | None] = dict.fromkeys(gone)
@@ -239,8 +290,12 @@ def _refusal(
     after = {name: value for name, value in after.items() if name not in pinned}
     unmet = newly_unmet(case.environment, after, values=case.values)
     new = pinned | follows.replaced
+    if case.side is not None:  # what leaves conda comes anew, and what conda keeps its solver changes along
+        new |= case.side.moved
+        new |= {item.name for item in case.environment.distributions if case.by_conda and item.owner == "conda"}
     broken = [item.sentence() for item in unmet if item.distribution.partition(" ")[0] not in new]
     broken += follows.stuck
+    broken += case.side.leaving.stuck if case.side is not None else ()
     return "it would break what stays: " + "; ".join(broken) if broken else ""
 
 

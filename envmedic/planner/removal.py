@@ -8,6 +8,7 @@ from packaging.utils import canonicalize_name
 
 from envmedic.model.facts import Distribution, Environment
 from envmedic.model.plan import Artifact, InstalledReference, Purge
+from envmedic.planner.owners import Owners
 from envmedic.planner.question import left_over
 from envmedic.planner.requirements import applicable
 
@@ -38,16 +39,19 @@ def purge(
     A distribution goes through its metadata where there is one copy with a sound list of its files.
     Several copies go by path, since they list each other's files: pip takes one away at a time, and uv
     stops at one whose list went with another. So does one without a list, or with a damaged one, which
-    would leave behind what it lacks. Files that other distributions list stay.
+    would leave behind what it lacks. Files that other distributions list stay. What conda put there is
+    conda's to remove.
     """
+    owners = Owners(environment)
     shared = _names_of_others(environment, frozenset(changed := tuple(dict.fromkeys(changed))))
     soabi = environment.interpreter.soabi
     references: list[InstalledReference] = []
     by_path: list[InstalledReference] = []
     paths: list[str] = []
     for name in changed:
-        found = copies(environment, name)
-        if len(found) == 1 and found[0].has_record and found[0].record_error is None:
+        every = copies(environment, name)
+        found = [item for item in every if not owners.is_condas(item)]
+        if len(every) == len(found) == 1 and found[0].has_record and found[0].record_error is None:
             references.append(reference(found[0]))
         else:
             by_path += map(reference, found)

@@ -14,16 +14,22 @@ __all__ = ["Unmet", "applicable", "key", "markers", "meets", "newly_unmet", "unm
 
 
 def unmet(
-    environment: Environment, removed: Iterable[str], new: Iterable[Artifact], *, values: Mapping[str, str]
+    environment: Environment,
+    removed: Iterable[str],
+    new: Iterable[Artifact],
+    *,
+    values: Mapping[str, str],
+    others: Mapping[str, str] | None = None,
 ) -> tuple[Unmet, ...]:
     """Return the requirements of `new` wheels that (installed - removed + new) does not meet.
 
-    `removed` are normalised names; `values` the marker variables (`markers`).
+    `removed` are normalised names; `values` the marker variables (`markers`); `others` is what comes besides wheels,
+    with its versions.
     """
     artifacts = tuple(new)
     gone = set(removed)
     there = {item.name: item.version for item in reversed(environment.distributions) if item.name not in gone}
-    there |= {str(canonicalize_name(item.name)): item.version for item in artifacts}
+    there |= dict(others or {}) | {str(canonicalize_name(item.name)): item.version for item in artifacts}
     found = (_unmet(f"{item.name} {item.version}", text, there, values) for item in artifacts for text in item.requires)
     return tuple(item for item in found if item is not None)
 

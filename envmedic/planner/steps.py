@@ -21,6 +21,7 @@ from envmedic.model.playbook import (
     PlaybookStep,
     PurgeStep,
     RebuildStep,
+    ReinstallStep,
     ReplaceStep,
     SetEnvStep,
     TorchFamilyStep,
@@ -48,6 +49,8 @@ class Wanted:
     indexes: list[str] = field(default_factory=list)
     """URLs of the indexes that install steps name."""
     variant: str | None = None
+    reinstalled: list[str] = field(default_factory=list)
+    """Conda packages to be put in place again."""
     rebuilt: list[str] = field(default_factory=list)
     """Distributions to be built again from their source."""
     after: list[Step] = field(default_factory=list)
@@ -127,6 +130,8 @@ def _gather_one(step: PlaybookStep, wanted: Wanted, values: Values) -> None:
         _install(step, wanted, values)
     elif isinstance(step, RebuildStep):
         _add(wanted.rebuilt, (canonicalize_name(name) for name in listed((step.distribution,), values)))
+    elif isinstance(step, ReinstallStep):
+        _add(wanted.reinstalled, listed(step.packages, values))
     elif isinstance(step, ReplaceStep):
         _add(wanted.replaced, (canonicalize_name(filled(step.distribution, values)),))
         _add(wanted.pins, (_requirement(filled(step.by, values)),))

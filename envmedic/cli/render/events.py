@@ -33,6 +33,7 @@ SILENT_S = 1.0
 _STAGES: dict[Stage, str] = {
     "probe": "reading the environment",
     "resolve": "resolving exact wheels",
+    "solve": "solving for conda packages",
     "fetch": "fetching wheels",
     "preflight": "checking that a repair can start",
     "clone": "cloning the environment",

@@ -1,0 +1,239 @@
+"""One change of a conda prefix, divided between conda and the installer of wheels. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from envmedic.compat import conda as channels
+from envmedic.compat.conda_tables import Flavour, family_packages
+from envmedic.conda_meta import specs as conda_specs
+from envmedic.model.conda import CondaPackage, CondaRequest
+from envmedic.model.family import FamilySet
+from envmedic.model.plan import Pin, Step
+from envmedic.planner import match_specs
+from envmedic.planner.leaving import NEVER, siblings
+from envmedic.planner.owners import Owners
+from envmedic.planner.question import FAMILY
+from envmedic.planner.sides import Side
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What is wanted of distributions, whoever owns them."""
+
+    found: FamilySet | None
+    changed: tuple[str, ...]
+    """Members of the family that are installed again or anew."""
+    requirements: tuple[str, ...]
+    """Of other distributions."""
+    gone: tuple[str, ...]
+    """Distributions whose installed copies are removed."""
+    reinstalled: tuple[str, ...] = ()
+    """Conda packages to be put in place again."""
+    offline: bool = False
+
+
+@dataclass(frozen=True)
+class Shares:
+    """Which part is whose."""
+
+    conda: CondaRequest | None
+    wheels: tuple[str, ...]
+    """Requirements that wheels meet, of the family's members too."""
+    purged: tuple[str, ...]
+    """Distributions whose wheels go."""
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """What is asked of conda, while it is gathered."""
+
+    specs: list[str] = field(default_factory=list)
+    again: list[str] = field(default_factory=list)
+    remove: list[str] = field(default_factory=list)
+
+
+class Divider:
+    """Divides on one side of an environment."""
+
+    def __init__(self, side: Side, flavour: Flavour | None) -> None:
+        self.side = side
+        self.flavour = flavour
+        self.owners = Owners(side.environment)
+
+    def is_condas(self, name: str) -> bool:
+        """Whether conda brings a distribution afterwards. A new one is conda's where only conda's packages want it."""
+        if name in FAMILY:
+            return self.side.by_conda
+        if name in self.side.moved:
+            return False
+        kind = self.owners.kind(name)
+        return kind == "conda" or (kind == "none" and self._wanted_by_conda(name))
+
+    def _wanted_by_conda(self, name: str) -> bool:
+        asking = [item for item in self.side.environment.distributions if name in _names(item.requires)]
+        return bool(asking) and all(self.owners.is_condas(item) for item in asking)
+
+    def package(self, name: str) -> str:
+        """The conda package that brings a distribution."""
+        found = self.owners.package(name)
+        return found.name if found is not None else channels.package_of(name)
+
+    def shares(self, wish: Wish) -> Shares:
+        """Return which part of a wish is conda's and which the wheels'."""
+        every = [item for item in map(Requirement, wish.requirements) if not self._settled(item, wish)]
+        asked = {str(canonicalize_name(item.name)) for item in every}
+        condas = {name: match_specs.joined(name, every) for name in sorted(asked) if self.is_condas(name)}
+        wheels = [str(item) for item in every if canonicalize_name(item.name) not in condas]
+        purged = (name for name in (*wish.gone, *self.side.purged) if self._has_wheel(name))
+        return Shares(
+            conda=self._request(wish, condas),
+            wheels=(
+                *self._family(wish),
+                *wheels,
+                *self._along({*asked, *wish.changed, *(set(wish.gone) - self.side.decided)}),
+            ),
+            purged=tuple(dict.fromkeys(purged)),
+        )
+
+    def _settled(self, requirement: Requirement, wish: Wish) -> bool:
+        """Whether a requirement is met by what is known better: the set, or the copy that was found to stay."""
+        name = canonicalize_name(requirement.name)
+        if wish.found is not None and name in wish.found.versions:
+            return True
+        exact = any(item.operator in {"==", "==="} for item in requirement.specifier)
+        return name in self.side.decided and exact
+
+    def _has_wheel(self, name: str) -> bool:
+        return name in self.side.purged or bool(self.owners.wheels(name))
+
+    def _family(self, wish: Wish) -> tuple[str, ...]:
+        """Exact pins of the family's wheels; triton comes along with a torch that changes."""
+        if wish.found is None or self.side.by_conda:
+            return ()
+        names = [name for name in wish.changed if not (name == "triton" and "torch" in wish.changed)]
+        return tuple(f"{name}=={wish.found.versions[name]}" for name in names)
+
+    def _along(self, handled: set[str]) -> tuple[str, ...]:
+        """Wheels of what leaves conda since it depends on what does, and of those that lay over conda's packages."""
+        names = sorted(self.side.moved - handled - set(FAMILY))
+        found = ((name, self.side.environment.distribution(name)) for name in names)
+        return tuple(f"{name}=={item.public}" for name, item in found if item is not None)
+
+    def _request(self, wish: Wish, condas: dict[str, Requirement]) -> CondaRequest | None:
+        asked = _Asked(again=[*self.side.reinstall, *wish.reinstalled], remove=[*self.side.leaving.packages])
+        for name, requirement in condas.items():
+            package, installed = self.package(name), self.owners.package(name)
+            if installed is not None and match_specs.pins(requirement, installed.version):
+                asked.again.append(package)
+            else:
+                asked.specs.append(match_specs.spec(package, requirement))
+        if self.side.by_conda and wish.found is not None and wish.changed and self.flavour is not None:
+            self._add_family(self.flavour, wish.found, wish.changed, asked)
+        asked.remove.extend(self._without(wish, condas))
+        kept = [name for name in dict.fromkeys(asked.again) if name not in asked.remove]
+        if not (asked.specs or kept or asked.remove):
+            return None
+        return CondaRequest(
+            specs=tuple(dict.fromkeys(asked.specs)),
+            remove=tuple(dict.fromkeys(asked.remove)),
+            removable=tuple(dict.fromkeys(asked.remove)),
+            replaceable=self._narrow(asked.specs),
+            reinstall=tuple(kept),
+            channels=self._channels() if "torch" in wish.changed and self.side.by_conda else (),
+            offline=wish.offline,
+        )
+
+    def _add_family(self, flavour: Flavour, found: FamilySet, changed: tuple[str, ...], asked: _Asked) -> None:
+        """Add what the family's new set asks of conda; what is there already in that build is put in place again."""
+        for text in channels.specs(flavour, found, changed):
+            installed = self.owners.conda.package(conda_specs.name_of(text))
+            there = installed is not None and conda_specs.matches(text, installed)
+            if there and installed is not None and conda_specs.name_of(text) in _BRINGING:
+                asked.again.append(installed.name)
+            else:
+                asked.specs.append(text)
+        if "torch" not in changed:
+            return
+        for name in channels.against(found.variant):
+            if self.owners.conda.package(name) is not None:
+                asked.remove.append(name)
+                if name in _OPPOSITE:
+                    asked.specs.append(f"{_OPPOSITE[name]}={found.versions['torch']}")
+
+    def _without(self, wish: Wish, condas: dict[str, Requirement]) -> list[str]:
+        """Conda packages of distributions that go for good."""
+        left = {*condas, *wish.changed, *self.side.moved}
+        gone = (self.owners.package(name) for name in wish.gone if name not in left and self.is_condas(name))
+        return [item.name for item in gone if item is not None]
+
+    def _narrow(self, specs: Iterable[str]) -> tuple[str, ...]:
+        """Installed packages that must change with those asked for: bound by exact versions, and torch's own."""
+        conda = self.owners.conda
+        named = [conda_specs.name_of(text) for text in specs]
+        found = dict.fromkeys(siblings(conda, (name for name in named if conda.package(name) is not None)))
+        if "pytorch" in named:
+            found |= dict.fromkeys(item.name for item in conda.packages if _of_torch(item))
+        return tuple(found)
+
+    def _channels(self) -> tuple[str, ...]:
+        """Where the family came from, with the channel of its libraries beside it."""
+        torch = self.owners.package("torch")
+        if torch is None or self.flavour is None or not torch.channel or not self.flavour.channels:
+            return ()
+        base, _, last = torch.channel.rstrip("/").rpartition("/")
+        if last != self.flavour.channel:
+            return (torch.channel,)
+        return tuple(f"{base}/{name}" if base else name for name in self.flavour.channels)
+
+
+_BRINGING = frozenset({"pytorch", "torchvision", "torchaudio"})
+"""Packages of the family that bring distributions, rather than choose a build."""
+_OPPOSITE = {"pytorch-cpu": "pytorch-gpu", "pytorch-gpu": "pytorch-cpu"}
+
+
+_NAME = re.compile(r"[A-Za-z0-9][\w.-]*")
+
+
+def _names(requires: Iterable[str]) -> set[str]:
+    """Normalised names that requirements begin with, those of extras apart."""
+    found = (_NAME.match(text) for text in requires if "extra ==" not in text)
+    return {canonicalize_name(match[0]) for match in found if match is not None}
+
+
+def _of_torch(package: CondaPackage) -> bool:
+    return package.name in family_packages() or channels.is_library(package.name)
+
+
+def widened(request: CondaRequest, side: Side) -> CondaRequest | None:
+    """Return a request on which conda may change any other package, Python apart; None where it may already."""
+    conda = Owners(side.environment).conda
+    every = tuple(item.name for item in conda.packages if item.name not in NEVER and item.name not in request.remove)
+    if not request.specs or set(every) <= set(request.replaceable):
+        return None
+    return CondaRequest(
+        specs=request.specs,
+        remove=request.remove,
+        removable=request.removable,
+        replaceable=every,
+        reinstall=request.reinstall,
+        channels=request.channels,
+        offline=request.offline,
+    )
+
+
+def pinned(steps: Iterable[Step], divider: Divider) -> tuple[Step, ...]:
+    """Return the steps with each constraint on what conda owns as a match spec."""
+    return tuple(_pinned(step, divider) if isinstance(step, Pin) else step for step in steps)
+
+
+def _pinned(step: Pin, divider: Divider) -> Pin:
+    asked = [(text, Requirement(text)) for text in step.constraints]
+    condas = [item for _, item in asked if divider.is_condas(canonicalize_name(item.name))]
+    specs = (match_specs.spec(divider.package(canonicalize_name(item.name)), item) for item in condas)
+    return Pin(constraints=tuple(text for text, item in asked if item not in condas), conda=tuple(specs))

@@ -1,0 +1,121 @@
+"""Conda packages that go: what depends on them, and what only they asked for. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from envmedic.compat import conda as channels
+from envmedic.compat.conda_tables import family_packages
+from envmedic.conda_meta import specs
+from envmedic.model.conda import CondaEnvironment, CondaPackage
+
+
+@dataclass(frozen=True)
+class Leaving:
+    """Conda packages that leave together."""
+
+    packages: tuple[str, ...] = ()
+    moved: tuple[CondaPackage, ...] = ()
+    """Those among them that depend on the others and bring distributions, which are wanted as wheels."""
+    stuck: tuple[str, ...] = ()
+    """Why they cannot: what depends on them and has no wheel."""
+
+
+def depends_on(package: CondaPackage) -> frozenset[str]:
+    """Names of the packages that a package depends on."""
+    return frozenset(name for text in package.depends if (name := _name(text)) is not None)
+
+
+def _name(text: str) -> str | None:
+    try:
+        return specs.name_of(text)
+    except ValueError:  # a spec that conda would refuse binds nobody
+        return None
+
+
+def leaving(conda: CondaEnvironment, names: Iterable[str], *, move: bool) -> Leaving:
+    """Return what goes where the packages `names` do: what depends on them, and the CUDA that only they need.
+
+    With `move`, dependents that bring distributions are wanted as wheels of the same version; others hold them.
+    """
+    gone = dict.fromkeys(name for name in names if conda.package(name) is not None)
+    moved: list[CondaPackage] = []
+    stuck: list[str] = []
+    while True:
+        held = [item for item in conda.packages if item.name not in gone and depends_on(item) & gone.keys()]
+        if not held:
+            break
+        for item in held:
+            gone[item.name] = None
+            if item.name in family_packages() or channels.is_library(item.name):
+                continue
+            if move and item.distributions:
+                moved.append(item)
+            else:
+                asked = ", ".join(sorted(depends_on(item) & gone.keys()))
+                stuck.append(f"conda's {item.name} {item.version} depends on {asked}")
+    unneeded = _unneeded(conda, gone)
+    return Leaving(packages=(*gone, *unneeded), moved=tuple(moved), stuck=tuple(stuck))
+
+
+def _unneeded(conda: CondaEnvironment, gone: Iterable[str]) -> tuple[str, ...]:
+    """Parts of CUDA that nobody asked for and that nothing which stays depends on."""
+    asked = requested(conda)
+    return orphans(
+        conda, gone, lambda item: item.name not in asked and not item.requested and channels.is_library(item.name)
+    )
+
+
+def orphans(conda: CondaEnvironment, gone: Iterable[str], may_go: Callable[[CondaPackage], bool]) -> tuple[str, ...]:
+    """Packages that `may_go` and that, with the `gone` ones away, none that stays depends on."""
+    left = {item.name: item for item in conda.packages}
+    for name in gone:
+        left.pop(name, None)
+    found: list[str] = []
+    while True:
+        needed = {name for item in left.values() for name in depends_on(item)}
+        useless = [name for name, item in left.items() if name not in needed and may_go(item)]
+        if not useless:
+            return tuple(found)
+        found += useless
+        for name in useless:
+            del left[name]
+
+
+def requested(conda: CondaEnvironment) -> frozenset[str]:
+    """Names of what the user asked conda for."""
+    return frozenset(name for text in conda.requested if (name := _name(text)) is not None)
+
+
+def siblings(conda: CondaEnvironment, names: Iterable[str]) -> tuple[str, ...]:
+    """Installed packages that are bound to `names` by an exact version, in either direction, transitively."""
+    edges: dict[str, set[str]] = {}
+    for item in conda.packages:
+        for text in item.depends:
+            name = _exact(text)
+            if name is not None and conda.package(name) is not None:
+                edges.setdefault(item.name, set()).add(name)
+                edges.setdefault(name, set()).add(item.name)
+    found = dict.fromkeys(names)
+    todo = list(found)
+    while todo:
+        for name in sorted(edges.get(todo.pop(), ())):
+            if name not in found and name not in NEVER:
+                found[name] = None
+                todo.append(name)
+    return tuple(found)
+
+
+def _exact(text: str) -> str | None:
+    """The name that a dependency binds to one version or build."""
+    try:
+        spec = specs.parse(text)
+    except ValueError:
+        return None
+    exact = spec.build is not None or (spec.version is not None and not set(spec.version) & set("<>!~,|*"))
+    return spec.name if exact else None
+
+
+NEVER = frozenset({"python", "python_abi"})
+"""What a repair never exchanges: another Python is another environment."""
