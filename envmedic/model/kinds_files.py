@@ -19,7 +19,7 @@ KINDS: tuple[FactKind, ...] = (
     FactKind(
         name="files.beyond-index",
         type="strings",
-        doc="damaged distributions that no index can give again: from a source tree, an archive or conda",
+        doc="damaged distributions that no index can give again: from a source tree or an archive",
         detail="files.problems",
     ),
     FactKind(

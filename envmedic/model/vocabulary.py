@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 
 from envmedic.model import (
+    kinds_conda,
     kinds_extensions,
     kinds_files,
     kinds_gpu_code,
@@ -106,6 +107,7 @@ _AREAS: tuple[tuple[FactKind, ...], ...] = (
     kinds_nvidia.KINDS,
     kinds_packages.KINDS,
     kinds_toolchain.KINDS,
+    kinds_conda.KINDS,
 )
 """Facts that modules of their own describe, each derived by the module of `diagnosis.areas` of that name."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from envmedic.diagnosis.areas import (
+    conda,
     extensions,
     files,
     gpu_code,
@@ -30,4 +31,5 @@ AREAS: tuple[Callable[[Facts], Derived], ...] = (
     numpy_abi.derive,
     packages.derive,
     toolchain.derive,
+    conda.derive,
 )

@@ -52,10 +52,9 @@ def _damage(environment: Environment) -> Derived:
     damaged = [item for item in reports if item.missing_count or item.cut_off]
     known = [by_path[item.metadata_path] for item in damaged if item.metadata_path in by_path]
     missing = [path for item in damaged for path in item.missing]
-    conda = [item.distribution for item in damaged if item.metadata_path not in by_path]
     return {
         "files.damaged": tuple(_pin(item) for item in known if _restorable(item)),
-        "files.beyond-index": (*(item.name for item in known if not _restorable(item)), *conda),
+        "files.beyond-index": tuple(item.name for item in known if not _restorable(item)),
         "files.problems": tuple(_problem(item) for item in damaged),
         "files.missing-count": sum(item.missing_count for item in damaged),
         "files.first-missing": missing[0] if missing else None,
@@ -161,7 +160,7 @@ def _clobbered(environment: Environment, dependants: Dependants) -> Derived:
     reasons: list[str] = []
     by_name = {item.name: item for item in _own(environment)}
     for conflict in environment.conflicts:
-        pair = [by_name[name] for name in conflict.distributions if name in by_name]
+        pair = [by_name[name] for name in conflict.distributions if name in by_name and not conflict.conda]
         if len(pair) == len(conflict.distributions) and all(map(_restorable, pair)):
             kept = _kept(conflict, pair, dependants)
             if kept is not None:

@@ -27,7 +27,8 @@ def test_packages_of_conda_are_held_against_their_records(tmp_path: Path) -> Non
     case = build(tmp_path)
     damage_conda(case)
     derived = derive(Facts(host=Host(), environment=observe_environment(case.prefix)))
-    assert derived["files.beyond-index"] == ("grid", "libgrid")
+    assert derived["files.beyond-index"] == ("grid",)
+    assert derived["conda.damaged"] == ("libgrid",)
     problems = derived["files.problems"]
     assert isinstance(problems, tuple)
     assert problems[-1] == "libgrid 1.5: 1 of 3 files missing: lib/libgrid.so.1; cut off: lib/libcut.so.1"

@@ -1,0 +1,71 @@
+"""Facts about conda's packages: damage, and what other installers put over them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from envmedic.diagnosis.derived import Derived
+from envmedic.model.conda import CondaEnvironment, CondaOverlay, CondaPackage
+from envmedic.model.facts import Environment, Facts, FileConflict
+
+
+def derive(facts: Facts) -> Derived:
+    """The facts of `model.kinds_conda`; none where no environment was observed, None or empty outside of conda."""
+    environment = facts.environment
+    if environment is None:
+        return {}
+    conda = environment.conda or CondaEnvironment()
+    doubled = {item.name: text for item, text in _doubled(environment, conda)}
+    overlaid = {item.package: _overlay(item) for item in conda.overlaid if item.same}
+    foreign = {item.distributions[0]: _conflict(item) for item in environment.conflicts if item.conda}
+    clobbered = {name: text for name, text in (foreign | overlaid).items() if name in _clobbered(environment, conda)}
+    derived: Derived = {
+        "conda.packages": tuple(item.name for item in conda.packages),
+        "conda.made-by": conda.made_by if environment.conda is not None else None,
+        "conda.damaged-records": conda.damaged,
+        "conda.clobbered": tuple(clobbered),
+        "conda.overlaid": tuple(overlaid),
+        "conda.doubled": tuple(doubled),
+        "conda.reasons": (*(overlaid | clobbered).values(), *doubled.values()),
+    }
+    return derived | _damage(environment, conda)
+
+
+def _damage(environment: Environment, conda: CondaEnvironment) -> Derived:
+    """Not known where no files were looked at."""
+    if environment.files is None:
+        return {}
+    damaged = {item.metadata_path for item in environment.files if item.missing_count or item.cut_off}
+    return {"conda.damaged": tuple(item.name for item in conda.packages if item.record in damaged)}
+
+
+def _clobbered(environment: Environment, conda: CondaEnvironment) -> set[str]:
+    """Packages of which what is imported may be of two versions; a copy that replaced conda's entirely is none."""
+    return {
+        item.package
+        for item in conda.overlaid
+        if not item.same or item.mixed or item.distribution in environment.duplicates
+    }
+
+
+def _doubled(environment: Environment, conda: CondaEnvironment) -> Iterator[tuple[CondaPackage, str]]:
+    """Packages with metadata of theirs twice, where no other installer brought the second one."""
+    over = {item.distribution for item in conda.overlaid}
+    for name in environment.duplicates:
+        package = conda.owner_of(name)
+        if package is not None and name not in over:
+            copies = [item for item in environment.distributions if item.name == name and not item.outside_prefix]
+            places = " and ".join(item.metadata_path for item in copies)
+            yield package, f"conda's {package.name} {package.version}: {places}"
+
+
+def _overlay(item: CondaOverlay) -> str:
+    mixed = f", and {item.left + item.condas} files of conda's lie among its own" if item.mixed else ""
+    return f"conda's {item.package} and {item.distribution} {item.version} ({item.metadata_path}){mixed}"
+
+
+def _conflict(item: FileConflict) -> str:
+    package, distribution = item.distributions
+    of_conda, of_other = item.content_of
+    whose = f"{of_conda} of them hold what conda brought and {of_other} what {distribution} does"
+    return f"conda's {package} and {distribution} both bring {item.count} files, such as {item.paths[0]}; {whose}"

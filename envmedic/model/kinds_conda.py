@@ -1,0 +1,41 @@
+"""Facts about conda's packages: damaged ones, and those that other installers wrote over."""
+
+from __future__ import annotations
+
+from envmedic.model.fact_kind import FactKind
+
+KINDS: tuple[FactKind, ...] = (
+    FactKind(name="conda.packages", type="strings", doc="names of the installed conda packages"),
+    FactKind(name="conda.made-by", type="string", doc="the tool that owns the environment: conda, mamba, pixi, …"),
+    FactKind(
+        name="conda.damaged",
+        type="strings",
+        doc="conda packages of which files are missing or cut off, to be put in place again",
+        detail="files.problems",
+    ),
+    FactKind(
+        name="conda.damaged-records",
+        type="strings",
+        doc="records in conda-meta that cannot be read: conda refuses to work on the environment",
+    ),
+    FactKind(
+        name="conda.clobbered",
+        type="strings",
+        doc="conda packages whose files and those that pip or uv put over them are mixed",
+        detail="conda.reasons",
+    ),
+    FactKind(
+        name="conda.overlaid",
+        type="strings",
+        doc="conda packages of which pip or uv has put another copy of the same distribution in place",
+        detail="conda.reasons",
+    ),
+    FactKind(
+        name="conda.doubled",
+        type="strings",
+        doc="conda packages beside whose metadata other metadata of the same distribution lie that no installer owns",
+        detail="conda.reasons",
+    ),
+    FactKind(name="conda.reasons", type="strings", doc="what lies over or beside them, one sentence each"),
+)
+"""Each is derived by `diagnosis.areas.conda`."""
