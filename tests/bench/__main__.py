@@ -50,7 +50,7 @@ def main(arguments: Sequence[str]) -> int:
         trees = generated(where, options)
         report_cloning(trees, options.rounds)
         report_overhead(trees, options.rounds)
-    report_probing(options.prefix, options.rounds)
+    report_probing(options.prefix, options.folder, options.rounds)
     report_reading(options.folder, options.rounds)
     return 0
 
@@ -124,7 +124,7 @@ def report_overhead(trees: Trees, count: int) -> None:
     say("  stages: " + ", ".join(f"{name} {seconds:.2f} s" for name, seconds in stages.items()))
 
 
-def report_probing(named: Path | None, count: int) -> None:
+def report_probing(named: Path | None, folder: Path, count: int) -> None:
     """Measure and print the probe against the imports that it makes unnecessary."""
     stated = os.environ.get("ENVMEDIC_BENCH_PREFIX")
     known = sorted(ROOT.glob(".real/*")) + sorted(ROOT.glob(".demo/env"))
@@ -136,9 +136,10 @@ def report_probing(named: Path | None, count: int) -> None:
         say(f"  skipped: {error}")
         return
     say(f"  {prefix}, byte code cached on both sides")
-    samples = probing(prefix, count)
+    samples = probing(prefix, folder / "byte-code", count)
     show(samples, {
         "imports": "imports, a new process",
+        "imports compiling": "the same without byte code at hand",
         "probe": "probe of the environment, in process",
         "probe process": "the same, a new process",
         "facts": "envmedic facts (with the host)",
@@ -148,6 +149,7 @@ def report_probing(named: Path | None, count: int) -> None:
     compare(samples, "imports", "probe process", "imports / probe process", Aim(PROBE_AIM, at_least=True))
     compare(samples, "imports", "facts", "imports / envmedic facts")
     compare(samples, "imports", "diagnose", "imports / envmedic diagnose", Aim(PROBE_AIM, at_least=True))
+    compare(samples, "imports compiling", "diagnose", "imports without byte code / diagnose")
 
 
 def report_reading(folder: Path, count: int) -> None:

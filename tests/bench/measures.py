@@ -136,22 +136,37 @@ def _unfit(prefix: Path) -> str:
     return (result.stderr.strip().splitlines() or ["it failed"])[-1] if result.returncode else ""
 
 
-def probing(prefix: Path, count: int) -> Samples:
-    """Samples ``imports``, ``probe`` in this process, ``probe process``, and whole commands: ``facts``, ``diagnose``."""
+def probing(prefix: Path, byte_code: Path, count: int) -> Samples:
+    """Samples ``imports``, ``probe`` in this process, ``probe process``, and whole commands: ``facts``, ``diagnose``.
+
+    ``imports compiling`` are imports without byte code at hand, as they are the first time after an installer that
+    writes none. `byte_code` is a directory for envmedic's own, which is thus cached as that of the others is,
+    whatever this shell's settings.
+    """
     fresh = [sys.executable, "-c", PROBE, str(prefix)]
     facts, diagnose = (
         [sys.executable, "-m", "envmedic", name, "--json", "--prefix", str(prefix)] for name in ("facts", "diagnose")
     )
+    theirs = _variables()
+    compiling = _variables(PYTHONPYCACHEPREFIX=str(byte_code / "none"))
+    ours = _variables(PYTHONPYCACHEPREFIX=str(byte_code))
     return rounds(
         {
-            "imports": lambda _: _timed(_import(prefix)),
+            "imports": lambda _: _timed(_import(prefix), theirs),
+            "imports compiling": lambda _: _timed(_import(prefix), compiling),
             "probe": lambda _: _probe(prefix),
-            "probe process": lambda _: _timed(fresh),
-            "facts": lambda _: _timed(facts),
-            "diagnose": lambda _: _timed(diagnose),
+            "probe process": lambda _: _timed(fresh, ours),
+            "facts": lambda _: _timed(facts, ours),
+            "diagnose": lambda _: _timed(diagnose, ours),
         },
         count,
     )
+
+
+def _variables(**more: str) -> dict[str, str]:
+    """This process's variables without those that say where byte code lies and whether it is written."""
+    left_out = {"PYTHONPYCACHEPREFIX", "PYTHONDONTWRITEBYTECODE"}
+    return {name: value for name, value in os.environ.items() if name not in left_out} | more
 
 
 def _import(prefix: Path) -> list[str]:
@@ -165,15 +180,15 @@ def _probe(prefix: Path) -> float:
     return time.perf_counter() - started
 
 
-def _timed(argv: list[str]) -> float:
+def _timed(argv: list[str], variables: dict[str, str] | None = None) -> float:
     started = time.perf_counter()
-    _run(argv)
+    _run(argv, variables)
     return time.perf_counter() - started
 
 
-def _run(argv: list[str]) -> str:
+def _run(argv: list[str], variables: dict[str, str] | None = None) -> str:
     """Run a command that must succeed and return what it prints."""
-    result = subprocess.run(argv, capture_output=True, text=True, check=False)
+    result = subprocess.run(argv, capture_output=True, text=True, check=False, env=variables)
     if result.returncode != 0:
         raise RuntimeError(f"{' '.join(argv)}\n{result.stdout}{result.stderr}")
     return result.stdout
