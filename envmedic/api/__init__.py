@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from envmedic.api.diagnosis import diagnose
     from envmedic.api.explanation import explain
     from envmedic.api.generations import AcceptLoss, Travel, history, prune, recover, redo, undo
-    from envmedic.api.guard import guard
+    from envmedic.api.guarding import guard
     from envmedic.api.locks import default_format, lock, lock_repair, require_folder, write_lock
     from envmedic.api.observation import observe
     from envmedic.api.playbooks import (
@@ -82,7 +82,7 @@ _HOMES = {
     "exit_code": "repair",
     "explain": "explanation",
     "find_prefix": "target",
-    "guard": "guard",
+    "guard": "guarding",
     "history": "generations",
     "is_playbook_file": "playbooks",
     "list_playbooks": "playbooks",

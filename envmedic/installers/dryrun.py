@@ -25,7 +25,7 @@ from envmedic.errors import InputError, InstallerError, NoSolution
 from envmedic.installers import configuration, options
 from envmedic.installers.configuration import Configuration, PipConfiguration, UvConfiguration
 from envmedic.installers.remote import local_file
-from envmedic.installers.requirement_files import requirements
+from envmedic.installers.requirement_files import has_editable, requirements
 from envmedic.installers.uv_errors import error_from
 from envmedic.model.facts import Environment
 from envmedic.model.guard import PipCommand
@@ -43,6 +43,7 @@ _OF_SOURCES = (
     *("--torch-backend", "--allow-insecure-host", "--config-file"),
 )
 """Options with a value that say where distributions come from, and which."""
+_UVS_MARK = re.compile(r"uv\s*=")
 _SOURCE_NEEDED = re.compile(r"Building source distributions is disabled|has no usable wheels|building from source")
 
 
@@ -105,10 +106,13 @@ def foresee(asking: Asking) -> Answer:
             cause=asking.environment.interpreter.error,
             hint="Restore the interpreter that the environment was made with",
         )
+    editable = next((file for file in asking.command.files if has_editable(file)), None)
+    if editable is not None:
+        return Answer(unknown=f"{editable} asks for an editable project, which would be built first")
     with tempfile.TemporaryDirectory(prefix="envmedic-guard-") as name:
         folder = Path(name)
         python = _stand_in(asking, folder / "env")
-        result = _run(asking, [*_verb(asking), f"--python={python}", "--no-build", *_inputs(asking), *_sources(asking)])
+        result = _run(asking, [*_verb(asking), f"--python={python}", "--no-build", *_sources(asking), *_inputs(asking)])
         if result.returncode == 0:
             planned = _planned(result.stderr + result.stdout, asking.environment)
             return Answer(planned, unknown=_built_instead(asking, planned, python, folder))
@@ -174,7 +178,6 @@ def _inputs(asking: Asking) -> Iterator[str]:
         yield from command.requirements
         return
     yield from (f"--requirements={path}" for path in command.files)
-    yield from (f"--editable={path}" for path in command.editables)
     if command.upgrade == "all":
         yield "--upgrade"
     elif command.upgrade == "named":
@@ -182,6 +185,7 @@ def _inputs(asking: Asking) -> Iterator[str]:
         yield from (f"--upgrade-package={name}" for name in names)
     yield "--"
     yield from command.requirements
+    yield from command.editables  # as what they are: for an editable one uv runs a build even where it must not
 
 
 def _names_of_wheels(command: PipCommand) -> Iterator[str]:
@@ -273,13 +277,31 @@ def _stand_in(asking: Asking, folder: Path) -> Path:
             cause=result.stderr.strip() or None,
             hint="`envmedic diagnose` says what is wrong with the interpreter",
         )
+    _made_by_uv(folder / "pyvenv.cfg", Path(environment.real_prefix) / "pyvenv.cfg")
     prefix = Path(environment.real_prefix)
     for item in environment.distributions:
-        metadata = prefix / item.metadata_path
-        link = site / metadata.name
-        if not link.exists():
-            link.symlink_to(metadata)
+        _link(prefix / item.metadata_path, site)
     return folder / "bin" / "python"
+
+
+def _made_by_uv(stand_in: Path, real: Path) -> None:
+    """Leave uv's mark out where the environment has none: uv spares pip in what it has not made."""
+    lines = real.read_text(encoding="utf-8").splitlines() if real.is_file() else []
+    if not any(_UVS_MARK.match(line) for line in lines):
+        kept = [line for line in stand_in.read_text(encoding="utf-8").splitlines() if not _UVS_MARK.match(line)]
+        stand_in.write_text("\n".join(kept) + "\n", encoding="utf-8")
+
+
+def _link(metadata: Path, site: Path) -> None:
+    """Show the metadata in `site`: uv passes over directories that are links, not over links in them."""
+    target = site / metadata.name
+    if not metadata.is_dir():
+        target.symlink_to(metadata)
+        return
+    target.mkdir(exist_ok=True)
+    for file in metadata.iterdir():
+        if not (target / file.name).exists():
+            (target / file.name).symlink_to(file)
 
 
 def _planned(output: str, environment: Environment) -> tuple[Planned, ...]:

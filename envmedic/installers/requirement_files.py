@@ -11,6 +11,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from envmedic.errors import InputError
 
 _NESTED = re.compile(r"(?:-r|--requirement)[ =]?\s*(\S+)")
+_EDITABLE = re.compile(r"(?:-e|--editable)[ =]")
 _OPTION = re.compile(r"\s--?[a-z][a-z-]*[= ].*")
 _COMMENT = re.compile(r"(^|\s)#.*")
 
@@ -20,22 +21,34 @@ def requirements(path: str) -> tuple[Requirement, ...]:
 
     URLs, paths and editable projects are left out where they say no name.
     """
-    return tuple(_read(Path(path), set()))
+    found = map(_requirement, _every_line(Path(path), set()))
+    return tuple(item for item in found if item is not None)
 
 
-def _read(path: Path, seen: set[Path]) -> Iterator[Requirement]:
+def has_editable(path: str) -> bool:
+    """Whether the file at `path`, or one that it names, asks for an editable project. Raises InputError."""
+    return any(_EDITABLE.match(line) for line in _every_line(Path(path), set()))
+
+
+def _every_line(path: Path, seen: set[Path]) -> Iterator[str]:
+    """The lines of a file, with those of the files that it names in their places."""
     if path.resolve() in seen:
         return
     seen.add(path.resolve())
     for line in _lines(path):
         nested = _NESTED.fullmatch(line)
-        if nested is not None:
-            yield from _read(path.parent / nested[1], seen)
-            continue
-        try:
-            yield Requirement(_OPTION.sub("", line))
-        except InvalidRequirement:
-            continue  # an option, a path or a URL: uv reads these by itself
+        if nested is None:
+            yield line
+        else:
+            yield from _every_line(path.parent / nested[1], seen)
+
+
+def _requirement(line: str) -> Requirement | None:
+    """None for an option, a path or a URL: uv reads these by itself."""
+    try:
+        return Requirement(_OPTION.sub("", line))
+    except InvalidRequirement:
+        return None
 
 
 def _lines(path: Path) -> Iterator[str]:

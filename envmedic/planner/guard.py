@@ -57,6 +57,8 @@ class Verified:
     transaction: str
     rebuilt: bool = False
     """Whether it was built here, so that the same release from elsewhere is another build."""
+    changed: bool = True
+    """Whether the repair changed it, or was proven with it as it is."""
 
 
 @dataclass(frozen=True)
@@ -78,9 +80,14 @@ def verified(records: Sequence[Record]) -> dict[str, Verified]:
     """What the repairs that are in place, newest first, have put where it is."""
     found: dict[str, Verified] = {}
     for record in records:
-        for plan in reversed((record.plan, *record.extensions)):
+        plans = (record.plan, *record.extensions)
+        for plan in reversed(plans):
             for name, item in _of_plan(plan, record.transaction):
                 found.setdefault(name, item)
+        if any(change.name in question.FAMILY for plan in plans for change in plan.changes):
+            for state in record.after:
+                if state.name in question.FAMILY:
+                    found.setdefault(state.name, Verified(state.version, record.transaction, changed=False))
     return found
 
 
@@ -129,6 +136,8 @@ def _undone(item: Foreseen, standing: Standing) -> Iterator[Harm]:
     if same and not was.rebuilt:
         return
     how = "removed it" if was.version is None else f"put {was.version} in place"
+    if not was.changed:
+        how = f"was proven with {was.version}"
     what = f"{item.name} {item.after} would take the place of what was built here" if same else item.words
     yield Harm(
         kind="undoes-repair",
