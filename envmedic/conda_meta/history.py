@@ -198,8 +198,8 @@ def compose(
 
     `update` are specs asked for, `remove` names taken back. Every older spec that an installed package no longer
     answers to is overridden by its version, and those of packages that are gone are taken back: conda would undo the
-    change otherwise. Where no spec was in force, conda holds to every package; so that this stays, what was requested
-    of the installed ones, else all their names, becomes a spec.
+    change otherwise. Where no spec was in force, conda holds to every package; with the first spec it would drop all
+    that the asked ones do not need, at its next removal. So each becomes a spec: as requested by its record, else by name.
     """
     revisions = read(text)
     in_force = specs_in_force(revisions)
@@ -234,8 +234,9 @@ def _wanted(
 
 
 def _requested(packages: Sequence[CondaPackage]) -> dict[str, str]:
-    requested = {_name(spec): spec for item in packages for spec in item.requested}
-    return requested or {item.name: item.name for item in packages}
+    return {item.name: item.name for item in packages} | {
+        _name(spec): spec for item in packages for spec in item.requested
+    }
 
 
 def _difference(

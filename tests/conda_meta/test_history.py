@@ -145,12 +145,15 @@ def test_where_nothing_was_asked_for_all_packages_stay_protected(conda: Conda, t
     assert conda.state(tmp_path) == {conda.dist_string(_plain(item)) for item in now}
 
 
-def test_what_the_records_say_was_requested_counts_where_there_is_no_history(conda: Conda, tmp_path: Path) -> None:
+def test_what_the_records_say_was_requested_counts_where_there_is_no_history_and_the_rest_stays(
+    conda: Conda, tmp_path: Path
+) -> None:
     asked = [record("alpha", "2.0", requested_specs=["alpha >=1"]), record("beta", "1.0", requested_specs=["beta <1"])]
-    now = [*asked, record("gamma")]
+    now = [*asked, record("gamma"), record("delta")]
     added = history.compose("", _installed(*now), command="x", when=_WHEN, update=["gamma"])
     write(tmp_path, now, added)
-    assert conda.specs(tmp_path) == {"alpha": "alpha[version='>=1']", "beta": "beta=1.0", "gamma": "gamma"}
+    specs = {"alpha": "alpha[version='>=1']", "beta": "beta=1.0", "gamma": "gamma", "delta": "delta"}
+    assert conda.specs(tmp_path) == specs
 
 
 def test_nothing_is_written_when_nothing_changed() -> None:
