@@ -70,7 +70,7 @@ class NativeCase:
 
     def run(self, **more: str) -> Done:
         """Run the user's program."""
-        return _run(
+        return run(
             [str(self.python), "-X", "faulthandler", str(self.program)], {**self.variables(), **more}, self.room
         )
 
@@ -85,7 +85,7 @@ class NativeCase:
 
     def envmedic(self, *arguments: str, **more: str) -> Done:
         """Run envmedic."""
-        return _run([sys.executable, "-m", "envmedic", *arguments], {**self.variables(), **more}, ROOT)
+        return run([sys.executable, "-m", "envmedic", *arguments], {**self.variables(), **more}, ROOT)
 
     def apply(self, *arguments: str, **more: str) -> Done:
         """Repair by ``envmedic apply``, without a question."""
@@ -93,7 +93,7 @@ class NativeCase:
         return self.envmedic("apply", *target, *arguments, **more)
 
 
-def _run(argv: Sequence[str], env: dict[str, str], cwd: Path) -> Done:
+def run(argv: Sequence[str], env: dict[str, str], cwd: Path) -> Done:
     done = subprocess.run(argv, env=env, cwd=cwd, capture_output=True, text=True, timeout=120, check=False)
     return Done(done.returncode, done.stdout, done.stderr)
 
