@@ -91,7 +91,7 @@ def specs(row: Flavour, found: FamilySet, changed: Iterable[str]) -> tuple[str, 
         return tuple(asked)
     pattern = row.cpu_build if cuda is None else row.cuda_build
     build = pattern.format(cuda=cuda, digits=(cuda or "").replace(".", ""))
-    torch = f"pytorch={found.versions['torch']}={build}"
+    torch = f"pytorch {found.versions['torch']} {build}"
     selector = _selector(row, found)
     return (torch, *asked, *((selector,) if selector else ()))
 

@@ -204,9 +204,11 @@ def _changes(draft: _Draft) -> tuple[Change, ...]:
     }
     sizes: dict[str, int] = {}
     owners: dict[str, str] = {}
+    condas = Owners(draft.environment)
     for item in draft.environment.distributions:
         sizes[item.name] = sizes.get(item.name, 0) + item.size_bytes
-        owners.setdefault(item.name, item.owner)
+        if item.name not in gone or not condas.is_condas(item):
+            owners.setdefault(item.name, item.owner)
     rows = conda_changes.rows(draft.conda, draft.environment, new)
     rows += [
         Change(kind="remove", name=name, before=", ".join(before[name]), owner=owners[name], size_bytes=sizes[name])

@@ -71,12 +71,13 @@ def family_step(case: Case) -> TorchFamilyStep | None:
 def cases(case: Case) -> tuple[Case, ...]:
     """The case on each side of a conda prefix: who owns what, best first, and where conda's torch comes from."""
     environment, wanted = case.environment, case.wanted
-    again = (environment.conda or CondaEnvironment()).packages if wanted.reinstalled else ()
+    owners = Owners(environment)
+    again = [item for item in owners.conda.packages if item.name in wanted.reinstalled]
     names = {
         *wanted.purged,
         *wanted.replaced,
         *(canonicalize_name(Requirement(pin).name) for pin in wanted.pins),
-        *(name for item in again if item.name in wanted.reinstalled for name in item.distributions),
+        *(name for item in again for name in (*item.distributions, *owners.over(item.name))),
     }
     torch = wanted.family is not None or bool(names & set(question.FAMILY))
     found = sides(environment, sorted(names), torch=torch, values=case.values)

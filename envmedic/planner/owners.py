@@ -32,6 +32,10 @@ class Owners:
         over = {it.distribution: named[it.package] for it in self.conda.overlaid if it.package in named}
         return over | {name: item for item in self.conda.packages for name in item.distributions}
 
+    def over(self, package: str) -> tuple[str, ...]:
+        """Distributions that lie over a conda package, under whatever name."""
+        return tuple(item.distribution for item in self.conda.overlaid if item.package == package)
+
     @cached_property
     def _over(self) -> frozenset[str]:
         """Metadata of the wheels that lie over conda's packages."""
@@ -53,9 +57,7 @@ class Owners:
 
     def is_condas(self, item: Distribution) -> bool:
         """Whether a copy is the one that conda put there."""
-        if item.metadata_path in self._over:
-            return False
-        return item.owner == "conda" or (item.owner == "other" and item.name in self._packages)
+        return item.owner == "conda" and item.metadata_path not in self._over
 
     def wheels(self, name: str) -> tuple[Distribution, ...]:
         """The copies inside the prefix that conda did not put there."""

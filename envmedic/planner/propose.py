@@ -190,6 +190,7 @@ def _by_both(  # noqa: PLR0917  # what a proposal is made from
         request=_request(case, draft.family, query, draft.changed, shares.wheels) if shares.wheels else None,
         conda=shares.conda,
         after=pinned(draft.after, divider),
+        cost=_cost_of(side) or draft.cost,
         notes=(*draft.notes, *side.notes),
         cuda_build=cuda_build(side),
     )
@@ -198,6 +199,12 @@ def _by_both(  # noqa: PLR0917  # what a proposal is made from
         return (made,)
     more = f"{made.title}, with what is in its way"
     return made, msgspec.structs.replace(made, title=more, conda=wide, cost=f"conda may change any package{_and(made)}")
+
+
+def _cost_of(side: Side) -> str:
+    """What a way costs that takes packages out of conda."""
+    gone = side.leaving.packages
+    return f"it takes {', '.join(gone)} out of conda, in favour of wheels" if gone else ""
 
 
 def _and(made: Proposal) -> str:

@@ -125,6 +125,9 @@ class _Maker:
     def prefers_conda(self, first: Side, second: Side) -> bool:
         """Whether conda's way goes first where a wheel lies over its torch."""
         condas, wheels = self._votes()
+        copies = self.owners.wheels("torch")
+        if not any(item.owner in {"pip", "uv"} for item in copies):  # metadata that no installer knows of
+            return True
         if condas != wheels:
             return condas > wheels
         return _size(first) <= _size(second)
