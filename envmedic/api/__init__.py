@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from envmedic.api.repair import Confirm, apply, apply_plan, exit_code, plan, read_plan
     from envmedic.api.settings import TORCH_INDEX, Settings, Target, Wish
     from envmedic.api.target import find_prefix
-    from envmedic.api.verification import verify
+    from envmedic.api.verification import verify, verify_lock
 
 __all__ = [
     "TORCH_INDEX",
@@ -63,6 +63,7 @@ __all__ = [
     "undo",
     "validate_playbooks",
     "verify",
+    "verify_lock",
     "write_lock",
 ]
 
@@ -100,6 +101,7 @@ _HOMES = {
     "undo": "generations",
     "validate_playbooks": "playbooks",
     "verify": "verification",
+    "verify_lock": "verification",
     "write_lock": "locks",
 }
 """Module of each use case."""

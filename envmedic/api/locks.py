@@ -14,17 +14,21 @@ from envmedic.api.observation import observe, stage
 from envmedic.api.settings import Settings
 from envmedic.errors import EnvmedicError, InputError
 from envmedic.locks import collect, writing
-from envmedic.model.facts import Distribution, Environment
+from envmedic.model.facts import Distribution, Environment, Facts
 from envmedic.model.lock import Lock, LockFormat
 from envmedic.model.record import Record
 
 
 def lock(settings: Settings, prefix: Path, *, fetch_hashes: bool = False) -> Lock:
     """What is installed at `prefix`, exactly. Raises NetworkError or InstallerError only with `fetch_hashes`."""
+    return lock_of(settings, observe(settings, prefix), fetch_hashes=fetch_hashes)
+
+
+def lock_of(settings: Settings, facts: Facts, *, fetch_hashes: bool = False) -> Lock:
+    """The same of an environment that was observed."""
     from envmedic.engine import installed, standing  # noqa: PLC0415  # a third of the engine
     from envmedic.installers import provenance, uv  # noqa: PLC0415  # requests
 
-    facts = observe(settings, prefix)
     if facts.environment is None:
         raise AssertionError
     real = Path(facts.environment.real_prefix)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
+
 from envmedic.api.joints import check_runner, installer_of
 from envmedic.api.observation import observe, stage
 from envmedic.api.settings import Settings
@@ -13,7 +15,7 @@ from envmedic.engine.activated import ActivatedRunner
 from envmedic.engine.interruption import Interruption
 from envmedic.engine.stage import DirectRunner
 from envmedic.model.checks import GPU_CHECKS, PROFILES, Check, Profile, Verification, named_check
-from envmedic.model.facts import Environment
+from envmedic.model.facts import Environment, Facts
 from envmedic.planner import imports
 
 
@@ -25,7 +27,44 @@ def verify(
     It gets no byte code. The torch family must import; of the rest an import that only lacks a module that is not
     installed at all is told and does not decide.
     """
+    return _checked(settings, prefix, observe(settings, prefix), names, profile=profile, no_gpu=no_gpu)
+
+
+def verify_lock(
+    settings: Settings,
+    prefix: Path,
+    lock: Path,
+    names: tuple[str, ...] = (),
+    *,
+    profile: Profile = "standard",
+    no_gpu: bool = False,
+) -> Verification:
+    """The same, and whether the environment is what the lock at that path says, its files as their records say.
+
+    Raises InputError for what is no lock.
+    """
+    from envmedic.api.locks import lock_of  # noqa: PLC0415  # locks are loaded when asked
+    from envmedic.locks import comparison, reading  # noqa: PLC0415
+
+    wanted = reading.read(lock)
     facts = observe(settings, prefix)
+    found = comparison.compare(wanted, lock_of(settings, facts))
+    files = facts.environment.files if facts.environment is not None else None
+    differences = (*found.differences, *comparison.damaged(files or ()))
+    checked = _checked(settings, prefix, facts, names, profile=profile, no_gpu=no_gpu)
+    return msgspec.structs.replace(
+        checked,
+        passed=checked.passed and not differences,
+        lock=str(lock),
+        compared=len(wanted.packages),
+        differences=differences,
+        unproven=found.unproven,
+    )
+
+
+def _checked(  # what a run of checks is made of
+    settings: Settings, prefix: Path, facts: Facts, names: tuple[str, ...], *, profile: Profile, no_gpu: bool
+) -> Verification:
     if facts.environment is None:
         raise AssertionError
     environment = facts.environment

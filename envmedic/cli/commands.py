@@ -226,7 +226,12 @@ def verify(args: argparse.Namespace, output: Output) -> int:
     """``envmedic verify``."""
     settings = settings_of(args, output)
     prefix = prefix_of(args, settings, output)
-    verification = api.verify(settings, prefix, tuple(args.check), profile=args.profile, no_gpu=args.no_gpu)
+    asked = tuple(args.check)
+    if args.lock is None:
+        verification = api.verify(settings, prefix, asked, profile=args.profile, no_gpu=args.no_gpu)
+    else:
+        lock_file = Path(args.lock)
+        verification = api.verify_lock(settings, prefix, lock_file, asked, profile=args.profile, no_gpu=args.no_gpu)
     output.document(verification, verification_lines(verification, output.style))
     return int(ExitCode.OK if verification.passed else ExitCode.PROBLEM)
 

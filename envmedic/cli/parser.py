@@ -202,6 +202,7 @@ def _verify(commands: _Commands[Parser]) -> None:
         default="standard",
         help="checks to run (default: standard)",
     )
+    parser.option("--lock", metavar="FILE", help="hold the environment against this lock, and its files against records")
     _checks(parser)
     _host(parser)
     _deep(parser)

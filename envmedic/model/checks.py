@@ -9,6 +9,7 @@ from typing import Final, Literal
 
 from envmedic.errors import InputError
 from envmedic.model.base import Model
+from envmedic.model.lock import LockDifference
 from envmedic.model.playbook import Condition, Playbook
 
 VERIFICATION_SCHEMA: Final = "envmedic.verification/1"
@@ -199,3 +200,11 @@ class Verification(Model, frozen=True, kw_only=True):
     """What a given baseline passed and this does not."""
     excused: tuple[str, ...] = ()
     """Imports that fail and do not decide, each with why: what they need is not installed."""
+    lock: str | None = None
+    """The lock that the environment was held against, null without one."""
+    compared: int = 0
+    """Packages of the lock that were looked for."""
+    differences: tuple[LockDifference, ...] = ()
+    """Where the environment is not what the lock or its own records say; with any, it has not passed."""
+    unproven: tuple[str, ...] = ()
+    """Packages of the lock's version of which it is not known from which file they were installed."""

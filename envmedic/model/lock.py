@@ -80,6 +80,24 @@ class Incomplete(Model, frozen=True, kw_only=True):
     """What is missing, and what would give it."""
 
 
+DifferenceKind = Literal["missing", "extra", "version", "build", "hash", "source", "files", "python", "platform"]
+
+
+class LockDifference(Model, frozen=True, kw_only=True):
+    """One way in which an environment is not what a lock says, or not what its own records say."""
+
+    kind: DifferenceKind
+    """``files``: files of it are gone, cut off or edited."""
+    name: str
+    """The package, or ``python`` or ``platform``."""
+    manager: Literal["conda", "pip"] | None = None
+    """Whose package it is."""
+    expected: str | None = None
+    """What the lock, or the package's own record, says."""
+    found: str | None = None
+    """What is there."""
+
+
 class Lock(Model, frozen=True, kw_only=True):
     """The document of ``envmedic lock --json``."""
 

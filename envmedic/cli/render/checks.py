@@ -48,7 +48,25 @@ def verification_lines(verification: Verification, style: Style) -> list[str]:
     gpu = f"gpu: {verification.gpu}" + (f" ({verification.gpu_reason})" if verification.gpu_reason else "")
     lines = [*outcome_lines(verification.outcomes, style), "", f"{style('Verification', 'bold')}  {word}, {gpu}"]
     lines += [f"  regression: {plain(item)}" for item in verification.regressions]
-    return lines + [f"  does not decide: {plain(item)}" for item in verification.excused]
+    lines += [f"  does not decide: {plain(item)}" for item in verification.excused]
+    return lines if verification.lock is None else [*_lock_lines(verification, style), "", *lines]
+
+
+def _lock_lines(verification: Verification, style: Style) -> list[str]:
+    """What is not as the lock says, or that nothing is."""
+    told = f"{plain(verification.lock or '')}, {verification.compared} packages"
+    if not verification.differences:
+        lines = [f"{style('Lock', 'bold')}  {style('equal', 'good')} to {told}"]
+    else:
+        lines = [f"{style('Lock', 'bold')}  {style('not equal', 'bad')} to {told}"]
+        rows = [
+            (item.kind, item.name, f"{plain(item.expected or 'nothing')} -> {plain(item.found or 'nothing')}")
+            for item in verification.differences
+        ]
+        lines += table(rows)
+    if verification.unproven:
+        lines.append(f"  by version alone: {', '.join(map(plain, verification.unproven))}")
+    return lines
 
 
 def comparison_lines(before: Sequence[Outcome], after: Sequence[Outcome], style: Style) -> list[str]:
