@@ -11,13 +11,14 @@ from __future__ import annotations
 import os
 import re
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
 
 from envmedic.installers import cache, proof, wheels
+from envmedic.installers.remote import local_file
 from envmedic.model.facts import Distribution, Environment
 from envmedic.model.lock import WheelFile
 
@@ -56,7 +57,7 @@ def find(
 def _candidates(
     environment: Environment, find_links: Sequence[Path], missing: Mapping[Key, Distribution]
 ) -> Iterator[tuple[Kept, Key]]:
-    for kept in (*_own(), *_linked(find_links), *_bundled(environment)):
+    for kept in (*_own(), *_linked(find_links), *_bundled(environment), *_stated(missing.values())):
         key = _by_name(kept.filename)
         if key is not None and key in missing:
             yield kept, key
@@ -76,6 +77,14 @@ def _linked(folders: Sequence[Path]) -> Iterator[Kept]:
     for folder in folders:
         for path in sorted(folder.glob("*.whl")):
             yield Kept(path, path.name, "find-links")
+
+
+def _stated(wanted: Iterable[Distribution]) -> Iterator[Kept]:
+    """Wheels that were installed by their path, where they still lie."""
+    for item in wanted:
+        path = local_file(item.origin.url or "")
+        if item.origin.kind == "archive" and path is not None and path.suffix == ".whl" and path.is_file():
+            yield Kept(path, path.name, "direct_url.json")
 
 
 def _bundled(environment: Environment) -> Iterator[Kept]:

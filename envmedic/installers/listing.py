@@ -65,16 +65,16 @@ class Asking:
 
 
 def offered(asking: Asking, pins: Sequence[Pin]) -> dict[Pin, tuple[Offered, ...]]:
-    """The files of each pin that are wheels for this interpreter, or source archives beside such wheels.
+    """The wheels of each pin for this interpreter; pins of which there is none are left out.
 
-    Pins of which nothing is found are left out. Raises `NetworkError` or `InstallerError`.
+    Raises `NetworkError` or `InstallerError`.
     """
     if not pins:
         return {}
     try:
-        return _read(_ask(asking, pins, "--format=pylock.toml"))
+        return _read(_ask(asking, pins, "--format=pylock.toml", "--no-build"))
     except NoSolution as error:
-        told = "\n".join((error.summary, error.cause or "", *error.details))
+        told = "\n".join((error.cause or "", *error.details))  # the summary names every pin
     rest = [pin for pin in pins if not re.search(rf"(?<![\w.-]){re.escape(pin[0])}(?![\w.-])", told)]
     if len(rest) < len(pins):
         return offered(asking, rest)
@@ -82,6 +82,11 @@ def offered(asking: Asking, pins: Sequence[Pin]) -> dict[Pin, tuple[Offered, ...
         return {}
     middle = len(pins) // 2
     return {**offered(asking, pins[:middle]), **offered(asking, pins[middle:])}
+
+
+def with_archives(asking: Asking, pins: Sequence[Pin]) -> dict[Pin, tuple[Offered, ...]]:
+    """The wheels of each pin, and its source archive. Every pin has a wheel, or uv would build the archive to ask it."""
+    return _read(_ask(asking, pins, "--format=pylock.toml")) if pins else {}
 
 
 def default_index(asking: Asking) -> str | None:
@@ -95,9 +100,9 @@ def _ask(asking: Asking, pins: Sequence[Pin], *more: str) -> str:
         folder = Path(name)
         wanted = folder / "requirements.in"
         wanted.write_text("".join(f"{name}=={version}\n" for name, version in pins), encoding="utf-8")
-        output = folder / "pylock.toml"
+        output = folder / ("pylock.toml" if pins else "requirements.txt")  # uv goes by the name
         argv = [
-            *(asking.uv, "pip", "compile", "--no-header", "--no-deps", "--no-build", "--color=never", "--no-progress"),
+            *(asking.uv, "pip", "compile", "--no-header", "--no-deps", "--color=never", "--no-progress"),
             *("--no-annotate", "--no-python-downloads", *interpreter_options(asking.environment), *more),
             *asking.options.arguments,
             *(("--offline",) if asking.offline else ()),

@@ -12,8 +12,10 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
 from packaging.tags import parse_tag
 from packaging.utils import InvalidSdistFilename, canonicalize_name, parse_sdist_filename, parse_wheel_filename
+from packaging.version import InvalidVersion, Version
 
 from envmedic.errors import InstallerError, NetworkError
 from envmedic.installers import configuration, kept_wheels, listing, options, proof, remote, wheels
@@ -52,6 +54,22 @@ def known(environment: Environment, wanted: Sequence[Distribution], sources: Sou
 
     Raises `NetworkError` or `InstallerError` only where `sources.fetch` allows the network.
     """
+    plain = [msgspec.structs.replace(item, version=_normal(item.version)) for item in wanted]
+    found = _found(environment, plain, sources)
+    pairs = ((_key(item), found.get(_key(same))) for item, same in zip(wanted, plain, strict=True))
+    return {key: file for key, file in pairs if file is not None}
+
+
+def _normal(version: str) -> str:
+    """`version` as indexes and file names write it (PEP 440)."""
+    try:
+        return str(Version(version))
+    except InvalidVersion:
+        return version
+
+
+def _found(environment: Environment, wanted: Sequence[Distribution], sources: Sources) -> dict[Key, WheelFile]:
+    """By normalised versions."""
     found = dict(_recorded(wanted, environment, sources.artifacts))
     folders = tuple(_folders(environment, sources))
     found.update(kept_wheels.find([item for item in wanted if _key(item) not in found], environment, folders))
@@ -69,7 +87,7 @@ def _recorded(
     wanted: Sequence[Distribution], environment: Environment, artifacts: Sequence[Artifact]
 ) -> Iterator[tuple[Key, WheelFile]]:
     """What plans resolved and put in place, unless the wheel is still here and shows that it was replaced since."""
-    by_key = {(item.name, item.version): item for item in artifacts}
+    by_key = {(item.name, _normal(item.version)): item for item in artifacts}
     for item in wanted:
         artifact = by_key.get(_key(item))
         if artifact is not None:
@@ -149,7 +167,7 @@ class _Look:
     def at(self, wanted: Sequence[Distribution]) -> dict[Key, WheelFile]:
         """The files of `wanted` that could be told. Raises `NetworkError` or `InstallerError` unless offline."""
         try:
-            offers = listing.offered(self.asking, [_key(item) for item in wanted])
+            offers = self._offers(wanted)
         except (NetworkError, InstallerError):
             if self.session is None:
                 return {}  # nothing of it is in uv's cache
@@ -158,8 +176,15 @@ class _Look:
             files = pool.map(lambda item: self._file(item, offers.get(_key(item), ())), wanted)
             return {_key(item): file for item, file in zip(wanted, files, strict=True) if file is not None}
 
+    def _offers(self, wanted: Sequence[Distribution]) -> dict[Key, tuple[Offered, ...]]:
+        """What indexes have of each; with source archives where no wheel is the one by its name."""
+        offers = listing.offered(self.asking, [_key(item) for item in wanted])
+        open_ = [_key(item) for item in wanted if _key(item) in offers and not _exact(item, offers[_key(item)])]
+        return {**offers, **listing.with_archives(self.asking, open_)}
+
     def _file(self, item: Distribution, offers: Sequence[Offered]) -> WheelFile | None:
-        hashed = sorted((file for file in offers if file.sha256), key=lambda file: file.url.startswith("file:"))
+        hashed = [file for file in offers if file.sha256 and self._credible(item, file)]
+        hashed.sort(key=lambda file: file.url.startswith("file:"))  # others can reach an index
         before = self.found.get(_key(item))
         if before is not None or item.origin.sha256 is not None:
             digest = before.sha256 if before is not None else item.origin.sha256
@@ -170,14 +195,17 @@ class _Look:
             choice = self._archive(item, self.session)
         return self._taken(item, choice, None) if choice is not None else None
 
+    def _credible(self, item: Distribution, file: Offered) -> bool:
+        """Whether a file may be the one; of a wheel in a directory here its content says so."""
+        path = remote.local_file(file.url)
+        return path is None or not file.is_wheel or kept_wheels.proven(path, item, self.asking.environment)
+
     def _proves(self, item: Distribution, file: Offered) -> bool:
         """Whether the wheel on the index has the files that are installed; its end is read, not all of it."""
+        if remote.local_file(file.url) is not None:
+            return True  # `_credible` has looked
         here = proof.installed(item, self.asking.environment)
-        path = remote.local_file(file.url)
         try:
-            if path is not None:
-                with path.open("rb") as local:
-                    return proof.same(proof.of_wheel(local), here)
             return self.session is not None and proof.same(_distant(file, self.session), here)
         except (remote.NoRanges, zipfile.BadZipFile):
             return False
@@ -225,7 +253,7 @@ def choose(
     """
     wheels_ = [file for file in offers if file.is_wheel]
     archive = next((file for file in offers if not file.is_wheel and is_archive_of(item, file.filename)), None)
-    exact = [file for file in wheels_ if _tags(file.filename) == expanded(item.tags)]
+    exact = _exact(item, wheels_)
     if exact:
         return exact[0]
     fitting = _fitting(wheels_, environment)
@@ -233,6 +261,11 @@ def choose(
         sole = len(fitting) == 1 and archive is None and item.origin.kind == "index"
         return fitting[0] if sole else None
     return next((file for file in fitting if proves(item, file)), archive)
+
+
+def _exact(item: Distribution, files: Sequence[Offered]) -> list[Offered]:
+    """Wheels whose names have the very tags that are installed."""
+    return [file for file in files if file.is_wheel and _tags(file.filename) == expanded(item.tags)]
 
 
 def _fitting(files: Sequence[Offered], environment: Environment) -> list[Offered]:

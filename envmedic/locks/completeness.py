@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 import msgspec
+from packaging.version import InvalidVersion, Version
 
 from envmedic.model.lock import Incomplete, Lock, LockedPackage, LockFormat
 
@@ -45,10 +46,20 @@ def _conda_missing(item: LockedPackage, form: LockFormat) -> str | None:
 
 
 def _pip_missing(item: LockedPackage, form: LockFormat) -> str | None:
+    if form == "pylock" and not _has_version(item):
+        return f"its version {item.version} is none by PEP 440, which pylock wants"
     local = _local(item)
     if local is not None or form in _UNHASHED:
         return local
     return _repository(item, form) if item.kind == "vcs" else _file_missing(item, form)
+
+
+def _has_version(item: LockedPackage) -> bool:
+    try:
+        Version(item.version)
+    except InvalidVersion:
+        return False
+    return True
 
 
 def _file_missing(item: LockedPackage, form: LockFormat) -> str | None:

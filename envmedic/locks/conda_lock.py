@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -41,7 +42,8 @@ class Libraries:
 def libraries() -> Libraries:
     """Import them. Raises InstallerError where conda-lock is absent or another release than is known."""
     try:
-        with _stand_ins("conda_lock", "conda_lock.lockfile"):
+        with _stand_ins("conda_lock", "conda_lock.lockfile"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of conda-lock's own parts to its makers
             return Libraries(importlib.import_module(_MODELS), importlib.import_module("yaml"))
     except ImportError as error:
         raise InstallerError(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from typing import Any
+from urllib.parse import unquote
 
 import tomli
 from packaging.markers import Marker
@@ -22,7 +23,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from envmedic.errors import InputError
+from envmedic.errors import InputError, InstallerError
 from envmedic.locks import seal
 from envmedic.locks.completeness import complete
 from envmedic.model.lock import Lock, LockedKind, LockedPackage
@@ -31,7 +32,7 @@ _LOCK_VERSION = Version("1.0")
 
 
 def text(lock: Lock) -> str:
-    """The file; what it cannot hold is named in comments."""
+    """The file; what it cannot hold is named in comments. Raises InstallerError where packaging would refuse it."""
     packages = [_package(item) for item in complete(lock, "pylock")]
     document = Pylock(
         lock_version=_LOCK_VERSION,
@@ -45,7 +46,11 @@ def text(lock: Lock) -> str:
     body = _toml({**content, "tool": {"envmedic": tool}})
     missing = [f"# not in it: {item.name} {item.version}: {item.reason}" for item in lock.incomplete]
     head = ["# What is installed, exactly; made by `envmedic lock`.", *missing]
-    Pylock.from_dict(tomli.loads(body))  # what cannot be read must not be written
+    try:
+        Pylock.from_dict(tomli.loads(body))  # what cannot be read must not be written
+    except PylockValidationError as error:
+        hint = "Choose another --format"
+        raise InstallerError("The environment cannot be locked as pylock", cause=str(error), hint=hint) from error
     return "\n".join([*head, body])
 
 
@@ -72,8 +77,8 @@ def _package(item: LockedPackage) -> Package:
         name=canonicalize_name(item.name),
         version=Version(item.version),
         index=item.index,
-        wheels=[PackageWheel(name=item.filename, url=url, size=size, hashes=hashes)] if item.kind == "wheel" else None,
-        sdist=PackageSdist(name=item.filename, url=url, size=size, hashes=hashes) if item.kind == "sdist" else None,
+        wheels=[PackageWheel(url=url, size=size, hashes=hashes)] if item.kind == "wheel" else None,
+        sdist=PackageSdist(url=url, size=size, hashes=hashes) if item.kind == "sdist" else None,
         archive=PackageArchive(url=url, size=size, hashes=hashes, subdirectory=item.subdirectory)
         if item.kind in {"archive", "unknown"}
         else None,
@@ -146,7 +151,7 @@ def _filename(file: PackageWheel | PackageSdist | PackageArchive | None) -> str 
     if file is None:
         return None
     name = None if isinstance(file, PackageArchive) else file.name
-    return name or (file.url or file.path or "").rpartition("/")[2] or None
+    return name or unquote((file.url or file.path or "").rpartition("/")[2]) or None
 
 
 def _subdirectory(item: Package) -> str | None:
@@ -159,7 +164,9 @@ def _subdirectory(item: Package) -> str | None:
 def _toml(document: Mapping[str, Any]) -> str:
     """`document` as TOML 1.0: scalars first, then ``[[packages]]`` with their parts inline, then ``[tool]``."""
     lines = [f"{key} = {_value(value)}" for key, value in document.items() if key not in {"packages", "tool"}]
-    for package in document.get("packages", []):
+    if not document["packages"]:
+        lines.append("packages = []")
+    for package in document["packages"]:
         lines += ["", "[[packages]]", *(f"{key} = {_value(value)}" for key, value in package.items())]
     for name, table in document.get("tool", {}).items():
         lines += ["", f"[tool.{name}]", *(f"{key} = {_value(value)}" for key, value in table.items())]
