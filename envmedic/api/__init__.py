@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from envmedic.api.compatibility import check
+    from envmedic.api.creation import Place, create
     from envmedic.api.diagnosis import diagnose
     from envmedic.api.explanation import explain
     from envmedic.api.generations import AcceptLoss, Travel, history, prune, recover, redo, undo
@@ -33,6 +34,7 @@ __all__ = [
     "TORCH_INDEX",
     "AcceptLoss",
     "Confirm",
+    "Place",
     "Settings",
     "Target",
     "Travel",
@@ -40,6 +42,7 @@ __all__ = [
     "apply",
     "apply_plan",
     "check",
+    "create",
     "default_format",
     "diagnose",
     "exit_code",
@@ -70,6 +73,7 @@ __all__ = [
 _HOMES = {
     "AcceptLoss": "generations",
     "Confirm": "repair",
+    "Place": "creation",
     "Settings": "settings",
     "TORCH_INDEX": "settings",
     "Target": "settings",
@@ -78,6 +82,7 @@ _HOMES = {
     "apply": "repair",
     "apply_plan": "repair",
     "check": "compatibility",
+    "create": "creation",
     "default_format": "locks",
     "diagnose": "diagnosis",
     "exit_code": "repair",

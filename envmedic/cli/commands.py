@@ -331,6 +331,13 @@ def guard(args: argparse.Namespace, output: Output) -> int:
     return guard_command.guard(args, output)
 
 
+def create(args: argparse.Namespace, output: Output) -> int:
+    """``envmedic create``."""
+    from envmedic.cli import create_command  # noqa: PLC0415
+
+    return create_command.create(args, output)
+
+
 def lock(args: argparse.Namespace, output: Output) -> int:
     """``envmedic lock``."""
     from envmedic.cli import lock_command  # noqa: PLC0415  # its formats are only needed here
@@ -354,5 +361,6 @@ RUN: dict[str, Command] = {
     "explain": explain,
     "check": check,
     "guard": guard,
+    "create": create,
     "lock": lock,
 }

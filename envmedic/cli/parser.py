@@ -33,6 +33,7 @@ def build_parser() -> Parser:
     _explain(commands)
     _check(commands)
     _guard(commands)
+    _create(commands)
     _lock(commands)
     return parser
 
@@ -202,7 +203,9 @@ def _verify(commands: _Commands[Parser]) -> None:
         default="standard",
         help="checks to run (default: standard)",
     )
-    parser.option("--lock", metavar="FILE", help="hold the environment against this lock, and its files against records")
+    parser.option(
+        "--lock", metavar="FILE", help="hold the environment against this lock, and its files against records"
+    )
     _checks(parser)
     _host(parser)
     _deep(parser)
@@ -272,3 +275,20 @@ def _lock(commands: _Commands[Parser]) -> None:
         "--allow-incomplete", action="store_true", help="write it without the entries that cannot be locked (exit 1)"
     )
     _sources(parser)
+
+
+def _create(commands: _Commands[Parser]) -> None:
+    parser = _command(commands, "create", "make an environment from a lock, and verify it", target=False)
+    parser.option(
+        "--lock", required=True, metavar="FILE", help="a conda-lock.yml, pylock.toml or requirements with hashes"
+    )
+    group = parser.add_argument_group("where (there must be nothing yet)").add_mutually_exclusive_group()
+    parser.option("-p", "--prefix", group=group, rivals=("name",), metavar="NEW", help="its directory")
+    parser.option("-n", "--name", group=group, rivals=("prefix",), help="its name, for conda environments")
+    parser.option("--python", metavar="PATH|VERSION", help="make it with this Python (default: of the lock's version)")
+    parser.option(
+        "--profile", choices=("quick", "standard", "full"), default="standard", help="checks to run (default: standard)"
+    )
+    _sources(parser)
+    _checks(parser)
+    _host(parser)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import shutil
 from pathlib import Path
@@ -26,6 +27,20 @@ async def _scripts(archives: list[str]) -> dict[str, list[str]]:
         own = [name for name in names if name.startswith("bin/.") and name.endswith(_SCRIPTS)]
         if own:
             found[path] = own
+    return found
+
+
+def about(request: dict[str, Any]) -> dict[str, Any]:
+    """What each archive says of itself (``info/index.json``), by its path."""
+    return {"about": asyncio.run(_about(request["archives"]))}
+
+
+async def _about(archives: list[str]) -> dict[str, Any]:
+    from rattler.package_streaming import PackageArchive  # noqa: PLC0415
+
+    found = {}
+    for path in archives:
+        found[path] = json.loads(await (await PackageArchive.from_path(path)).read_file("info/index.json"))
     return found
 
 

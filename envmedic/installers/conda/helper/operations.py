@@ -23,6 +23,7 @@ OPERATIONS: Final[dict[str, Operation]] = {
     "solve": _of("solving", "solve"),
     "fetch": _of("fetching", "fetch"),
     "scripts": _of("archives", "scripts"),
+    "about": _of("archives", "about"),
     "place": _of("placing", "place"),
     "stock": _of("archives", "stock"),
     "finish": _of("finishing", "finish"),

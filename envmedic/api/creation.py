@@ -1,0 +1,181 @@
+"""An environment made from a lock, and verified against it."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from envmedic.api.joints import installer_of
+from envmedic.api.observation import stage
+from envmedic.api.settings import Settings
+from envmedic.api.verification import verify_lock
+from envmedic.engine import making
+from envmedic.errors import InputError, InstallerError, IntegrityError
+from envmedic.locks import reading
+from envmedic.model.checks import Profile, Verification
+from envmedic.model.events import OutputLine
+from envmedic.model.facts import Interpreter
+from envmedic.model.lock import Lock, LockDifference
+from envmedic.model.plan import Install
+from envmedic.model.ports import CommandResult
+from envmedic.probe import targets
+
+_ELSEWHERE = {"linux-64": ("linux", "x86_64"), "linux-aarch64": ("linux", "aarch64")}
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a new environment is to be, as the user named it."""
+
+    prefix: str | None = None
+    name: str | None = None
+    python: str | None = None
+    """For a lock without conda packages: path or version of the Python that it is made with."""
+
+
+def create(
+    settings: Settings, lock_file: Path, place: Place, *, profile: Profile = "standard", no_gpu: bool = False
+) -> Verification:
+    """Make the environment that the lock says at a place where there is nothing, and verify it.
+
+    On an error nothing is left. A check that fails does not take away what is as the lock says. Raises InputError,
+    NetworkError, IntegrityError, InstallerError, PreflightError.
+    """
+    wanted = reading.read(lock_file)
+    prefix = _prefix(place, wanted)
+    making.require_free(prefix)
+    _require_platform(wanted, lock_file)
+    with making.made(prefix) as site:
+        _Work(settings, wanted, place, site).carry_out()
+    found = verify_lock(settings, prefix, lock_file, profile=profile, no_gpu=no_gpu)
+    if found.differences:
+        making.remove(site.prefix)
+        raise IntegrityError(
+            "What was made is not what the lock says, and was removed",
+            cause=_told(found.differences[0]),
+            hint=f"Report it with the lock {lock_file}",
+            details=tuple(map(_told, found.differences)),
+        )
+    return found
+
+
+def _told(item: LockDifference) -> str:
+    return f"{item.name}: {item.kind}: expected {item.expected or 'nothing'}, found {item.found or 'nothing'}"
+
+
+def _prefix(place: Place, wanted: Lock) -> Path:
+    if (place.prefix is None) == (place.name is None):
+        raise InputError("create needs a place", hint="Name it with -p NEW, or a conda environment with -n NAME")
+    if place.prefix is not None:
+        return Path(place.prefix).expanduser().absolute()
+    if not _has_conda(wanted):
+        raise InputError("Only conda environments have names", hint="Name its directory with -p NEW")
+    folders = targets.environment_directories(os.environ)
+    usable = next((folder for folder in folders if folder.is_dir() and os.access(folder, os.W_OK)), folders[-1])
+    usable.mkdir(parents=True, exist_ok=True)
+    return usable / (place.name or "")
+
+
+def _has_conda(wanted: Lock) -> bool:
+    return any(item.manager == "conda" for item in wanted.packages)
+
+
+def _require_platform(wanted: Lock, lock_file: Path) -> None:
+    known = _ELSEWHERE.get(wanted.platform)
+    here = (os.uname().sysname.lower(), os.uname().machine)
+    if wanted.platform and known != here:
+        raise InputError(
+            f"{lock_file} is for {wanted.platform}",
+            cause=f"this machine is {here[0]} on {here[1]}",
+            hint="Lock for this platform too: envmedic lock --platform",
+        )
+
+
+class _Work:
+    """Making one environment at a site."""
+
+    def __init__(self, settings: Settings, wanted: Lock, place: Place, site: making.Site) -> None:
+        from envmedic.installers import locked, uv  # noqa: PLC0415  # installers are loaded when asked
+
+        self._settings = settings
+        self._wanted = wanted
+        self._place = place
+        self._site = site
+        self._sources = locked.Sources(uv.find_uv(), settings.find_links, offline=settings.offline)
+
+    def carry_out(self) -> None:
+        """Fetch everything, then make it."""
+        if _has_conda(self._wanted):
+            self._by_conda()
+            python = str(self._site.runner.python)
+            version = next((item.version for item in self._wanted.packages if item.name == "python"), "")
+            self._pip(Interpreter(path=python, starts=True, version=version) if version else None)
+        else:
+            self._pip(self._venv())
+
+    def _by_conda(self) -> None:
+        from envmedic.installers.conda import creation  # noqa: PLC0415
+        from envmedic.installers.conda.side import CondaSide  # noqa: PLC0415
+
+        side, emit = CondaSide(self._site.prefix, timeout_s=self._settings.timeout_s), self._settings.stream.emit
+        change = creation.change([item for item in self._wanted.packages if item.manager == "conda"])
+        with stage(self._settings.stream, "fetch"):
+            side.fetch(change, offline=self._settings.offline, emit=emit)
+            change = creation.described(change)
+        with stage(self._settings.stream, "steps"):
+            meta = self._site.tree / "conda-meta"
+            meta.mkdir()
+            (meta / "history").touch()
+            side.carry_out(change, self._site.runner, emit)
+
+    def _venv(self) -> Interpreter:
+        from envmedic.installers import pythons  # noqa: PLC0415
+
+        path, version = pythons.find(self._sources.uv, self._wanted.python, given=self._place.python)
+        argv = [self._sources.uv, "venv", "--no-config", "--no-project", "--no-python-downloads", "--allow-existing"]
+        with stage(self._settings.stream, "steps"):
+            name = self._site.prefix.name
+            self._run([*argv, "--link-mode=copy", f"--python={path}", f"--prompt={name}", str(self._site.seen)])
+        return Interpreter(path=path, starts=True, version=version)
+
+    def _pip(self, python: Interpreter | None) -> None:
+        """What pip or uv installed: wheels as they were fetched and verified, then what is built from source."""
+        from envmedic.installers import locked  # noqa: PLC0415
+
+        wanted = [item for item in self._wanted.packages if item.manager == "pip"]
+        if not wanted:
+            return
+        if python is None:
+            raise InputError("The lock has pip packages and no Python", hint="Lock an environment that has a Python")
+        installer = installer_of(self._settings, self._site.prefix)
+        with stage(self._settings.stream, "fetch"):
+            found = locked.parts(wanted, python, self._site.prefix, self._sources)
+            installer.fetch(found.artifacts, offline=self._settings.offline, emit=self._settings.stream.emit)
+        target = str(self._site.runner.python)
+        with stage(self._settings.stream, "steps"), tempfile.TemporaryDirectory(prefix="envmedic-create-") as name:
+            for argv in installer.commands(Install(artifacts=found.artifacts), target):
+                self._run(argv)
+            for built in locked.build_commands(found.built, target, Path(name), self._sources):
+                self._run(built)
+
+    def _run(self, argv: list[str] | tuple[str, ...]) -> None:
+        source = Path(argv[0]).name
+        emit = self._settings.stream.emit
+        result = self._site.runner(
+            argv, on_line=lambda line: emit(OutputLine(source=source, line=line)), timeout_s=self._settings.timeout_s
+        )
+        if result.returncode != 0:
+            raise _failed(result)
+
+
+def _failed(result: CommandResult) -> InstallerError:
+    lines = (result.stdout + result.stderr).splitlines()[-20:]
+    how = f"was ended by signal {result.signal}" if result.signal else f"exited with status {result.returncode}"
+    return InstallerError(
+        f"{Path(result.argv[0]).name} {how}",
+        cause=next((line.strip() for line in lines if line.startswith(("error:", "  cause:"))), None),
+        hint="See the output above; nothing was left behind",
+        details=(" ".join(result.argv), *lines),
+    )

@@ -1,0 +1,22 @@
+"""``envmedic create``: an environment made from a lock."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from envmedic import api
+from envmedic.cli.commands import settings_of
+from envmedic.cli.output import Output
+from envmedic.cli.render.checks import verification_lines
+from envmedic.errors import ExitCode
+
+
+def create(args: argparse.Namespace, output: Output) -> int:
+    """``envmedic create --lock FILE -p NEW``."""
+    settings = settings_of(args, output)
+    place = api.Place(prefix=args.prefix, name=args.name, python=args.python)
+    found = api.create(settings, Path(args.lock), place, profile=args.profile, no_gpu=args.no_gpu)
+    output.narrate(f"environment: {found.prefix}")
+    output.document(found, verification_lines(found, output.style))
+    return int(ExitCode.OK if found.passed else ExitCode.PROBLEM)
