@@ -25,7 +25,8 @@ def text(lock: Lock) -> str:
     """The file. Entries that the format cannot hold are named in comments."""
     packages = complete(lock, "environment")
     conda = [item for item in packages if item.manager == "conda"]
-    wanted = [_spec(item) for item in conda] or [f"python={lock.python}", "pip"]
+    several = len({item.channel for item in conda}) > 1
+    wanted = [_spec(item, named=several) for item in conda] or [f"python={lock.python}", "pip"]
     pip = [requirement(item) for item in packages if item.manager == "pip"]
     has_pip = not conda or any(item.name == "pip" for item in conda)
     lines = ["# Versions of what is installed; made by `envmedic lock`."]
@@ -46,8 +47,10 @@ def _channels(lock: Lock) -> list[str]:
     return [*named, "nodefaults"] if "defaults" not in named else list(named)
 
 
-def _spec(item: LockedPackage) -> str:
-    return f"{item.name}={item.version}={item.build}" if item.build else f"{item.name}={item.version}"
+def _spec(item: LockedPackage, *, named: bool) -> str:
+    """``name=version=build``, with the channel where there are several: records do not tell their priority."""
+    channel = f"{canonical(item.channel)}::" if named and item.channel else ""
+    return f"{channel}{item.name}={item.version}" + (f"={item.build}" if item.build else "")
 
 
 def scalar(word: str) -> str:
