@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -70,12 +71,13 @@ class Case:
         removable: tuple[str, ...] = (),
         replaceable: tuple[str, ...] = (),
         reinstall: tuple[str, ...] = (),
+        channels: tuple[str, ...] = (),
         offline: bool = False,
     ) -> CondaChange:
         """Solve."""
         request = CondaRequest(
             specs=specs, remove=remove, removable=removable, replaceable=replaceable, reinstall=reinstall,
-            offline=offline,
+            channels=channels, offline=offline,
         )  # fmt: skip
         return self.side.resolve(request, self.environment(), self.host, self.events.append)
 
@@ -138,3 +140,15 @@ def carried_out(record: Record) -> Record:
     """`record`, whose transaction must have done what it was asked to."""
     assert record.failure is None, msgspec.json.encode(record.failure).decode()
     return record
+
+
+def content(prefix: Path) -> dict[str, str]:
+    """Every file and link of an environment, with what it holds and its mode."""
+    found = {}
+    for path in sorted(prefix.rglob("*")):
+        if path.is_symlink():
+            found[str(path.relative_to(prefix))] = f"-> {path.readlink()}"
+        elif path.is_file():
+            digest = hashlib.sha256(path.read_bytes()).hexdigest()
+            found[str(path.relative_to(prefix))] = f"{path.stat().st_mode:o} {digest}"
+    return found

@@ -71,9 +71,10 @@ def _tell_scripts(job: Job, after: Records[Record]) -> None:
 
 
 def _finish(job: Job, before: Records[Record], after: Records[Record], text: str) -> None:
-    requested = _requested(job.change, before, after)
+    earlier = {item.name: item.requested for item in packages(before)}
+    requested = _requested(job.change, earlier, after)
     now = tuple(
-        msgspec.structs.replace(item, requested=requested[item.name]) if item.name in requested else item
+        msgspec.structs.replace(item, requested=requested.get(item.name, earlier.get(item.name, ())))
         for item in packages(after)
     )
     revision = history.compose(
@@ -89,14 +90,16 @@ def _finish(job: Job, before: Records[Record], after: Records[Record], text: str
     )
 
 
-def _requested(change: CondaChange, before: Records[Record], after: Records[Record]) -> Mapping[str, tuple[str, ...]]:
+def _requested(
+    change: CondaChange, earlier: Mapping[str, tuple[str, ...]], after: Records[Record]
+) -> Mapping[str, tuple[str, ...]]:
     """What was asked for of each new package: by the change, else for the package that it replaces, if it answers."""
     asked = {match_specs.name_of(spec): (spec,) for spec in change.specs}
-    earlier = {item.name: item.requested for item in packages(before)}
+    new = set(map(verification.record_file, change.install))
     return {
         item.name: asked.get(item.name.lower()) or _still(earlier.get(item.name, ()), item)
         for item in packages(after)
-        if item.record in set(map(verification.record_file, change.install))
+        if item.record in new
     }
 
 

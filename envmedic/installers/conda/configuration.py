@@ -36,6 +36,7 @@ class Configuration:
     """conda's package caches."""
     client: Path | None = None
     notes: tuple[str, ...] = ()
+    names: channels.Names = channels.Names()  # noqa: RUF009  # frozen
 
     @property
     def addresses(self) -> tuple[str, ...]:
@@ -46,6 +47,12 @@ class Configuration:
     def network(self) -> dict[str, Any]:
         """What the helper is told of connections."""
         return {"verify": self.verify, "proxies": dict(self.proxies)}
+
+    def spec(self, text: str) -> str:
+        """A match spec in which a channel's name is its address, as this configuration explains it."""
+        channel, mark, rest = text.partition("::")
+        meant = self.names.source(channel).urls if mark and "/" not in channel else ()
+        return f"{urls.without_credentials(meant[0])}::{rest}" if len(meant) == 1 else text
 
     def with_login(self, url: str) -> str:
         """`url` of a package, with the credentials of the channel that it lies in."""
@@ -73,6 +80,7 @@ def read(
         package_folders=_package_folders(settings, client.root_of(program, prefix), environ),
         client=program,
         notes=notes,
+        names=names,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -27,9 +28,11 @@ class CondaSide:
 
     def resolve(self, request: CondaRequest, environment: Environment, host: Host, emit: Emit) -> CondaChange:
         """The exact change. Raises NetworkError, NoSolution (with the solver's reasons), InstallerError or InputError."""
-        from envmedic.installers.conda import solving  # noqa: PLC0415  # only where something is planned
+        from envmedic.installers.conda import by_conda, solving  # noqa: PLC0415  # only where something is planned
 
         self._prefix = Path(environment.real_prefix)
+        if self._executor == "conda":
+            by_conda.program(self._prefix)
         packages = environment.conda.packages if environment.conda is not None else ()
         found = configuration.read(self._prefix, packages)
         _tell(found, emit)
@@ -40,11 +43,9 @@ class CondaSide:
         """Bring the package files to this machine, verified. Raises NetworkError, IntegrityError or PreflightError."""
         from envmedic.installers.conda import store  # noqa: PLC0415  # only where something is installed
 
-        found = configuration.read(self._place)
-        store.fetch(
-            change.install, found, offline=offline or found.offline, emit=emit, prefix=self._place,
-            timeout_s=self._timeout_s or store.FETCH_S,
-        )  # fmt: skip
+        place, limit = self._place, self._timeout_s or store.FETCH_S
+        configured = partial(configuration.read, place)
+        store.fetch(change.install, configured, offline=offline, emit=emit, prefix=place, timeout_s=limit)
 
     def is_fetched(self, artifact: CondaArtifact) -> bool:
         """Whether a package file is on this machine already, so that nothing is downloaded."""

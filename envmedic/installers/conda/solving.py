@@ -69,8 +69,8 @@ class Solver:
                 "do": "solve",
                 "channels": [self._channel(item, known) for item in unique([*own, *self.configuration.sources])],
                 "subdirs": [virtual.subdir(self.host), "noarch"],
-                "specs": question.specs(),
-                "constraints": question.constraints(),
+                "specs": [self.configuration.spec(text) for text in question.specs()],
+                "constraints": [self.configuration.spec(text) for text in question.constraints()],
                 "pinned": pinned,
                 "preferred": preferred,
                 "virtual": question.virtual,
@@ -116,7 +116,7 @@ class Solver:
             remove=tuple(reference(installed[name]) for name in sorted(gone)),
             install=tuple(self._artifact(wanted[name], installed.get(name)) for name in sorted(new)),
             specs=question.request.specs,
-            remove_specs=tuple(dict.fromkeys([*question.request.remove, *sorted(left)])) if left else (),
+            remove_specs=tuple(sorted(name for name in left if question.gone(name) or installed[name].requested)),
             executor=self.executor,
         )
 

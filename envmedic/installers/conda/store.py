@@ -12,7 +12,7 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +50,7 @@ def is_there(artifact: CondaArtifact) -> bool:
 
 def fetch(
     artifacts: Sequence[CondaArtifact],
-    configuration: Configuration,
+    configured: Callable[[], Configuration],
     *,
     offline: bool,
     emit: Emit,
@@ -59,33 +59,47 @@ def fetch(
 ) -> None:
     """Bring every package file into the cache, verified, and to where the owner of `prefix` can read it.
 
-    Raises NetworkError, IntegrityError, InstallerError or PreflightError (no space).
+    `configured` is asked where the cache has not all of them. Raises NetworkError, IntegrityError, InstallerError or PreflightError (no space).
     """
     require_hashes(artifacts)
-    missing = [item for item in artifacts if not _have(item, configuration.package_folders, emit)]
-    if missing and offline:
-        raise _offline(missing)
-    if missing:
-        _download(missing, configuration, emit, timeout_s)
+    absent = [item for item in artifacts if not _cached(item, emit)]
+    if absent:
+        _obtain(absent, configured(), emit, offline=offline, timeout_s=timeout_s)
     user = owner.owner(prefix) if prefix is not None else None
     if user is not None:
         for item in artifacts:
             handover.copy(path_of(item), path_of(item, prefix=prefix), user)
 
 
-def _have(artifact: CondaArtifact, folders: Iterable[Path], emit: Emit) -> bool:
-    """Whether the cache has it, now that it was looked for on this machine too."""
+def _cached(artifact: CondaArtifact, emit: Emit) -> bool:
+    """Whether the cache has it; content that is not its own is thrown away."""
     target = path_of(artifact)
-    if target.is_file():
-        if _is_sound(artifact, target):
-            return True
-        emit(Notice(code="damaged-cache", message=f"{target} was damaged and is fetched again", level="warning"))
-        _unlink(target)
+    if not target.is_file():
+        return False
+    if _is_sound(artifact, target):
+        return True
+    emit(Notice(code="damaged-cache", message=f"{target} was damaged and is fetched again", level="warning"))
+    _unlink(target)
+    return False
+
+
+def _obtain(
+    absent: Sequence[CondaArtifact], configuration: Configuration, emit: Emit, *, offline: bool, timeout_s: float
+) -> None:
+    missing = [item for item in absent if not _found_here(item, configuration.package_folders)]
+    if missing and (offline or configuration.offline):
+        raise _offline(missing)
+    if missing:
+        _download(missing, configuration, emit, timeout_s)
+
+
+def _found_here(artifact: CondaArtifact, folders: Iterable[Path]) -> bool:
+    """Whether it was on this machine, and is in the cache now."""
     local = local_file(artifact.url)
     places = [*([local] if local is not None else []), *(folder / artifact.filename for folder in folders)]
     found = next((path for path in places if path.is_file() and _is_sound(artifact, path)), None)
     if found is not None:
-        _copy(found, target)
+        _copy(found, path_of(artifact))
     elif local is not None:
         raise _not_sound(artifact, local)
     return found is not None

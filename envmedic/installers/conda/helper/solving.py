@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from envmedic.installers.conda.helper import network, records
 
 if TYPE_CHECKING:
+    from rattler.match_spec.match_spec import MatchSpec
     from rattler.repo_data.gateway import Gateway
     from rattler.repo_data.record import RepoDataRecord
     from rattler.virtual_package.generic import GenericVirtualPackage
@@ -78,16 +79,23 @@ class _Question:
         ]
         return await ask(
             sources,
-            asked["specs"],
+            [_read(text) for text in asked["specs"]],
             gateway=_gateway(asked),
             platforms=asked["subdirs"],
             pinned_packages=records.loaded(asked["pinned"]),
             locked_packages=records.loaded(asked["preferred"]),
             virtual_packages=_virtual_packages(asked),
-            constraints=asked["constraints"],
+            constraints=[_read(text) for text in asked["constraints"]],
             channel_priority=ChannelPriority.Strict if strict else ChannelPriority.Disabled,
             timeout=dt.timedelta(seconds=asked["solver_s"]),
         )
+
+
+def _read(text: str) -> MatchSpec:
+    """A spec in any form that conda takes."""
+    from rattler.match_spec.match_spec import MatchSpec  # noqa: PLC0415
+
+    return MatchSpec(text, strict=False)
 
 
 def _about(error: str, channel: dict[str, Any]) -> bool:
