@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
+from packaging.utils import canonicalize_name
 
 from envmedic import planner
 from envmedic.api.joints import conda_of
 from envmedic.api.observation import stage
 from envmedic.api.settings import Settings
 from envmedic.diagnosis import derive
-from envmedic.errors import NoSolution
+from envmedic.errors import NetworkError, NoSolution
 from envmedic.model.checks import Check
 from envmedic.model.facts import Environment, Facts
 from envmedic.model.findings import Finding
-from envmedic.model.plan import Plan
+from envmedic.model.plan import CONDA_PINS, CONSTRAINTS, Plan
 from envmedic.model.playbook import LoadedPlaybook
 from envmedic.model.ports import CondaInstaller, Installer, Resolution
+from envmedic.planner.keeping import keeping
 
 
 @dataclass(frozen=True)
@@ -48,17 +51,46 @@ def plans(settings: Settings, case: Case, installer: Installer) -> Iterator[Plan
     if environment is None or not considered.proposals:
         raise _no_way(environment, considered)
     failed: dict[str, str] = {}
-    errors: list[NoSolution] = []
+    errors: list[NoSolution | NetworkError] = []
     for proposal in considered.proposals:
-        made = _made(settings, case, proposal, installer, considered, failed)
-        if isinstance(made, NoSolution):
+        made = _tried(settings, case, proposal, installer, considered, failed, first=not errors)
+        if isinstance(made, NoSolution | NetworkError):
             failed[proposal.title] = made.cause or made.summary
             errors.append(made)
         else:
-            yield _with_command(made, case.command)
+            yield _with_command(_keeping(settings, made, environment), case.command)
             failed[proposal.title] = "it was tried in a clone, and did not prove itself"
     if len(errors) == len(considered.proposals):
-        raise errors[0]
+        raise _none(errors)
+
+
+def _tried(  # noqa: PLR0917  # what a plan is made from
+    settings: Settings,
+    case: Case,
+    proposal: planner.Proposal,
+    installer: Installer,
+    considered: planner.Proposals,
+    failed: Mapping[str, str],
+    *,
+    first: bool,
+) -> Plan | NoSolution | NetworkError:
+    """The plan of a proposal, or why there is none. The network is no reason to leave the best way for a worse one."""
+    try:
+        return _made(settings, case, proposal, installer, considered, failed)
+    except NetworkError as error:
+        if first:
+            raise
+        return error
+
+
+def _none(errors: Sequence[NoSolution | NetworkError]) -> NoSolution | NetworkError:
+    """The error where no way works: the network's where one might have, else the best way's with what each lacks."""
+    unreachable = next((error for error in errors if isinstance(error, NetworkError)), None)
+    if unreachable is not None or len(errors) == 1:
+        return unreachable or errors[0]
+    first = errors[0]
+    told = tuple(dict.fromkeys(error.cause or error.summary for error in errors[1:]))
+    return NoSolution(first.summary, cause=first.cause, hint=first.hint, details=(*first.details, *told))
 
 
 def _made(  # noqa: PLR0917  # what a plan is made from
@@ -106,7 +138,7 @@ def _resolution(settings: Settings, proposal: planner.Proposal, case: Case, inst
     if request is None:
         return msgspec.structs.replace(found, artifacts=wheels)
     with stage(settings.stream, "solve"):
-        change = _conda(settings, case).resolve(request, environment, case.facts.host, settings.stream.emit)
+        change = _conda(settings, case).resolve(request, _without_own_pins(environment), case.facts.host, settings.stream.emit)
     return msgspec.structs.replace(found, artifacts=wheels, conda=change)
 
 
@@ -144,6 +176,24 @@ def _fetched(resolution: Resolution | None, conda: CondaInstaller | None) -> fro
     if conda is not None and resolution.conda is not None:
         found |= {item.url for item in resolution.conda.install if conda.is_fetched(item)}
     return frozenset(found)
+
+
+def _keeping(settings: Settings, made: Plan, environment: Environment) -> Plan:
+    """`made` with constraints that keep it: all where asked for, else those that would hold what it changes."""
+    path = Path(environment.real_prefix) / CONSTRAINTS
+    lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
+    names = {canonicalize_name(found[0]) for line in lines if (found := re.match(r"[A-Za-z0-9][\w.-]*", line))}
+    return keeping(made, environment, everything=settings.pin, constrained=names)
+
+
+def _without_own_pins(environment: Environment) -> Environment:
+    """`environment` without the pins of conda packages that an earlier repair wrote to keep itself."""
+    path = Path(environment.real_prefix) / CONDA_PINS
+    if environment.conda is None or not path.is_file():
+        return environment
+    own = set(path.read_text(encoding="utf-8").splitlines())
+    left = tuple(spec for spec in environment.conda.pinned if spec not in own)
+    return msgspec.structs.replace(environment, conda=msgspec.structs.replace(environment.conda, pinned=left))
 
 
 def _with_command(plan: Plan, command: tuple[str, ...]) -> Plan:

@@ -167,9 +167,21 @@ class CondaChange(Model, frozen=True, kw_only=True, tag="conda"):
 
     def describe(self) -> str:
         """One line for people."""
-        new = {item.name for item in self.install}
-        gone = [f"{item.name} {item.version}" for item in self.remove if item.name not in new]
-        come = [f"{item.name} {item.version} {item.build}" for item in self.install]
-        parts = [f"remove {', '.join(gone)}"] if gone else []
-        parts += [f"install {', '.join(come)}"] if come else []
-        return f"{self.executor}: " + "; ".join(parts)
+        old = {item.name: (item.version, item.build) for item in self.remove}
+        new = {item.name: (item.version, item.build) for item in self.install}
+        kinds = {
+            "remove": [f"{name} {old[name][0]}" for name in old if name not in new],
+            "put in place again": [f"{name} {new[name][0]}" for name in new if old.get(name) == new[name]],
+            "change": [_changed(name, old[name], new[name]) for name in new if old.get(name, new[name]) != new[name]],
+            "install": [" ".join((name, *new[name])) for name in new if name not in old],
+        }
+        parts = [f"{verb} {', '.join(items)}" for verb, items in kinds.items() if items]
+        return f"conda packages, by {_EXECUTORS[self.executor]}: " + "; ".join(parts)
+
+
+_EXECUTORS = {"rattler": "py-rattler", "conda": "conda"}
+
+
+def _changed(name: str, old: tuple[str, str], new: tuple[str, str]) -> str:
+    """What becomes of a package; the build as well where the version stays, or tells less than the build does."""
+    return f"{name} {' '.join(old)} -> {' '.join(new)}"

@@ -65,7 +65,7 @@ def family_step(case: Case) -> TorchFamilyStep | None:
     if "keep-torch" in policies and not case.by_conda and "keep-release" not in policies:
         place = policies.index("keep-torch") + 1
         policies = (*policies[:place], "keep-release", *policies[place:])
-    return TorchFamilyStep(policy=policies) if step is None else TorchFamilyStep(policy=policies, members=step.members)
+    return TorchFamilyStep(policy=policies)  # all members get the new owner, also those that the playbook leaves alone
 
 
 def cases(case: Case) -> tuple[Case, ...]:

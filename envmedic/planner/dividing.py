@@ -87,8 +87,10 @@ class Divider:
     def shares(self, wish: Wish) -> Shares:
         """Return which part of a wish is conda's and which the wheels'."""
         every = [item for item in map(Requirement, wish.requirements) if not self._settled(item, wish)]
-        asked = {str(canonicalize_name(item.name)) for item in every}
-        condas = {name: match_specs.joined(name, every) for name in sorted(asked) if self.is_condas(name)}
+        asked: dict[str, list[Requirement]] = {}
+        for item in every:
+            asked.setdefault(canonicalize_name(item.name), []).append(item)
+        condas = {name: match_specs.joined(name, items) for name, items in asked.items() if self.is_condas(name)}
         wheels = [str(item) for item in every if canonicalize_name(item.name) not in condas]
         purged = (name for name in (*wish.gone, *self.side.purged) if self._has_wheel(name))
         return Shares(
@@ -135,7 +137,7 @@ class Divider:
                 asked.specs.append(match_specs.spec(package, requirement))
         if self.side.by_conda and wish.found is not None and wish.changed and self.flavour is not None:
             self._add_family(self.flavour, wish.found, wish.changed, asked)
-        asked.remove.extend(self._without(wish, condas))
+        asked.remove.extend(self._without(wish, {*condas, *wish.changed, *self.side.moved}, asked.again))
         kept = [name for name in dict.fromkeys(asked.again) if name not in asked.remove]
         if not (asked.specs or kept or asked.remove):
             return None
@@ -151,11 +153,12 @@ class Divider:
 
     def _add_family(self, flavour: Flavour, found: FamilySet, changed: tuple[str, ...], asked: _Asked) -> None:
         """Add what the family's new set asks of conda; what is there already in that build is put in place again."""
-        for text in channels.specs(flavour, found, changed):
-            installed = self.owners.conda.package(conda_specs.name_of(text))
-            there = installed is not None and conda_specs.matches(text, installed)
-            if there and installed is not None and conda_specs.name_of(text) in _BRINGING:
-                asked.again.append(installed.name)
+        texts = channels.specs(flavour, found, changed)
+        moves = any(conda_specs.name_of(text) == "pytorch" and not self._is_there(text) for text in texts)
+        for text in texts:  # beside another build of torch, a companion of the same version is another build too
+            name = conda_specs.name_of(text)
+            if not moves and name in _BRINGING and self._is_there(text):
+                asked.again.append(name)
             else:
                 asked.specs.append(text)
         if "torch" not in changed:
@@ -166,11 +169,15 @@ class Divider:
                 if name in _OPPOSITE:
                     asked.specs.append(f"{_OPPOSITE[name]}={found.versions['torch']}")
 
-    def _without(self, wish: Wish, condas: dict[str, Requirement]) -> list[str]:
+    def _is_there(self, text: str) -> bool:
+        """Whether an installed package is what a spec asks for."""
+        installed = self.owners.conda.package(conda_specs.name_of(text))
+        return installed is not None and conda_specs.matches(text, installed)
+
+    def _without(self, wish: Wish, handled: set[str], again: list[str]) -> list[str]:
         """Conda packages of distributions that go for good."""
-        left = {*condas, *wish.changed, *self.side.moved}
-        gone = (self.owners.package(name) for name in wish.gone if name not in left and self.is_condas(name))
-        return [item.name for item in gone if item is not None]
+        gone = (self.owners.package(name) for name in wish.gone if name not in handled and self.is_condas(name))
+        return [item.name for item in gone if item is not None and item.name not in again]
 
     def _narrow(self, specs: Iterable[str]) -> tuple[str, ...]:
         """Installed packages that must change with those asked for: bound by exact versions, and torch's own."""

@@ -36,6 +36,11 @@ class Owners:
         """Distributions that lie over a conda package, under whatever name."""
         return tuple(item.distribution for item in self.conda.overlaid if item.package == package)
 
+    def replaced(self, name: str) -> bool:
+        """Whether nothing of conda's copy is left under the wheel of that distribution."""
+        over = [item for item in self.conda.overlaid if item.distribution == name]
+        return bool(over) and not any(item.mixed or name in self.environment.duplicates for item in over)
+
     @cached_property
     def _over(self) -> frozenset[str]:
         """Metadata of the wheels that lie over conda's packages."""

@@ -149,6 +149,8 @@ def _changed(case: Case, found: FamilySet | None) -> tuple[str, ...]:
         return ()
     wrong = members.changed(case.environment, found, tuple(case.wanted.purged))
     moved = case.side.moved if case.side is not None else frozenset()
+    if case.by_conda and "torch" in wrong:  # built for one another
+        moved = frozenset(name for name in found.versions if case.environment.distribution(name) is not None)
     return tuple(name for name in question.FAMILY if name in wrong or (name in moved and name in found.versions))
 
 

@@ -133,11 +133,16 @@ class _Maker:
         return _size(first) <= _size(second)
 
     def _votes(self) -> tuple[int, int]:
-        """How many of the family, and of what requires torch, are conda's alone, and how many a wheel's alone."""
-        kinds = [self.owners.kind(name) for name in FAMILY]
-        names = {item.name for item in self.owners.environment.distributions if self._requires_torch(item)}
-        kinds += [self.owners.kind(name) for name in names if name not in FAMILY]
-        return kinds.count("conda"), kinds.count("wheel")
+        """How many of the family, and of what requires torch, are conda's on the disk, and how many a wheel's.
+
+        A wheel that replaced conda's copy entirely counts as one; a mixture of both counts for neither.
+        """
+        owners = self.owners
+        named = (item.name for item in owners.environment.distributions if self._requires_torch(item))
+        kinds = {name: owners.kind(name) for name in (*FAMILY, *named)}
+        clean = {name for name, kind in kinds.items() if kind == "both" and owners.replaced(name)}
+        found = list(kinds.values())
+        return found.count("conda"), found.count("wheel") + len(clean)
 
     def _requires_torch(self, item: Distribution) -> bool:
         asked = (applicable(text, self.values) for text in item.requires)

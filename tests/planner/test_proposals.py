@@ -251,17 +251,6 @@ def test_what_needs_the_torchvision_that_goes_is_an_obstacle() -> None:
     assert all("strict-tool 1.0 requires torchvision==0.18.1" in item.why_not for item in answer.rejected[:1])
 
 
-@pytest.mark.parametrize("name", ["torch", "torchvision", "triton"])
-def test_a_conda_owned_family_is_refused(name: str) -> None:
-    owned = [
-        dist(item.name, item.version, *item.requires, owner="conda") if item.name == name else item for item in usual()
-    ]
-    with pytest.raises(NoSolution, match="conda-owned distributions are not handled yet") as caught:
-        planner.proposals(facts(environment(owned)), finding(), playbook())
-    assert name in caught.value.summary
-    assert caught.value.hint
-
-
 def test_other_distributions_may_be_condas() -> None:
     owned = [dist(item.name, item.version, owner="conda") if item.name == "numpy" else item for item in usual()]
     assert best(facts(environment(owned)), finding(), playbook()).changed == ("torchvision",)
