@@ -30,20 +30,21 @@ class BriefFile(msgspec.Struct, frozen=True, gc=False):
     ``unix_python_entry_point``, …"""
     prefix_placeholder: str | None = None
     """Set where the prefix was written into the file, which changes its content."""
+    file_mode: str | None = None
+    """How it was written: ``text``; or ``binary``, padded to the same size."""
     size_in_bytes: int | None = None
     """Of the file in the package."""
 
     @property
     def installed_size(self) -> int | None:
         """Its size as installed, None where none is known."""
-        return None if self.prefix_placeholder or self.path_type != "hardlink" else self.size_in_bytes
+        resized = self.prefix_placeholder is not None and self.file_mode != "binary"
+        return None if resized or self.path_type != "hardlink" else self.size_in_bytes
 
 
 class RecordedFile(BriefFile, frozen=True, gc=False):
     """One file of a package."""
 
-    file_mode: str | None = None
-    """How the prefix was written into it: ``text``, ``binary``."""
     sha256: str | None = None
     """Of the file in the package."""
     sha256_in_prefix: str | None = None

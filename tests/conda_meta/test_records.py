@@ -111,9 +111,10 @@ def test_hashes_are_those_of_the_installed_files() -> None:
         {"_path": "c", "path_type": "softlink", "sha256": "1", "sha256_in_prefix": "2", "size_in_bytes": 5},
         {"_path": "d", "path_type": "hardlink", "sha256": "1", "prefix_placeholder": "/p", "size_in_bytes": 5},
     ]  # fmt: skip
+    entries.append(entries[0] | {"file_mode": "binary"})
     read = records.decode(json.dumps(record("x", paths_data=paths(*entries))).encode())
     told = [(item.installed_sha256, item.installed_size) for _, item in read.files("")]
-    assert told == [("2", None), ("1", 5), (None, None), (None, None)]
+    assert told == [("2", None), ("1", 5), (None, None), (None, None), ("2", 5)]
 
 
 @pytest.mark.parametrize(
