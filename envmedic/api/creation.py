@@ -124,7 +124,7 @@ class _Work:
         with stage(self._settings.stream, "fetch"):
             side.fetch(change, offline=self._settings.offline, emit=emit)
             change = creation.described(change)
-        with stage(self._settings.stream, "steps"):
+        with stage(self._settings.stream, "make"):
             meta = self._site.tree / "conda-meta"
             meta.mkdir()
             (meta / "history").touch()
@@ -135,7 +135,7 @@ class _Work:
 
         path, version = pythons.find(self._sources.uv, self._wanted.python, given=self._place.python)
         argv = [self._sources.uv, "venv", "--no-config", "--no-project", "--no-python-downloads", "--allow-existing"]
-        with stage(self._settings.stream, "steps"):
+        with stage(self._settings.stream, "make"):
             name = self._site.prefix.name
             self._run([*argv, "--link-mode=copy", f"--python={path}", f"--prompt={name}", str(self._site.seen)])
         return Interpreter(path=path, starts=True, version=version)
@@ -154,7 +154,7 @@ class _Work:
             found = locked.parts(wanted, python, self._site.prefix, self._sources)
             installer.fetch(found.artifacts, offline=self._settings.offline, emit=self._settings.stream.emit)
         target = str(self._site.runner.python)
-        with stage(self._settings.stream, "steps"), tempfile.TemporaryDirectory(prefix="envmedic-create-") as name:
+        with stage(self._settings.stream, "make"), tempfile.TemporaryDirectory(prefix="envmedic-create-") as name:
             for argv in installer.commands(Install(artifacts=found.artifacts), target):
                 self._run(argv)
             for built in locked.build_commands(found.built, target, Path(name), self._sources):

@@ -6,13 +6,14 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from envmedic.api.joints import conda_of
 from envmedic.api.observation import observe, stage
 from envmedic.api.settings import Settings
 from envmedic.engine.standing import live_records
-from envmedic.engine.steps import CONSTRAINTS
-from envmedic.errors import InputError, NotAnEnvironment
+from envmedic.errors import InputError, NoSolution, NotAnEnvironment
 from envmedic.model.facts import Environment, Facts
 from envmedic.model.guard import CondaCommand, Guard, GuardVerdict, PipCommand
+from envmedic.model.plan import CONSTRAINTS
 from envmedic.planner import command_words
 from envmedic.planner import guard as judge
 
@@ -109,11 +110,26 @@ class _Asked:
 
     def conda(self, command: CondaCommand) -> Guard:
         """The answer for a command of conda or its like."""
-        raise InputError(
-            f"What {command.tool} {command.verb} would do is not answered",
-            cause="the solver for conda packages is not asked yet",
-            hint=f"See what `{command.tool} {command.verb} --dry-run` proposes",
-        )
+        conda = self._environment.conda
+        if conda is None:
+            raise InputError(
+                f"{self._environment.prefix} is no conda environment",
+                cause=f"{command.tool} would not touch it",
+                hint="Name the conda environment with -p PREFIX or -n NAME",
+            )
+        if command.verb == "remove" and command.force:
+            names = set(command.specs)
+            gone = tuple(judge.of_removed(item) for item in conda.packages if item.name in names)
+            return self._answer(tuple(found for items in gone for found in items))
+        request = judge.conda_request(command, conda, offline=self._settings.offline)
+        side = conda_of(self._settings, Path(self._environment.real_prefix))
+        try:
+            with stage(self._settings.stream, "solve"):
+                change = side.resolve(request, self._environment, self._facts.host, self._settings.stream.emit)
+        except NoSolution as error:
+            return self._answer((), refused=error.cause or error.summary)
+        notes = ("As py-rattler solves it; the solver of another tool may choose other builds",)
+        return self._answer(judge.of_change(change, conda), notes=notes)
 
     def _variables(self) -> dict[str, str]:
         """As the activated shell has them that the command would be run in."""
@@ -126,7 +142,12 @@ class _Asked:
         return {**variables, **self._read.variables}
 
     def _answer(
-        self, foreseen: Sequence[judge.Foreseen], *, refused: str | None = None, unknown: str | None = None
+        self,
+        foreseen: Sequence[judge.Foreseen],
+        *,
+        refused: str | None = None,
+        unknown: str | None = None,
+        notes: tuple[str, ...] = (),
     ) -> Guard:
         harms = judge.harms(self._facts, self._environment, foreseen, self._standing)
         verdict: GuardVerdict = judge.verdict(harms)
@@ -144,7 +165,7 @@ class _Asked:
             transaction=self._standing.transaction,
             changes=judge.changes(self._environment, foreseen),
             harms=harms,
-            notes=(*self._read.notes, *((unknown,) if unknown is not None and harms else ())),
+            notes=(*self._read.notes, *notes, *((unknown,) if unknown is not None and harms else ())),
         )
 
 

@@ -131,15 +131,35 @@ def _resolution(settings: Settings, proposal: planner.Proposal, case: Case, inst
     found = Resolution(artifacts=())
     if proposal.request is not None:
         with stage(settings.stream, "resolve"):
-            found = installer.resolve(proposal.request, environment, settings.stream.emit)
+            found = _wheels(settings, proposal, environment, installer)
     wheels, request = planner.divided(
         proposal, found.artifacts, environment, planner.markers(environment, case.facts.host)
     )
     if request is None:
         return msgspec.structs.replace(found, artifacts=wheels)
     with stage(settings.stream, "solve"):
-        change = _conda(settings, case).resolve(request, _without_own_pins(environment), case.facts.host, settings.stream.emit)
+        change = _conda(settings, case).resolve(
+            request, _without_own_pins(environment), case.facts.host, settings.stream.emit
+        )
     return msgspec.structs.replace(found, artifacts=wheels, conda=change)
+
+
+def _wheels(
+    settings: Settings, proposal: planner.Proposal, environment: Environment, installer: Installer
+) -> Resolution:
+    """The wheels beside conda's packages as they are, else those that need conda's packages in other versions."""
+    if proposal.request is None:
+        return Resolution(artifacts=())
+    try:
+        return installer.resolve(proposal.request, environment, settings.stream.emit)
+    except NoSolution as error:
+        request = planner.loosened(proposal, environment)
+        if request is None:
+            raise
+        try:
+            return installer.resolve(request, environment, settings.stream.emit)
+        except NoSolution:
+            raise error from None  # what it lacks beside conda's packages tells more
 
 
 def _conda(settings: Settings, case: Case) -> CondaInstaller:

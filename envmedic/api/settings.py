@@ -29,6 +29,8 @@ class Settings:
     """Limit for one check or step; None takes each one's own."""
     playbook_files: tuple[str, ...] = ()
     """Playbooks besides the shipped ones and the user's."""
+    pin: bool = False
+    """Write constraints that keep what a repair puts in place."""
     deep: bool = False
     """Read and hash every installed file; without it, their existence and size are compared."""
 

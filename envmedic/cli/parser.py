@@ -156,6 +156,9 @@ def _facts(commands: _Commands[Parser]) -> None:
 def _plan(commands: _Commands[Parser]) -> None:
     parser = _command(commands, "plan", "show what a repair would do, and change nothing")
     _what(parser)
+    parser.option(
+        "--pin", action="store_true", help="also write constraints for pip, uv and conda that keep the repair"
+    )
     _host(parser)
     _deep(parser)
     _sources(parser)
@@ -167,6 +170,9 @@ def _apply(commands: _Commands[Parser]) -> None:
     parser = _command(commands, "apply", "repair in a clone, verify it, and swap it in")
     parser.add_argument("plan", nargs="?", metavar="PLAN.json", help="a plan written by `envmedic plan -o`")
     _what(parser)
+    parser.option(
+        "--pin", action="store_true", help="also write constraints for pip, uv and conda that keep the repair"
+    )
     _host(parser)
     _deep(parser)
     _sources(parser)

@@ -11,18 +11,17 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
+from envmedic.conda_meta.marks import PINNED
 from envmedic.engine import ownership, rebuild, trash, variables
 from envmedic.engine.inside import locate, replace_file
 from envmedic.engine.sharing import refuse_outside, unshare
 from envmedic.engine.workplace import Workplace, run
 from envmedic.model.conda import CondaChange
 from envmedic.model.events import Notice
-from envmedic.model.plan import Advise, Install, Pin, Purge, Rebuild, SetEnv, Step, UnsetEnv
+from envmedic.model.plan import CONDA_PINS, CONSTRAINTS, Advise, Install, Pin, Purge, Rebuild, SetEnv, Step, UnsetEnv
 
 __all__ = ["CONSTRAINTS", "Workplace", "carry_out", "commands"]
 
-CONSTRAINTS = "etc/envmedic/constraints.txt"
-"""Where pins stay, relative to the prefix."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
@@ -57,7 +56,7 @@ def carry_out(step: Step, place: Workplace) -> str:
     if isinstance(step, UnsetEnv):
         return _keep(dict.fromkeys(step.names), place)
     if isinstance(step, Pin):
-        return _pin(step.constraints, place)
+        return _pin(step, place)
     if isinstance(step, Advise):
         place.emit(Notice(code="advice", message=step.text))
     return ""
@@ -103,12 +102,24 @@ def _keep(changes: dict[str, str | None], place: Workplace) -> str:
     return f"written to {', '.join(written)}; a Python started without activation does not see it"
 
 
-def _pin(constraints: Iterable[str], place: Workplace) -> str:
-    path = locate(place.tree, CONSTRAINTS)
-    lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
-    kept = {_pinned(line): line for line in [*lines, *constraints]}
-    replace_file(place.tree, CONSTRAINTS, ("\n".join(kept.values()) + "\n").encode(), place.owner)
-    return f"written to {CONSTRAINTS}; use it with `pip install -c` or PIP_CONSTRAINT"
+def _pin(step: Pin, place: Workplace) -> str:
+    told = []
+    if step.constraints:
+        _add(CONSTRAINTS, step.constraints, place)
+        told.append(f"written to {CONSTRAINTS}; use it with `pip install -c` or PIP_CONSTRAINT")
+    if step.conda:
+        _add(PINNED, step.conda, place)
+        told.append(f"written to {PINNED}, which conda reads")
+    if step.conda and step.keeps:
+        _add(CONDA_PINS, step.conda, place)
+    return "; ".join(told)
+
+
+def _add(relative: str, lines: Iterable[str], place: Workplace) -> None:
+    path = locate(place.tree, relative)
+    old = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
+    kept = {_pinned(line): line for line in [*old, *lines]}
+    replace_file(place.tree, relative, ("\n".join(kept.values()) + "\n").encode(), place.owner)
 
 
 def _pinned(constraint: str) -> str:

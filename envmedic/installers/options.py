@@ -53,6 +53,21 @@ def translate(
     return UvOptions(arguments=tuple(arguments), environment=_environment(configuration, environ), indexes=shown)
 
 
+def without_constraints(told: UvOptions, own: Path, environ: Mapping[str, str] = os.environ) -> UvOptions:
+    """`told` without the file of constraints that keeps an earlier repair: a repair may change what that one did."""
+    names = {str(own), own.as_uri()}
+    arguments, rest = [], list(told.arguments)
+    while rest:
+        word = rest.pop(0)
+        if word == "-c" and rest and rest[0] in names:
+            rest.pop(0)
+        else:
+            arguments.append(word)
+    words = [word for word in environ.get("UV_CONSTRAINT", "").split() if word not in names]
+    environment = {**told.environment, "UV_CONSTRAINT": " ".join(words) or None}
+    return UvOptions(arguments=tuple(arguments), environment=environment, indexes=told.indexes)
+
+
 def _index_arguments(configuration: Configuration, request: ResolveRequest) -> list[tuple[str, str]]:
     """(argument, URL) of each index, strongest first."""
     pip, found = configuration.pip, []

@@ -11,7 +11,7 @@ from envmedic.errors import InstallerError
 from envmedic.installers import configuration, handover, removal
 from envmedic.model.events import Emit
 from envmedic.model.facts import Environment
-from envmedic.model.plan import Artifact, Install, Purge, Rebuild
+from envmedic.model.plan import CONSTRAINTS, Artifact, Install, Purge, Rebuild
 from envmedic.model.ports import Resolution, ResolveRequest
 from envmedic.owner import owner
 
@@ -65,7 +65,9 @@ class UvInstaller:
 
         self._prefix = Path(environment.prefix)
         read = configuration.read(self._prefix)
-        question = resolve.Question(self.uv, request, environment, options.translate(read, request))
+        own = Path(environment.real_prefix) / CONSTRAINTS
+        told = options.without_constraints(options.translate(read, request), own)
+        question = resolve.Question(self.uv, request, environment, told)
         with session.opened(read) as http:
             return resolve.resolve(question, http)
 

@@ -13,8 +13,8 @@ from envmedic.model.base import Model
 from envmedic.model.checks import Outcome, Phase
 
 Stage = Literal[
-    "probe", "resolve", "solve", "fetch", "preflight", "clone", "reproduce", "steps", "verify", "fingerprint",
-    "exchange", "smoke", "undo", "redo", "recover", "prune",
+    "probe", "resolve", "solve", "fetch", "make", "preflight", "clone", "reproduce", "steps", "verify",
+    "fingerprint", "exchange", "smoke", "undo", "redo", "recover", "prune",
 ]  # fmt: skip
 
 

@@ -11,6 +11,10 @@ from envmedic.model.facts import Host, Origin
 from envmedic.model.findings import Fault, Finding
 
 PLAN_SCHEMA: Final = "envmedic.plan/1"
+CONSTRAINTS: Final = "etc/envmedic/constraints.txt"
+"""Where constraints for pip and uv stay, relative to the prefix."""
+CONDA_PINS: Final = "etc/envmedic/conda-pins.txt"
+"""Lines of ``conda-meta/pinned`` that hold what a repair put in place, and give way to a later one."""
 
 
 class Artifact(Model, frozen=True, kw_only=True):
@@ -133,6 +137,8 @@ class Pin(Model, frozen=True, kw_only=True, tag="pin"):
     """Requirements, for installers of wheels."""
     conda: tuple[str, ...] = ()
     """Match specs, for conda: ``mkl <2024.1``."""
+    keeps: bool = False
+    """Whether it holds what a repair put in place, and gives way to a later repair."""
 
     def describe(self) -> str:
         """One line for people."""

@@ -13,8 +13,10 @@ from packaging.utils import canonicalize_name
 from envmedic.compat import problems, versions
 from envmedic.compat.pairs import default_torch_variant
 from envmedic.compat.target import target_of
+from envmedic.errors import InputError
+from envmedic.model.conda import CondaChange, CondaEnvironment, CondaPackage, CondaRequest
 from envmedic.model.facts import Distribution, Environment, Facts, Origin, TorchBuild
-from envmedic.model.guard import GuardVerdict, Harm
+from envmedic.model.guard import CondaCommand, GuardVerdict, Harm
 from envmedic.model.plan import Change, Plan, Rebuild
 from envmedic.model.record import Record
 from envmedic.planner import question
@@ -239,6 +241,56 @@ def _build(facts: Facts, environment: Environment, version: str) -> TorchBuild:
     platform = target_of(question.query(facts, environment, ("torch",), ("newest",))).platform
     variant = versions.local(version) or default_torch_variant(versions.public(version), platform)
     return TorchBuild(version=version, cuda=versions.variant_cuda(variant) if variant else None, variant=variant)
+
+
+def conda_request(command: CondaCommand, conda: CondaEnvironment, *, offline: bool) -> CondaRequest:
+    """The question to the solver that comes to what the command asks for: conda may change anything for it.
+
+    Raises InputError for a package to be updated or removed that is not there.
+    """
+    names = [pinned_name(text) for text in command.specs]
+    absent = [name for name in names if command.verb != "install" and conda.package(name) is None]
+    if absent:
+        raise InputError(
+            f"{', '.join(absent)} is not installed by conda",
+            cause=f"`{command.tool} {command.verb}` would end in an error",
+            hint="Ask about packages that `conda list` shows",
+        )
+    offline = offline or command.offline
+    if command.verb == "remove":
+        return CondaRequest(remove=tuple(names), removable=("*",), replaceable=("*",), offline=offline)
+    specs = command.specs
+    if command.verb == "update":
+        newer = (conda.package(name) for name in (names or [item.name for item in conda.packages]))
+        specs = tuple(f"{item.name} >={item.version}" for item in newer if item is not None)
+    return CondaRequest(specs=specs, replaceable=("*",), channels=command.channels, offline=offline)
+
+
+def of_change(change: CondaChange, conda: CondaEnvironment) -> tuple[Foreseen, ...]:
+    """What conda would change, as the distributions that the packages bring; other packages by their own name."""
+    new = {item.name: item for item in change.install}
+    found: list[Foreseen] = []
+    for item in change.remove:
+        replaced = new.pop(item.name, None)
+        names = item.distributions or (item.name,)
+        after = None if replaced is None else replaced.version
+        found += (Foreseen(name, item.version, after, by="conda", package=item.name) for name in names)
+    for item in new.values():
+        package = conda.package(item.name)
+        names = item.distributions or (_PYTHON_NAMES.get(item.name, item.name),)
+        before = package.version if package is not None else None
+        found += (Foreseen(name, before, item.version, by="conda", package=item.name) for name in names)
+    return tuple(found)
+
+
+def of_removed(package: CondaPackage) -> tuple[Foreseen, ...]:
+    """What goes with a package that is removed by force."""
+    names = package.distributions or (package.name,)
+    return tuple(Foreseen(name, package.version, None, by="conda", package=package.name) for name in names)
+
+
+_PYTHON_NAMES = {"pytorch": "torch", "pytorch-gpu": "torch", "pytorch-cpu": "torch"}
+"""Distributions of packages that are not installed yet, where the names differ."""
 
 
 def pinned_name(spec: str) -> str:

@@ -39,6 +39,7 @@ _STAGES: dict[Stage, str] = {
     "clone": "cloning the environment",
     "reproduce": "running the checks before the repair",
     "steps": "repairing the clone",
+    "make": "making the environment",
     "verify": "running the checks",
     "fingerprint": "comparing the original with its fingerprint",
     "exchange": "swapping the clone in",

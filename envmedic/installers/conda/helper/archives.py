@@ -40,7 +40,8 @@ async def _about(archives: list[str]) -> dict[str, Any]:
 
     found = {}
     for path in archives:
-        found[path] = json.loads(await (await PackageArchive.from_path(path)).read_file("info/index.json"))
+        content = await (await PackageArchive.from_path(path)).read_file("info/index.json")
+        found[path] = json.loads(content or b"{}")
     return found
 
 

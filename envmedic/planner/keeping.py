@@ -1,0 +1,86 @@
+"""Constraints that keep a repair: what installers are told to leave where it was proven. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator
+from urllib.parse import quote
+
+import msgspec
+from packaging.utils import canonicalize_name
+
+from envmedic.model.conda import CondaChange
+from envmedic.model.facts import Environment
+from envmedic.model.plan import CONSTRAINTS, Install, Pin, Plan, Purge, Rebuild, SetEnv, Step
+from envmedic.planner import question
+from envmedic.planner.identity import named
+
+_VARIABLES = ("PIP_CONSTRAINT", "UV_CONSTRAINT")
+_SPECIAL = re.compile(r"\s")
+
+
+def keeping(plan: Plan, environment: Environment, *, everything: bool, constrained: Collection[str]) -> Plan:
+    """Return `plan` with steps that keep what it puts in place.
+
+    With `everything` that is each distribution and conda package that it changes, and the torch family that it was
+    proven with; else only the `constrained` ones, which earlier constraints would hold at another version.
+    """
+    distributions = {
+        name: version for name, version in _distributions(plan, environment) if everything or name in constrained
+    }
+    packages = tuple(_packages(plan)) if everything else ()
+    if not distributions and not packages:
+        return plan
+    pin = Pin(
+        constraints=tuple(f"{name}=={distributions[name]}" for name in sorted(distributions)),
+        conda=packages,
+        keeps=True,
+    )
+    steps: tuple[Step, ...] = (*plan.steps, pin)
+    variables = _variables(environment) if everything and distributions else {}
+    if variables:
+        steps += (SetEnv(variables=variables),)
+    return named(msgspec.structs.replace(plan, steps=steps))
+
+
+def _distributions(plan: Plan, environment: Environment) -> Iterator[tuple[str, str]]:
+    """Name and version of what pip's side has afterwards, of what is changed and of the torch family."""
+    gone: set[str] = set()
+    for step in plan.steps:
+        if isinstance(step, Purge):
+            gone.update(step.names)
+        if isinstance(step, CondaChange):
+            gone.update(name for item in step.remove for name in item.distributions)
+    if _touches_family(plan):
+        for item in environment.distributions:
+            if item.name in question.FAMILY and item.name not in gone and item.owner != "conda":
+                yield item.name, item.version
+    for step in plan.steps:
+        if isinstance(step, Install):
+            yield from ((canonicalize_name(item.name), item.version) for item in step.artifacts)
+        if isinstance(step, Rebuild):
+            yield step.distribution.name, step.distribution.version
+
+
+def _touches_family(plan: Plan) -> bool:
+    return any(item.name in {*question.FAMILY, "pytorch"} for item in plan.changes)
+
+
+def _packages(plan: Plan) -> Iterator[str]:
+    """An exact match spec of each conda package that was asked for, or that brings the torch family."""
+    for step in plan.steps:
+        if not isinstance(step, CondaChange):
+            continue
+        asked = {re.split(r"[\s=<>!~\[]", text.rpartition("::")[2], maxsplit=1)[0] for text in step.specs}
+        for item in step.install:
+            if item.name in asked or not set(question.FAMILY).isdisjoint(item.distributions):
+                yield f"{item.name} =={item.version} {item.build}"
+
+
+def _variables(environment: Environment) -> dict[str, str]:
+    """By which an activated shell's pip and uv see the constraints, besides those that it names already."""
+    path = f"{environment.real_prefix}/{CONSTRAINTS}"
+    own = f"file://{quote(path)}" if _SPECIAL.search(path) else path  # both tools take a space for the end of a path
+    kept = {item.name: item.value or "" for item in environment.variables}
+    told = {name: kept.get(name, "").split() for name in _VARIABLES}
+    return {name: " ".join([*words, own]) for name, words in told.items() if own not in words}
