@@ -57,7 +57,7 @@ def channels(*, newer_python: bool = False) -> Channels:
     here = Path(__file__).parent
     support = here.parent / "support"
     sources = [here / f"{name}.py" for name in ("channel", "family", "package", "pythons")]
-    sources += [support / "miniature.py", support / "native.py", *sorted(_miniatures(here))]
+    sources += [support / "miniature.py", support / "native.py", support / "gpu_family.py", *sorted(_miniatures(here))]
     name = "channels-312" if newer_python else "channels"
     return Channels(cache.kept(name, [*versions, *sources], lambda root: _make(root, minors)))
 

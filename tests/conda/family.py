@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 
 from tests.conda.package import Content, Link, Package, dist_info
 from tests.support import miniature
+from tests.support.gpu_family import gpu_source
 from tests.support.miniature import Release
 from tests.support.native import shared_library
 
@@ -21,6 +22,8 @@ OLD = {"2.3.1": ("0.18.1", ("12.1", "11.8")), "2.4.1": ("0.19.1", ("12.4", "12.1
 """torch of the old channel, where it ended at 2.5.1 → torchvision, and CUDA of its builds."""
 FORGE = {"2.5.1": "0.20.1", "2.6.0": "0.21.0"}
 """torch of conda-forge → torchvision."""
+CAPABILITIES = ("5.0", "6.0", "7.0", "7.5", "8.0", "8.6", "9.0")
+"""GPUs that the builds for CUDA have code for: none newer than Hopper."""
 _TORCH_NEEDS = ("filelock", "jinja2", "sympy", "typing_extensions")
 _PYTHON = ("python >=3.11,<3.12.0a0",)
 _SITE = "lib/python3.11/site-packages"
@@ -43,7 +46,11 @@ def _modules(
 def torch_modules(version: str, cuda: str | None) -> dict[str, Content]:
     """torch below ``site-packages``; conda's says its version without a label."""
     requires = ("filelock", "sympy", "jinja2", "typing-extensions>=4.8.0")
-    return _modules("torch", version, miniature.torch_files(release(version, cuda), version), requires)
+    files = miniature.torch_files(release(version, cuda), version)
+    if cuda:
+        source = gpu_source(CAPABILITIES) + "int kernels(void) { return 1; }"
+        files["torch/lib/libtorch_cuda.so"] = shared_library(source, name="libtorch_cuda.so")
+    return _modules("torch", version, files, requires)
 
 
 def torchvision_modules(version: str, torch: str, cuda: str | None) -> dict[str, Content]:

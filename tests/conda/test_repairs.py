@@ -1,0 +1,137 @@
+"""Repairs of conda environments by the command line, of environments made both ways, before the referee."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Literal
+
+import pytest
+
+from tests.conda import damage
+from tests.conda.case import PRINTS, CondaCase, changes_of
+from tests.conda.channel import Channels
+from tests.conda.client import conda_program
+from tests.conda.referee import Referee
+from tests.conda.room import Room, make_room
+from tests.real.manifest import manifest
+from tests.support import gpu_family, miniature
+from tests.support.index import write_index
+
+pytestmark = pytest.mark.conda
+How = Literal["conda", "rattler"]
+Make = Callable[[Room, Sequence[str]], CondaCase]
+OLD = ("python=3.11", "pytorch=2.4", "torchvision", "pytorch-cuda=12.1", "pip", "packaging")
+both = pytest.mark.parametrize("make", ["conda", "rattler"], indirect=True)
+
+
+@pytest.fixture
+def make(request: pytest.FixtureRequest) -> Make:
+    """Makes an environment by conda or by py-rattler, with what ``conda doctor`` says while it is sound."""
+    how: How = getattr(request, "param", "conda")
+
+    def made(room: Room, specs: Sequence[str]) -> CondaCase:
+        referee = Referee(room)
+        prefix = referee.create("env", specs) if how == "conda" else room.by_rattler("env", specs)
+        _, index = miniature.build(room.root / "wheelhouse")
+        return CondaCase(room, prefix, index, referee.doctor(prefix))
+
+    return made
+
+
+@both
+def test_a_torchvision_of_another_torch_becomes_its_own(old: Room, make: Make) -> None:
+    case = make(old, OLD)
+    old.force(case.prefix, "torchvision=0.18.1=py311_cu121")
+    log, before = case.log(), manifest(case.prefix)
+    done = case.apply("--log", str(log))
+    assert done.code == 0, done.told()
+    assert changes_of(done) == [("torchvision", "0.18.1", "0.19.1")]
+    assert case.run().out == PRINTS
+    case.referee.judge(case.prefix, before=case.complaints, names=["pytorch", "torchvision"])
+    case.undo(before)
+
+
+def test_the_users_own_conda_carries_it_out_when_asked(old: Room, make: Make) -> None:
+    case = make(old, OLD)
+    old.force(case.prefix, "torchvision=0.18.1=py311_cu121")
+    log, before = case.log(), manifest(case.prefix)
+    done = case.apply("--log", str(log), "--installer", "conda", CONDA_EXE=str(conda_program()))
+    assert done.code == 0, done.told()
+    assert [step["executor"] for step in done.document["plan"]["steps"]] == ["conda"]
+    assert case.run().out == PRINTS
+    case.referee.judge(case.prefix, before=case.complaints, names=["pytorch", "torchvision"])
+    case.undo(before)
+
+
+@both
+def test_a_build_for_the_cpu_becomes_one_for_cuda(local: Channels, tmp_path: Path, make: Make) -> None:
+    case = make(make_room(tmp_path / "room", [local.forge], cuda=""), ("python=3.11", "pytorch=2.5", "torchvision"))
+    assert case.packages()["pytorch"].startswith("2.5.1 cpu_generic")
+    host = gpu_family.host_file(case.room.root, "8.6")
+    log = case.room.root / "error.log"
+    log.write_text("AssertionError: Torch not compiled with CUDA enabled\n")
+    before = manifest(case.prefix)
+    done = case.apply("--log", str(log), "--host", str(host), CONDA_OVERRIDE_CUDA="12.8")
+    assert done.code == 0, done.told()
+    assert {name for name, _, _ in changes_of(done)} >= {"torch", "torchvision"}
+    packages = case.packages()
+    assert packages["pytorch"].startswith("2.5.1 cuda126_")
+    assert packages["libtorch"].startswith("2.5.1 cuda126_")
+    assert packages["torchvision"].startswith("0.20.1 cuda126_")
+    assert case.run().out == PRINTS
+    later = CondaCase(make_room(tmp_path / "gpu", [local.forge], cuda="12.8"), case.prefix, case.index, case.complaints)
+    later.referee.judge(case.prefix, before=case.complaints, names=["pytorch", "torchvision"])
+    case.undo(before)
+
+
+@both
+@pytest.mark.parametrize("beside", [False, True], ids=["instead", "over"])
+def test_a_torch_that_pip_put_over_condas_has_one_owner_again(old: Room, make: Make, *, beside: bool) -> None:
+    case = make(old, OLD)
+    wheels = case.room.root / "wheelhouse" / "wheels"
+    damage.pip_over_conda(old, case.prefix, [miniature.torch_wheel(wheels, "2.5.1")], beside=beside)
+    before = manifest(case.prefix)
+    done = case.apply()
+    assert done.code == 0, done.told()
+    assert case.run().out == PRINTS
+    case.referee.judge(case.prefix, before=case.complaints)
+    case.undo(before)
+
+
+@both
+def test_deleted_and_edited_files_of_conda_packages_come_back(old: Room, make: Make) -> None:
+    case = make(old, OLD)
+    damage.delete(case.prefix, "torchvision", "torchvision/extension.py")
+    edited = damage.edit_in_place(case.prefix, "filelock", "filelock/__init__.py", "\nraise RuntimeError('edited')\n")
+    before = manifest(case.prefix)
+    done = case.apply("--deep")
+    assert done.code == 0, done.told()
+    assert "edited" not in edited.read_text(encoding="utf-8")
+    assert case.run().out == PRINTS
+    case.referee.judge(case.prefix, before=case.complaints, names=["pytorch", "filelock"])
+    case.undo(before)
+
+
+@both
+def test_a_gpu_that_conda_has_no_build_for_moves_the_family_to_wheels(
+    local: Channels, tmp_path: Path, make: Make
+) -> None:
+    room = make_room(tmp_path / "room", local.old, cuda="12.8")
+    case = make(room, ("python=3.11", "pytorch=2.5", "torchvision", "pytorch-cuda=12.4", "pip", "packaging"))
+    newest = gpu_family.Build("2.9.1", "12.8", ("8.0", "9.0", "12.0"))
+    wheels = tmp_path / "wheels"
+    made = [gpu_family.torch_wheel(wheels, newest, labelled=False), miniature.torchvision_wheel(wheels, "0.24.1")]
+    index = write_index(tmp_path / "index", [*made, *miniature.companions(wheels)])
+    template = gpu_family.variant_index(tmp_path, [newest])
+    log = tmp_path / "error.log"
+    log.write_text("RuntimeError: CUDA error: no kernel image is available for execution on the device\n")
+    before = manifest(case.prefix)
+    host = gpu_family.host_file(tmp_path, "12.0")
+    more = {"PIP_INDEX_URL": index, "ENVMEDIC_TORCH_INDEX": template}
+    done = case.apply("--log", str(log), "--host", str(host), **more)
+    assert done.code == 0, done.told()
+    assert not {"pytorch", "torchvision", "pytorch-cuda"} & set(case.packages())
+    assert case.run().out == PRINTS
+    case.referee.judge(case.prefix, before=case.complaints)
+    case.undo(before)
