@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 
@@ -55,23 +56,60 @@ def frozen(prefix: Path) -> Frozen | None:
         return Frozen(message=text or None)
 
 
+class Project(msgspec.Struct, frozen=True, kw_only=True):
+    """The project whose tool keeps an environment as its manifest and lock say."""
+
+    tool: Literal["pixi", "conda-workspaces"]
+    folder: str | None
+    """The project's directory, None for a tool's own environments (``pixi global``) and where nothing tells."""
+    environment: str
+    """The name by which the tool knows the environment."""
+
+
+class _Pixi(msgspec.Struct):
+    manifest_path: str | None = None
+    environment_name: str | None = None
+
+
+def project(prefix: Path) -> Project | None:
+    """The project that an environment belongs to, by its place and by what pixi leaves in it; None for others."""
+    root = prefix.parent.parent.parent
+    within = prefix.parent.parts[-2:]
+    if within == (".pixi", "envs") or any((prefix / name).exists() for name in PIXI):
+        told = _told_by_pixi(prefix)
+        beside = str(root) if within == (".pixi", "envs") and _has_manifest(root) else None
+        folder = str(Path(told.manifest_path).parent) if told.manifest_path else beside
+        return Project(tool="pixi", folder=folder, environment=told.environment_name or prefix.name)
+    if within == (".conda", "envs") and _has_manifest(root):
+        return Project(tool="conda-workspaces", folder=str(root), environment=prefix.name)
+    return None
+
+
+def _told_by_pixi(prefix: Path) -> _Pixi:
+    """What pixi's own file says; empty where there is none, or one that a newer pixi writes otherwise."""
+    try:
+        return msgspec.json.decode(reading.read(prefix / PIXI[0]) or b"{}", type=_Pixi)
+    except (OSError, msgspec.DecodeError):
+        return _Pixi()
+
+
 def made_by(prefix: Path, revisions: tuple[Revision, ...]) -> CondaTool:
-    """The tool that owns an environment: pixi by its marks, else the program of its first revision."""
-    if any((prefix / name).exists() for name in PIXI) or prefix.parent.parts[-2:] == (".pixi", "envs"):
-        return "pixi"
-    if prefix.parent.parts[-2:] == (".conda", "envs") and _is_workspace(prefix.parent.parent.parent):
-        return "conda-workspaces"
+    """The tool that owns an environment: that of its project, else the program of its first revision."""
+    owner = project(prefix)
+    if owner is not None:
+        return owner.tool
     return next((tool for item in revisions if (tool := _program(item.command))), "unknown")
 
 
-def _is_workspace(folder: Path) -> bool:
-    """Whether conda-workspaces has a manifest there; ``~/.conda/envs`` is a directory of plain conda's."""
+def _has_manifest(folder: Path) -> bool:
+    """Whether a project is there; ``~/.conda/envs`` is a directory of plain conda's, ``~/.pixi/envs`` pixi's own."""
     if any((folder / name).is_file() for name in ("conda.toml", "pixi.toml")):
         return True
     try:
-        return b"[tool.conda." in (reading.read(folder / "pyproject.toml") or b"")
+        text = reading.read(folder / "pyproject.toml") or b""
     except OSError:
         return False
+    return b"[tool.conda." in text or b"[tool.pixi." in text
 
 
 def _program(command: tuple[str, ...]) -> CondaTool | None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
+from envmedic.conda_meta import marks
 from envmedic.errors import EnvironmentBusy, PreflightError
 from envmedic.model.ports import AllowName, ProcessUser
 
@@ -32,9 +34,9 @@ def refuse_protected(prefix: Path, allow: Sequence[AllowName]) -> None:
             cause="It cannot exchange the files that it is running from",
             hint="Install envmedic into an environment of its own, for example with `uv tool install`",
         )
-    for name, reason in _protections(prefix):
-        if name not in allow:
-            raise PreflightError(f"{prefix} is protected", cause=reason, hint=f"Use --allow {name} if you mean it")
+    for protection in _protections(prefix):
+        if protection.allow not in allow:
+            raise PreflightError(f"{prefix} is protected", cause=protection.cause, hint=protection.hint)
 
 
 def refuse_in_use(prefix: Path, processes: Sequence[ProcessUser], allow: Sequence[AllowName]) -> None:
@@ -56,16 +58,61 @@ def _is_own(prefix: Path) -> bool:
     return os.fspath(prefix) in {os.path.realpath(home) for home in homes}
 
 
-def _protections(prefix: Path) -> tuple[tuple[AllowName, str], ...]:
-    found: list[tuple[AllowName, str]] = []
-    conda = (prefix / "conda-meta").is_dir()
-    if conda and any((prefix / name).is_dir() for name in ("condabin", "pkgs", "envs")):
-        found.append(("base", "It is a conda base environment, which holds conda itself"))
-    if (prefix / "conda-meta" / "frozen").exists():
-        found.append(("frozen", "conda-meta/frozen marks it as frozen"))
-    if not (prefix / "pyvenv.cfg").exists():
-        if list(prefix.glob("lib/python*/EXTERNALLY-MANAGED")):
-            found.append(("external", "EXTERNALLY-MANAGED says that another tool manages it"))
-        elif not conda:
-            found.append(("base", "It is a Python installation, not an environment made from one"))
-    return tuple(found)
+@dataclass(frozen=True)
+class _Protection:
+    """Why an environment must stay as it is."""
+
+    allow: AllowName
+    """What lifts it."""
+    cause: str
+    way: str | None = None
+    """What works for such an environment instead."""
+
+    @property
+    def hint(self) -> str:
+        lift = f"--allow {self.allow} if you mean it"
+        return f"{self.way}, or use {lift}" if self.way else f"Use {lift}"
+
+
+def _protections(prefix: Path) -> Iterator[_Protection]:
+    if (prefix / "conda-meta").is_dir():
+        yield from _of_conda(prefix)
+    if (prefix / "pyvenv.cfg").exists():
+        return
+    if list(prefix.glob("lib/python*/EXTERNALLY-MANAGED")):
+        yield _Protection("external", "EXTERNALLY-MANAGED says that another tool manages it")
+    elif not (prefix / "conda-meta").is_dir():
+        yield _Protection("base", "It is a Python installation, not an environment made from one")
+
+
+def _of_conda(prefix: Path) -> Iterator[_Protection]:
+    if any((prefix / name).is_dir() for name in ("condabin", "pkgs", "envs")):
+        cause = "It is a conda base environment, which holds conda itself"
+        yield _Protection("base", cause, "Work in an environment of your own (`conda create -n NAME …`)")
+    mark = _frozen(prefix)
+    if mark is not None:
+        told = f": {mark.message}" if mark.message else ""
+        yield _Protection("frozen", f"conda-meta/frozen marks it as frozen{told}")
+    project = marks.project(prefix)
+    if project is not None:
+        told = f" of {project.folder}" if project.folder else ""
+        cause = f"{project.tool} keeps it as the manifest and the lock{told} say, and undoes what others change"
+        yield _Protection("external", cause, _way(project))
+
+
+def _frozen(prefix: Path) -> marks.Frozen | None:
+    """The mark, also where it is there and cannot be read."""
+    try:
+        return marks.frozen(prefix)
+    except OSError:
+        return marks.Frozen()
+
+
+def _way(project: marks.Project) -> str:
+    """The command that changes a package of it."""
+    name = project.environment
+    if project.tool == "conda-workspaces":
+        return f"Change it with `conda workspace add PACKAGE` in {project.folder}"
+    if project.folder is None:
+        return f"Change it with `pixi global add --environment {name} PACKAGE`"
+    return f"Change it with `pixi add PACKAGE` (or `pixi reinstall --environment {name}`) in {project.folder}"

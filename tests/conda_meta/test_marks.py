@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -54,7 +55,26 @@ def test_pixis_environments_are_known_by_its_file_and_by_their_place(tmp_path: P
     prefix = _prefix(tmp_path, "detached")
     (prefix / "conda-meta/pixi").write_text("{}")
     assert marks.made_by(prefix, ()) == "pixi"
-    assert marks.made_by(_prefix(tmp_path, "project/.pixi/envs/default"), ()) == "pixi"
+    assert marks.project(prefix) == marks.Project(tool="pixi", folder=None, environment="detached")
+    inside = _prefix(tmp_path, "project/.pixi/envs/default")
+    (tmp_path / "project/pixi.toml").write_text("")
+    assert marks.made_by(inside, ()) == "pixi"
+    expected = marks.Project(tool="pixi", folder=str(tmp_path / "project"), environment="default")
+    assert marks.project(inside) == expected
+
+
+def test_pixis_own_file_names_project_and_environment(tmp_path: Path) -> None:
+    prefix = _prefix(tmp_path, "cache/envs/x-1234")
+    told = {"manifest_path": "/srv/app/pixi.toml", "environment_name": "gpu", "pixi_version": "0.81.0"}
+    (prefix / "conda-meta/pixi").write_text(json.dumps(told))
+    assert marks.project(prefix) == marks.Project(tool="pixi", folder="/srv/app", environment="gpu")
+    (prefix / "conda-meta/pixi").write_text("{")
+    assert marks.project(prefix) == marks.Project(tool="pixi", folder=None, environment="x-1234")
+
+
+def test_pixis_global_environments_have_no_project(tmp_path: Path) -> None:
+    prefix = _prefix(tmp_path, "home/.pixi/envs/tools")
+    assert marks.project(prefix) == marks.Project(tool="pixi", folder=None, environment="tools")
 
 
 def test_workspaces_are_told_from_condas_own_directory_in_the_home(tmp_path: Path) -> None:
