@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from envmedic.planner.asking import divided
+from envmedic.planner.asking import divided, loosened
 from envmedic.planner.assemble import build
 from envmedic.planner.case import Options
 from envmedic.planner.identity import named, stale, verify_id
@@ -17,6 +17,7 @@ __all__ = [
     "Unmet",
     "build",
     "divided",
+    "loosened",
     "markers",
     "named",
     "proposals",

@@ -12,6 +12,7 @@ from envmedic.compat import conda as channels
 from envmedic.model.conda import CondaRequest
 from envmedic.model.facts import Environment
 from envmedic.model.plan import Artifact
+from envmedic.model.ports import ResolveRequest
 from envmedic.planner import match_specs
 from envmedic.planner.leaving import siblings
 from envmedic.planner.owners import Owners
@@ -34,6 +35,19 @@ def divided(
     kept = _reached(proposal, [item for item in found if _name(item) not in condas], values)
     specs = [text for name in condas for text in _spec(name, kept, owners, values)]
     return kept, _with_specs(proposal, specs, environment) if specs else proposal.conda
+
+
+def loosened(proposal: Proposal, environment: Environment) -> ResolveRequest | None:
+    """Return a proposal's request on which what conda has may be wanted in other versions; None where none may be."""
+    if proposal.request is None or environment.conda is None:
+        return None
+    owners = Owners(environment)
+    gone = set(proposal.conda.remove) if proposal.conda is not None else set()
+    names = dict.fromkeys(item.name for item in environment.distributions if owners.kind(item.name) == "conda")
+    stays = (name for name in names if (package := owners.package(name)) is not None and package.name not in gone)
+    return msgspec.structs.replace(
+        proposal.request, replaceable=tuple(dict.fromkeys((*proposal.request.replaceable, *stays)))
+    )
 
 
 def _name(item: Artifact) -> str:

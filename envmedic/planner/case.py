@@ -110,15 +110,6 @@ def suffix(case: Case) -> str:
     return f", by conda ({case.flavour.flavour})"
 
 
-def guesses(case: Case, found: FamilySet | None) -> tuple[str, ...]:
-    """What the plan rests on where conda does not have what the host needs."""
-    if case.side is None or case.flavour is not None or "torch" not in case.side.moved or found is None:
-        return ()
-    return (
-        f"the torch family comes as wheels: conda has no set that fits, or torch {found.versions['torch']} is a wheel",
-    )
-
-
 def cuda_build(side: Side) -> bool | None:
     """Whether the torch that a way uncovers is a CUDA build; None where what is on disk tells."""
     build = side.environment.torch

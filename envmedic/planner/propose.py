@@ -18,7 +18,7 @@ from envmedic.model.plan import PlanAlternative, Purge
 from envmedic.model.playbook import FactValue, LoadedPlaybook
 from envmedic.model.ports import ResolveRequest
 from envmedic.planner import labels, members, question, rebuild, removal
-from envmedic.planner.case import Case, Options, cases, cuda_build, family_step, guesses, no_wheel, suffix
+from envmedic.planner.case import Case, Options, cases, cuda_build, family_step, no_wheel, suffix
 from envmedic.planner.dividing import Divider, Wish, pinned, widened
 from envmedic.planner.following import Following, following
 from envmedic.planner.owners import Owners
@@ -61,11 +61,13 @@ def proposals(
     _plan_builds(wanted, environment, values or {})
     if environment.conda is None:
         return _of_case(case, facts, loaded)
-    found = [_of_case(item, facts, loaded) for item in cases(case)]
-    return Proposals(
-        proposals=tuple(item for one in found for item in one.proposals),
-        rejected=tuple(dict.fromkeys(item for one in found for item in one.rejected)),
-    )
+    found = [(item, _of_case(item, facts, loaded)) for item in cases(case)]
+    ready = tuple(item for _, one in found for item in one.proposals)
+    refused = [item for way, one in found for item in one.rejected if way.by_conda]
+    if refused and not any(one.proposals for way, one in found if way.by_conda):
+        told = f"conda has no torch family that fits, so it comes as wheels: {refused[0].title}: {refused[0].why_not}"
+        ready = tuple(msgspec.structs.replace(item, notes=(told, *item.notes)) for item in ready)
+    return Proposals(proposals=ready, rejected=tuple(dict.fromkeys(item for _, one in found for item in one.rejected)))
 
 
 def _of_case(case: Case, facts: Facts, loaded: LoadedPlaybook) -> Proposals:
@@ -130,7 +132,7 @@ def _proposal(
         purge=Purge(),
         after=(*follows.builds, *wanted.after),
         cost=_cost(case.environment, found, changed),
-        notes=(*_notes(case.environment, gone), *follows.notes, *guesses(case, found)),
+        notes=(*_notes(case.environment, gone), *follows.notes),
     )
     asked = tuple(dict.fromkeys((*wanted.pins, *follows.pins)))
     made = (
@@ -268,7 +270,9 @@ def _replaceable(environment: Environment, values: Mapping[str, str]) -> tuple[s
     torch = environment.distribution("torch")
     required = (applicable(text, values) for text in (torch.requires if torch else ()))
     names = [str(canonicalize_name(item.name)) for item in required if item is not None]
-    names += TORCHS_OWN if environment.conda is not None else ()  # conda's metadata may not tell
+    if environment.conda is not None:  # what conda has may change as well, but only where nothing else will do
+        owners = Owners(environment)
+        names = [name for name in (*names, *TORCHS_OWN) if owners.kind(name) != "conda"]
     return tuple(dict.fromkeys((*WITH_TORCH, *(name for name in names if name not in question.FAMILY))))
 
 

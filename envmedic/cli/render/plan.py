@@ -46,12 +46,33 @@ def _changes(plan: Plan, style: Style) -> list[str]:
 
 
 def change_rows(changes: Iterable[Change]) -> list[tuple[str, ...]]:
-    """A row for each change: what happens, name, versions, owner, size."""
-    return [(_verb(item), item.name, _versions(item), item.owner, _size(item)) for item in changes]
+    """A row for each change: what happens, name, versions, builds where conda has a part, owner, size."""
+    listed = list(changes)
+    builds = any(item.by == "conda" for item in listed)
+    return [
+        (_verb(item), item.name, _versions(item), *((_builds(item),) if builds else ()), _owner(item), _size(item))
+        for item in listed
+    ]
 
 
 def _verb(change: Change) -> str:
-    return "REINSTALL" if change.before == change.after else _VERBS[change.kind]
+    same = change.before == change.after and change.before_build == change.after_build
+    return "REINSTALL" if same else _VERBS[change.kind]
+
+
+def _builds(change: Change) -> str:
+    """The build strings of a conda package."""
+    if change.kind == "change" and change.before_build != change.after_build:
+        return f"{change.before_build} -> {change.after_build}"
+    return change.after_build or change.before_build
+
+
+def _owner(change: Change) -> str:
+    """Who has it, with the channel of a conda package; for one that changes hands both."""
+    if change.by == "conda":
+        channel = change.channel.rstrip("/").rpartition("/")[2]
+        return f"conda ({channel})" if channel else "conda"
+    return f"conda ({change.package}) -> wheel" if change.package else change.owner
 
 
 def _size(change: Change) -> str:
