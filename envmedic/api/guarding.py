@@ -11,8 +11,9 @@ from envmedic.api.observation import observe, stage
 from envmedic.api.settings import Settings
 from envmedic.engine.standing import live_records
 from envmedic.errors import InputError, NoSolution, NotAnEnvironment
+from envmedic.model.conda import CondaChange, CondaRequest
 from envmedic.model.facts import Environment, Facts
-from envmedic.model.guard import CondaCommand, Guard, GuardVerdict, PipCommand
+from envmedic.model.guard import CondaCommand, Guard, GuardVerdict, Harm, PipCommand
 from envmedic.model.plan import CONSTRAINTS
 from envmedic.planner import command_words
 from envmedic.planner import guard as judge
@@ -121,15 +122,29 @@ class _Asked:
             names = set(command.specs)
             gone = tuple(judge.of_removed(item) for item in conda.packages if item.name in names)
             return self._answer(tuple(found for items in gone for found in items))
-        request = judge.conda_request(command, conda, offline=self._settings.offline)
+        notes = ("As py-rattler solves it; the solver of another tool may choose other builds",)
+        offline = self._settings.offline
+        if command.verb == "update":
+            if command.everything:
+                return self._answer((), unknown="an update of everything may change anything")
+            found = [self._solved(request) for request in judge.updates(command, conda, offline=offline)]
+            change = next((item for item in found if isinstance(item, CondaChange)), CondaChange())
+        else:
+            solved = self._solved(judge.conda_request(command, conda, offline=offline))
+            if isinstance(solved, NoSolution):
+                return self._answer((), refused=solved.cause or solved.summary)
+            change = solved
+        foreseen = judge.of_change(change, conda)
+        named = {judge.pinned_name(text) for text in command.specs}
+        return self._answer(foreseen, notes=notes, more=judge.unasked(foreseen, named))
+
+    def _solved(self, request: CondaRequest) -> CondaChange | NoSolution:
         side = conda_of(self._settings, Path(self._environment.real_prefix))
         try:
             with stage(self._settings.stream, "solve"):
-                change = side.resolve(request, self._environment, self._facts.host, self._settings.stream.emit)
+                return side.resolve(request, self._environment, self._facts.host, self._settings.stream.emit)
         except NoSolution as error:
-            return self._answer((), refused=error.cause or error.summary)
-        notes = ("As py-rattler solves it; the solver of another tool may choose other builds",)
-        return self._answer(judge.of_change(change, conda), notes=notes)
+            return error
 
     def _variables(self) -> dict[str, str]:
         """As the activated shell has them that the command would be run in."""
@@ -148,8 +163,9 @@ class _Asked:
         refused: str | None = None,
         unknown: str | None = None,
         notes: tuple[str, ...] = (),
+        more: tuple[Harm, ...] = (),
     ) -> Guard:
-        harms = judge.harms(self._facts, self._environment, foreseen, self._standing)
+        harms = (*judge.harms(self._facts, self._environment, foreseen, self._standing), *more)
         verdict: GuardVerdict = judge.verdict(harms)
         summary = judge.summary(foreseen, harms)
         if refused is not None:

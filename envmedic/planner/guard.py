@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -24,6 +24,8 @@ from envmedic.planner.bound import bound
 from envmedic.planner.requirements import markers, meets, newly_unmet
 
 _SHOWN = 5
+_CUDA_BUILD = re.compile(r"cuda_?(\d{2})\.?(\d)")
+"""CUDA release in the build string of a conda package: ``py3.11_cuda12.1_cudnn8.9.2_0``, ``cuda126_generic_py311_0``."""
 
 
 @dataclass(frozen=True)
@@ -38,13 +40,20 @@ class Foreseen:
     """``pip`` or ``conda``: who would do it."""
     package: str | None = None
     """What conda calls it."""
+    build: str | None = None
+    """Build string of the conda package that comes, where it is another build."""
+
+    @property
+    def stays(self) -> bool:
+        """Whether it is put in place again as it is."""
+        return self.before == self.after and self.build is None
 
     @property
     def words(self) -> str:
         """``torch 2.5.1 -> 2.6.0``."""
         name = self.package or self.name
         if self.before == self.after:
-            return f"{name} {self.after} again"
+            return f"{name} {self.after} again" if self.build is None else f"{name} {self.after} as build {self.build}"
         if self.after is None:
             return f"{name} {self.before} removed"
         return f"{name} {self.before} -> {self.after}" if self.before else f"{name} {self.after} added"
@@ -134,7 +143,7 @@ def _undone(item: Foreseen, standing: Standing) -> Iterator[Harm]:
     was = standing.verified.get(canonicalize_name(item.package or item.name)) or standing.verified.get(item.name)
     if was is None or was.version != item.before:
         return  # not repaired, or not as the repair left it any more
-    same = item.after == was.version
+    same = item.after == was.version and item.build is None
     if same and not was.rebuilt:
         return
     how = "removed it" if was.version is None else f"put {was.version} in place"
@@ -183,7 +192,7 @@ def _second_owner(item: Foreseen, environment: Environment) -> Iterator[Harm]:
 
 
 def _after(foreseen: Iterable[Foreseen]) -> dict[str, str | None]:
-    return {item.name: item.after for item in foreseen if item.after != item.before}
+    return {item.name: item.after for item in foreseen if not item.stays}
 
 
 def _unmet(facts: Facts, environment: Environment, foreseen: Iterable[Foreseen]) -> Iterator[Harm]:
@@ -208,7 +217,7 @@ def _family(facts: Facts, environment: Environment, foreseen: Sequence[Foreseen]
     after = _after(foreseen)
     if not any(name in after for name in question.FAMILY):
         return
-    later = _later(facts, environment, after)
+    later = _later(facts, environment, after, {item.name: item.build or "" for item in foreseen if item.by == "conda"})
     before = {item.summary for item in problems.problems(environment, facts.host)}
     for problem in problems.problems(later, facts.host):
         if problem.summary not in before:
@@ -219,12 +228,20 @@ def _family(facts: Facts, environment: Environment, foreseen: Sequence[Foreseen]
         yield Harm(kind="torch-family", name="torch", text=text, source="index metadata")
 
 
-def _later(facts: Facts, environment: Environment, after: Mapping[str, str | None]) -> Environment:
+def _later(
+    facts: Facts, environment: Environment, after: Mapping[str, str | None], condas: Mapping[str, str]
+) -> Environment:
     """The environment as it would be, as far as versions tell."""
     stay = [item for item in environment.distributions if item.name not in after]
     new = [_distribution(name, version) for name, version in after.items() if version is not None]
     torch = after.get("torch")
-    build = environment.torch if "torch" not in after else _build(facts, environment, torch) if torch else None
+    build = (
+        environment.torch
+        if "torch" not in after
+        else _build(facts, environment, torch, condas.get("torch"))
+        if torch
+        else None
+    )
     return msgspec.structs.replace(
         environment,
         distributions=(*stay, *new),
@@ -237,7 +254,11 @@ def _distribution(name: str, version: str) -> Distribution:
     return Distribution(name=name, version=version, metadata_path="", site="", origin=Origin(kind="unknown"))
 
 
-def _build(facts: Facts, environment: Environment, version: str) -> TorchBuild:
+def _build(facts: Facts, environment: Environment, version: str, conda: str | None) -> TorchBuild:
+    if conda is not None:
+        cuda = _CUDA_BUILD.search(conda)
+        variant = f"cu{cuda[1]}{cuda[2]}" if cuda else "cpu" if "cpu" in conda else None
+        return TorchBuild(version=version, cuda=f"{cuda[1]}.{cuda[2]}" if cuda else None, variant=variant)
     platform = target_of(question.query(facts, environment, ("torch",), ("newest",))).platform
     variant = versions.local(version) or default_torch_variant(versions.public(version), platform)
     return TorchBuild(version=version, cuda=versions.variant_cuda(variant) if variant else None, variant=variant)
@@ -259,27 +280,56 @@ def conda_request(command: CondaCommand, conda: CondaEnvironment, *, offline: bo
     offline = offline or command.offline
     if command.verb == "remove":
         return CondaRequest(remove=tuple(names), removable=("*",), replaceable=("*",), offline=offline)
-    specs = command.specs
-    if command.verb == "update":
-        newer = (conda.package(name) for name in (names or [item.name for item in conda.packages]))
-        specs = tuple(f"{item.name} >={item.version}" for item in newer if item is not None)
-    return CondaRequest(specs=specs, replaceable=("*",), channels=command.channels, offline=offline)
+    return CondaRequest(specs=command.specs, replaceable=("*",), channels=command.channels, offline=offline)
+
+
+def updates(command: CondaCommand, conda: CondaEnvironment, *, offline: bool) -> tuple[CondaRequest, ...]:
+    """The questions that tell what an update comes to: newer versions of all that is named, else of each alone.
+
+    A solver that is asked for a package as such leaves what is installed where it is.
+    """
+    conda_request(command, conda, offline=offline)  # refuses names that are not there
+    newer = tuple(
+        f"{item.name} >{item.version}" for text in command.specs if (item := conda.package(pinned_name(text)))
+    )
+    ways = [newer] if len(newer) == 1 else [newer, *((spec,) for spec in newer)]
+    offline = offline or command.offline
+    return tuple(
+        CondaRequest(specs=specs, replaceable=("*",), channels=command.channels, offline=offline) for specs in ways
+    )
+
+
+def unasked(foreseen: Iterable[Foreseen], named: Collection[str]) -> tuple[Harm, ...]:
+    """What of the torch family would go along with something else."""
+    return tuple(
+        Harm(
+            kind="torch-family",
+            name=item.name,
+            text=f"{item.words}, along with what is asked for",
+            source="the solver",
+        )
+        for item in foreseen
+        if item.after is None and item.name in question.FAMILY and not {item.name, item.package or ""} & set(named)
+    )
 
 
 def of_change(change: CondaChange, conda: CondaEnvironment) -> tuple[Foreseen, ...]:
     """What conda would change, as the distributions that the packages bring; other packages by their own name."""
     new = {item.name: item for item in change.install}
     found: list[Foreseen] = []
-    for item in change.remove:
-        replaced = new.pop(item.name, None)
-        names = item.distributions or (item.name,)
-        after = None if replaced is None else replaced.version
-        found += (Foreseen(name, item.version, after, by="conda", package=item.name) for name in names)
+    for old in change.remove:
+        come = new.pop(old.name, None)
+        names = old.distributions or (old.name,)
+        build = come.build if come is not None and come.build != old.build else None
+        after = None if come is None else come.version
+        found += (Foreseen(name, old.version, after, by="conda", package=old.name, build=build) for name in names)
     for item in new.values():
         package = conda.package(item.name)
         names = item.distributions or (_PYTHON_NAMES.get(item.name, item.name),)
         before = package.version if package is not None else None
-        found += (Foreseen(name, before, item.version, by="conda", package=item.name) for name in names)
+        found += (
+            Foreseen(name, before, item.version, by="conda", package=item.name, build=item.build) for name in names
+        )
     return tuple(found)
 
 
