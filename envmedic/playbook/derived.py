@@ -9,11 +9,11 @@ from pathlib import Path
 
 import msgspec
 
-from envmedic.playbook import atoms, cache, gate, lines, ordinary
+from envmedic.playbook import atoms, cache, escapes, gate, lines, ordinary
 from envmedic.playbook.atoms import Need, needs
 from envmedic.playbook.gate import gate_pattern
 
-_SOURCES = (atoms, gate, lines, ordinary)
+_SOURCES = (atoms, escapes, gate, lines, ordinary)
 """The modules whose code decides what is derived."""
 
 

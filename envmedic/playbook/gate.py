@@ -7,11 +7,14 @@ between its characters allowed there, so that nothing has to be copied. Other th
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from math import sqrt
+from threading import Lock
 from typing import Any
 
-from envmedic.playbook.lines import SQUEEZED_AWAY, views
+from envmedic.playbook.blocks import Begin
+from envmedic.playbook.escapes import beyond, past_escapes, squeezed_away
+from envmedic.playbook.lines import views
 from envmedic.playbook.ordinary import ORDINARY
 from envmedic.playbook.patterns import bytewise
 
@@ -21,6 +24,10 @@ _BEGUN_COST = 0.02
 """Of a window's first character being met, against two of its characters."""
 _MET_COST = 1000
 """Of a window's being met in ordinary logs: the line is then read in full."""
+_MARKS = (b"\\", b"\x1b")
+"""What escapes begin with."""
+_LARGE_BYTES = 1 << 18
+"""Of contents for which the program that passes over escapes, four times as large, is compiled."""
 
 _Tree = dict[int, "_Tree"]
 """Windows by their characters; a leaf has none."""
@@ -30,34 +37,65 @@ class Gate:
     """The compiled program of `gate_pattern`."""
 
     def __init__(self, pattern: bytes) -> None:
-        import re2  # noqa: PLC0415
-
-        chosen = bytewise()
-        chosen.case_sensitive = False
-        self._program: Any = re2.compile(pattern, chosen)
+        self._pattern = pattern
+        self._program = _program(pattern)
+        self._lock = Lock()
+        self._tolerant: Any | None = None
 
     def lines(self, content: bytes) -> tuple[int, ...]:
         """Numbers, from 0, of the lines of `content` in which a window begins; it may end on a later one."""
-        found: set[int] = set()
-        for view in views(content):
-            found.update(self._begun(view))
-        return tuple(sorted(found))
+        return tuple(number for number, _ in self.begun(content))
 
-    def _begun(self, text: bytes) -> Iterable[int]:
-        at = number = 0
-        while (match := self._program.search(text, at)) is not None:
-            start = match.start()
-            number += text.count(b"\n", at, start)
-            yield number
-            at = text.find(b"\n", start) + 1
-            if not at:
-                return
-            number += 1
+    def begun(self, content: bytes) -> tuple[Begin, ...]:
+        """The same lines, with where they begin. Some more may be told where a large `content` has escapes."""
+        escaped = any(mark in content for mark in _MARKS)
+        if escaped and len(content) >= _LARGE_BYTES and beyond().search(content) is None:
+            return tuple(_begun(self._past_escapes(), content))
+        seen = views(content)
+        if seen == (content,):
+            return tuple(_begun(self._program, content))
+        return tuple(_placed(content, {number for view in seen for number, _ in _begun(self._program, view)}))
+
+    def _past_escapes(self) -> Any:
+        with self._lock:
+            if self._tolerant is None:
+                self._tolerant = _program(past_escapes(self._pattern))
+            return self._tolerant
+
+
+def _program(pattern: bytes) -> Any:
+    import re2  # noqa: PLC0415
+
+    chosen = bytewise()
+    chosen.case_sensitive = False
+    return re2.compile(pattern, chosen)
+
+
+def _begun(program: Any, text: bytes) -> Iterator[Begin]:
+    at = number = 0
+    while (match := program.search(text, at)) is not None:
+        start = match.start()
+        number += text.count(b"\n", at, start)
+        yield number, text.rfind(b"\n", at, start) + 1 or at
+        at = text.find(b"\n", start) + 1
+        if not at:
+            return
+        number += 1
+
+
+def _placed(content: bytes, numbers: Collection[int]) -> Iterator[Begin]:
+    """Where the lines with `numbers` begin."""
+    last = max(numbers, default=-1)
+    begin = 0
+    for number in range(last + 1):
+        if number in numbers:
+            yield number, begin
+        begin = content.find(b"\n", begin) + 1
 
 
 def gate_pattern(atoms: Iterable[bytes]) -> bytes:
     """An expression, to be read without regard to case, that finds a part of each of `atoms` before it is squeezed."""
-    return _written(_tree(windows(atoms)), _between())
+    return _written(_tree(windows(atoms)), squeezed_away())
 
 
 def windows(atoms: Iterable[bytes]) -> frozenset[bytes]:
@@ -110,14 +148,3 @@ def _written(tree: _Tree, between: bytes) -> bytes:
         b"\\x%02x" % byte + (between + _written(rest, between) if rest else b"") for byte, rest in sorted(tree.items())
     ]
     return branches[0] if len(branches) == 1 else b"(?:" + b"|".join(branches) + b")"
-
-
-def _between() -> bytes:
-    """Any number of what squeezing takes away, as a class of ranges."""
-    ranges: list[tuple[int, int]] = []
-    for byte in sorted(set(SQUEEZED_AWAY)):
-        if ranges and ranges[-1][1] == byte - 1:
-            ranges[-1] = (ranges[-1][0], byte)
-        else:
-            ranges.append((byte, byte))
-    return b"[" + b"".join(b"\\x%02x-\\x%02x" % pair for pair in ranges) + b"]*"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any
@@ -194,8 +194,13 @@ def readings(line: bytes) -> tuple[Reading, ...]:
 
     A text inside of JSON is read line by line, and as a whole.
     """
+    return read(segments(line))
+
+
+def read(parts: Iterable[bytes]) -> tuple[Reading, ...]:
+    """The `readings` of a line with the segments `parts`."""
     found: dict[str, Reading] = {}
-    for segment in segments(line):
+    for segment in parts:
         for part, source in _sources(segment):
             text = cleaned(source)
             if text and text not in found:
@@ -235,6 +240,26 @@ def segments(line: bytes) -> list[bytes]:
     """The parts of `line` that a terminal showed one over the other, cut into windows where too long."""
     parts = [part for part in line.split(b"\r") if part.strip()]
     return [window for part in parts for window in _windows(part)]
+
+
+def suspicious_segments(line: bytes, may_match: Callable[[bytes], bool]) -> Iterator[bytes]:
+    """The `segments` of a very long line in which something may match; many short ones are asked for at once."""
+    for neighbours in _together(segments(line)):
+        if may_match(b"\r".join(neighbours)):
+            yield from neighbours if len(neighbours) == 1 else filter(may_match, neighbours)
+
+
+def _together(parts: Iterable[bytes]) -> Iterator[list[bytes]]:
+    neighbours: list[bytes] = []
+    size = 0
+    for part in parts:
+        neighbours.append(part)
+        size += len(part)
+        if size >= LINE_LIMIT // 4:
+            yield neighbours
+            neighbours, size = [], 0
+    if neighbours:
+        yield neighbours
 
 
 def _windows(part: bytes) -> list[bytes]:

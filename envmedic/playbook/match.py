@@ -11,27 +11,27 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from itertools import chain, islice
 
 import msgspec
 
 from envmedic.model.playbook import LoadedPlaybook, Signature, TextMatch
+from envmedic.playbook.blocks import Begin, Block, blocks, joined
 from envmedic.playbook.gate import Gate
-from envmedic.playbook.lines import LINE_LIMIT, WINDOW_OVERLAP, Reading, passing, readings
+from envmedic.playbook.lines import LINE_LIMIT, Reading, passing, read, readings, suspicious_segments
 from envmedic.playbook.patterns import by_line, compiled
 from envmedic.playbook.prefilter import prefilter
 from envmedic.playbook.reading import Log
 
-BLOCK_BYTES = 1 << 20
-JOINED_LINES = 3
-"""A wrapped message is looked for in a line and up to this many less one after it."""
 SHOWN_CHARACTERS = 500
 DISTINCT_MATCHES = 64
 """Matches of one signature with different groups that are told apart; the rest is counted to the first."""
 _MOST_THREADS = 4
 """More would wait for the reading of the log."""
+_KEPT_WINDOWS = 4096
+_KEPT_BYTES = 4096
+"""Of a window whose matches are kept: a warning that is repeated for each batch is looked at once."""
 
 
 def scan(lines: Iterable[bytes], playbooks: Sequence[LoadedPlaybook]) -> tuple[TextMatch, ...]:
@@ -44,57 +44,35 @@ def scan(lines: Iterable[bytes], playbooks: Sequence[LoadedPlaybook]) -> tuple[T
     if not signatures.entries:
         return ()
     found = _Found()
-    chunks = lines.chunks() if isinstance(lines, Log) else _joined(lines)
-    for block, lines_begun in _searched(_blocks(chunks), signatures.filter.gate):
-        for match in _block_matches(block, lines_begun, signatures):
-            found.add(match)
+    chunks = lines.chunks() if isinstance(lines, Log) else joined(lines)
+    for block, starting in _searched(blocks(chunks), signatures.filter.gate):
+        for number, begin in starting:
+            for match in signatures.found(block.window(begin)):
+                found.add(match, block.number + number)
     return found.matches()
 
 
-def _searched(blocks: Iterator[_Block], gate: Gate | None) -> Iterator[tuple[_Block, Iterable[int]]]:
+def _searched(stream: Iterator[Block], gate: Gate | None) -> Iterator[tuple[Block, Iterable[Begin]]]:
     """Blocks with the lines on which a match may start. Several are searched while the next one is read."""
     if gate is None:
-        yield from ((block, range(len(block.lines))) for block in blocks)
+        yield from ((block, block.every_line()) for block in stream)
         return
-    first = list(islice(blocks, 2))
+    first = list(islice(stream, 2))
     if len(first) == 1:  # as most logs have
-        yield first[0], _may_start(gate.lines(first[0].content))
+        yield first[0], first[0].starting(gate.begun(first[0].content))
         return
     from concurrent.futures import Future, ThreadPoolExecutor  # noqa: PLC0415
 
     count = min(len(os.sched_getaffinity(0)), _MOST_THREADS)
-    waiting: deque[tuple[_Block, Future[tuple[int, ...]]]] = deque()
+    waiting: deque[tuple[Block, Future[tuple[Begin, ...]]]] = deque()
     with ThreadPoolExecutor(count, "envmedic-search") as pool:
-        for block in chain(first, blocks):
-            waiting.append((block, pool.submit(gate.lines, block.content)))
+        for block in chain(first, stream):
+            waiting.append((block, pool.submit(gate.begun, block.content)))
             if len(waiting) > count:
                 before, answer = waiting.popleft()
-                yield before, _may_start(answer.result())
+                yield before, before.starting(answer.result())
         for before, answer in waiting:
-            yield before, _may_start(answer.result())
-
-
-def _may_start(begun: Sequence[int]) -> list[int]:
-    """Lines on which a match may start that has a literal beginning on one of `begun`."""
-    return sorted({line for number in begun for line in range(max(0, number - JOINED_LINES + 1), number + 1)})
-
-
-@dataclass(frozen=True)
-class _Block:
-    """Whole lines of a log, or a window of one line that is longer than a block."""
-
-    number: int
-    """Line number of its first line."""
-    content: bytes
-    starts: int
-    """Lines at its beginning at which matches may start; the rest is context, and comes again."""
-    end: int | None = None
-    """Where its last whole line ends in `content`, which is not cut there to save a copy."""
-
-    @cached_property
-    def lines(self) -> list[bytes]:
-        """Its whole lines."""
-        return self.content[: self.end].split(b"\n")
+            yield before, before.starting(answer.result())
 
 
 class Signatures:
@@ -108,19 +86,32 @@ class Signatures:
         self.may_match = self.filter.may_match
         self.candidates = self.filter.candidates
         self.indexes = lru_cache(maxsize=4096)(self._indexes)
+        self._kept = lru_cache(maxsize=_KEPT_WINDOWS)(self._found)
+
+    def found(self, window: tuple[bytes, ...]) -> tuple[TextMatch, ...]:
+        """Matches that start on the first line of `window`, as on line 0."""
+        return (self._kept if sum(map(len, window)) <= _KEPT_BYTES else self._found)(window)
+
+    def _found(self, window: tuple[bytes, ...]) -> tuple[TextMatch, ...]:
+        return tuple(_matches(window, self))
 
     def _indexes(self, text: str, among: frozenset[int]) -> frozenset[int]:
         """Indexes in `entries` of the signatures `among` which match `text`."""
         raw = text.encode()
         return frozenset(index for index in among if compiled(self.entries[index][1].pattern).search(raw) is not None)
 
+    def matching(self, text: str, among: frozenset[int]) -> frozenset[int]:
+        """The same, where most texts have nothing that any of them needs."""
+        few = among & self.candidates(text.encode()) if text else among
+        return self.indexes(text, few) if few else few
+
     def possible(self, texts: Iterable[str], among: frozenset[int]) -> frozenset[int]:
         """Those `among` that may match one of `texts`, found in one search each."""
         raw = "\n".join(texts).encode()
         return frozenset(index for index in among if by_line(self.entries[index][1].pattern).search(raw) is not None)
 
-    def match(self, index: int, reading: Reading, number: int) -> TextMatch:
-        """The match of signature `index`, which is known to match `reading`."""
+    def match(self, index: int, reading: Reading) -> TextMatch:
+        """The match of signature `index`, which is known to match `reading`, as on line 0."""
         playbook, signature = self.entries[index]
         raw = reading.text.encode()
         found = compiled(signature.pattern).search(raw)
@@ -132,7 +123,7 @@ class Signatures:
         return TextMatch(
             playbook=playbook,
             signature=signature.id,
-            line_number=number,
+            line_number=0,
             line=_excerpt(reading.text, len(raw[: found.start()].decode("utf-8", "replace"))),
             groups=groups,
             passing=passing(reading.source),
@@ -147,74 +138,30 @@ def _excerpt(text: str, start: int) -> str:
     return text[begin : begin + SHOWN_CHARACTERS]
 
 
-def _joined(lines: Iterable[bytes]) -> Iterator[bytes]:
-    """Lines as chunks, so that both ways of reading are one."""
-    pending: list[bytes] = []
-    size = 0
-    for line in lines:
-        pending.append(line if line.endswith(b"\n") else line + b"\n")
-        size += len(pending[-1])
-        if size >= BLOCK_BYTES:
-            yield b"".join(pending)
-            pending, size = [], 0
-    yield b"".join(pending)
+def _read(window: Sequence[bytes], signatures: Signatures) -> list[tuple[Reading, ...]]:
+    """Readings of each line; none where nothing can match, of a very long one those of the parts in which it may."""
+    if len(window[0]) > LINE_LIMIT:
+        return [read(suspicious_segments(window[0], signatures.may_match))]
+    return [readings(line) for line in window] if signatures.may_match(b"".join(window)) else []
 
 
-def _blocks(chunks: Iterable[bytes]) -> Iterator[_Block]:
-    """Cut a stream at line ends into blocks that share their last lines with the next block."""
-    number, pending = 1, b""
-    for chunk in chunks:
-        pending += chunk
-        while len(pending) >= BLOCK_BYTES:
-            end = pending.rfind(b"\n") + 1
-            if not end:  # one line longer than a block
-                yield _Block(number, pending, 1)
-                pending = pending[-WINDOW_OVERLAP:]
-                break
-            keep = _context_start(pending, end)
-            starts = pending.count(b"\n", 0, keep)
-            yield _Block(number, pending, starts, end)
-            number += starts
-            pending = pending[keep:]
-    if pending:
-        yield _Block(number, pending, pending.count(b"\n") + 1)
-
-
-def _context_start(pending: bytes, end: int) -> int:
-    """Where the lines begin that come again in the next block; `end` when they are too long for that."""
-    start = end
-    for _ in range(JOINED_LINES - 1):
-        start = pending.rfind(b"\n", 0, max(start - 1, 0)) + 1
-    return start if start and end - start < LINE_LIMIT else end
-
-
-def _block_matches(block: _Block, suspicious: Iterable[int], signatures: Signatures) -> Iterator[TextMatch]:
-    for index in suspicious:
-        if index >= min(block.starts, len(block.lines)):
-            return
-        yield from _line_matches(block.lines[index : index + JOINED_LINES], block.number + index, signatures)
-
-
-def _line_matches(window: Sequence[bytes], number: int, signatures: Signatures) -> Iterator[TextMatch]:
+def _matches(window: Sequence[bytes], signatures: Signatures) -> Iterator[TextMatch]:
     """Matches that start on the first line of `window`; the lines after it may continue a wrapped message."""
-    if not signatures.may_match(b"".join(window)):
-        return
-    read = [readings(line) for line in window]
-    among = signatures.candidates("\n".join(reading.text for line in read for reading in line).encode())
+    lines = _read(window, signatures)
+    among = signatures.candidates("\n".join(reading.text for line in lines for reading in line).encode())
     if not among:
         return
-    lines = [line[0].text if line else "" for line in read]
-    wrapped = [] if any(len(line) > LINE_LIMIT for line in window) else lines
-    among = signatures.possible(chain((reading.text for reading in read[0]), _every_join(wrapped)), among)
+    texts = [line[0].text if line else "" for line in lines]
     found: dict[int, Reading] = {}
-    for reading in read[0] if among else ():
-        found |= dict.fromkeys(signatures.indexes(reading.text, among).difference(found), reading)
-    left = among.difference(found)
+    for reading in lines[0]:
+        found |= dict.fromkeys(signatures.matching(reading.text, among).difference(found), reading)
+    left = among.difference(found, *(signatures.matching(text, among) for text in texts[1:]))
+    left = left and signatures.possible(_every_join(texts), left)
     if left:
-        for index, text in _wrapped_matches(wrapped, left, signatures).items():
+        for index, text in _wrapped_matches(texts, left, signatures).items():
             found[index] = Reading(text, window[0])
     for index, reading in sorted(found.items()):
-        yield signatures.match(index, reading, number)
+        yield signatures.match(index, reading)
 
 
 def _every_join(lines: Sequence[str]) -> Iterator[str]:
@@ -223,9 +170,12 @@ def _every_join(lines: Sequence[str]) -> Iterator[str]:
 
 
 def _wrapped_matches(lines: Sequence[str], among: frozenset[int], signatures: Signatures) -> dict[int, str]:
-    """Signatures with the joins of lines that they match, where no shorter join of the same lines has the match."""
+    """Signatures with the joins of `lines` that they match, where no shorter join of the same lines has the match.
+
+    None of `among` matches one of the lines alone.
+    """
     found: dict[int, str] = {}
-    left = among.difference(*(signatures.indexes(line, among) for line in lines[1:]))
+    left = among
     for size in range(2, len(lines) + 1):
         left = left.difference(*(signatures.indexes(join, left) for join in _joins(lines[1:size])))
         for join in _joins(lines[:size]) if left else ():
@@ -254,14 +204,14 @@ class _Found:
         self._last_line: dict[_Key, int] = {}
         self._distinct: dict[tuple[str, str], list[_Key]] = {}
 
-    def add(self, match: TextMatch) -> None:
-        """Take a match; the same one seen twice on a line (in overlapping windows) counts once."""
+    def add(self, match: TextMatch, number: int) -> None:
+        """Take a match on the line `number`; the same one seen twice there (in overlapping windows) counts once."""
         key = self._key(match)
         if key not in self._matches:
-            self._matches[key] = match
-        if self._last_line.get(key) != match.line_number:
+            self._matches[key] = msgspec.structs.replace(match, line_number=number)
+        if self._last_line.get(key) != number:
             self._counts[key] = self._counts.get(key, 0) + 1
-            self._last_line[key] = match.line_number
+            self._last_line[key] = number
 
     def _key(self, match: TextMatch) -> _Key:
         key = (match.playbook, match.signature, tuple(sorted(match.groups.items())))

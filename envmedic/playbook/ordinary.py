@@ -32,6 +32,13 @@ INFO engine.py: Initializing an LLM engine with config: model= dtype=torch.bfloa
 cudagraphs process pid worker running stopped restarting update setup install requires package version
 libcudart.so libcublas.so libcudnn.so libnvrtc.so libstdc++.so numpy scipy triton xformers nvidia-cublas-cu12
 nvidia-cuda-nvrtc-cu12 nvidia-cudnn-cu12 nvidia-nccl-cu12 torchaudio pytorch conda activate environment python -m pip
+{"timestamp": "", "level": "info", "severity": "INFO", "logger": "uvicorn.access", "message": "", "msg": "", "stream":
+"stderr", "log": "", "time": "", "name": "root", "levelname": "INFO", "levelno": 20, "pathname": "", "filename": "app.py",
+"lineno": 1, "funcName": "main", "module": "app", "process": 1, "processName": "MainProcess", "thread": 1, "threadName":
+"MainThread", "exc_info": null, "source": "stdout", "output": "", "hostname": "", "pod": "", "container": "", "namespace":
+"", "kubernetes": {"labels": {}}, "trace_id": "", "span_id": "", "request_id": "", "status": 200, "method": "GET", "path":
+"", "duration": 1, "client": "", "user_agent": "", "event": "", "caller": "", "ts": 1, "target": "", "fields": {}, "host":
+"", "object": "", "model": "", "type": "", "value": "", "values": [], "system": "", "exception": "", "environment": ""}
 """
 ORDINARY: Final = squeezed_literal(_LINES.encode())
 """The lines, squeezed. An atom that stands here will be met in most logs."""

@@ -11,6 +11,14 @@ from envmedic.playbook.gate import Gate
 from envmedic.playbook.lines import squeezed
 from envmedic.playbook.patterns import bytewise
 
+_KEPT = 4096
+"""Texts of which it is kept what is in them."""
+_KEPT_BYTES = 2048
+"""Of the longest of these."""
+_ONE_TEXT = 512
+_ONE_BY_ONE_BYTES = 1 << 14
+"""What is searched for one literal after the other before the two programs of all are compiled, which takes 0.05 s."""
+
 
 class Prefilter:
     """The literals of some patterns: the rarest of each in one program, all of them for what that finds."""
@@ -23,8 +31,11 @@ class Prefilter:
         self._indexes = found.indexes
         self._atoms = tuple(found.indexes)
         self._gate_pattern = found.gate
-        self._met = lru_cache(maxsize=1024)(self._in)
+        self._met = lru_cache(maxsize=_KEPT)(self._in)
         """Lines that differ in numbers are the same once squeezed."""
+        self._may_meet = lru_cache(maxsize=_KEPT)(self._any_in)
+        self._searched = 0
+        """Bytes in which the literals were looked for one by one, with what each text costs however short."""
 
     @cached_property
     def gate(self) -> Gate | None:
@@ -41,11 +52,24 @@ class Prefilter:
 
     def may_match(self, content: bytes) -> bool:
         """Whether a part of a log, of any length, holds a literal that some match needs."""
-        return self._any is None or self._any.search(squeezed(content)) is not None
+        text = squeezed(content)
+        return (self._may_meet if len(text) <= _KEPT_BYTES else self._any_in)(text)
 
     def candidates(self, content: bytes) -> frozenset[int]:
         """Indexes of the patterns that may match in a few lines."""
         return self._met(squeezed(content))
+
+    def _any_in(self, text: bytes) -> bool:
+        if self._always:
+            return True
+        if self._one_by_one(text):
+            return any(atom in text for atom in self._atoms)
+        return self._any is None or self._any.search(text) is not None
+
+    def _one_by_one(self, text: bytes) -> bool:
+        """Whether so little was searched so far that compiling the programs would take longer."""
+        self._searched += _ONE_TEXT + len(text)
+        return self._searched <= _ONE_BY_ONE_BYTES
 
     def _in(self, text: bytes) -> frozenset[int]:
         met = {
@@ -59,6 +83,8 @@ class Prefilter:
     def _present(self, text: bytes) -> Sequence[int]:
         if not self._atoms:
             return ()
+        if self._one_by_one(text):
+            return [number for number, atom in enumerate(self._atoms) if atom in text]
         found: Sequence[int] = self._set.Match(text) or ()
         return found
 

@@ -15,6 +15,7 @@ from envmedic.playbook.lines import (
     segments,
     squeezed,
     squeezed_literal,
+    suspicious_segments,
 )
 
 
@@ -191,3 +192,17 @@ def test_hostile_lines_take_linear_time(unit: bytes) -> None:
     passing(unit * (LINE_LIMIT // len(unit)))
     squeezed(unit * (1_000_000 // len(unit)))
     assert time.perf_counter() - started < 5
+
+
+def test_of_a_very_long_line_the_parts_in_which_something_may_match_are_told() -> None:
+    parts = [b"part %d" % number for number in range(20_000)]
+    parts[70] = parts[19_999] = b"wanted"
+    asked: list[int] = []
+
+    def may_match(part: bytes) -> bool:
+        asked.append(len(part))
+        return b"wanted" in part
+
+    assert list(suspicious_segments(b"\r".join(parts), may_match)) == [b"wanted", b"wanted"]
+    assert len(asked) < len(parts) // 2
+    assert list(suspicious_segments(b"y" * 200_000 + b"wanted", may_match)) == [b"y" * (200_000 - 184_320) + b"wanted"]

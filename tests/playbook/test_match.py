@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from envmedic.model.playbook import LoadedPlaybook, TextMatch
-from envmedic.playbook import loader, match
+from envmedic.playbook import blocks, loader, match
 from envmedic.playbook.match import scan
 from envmedic.playbook.reading import read_lines
 from tests.playbook.helpers import lines, loaded
@@ -129,8 +129,8 @@ def test_a_line_of_ten_megabytes_is_searched_throughout(tmp_path: Path) -> None:
 @pytest.mark.parametrize("offset", range(-120, 20, 7))
 def test_a_message_at_the_border_of_two_blocks_is_found_once(tmp_path: Path, offset: int) -> None:
     line = b"a quiet line of the log\n"
-    before = line * ((match.BLOCK_BYTES + offset) // len(line))
-    before += b"." * (match.BLOCK_BYTES + offset - len(before) - 1) + b"\n"
+    before = line * ((blocks.BLOCK_BYTES + offset) // len(line))
+    before += b"." * (blocks.BLOCK_BYTES + offset - len(before) - 1) + b"\n"
     log = tmp_path / "log"
     log.write_bytes(before + b"Could not run 'torchvision::nms' with\narguments from the 'CUDA' backend\n" + line * 9)
     number = before.count(b"\n") + 1
@@ -141,7 +141,7 @@ def test_a_message_at_the_border_of_two_blocks_is_found_once(tmp_path: Path, off
 def test_blocks_of_any_size_give_what_one_block_gives(text: list[str]) -> None:
     whole = scan(lines(*text), [PLAYBOOK])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(match, "BLOCK_BYTES", 150)
+        patch.setattr(blocks, "BLOCK_BYTES", 150)
         assert scan(lines(*text), [PLAYBOOK]) == whole
     assert sum(item.count for item in whole) == sum(bool(line) and line != "noise" for line in text)
 
