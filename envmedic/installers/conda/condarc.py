@@ -1,29 +1,20 @@
 """Conda's own configuration files, read where no conda is there to be asked.
 
-Search path, precedence and merging: https://docs.conda.io/projects/conda/en/stable/user-guide/configuration/
-("Searching for .condarc", "How conda merges configurations"). What ``#!final`` and its like ask is not read.
+Merging: https://docs.conda.io/projects/conda/en/stable/user-guide/configuration/ ("How conda merges configurations").
+Search path and precedence: `conda_meta.condarc`. What ``#!final`` and its like ask is not read.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from envmedic.conda_meta import condarc
 from envmedic.errors import InputError
 
-_PLACES: Final = (
-    *(f"{folder}/{name}" for folder in ("/etc/conda", "/var/lib/conda") for name in (".condarc", "condarc")),
-    *(f"$CONDA_ROOT/{name}" for name in (".condarc", "condarc")),
-    *(f"$XDG_CONFIG_HOME/conda/{name}" for name in (".condarc", "condarc")),
-    *(f"~/{folder}/{name}" for folder in (".config/conda", ".conda") for name in (".condarc", "condarc")),
-    "~/.condarc",
-    *(f"$CONDA_PREFIX/{name}" for name in (".condarc", "condarc")),
-    "$CONDARC",
-)
-"""The weakest first; beside each ``condarc`` a directory ``condarc.d``."""
 _LISTS: Final = ("channels", "default_channels", "pinned_packages", "pkgs_dirs", "allowlist_channels",
                  "denylist_channels")  # fmt: skip
 _TABLES: Final = ("custom_channels", "custom_multichannels", "proxy_servers")
@@ -37,7 +28,7 @@ def read(prefix: Path, root: Path | None, environ: Mapping[str, str] = os.enviro
 
     Raises InputError for a file that cannot be read.
     """
-    sources = [_file(path, environ) for path in files(prefix, root, environ)]
+    sources = [_file(path, environ) for path in condarc.files(prefix, root, environ)]
     sources.append(_from_variables(environ))
     merged: dict[str, Any] = {}
     for source in sources:
@@ -49,31 +40,6 @@ def read(prefix: Path, root: Path | None, environ: Mapping[str, str] = os.enviro
             else:
                 merged[key] = value
     return merged
-
-
-def files(prefix: Path, root: Path | None, environ: Mapping[str, str]) -> Iterator[Path]:
-    """The files that are there, the weakest first."""
-    home = environ.get("HOME") or str(Path.home())
-    known = {"CONDA_ROOT": str(root) if root else "", "CONDA_PREFIX": str(prefix), "CONDARC": environ.get("CONDARC")}
-    known["XDG_CONFIG_HOME"] = environ.get("XDG_CONFIG_HOME")
-    seen: set[Path] = set()
-    for place in _PLACES:
-        name, _, rest = place.partition("/")
-        start = home if name == "~" else known.get(name[1:]) if name.startswith("$") else "/"
-        path = Path(start, rest) if start else None
-        for found in _there(path) if path else ():
-            if found not in seen:
-                seen.add(found)
-                yield found
-
-
-def _there(path: Path) -> Iterator[Path]:
-    """The file at `path`, and those in the directory beside it."""
-    if path.is_file():
-        yield path
-    folder = path.with_name("condarc.d")
-    if path.name == "condarc" and folder.is_dir():
-        yield from sorted(item for item in folder.iterdir() if item.suffix in {".yml", ".yaml"})
 
 
 def _file(path: Path, environ: Mapping[str, str]) -> dict[str, Any]:

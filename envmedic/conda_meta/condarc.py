@@ -1,0 +1,51 @@
+"""Where conda looks for its configuration files.
+
+Search path: https://docs.conda.io/projects/conda/en/stable/user-guide/configuration/ ("Searching for .condarc").
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+_PLACES: Final = (
+    *(f"{folder}/{name}" for folder in ("/etc/conda", "/var/lib/conda") for name in (".condarc", "condarc")),
+    *(f"$CONDA_ROOT/{name}" for name in (".condarc", "condarc")),
+    *(f"$XDG_CONFIG_HOME/conda/{name}" for name in (".condarc", "condarc")),
+    *(f"~/{folder}/{name}" for folder in (".config/conda", ".conda") for name in (".condarc", "condarc")),
+    "~/.condarc",
+    *(f"$CONDA_PREFIX/{name}" for name in (".condarc", "condarc")),
+    "$CONDARC",
+)
+"""The weakest first; beside each ``condarc`` a directory ``condarc.d``."""
+
+
+def files(prefix: Path | None, root: Path | None, environ: Mapping[str, str]) -> Iterator[Path]:
+    """The files that are there, the weakest first, for the environment at `prefix` and the conda at `root`."""
+    home = environ.get("HOME") or os.path.expanduser("~")  # noqa: PTH111  # Path.home() raises without a home
+    known = {
+        "CONDA_ROOT": str(root) if root else "",
+        "CONDA_PREFIX": str(prefix) if prefix else "",
+        "CONDARC": environ.get("CONDARC"),
+        "XDG_CONFIG_HOME": environ.get("XDG_CONFIG_HOME"),
+    }
+    seen: set[Path] = set()
+    for place in _PLACES:
+        name, _, rest = place.partition("/")
+        start = home if name == "~" else known.get(name[1:]) if name.startswith("$") else "/"
+        path = Path(start, rest) if start else None
+        for found in _there(path) if path else ():
+            if found not in seen:
+                seen.add(found)
+                yield found
+
+
+def _there(path: Path) -> Iterator[Path]:
+    """The file at `path`, and those in the directory beside it."""
+    if os.path.isfile(path):  # noqa: PTH113  # never raises
+        yield path
+    folder = path.with_name("condarc.d")
+    if path.name == "condarc" and os.path.isdir(folder):  # noqa: PTH112
+        yield from sorted(item for item in folder.iterdir() if item.suffix in {".yml", ".yaml"})
