@@ -51,24 +51,18 @@ def _standing(prefix: Path, environment: Environment) -> judge.Standing:
 
 def _require_this(read: command_words.Read, environment: Environment) -> None:
     """Raise InputError where the command names another environment than the one asked about."""
-    named = read.command.python if isinstance(read.command, PipCommand) else read.command.prefix
-    program = read.program if "/" in read.program and Path(read.program).exists() else None
-    for text in filter(None, (named, program if isinstance(read.command, PipCommand) else None)):
-        path = Path(text)
-        if path.exists() and not _inside(path, environment):
+    command = read.command
+    by_pip = isinstance(command, PipCommand)
+    named = command.python if isinstance(command, PipCommand) else command.prefix
+    program = read.program if by_pip and "/" in read.program and not read.program.endswith("/uv") else None
+    for text in filter(None, (named, program)):
+        path = Path(text).expanduser()
+        prefix = path.parent.parent if path.is_file() else path
+        if path.exists() and os.path.realpath(prefix) != environment.real_prefix:
             raise InputError(
                 f"The command is for {text}, not for {environment.prefix}",
                 hint="Name its environment with -p, or leave the path out of the command",
             )
-
-
-def _inside(path: Path, environment: Environment) -> bool:
-    """Whether a program or prefix belongs to the environment; its Python may be a link that leads out of it."""
-    spots = {Path(os.path.realpath(path.parent)), Path(os.path.realpath(path))}
-    own = Path(environment.real_prefix)
-    same = Path(os.path.realpath(path)) == Path(os.path.realpath(environment.interpreter.path))
-    outside = path.name == "uv" or not os.access(path, os.X_OK)
-    return same or outside or any(spot == own or spot.is_relative_to(own) for spot in spots)
 
 
 class _Asked:

@@ -1,0 +1,111 @@
+"""Reading commands: what is understood, and that nothing else is answered."""
+
+from __future__ import annotations
+
+import pytest
+
+from envmedic.errors import InputError
+from envmedic.model.guard import CondaCommand, PipCommand
+from envmedic.planner import command_words
+
+
+def read(text: str) -> command_words.Read:
+    return command_words.read(command_words.split(text))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "pip install torch",
+        "pip3.11 install torch",
+        "python -m pip install torch",
+        "/usr/bin/python3 -I -m pip install torch",
+        "uv pip install torch",
+        "uv --offline pip install torch",
+        "env PIP_PRE=1 pip install torch",
+        "PIP_INDEX_URL=x pip -q install torch",
+        "pip install -qv torch",
+    ],
+)
+def test_the_ways_to_say_install(text: str) -> None:
+    command = read(text).command
+    assert isinstance(command, PipCommand)
+    assert (command.verb, command.requirements) == ("install", ("torch",))
+
+
+def test_options_of_pip_are_told_in_the_words_of_uv() -> None:
+    command = read(
+        "pip install -Uq --pre --no-deps -rreq.txt -c limits.txt --index-url=https://a -f ./links "
+        "--extra-index-url https://b --trusted-host c --only-binary=:all: -e ./x 'torch[y]>=2; python_version > \"3\"'"
+    ).command
+    assert isinstance(command, PipCommand)
+    assert (command.upgrade, command.files, command.constraints) == ("named", ("req.txt",), ("limits.txt",))
+    assert (command.index_url, command.extra_index_urls, command.find_links) == (
+        "https://a",
+        ("https://b",),
+        ("./links",),
+    )
+    assert command.options == ("--prerelease=allow", "--no-deps")
+    assert command.only_wheels
+    assert command.editables == ("./x",)
+    assert command.requirements == ('torch[y]>=2; python_version > "3"',)
+
+
+def test_upgrading_means_more_for_uv_than_for_pip() -> None:
+    ways = {text: read(text).command for text in ("pip install -U x", "uv pip install -U x")}
+    eager = read("pip install -U --upgrade-strategy eager x").command
+    found = [item.upgrade for item in (*ways.values(), eager) if isinstance(item, PipCommand)]
+    assert found == ["named", "all", "all"]
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "no program"),
+        ("pip install", "nothing to install"),
+        ("pip install -r", "needs a value"),
+        ("pip install --target x torch", "--target"),
+        ("pip install --user torch", "--user"),
+        ("pip install --frobnicate torch", "--frobnicate"),
+        ("pip install --pre=1 torch", "takes no value"),
+        ("pip install 'two words'", "not a requirement"),
+        ("pip download torch", "pip download"),
+        ("pip install a; rm -rf b", "more than one"),
+        ("pip install a && pip install b", "more than one"),
+        ("pip install $(cat x)", "more than one"),
+        ("pip install $PKG", "more than one"),
+        ("pip install `x`", "more than one"),
+        ("pip install torch > log", "more than one"),
+        ("pip install 'unclosed", "cannot be read"),
+        ("uv add torch", "uv add"),
+        ("uv sync", "uv sync"),
+        ("uv run pip install x", "uv run"),
+        ("poetry add torch", "poetry"),
+        ("sudo pip install x", "sudo"),
+        ("python setup.py install", "-m pip"),
+        ("conda env update -f x.yml", "conda env"),
+        ("conda install --revision 3", "--revision"),
+        ("conda install", "nothing to install"),
+    ],
+)
+def test_what_is_not_understood_is_refused(text: str, says: str) -> None:
+    with pytest.raises(InputError) as caught:
+        read(text)
+    assert says in f"{caught.value.summary} {caught.value.cause}"
+
+
+def test_conda_and_its_likes_are_read() -> None:
+    command = read("mamba install -y -n env -c conda-forge -c nvidia 'pytorch=2.4' cuda-version").command
+    assert command == CondaCommand(
+        tool="mamba",
+        verb="install",
+        specs=("pytorch=2.4", "cuda-version"),
+        channels=("conda-forge", "nvidia"),
+        name="env",
+    )
+    assert isinstance(removed := read("conda uninstall --force pytorch").command, CondaCommand)
+    assert (removed.verb, removed.force) == ("remove", True)
+
+
+def test_a_requirement_that_a_shell_would_cut_is_told() -> None:
+    assert read("pip install torch>=2.7").notes == ("In a shell, quote 'torch>=2.7': it redirects the output",)
