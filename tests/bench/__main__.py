@@ -12,6 +12,7 @@ from pathlib import Path
 from statistics import median
 
 from tests.bench.environment import environment
+from tests.bench.locking import AIM_S, CONDA, PIP, locking
 from tests.bench.measures import Overhead, SkippedError, Trees, cloning, compile_loop, probing, real_environment
 from tests.bench.place import Place, place
 from tests.bench.sampling import Samples, ratio
@@ -47,6 +48,7 @@ def main(arguments: Sequence[str]) -> int:
     options.folder.mkdir(exist_ok=True)
     say(f"{os.cpu_count()} cores, Python {platform.python_version()}, Linux {platform.release()}, {load()}")
     with place(options.folder) as where:
+        report_locking(where.root, options.rounds)
         trees = generated(where, options)
         report_cloning(trees, options.rounds)
         report_overhead(trees, options.rounds)
@@ -150,6 +152,20 @@ def report_probing(named: Path | None, folder: Path, count: int) -> None:
     compare(samples, "imports", "facts", "imports / envmedic facts")
     compare(samples, "imports", "diagnose", "imports / envmedic diagnose", Aim(PROBE_AIM, at_least=True))
     compare(samples, "imports compiling", "diagnose", "imports without byte code / diagnose")
+
+
+def report_locking(folder: Path, count: int) -> None:
+    """Measure and print a lock of a conda environment with wheels on top."""
+    say(f"Lock of {CONDA} conda packages and {PIP} wheels as conda-lock.yml, a new process, hashes from caches")
+    try:
+        samples = locking(folder, count)
+    except SkippedError as error:
+        say(f"  skipped: {error}")
+        return
+    show(samples, {"lock": "envmedic lock", "import": "import conda_lock.lockfile"})
+    seconds = median(samples["lock"])
+    say(f"  aim ≤ {AIM_S:g} s: {'met' if seconds <= AIM_S else 'NOT met'} ({seconds:.2f} s)")
+    compare(samples, "lock", "import", "lock / import of conda-lock alone")
 
 
 def report_reading(folder: Path, count: int) -> None:
