@@ -1,6 +1,7 @@
 """The variables that an environment keeps for the shells that activate it, as they stand in its files.
 
-Marked blocks in a venv's ``bin/activate``, which `engine.variables` writes, and conda's own state file.
+Marked blocks in a venv's ``bin/activate``, which `engine.variables` writes, conda's own state file, and what users
+have written into the scripts that activation runs.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
+from envmedic import shell
+
 BEGIN = "# >>> envmedic >>> kept by envmedic; `envmedic undo` takes it back"
 END = "# <<< envmedic <<<"
 BLOCK = re.compile(r"\n?^[^\n]*# >>> envmedic >>>.*?# <<< envmedic <<<[^\n]*\n", re.DOTALL | re.MULTILINE)
@@ -19,6 +22,11 @@ ACTIVATE = "bin/activate"
 CONDA_STATE = "conda-meta/state"
 CONDA_UNSET = "***unset***"
 """The value by which conda marks a variable as unset: its CONDA_ENV_VARS_UNSET_VAR."""
+AT_RUN_TIME = frozenset({
+    "CUDA_VISIBLE_DEVICES", "KMP_DUPLICATE_LIB_OK", "LD_LIBRARY_PATH", "LD_PRELOAD", "MKL_SERVICE_FORCE_INTEL",
+    "MKL_THREADING_LAYER", "PYTHONNOUSERSITE", "PYTHONPATH",
+})  # fmt: skip
+"""Variables that decide what a program loads, of those that users write into activation scripts."""
 
 
 def source(tree: Path) -> str:
@@ -44,6 +52,34 @@ def variables(tree: Path) -> dict[str, str | None]:
             name, _, value = rest.partition("=")
             found[name] = "".join(shlex.split(value))
     return found
+
+
+def activated(tree: Path, prefix: Path, given: Mapping[str, str]) -> dict[str, tuple[str | None, str]]:
+    """What activation sets and unsets, by name: the value (None unsets) and where it is said, relative to `tree`.
+
+    Of the users' own lines those on `AT_RUN_TIME`; `prefix` is what scripts know as their environment, `given` the
+    variables of the shell. Raises OSError or ValueError for a file that cannot be read.
+    """
+    own = variables(tree)
+    where = source(tree)
+    known = {**given, "VIRTUAL_ENV": str(prefix), "CONDA_PREFIX": str(prefix)}
+    if where == CONDA_STATE:  # which activation sets before it runs the scripts
+        known = overlaid(known, own)
+    found: dict[str, tuple[str | None, str]] = {name: (value, where) for name, value in own.items()}
+    for script in scripts(tree):
+        text = script.read_bytes().decode("utf-8", "replace")
+        for name, value, number in shell.statements(text, known, AT_RUN_TIME):
+            if (value, where) != found.get(name):
+                found[name] = (value, f"{script.relative_to(tree)}:{number}")
+    return found
+
+
+def scripts(tree: Path) -> tuple[Path, ...]:
+    """The scripts for sh that activating runs, in their order."""
+    own = (tree / "bin" / name for name in ("activate", "postactivate"))
+    folder = tree / "etc" / "conda" / "activate.d"
+    conda = sorted(folder.glob("*.sh")) if folder.is_dir() else []
+    return tuple(path for path in (*own, *conda) if path.is_file())
 
 
 def conda_state(tree: Path) -> dict[str, dict[str, str]]:

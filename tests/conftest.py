@@ -5,7 +5,11 @@ from __future__ import annotations
 import os
 import signal
 
+import hypothesis
 import pytest
+
+hypothesis.settings.register_profile("untimed", deadline=None)  # a busy machine is no failure
+hypothesis.settings.load_profile("untimed")
 
 # Started in the background by a shell, or under nohup, everything below would inherit that these are ignored.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -13,7 +14,7 @@ _ENV = "/usr/bin/env"
 
 
 class ActivatedRunner:
-    """Another runner with the variables kept in `tree` set and unset; a signal stops what it runs.
+    """Another runner with the variables set and unset that activating `tree` sets and unsets; a signal stops what it runs.
 
     The variables are read for each command, so that those of an earlier step count.
     """
@@ -42,7 +43,8 @@ class ActivatedRunner:
         timeout_s: float | None = None,
     ) -> CommandResult:
         """Run `argv` to its end. Raises `Interrupted` when somebody asks to stop meanwhile."""
-        own = kept.variables(self._tree)
+        found = kept.activated(self._tree, self._inner.python.parent.parent, os.environ)
+        own = {name: value for name, (value, _) in found.items()}
         unset = [word for name, value in own.items() if value is None for word in ("-u", name)]
         overlay = kept.overlaid({}, own) | dict(env or {})
         with self._interruption.at_once():

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from envmedic import kept
 from envmedic.model.facts import KeptVariable
 
 
-def observe(prefix: Path) -> tuple[KeptVariable, ...]:
-    """What activating the environment at `prefix` sets and unsets; () where its files cannot be read."""
+def observe(prefix: Path, given: Mapping[str, str]) -> tuple[KeptVariable, ...]:
+    """What activating the environment at `prefix` sets and unsets; () where its files cannot be read.
+
+    `given` are the variables of the shell that activates it.
+    """
     try:
-        found = kept.variables(prefix)
+        found = kept.activated(prefix, prefix, given)
     except (OSError, ValueError):
         return ()
-    where = kept.source(prefix)
-    return tuple(KeptVariable(name=name, value=value, source=where) for name, value in found.items())
+    return tuple(KeptVariable(name=name, value=value, source=where) for name, (value, where) in found.items())

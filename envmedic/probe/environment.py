@@ -68,7 +68,7 @@ def _environment(  # noqa: PLR0917  # the results of the first readers
 ) -> Environment:
     found = begun.layout
     prefix = found.prefix
-    own = activation.observe(prefix)
+    own = activation.observe(prefix, given)
     activated = kept.overlaid(given, {item.name: item.value for item in own})
     installed = [item.distribution for scan in scans for item in scan.installed]
     packages = _family(sites, installed)
