@@ -11,9 +11,10 @@ from envmedic import planner
 from envmedic.api.planning import Case, plans
 from envmedic.api.settings import Settings
 from envmedic.errors import EnvmedicError, HostFault, NoSolution, NothingToRepair
+from envmedic.model.conda import CondaChange
 from envmedic.model.facts import Facts
 from envmedic.model.findings import Diagnosis, Finding
-from envmedic.model.plan import Advise, Install, Plan, Purge, SetEnv, Step, UnsetEnv
+from envmedic.model.plan import Advise, Change, Install, Plan, Purge, SetEnv, Step, UnsetEnv
 from envmedic.model.playbook import LoadedPlaybook
 from envmedic.model.ports import Installer
 
@@ -152,24 +153,39 @@ def host_fault(summary: str, advice: str) -> HostFault:
 
 def _repeats(plan: Plan, earlier: Sequence[Plan]) -> bool:
     """Whether all that `plan` does was done by `earlier` ones."""
-    changed = {(change.name, change.after) for item in earlier for change in item.changes}
+    changed = {_outcome(change) for item in earlier for change in item.changes}
     steps = [step for item in earlier for step in item.steps]
     left = {path for step in steps if isinstance(step, Purge) for path in step.leftovers}
-    return all((change.name, change.after) in changed for change in plan.changes) and all(
-        left.issuperset(step.leftovers) if isinstance(step, Purge) else isinstance(step, Install) or step in steps
+    return all(_outcome(change) in changed for change in plan.changes) and all(
+        left.issuperset(step.leftovers)
+        if isinstance(step, Purge)
+        else isinstance(step, Install | CondaChange) or step in steps
         for step in plan.steps
     )
 
 
 def undoes(plan: Plan, earlier: Sequence[Plan]) -> str:
     """What of the `earlier` plans `plan` would change again, in words; empty when nothing."""
-    versions = {change.name: change.after for item in earlier for change in item.changes}
+    versions = {name: _outcome(change)[1:] for item in earlier for change in item.changes for name in _names(change)}
     for change in plan.changes:
-        if change.name in versions and versions[change.name] != change.after:
-            return f"{change.name} {versions[change.name] or 'was removed'}"
+        for name in _names(change):
+            if name in versions and versions[name] != _outcome(change)[1:]:
+                return f"{name} {versions[name][0] or 'was removed'}"
     values = {name: value for item in earlier for step in item.steps for name, value in _variables(step).items()}
     again = ((name, value) for step in plan.steps for name, value in _variables(step).items())
     return next((f"the variable {name}" for name, value in again if name in values and values[name] != value), "")
+
+
+def _outcome(change: Change) -> tuple[str, str | None, str]:
+    """What is there afterwards: name, version, and the build of a conda package."""
+    return change.name, change.after, change.after_build
+
+
+def _names(change: Change) -> tuple[str, ...]:
+    """What a line is about: a conda package, or a distribution, with the conda package whose place it takes."""
+    if change.by == "conda":
+        return (f"conda's {change.name}",)
+    return (change.name, f"conda's {change.package}") if change.package else (change.name,)
 
 
 def _variables(step: Step) -> dict[str, str | None]:

@@ -36,6 +36,11 @@ KINDS: tuple[FactKind, ...] = (
         doc="conda packages beside whose metadata other metadata of the same distribution lie that no installer owns",
         detail="conda.reasons",
     ),
+    FactKind(
+        name="conda.lacking",
+        type="strings",
+        doc="what installed conda packages depend on and no installed package is, as match specs",
+    ),
     FactKind(name="conda.reasons", type="strings", doc="what lies over or beside them, one sentence each"),
 )
 """Each is derived by `diagnosis.areas.conda`."""

@@ -105,10 +105,10 @@ class RebuildStep(Strict, frozen=True, kw_only=True, tag_field="step", tag="rebu
 
 
 class ReinstallStep(Strict, frozen=True, kw_only=True, tag_field="step", tag="reinstall"):
-    """Put conda packages in place again, the same to the build; wheels that lie over them go, or conda's do."""
+    """Put conda packages in place, installed ones again to the build; wheels that lie over them go, or conda's do."""
 
     packages: tuple[Text, ...]
-    """Names of conda packages, or facts that list names."""
+    """Names of conda packages, match specs of those that are not installed, or facts that list such."""
 
 
 class SetEnvStep(Strict, frozen=True, kw_only=True, tag_field="step", tag="set_env"):

@@ -224,7 +224,7 @@ def _changes(draft: _Draft) -> tuple[Change, ...]:
                 after=wheel.version,
                 owner=owners.get(name, ""),
                 size_bytes=wheel.size_bytes,
-                package=packages.get(name, ""),
+                package="" if condas.wheels(name) else packages.get(name, ""),
             )
         )
     rows += (

@@ -34,7 +34,7 @@ class Wish:
     gone: tuple[str, ...]
     """Distributions whose installed copies are removed."""
     reinstalled: tuple[str, ...] = ()
-    """Conda packages to be put in place again."""
+    """Conda packages to be put in place again, and match specs of missing ones."""
     offline: bool = False
 
 
@@ -128,7 +128,10 @@ class Divider:
         return tuple(f"{name}=={item.public}" for name, item in found if item is not None)
 
     def _request(self, wish: Wish, condas: dict[str, Requirement]) -> CondaRequest | None:
-        asked = _Asked(again=[*self.side.reinstall, *wish.reinstalled], remove=[*self.side.leaving.packages])
+        asked = _Asked(again=[*self.side.reinstall], remove=[*self.side.leaving.packages])
+        for text in wish.reinstalled:
+            there = self.owners.conda.package(text) is not None
+            (asked.again if there else asked.specs).append(text)
         for name, requirement in condas.items():
             package, installed = self.package(name), self.owners.package(name)
             if installed is not None and match_specs.pins(requirement, installed.version):

@@ -10,7 +10,8 @@ from packaging.utils import canonicalize_name
 
 from envmedic.compat import conda as channels
 from envmedic.compat import family
-from envmedic.errors import NotAnEnvironment
+from envmedic.errors import NoSolution, NotAnEnvironment
+from envmedic.model.conda import CondaEnvironment
 from envmedic.model.facts import Environment, Facts
 from envmedic.model.family import FamilyQuery, FamilySet
 from envmedic.model.findings import Finding
@@ -44,7 +45,7 @@ def proposals(
     """Return the ways to carry `loaded` out, best first, and what was rejected with its reason.
 
     `values` are the derived facts that placeholders may name. Raises `NotAnEnvironment` without
-    facts of an environment, and `NoSolution` for steps that are not supported.
+    facts of an environment, and `NoSolution` for steps that are not supported and for damaged records of conda.
     """
     environment = facts.environment
     if environment is None:
@@ -63,11 +64,24 @@ def proposals(
         return _of_case(case, facts, loaded)
     found = [(item, _of_case(item, facts, loaded)) for item in cases(case)]
     ready = tuple(item for _, one in found for item in one.proposals)
+    if any(item.conda is not None for item in ready):
+        _refuse_damaged(environment.conda)
     refused = [item for way, one in found for item in one.rejected if way.by_conda]
     if refused and not any(one.proposals for way, one in found if way.by_conda):
         told = f"conda has no torch family that fits, so it comes as wheels: {refused[0].title}: {refused[0].why_not}"
         ready = tuple(msgspec.structs.replace(item, notes=(told, *item.notes)) for item in ready)
     return Proposals(proposals=ready, rejected=tuple(dict.fromkeys(item for _, one in found for item in one.rejected)))
+
+
+def _refuse_damaged(conda: CondaEnvironment) -> None:
+    """Refuse where records cannot be read: a solver would take their packages for absent."""
+    if conda.damaged:
+        raise NoSolution(
+            f"conda's records of this environment are damaged: {', '.join(conda.damaged)}",
+            cause="what these packages are, and which files are theirs, cannot be known; conda refuses it as well",
+            hint="Put these files back from a backup, or make the environment anew (conda env export, conda env create)",
+            details=conda.damaged,
+        )
 
 
 def _of_case(case: Case, facts: Facts, loaded: LoadedPlaybook) -> Proposals:

@@ -50,7 +50,7 @@ class Wanted:
     """URLs of the indexes that install steps name."""
     variant: str | None = None
     reinstalled: list[str] = field(default_factory=list)
-    """Conda packages to be put in place again."""
+    """Conda packages to be put in place again, and match specs of missing ones."""
     rebuilt: list[str] = field(default_factory=list)
     """Distributions to be built again from their source."""
     after: list[Step] = field(default_factory=list)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from envmedic.conda_meta import specs
 from envmedic.diagnosis.derived import Derived
 from envmedic.model.conda import CondaEnvironment, CondaOverlay, CondaPackage
 from envmedic.model.facts import Environment, Facts, FileConflict
@@ -26,6 +27,7 @@ def derive(facts: Facts) -> Derived:
         "conda.clobbered": tuple(clobbered),
         "conda.overlaid": tuple(overlaid),
         "conda.doubled": tuple(doubled),
+        "conda.lacking": tuple(dict.fromkeys(_lacking(conda))),
         "conda.reasons": (*(overlaid | clobbered).values(), *doubled.values()),
     }
     return derived | _damage(environment, conda)
@@ -37,6 +39,21 @@ def _damage(environment: Environment, conda: CondaEnvironment) -> Derived:
         return {}
     damaged = {item.metadata_path for item in environment.files if item.missing_count or item.cut_off}
     return {"conda.damaged": tuple(item.name for item in conda.packages if item.record in damaged)}
+
+
+def _lacking(conda: CondaEnvironment) -> Iterator[str]:
+    """Dependencies without an installed package of that name, virtual packages apart."""
+    there = {item.name for item in conda.packages}
+    if conda.damaged:  # what cannot be read may be what is asked for
+        return
+    for item in conda.packages:
+        for text in item.depends:
+            try:
+                name = specs.name_of(text)
+            except ValueError:  # a form that only a solver knows
+                continue
+            if name not in there and not name.startswith("__") and (item.name, name) != ("python", "pip"):
+                yield text
 
 
 def _clobbered(environment: Environment, conda: CondaEnvironment) -> set[str]:

@@ -79,8 +79,10 @@ def derive(facts: Facts) -> Derived:
     derived = _loaded(environment) | _shadowed(facts, environment) | _elsewhere(facts, environment)
     derived["torch.cuda-wanted"] = _cuda_wanted(environment)
     torch = environment.distribution("torch")
-    if torch is None or torch.owner == "conda":  # conda's torch is served by conda's libraries
+    if torch is None:
         return derived
+    if torch.owner == "conda":  # served by conda's libraries, which no wheel stands for
+        return derived | {"nvidia.purge": (), "nvidia.repair": (), "nvidia.lacking": _lacking_of_conda(environment)}
     wanted = _wanted(facts, environment, torch)
     derived["torch.unmet"] = tuple(
         item.text for item in wanted if item.exact and not _met(item, environment) and item.name != _TOOLKIT
@@ -302,6 +304,14 @@ def _loaded(environment: Environment) -> Derived:
     derived["torch.unresolved-symbols"] = len(found)
     derived["torch.first-unresolved"] = f"{first[0]}, which {first[1]} needs" if first else None
     return derived
+
+
+def _lacking_of_conda(environment: Environment) -> tuple[str, ...]:
+    """What conda's torch asks for of CUDA and does not find."""
+    if environment.torch is None or not environment.torch.cuda:
+        return ()
+    missing = (item for item in environment.cuda_libraries if item.path is None)
+    return tuple(dict.fromkeys(f"{item.soname}, which {item.needed_by or 'torch'} needs" for item in missing))
 
 
 def _of_cuda(symbol: str) -> bool:
