@@ -20,6 +20,8 @@ _PLACES: Final = (
     "$CONDARC",
 )
 """The weakest first; beside each ``condarc`` a directory ``condarc.d``."""
+_ENDINGS: Final = ("condarc", ".yml", ".yaml")
+"""Of files that CONDARC may name: conda passes over others."""
 
 
 def files(prefix: Path | None, root: Path | None, environ: Mapping[str, str]) -> Iterator[Path]:
@@ -43,8 +45,8 @@ def files(prefix: Path | None, root: Path | None, environ: Mapping[str, str]) ->
 
 
 def _there(path: Path) -> Iterator[Path]:
-    """The file at `path`, and those in the directory beside it."""
-    if os.path.isfile(path):  # noqa: PTH113  # never raises
+    """The file at `path`, if it is called as conda wants it, and those in the directory beside it."""
+    if path.name.endswith(_ENDINGS) and os.path.isfile(path):  # noqa: PTH113  # never raises
         yield path
     folder = path.with_name("condarc.d")
     if path.name == "condarc" and os.path.isdir(folder):  # noqa: PTH112

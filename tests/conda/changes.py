@@ -18,9 +18,9 @@ from envmedic.engine.transaction import apply
 from envmedic.installers.conda.side import CondaSide, Executor
 from envmedic.installers.uv import UvInstaller
 from envmedic.model.checks import Check
-from envmedic.model.conda import CondaChange, CondaRequest
+from envmedic.model.conda import CondaChange, CondaEnvironment, CondaRequest
 from envmedic.model.events import Event, EventData, EventStream, Notice
-from envmedic.model.facts import Environment, Host
+from envmedic.model.facts import Environment, Host, Interpreter
 from envmedic.model.plan import Plan, Step
 from envmedic.model.ports import ApplyOptions, EnginePorts
 from envmedic.model.record import Record
@@ -28,6 +28,8 @@ from envmedic.probe.distributions import states
 from envmedic.probe.environment import observe_environment
 from tests.conda.room import Room
 from tests.engine.world import finding, nobody, run_python_checks
+
+TEST_HOST = Host(driver_cuda="12.2", driver_version="550.54.15", glibc="2.36", kernel="6.1.0-18-amd64", source="a test")
 
 
 def enter(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -46,7 +48,7 @@ class Case:
     prefix: Path
     executor: Executor = "rattler"
     options: ApplyOptions = ApplyOptions()  # noqa: RUF009  # frozen
-    driver_cuda: str | None = "12.2"
+    driver_cuda: str = "12.2"
     events: list[EventData] = field(default_factory=list)
 
     @property
@@ -57,8 +59,7 @@ class Case:
     @property
     def host(self) -> Host:
         """A machine with that driver."""
-        return Host(driver_cuda=self.driver_cuda, driver_version="550.54.15" if self.driver_cuda else None,
-                    glibc="2.36", kernel="6.1.0-18-amd64", source="a test")  # fmt: skip
+        return msgspec.structs.replace(TEST_HOST, driver_cuda=self.driver_cuda)
 
     def environment(self) -> Environment:
         """What the environment is now."""
@@ -152,3 +153,15 @@ def content(prefix: Path) -> dict[str, str]:
             digest = hashlib.sha256(path.read_bytes()).hexdigest()
             found[str(path.relative_to(prefix))] = f"{path.stat().st_mode:o} {digest}"
     return found
+
+
+def environment_of(conda: CondaEnvironment) -> Environment:
+    """Facts of an environment that is not on this machine, with these conda packages."""
+    return Environment(
+        prefix="/nowhere/env",
+        real_prefix="/nowhere/env",
+        kind="conda",
+        interpreter=Interpreter(path="/nowhere/env/bin/python", starts=True),
+        conda=conda,
+        digest="",
+    )

@@ -6,6 +6,7 @@ custom_channels, custom_multichannels, default_channels).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,7 @@ DEFAULTS = ("https://repo.anaconda.com/pkgs/main", "https://repo.anaconda.com/pk
 """What conda asks where nothing is configured."""
 _BUILT_IN = {"pkgs/pro": "https://repo.anaconda.com", "pkgs/main": "https://repo.anaconda.com",
              "pkgs/r": "https://repo.anaconda.com"}  # fmt: skip
+_TOKEN = re.compile(r"/t/[^/]+")
 
 
 @dataclass(frozen=True)
@@ -85,13 +87,15 @@ def _whole(value: str | Mapping[str, Any]) -> str:
 
 
 def _base(value: str | Mapping[str, Any]) -> str:
-    """The address before the name, with login and token."""
+    """The address before the name, with login and token; conda puts a token last."""
     if isinstance(value, str):
-        return value if "://" in value or not value else f"https://{value}"
+        whole = value if "://" in value or not value else f"https://{value}"
+        found = _TOKEN.search(whole)
+        return whole if found is None else f"{_TOKEN.sub('', whole, count=1).rstrip('/')}{found[0]}"
     login = f"{value['auth']}@" if value.get("auth") else ""
     token = f"/t/{value['token']}" if value.get("token") else ""
     location = str(value.get("location") or "").rstrip("/")
-    if value.get("scheme") == "file" and not location.startswith("/"):
+    if value.get("scheme") == "file" and location and not location.startswith("/"):
         location = f"/{location}"
     return f"{value.get('scheme') or 'https'}://{login}{location}{token}"
 

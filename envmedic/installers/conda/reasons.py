@@ -13,7 +13,9 @@ _BRANCH = re.compile(r"^[\s│├└─]*")
 _HEAD = "Cannot solve the request because of: "
 _ANY_OPTION = re.compile(r"^(\S+) \* can be installed with any of the following options:$")
 _REQUIRES = re.compile(r"^(?P<who>\S+ \S+).* would (?P<verb>require|constrain)$")
-_LIMIT = re.compile(r"^(?P<what>__\w+) (?P<range>\S+)(?:,| .*,)? (?:which conflicts|for which no candidates)")
+_LIMIT = re.compile(
+    r"^(?P<what>__\w+)(?: (?P<range>[^\s,]\S*?))?(?:,| .*,)? (?:which conflicts|for which no candidates)"
+)
 _MEANING = {
     "__cuda": "the NVIDIA driver of this host supports CUDA {version}",
     "__glibc": "this host has glibc {version}",
@@ -63,7 +65,8 @@ def _limit(lines: Sequence[str], virtual: Sequence[Virtual]) -> str | None:
             continue
         name = limit["what"]
         have = _MEANING[name].format(version=known[name]) if name in known else _ABSENT.get(name, "this host has none")
-        return f"{needs or 'it'} needs {name} {limit['range']}, and {have}"
+        wanted = " ".join(filter(None, (name, limit["range"])))
+        return f"{needs or 'it'} needs {wanted}, and {have}"
     return None
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from envmedic.conda_meta.urls import without_credentials, without_subdir
-from envmedic.errors import InstallerError, NetworkError, NotAnEnvironment
+from envmedic.errors import InputError, InstallerError, NetworkError, NotAnEnvironment
 from envmedic.installers.conda import asking, reasons, virtual
 from envmedic.installers.conda.channels import Source, unique
 from envmedic.installers.conda.configuration import Configuration
@@ -84,6 +84,12 @@ class Solver:
             },
             timeout_s=self.timeout_s,
         )
+        if "invalid" in answer:
+            raise InputError(
+                "A spec of a conda package cannot be read",
+                cause=answer["invalid"].splitlines()[0],
+                hint="Correct it: in the playbook, in conda-meta/pinned, or in pinned_packages of conda's configuration",
+            )
         if "unreachable" in answer:
             raise unreachable(answer["unreachable"], offline=request.offline or self.configuration.offline)
         return answer

@@ -24,6 +24,8 @@ def packages(host: Host, environ: Mapping[str, str] = os.environ) -> tuple[Virtu
     CONDA_OVERRIDE_GLIBC and CONDA_OVERRIDE_LINUX count on this machine alone, CONDA_OVERRIDE_CUDA is in the facts.
     """
     own = environ if of_this_machine(host) else {}
+    if host.system != "linux":
+        return _elsewhere(host)
     found = [("__unix", "0", "0")]
     found += _numbered("__linux", own.get("CONDA_OVERRIDE_LINUX", host.kernel))
     found += _numbered("__glibc", own.get("CONDA_OVERRIDE_GLIBC", host.glibc))
@@ -53,8 +55,16 @@ def cuda(host: Host) -> str | None:
 
 def subdir(host: Host) -> str:
     """The platform's part of a channel: ``linux-64``."""
-    machines = {"x86_64": "linux-64", "aarch64": "linux-aarch64", "ppc64le": "linux-ppc64le", "s390x": "linux-s390x"}
-    return machines.get(host.machine, f"linux-{host.machine}")
+    system = {"darwin": "osx", "win32": "win"}.get(host.system, host.system)
+    return f"{system}-{'64' if host.machine in {'x86_64', 'AMD64'} else host.machine}"
+
+
+def _elsewhere(host: Host) -> tuple[Virtual, ...]:
+    """Of a macOS or Windows that a lock is for; the oldest macOS that conda-lock takes for granted."""
+    family = ("__win", "0", "0") if host.system == "win32" else ("__unix", "0", "0")
+    release = [("__osx", "11.0", "0")] if host.system == "darwin" else []
+    machine = "x86_64" if host.machine == "AMD64" else host.machine
+    return (family, *release, *_numbered("__cuda", cuda(host)), ("__archspec", "1", machine))
 
 
 def _numbered(name: str, value: str | None) -> Iterator[Virtual]:

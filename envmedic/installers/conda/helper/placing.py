@@ -67,7 +67,7 @@ def _correct(path: Path, package: Mapping[str, Any]) -> None:
     document |= {"url": package["url"], "channel": package["channel"]}
     for entry in document["paths_data"]["paths"]:
         if entry.get("path_type") == "softlink":
-            entry["sha256_in_prefix"] = entry.get("sha256")
+            entry.pop("sha256_in_prefix", None)
     replace_json(path, document)
 
 

@@ -7,7 +7,7 @@ import datetime as dt
 import os
 import platform
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -33,7 +33,11 @@ class _Question:
 
     async def answer(self) -> dict[str, Any]:
         """Ask, leaving out channels that need not be there and are not."""
-        from rattler.exceptions import GatewayError, SolverError  # noqa: PLC0415  # found on the helper's own path
+        from rattler.exceptions import (  # noqa: PLC0415  # found on the helper's own path
+            GatewayError,
+            InvalidMatchSpecError,
+            SolverError,
+        )
 
         channels = list(self.request["channels"])
         skipped: list[dict[str, str]] = []
@@ -42,6 +46,8 @@ class _Question:
                 found = await self._by_priority(channels)
             except SolverError as error:  # noqa: PERF203  # a round for each channel that is gone
                 return {"unsolvable": str(error), "skipped": skipped}
+            except InvalidMatchSpecError as error:
+                return {"invalid": str(error), "skipped": skipped}
             except GatewayError as error:
                 gone = next((item for item in channels if item["optional"] and _about(str(error), item)), None)
                 if gone is None:
@@ -79,7 +85,7 @@ class _Question:
         ]
         return await ask(
             sources,
-            [_read(text) for text in asked["specs"]],
+            list(_specs(asked["specs"], whole=strict)),
             gateway=_gateway(asked),
             platforms=asked["subdirs"],
             pinned_packages=records.loaded(asked["pinned"]),
@@ -89,6 +95,20 @@ class _Question:
             channel_priority=ChannelPriority.Strict if strict else ChannelPriority.Disabled,
             timeout=dt.timedelta(seconds=asked["solver_s"]),
         )
+
+
+def _specs(texts: Sequence[str], *, whole: bool) -> Iterator[MatchSpec]:
+    """The specs; `whole` with the bare name of each that names no channel.
+
+    Without it py-rattler reads of a channel only what answers to the spec, and a stronger channel that has other
+    versions alone would not hide those of a weaker one.
+    """
+    for text in texts:
+        spec = _read(text)
+        name = spec.name
+        if whole and spec.channel is None and "*" not in str(name.normalized):
+            yield _read(name.normalized)
+        yield spec
 
 
 def _read(text: str) -> MatchSpec:
