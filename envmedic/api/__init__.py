@@ -13,10 +13,19 @@ if TYPE_CHECKING:
     from envmedic.api.compatibility import check
     from envmedic.api.creation import Place, create
     from envmedic.api.diagnosis import diagnose
+    from envmedic.api.environments import list_environments
     from envmedic.api.explanation import explain
     from envmedic.api.generations import AcceptLoss, Travel, history, prune, recover, redo, undo
     from envmedic.api.guarding import guard
-    from envmedic.api.locks import default_format, lock, lock_repair, require_folder, write_lock
+    from envmedic.api.locks import (
+        default_format,
+        lock,
+        lock_for,
+        lock_repair,
+        require_folder,
+        require_platforms,
+        write_lock,
+    )
     from envmedic.api.observation import observe
     from envmedic.api.playbooks import (
         is_playbook_file,
@@ -51,8 +60,10 @@ __all__ = [
     "guard",
     "history",
     "is_playbook_file",
+    "list_environments",
     "list_playbooks",
     "lock",
+    "lock_for",
     "lock_repair",
     "observe",
     "plan",
@@ -62,6 +73,7 @@ __all__ = [
     "recover",
     "redo",
     "require_folder",
+    "require_platforms",
     "show_playbook",
     "undo",
     "validate_playbooks",
@@ -91,8 +103,10 @@ _HOMES = {
     "guard": "guarding",
     "history": "generations",
     "is_playbook_file": "playbooks",
+    "list_environments": "environments",
     "list_playbooks": "playbooks",
     "lock": "locks",
+    "lock_for": "locks",
     "lock_repair": "locks",
     "observe": "observation",
     "plan": "repair",
@@ -102,6 +116,7 @@ _HOMES = {
     "recover": "generations",
     "redo": "generations",
     "require_folder": "locks",
+    "require_platforms": "locks",
     "show_playbook": "playbooks",
     "undo": "generations",
     "validate_playbooks": "playbooks",

@@ -20,7 +20,7 @@ from envmedic.model.facts import Interpreter
 from envmedic.model.lock import Lock, LockDifference
 from envmedic.model.plan import Install
 from envmedic.model.ports import CommandResult
-from envmedic.probe import targets
+from envmedic.probe import finder
 
 _ELSEWHERE = {"linux-64": ("linux", "x86_64"), "linux-aarch64": ("linux", "aarch64")}
 
@@ -72,7 +72,7 @@ def _prefix(place: Place, wanted: Lock) -> Path:
         return Path(place.prefix).expanduser().absolute()
     if not _has_conda(wanted):
         raise InputError("Only conda environments have names", hint="Name its directory with -p NEW")
-    folders = targets.environment_directories(os.environ)
+    folders = finder.environment_directories(os.environ)
     usable = next((folder for folder in folders if folder.is_dir() and os.access(folder, os.W_OK)), folders[-1])
     usable.mkdir(parents=True, exist_ok=True)
     return usable / (place.name or "")

@@ -25,6 +25,7 @@ def build_parser() -> Parser:
     _diagnose(commands)
     _run(commands)
     _facts(commands)
+    _envs(commands)
     _plan(commands)
     _apply(commands)
     _verify(commands)
@@ -153,6 +154,15 @@ def _facts(commands: _Commands[Parser]) -> None:
     _deep(parser)
 
 
+def _envs(commands: _Commands[Parser]) -> None:
+    _command(
+        commands,
+        "envs",
+        "list the environments found: conda's and its relatives', of projects nearby, and virtual environments",
+        target=False,
+    )
+
+
 def _plan(commands: _Commands[Parser]) -> None:
     parser = _command(commands, "plan", "show what a repair would do, and change nothing")
     _what(parser)
@@ -274,6 +284,13 @@ def _lock(commands: _Commands[Parser]) -> None:
         help="of the lock (default: conda-lock with conda packages, else pylock)",
     )
     parser.option("-o", "--output", metavar="FILE", help="write it there (default: stdout)")
+    parser.option(
+        "--platform",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="also lock for this platform, such as linux-aarch64, which is solved for; can be repeated",
+    )
     parser.option(
         "--fetch-hashes", action="store_true", help="ask the indexes for what is not known here; verified by content"
     )

@@ -6,12 +6,11 @@ import difflib
 import os
 import shutil
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from envmedic.errors import InputError, NotAnEnvironment
-from envmedic.probe import layout
-from envmedic.probe.files import names, read_text
+from envmedic.probe import finder, layout
 
 
 def resolve_prefix(*, name: str | None, prefix: str | None, python: str | None) -> Path:
@@ -112,11 +111,8 @@ def named(name: str, variables: Mapping[str, str]) -> Path:
             f"{name} is a path, not a name", cause="names of environments hold no /", hint=f"Use -p {name}"
         )
     known: dict[str, Path] = {}
-    for folder in known_environments(variables):
-        known.setdefault(folder.name, folder)
-    root = _root(variables)
-    if root is not None:
-        known.setdefault("base", root)
+    for place in finder.conda(variables):
+        known.setdefault(place.name or place.prefix.name, place.prefix)
     if name in known:
         return known[name]
     near = difflib.get_close_matches(name, known, n=3)
@@ -125,53 +121,3 @@ def named(name: str, variables: Mapping[str, str]) -> Path:
         cause=f"{len(known)} environments are known" + (f"; near: {', '.join(near)}" if near else ""),
         hint="Name it by its directory with -p",
     )
-
-
-def known_environments(variables: Mapping[str, str]) -> Iterator[Path]:
-    """Directories of conda environments: those in its environment directories, then those it has listed."""
-    for directory in environment_directories(variables):
-        for name in names(directory):
-            if (directory / name / "conda-meta").is_dir():
-                yield directory / name
-    listed = read_text(_home(variables) / ".conda" / "environments.txt") or ""
-    yield from (Path(line.strip()) for line in listed.splitlines() if line.strip())
-
-
-def environment_directories(variables: Mapping[str, str]) -> tuple[Path, ...]:
-    """Conda's ``envs_dirs``: variables, .condarc, the installation's, the user's."""
-    stated = [variables.get(name, "") for name in ("CONDA_ENVS_DIRS", "CONDA_ENVS_PATH")]
-    folders = [item for value in stated for item in value.split(":") if item]
-    folders += parse_condarc(read_text(_home(variables) / ".condarc") or "")
-    root = _root(variables)
-    if root is not None:
-        folders.append(str(root / "envs"))
-    folders.append(str(_home(variables) / ".conda" / "envs"))
-    return tuple(dict.fromkeys(_absolute(os.path.expandvars(item)) for item in folders))
-
-
-def _home(variables: Mapping[str, str]) -> Path:
-    return Path(variables.get("HOME") or os.path.expanduser("~"))  # noqa: PTH111  # Path.home() raises without a home
-
-
-def _root(variables: Mapping[str, str]) -> Path | None:
-    """Prefix of the conda installation."""
-    for name in ("MAMBA_ROOT_PREFIX", "CONDA_ROOT"):
-        if variables.get(name):
-            return Path(variables[name])
-    program = variables.get("CONDA_EXE") or shutil.which("conda", path=variables.get("PATH"))
-    return Path(os.path.realpath(program)).parent.parent if program else None
-
-
-def parse_condarc(text: str) -> list[str]:
-    """``envs_dirs`` of a .condarc; [] where it has none or is no valid YAML."""
-    if "envs_dirs" not in text and "envs_path" not in text:
-        return []
-    from ruamel.yaml import YAML  # noqa: PLC0415  # 0.1 s, and few users set this
-    from ruamel.yaml.error import YAMLError  # noqa: PLC0415
-
-    try:
-        content: object = YAML(typ="safe", pure=True).load(text)
-    except YAMLError:
-        return []
-    stated = content.get("envs_dirs") or content.get("envs_path") if isinstance(content, dict) else None
-    return [item for item in stated if isinstance(item, str)] if isinstance(stated, list) else []

@@ -42,7 +42,7 @@ def test_any_file_freezes(tmp_path: Path, content: str, message: str | None) -> 
         ("/opt/conda/bin/conda create -n x", "conda"),
         ("/opt/conda/bin/python /opt/conda/bin/mamba install x", "mamba"),
         ("/opt/conda/lib/python3.11/site-packages/conda/__main__.py create", "conda"),
-        ("/home/u/bin/micromamba create -f env.yml", "micromamba"),
+        ("/opt/bin/micromamba create -f env.yml", "micromamba"),
         ("constructor", "unknown"),
     ],
 )

@@ -79,5 +79,5 @@ def test_every_protection_must_be_lifted(tmp_path: Path) -> None:
     (prefix / "condabin").mkdir()
     for allow in ((), ("base",), ("base", "frozen")):
         with pytest.raises(PreflightError):
-            refuse_protected(prefix, allow)  # type: ignore[arg-type]  # they are names
+            refuse_protected(prefix, allow)
     refuse_protected(prefix, ("base", "frozen", "external"))

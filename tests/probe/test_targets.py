@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from envmedic.errors import InputError, NotAnEnvironment
-from envmedic.probe import targets
+from envmedic.probe import finder, targets
 from tests.probe.prefixes import make_prefix
 
 
@@ -147,4 +147,4 @@ def test_path_that_is_no_text_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["envs_dirs: 3", "envs_dirs: [", "- envs_dirs", "envs_dirs:\n  - 3\n"])
 def test_condarc_that_says_nothing_useful(text: str) -> None:
-    assert targets.parse_condarc(text) == []
+    assert finder.parse_condarc(text) == []

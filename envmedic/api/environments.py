@@ -1,0 +1,24 @@
+"""The environments of this machine."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from envmedic.model.environments import Environments
+from envmedic.probe import environments
+
+
+def list_environments() -> Environments:
+    """Every environment that conda, its relatives and virtual environments make known from the working directory."""
+    return environments.find(os.environ, Path(_working_directory()))
+
+
+def _working_directory() -> str:
+    """With the user's own spelling of links; the root where the directory was deleted under the shell."""
+    stated = os.environ.get("PWD", "")
+    try:
+        here = os.getcwd()  # noqa: PTH109  # a text
+        return stated if stated and os.path.samefile(stated, here) else here  # noqa: PTH121
+    except OSError:
+        return "/"

@@ -1,0 +1,17 @@
+"""``envmedic envs``."""
+
+from __future__ import annotations
+
+import argparse
+
+from envmedic import api
+from envmedic.cli.output import Output
+from envmedic.cli.render.environments import environments_lines
+from envmedic.errors import ExitCode
+
+
+def envs(_args: argparse.Namespace, output: Output) -> int:
+    """List the environments that are found here."""
+    found = api.list_environments()
+    output.document(found, environments_lines(found, output.style))
+    return int(ExitCode.OK)
