@@ -346,10 +346,18 @@ def lock(args: argparse.Namespace, output: Output) -> int:
     return lock_command.lock(args, output)
 
 
+def envs(args: argparse.Namespace, output: Output) -> int:
+    """``envmedic envs``."""
+    from envmedic.cli import envs_command  # noqa: PLC0415
+
+    return envs_command.envs(args, output)
+
+
 RUN: dict[str, Command] = {
     "diagnose": diagnose,
     "run": run,
     "facts": facts,
+    "envs": envs,
     "plan": plan,
     "apply": apply,
     "verify": verify,
