@@ -15,7 +15,7 @@ from pathlib import Path
 
 import msgspec
 
-from envmedic import __version__
+from envmedic import __version__, model
 from envmedic.model.base import Model
 from envmedic.model.playbook import Playbook
 from envmedic.model.vocabulary import FACTS, PACKAGE_FACTS, PLAYBOOK_CHECKS
@@ -44,7 +44,11 @@ def cache_directory() -> Path:
 @functools.cache
 def _rules_digest() -> str:
     """Changes with envmedic's version and with all that a playbook is validated against."""
-    rules = [__version__, schema(), list(FACTS.values()), PACKAGE_FACTS, PLAYBOOK_CHECKS]
+    # generating the schema takes three times as long as reading the code that it is generated from
+    code = sorted(Path(model.__file__ or "").parent.glob("*.py"))
+    rules: list[object] = [__version__, *(hashlib.sha256(file.read_bytes()).hexdigest() for file in code)]
+    if not code:  # run from an archive, or from byte code alone
+        rules += [schema(), list(FACTS.values()), PACKAGE_FACTS, PLAYBOOK_CHECKS]
     return hashlib.sha256(msgspec.json.encode(rules)).hexdigest()
 
 

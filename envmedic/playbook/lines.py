@@ -51,8 +51,7 @@ _DOCKER_TAIL = re.compile(r"(?:\\r)?\\n\"?,? ?\"(?:stream|time)\":.{0,200}$")
 _LEVEL = r"(?:DEBUG|INFO|NOTICE|WARN(?:ING)?|ERROR|CRITICAL|FATAL|EXCEPTION)"
 _DATE = r"\d{4}[-/]\d\d[-/]\d\d"
 _TIME = r"\d\d:\d\d:\d\d(?:[.,]\d{1,9})?"
-_PREFIXES = re.compile(
-    rf"""(?x)
+_PREFIXES = rf"""(?x)
     \s+
     | \[?{_DATE}[T\ _]\d\d:\d\d(?::\d\d)?(?:[.,]\d{{1,9}})?(?:Z|\ ?[+-]\d\d:?\d\d)?\]?[:,]?(?=[\s|]|$)
     | \[?{_TIME}\]?:?(?=\s)
@@ -79,7 +78,7 @@ _PREFIXES = re.compile(
     | [-*+\u2022]\s+(?=\S) | \#{{1,6}}\s
     | [>|\u2500-\u257f\u2580-\u259f]
     """
-)
+"""Compiled by the first line that is looked at: most logs have none, and it takes as long as all else here."""
 _TAIL = re.compile(r"[\s|\u2500-\u257f]{1,512}$")
 _MOST_PREFIXES = 40
 _PASSING = re.compile(
@@ -157,7 +156,7 @@ def cleaned(line: bytes) -> str:
     text = _decoded(line)
     start = 0
     for _ in range(_MOST_PREFIXES):
-        prefix = _PREFIXES.match(text, start)
+        prefix = _prefixes().match(text, start)
         if prefix is None:
             break
         start = prefix.end()
@@ -165,6 +164,11 @@ def cleaned(line: bytes) -> str:
         text = _DOCKER_TAIL.sub("", text)
     tail = _TAIL.search(text, max(start, len(text) - 512))
     return text[start : tail.start() if tail else None]
+
+
+@cache
+def _prefixes() -> re.Pattern[str]:
+    return re.compile(_PREFIXES)
 
 
 def _decoded(line: bytes) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from envmedic import model
 from envmedic.errors import InputError, InvalidPlaybook, UnknownPlaybook
 from envmedic.model.playbook import Playbook
 from envmedic.playbook import cache, library, loader
@@ -193,3 +194,19 @@ def test_the_schema_is_a_json_schema_of_playbooks() -> None:
     document = loader.schema()
     assert document["$ref"] == "#/$defs/Playbook"
     assert document["$defs"]["Playbook"]["additionalProperties"] is False
+
+
+def test_other_rules_do_not_use_the_cache(tmp_path: Path, parses: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    file = write(tmp_path / "mine.yaml")
+    loader.load_file(file)
+    other = tmp_path / "model"
+    other.mkdir()
+    (other / "__init__.py").write_text("FACTS = ()\n", encoding="utf-8")
+    for directory in (other, tmp_path / "archive.zip"):
+        monkeypatch.setattr(model, "__file__", str(directory / "__init__.py"))
+        cache._rules_digest.cache_clear()
+        loader.load_file(file)
+        loader.load_file(file)
+    monkeypatch.undo()
+    cache._rules_digest.cache_clear()
+    assert len(parses) == 3, "once each"
