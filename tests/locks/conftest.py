@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.conda.channel import Channels, channels
 from tests.locks.world import World
 from tests.locks.world import world as make_world
 
@@ -28,3 +29,9 @@ def world(tmp_path: Path) -> Iterator[World]:
     """A world that the test may change."""
     with make_world(tmp_path) as made:
         yield made
+
+
+@pytest.fixture(scope="session")
+def local() -> Channels:
+    """The local conda channels."""
+    return channels()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import msgspec
 
@@ -76,5 +77,6 @@ def described(found: CondaChange) -> CondaChange:
                 hint="Write the lock again with `envmedic lock` or `conda-lock`",
             )
         metadata = about | {"channel": item.channel, "url": item.url}
-        artifacts.append(msgspec.structs.replace(item, metadata=metadata))
+        size = Path(paths[item.name]).stat().st_size
+        artifacts.append(msgspec.structs.replace(item, metadata=metadata, size_bytes=size))
     return msgspec.structs.replace(found, install=tuple(artifacts))
