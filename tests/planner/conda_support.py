@@ -59,7 +59,7 @@ def old_family(torch: str = "2.3.1", torchvision: str = "0.18.1", *, cuda: str |
             package("cuda-cudart", f"{cuda}.105", channel="nvidia"),
             package("libcublas", f"{cuda}.0.26", channel="nvidia"),
         ]
-    needs = ("python >=3.11,<3.12.0a0", "mkl >=2018", "sympy", f"pytorch-mutex 1.0 {mutex.build}")
+    needs: tuple[str, ...] = ("python >=3.11,<3.12.0a0", "mkl >=2018", "sympy", f"pytorch-mutex 1.0 {mutex.build}")
     needs += (f"pytorch-cuda {cuda}.*",) if cuda else ()
     return [
         package("pytorch", torch, tag, *needs, channel="pytorch", brings=("torch",), requested=True),
