@@ -56,6 +56,9 @@ def torch_modules(version: str, cuda: str | None) -> dict[str, Content]:
 def torchvision_modules(version: str, torch: str, cuda: str | None) -> dict[str, Content]:
     """torchvision below ``site-packages``, built for that torch."""
     files = miniature.torchvision_files(release(torch, cuda), version)
+    if cuda:
+        source = gpu_source(CAPABILITIES) + "int operators(void) { return 1; }"
+        files["torchvision/_C.so"] = shared_library(source, name="_C.so")
     return _modules("torchvision", version, files, ("numpy", f"torch=={torch}", "pillow"))
 
 

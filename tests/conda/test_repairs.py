@@ -74,7 +74,7 @@ def test_a_build_for_the_cpu_becomes_one_for_cuda(local: Channels, tmp_path: Pat
     before = manifest(case.prefix)
     done = case.apply("--log", str(log), "--host", str(host), CONDA_OVERRIDE_CUDA="12.8")
     assert done.code == 0, done.told()
-    assert {name for name, _, _ in changes_of(done)} >= {"torch", "torchvision"}
+    assert {name for name, _, _ in changes_of(done)} >= {"pytorch", "libtorch", "torchvision", "cuda-version"}
     packages = case.packages()
     assert packages["pytorch"].startswith("2.5.1 cuda126_")
     assert packages["libtorch"].startswith("2.5.1 cuda126_")
