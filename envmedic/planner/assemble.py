@@ -20,7 +20,7 @@ from envmedic.planner import checks, conda_changes, removal
 from envmedic.planner.bound import bound
 from envmedic.planner.identity import named
 from envmedic.planner.owners import Owners, only_wheels
-from envmedic.planner.proposal import Proposal, Proposals
+from envmedic.planner.proposal import IN_THE_WAY, Proposal, Proposals
 from envmedic.planner.question import FAMILY
 from envmedic.planner.requirements import key, markers, newly_unmet, unmet, unmet_already
 
@@ -296,7 +296,7 @@ def _alternatives(
             title=item.title, why_not=failed.get(item.title) or _why_not(item), feasible=item.title not in failed
         )
         for item in (considered.proposals if considered else ())
-        if msgspec.to_builtins(item) != msgspec.to_builtins(chosen)
+        if msgspec.to_builtins(item) != msgspec.to_builtins(chosen) and item.title != chosen.title + IN_THE_WAY
     ]
     ways = (_way(text) for text in loaded.playbook.alternatives)
     return (*found, *(considered.rejected if considered else ()), *ways)

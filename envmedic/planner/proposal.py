@@ -9,6 +9,9 @@ from envmedic.model.family import FamilySet
 from envmedic.model.plan import PlanAlternative, Purge, Step
 from envmedic.model.ports import ResolveRequest
 
+IN_THE_WAY = ", with what is in its way"
+"""What the title of a proposal ends with on which conda may change other packages too."""
+
 
 class Proposal(Model, frozen=True, kw_only=True):
     """One way to carry a playbook out."""

@@ -23,7 +23,7 @@ from envmedic.planner.case import Case, Options, cases, cuda_build, family_step,
 from envmedic.planner.dividing import Divider, Wish, pinned, widened
 from envmedic.planner.following import Following, following
 from envmedic.planner.owners import Owners
-from envmedic.planner.proposal import Proposal, Proposals
+from envmedic.planner.proposal import IN_THE_WAY, Proposal, Proposals
 from envmedic.planner.requirements import applicable, markers, meets, newly_unmet
 from envmedic.planner.sides import Side
 from envmedic.planner.steps import Wanted, gather, values_of
@@ -215,8 +215,9 @@ def _by_both(  # noqa: PLR0917  # what a proposal is made from
     wide = widened(shares.conda, side) if shares.conda is not None else None
     if wide is None:
         return (made,)
-    more = f"{made.title}, with what is in its way"
-    return made, msgspec.structs.replace(made, title=more, conda=wide, cost=f"conda may change any package{_and(made)}")
+    return made, msgspec.structs.replace(
+        made, title=made.title + IN_THE_WAY, conda=wide, cost=f"conda may change any package{_and(made)}"
+    )
 
 
 def _cost_of(side: Side) -> str:

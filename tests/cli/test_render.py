@@ -186,6 +186,31 @@ def test_a_plan_says_what_changes_and_what_stays() -> None:
     assert linked[0] == "Environment  /link -> /env"
 
 
+def test_conda_packages_and_wheels_stand_in_one_table() -> None:
+    channel = "https://conda.example/pytorch"
+    changes = (
+        Change(kind="remove", name="pytorch-cuda", before="12.1", owner="conda", by="conda", before_build="h7_5", channel=channel),
+        Change(
+            kind="change", name="pytorch", before="2.3.1", after="2.3.1", owner="conda", by="conda",
+            before_build="py3.11_cpu_0", after_build="py3.11_cuda12.1_cudnn8.9.2_0", channel=channel,
+        ),
+        Change(
+            kind="change", name="mkl", before="2024.0", after="2024.0", owner="conda", by="conda",
+            before_build="h1_0", after_build="h1_0",
+        ),
+        Change(kind="change", name="torchvision", before="0.18.1", after="0.24.1", owner="conda", package="torchvision"),
+        Change(kind="install", name="triton", after="3.5.0"),
+    )  # fmt: skip
+    told = [line.split() for line in plan_lines(msgspec.structs.replace(PLAN, changes=changes), PLAIN)]
+    assert ["REMOVE", "pytorch-cuda", "12.1", "h7_5", "conda", "(pytorch)", "size", "unknown"] in told
+    builds = ["py3.11_cpu_0", "->", "py3.11_cuda12.1_cudnn8.9.2_0"]
+    assert ["CHANGE", "pytorch", "2.3.1", *builds, "conda", "(pytorch)", "size", "unknown"] in told
+    assert ["REINSTALL", "mkl", "2024.0", "h1_0", "conda", "size", "unknown"] in told
+    moved = ["conda", "(torchvision)", "->", "wheel"]
+    assert ["CHANGE", "torchvision", "0.18.1", "->", "0.24.1", *moved, "size", "unknown"] in told
+    assert ["INSTALL", "triton", "3.5.0", "size", "unknown"] in told
+
+
 @pytest.mark.parametrize(
     ("given", "words"),
     [
