@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import os
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -18,8 +18,10 @@ from envmedic.probe.records import SHOWN, Disk, needed
 
 @dataclass(frozen=True)
 class Index:
-    """Which record lists which file; byte code apart."""
+    """Which record lists which file; byte code and directories apart."""
 
+    files: Mapping[str, Sequence[tuple[str, BriefFile]]]
+    """What each record lists, by the record's file: real path relative to the prefix, and entry."""
     owners: Mapping[str, str]
     """The file of the record by path, both relative to the prefix."""
     contested: Collection[str]
@@ -44,14 +46,24 @@ class _Held:
 
 def index(installed: Records[BriefRecord]) -> Index:
     """The owner of each file that the records list, by its real path."""
+    files: dict[str, Sequence[tuple[str, BriefFile]]] = {}
     owners: dict[str, str] = {}
-    contested: set[str] = set()
     for where, record in installed.packages.items():
-        paths = [path for path, _ in record.files(installed.site_packages) if not path.endswith(".pyc")]
-        if not owners.keys().isdisjoint(paths):
-            contested.update(path for path in paths if path in owners)
-        owners.update(dict.fromkeys(paths, where))
-    return Index(owners, contested)
+        listed = [entry for entry in record.files(installed.site_packages)
+                  if not entry[0].endswith(".pyc") and entry[1].path_type != "directory"]  # fmt: skip
+        files[where] = listed
+        owners.update(dict.fromkeys([path for path, _ in listed], where))
+    count = sum(map(len, files.values()))
+    return Index(files, owners, _contested(files.values()) if len(owners) != count else frozenset())
+
+
+def _contested(files: Iterable[Sequence[tuple[str, BriefFile]]]) -> frozenset[str]:
+    """Paths that come more than once."""
+    seen: set[str] = set()
+    again: set[str] = set()
+    for path in (path for listed in files for path, _ in listed):
+        (again if path in seen else seen).add(path)
+    return frozenset(again)
 
 
 def compare(
@@ -61,7 +73,7 @@ def compare(
 
     `passed_over` are records of packages over which another installer put its own. `deep` reads and hashes each file.
     """
-    held = [_hold(where, record, installed.site_packages, disk, known)
+    held = [_hold(where, record, disk, known)
             for where, record in installed.packages.items() if where not in passed_over]  # fmt: skip
     if deep:
         _read(held, installed.site_packages, disk, known)
@@ -69,25 +81,26 @@ def compare(
     return tuple(item for item in reports if item.missing_count or item.cut_off or item.changed_count)
 
 
-def _hold(where: str, record: BriefRecord, site_packages: str, disk: Disk, known: Index) -> _Held:
-    result = _Held(record, where)
-    sizes = disk.sizes
-    for path, item in record.files(site_packages):
-        if path.endswith(".pyc") or item.path_type == "directory":
-            continue
-        result.recorded += 1
-        there = sizes.get(path)
-        if there is None:
-            there = disk.size(path)
-        if there is None:
-            result.absent += 1
-            if _matters(path, item, disk):
-                result.missing.append(path)
-        elif there != item.size_in_bytes and path not in known.contested:
-            expected = item.installed_size
-            if expected is not None and there != expected:
-                result.other.append((path, there, expected))
+def _hold(where: str, record: BriefRecord, disk: Disk, known: Index) -> _Held:
+    """Look up every file of one record: a hundred thousand of them all together, nearly all as recorded."""
+    listed = known.files[where]
+    result = _Held(record, where, recorded=len(listed))
+    sizes = map(disk.sizes.get, [path for path, _ in listed])
+    for (path, item), there in zip(listed, sizes, strict=True):
+        if there is None or there != item.size_in_bytes:
+            _differs(result, path, item, disk.size(path) if there is None else there, disk)
+    result.other = [entry for entry in result.other if entry[0] not in known.contested]
     return result
+
+
+def _differs(held: _Held, path: str, item: BriefFile, there: int | None, disk: Disk) -> None:
+    expected = item.installed_size
+    if there is None:
+        held.absent += 1
+        if _matters(path, item, disk):
+            held.missing.append(path)
+    elif expected is not None and there != expected:
+        held.other.append((path, there, expected))
 
 
 def _matters(path: str, item: BriefFile, disk: Disk) -> bool:

@@ -61,7 +61,7 @@ def find(
     pairs = [pair for scan in scans for item in scan.installed for pair in _pairs(item, scan, by_record, known, disk)]
     judged = [(pair, _content(pair, installed, known, disk)) for pair in pairs]
     told = [(pair, content) for pair, content in judged if pair.same or content.paths]
-    overlaid = tuple(_overlay(pair, content, installed, disk) for pair, content in told)
+    overlaid = tuple(_overlay(pair, content, known, disk) for pair, content in told)
     return Overlays(overlaid, tuple(_conflict(pair, content) for pair, content in told if content.paths))
 
 
@@ -101,7 +101,7 @@ def _content(pair: _Pair, installed: Records[BriefRecord], known: Index, disk: D
     return _Content(tuple(differing), condas, sum(found[path] == code[path] for path in differing))
 
 
-def _overlay(pair: _Pair, content: _Content, installed: Records[BriefRecord], disk: Disk) -> CondaOverlay:
+def _overlay(pair: _Pair, content: _Content, known: Index, disk: Disk) -> CondaOverlay:
     distribution = pair.item.distribution
     return CondaOverlay(
         package=pair.package.name,
@@ -110,17 +110,16 @@ def _overlay(pair: _Pair, content: _Content, installed: Records[BriefRecord], di
         metadata_path=distribution.metadata_path,
         same=pair.same,
         shared=len(pair.shared),
-        left=sum(1 for _ in _left(pair, installed, disk)) if pair.same else 0,
+        left=sum(1 for _ in _left(pair, known, disk)) if pair.same else 0,
         condas=content.condas,
     )
 
 
-def _left(pair: _Pair, installed: Records[BriefRecord], disk: Disk) -> Iterator[str]:
+def _left(pair: _Pair, known: Index, disk: Disk) -> Iterator[str]:
     """Code that conda alone lists in the import packages that the distribution brings too, and that is there."""
     listed = {pair.base + row[0] for row in pair.item.rows}
     tops = {row[0].partition("/")[0] for row in pair.item.rows if "/" in row[0]}
-    record = installed.packages[pair.package.record]
-    for path, _ in record.files(installed.site_packages):
+    for path, _ in known.files[pair.package.record]:
         inside = path.startswith(pair.base) and path[len(pair.base) :].partition("/")[0] in tops
         if inside and is_code(path) and path not in listed and disk.size(path) is not None:
             yield path

@@ -2,30 +2,36 @@
 
 from __future__ import annotations
 
-from envmedic.cli.render.style import Style, plain, shortened, table
-from envmedic.model.facts import Distribution, Environment, Facts, Host, Library, TorchBuild
+from collections.abc import Iterator
+
+from envmedic.cli.render.style import Style, plain, shortened, size, table
+from envmedic.model.conda import CondaEnvironment
+from envmedic.model.facts import Distribution, Environment, Facts, Gpu, Host, Library, TorchBuild
 
 
 def facts_lines(facts: Facts, style: Style) -> list[str]:
     """Host first, then the environment."""
-    lines = [style("Host", "bold"), *_host(facts.host)]
+    lines = [style("Host", "bold"), *table(host_rows(facts.host))]
     if facts.environment is not None:
         lines += ["", style("Environment", "bold"), *_environment(facts.environment)]
     return lines
 
 
-def _host(host: Host) -> list[str]:
-    rows = [
+def host_rows(host: Host) -> list[tuple[str, ...]]:
+    """What it is, and what matters of it for GPUs and for building."""
+    rows: list[tuple[str, ...]] = [
         ("system", f"{host.distribution or host.system}, {host.machine}, kernel {host.kernel}, glibc {host.glibc}"),
         ("driver", _driver(host)),
     ]
-    rows += [
-        ("gpu", f"{gpu.index}: {gpu.name}, {gpu.compute_capability or '?'}{_hidden(gpu.visible)}") for gpu in host.gpus
-    ]
+    rows += [("gpu", _gpu(gpu)) for gpu in host.gpus]
     rows += [("toolkit", f"{kit.version or '?'} at {kit.path} ({kit.found_by})") for kit in host.toolkits]
     rows += [("compiler", f"{item.name} {item.version or '?'} at {item.path}") for item in host.compilers]
-    rows += [("variable", shortened(f"{item.name}={item.value}")) for item in host.variables]
-    return table(rows)
+    return rows + [("variable", shortened(f"{item.name}={item.value}")) for item in host.variables]
+
+
+def _gpu(gpu: Gpu) -> str:
+    memory = f", {size(gpu.memory_bytes)}" if gpu.memory_bytes else ""
+    return f"{gpu.index}: {gpu.name}, {gpu.compute_capability or '?'}{memory}{_hidden(gpu.visible)}"
 
 
 def _hidden(visible: bool) -> str:  # noqa: FBT001
@@ -47,8 +53,9 @@ def _environment(environment: Environment) -> list[str]:
         ("kind", environment.kind),
         ("python", plain(state)),
         ("distributions", str(len(environment.distributions))),
+        *(_conda(environment.conda) if environment.conda is not None else ()),
     ]
-    rows += [(item.name, _family_member(environment, item.name, item.version)) for item in _family(environment)]
+    rows += [(item.name, _family_member(environment, item.name, item.version)) for item in family(environment)]
     rows += [("duplicate", name) for name in environment.duplicates]
     rows += [("leftover", plain(f"{item.path} ({item.kind})")) for item in environment.leftovers]
     rows += [
@@ -61,7 +68,21 @@ def _environment(environment: Environment) -> list[str]:
     return table(rows)
 
 
-def _family(environment: Environment) -> list[Distribution]:
+def _conda(conda: CondaEnvironment) -> Iterator[tuple[str, str]]:
+    tool = "an unknown tool" if conda.made_by == "unknown" else conda.made_by
+    yield "conda packages", f"{len(conda.packages)}, made by {tool}, history {conda.history}"
+    if conda.requested:
+        yield "requested", shortened(", ".join(conda.requested))
+    yield from (("pinned", shortened(spec)) for spec in conda.pinned)
+    yield from (("damaged record", plain(path)) for path in conda.damaged)
+    for item in conda.overlaid:
+        yield "over conda", plain(f"{item.distribution} {item.version} lies over conda's {item.package}")
+    if conda.unowned:
+        yield "unowned files", str(conda.unowned)
+
+
+def family(environment: Environment) -> list[Distribution]:
+    """What is installed of the torch family."""
     wanted = ("torch", "torchvision", "torchaudio", "triton")
     return [item for item in environment.distributions if item.name in wanted]
 
