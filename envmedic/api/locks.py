@@ -13,7 +13,7 @@ from envmedic import __version__
 from envmedic.api.observation import observe, stage
 from envmedic.api.settings import Settings
 from envmedic.errors import EnvmedicError, InputError
-from envmedic.locks import collect, writing
+from envmedic.locks import collect, platforms, writing
 from envmedic.model.facts import Distribution, Environment, Facts
 from envmedic.model.lock import Lock, LockFormat
 from envmedic.model.record import Record
@@ -66,6 +66,20 @@ def _verified(found: Lock, record: Record) -> Lock:
     short = {item.check for item in counted if item.status != "pass"}
     passed = sorted({item.check for item in counted} - short)
     return msgspec.structs.replace(found, transaction=record.transaction, verified=tuple(passed))
+
+
+def lock_for(settings: Settings, prefix: Path, names: Sequence[str], *, fetch_hashes: bool = False) -> Lock:
+    """`lock` for further platforms too. Raises InputError for an unknown one, NoSolution where there is none for it."""
+    from envmedic.api.lock_platforms import for_platforms  # noqa: PLC0415  # solvers
+
+    facts = observe(settings, prefix)
+    found = lock_of(settings, facts, fetch_hashes=fetch_hashes)
+    return for_platforms(settings, facts, found, names)
+
+
+def require_platforms(names: Sequence[str], form: LockFormat | None) -> None:
+    """Raise InputError for a platform that cannot be locked, or not in that format."""
+    platforms.require(names, form or "conda-lock")
 
 
 def default_format(found: Lock) -> LockFormat:

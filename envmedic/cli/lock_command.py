@@ -15,7 +15,13 @@ from envmedic.errors import ExitCode
 def lock(args: argparse.Namespace, output: Output) -> int:
     """Print the lock, or write it and print what was written; exit 1 where entries are missing."""
     settings = settings_of(args, output)
-    found = api.lock(settings, prefix_of(args, settings, output), fetch_hashes=args.fetch_hashes)
+    if args.platform:
+        api.require_platforms(args.platform, args.format)
+    prefix = prefix_of(args, settings, output)
+    if args.platform:
+        found = api.lock_for(settings, prefix, args.platform, fetch_hashes=args.fetch_hashes)
+    else:
+        found = api.lock(settings, prefix, fetch_hashes=args.fetch_hashes)
     path = Path(args.output) if args.output else None
     form = args.format or api.default_format(found)
     done, text = api.write_lock(found, form, path, allow_incomplete=args.allow_incomplete)

@@ -116,14 +116,18 @@ def _ask(asking: Asking, pins: Sequence[Pin], *more: str) -> str:
 
 def _read(pylock: str) -> dict[Pin, tuple[Offered, ...]]:
     packages = tomli.loads(pylock).get("packages", ())
-    return {(item["name"], item["version"]): tuple(_files(item)) for item in packages if "version" in item}
+    return {(item["name"], item["version"]): files_of(item) for item in packages if "version" in item}
 
 
-def _files(package: Mapping[str, Any]) -> Iterator[Offered]:
+def files_of(package: Mapping[str, Any]) -> tuple[Offered, ...]:
+    """The files of one package of a pylock document: its wheels, then its source archive."""
     sdist = [package["sdist"]] if "sdist" in package else []
-    for file in (*package.get("wheels", ()), *sdist):
-        url = file.get("url") or Path(file["path"]).absolute().as_uri()
-        yield _offered(url, file.get("hashes", {}).get("sha256"), file.get("size"))
+    return tuple(_file(file) for file in (*package.get("wheels", ()), *sdist))
+
+
+def _file(file: Mapping[str, Any]) -> Offered:
+    url = file.get("url") or Path(file["path"]).absolute().as_uri()
+    return _offered(url, file.get("hashes", {}).get("sha256"), file.get("size"))
 
 
 def _offered(url: str, sha256: str | None, size: int | None) -> Offered:

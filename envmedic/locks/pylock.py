@@ -26,6 +26,7 @@ from packaging.version import Version
 from envmedic.errors import InputError, InstallerError
 from envmedic.locks import seal
 from envmedic.locks.completeness import complete
+from envmedic.locks.markers import variables
 from envmedic.model.lock import Lock, LockedKind, LockedPackage
 
 _LOCK_VERSION = Version("1.0")
@@ -33,10 +34,12 @@ _LOCK_VERSION = Version("1.0")
 
 def text(lock: Lock) -> str:
     """The file; what it cannot hold is named in comments. Raises InstallerError where packaging would refuse it."""
-    packages = [_package(item) for item in complete(lock, "pylock")]
+    held = complete(lock, "pylock")
+    all_platforms = tuple(dict.fromkeys(name for item in held for name in item.platforms))
+    packages = [_package(group, all_platforms) for group in _groups(held)]
     document = Pylock(
         lock_version=_LOCK_VERSION,
-        environments=None if _several(lock) else [Marker(_environment(lock))],
+        environments=[Marker(_marker(name)) for name in all_platforms or (lock.platform,)],
         requires_python=SpecifierSet(f"=={lock.python.rpartition('.')[0]}.*") if lock.python else None,
         created_by="envmedic",
         packages=packages,
@@ -54,30 +57,36 @@ def text(lock: Lock) -> str:
     return "\n".join([*head, body])
 
 
-def _several(lock: Lock) -> bool:
-    return any(item.platforms for item in lock.packages)
+def _marker(platform: str) -> str:
+    """The marker of a platform, by conda's word for it."""
+    values = variables("", platform)
+    return f"sys_platform == '{values['sys_platform']}' and platform_machine == '{values['platform_machine']}'"
 
 
-def _environment(lock: Lock) -> str:
-    """The marker of the environment that it was made from."""
-    system, _, machine = lock.platform.partition("-")
-    names = {"64": "x86_64" if system == "linux" else "AMD64" if system == "win" else "x86_64"}
-    platform = {"osx": "darwin", "win": "win32"}.get(system, system)
-    return f"sys_platform == '{platform}' and platform_machine == '{names.get(machine, machine)}'"
+def _groups(items: Iterable[LockedPackage]) -> list[list[LockedPackage]]:
+    """Entries that are one package in several files, one for each platform."""
+    groups: dict[tuple[object, ...], list[LockedPackage]] = {}
+    for item in items:
+        groups.setdefault((item.name, item.version, item.kind, item.index, item.revision), []).append(item)
+    return [group for _, group in sorted(groups.items(), key=lambda pair: str(pair[0]))]
 
 
 def _entries(content: Mapping[str, Any]) -> object:
     return content.get("packages", [])
 
 
-def _package(item: LockedPackage) -> Package:
+def _package(group: list[LockedPackage], platforms: tuple[str, ...]) -> Package:
+    item = group[0]
     hashes = {"sha256": item.sha256} if item.sha256 else {}
     size, url = item.size_bytes, item.url
+    own = [name for name in platforms if any(name in each.platforms for each in group)]
+    markers = [f"({_marker(name)})" for name in own] if len(own) < len(platforms) else []
     return Package(
         name=canonicalize_name(item.name),
         version=Version(item.version),
+        marker=Marker(" or ".join(markers)) if markers else None,
         index=item.index,
-        wheels=[PackageWheel(url=url, size=size, hashes=hashes)] if item.kind == "wheel" else None,
+        wheels=list(map(_wheel, group)) if item.kind == "wheel" else None,
         sdist=PackageSdist(url=url, size=size, hashes=hashes) if item.kind == "sdist" else None,
         archive=PackageArchive(url=url, size=size, hashes=hashes, subdirectory=item.subdirectory)
         if item.kind in {"archive", "unknown"}
@@ -86,6 +95,10 @@ def _package(item: LockedPackage) -> Package:
         if item.kind == "vcs"
         else None,
     )
+
+
+def _wheel(item: LockedPackage) -> PackageWheel:
+    return PackageWheel(url=item.url, size=item.size_bytes, hashes={"sha256": item.sha256 or ""})
 
 
 def parse(content: str, source: str) -> Lock:

@@ -68,8 +68,9 @@ def locking(root: Path, count: int) -> Samples:
     if not target.exists():
         raise SkippedError(said)
     library = [sys.executable, "-c", "import conda_lock.lockfile"]
-    measures = {"lock": lock, "import": library}
-    return rounds({name: lambda _, argv=argv: _timed(argv, variables)[0] for name, argv in measures.items()}, count)
+    return rounds(
+        {"lock": lambda _: _timed(lock, variables)[0], "import": lambda _: _timed(library, variables)[0]}, count
+    )
 
 
 def _timed(argv: list[str], variables: dict[str, str]) -> tuple[float, str]:

@@ -1,0 +1,82 @@
+"""A lock for further platforms: conda packages by py-rattler's solver, wheels by uv's."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import msgspec
+from packaging.utils import canonicalize_name
+
+from envmedic.api.observation import stage
+from envmedic.api.settings import Settings
+from envmedic.installers import elsewhere, uv
+from envmedic.locks import platforms
+from envmedic.model.facts import Environment, Facts
+from envmedic.model.lock import Lock, LockedPackage
+
+
+def for_platforms(settings: Settings, facts: Facts, found: Lock, names: Sequence[str]) -> Lock:
+    """`found` for its own platform and `names`. Raises NoSolution, NetworkError, InstallerError or InputError."""
+    if facts.environment is None:
+        raise AssertionError
+    others = [name for name in dict.fromkeys(names) if name != found.platform]
+    with stage(settings.stream, "resolve"):
+        solved = {name: _Elsewhere(settings, facts, facts.environment, found, name).packages() for name in others}
+    joined = platforms.joined(found, solved)
+    return msgspec.structs.replace(joined, channels=tuple(dict.fromkeys([*found.channels, *_channels(joined)])))
+
+
+def _channels(found: Lock) -> list[str]:
+    return [item.channel for item in found.packages if item.channel]
+
+
+@dataclass(frozen=True)
+class _Elsewhere:
+    """One other platform."""
+
+    settings: Settings
+    facts: Facts
+    environment: Environment
+    found: Lock
+    name: str
+
+    def packages(self) -> tuple[LockedPackage, ...]:
+        """What the environment would hold there."""
+        by_conda = self._conda() if self._has_conda() else ()
+        own = [item for item in self.found.packages if item.manager == "pip"]
+        sources = tuple(item for item in own if platforms.is_source(item))
+        return (*by_conda, *sources, *self._wheels(own, {item.name for item in by_conda}))
+
+    def _has_conda(self) -> bool:
+        return any(item.manager == "conda" for item in self.found.packages)
+
+    def _conda(self) -> tuple[LockedPackage, ...]:
+        from envmedic.installers.conda import elsewhere as conda  # noqa: PLC0415  # the solver, for conda prefixes
+
+        host = platforms.host_of(self.name, self.found, self.facts.host)
+        emit, offline = self.settings.stream.emit, self.settings.offline
+        return tuple(map(platforms.of_conda, conda.solve(self.environment, host, emit, offline=offline)))
+
+    def _wheels(self, own: Sequence[LockedPackage], by_conda: set[str]) -> tuple[LockedPackage, ...]:
+        wheels = [item for item in own if item.kind == "wheel"]
+        needed = elsewhere.needed_by_others(self.environment)
+        pairs = [(item.name, item.version) for item in wheels]
+        roots = tuple(pair for pair in pairs if pair[0] not in needed) or tuple(pairs)
+        wanted = elsewhere.Wanted(
+            platform=self.name,
+            roots=roots,
+            others=tuple(pair for pair in pairs if pair not in roots),
+            left_out=tuple(sorted({*self._of_conda(by_conda), *(item.name for item in own if item not in wheels)})),
+        )
+        files = elsewhere.wheels(
+            uv.find_uv(), self.environment, wanted, self.settings.stream.emit, self.settings.torch_index
+        )
+        requires = {item.name: item.requires for item in wheels}
+        return tuple(platforms.of_wheel(file, requires.get(file.name, ())) for file in files)
+
+    def _of_conda(self, names: set[str]) -> set[str]:
+        """Names of distributions that conda packages bring there, as far as those here tell."""
+        here = self.environment.conda.packages if self.environment.conda is not None else ()
+        brought = {name for item in here if item.name in names for name in item.distributions}
+        return brought | {str(canonicalize_name(name)) for name in names}
