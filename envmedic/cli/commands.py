@@ -150,8 +150,8 @@ def apply(args: argparse.Namespace, output: Output) -> int:
     confirm = partial(_confirm_plan, output=output, yes=args.yes)
     if args.plan:
         made = _read_plan(args, settings, output)
-        return _print_repair(api.apply_plan(settings, made, _options(args), confirm), settings, args, output)
-    done = api.apply(settings, prefix_of(args, settings, output), wish_of(args), _options(args), confirm)
+        return _print_repair(api.apply_plan(settings, made, options_of(args), confirm), settings, args, output)
+    done = api.apply(settings, prefix_of(args, settings, output), wish_of(args), options_of(args), confirm)
     return _print_healthy(done, output) if isinstance(done, Diagnosis) else _print_repair(done, settings, args, output)
 
 
@@ -186,7 +186,7 @@ def _read_plan(args: argparse.Namespace, settings: api.Settings, output: Output)
     return made
 
 
-def _options(args: argparse.Namespace) -> ApplyOptions:
+def options_of(args: argparse.Namespace) -> ApplyOptions:
     return ApplyOptions(
         no_gpu=args.no_gpu,
         allow=tuple(args.allow),
