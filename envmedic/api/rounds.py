@@ -51,7 +51,7 @@ class Loop:
             lasting = self._still_confirmed(plans[-1], facts)
             if lasting:
                 return self._instead(request, lasting)
-            return self._further(request, facts, ())
+            return self._further(request, facts, request.failed)
         return self._further(request, facts, request.failed) or self._instead(request)
 
     def _still_confirmed(self, plan: Plan, facts: Facts) -> str:

@@ -56,6 +56,16 @@ def blocking(before: Sequence[Outcome], after: Sequence[Outcome]) -> tuple[Outco
     return tuple(o for o in failed if o.role in PROOF or worse(_counterpart(o, before), o))
 
 
+def otherwise(before: Sequence[Outcome], after: Sequence[Outcome]) -> tuple[Outcome, ...]:
+    """Imports that failed before and fail still, for another reason."""
+    pairs = ((_counterpart(new, before), new) for new in after if new.check.startswith("import "))
+    return tuple(
+        new
+        for old, new in pairs
+        if old is not None and old.status in FAILURES and new.status in FAILURES and old.reason != new.reason
+    )
+
+
 def worse(old: Outcome | None, new: Outcome) -> tuple[str, ...]:
     """What is worse in `new` than in `old`, a text for each; nothing when it was not run before."""
     if old is None:

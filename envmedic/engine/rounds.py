@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from envmedic.engine.judgement import blocking
+from envmedic.engine.judgement import blocking, otherwise
 from envmedic.engine.repairing import (
     Part,
     Run,
@@ -33,7 +33,7 @@ from envmedic.errors import (
     PreflightError,
     RepairDeclined,
 )
-from envmedic.model.checks import Judgement
+from envmedic.model.checks import Judgement, Outcome
 from envmedic.model.events import RoundStarted
 from envmedic.model.facts import Environment
 from envmedic.model.plan import Plan
@@ -84,6 +84,7 @@ def repair(run: Run) -> None:
         result = _round(run, because, good)
         if result.good:
             good = tuple(run.parts)
+            result.further = result.further or _ask_about_lasting(run, good)
             if result.further is None:
                 _note_what_is_left(run)
                 return
@@ -143,7 +144,17 @@ def _ask(run: Run, result: _Result, good: Sequence[Part]) -> Extension | None:
     return _next(run, result, good, verified=verified)
 
 
-def _next(run: Run, result: _Result, good: Sequence[Part], *, verified: bool) -> Extension | None:
+def _ask_about_lasting(run: Run, good: Sequence[Part]) -> Extension | None:
+    """The next plan where imports fail still, and otherwise than before: behind the fault there was another one."""
+    lasting = otherwise(run.before, run.transaction.record.checks_after)
+    if not lasting or len(run.rounds) >= run.session.options.max_rounds:
+        return None
+    return _next(run, _Result(), good, verified=False, failed=lasting)
+
+
+def _next(
+    run: Run, result: _Result, good: Sequence[Part], *, verified: bool, failed: tuple[Outcome, ...] = ()
+) -> Extension | None:
     extend = run.session.ports.extend
     if extend is None or not run.extendable:
         return None
@@ -153,7 +164,7 @@ def _next(run: Run, result: _Result, good: Sequence[Part], *, verified: bool) ->
         environment=lambda: _observe_clone(run),
         round=len(run.rounds),
         verified=verified,
-        failed=blocking(run.before, outcomes),
+        failed=failed or blocking(run.before, outcomes),
         error=result.error,
         good=_standing(run, good),
     )

@@ -17,6 +17,23 @@ KINDS: tuple[FactKind, ...] = (
         doc="for each of them the requirement that fulfils all that is asked, where there is one",
     ),
     FactKind(
+        name="requirements.missing",
+        type="strings",
+        doc="requirements of installed distributions on what is not installed at all, one sentence each; what the "
+        "torch family, NVIDIA's libraries and NumPy are asked for is told by facts of their own",
+    ),
+    FactKind(
+        name="requirements.missing-modules",
+        type="strings",
+        doc="these by name, and as the import packages that they would install, as far as their names tell",
+        detail="requirements.missing",
+    ),
+    FactKind(
+        name="requirements.missing-pins",
+        type="strings",
+        doc="for each of them the requirement that fulfils all that is asked, where there is one",
+    ),
+    FactKind(
         name="requirements.of-torch",
         type="strings",
         doc="requirements of torch itself that are not met, apart from NVIDIA's libraries and triton",

@@ -184,7 +184,7 @@ class ExtendRequest:
     verified: bool
     """Whether checks ran after the steps and some failed; else only the facts may say that there is more to do."""
     failed: tuple[Outcome, ...] = ()
-    """Checks that failed."""
+    """Checks that failed; where everything that decides passed, imports that fail still, otherwise than before."""
     error: EnvmedicError | None = None
     """What ended the last plan's steps, where they were not carried out."""
     good: int = 0

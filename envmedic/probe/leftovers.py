@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from envmedic.compat.import_names import IMPORTED_AS
 from envmedic.model.facts import Leftover
 from envmedic.probe import layout
 from envmedic.probe.distributions import Scan
@@ -22,17 +23,6 @@ FAMILY_PACKAGES = {
     "triton": "triton",
 }
 """Import package of the torch family → distribution that installs it."""
-IMPORTED_AS = {
-    "PIL": "pillow",
-    "yaml": "pyyaml",
-    "cv2": "opencv-python",
-    "sklearn": "scikit-learn",
-    "skimage": "scikit-image",
-    "bs4": "beautifulsoup4",
-    "dateutil": "python-dateutil",
-    "attr": "attrs",
-}
-"""Import packages that are called otherwise than the distribution that installs them."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _VERSION = re.compile(
     r"^\s*(?:__version__|version|short_version)\s*(?::\s*str\s*)?=\s*['\"](?P<version>\d[^'\"]*)['\"]", re.MULTILINE

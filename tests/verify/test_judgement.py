@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from envmedic.engine.judgement import otherwise
 from envmedic.engine.verify import judge, reproduced, verification
 from envmedic.model.checks import Outcome, Role, Status
 
@@ -249,3 +250,10 @@ def test_an_excuse_is_none_for_what_imported_before() -> None:
     now = [_outcome("import plots", "fail", device=None, excuse="seaborn is not installed")]
     assert not verification("/env", now, baseline=baseline).passed
     assert not judge(baseline, now, no_gpu=False).passed
+
+
+def test_an_import_that_fails_for_another_reason_than_before_is_named() -> None:
+    before = [Outcome(check="import a", status="fail", reason="one"), Outcome(check="import b", status="fail")]
+    after = [Outcome(check="import a", status="fail", reason="another"), Outcome(check="import b", status="fail")]
+    assert otherwise(before, after) == (after[0],)
+    assert otherwise(before, [Outcome(check="import a", status="pass")]) == ()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from envmedic.compat import couplings
+from envmedic.compat.import_names import module_of
 from envmedic.compat.requirements import Demand, demands, markers, satisfying
 from envmedic.compat.versions import allows, public
 from envmedic.diagnosis.derived import Derived
@@ -33,6 +34,11 @@ def derive(facts: Facts) -> Derived:
     every = (*demands(environment, markers(environment, facts.host)), *_unstated(environment))
     derived = _named("requirements.conflicts", "-pins", _conflicts(every), every)
     derived |= _named("requirements.of-torch", "-pins", _of_torch(every), every)
+    missing = _missing(every)
+    derived |= _named("requirements.missing", "-pins", missing, every)
+    derived["requirements.missing-modules"] = tuple(
+        dict.fromkeys(name for item in missing for name in (module_of(item.name), item.name))
+    )
     derived |= _hugging_face(every)
     derived |= _named("protobuf.unmet", "-pins", _conflicting(every, "protobuf"), every)
     derived |= _triton(every, environment) | _companions(every, environment)
@@ -62,6 +68,11 @@ def pins(names: Iterable[str], every: Sequence[Demand]) -> tuple[str, ...]:
 def _conflicts(every: Sequence[Demand]) -> tuple[Demand, ...]:
     """Wrong versions that no other fact is about."""
     return tuple(item for item in every if not item.met and item.found is not None and not _told_elsewhere(item.name))
+
+
+def _missing(every: Sequence[Demand]) -> tuple[Demand, ...]:
+    """What is required and not there at all, and no other fact is about."""
+    return tuple(item for item in every if not item.met and item.found is None and not _told_elsewhere(item.name))
 
 
 def _told_elsewhere(name: str) -> bool:

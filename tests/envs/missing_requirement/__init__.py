@@ -1,0 +1,1 @@
+"""A requirement that is not there at all."""

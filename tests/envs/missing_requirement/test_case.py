@@ -1,0 +1,30 @@
+"""What an installed distribution requires and is not there is installed, where an error speaks of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.envs.missing_requirement.case import WORKS, build
+from tests.support.repairs import found_by_facts, prove_repair
+
+
+def test_what_is_required_and_not_there_is_installed(tmp_path: Path) -> None:
+    case = build(tmp_path, "starlette==0.36.3")
+    assert found_by_facts(case).verdict == "healthy", "nobody may need that part"
+    prove_repair(case, "missing-requirement", [("yaml-next", None, "1.2")], WORKS)
+
+
+def test_what_another_fault_hid_is_repaired_in_a_further_round(tmp_path: Path) -> None:
+    case = build(tmp_path, "starlette==0.41.2")
+    done = case.apply("--log", str(case.log()))
+    assert done.code == 0, done.told()
+    assert [item["failed"] for item in done.document["rounds"]] == [[], []]
+    assert "yaml_next is not installed" in done.document["rounds"][1]["because"]
+    assert case.run().out == WORKS
+
+
+def test_a_module_that_nobody_requires_is_left_alone(tmp_path: Path) -> None:
+    case = build(tmp_path, "starlette==0.36.3", "yaml-next==1.2", program="import handlers\n")
+    done = case.apply("--log", str(case.log()))
+    assert done.code == 1
+    assert "knows no repair" in done.told()
