@@ -4,10 +4,32 @@ from __future__ import annotations
 
 import gc
 import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from envmedic.api.settings import Settings
+    from envmedic.model.ports import ApplyOptions
 
 _COLLECT_AFTER = 100_000
 """Containers. One command makes some ten thousand that live to its end; looking through them again and again for
 garbage is a tenth of a diagnosis."""
+
+
+def _terminal_ui(settings: Settings, options: ApplyOptions) -> int:
+    """Open the terminal UI. Raises InputError where Textual is missing."""
+    try:
+        from envmedic.tui.app import run  # noqa: PLC0415  # no command needs it
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] not in {"textual", "rich"}:
+            raise
+        from envmedic.errors import InputError  # noqa: PLC0415
+
+        raise InputError(
+            "The terminal UI cannot be opened",
+            cause=f"the package {error.name} is not installed beside envmedic",
+            hint="Install textual where envmedic is, or use the commands: envmedic --help",
+        ) from error
+    return run(settings, options)
 
 
 def program() -> int:
@@ -15,7 +37,7 @@ def program() -> int:
     gc.set_threshold(_COLLECT_AFTER)
     from envmedic.cli.main import main  # noqa: PLC0415  # it makes the first of them
 
-    code = main()
+    code = main(ui=_terminal_ui)
     gc.freeze()  # the process ends: nothing is looked through once more
     return code
 

@@ -76,11 +76,41 @@ def test_torch_is_imported_by_the_kernels_alone() -> None:
     assert {path.relative_to(PACKAGE).parts[0] for path in importers} == {"kernels"}
 
 
+def test_the_terminal_ui_alone_imports_textual() -> None:
+    importers = {
+        path.relative_to(PACKAGE).parts[0] for path in PACKAGE.rglob("*.py") if "textual" in set(imports(path))
+    }
+    assert importers == {"tui"}
+
+
+def test_the_first_frame_needs_no_engine_and_no_heavy_library(tmp_path: Path) -> None:
+    program = "import sys, envmedic.tui.app\nprint(*sorted(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=tmp_path)
+    names = set(done.stdout.split())
+    assert "textual" in names
+    assert {
+        "conda_lock",
+        "rattler",
+        "pynvml",
+        "requests",
+        "jsonschema",
+        "ruamel",
+        "sh",
+        "re2",
+        "torch",
+    } & names == set()
+    assert {
+        name for name in names if name.startswith(("envmedic.engine", "envmedic.probe", "envmedic.planner"))
+    } == set()
+
+
 def test_no_module_loads_torch_or_the_terminal_ui_when_imported(tmp_path: Path) -> None:
     names = [
         item.name
         for item in pkgutil.walk_packages([str(PACKAGE)], "envmedic.")
-        if not item.name.startswith(("envmedic.kernels", "envmedic.__main__", "envmedic.engine.stage_helper"))
+        if not item.name.startswith(
+            ("envmedic.kernels", "envmedic.__main__", "envmedic.engine.stage_helper", "envmedic.tui")
+        )
     ]
     assert "envmedic.cli.commands" in names
     program = "import importlib, sys\nfor name in sys.argv[1:]: importlib.import_module(name)\n"

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from envmedic.api.compatibility import check
     from envmedic.api.creation import Place, create
     from envmedic.api.diagnosis import diagnose
-    from envmedic.api.environments import list_environments
+    from envmedic.api.environments import describe_environment, list_environments
     from envmedic.api.explanation import explain
     from envmedic.api.generations import AcceptLoss, Travel, history, prune, recover, redo, undo
     from envmedic.api.guarding import guard
@@ -53,6 +53,7 @@ __all__ = [
     "check",
     "create",
     "default_format",
+    "describe_environment",
     "diagnose",
     "exit_code",
     "explain",
@@ -96,6 +97,7 @@ _HOMES = {
     "check": "compatibility",
     "create": "creation",
     "default_format": "locks",
+    "describe_environment": "environments",
     "diagnose": "diagnosis",
     "exit_code": "repair",
     "explain": "explanation",

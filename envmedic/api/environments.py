@@ -5,13 +5,18 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from envmedic.model.environments import Environments
+from envmedic.model.environments import Environments, FoundEnvironment
 from envmedic.probe import environments
 
 
 def list_environments() -> Environments:
     """Every environment that conda, its relatives and virtual environments make known from the working directory."""
     return environments.find(os.environ, Path(_working_directory()))
+
+
+def describe_environment(prefix: Path) -> FoundEnvironment:
+    """A first look at the environment at `prefix`, which is one."""
+    return environments.look(os.environ, prefix)
 
 
 def _working_directory() -> str:

@@ -6,7 +6,7 @@ import os
 import shlex
 import shutil
 import signal
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
@@ -15,7 +15,7 @@ from envmedic.api.diagnosis import conclude, diagnose_output
 from envmedic.api.observation import observe
 from envmedic.api.playbooks import load_playbooks
 from envmedic.api.settings import Settings
-from envmedic.errors import InputError
+from envmedic.errors import InputError, Interrupted
 from envmedic.model.events import Notice, OutputLine
 from envmedic.model.facts import Facts
 from envmedic.model.findings import Diagnosis
@@ -25,6 +25,8 @@ from envmedic.proc.passthrough import Ending, run_through
 
 FAULTHANDLER = "PYTHONFAULTHANDLER"
 """Makes Python print where it was when a signal ends it."""
+Cancel = Callable[[], bool]
+"""Whether to stop; asked often."""
 _SHELL = 128
 _UNTOLD = frozenset({signal.SIGINT, signal.SIGHUP, signal.SIGPIPE})
 """Ends that somebody wanted."""
@@ -99,11 +101,11 @@ def _program(name: str, variables: Mapping[str, str]) -> str:
     return found or name
 
 
-def reproduce(settings: Settings, prefix: Path, argv: Sequence[str]) -> Ran:
+def reproduce(settings: Settings, prefix: Path, argv: Sequence[str], cancel: Cancel | None = None) -> Ran:
     """Run `argv` in the environment as it is, activated, without terminal and input, as its owner.
 
     No byte code is written; what the command itself writes stays. Its lines are events. Raises InputError when it
-    cannot be started.
+    cannot be started, and Interrupted when `cancel` asked to stop it.
     """
     from envmedic import proc  # noqa: PLC0415  # `run` uses another way
     from envmedic.owner import owner  # noqa: PLC0415
@@ -123,24 +125,39 @@ def reproduce(settings: Settings, prefix: Path, argv: Sequence[str]) -> Ran:
             on_line=on_line,
             timeout_s=settings.timeout_s,
             user=owner(prefix),
+            cancel=cancel,
         )
     except OSError as error:
         raise InputError(
             f"The command {argv[0]} cannot be started", cause=error.strerror, hint="Give it as in an activated shell"
         ) from error
+    if cancel is not None and cancel():
+        raise Interrupted("The command was stopped", cause="cancelled")
     return Ran(tuple(argv), Ending(result.returncode), output)
 
 
-def diagnose_reproduced(settings: Settings, prefix: Path, argv: Sequence[str]) -> Diagnosis:
+def diagnose_reproduced(
+    settings: Settings, prefix: Path, argv: Sequence[str], *, cancel: Cancel | None = None
+) -> Diagnosis:
     """What is wrong in an environment in which `argv` fails, by running it there."""
-    return diagnose_command(settings, load_playbooks(settings), observe(settings, prefix), prefix, argv)
+    facts = observe(settings, prefix)
+    return diagnose_command(settings, load_playbooks(settings), facts, prefix, argv, cancel=cancel)
 
 
 def diagnose_command(
-    settings: Settings, playbooks: tuple[LoadedPlaybook, ...], facts: Facts, prefix: Path, argv: Sequence[str]
+    settings: Settings,
+    playbooks: tuple[LoadedPlaybook, ...],
+    facts: Facts,
+    prefix: Path,
+    argv: Sequence[str],
+    *,
+    cancel: Cancel | None = None,
 ) -> Diagnosis:
-    """Run `argv` in the environment, and diagnose what it prints and how it ends; of facts alone if it ends well."""
-    ran = reproduce(settings, prefix, argv)
+    """Run `argv` in the environment, and diagnose what it prints and how it ends; of facts alone if it ends well.
+
+    Raises Interrupted when `cancel` asked to stop the command.
+    """
+    ran = reproduce(settings, prefix, argv, cancel)
     if not ran.failed:
         settings.stream.emit(
             Notice(code="not-reproduced", message=f"{argv[0]} ended with {ran.how()}", level="warning")

@@ -187,6 +187,7 @@ def _read_plan(args: argparse.Namespace, settings: api.Settings, output: Output)
 
 
 def options_of(args: argparse.Namespace) -> ApplyOptions:
+    """What the options say of how to carry a repair out."""
     return ApplyOptions(
         no_gpu=args.no_gpu,
         allow=tuple(args.allow),

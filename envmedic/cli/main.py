@@ -5,24 +5,31 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
-from envmedic import __version__
 from envmedic.cli.options import FALSE, require_readable, split_command
 from envmedic.cli.output import Output
 from envmedic.cli.parser import build_parser
-from envmedic.errors import RECOVERABLE, UNCHANGED, EnvmedicError, ExitCode, InputError, InternalError, Interrupted
+from envmedic.cli.render.errors import bug
+from envmedic.errors import RECOVERABLE, UNCHANGED, EnvmedicError, ExitCode, InputError, Interrupted
+
+if TYPE_CHECKING:
+    from envmedic.api.settings import Settings
+    from envmedic.model.ports import ApplyOptions
+
+    Ui = Callable[[Settings, ApplyOptions], int]
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit code."""
+def main(argv: Sequence[str] | None = None, *, ui: Ui | None = None) -> int:
+    """Run one command and return its exit code; without a command and in a terminal, `ui` if there is one."""
     words, command = split_command(sys.argv[1:] if argv is None else argv)
     output = _bare_output(json="--json" in words or os.environ.get("ENVMEDIC_JSON", "") not in FALSE)
     try:
         require_readable([*words, *command])
         args = build_parser().parse_args(words)
         if args.command is None:
-            return _short_help()
+            return _short_help() if ui is None or not _in_terminal() else _open(ui)
         args.user_command = command
         output = Output.of(args)
         return _run(args, output)
@@ -33,7 +40,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         output.error(Interrupted("Interrupted"))
         return int(ExitCode.INTERRUPTED)
     except Exception as error:  # noqa: BLE001  # the one boundary: a bug is reported with what is needed to mend it
-        output.error(_bug(error, in_transaction=output.stream.transaction is not None))
+        output.error(bug(error, environment=UNCHANGED if output.stream.transaction is None else RECOVERABLE))
         return int(ExitCode.INTERNAL)
 
 
@@ -43,6 +50,18 @@ def _run(args: argparse.Namespace, output: Output) -> int:
     if args.user_command and not (getattr(args, "reproduce", False) or args.command in {"run", "guard"}):
         raise InputError("A command after `--` belongs to --reproduce", hint="Add --reproduce before the `--`")
     return int(commands.RUN[args.command](args, output))
+
+
+def _in_terminal() -> bool:
+    return sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM") not in {None, "", "dumb", "unknown"}
+
+
+def _open(ui: Ui) -> int:
+    """Open the terminal UI, told what the variables say that set options of commands."""
+    from envmedic.cli import commands  # noqa: PLC0415  # `--version` and `--help` need none of it
+
+    args = build_parser().parse_args(["apply"])
+    return ui(commands.settings_of(args, Output.of(args)), commands.options_of(args))
 
 
 def _short_help() -> int:
@@ -55,17 +74,3 @@ def _short_help() -> int:
 def _bare_output(*, json: bool) -> Output:
     """For what goes wrong before the output options are known."""
     return Output(json=json, quiet=False, verbose=0, colour="auto", events=None)
-
-
-def _bug(error: Exception, *, in_transaction: bool) -> InternalError:
-    import traceback  # noqa: PLC0415  # only for a bug
-
-    trace = "".join(traceback.format_exception(error))
-    where = f"envmedic {__version__}, Python {sys.version.split()[0]}, {os.uname().sysname} {os.uname().release}"
-    return InternalError(
-        f"A bug of envmedic: {type(error).__name__}: {error}",
-        cause=where,
-        hint="Report it with the lines above",
-        environment=RECOVERABLE if in_transaction else UNCHANGED,
-        details=(trace,),
-    )

@@ -34,6 +34,14 @@ def find(variables: Mapping[str, str], folder: Path) -> Environments:
     return encodable(Environments(environments=tuple(found), gone=tuple(gone)))
 
 
+def look(variables: Mapping[str, str], prefix: Path) -> FoundEnvironment:
+    """The one at `prefix`, which was named by hand. Raises NotAnEnvironment where none is."""
+    item = _described(Place(prefix, "its path"), _active(variables))
+    if item is None:
+        raise NotAnEnvironment(f"{prefix} is no environment any more", hint="Name another one")
+    return encodable(item)
+
+
 def _active(variables: Mapping[str, str]) -> str | None:
     try:
         return os.path.realpath(targets.active(variables))

@@ -18,7 +18,7 @@ import threading
 import time
 import warnings
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 KEPT_CHARACTERS = 256 * 1024
 Feed = Callable[[bytes], None]
 POLL_S = 0.2
-"""How often a caller that waits for a staging helper is asked whether to go on."""
+"""How often a caller that waits is asked whether to go on."""
 HELPER_GRACE_S = 5.0
 """How long a staging helper has to kill its command before it is killed itself."""
 _LAST_STANDARD = 2
@@ -70,20 +70,23 @@ def run(
     on_line: OnLine | None = None,
     timeout_s: float | None = None,
     user: User | None = None,
+    cancel: Callable[[], bool] | None = None,
 ) -> CommandResult:
     """Run `argv` without a terminal or standard input, and return how it ended.
 
     `argv[0]` is an absolute path. As root it runs as `user`, where one is given. `env` is laid over this process's environment; None unsets a name.
     `on_line` gets each line of both streams as it comes, in another thread; what it raises is raised
-    here. A non-zero exit, a signal and a timeout are results. On a timeout, and when an exception such
-    as KeyboardInterrupt breaks in, the program and the children in its session are killed first. Raises
+    here. A non-zero exit, a signal and a timeout are results. On a timeout, once `cancel` (asked five times a
+    second) says so, and when an exception such as KeyboardInterrupt breaks in, the program and the children in its
+    session are killed first. Raises
     OSError when the program cannot be started, for whatever reason the kernel or `cwd` gives.
     """
     started = time.monotonic()
     child = _Child(argv, overlay(env), cwd, user)
     out, err = Tail(on_line), Tail(on_line)
     command = _launch(child, argv, child.guarded(out), child.guarded(err))
-    returncode = _wait(command, child, timeout_s)
+    with _cancelling(child, cancel):
+        returncode = _wait(command, child, timeout_s)
     child.check()
     return CommandResult(
         argv=tuple(argv),
@@ -229,6 +232,29 @@ def _launch(
             raise OSError(number, os.strerror(number), argv[0]) from error
         raise
     return command
+
+
+@contextlib.contextmanager
+def _cancelling(child: _Child, cancel: Callable[[], bool] | None) -> Iterator[None]:
+    """Kill the child as soon as `cancel` says so."""
+    if cancel is None:
+        yield
+        return
+    ended = threading.Event()
+
+    def watch() -> None:
+        while not ended.wait(POLL_S):
+            if cancel():
+                child.kill()
+                return
+
+    watcher = threading.Thread(target=watch, name="cancel")
+    watcher.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        watcher.join()
 
 
 def _wait(command: RunningCommand, child: _Child, timeout_s: float | None) -> int:

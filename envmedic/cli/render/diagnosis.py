@@ -8,20 +8,20 @@ from envmedic.cli.render.style import Style, Tone, plain, shortened
 from envmedic.model.findings import Diagnosis, Evidence, Finding
 
 EVIDENCE_LENGTH = 240
-_VERDICTS = {
+VERDICTS = {
     "healthy": "no fault found in this environment",
     "env": "a fault of this environment",
     "host": "a fault of the host: no repair of an environment can help",
     "not-an-env-problem": "not an environment problem",
     "unknown": "no playbook of envmedic explains this",
 }
-_CONFIRMED = {True: "confirmed by facts", False: "refuted by facts", None: "facts cannot tell"}
+CONFIRMED = {True: "confirmed by facts", False: "refuted by facts", None: "facts cannot tell"}
 
 
 def diagnosis_lines(diagnosis: Diagnosis, style: Style) -> list[str]:
     """Verdict first, then each finding with its evidence."""
     tone: Tone = "good" if diagnosis.verdict == "healthy" else "warn" if diagnosis.verdict == "unknown" else "bad"
-    lines = [f"{style('Verdict', 'bold')}  {style(diagnosis.verdict, tone)}: {_VERDICTS[diagnosis.verdict]}"]
+    lines = [f"{style('Verdict', 'bold')}  {style(diagnosis.verdict, tone)}: {VERDICTS[diagnosis.verdict]}"]
     if diagnosis.reason:
         lines.append(f"  {plain(diagnosis.reason)}")
     lines += [f"  {plain(text)}" for text in diagnosis.advice]
@@ -51,7 +51,7 @@ def _next(diagnosis: Diagnosis) -> list[str]:
 
 def _finding_lines(number: int, finding: Finding, style: Style) -> list[str]:
     head = f"{number}. {style(finding.fault, 'accent')}  {plain(finding.summary)}"
-    lines = [head, f"   {finding.confidence:.0%} sure, {_CONFIRMED[finding.confirmed]}"]
+    lines = [head, f"   {finding.confidence:.0%} sure, {CONFIRMED[finding.confirmed]}"]
     if finding.playbook:
         lines[-1] += f", playbook {finding.playbook}"
     lines += [f"   {_evidence_line(item, style)}" for item in finding.evidence]

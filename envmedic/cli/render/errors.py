@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import sys
+
+from envmedic import __version__
 from envmedic.cli.render.style import Style, plain
-from envmedic.errors import CHANGED, RECOVERABLE, EnvmedicError
+from envmedic.errors import CHANGED, RECOVERABLE, EnvmedicError, InternalError
 from envmedic.model.record import ErrorDocument
 
 _STATES = {
@@ -33,3 +37,18 @@ def reason_lines(error: EnvmedicError | ErrorDocument) -> list[str]:
 def _bare(line: str) -> str:
     """A line of a tool's output without the tool's own word for it."""
     return line.strip().removeprefix("cause:").strip()
+
+
+def bug(error: BaseException, *, environment: str) -> InternalError:
+    """The error that tells of a bug of envmedic, with what is needed to mend it."""
+    import traceback  # noqa: PLC0415  # only for a bug
+
+    trace = "".join(traceback.format_exception(error))
+    where = f"envmedic {__version__}, Python {sys.version.split()[0]}, {os.uname().sysname} {os.uname().release}"
+    return InternalError(
+        f"A bug of envmedic: {type(error).__name__}: {error}",
+        cause=where,
+        hint="Report it with the lines above",
+        environment=environment,
+        details=(trace,),
+    )

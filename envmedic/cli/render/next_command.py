@@ -7,7 +7,7 @@ import shlex
 
 from envmedic.model.plan import Plan
 
-_FLAGS = ("offline", "no_gpu")
+_FLAGS = ("offline", "no_gpu", "pin", "deep")
 _VALUES = ("torch_index", "installer", "timeout")
 _DEFAULTS = {"installer": "uv"}
 
@@ -37,7 +37,8 @@ def _wish(plan: Plan, options: dict[str, object]) -> list[str]:
 def _how(options: dict[str, object], flags: tuple[str, ...], values: tuple[str, ...]) -> list[str]:
     words = [f"--{name.replace('_', '-')}" for name in flags if options.get(name)]
     for name in values:
-        value = options.get(name)
-        if value is not None and value != _DEFAULTS.get(name):
-            words += [f"--{name.replace('_', '-')}", f"{value:g}" if isinstance(value, float) else str(value)]
+        given = options.get(name)
+        for value in given if isinstance(given, list) else [given]:
+            if value is not None and value != _DEFAULTS.get(name):
+                words += [f"--{name.replace('_', '-')}", f"{value:g}" if isinstance(value, float) else str(value)]
     return words

@@ -1,0 +1,200 @@
+"""The terminal UI: one App, which owns what is known and what runs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import ClassVar
+
+from textual.app import App
+from textual.binding import Binding, BindingType
+from textual.signal import Signal
+
+from envmedic.api.settings import Settings
+from envmedic.errors import EnvmedicError, InputError, NothingToRepair
+from envmedic.model.findings import Finding
+from envmedic.model.ports import ApplyOptions
+from envmedic.tui.effects import LIMITS, Effects
+from envmedic.tui.jobs import JobEnded, JobEvents, Jobs, JobsChanged
+from envmedic.tui.palette import Commands
+from envmedic.tui.screens.help import help_panel
+from envmedic.tui.screens.home import HomeScreen
+from envmedic.tui.screens.panels import ErrorPanel, Panel, Prompt, Question
+from envmedic.tui.session import Session
+from envmedic.tui.text import line
+from envmedic.tui.themes import DARK, THEMES, VARIABLE
+
+
+class EnvmedicApp(App[int]):
+    """Screens over the session, which effects bring news to."""
+
+    TITLE = "envmedic"
+    COMMANDS = {Commands}
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("question_mark", "help", "Help", key_display="?"),
+        Binding("ctrl+p", "command_palette", "Commands", priority=True, show=False),
+        Binding("q", "quit", "Quit"),
+        Binding("ctrl+q", "quit", "Quit", priority=True, show=False),
+    ]
+    ENABLE_COMMAND_PALETTE = True
+
+    def __init__(self, settings: Settings, options: ApplyOptions | None = None) -> None:
+        colourless = os.environ.get("NO_COLOR")
+        super().__init__()
+        if colourless is not None:
+            os.environ["NO_COLOR"] = colourless  # Textual takes it away; the commands that a repair runs read it too
+        self.jobs = Jobs(self, LIMITS)
+        self.effects = Effects(self)
+        self.changed: Signal[Session] = Signal(self, "session")
+        self.failure: Exception | None = None
+        """A bug of the UI itself, which ended it."""
+        self._session = Session(settings, options or ApplyOptions())
+        for name in tuple(self.available_themes):
+            self.unregister_theme(name)
+        for theme in THEMES:
+            self.register_theme(theme)
+        self.use_theme(os.environ.get(VARIABLE, DARK))
+
+    @property
+    def session(self) -> Session:
+        """What is known now."""
+        return self._session
+
+    def update(self, session: Session) -> None:
+        """Show what is known from now on."""
+        self._session = session
+        self.changed.publish(session)
+
+    def later(self, call: Callable[[], object]) -> None:
+        """Do something on the App's own thread; may be called from any."""
+        self.call_later(call)
+
+    def use_theme(self, name: str) -> None:
+        """Look like that; an unknown name is the dark one."""
+        self.theme = name if name in self.available_themes else DARK
+
+    def get_default_screen(self) -> HomeScreen:
+        """Home."""
+        return HomeScreen()
+
+    def on_job_events(self, message: JobEvents) -> None:
+        """A batch of events, for who started the job."""
+        message.take(message.events)
+
+    def on_job_ended(self, message: JobEnded) -> None:
+        """A result or an error, for who started the job."""
+        message.settle()
+
+    def on_jobs_changed(self, _message: JobsChanged) -> None:
+        """What runs is shown at the edge."""
+        self.changed.publish(self._session)
+
+    # panels
+
+    def show_error(self, error: EnvmedicError) -> None:
+        """The panel of an error."""
+        self.push_screen(ErrorPanel(error))
+
+    def action_help(self) -> None:
+        """Help for what has the focus."""
+        if not isinstance(self.screen, Panel):
+            self.push_screen(help_panel(self.screen))
+
+    def open_finding(self, finding: Finding) -> None:
+        """The screen of a finding."""
+        from envmedic.tui.screens.finding import FindingScreen  # noqa: PLC0415  # the first frame needs none of it
+
+        self.push_screen(FindingScreen(finding))
+
+    def open_plan(self, finding: Finding) -> None:
+        """The screen of the plan that repairs a finding, where an environment is chosen and a playbook repairs it."""
+        from envmedic.tui.screens.plan import PlanScreen  # noqa: PLC0415  # the first frame needs none of it
+
+        refusal = _no_plan(finding, self.session)
+        if refusal is None:
+            self.push_screen(PlanScreen(finding))
+        else:
+            self.show_error(refusal)
+
+    def action_open_log(self) -> None:
+        """Ask for a file with an error text."""
+        from envmedic.tui.widgets.paths import PathSuggester  # noqa: PLC0415  # the first frame needs none of it
+
+        text = [line("The file with the error text. The right arrow key takes what is suggested.")]
+        self.push_screen(Prompt("Open a log", text, suggester=PathSuggester()), self._opened)
+
+    def _opened(self, path: str | None) -> None:
+        if path:
+            self.effects.open_log(path)
+
+    def action_named_environment(self) -> None:
+        """Ask for an environment that is not listed."""
+        from envmedic.tui.widgets.paths import PathSuggester  # noqa: PLC0415  # the first frame needs none of it
+
+        text = [line("The directory of an environment, or its interpreter.")]
+        self.push_screen(Prompt("Another environment", text, suggester=PathSuggester()), self._named)
+
+    def _named(self, path: str | None) -> None:
+        if path:
+            self.effects.choose_by_path(path)
+
+    def action_run_command(self) -> None:
+        """Ask for a command to run in the chosen environment."""
+        where = self.session.chosen or "no environment is chosen"
+        text = [
+            line(f"Runs in {where}, activated, without a terminal; what it writes stays."),
+            line("When it fails, it is diagnosed.", "dim"),
+        ]
+        self.push_screen(Prompt("Run a command and watch it", text), self._run)
+
+    def _run(self, command: str | None) -> None:
+        from envmedic.tui.screens.watch import WatchScreen  # noqa: PLC0415  # the first frame needs none of it
+
+        if command:
+            self.push_screen(WatchScreen(command))
+
+    # the end
+
+    async def action_quit(self) -> None:
+        """Leave; ask first where something is being changed."""
+        jobs = self.jobs.unfinished()
+        if not jobs:
+            self.exit(0)
+            return
+        text = [line(f"envmedic is {jobs[0].title}."), line("Quitting stops it first; nothing is left half done.")]
+        self.push_screen(Question("Quit?", text), self._quit)
+
+    def _quit(self, yes: bool | None) -> None:  # noqa: FBT001  # the answer of a panel
+        if yes:
+            self.run_worker(self._end(), exclusive=True)
+
+    async def _end(self) -> None:
+        await self.jobs.stop()
+        self.exit(0)
+
+    def _handle_exception(self, error: Exception) -> None:
+        """A bug ends the UI; `run` tells of it as every command does, instead of Textual's own traceback."""
+        self.failure = self.failure or error
+        super()._handle_exception(error)
+
+    def _print_error_renderables(self) -> None:
+        """Nothing here: see above."""
+        self._exit_renderables.clear()
+
+
+def _no_plan(finding: Finding, session: Session) -> EnvmedicError | None:
+    """Why no plan can be made for `finding`; None where one may be."""
+    if finding.playbook is None:
+        return NothingToRepair("No playbook repairs this", hint="The page on the fault says what helps")
+    if not session.chosen:
+        return InputError("No environment is chosen", hint="Choose one on the first screen, or name one with e")
+    return None
+
+
+def run(settings: Settings, options: ApplyOptions) -> int:
+    """Open the terminal UI, and return the exit code. A bug of it is raised."""
+    app = EnvmedicApp(settings, options)
+    code = app.run()
+    if app.failure is not None:
+        raise app.failure
+    return code or 0

@@ -1,0 +1,77 @@
+"""The lines of the command-line interface that do what the terminal UI does."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+
+from envmedic.api.settings import TORCH_INDEX, Wish
+from envmedic.cli.render.next_command import apply_command
+from envmedic.errors import InputError
+from envmedic.model.plan import Plan
+from envmedic.tui.session import Session
+
+
+def diagnose_line(session: Session) -> str:
+    """``envmedic diagnose`` on what is at hand."""
+    words = ["envmedic", "diagnose"]
+    source = session.source
+    if session.chosen:
+        words += ["-p", session.chosen]
+    elif source is None:
+        return "envmedic envs"
+    elif source.kind != "command":
+        words.append("--log-only")
+    if source is not None:
+        words += ["--reproduce", "--", *source.argv] if source.kind == "command" else [source.name]
+    return shlex.join(words)
+
+
+def plan_line(session: Session, wish: Wish) -> str:
+    """``envmedic plan`` for `wish` on the chosen environment."""
+    words = ["envmedic", "plan"]
+    words += ["--playbook", wish.playbook] if wish.playbook else []
+    words += ["--log", wish.log] if wish.log else []
+    words += ["-p", session.chosen]
+    words += ["--reproduce", "--", *wish.command] if wish.command else []
+    return shlex.join(words)
+
+
+def apply_line(session: Session, plan: Plan, wish: Wish) -> str:
+    """``envmedic apply`` for what `plan` was made from."""
+    settings, options = session.settings, session.options
+    installers = [settings.installer, *(["conda"] if settings.conda_installer == "conda" else [])]
+    namespace = argparse.Namespace(
+        playbook=wish.playbook,
+        log=wish.log,
+        user_command=wish.command,
+        find_links=settings.find_links,
+        torch_index=settings.torch_index if settings.torch_index != TORCH_INDEX else None,
+        offline=settings.offline,
+        installer=installers,
+        pin=settings.pin,
+        deep=settings.deep,
+        timeout=settings.timeout_s,
+        no_gpu=options.no_gpu,
+    )
+    return apply_command(plan, namespace)
+
+
+def watch_line(session: Session, command: str) -> str:
+    """``envmedic diagnose --reproduce`` of a command line in the chosen environment, as far as it is one."""
+    try:
+        argv = words(command)
+    except InputError:
+        return ""
+    return shlex.join(["envmedic", "diagnose", "-p", session.chosen, "--reproduce", "--", *argv])
+
+
+def words(line: str) -> list[str]:
+    """The words of a command line, as a shell splits them. Raises InputError."""
+    try:
+        found = shlex.split(line)
+    except ValueError as error:
+        raise InputError(f"{line!r} is no command line", cause=str(error), hint="Close every quote") from error
+    if not found:
+        raise InputError("There is no command to run", hint="Type it as in the shell: python train.py")
+    return found

@@ -1,0 +1,333 @@
+"""What the terminal UI does: the only part of it that calls `api`.
+
+An effect starts a job and puts its news into the session. All run through `Jobs`, so that nothing here keeps a key from
+being read, and no error is lost: each is in the session, or shown as a panel.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from functools import partial
+from itertools import takewhile
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+from envmedic.errors import EnvmedicError, InputError, Interrupted
+from envmedic.model.events import Event, EventStream
+from envmedic.tui.command_lines import words
+from envmedic.tui.jobs import Job, Jobs
+from envmedic.tui.session import Known, Phase, Session, Source
+
+if TYPE_CHECKING:
+    from envmedic.api.settings import Settings, Wish
+    from envmedic.model.environments import Environments, FoundEnvironment
+    from envmedic.model.explanation import Explanation
+    from envmedic.model.facts import Facts
+    from envmedic.model.findings import Diagnosis
+    from envmedic.model.plan import Plan
+
+T = TypeVar("T")
+LIMITS = {"probe": 2}
+"""Environments that are read at once: more would only wait for the same disk."""
+KEPT_TEXTS = 20
+"""Pasted texts whose files are kept."""
+
+
+class Front(Protocol):
+    """What effects need of the App."""
+
+    jobs: Jobs
+
+    @property
+    def session(self) -> Session:
+        """What is known now."""
+
+    def update(self, session: Session) -> None:
+        """Show what is known from now on."""
+
+    def later(self, call: Callable[[], object]) -> None:
+        """Do something on the App's thread; may be called from any."""
+
+    def show_error(self, error: EnvmedicError) -> None:
+        """Show the panel of an error that belongs to nothing on the screen."""
+
+
+class Effects:
+    """The effects of one App."""
+
+    def __init__(self, front: Front) -> None:
+        self._front = front
+
+    @property
+    def _session(self) -> Session:
+        return self._front.session
+
+    def job(
+        self,
+        kind: str,
+        title: str,
+        work: Callable[[Settings, Job[T]], T],
+        then: Callable[[T], None],
+        failed: Callable[[EnvmedicError], None] | None = None,
+        *,
+        latest: str = "",
+        must_end: bool = False,
+        on_events: Callable[[list[Event]], None] | None = None,
+    ) -> Job[T]:
+        """Start a job whose work gets settings with an event stream of its own.
+
+        Without `failed`, an error is shown as a panel, and an interruption by the user is no error.
+        """
+
+        def run(job: Job[T]) -> T:
+            return work(replace(self._session.settings, stream=EventStream([job.sink])), job)
+
+        return self._front.jobs.start(
+            Job(kind, title, run, then, failed or self._show, on_events, must_end=must_end, latest=latest)
+        )
+
+    def _show(self, error: EnvmedicError) -> None:
+        if not isinstance(error, Interrupted):
+            self._front.show_error(error)
+
+    # environments and host
+
+    def look_around(self) -> None:
+        """Find environments and the host, then read each environment in the background, the chosen one first."""
+        self._front.update(replace(self._session, searching=True))
+        self.job("find", "looking for environments", _environments, self._found, latest="find")
+        self.job("host", "reading the host", _host, self._host_seen, self._host_failed, latest="host")
+
+    def _found(self, found: Environments) -> None:
+        self._front.update(self._session.with_environments(tuple(map(_known, found.environments))))
+        waiting = [item for item in self._session.environments if item.phase == "waiting"]
+        chosen = self._session.chosen
+        for item in sorted(waiting, key=lambda item: (item.prefix != chosen, item.found.torch is None)):
+            self.read(item.prefix)
+
+    def _host_seen(self, facts: Facts) -> None:
+        self._front.update(replace(self._session, host=facts.host, host_error=None))
+
+    def _host_failed(self, error: EnvmedicError) -> None:
+        self._front.update(replace(self._session, host_error=error))
+
+    def read(self, prefix: str) -> None:
+        """Read the environment at `prefix`, as soon as fewer than two others are read."""
+
+        def work(settings: Settings, _job: Job[Diagnosis]) -> Diagnosis:
+            self._front.later(lambda: self._front.update(self._session.with_state(prefix, "reading")))
+            from envmedic import api  # noqa: PLC0415  # the first frame needs none of it
+
+            return api.diagnose(settings, Path(prefix), [])[0]
+
+        def failed(error: EnvmedicError) -> None:
+            phase: Phase = "waiting" if isinstance(error, Interrupted) else "failed"
+            self._front.update(self._session.with_state(prefix, phase, error=error if phase == "failed" else None))
+
+        self.job("probe", f"reading {prefix}", work, partial(self._read, prefix), failed, latest=f"read {prefix}")
+
+    def _read(self, prefix: str, diagnosis: Diagnosis) -> None:
+        self._front.update(self._session.with_state(prefix, "read", diagnosis=diagnosis))
+        if prefix == self._session.chosen:
+            self._join()
+
+    def stop_reading(self) -> None:
+        """Cancel what is read in the background, the chosen environment apart."""
+        for job in self._front.jobs.running:
+            if job.kind == "probe" and job.latest != f"read {self._session.chosen}":
+                job.cancel()
+
+    def choose(self, prefix: str) -> None:
+        """Work on the environment at `prefix` from now on."""
+        if prefix == self._session.chosen:
+            return
+        self._front.update(self._session.choosing(prefix))
+        current = self._session.current
+        if current is not None and current.phase == "waiting":
+            self.read(prefix)
+        self._join()
+
+    def choose_by_path(self, path: str) -> None:
+        """Work on the environment whose directory, or interpreter, is `path`."""
+        self.job("find", f"looking at {path}", partial(_named, path), self._named, latest="named")
+
+    def _named(self, found: FoundEnvironment) -> None:
+        self._front.update(self._session.adding(_known(found)))
+        self.choose(found.prefix)
+
+    # texts
+
+    def give_text(self, text: str) -> None:
+        """Match an error text: alone at once, then with the facts of the chosen environment. Empty takes it back."""
+        if not text.strip():
+            self._front.jobs.cancel("text")
+            self._front.update(self._session.with_source(None))
+            return
+
+        def work(settings: Settings, _job: Job[tuple[Source, Diagnosis]]) -> tuple[Source, Diagnosis]:
+            source = Source("paste", str(kept_text(text)), lines=text.count("\n") + (not text.endswith("\n")))
+            return source, _of_text(settings, source.name)
+
+        self.job("text", "matching the text", work, self._matched, latest="text")
+
+    def open_log(self, path: str) -> None:
+        """Match the text in a file."""
+        full = os.path.abspath(os.path.expanduser(path))  # noqa: PTH100, PTH111  # keeps links
+
+        def work(settings: Settings, _job: Job[tuple[Source, Diagnosis]]) -> tuple[Source, Diagnosis]:
+            return Source("log", full), _of_text(settings, full)
+
+        self.job("text", f"matching {full}", work, self._matched, latest="text")
+
+    def _matched(self, found: tuple[Source, Diagnosis]) -> None:
+        source, diagnosis = found
+        self._front.update(self._session.with_source(replace(source, alone=diagnosis)))
+        self._join()
+
+    def _join(self) -> None:
+        """Judge the text at hand by the facts of the chosen environment, where both are there."""
+        source, current = self._session.source, self._session.current
+        if source is None or source.kind == "command" or current is None or current.facts is None:
+            return
+        facts, prefix = current.facts, current.prefix
+
+        def work(settings: Settings, _job: Job[Diagnosis]) -> Diagnosis:
+            return _of_text(settings, source.name, facts, Path(prefix))
+
+        def then(diagnosis: Diagnosis) -> None:
+            self._front.update(self._session.told_with_facts(source, prefix, diagnosis))
+
+        self.job("join", "judging the text by the facts", work, then, latest="join")
+
+    def watch(
+        self,
+        line: str,
+        on_events: Callable[[list[Event]], None],
+        ended: Callable[[Diagnosis], None],
+        failed: Callable[[EnvmedicError], None],
+    ) -> Job[Diagnosis]:
+        """Run a command line in the chosen environment, as it is, and diagnose how it ends.
+
+        Raises InputError where it is no command line, or no environment is chosen.
+        """
+        argv, prefix = tuple(words(line)), self._session.chosen
+        if not prefix:
+            raise InputError("No environment is chosen", hint="Choose one, then run the command in it")
+
+        def work(settings: Settings, job: Job[Diagnosis]) -> Diagnosis:
+            from envmedic.api import running  # noqa: PLC0415  # the first frame needs none of it
+
+            return running.diagnose_reproduced(settings, Path(prefix), argv, cancel=job.token)
+
+        def then(diagnosis: Diagnosis) -> None:
+            source = Source("command", line, argv, alone=diagnosis, joined=diagnosis, prefix=prefix)
+            self._front.update(self._session.with_source(source))
+            ended(diagnosis)
+
+        return self.job("command", f"running {line}", work, then, failed, latest="command", on_events=on_events)
+
+    # pages and plans
+
+    def explain(self, topic: str, then: Callable[[Explanation], None]) -> None:
+        """The page on a fault or a playbook."""
+
+        def work(settings: Settings, _job: Job[Explanation]) -> Explanation:
+            from envmedic import api  # noqa: PLC0415  # the first frame needs none of it
+
+            return api.explain(settings, topic)
+
+        self.job("explain", f"explaining {topic}", work, then, latest=f"explain {topic}")
+
+    def excerpt(self, numbers: Iterable[int], then: Callable[[dict[int, str]], None]) -> None:
+        """Lines of the text at hand by number, from 1; none of what a command printed, which is not kept."""
+        source, wanted = self._session.source, frozenset(numbers)
+        if source is None or source.kind == "command" or not wanted:
+            return
+
+        def work(_settings: Settings, _job: Job[dict[int, str]]) -> dict[int, str]:
+            return lines_of(Path(source.name), wanted)
+
+        self.job("excerpt", f"reading {source.name}", work, then, latest="excerpt")
+
+    def plan(
+        self, wish: Wish, then: Callable[[Plan | Diagnosis], None], failed: Callable[[EnvmedicError], None]
+    ) -> Job[Plan | Diagnosis]:
+        """The plan for `wish` on the chosen environment; changes nothing."""
+        prefix = Path(self._session.chosen)
+
+        def work(settings: Settings, _job: Job[Plan | Diagnosis]) -> Plan | Diagnosis:
+            from envmedic import api  # noqa: PLC0415  # the first frame needs none of it
+
+            return api.plan(settings, prefix, wish)
+
+        return self.job("plan", "making the plan", work, then, failed, latest="plan")
+
+
+def lines_of(path: Path, wanted: frozenset[int]) -> dict[int, str]:
+    """Lines of a text by number, from 1, as the diagnosis counts them. Raises InputError where it cannot be read."""
+    from envmedic.playbook.reading import read_lines  # noqa: PLC0415  # the first frame needs none of it
+
+    numbered = enumerate(read_lines(path), start=1)
+    last = max(wanted)
+    return {
+        number: text.decode("utf-8", "replace").rstrip("\r")
+        for number, text in takewhile(lambda item: item[0] <= last, numbered)
+        if number in wanted
+    }
+
+
+def kept_text(text: str) -> Path:
+    """Write a pasted text where commands can read it, for its owner alone, and return the file.
+
+    The same text has the same file; files of texts that are older than the newest few go.
+    """
+    folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "envmedic" / "pasted"
+    path = folder / f"{hashlib.sha256(text.encode('utf-8', 'surrogateescape')).hexdigest()[:12]}.log"
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(descriptor, "w", encoding="utf-8", errors="surrogateescape", newline="") as file:
+            file.write(text)
+        for old in sorted(folder.glob("*.log"), key=lambda item: item.stat().st_mtime)[:-KEPT_TEXTS]:
+            old.unlink(missing_ok=True)
+    except OSError as error:
+        raise InputError(
+            f"The pasted text cannot be kept at {path}", cause=error.strerror, hint="Make room there, or open a file"
+        ) from error
+    return path
+
+
+def _known(found: FoundEnvironment) -> Known:
+    own = os.path.realpath(found.prefix) == os.path.realpath(sys.prefix)
+    return Known(found, "left" if own else "waiting")
+
+
+def _environments(_settings: Settings, _job: Job[Environments]) -> Environments:
+    from envmedic import api  # noqa: PLC0415  # the first frame needs none of it
+
+    return api.list_environments()
+
+
+def _host(settings: Settings, _job: Job[Facts]) -> Facts:
+    from envmedic import api  # noqa: PLC0415  # the first frame needs none of it
+
+    return api.observe(settings, None)
+
+
+def _named(path: str, settings: Settings, _job: Job[FoundEnvironment]) -> FoundEnvironment:
+    from envmedic import api  # noqa: PLC0415  # the first frame needs none of it
+
+    given = os.path.expanduser(path)  # noqa: PTH111  # keeps links
+    target = api.Target(prefix=given) if os.path.isdir(given) else api.Target(python=given)  # noqa: PTH112
+    return api.describe_environment(api.find_prefix(settings, target))
+
+
+def _of_text(settings: Settings, log: str, facts: Facts | None = None, prefix: Path | None = None) -> Diagnosis:
+    from envmedic.api.diagnosis import diagnose_text  # noqa: PLC0415  # the first frame needs none of it
+    from envmedic.api.playbooks import load_playbooks  # noqa: PLC0415
+
+    return diagnose_text(settings, load_playbooks(settings), facts, log, prefix)

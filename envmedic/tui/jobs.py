@@ -1,0 +1,241 @@
+"""Work beside the screen: each job is a thread, watched by a worker of the App, so that leaving a screen ends none.
+
+Events come in batches, so that a tool that prints thousands of lines never keeps keys from being read. Results and
+errors are handed over on the App's own thread. A job that nobody waits for when the App ends is left to end by itself,
+unless it `must_end`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+from textual.app import App
+from textual.message import Message
+
+from envmedic.cli.render.errors import bug
+from envmedic.errors import RECOVERABLE, UNCHANGED, EnvmedicError, Interrupted
+from envmedic.model.events import Event
+
+T = TypeVar("T")
+BATCH_S = 0.05
+"""At most 20 batches of events a second."""
+
+
+class Token:
+    """A wish to stop, given by one thread and asked for by another."""
+
+    def __init__(self) -> None:
+        self._event = threading.Event()
+
+    def cancel(self) -> None:
+        """Ask to stop."""
+        self._event.set()
+
+    def __call__(self) -> bool:
+        """Whether somebody asked to stop; cheap."""
+        return self._event.is_set()
+
+
+@dataclass(eq=False)
+class Job(Generic[T]):
+    """One piece of work."""
+
+    kind: str
+    """What jobs of one kind share: a limit of how many run at once."""
+    title: str
+    """What it does, in words for the status line."""
+    work: Callable[[Job[T]], T]
+    """Runs in a thread. Raises EnvmedicError."""
+    then: Callable[[T], None]
+    """Takes the result, on the App's thread."""
+    failed: Callable[[EnvmedicError], None]
+    """Takes the error, on the App's thread; of a cancelled job it is `Interrupted`."""
+    on_events: Callable[[list[Event]], None] | None = None
+    """Takes events in batches, on the App's thread."""
+    must_end: bool = False
+    """Whether the App waits for it before it ends: it changes something."""
+    latest: str = ""
+    """A later job of the same name makes this one pointless: it is cancelled."""
+    token: Token = field(default_factory=Token)
+    abandoned: bool = False
+    _emit: Callable[[Event], None] | None = None
+
+    def sink(self, event: Event) -> None:
+        """Take an event, from any thread."""
+        if self._emit is not None:
+            self._emit(event)
+
+    def cancel(self) -> None:
+        """Ask it to stop; it ends when its work next asks, or its result is dropped."""
+        self.token.cancel()
+
+
+class JobEvents(Message):
+    """A batch of events of a job."""
+
+    def __init__(self, take: Callable[[list[Event]], None], events: list[Event]) -> None:
+        super().__init__()
+        self.take = take
+        self.events = events
+
+
+class JobEnded(Message):
+    """A job has ended; `settle` hands its result or error over."""
+
+    def __init__(self, job: Job[T], outcome: _Outcome[T]) -> None:
+        super().__init__()
+        self.settle: Callable[[], None] = lambda: _settle(job, outcome)
+
+
+class JobsChanged(Message):
+    """A job began or ended."""
+
+
+@dataclass(frozen=True)
+class _Outcome(Generic[T]):
+    value: T | None = None
+    error: BaseException | None = None
+
+
+class Jobs:
+    """The jobs of an App."""
+
+    def __init__(self, app: App[int], limits: dict[str, int]) -> None:
+        self._app = app
+        self._limits = limits
+        self._gates: dict[str, asyncio.Semaphore] = {}
+        self._running: list[Job[object]] = []
+        self._one_ended = asyncio.Event()
+
+    @property
+    def running(self) -> tuple[Job[object], ...]:
+        """Those that have not ended, oldest first."""
+        return tuple(self._running)
+
+    def unfinished(self) -> tuple[Job[object], ...]:
+        """Those that the App must wait for."""
+        return tuple(job for job in self._running if job.must_end)
+
+    def start(self, job: Job[T]) -> Job[T]:
+        """Begin `job`; another one of the same `latest` name is cancelled."""
+        if job.latest:
+            self.cancel(job.latest)
+        self._running.append(job)  # type: ignore[arg-type]  # a list of jobs of any kind
+        self._app.run_worker(self._watched(job), group=job.kind, exit_on_error=False)
+        self._app.post_message(JobsChanged())
+        return job
+
+    def cancel(self, latest: str) -> None:
+        """Cancel the jobs of that `latest` name."""
+        for job in self._running:
+            if job.latest == latest:
+                job.cancel()
+
+    async def stop(self) -> None:
+        """Cancel everything, and wait for what must end."""
+        for job in self._running:
+            job.cancel()
+        while self.unfinished():
+            self._one_ended.clear()
+            await self._one_ended.wait()
+
+    async def _watched(self, job: Job[T]) -> None:
+        try:
+            async with self._gate(job.kind):
+                outcome = _Outcome[T](error=Interrupted("Cancelled")) if job.token() else await self._in_thread(job)
+        except asyncio.CancelledError:
+            job.abandoned = True
+            job.cancel()
+            raise
+        finally:
+            self._running.remove(job)  # type: ignore[arg-type]  # as above
+            self._one_ended.set()
+            self._app.post_message(JobsChanged())
+        self._app.post_message(JobEnded(job, outcome))
+
+    def _gate(self, kind: str) -> contextlib.AbstractAsyncContextManager[object]:
+        limit = self._limits.get(kind)
+        if limit is None:
+            return contextlib.nullcontext()
+        return self._gates.setdefault(kind, asyncio.Semaphore(limit))
+
+    async def _in_thread(self, job: Job[T]) -> _Outcome[T]:
+        """Run the work in a thread that an App which has ended need not wait for."""
+        loop = asyncio.get_running_loop()
+        ended: asyncio.Future[_Outcome[T]] = loop.create_future()
+        batch = _Batch(self._app, job, loop)
+        job._emit = batch.add  # noqa: SLF001  # the two belong together
+
+        def run() -> None:
+            outcome = _carried_out(job)
+            if not job.abandoned:
+                with contextlib.suppress(RuntimeError):  # the loop has closed: the App is gone
+                    loop.call_soon_threadsafe(_set, ended, outcome)
+
+        threading.Thread(target=run, name=job.title, daemon=True).start()
+        outcome = await ended
+        batch.flush()
+        return outcome
+
+
+def _set(ended: asyncio.Future[_Outcome[T]], outcome: _Outcome[T]) -> None:
+    if not ended.done():
+        ended.set_result(outcome)
+
+
+def _carried_out(job: Job[T]) -> _Outcome[T]:
+    try:
+        return _Outcome(value=job.work(job))
+    except BaseException as error:  # noqa: BLE001  # it is told on the App's thread
+        return _Outcome(error=error)
+
+
+def _settle(job: Job[T], outcome: _Outcome[T]) -> None:
+    """Hand result or error over. A result that came in spite of a cancel counts only where the work changed something."""
+    if outcome.error is not None:
+        job.failed(as_error(outcome.error, changing=job.must_end))
+    elif job.token() and not job.must_end:
+        job.failed(Interrupted("Cancelled"))
+    else:
+        job.then(outcome.value)  # type: ignore[arg-type]  # of type T where there is no error
+
+
+def as_error(error: BaseException, *, changing: bool = False) -> EnvmedicError:
+    """`error` as people are told of it; whatever is no EnvmedicError is a bug of envmedic."""
+    if isinstance(error, EnvmedicError):
+        return error
+    return bug(error, environment=RECOVERABLE if changing else UNCHANGED)
+
+
+class _Batch:
+    """Events between a thread and the App, handed over together."""
+
+    def __init__(self, app: App[int], job: Job[T], loop: asyncio.AbstractEventLoop) -> None:
+        self._app = app
+        self._job = job
+        self._loop = loop
+        self._lock = threading.Lock()
+        self._events: list[Event] = []
+        self._due = False
+
+    def add(self, event: Event) -> None:
+        """Take one, in any thread."""
+        with self._lock:
+            self._events.append(event)
+            if self._due or self._job.abandoned:
+                return
+            self._due = True
+        with contextlib.suppress(RuntimeError):  # the loop has closed: the App is gone
+            self._loop.call_soon_threadsafe(self._loop.call_later, BATCH_S, self.flush)
+
+    def flush(self) -> None:
+        """Hand over what has come, on the App's thread."""
+        with self._lock:
+            events, self._events, self._due = self._events, [], False
+        if events and self._job.on_events is not None:
+            self._app.post_message(JobEvents(self._job.on_events, events))

@@ -1,0 +1,58 @@
+"""The command palette: everything that keys do, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple, cast
+
+from textual.command import DiscoveryHit, Hit, Hits, Provider
+from textual.types import IgnoreReturnCallbackType
+
+from envmedic.tui.themes import THEMES
+
+if TYPE_CHECKING:
+    from envmedic.tui.app import EnvmedicApp
+
+
+class Command(NamedTuple):
+    """A line of the palette."""
+
+    title: str
+    help: str
+    run: IgnoreReturnCallbackType
+
+
+class Commands(Provider):
+    """Commands of the app."""
+
+    @property
+    def _envmedic(self) -> EnvmedicApp:
+        return cast("EnvmedicApp", self.app)
+
+    def _all(self) -> Iterator[Command]:
+        app = self._envmedic
+        yield Command("Open a log file", "Match the error text in it", app.action_open_log)
+        yield Command("Run a command and watch it", "It is diagnosed when it fails", app.action_run_command)
+        yield Command("Choose an environment by its directory", "One that is not listed", app.action_named_environment)
+        yield Command("Look around again", "Find and read environments anew", app.effects.look_around)
+        yield Command("Help", "For the part that has the focus", app.action_help)
+        for theme in THEMES:
+            yield Command(f"Theme: {theme.name}", "What it looks like", partial(app.use_theme, theme.name))
+        for known in app.session.environments:
+            title = f"Work on {known.found.name or known.prefix}"
+            yield Command(title, known.prefix, partial(app.effects.choose, known.prefix))
+        yield Command("Quit", "Leave envmedic", app.action_quit)
+
+    async def discover(self) -> Hits:
+        """All of them, before anything is typed."""
+        for command in self._all():
+            yield DiscoveryHit(command.title, command.run, help=command.help)
+
+    async def search(self, query: str) -> Hits:
+        """Those that match what is typed."""
+        matcher = self.matcher(query)
+        for command in self._all():
+            score = matcher.match(command.title)
+            if score > 0:
+                yield Hit(score, matcher.highlight(command.title), command.run, help=command.help)

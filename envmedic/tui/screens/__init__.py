@@ -1,0 +1,3 @@
+"""One module for each screen."""
+
+from __future__ import annotations

@@ -1,0 +1,152 @@
+"""What every screen has: a title, the equivalent command line, a search, keys and help."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, cast
+
+from textual import events, on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.screen import Screen
+from textual.widgets import Footer, Input
+
+from envmedic.tui.session import Session
+from envmedic.tui.widgets.bars import CommandLine, SearchBar, TitleBar
+from envmedic.tui.widgets.choices import Choices
+from envmedic.tui.widgets.lines import LineView
+from envmedic.tui.widgets.log_view import LogView
+
+if TYPE_CHECKING:
+    from envmedic.tui.app import EnvmedicApp
+
+
+Searchable = LineView | LogView | Choices[Any]
+"""What `/` looks through."""
+
+
+class BaseScreen(Screen[None]):
+    """A screen that shows the session, and is told when it changes."""
+
+    TITLE_TEXT: ClassVar[str] = "envmedic"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "back", "Back"),
+        Binding("slash", "search", "Search", key_display="/"),
+        Binding("y", "copy_line", "Copy line"),
+    ]
+
+    _target: Searchable | None = None
+    """What is searched."""
+
+    @property
+    def envmedic(self) -> EnvmedicApp:
+        """The App, as what it is."""
+        return cast("EnvmedicApp", self.app)
+
+    @property
+    def session(self) -> Session:
+        """What is known now."""
+        return self.envmedic.session
+
+    def compose(self) -> ComposeResult:
+        """Edges around the body."""
+        yield TitleBar()
+        yield from self.body()
+        yield SearchBar(id="search", select_on_focus=False)
+        yield CommandLine()
+        yield Footer(show_command_palette=False)
+
+    def body(self) -> ComposeResult:
+        """What the screen is about."""
+        raise NotImplementedError
+
+    def refresh_from(self, session: Session) -> None:
+        """Show what is known."""
+        raise NotImplementedError
+
+    def about(self, session: Session) -> str:
+        """What stands beside the title."""
+        del session
+        return ""
+
+    def line(self, session: Session) -> str:
+        """The equivalent command line; empty where there is none."""
+        del session
+        return ""
+
+    def on_mount(self) -> None:
+        """Be told of changes from now on."""
+        self.envmedic.changed.subscribe(self, self._changed)
+        self._changed(self.session)
+
+    def on_screen_resume(self) -> None:
+        """Catch up with what changed below other screens."""
+        self._changed(self.session)
+
+    def on_resize(self, _event: events.Resize) -> None:
+        """Edges are drawn for the new width."""
+        self._edges(self.session)
+
+    def _changed(self, session: Session) -> None:
+        if self.is_mounted:
+            self._edges(session)
+            self.refresh_from(session)
+
+    def _edges(self, session: Session) -> None:
+        running = [job.title for job in self.envmedic.jobs.running]
+        busy = running[0] + (f" and {len(running) - 1} more" if running[1:] else "") if running else ""
+        self.query_one(TitleBar).show(self.TITLE_TEXT, self.about(session), busy)
+        self.query_one(CommandLine).show(self.line(session))
+
+    async def action_back(self) -> None:
+        """Leave the screen; what runs goes on."""
+        if len(self.app.screen_stack) > 2:  # noqa: PLR2004  # below the first is Textual's own
+            self.app.pop_screen()
+
+    def action_copy_line(self) -> None:
+        """Put the equivalent command line where it can be pasted from."""
+        line = self.query_one(CommandLine).line
+        if line:
+            self.app.copy_to_clipboard(line)
+            self.notify(line, title="Copied", markup=False)
+
+    # search
+
+    def searched(self) -> Searchable | None:
+        """What `/` looks through: what has the focus, if it can be."""
+        return self.focused if isinstance(self.focused, (LineView, LogView, Choices)) else None
+
+    def action_search(self) -> None:
+        """Open the line to type in."""
+        self._target = self.searched()
+        if self._target is None:
+            return
+        bar = self.query_one(SearchBar)
+        bar.value = ""
+        bar.add_class("-open")
+        bar.focus()
+
+    @on(Input.Changed, "#search")
+    def _look(self, event: Input.Changed) -> None:
+        event.stop()
+        if self._target is not None:
+            self._target.search(event.value)
+
+    @on(Input.Submitted, "#search")
+    def _keep(self, event: Input.Submitted) -> None:
+        event.stop()
+        self._close_search()
+
+    def _close_search(self) -> None:
+        self.query_one(SearchBar).remove_class("-open")
+        if self._target is not None:
+            self._target.focus()
+
+    def on_key(self, event: events.Key) -> None:
+        """Escape takes a search back before it leaves the screen."""
+        bar = self.query_one(SearchBar)
+        if event.key == "escape" and bar.has_focus:
+            event.stop()
+            event.prevent_default()
+            if self._target is not None:
+                self._target.search("")
+            self._close_search()

@@ -1,0 +1,81 @@
+"""A finding: what it is, what says so, and the way to its repair."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+
+from envmedic.model.explanation import Explanation
+from envmedic.model.findings import Finding
+from envmedic.tui.command_lines import plan_line
+from envmedic.tui.screens.base import BaseScreen, Searchable
+from envmedic.tui.session import Session
+from envmedic.tui.text import visible
+from envmedic.tui.views.finding import AROUND, finding_page, line_number
+from envmedic.tui.widgets.lines import LineView
+
+
+class FindingScreen(BaseScreen):
+    """One finding of the diagnosis at hand."""
+
+    TITLE_TEXT = "Finding"
+    HELP = (
+        "What is wrong. Lines of the text that match are marked with >, facts that confirm with +, facts against it "
+        "with -. Enter goes to the plan of its repair, which changes nothing yet."
+    )
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("enter,p", "plan", "Plan", key_display="Enter")]
+    DEFAULT_CSS = "FindingScreen #page { height: 1fr; padding: 0 1; }"
+
+    def __init__(self, finding: Finding) -> None:
+        super().__init__()
+        self.finding = finding
+        self._excerpt: dict[int, str] = {}
+        self._page: Explanation | None = None
+
+    def body(self) -> ComposeResult:
+        """One page."""
+        yield LineView(id="page", about=self.HELP)
+
+    def on_mount(self) -> None:
+        """Fetch the lines around those that match, and the page on the fault."""
+        super().on_mount()
+        numbers = filter(None, map(line_number, self.finding.evidence))
+        effects = self.envmedic.effects
+        effects.excerpt({at for number in numbers for at in range(number - AROUND, number + AROUND + 1)}, self._quoted)
+        effects.explain(self.finding.playbook or self.finding.fault, self._explained)
+        self.query_one(LineView).focus()
+
+    def _quoted(self, excerpt: dict[int, str]) -> None:
+        self._excerpt = excerpt
+        self._show()
+
+    def _explained(self, page: Explanation) -> None:
+        self._page = page
+        self._show()
+
+    def _show(self) -> None:
+        if self.is_mounted:
+            self.query_one(LineView).show(finding_page(self.finding, self._excerpt, self._page))
+
+    def refresh_from(self, session: Session) -> None:
+        """The page is about the finding, whatever else changes."""
+        del session
+        self._show()
+
+    def about(self, session: Session) -> str:
+        """Which, and where."""
+        return visible(f"{self.finding.fault} in {session.chosen}" if session.chosen else self.finding.fault)
+
+    def line(self, session: Session) -> str:
+        """What makes the plan."""
+        return plan_line(session, session.wish(self.finding)) if self.finding.playbook and session.chosen else ""
+
+    def searched(self) -> Searchable | None:
+        """The page."""
+        return self.query_one(LineView)
+
+    def action_plan(self) -> None:
+        """Go on to the plan."""
+        self.envmedic.open_plan(self.finding)

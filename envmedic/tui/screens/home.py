@@ -1,0 +1,175 @@
+"""The first screen: environments, the host, the chosen environment with its findings, and the text at hand."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from textual import events, on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical
+from textual.widgets import OptionList
+
+from envmedic.model.findings import Finding
+from envmedic.tui.command_lines import diagnose_line
+from envmedic.tui.messages import TextGiven
+from envmedic.tui.screens.base import BaseScreen, Searchable
+from envmedic.tui.session import Known, Session
+from envmedic.tui.views.environments import environment_card, environment_item
+from envmedic.tui.views.findings import finding_item, verdict_lines
+from envmedic.tui.views.host import host_card
+from envmedic.tui.widgets.choices import Choices
+from envmedic.tui.widgets.lines import LineView
+from envmedic.tui.widgets.paste import PasteBox
+
+HOST = "This machine: GPUs, driver, toolkits, and the variables that matter."
+CHOSEN = "The chosen environment, and its torch family: version, variant and owner."
+
+
+class EnvironmentList(Choices[Known]):
+    """The environments that were found."""
+
+    HELP = (
+        "The environments found here: the active one first, marked with *. Each is read in the background, two at "
+        "once. Enter chooses one to work on; / leaves only those that hold what you type; r reads the chosen one "
+        "again, and x stops reading the others."
+    )
+
+
+class FindingList(Choices[Finding]):
+    """What is wrong, best first."""
+
+    HELP = (
+        "What is wrong, the likeliest first: with a text at hand what it tells, judged by the facts of the chosen "
+        "environment; without one what the facts alone show. ✗ is confirmed by facts, ? cannot be told by them, "
+        "- is refuted. Enter opens one."
+    )
+
+
+class HomeScreen(BaseScreen):
+    """Where everything begins."""
+
+    HELP = "Choose an environment, paste an error text, and open what is found."
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "leave_text", "Forget text", show=False),
+        Binding("o", "app.open_log", "Open log"),
+        Binding("w", "app.run_command", "Run & watch"),
+        Binding("e", "app.named_environment", "Other env", show=False),
+        Binding("r", "reread", "Read again", show=False),
+        Binding("x", "stop_reading", "Stop reading", show=False),
+    ]
+    DEFAULT_CSS = """
+    HomeScreen #top { height: 1fr; }
+    HomeScreen #left { width: 36%; min-width: 26; max-width: 64; }
+    HomeScreen #right { width: 1fr; }
+    HomeScreen .part {
+        border: round $border; border-title-color: $text-muted; background: $surface; padding: 0 0 0 1;
+    }
+    HomeScreen .part:focus { border: round $primary; border-title-color: $text-primary; }
+    HomeScreen #environments { height: 1fr; }
+    HomeScreen #host { height: auto; min-height: 4; max-height: 30%; }
+    HomeScreen #about { height: auto; min-height: 4; max-height: 35%; }
+    HomeScreen #verdict { height: auto; max-height: 4; padding: 0 1; background: $background; }
+    HomeScreen #findings { height: 1fr; min-height: 4; }
+    HomeScreen #paste { height: 20%; min-height: 4; max-height: 16; }
+    """
+
+    def body(self) -> ComposeResult:
+        """Parts beside and below each other."""
+        with Horizontal(id="top"):
+            with Vertical(id="left"):
+                yield EnvironmentList(environment_item, _prefix, empty="… looking for environments", id="environments")
+            with Vertical(id="right"):
+                yield LineView(id="host", about=HOST)
+                yield LineView(id="about", about=CHOSEN)
+                yield LineView(id="verdict")
+                yield FindingList(finding_item, _finding_key, empty="No findings", id="findings")
+        yield PasteBox(id="paste")
+
+    def on_mount(self) -> None:
+        """Name the parts, then look around as soon as the first frame is drawn."""
+        for part, title in (
+            ("environments", "Environments"), ("host", "Host"), ("about", "Chosen"), ("findings", "Findings"),
+            ("paste", "Error text"),
+        ):  # fmt: skip
+            widget = self.query_one(f"#{part}")
+            widget.add_class("part")
+            widget.border_title = title
+        self.query_one("#verdict").can_focus = False
+        self.query_one(EnvironmentList).focus()
+        super().on_mount()
+        self.call_after_refresh(self.envmedic.effects.look_around)
+
+    def about(self, session: Session) -> str:
+        """How far the background is."""
+        if session.searching:
+            return "looking for environments"
+        waiting = sum(item.phase in {"waiting", "reading"} for item in session.environments)
+        count = len(session.environments)
+        plural = "" if count == 1 else "s"
+        return f"{count} environment{plural}" + (f", {waiting} not read yet" if waiting else "")
+
+    def line(self, session: Session) -> str:
+        """The diagnosis that is shown."""
+        return diagnose_line(session)
+
+    def refresh_from(self, session: Session) -> None:
+        """Show what is known."""
+        environments = self.query_one(EnvironmentList)
+        environments.show(session.environments)
+        if environments.chosen is None:
+            environments.highlight(session.chosen)
+        self.query_one("#host", LineView).show(host_card(session.host, session.host_error))
+        self.query_one("#about", LineView).show(environment_card(session.current))
+        self.query_one("#verdict", LineView).show(verdict_lines(session))
+        self.query_one(FindingList).show(session.findings)
+        if session.source is None and not self.query_one(PasteBox).has_focus:
+            self.query_one(PasteBox).forget()
+
+    def searched(self) -> Searchable | None:
+        """The list of environments, unless something else that can be searched has the focus."""
+        focused = super().searched()
+        return self.query_one(EnvironmentList) if focused is None or isinstance(focused, PasteBox) else focused
+
+    def on_paste(self, event: events.Paste) -> None:
+        """A paste anywhere on the screen is an error text."""
+        event.stop()
+        self.query_one(PasteBox).put(event.text)
+
+    @on(TextGiven)
+    def _match(self, message: TextGiven) -> None:
+        self.envmedic.effects.give_text(message.text)
+
+    @on(OptionList.OptionSelected, "#environments")
+    def _choose(self, event: OptionList.OptionSelected) -> None:
+        if event.option_id is not None:
+            self.envmedic.effects.choose(event.option_id)
+            self.query_one(FindingList).focus()
+
+    @on(OptionList.OptionSelected, "#findings")
+    def _open(self, event: OptionList.OptionSelected) -> None:
+        finding = self.query_one(FindingList).item(event.option_id)
+        if finding is not None:
+            self.envmedic.open_finding(finding)
+
+    def action_leave_text(self) -> None:
+        """Forget the text at hand; facts alone speak again."""
+        self.query_one(PasteBox).forget()
+        self.envmedic.effects.give_text("")
+
+    def action_reread(self) -> None:
+        """Read the chosen environment again."""
+        if self.session.current is not None and self.session.current.phase != "left":
+            self.envmedic.effects.read(self.session.chosen)
+
+    def action_stop_reading(self) -> None:
+        """Read no other environments in the background."""
+        self.envmedic.effects.stop_reading()
+
+
+def _prefix(known: Known) -> str:
+    return known.prefix
+
+
+def _finding_key(finding: Finding) -> str:
+    return f"{finding.fault}/{finding.playbook}/{finding.signature}"

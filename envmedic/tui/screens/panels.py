@@ -1,0 +1,131 @@
+"""Panels over a screen: errors, help, a question, a line to type."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import ClassVar, Generic, TypeVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.screen import ModalScreen
+from textual.suggester import Suggester
+from textual.widgets import Footer, Input, Static
+
+from envmedic.errors import EnvmedicError
+from envmedic.tui.text import Line, bare
+from envmedic.tui.views.errors import error_view
+from envmedic.tui.widgets.content import content_of
+from envmedic.tui.widgets.lines import LineView
+
+R = TypeVar("R")
+
+
+class Panel(ModalScreen[R], Generic[R]):
+    """A framed text over the screen."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "close", "Close")]
+    DEFAULT_CSS = """
+    Panel { align: center middle; background: $background 60%; }
+    Panel > #frame {
+        width: 90%; max-width: 110; height: auto; max-height: 90%; background: $panel; border: round $primary; padding: 0 1;
+    }
+    Panel > #frame LineView { height: auto; max-height: 80vh; background: $panel; }
+    Panel > #frame #question { height: auto; max-height: 60vh; }
+    Panel > #frame Input { background: $surface; border: none; height: 1; margin: 1 0; padding: 0 1; }
+    """
+
+    def __init__(self, title: str) -> None:
+        super().__init__()
+        self._title = title
+
+    def compose(self) -> ComposeResult:
+        """The frame, and its keys below."""
+        frame = Vertical(*self.inside(), id="frame")
+        frame.border_title = self._title
+        yield frame
+        yield Footer(show_command_palette=False)
+
+    def inside(self) -> Iterable[Static | LineView | Input]:
+        """What is in the frame."""
+        raise NotImplementedError
+
+    def action_close(self) -> None:
+        """Close it without an answer."""
+        self.dismiss(None)
+
+
+class TextPanel(Panel[None]):
+    """Something to read."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("enter,q", "close", "Close"), Binding("c", "copy", "Copy")]
+
+    def __init__(self, title: str, lines: Sequence[Line]) -> None:
+        super().__init__(title)
+        self._lines = tuple(lines)
+
+    def inside(self) -> Iterable[LineView]:
+        """The text."""
+        yield LineView(self._lines, id="text")
+
+    def action_copy(self) -> None:
+        """Copy all of it, to paste it into a report."""
+        self.app.copy_to_clipboard("\n".join(map(bare, self._lines)))
+        self.notify("The text was copied", markup=False)
+
+
+class ErrorPanel(TextPanel):
+    """An error: what happened, its cause, one next step, and what became of the environment."""
+
+    DEFAULT_CSS = "ErrorPanel > #frame { border: round $error; }"
+
+    def __init__(self, error: EnvmedicError) -> None:
+        super().__init__("Error", error_view(error))
+
+
+class Question(Panel[bool]):
+    """Yes or no."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("y", "answer(True)", "Yes"),
+        Binding("n", "answer(False)", "No"),
+    ]
+
+    def __init__(self, title: str, lines: Sequence[Line]) -> None:
+        super().__init__(title)
+        self._lines = tuple(lines)
+
+    def inside(self) -> Iterable[LineView]:
+        """What is asked."""
+        yield LineView(self._lines, id="question")
+
+    def action_answer(self, yes: bool) -> None:  # noqa: FBT001  # an action's argument
+        """Answer."""
+        self.dismiss(yes)
+
+    def action_close(self) -> None:
+        """Closing it is no."""
+        self.dismiss(False)
+
+
+class Prompt(Panel[str | None]):
+    """A line to type."""
+
+    def __init__(self, title: str, lines: Sequence[Line], *, suggester: Suggester | None = None) -> None:
+        super().__init__(title)
+        self._lines = tuple(lines)
+        self._suggester = suggester
+
+    def inside(self) -> Iterable[Static | Input]:
+        """What to type, and where."""
+        yield Static(content_of(self._lines))
+        yield Input(suggester=self._suggester, id="typed", select_on_focus=False)
+
+    def on_mount(self) -> None:
+        """Type at once."""
+        self.query_one(Input).focus()
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        """Answer what was typed; nothing is no answer."""
+        event.stop()
+        self.dismiss(event.value.strip() or None)

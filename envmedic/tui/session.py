@@ -1,0 +1,185 @@
+"""What the terminal UI knows, as plain values. Screens show it, effects bring news of it; nothing here has effects."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from envmedic.api.settings import Settings, Wish
+from envmedic.errors import EnvmedicError
+from envmedic.model.environments import FoundEnvironment
+from envmedic.model.facts import Environment, Facts, Host
+from envmedic.model.findings import Diagnosis, Finding
+from envmedic.model.plan import Plan
+from envmedic.model.ports import ApplyOptions
+
+Phase = Literal["waiting", "reading", "read", "failed", "left"]
+"""``left``: it is not read, since envmedic itself runs from it."""
+
+
+@dataclass(frozen=True)
+class Known:
+    """An environment in the list, and how far its observation is."""
+
+    found: FoundEnvironment
+    phase: Phase = "waiting"
+    diagnosis: Diagnosis | None = None
+    """Of facts alone."""
+    error: EnvmedicError | None = None
+    """Why it could not be read."""
+
+    @property
+    def prefix(self) -> str:
+        """What it is known by."""
+        return self.found.prefix
+
+    @property
+    def facts(self) -> Facts | None:
+        """Once they are read."""
+        return self.diagnosis.facts if self.diagnosis is not None else None
+
+    @property
+    def environment(self) -> Environment | None:
+        """Its own facts, once they are read."""
+        return self.facts.environment if self.facts is not None else None
+
+
+SourceKind = Literal["paste", "log", "command"]
+
+
+@dataclass(frozen=True)
+class Source:
+    """A text that tells of a fault: pasted, in a file, or printed by a command."""
+
+    kind: SourceKind
+    name: str
+    """The file, or the command line."""
+    argv: tuple[str, ...] = ()
+    """Of a command."""
+    lines: int = 0
+    alone: Diagnosis | None = None
+    """What the text alone says."""
+    joined: Diagnosis | None = None
+    """What the text and the facts of `prefix` say."""
+    prefix: str = ""
+    """The environment that `joined` is about."""
+
+    def diagnosis(self, prefix: str) -> Diagnosis | None:
+        """The best there is for the environment at `prefix`."""
+        return self.joined if self.joined is not None and self.prefix == prefix else self.alone
+
+
+@dataclass(frozen=True)
+class Session:
+    """Everything that the app knows. Transitions give a new value."""
+
+    settings: Settings
+    options: ApplyOptions = field(default_factory=ApplyOptions)
+    searching: bool = True
+    """Whether environments are still looked for."""
+    environments: tuple[Known, ...] = ()
+    chosen: str = ""
+    """Prefix of the environment that is worked on, empty without one."""
+    host: Host | None = None
+    host_error: EnvmedicError | None = None
+    source: Source | None = None
+    """The text at hand, None without one."""
+    plan: Plan | None = None
+    plan_of: tuple[str, Wish] | None = None
+    """Prefix and wish that `plan` is for, or will be."""
+
+    @property
+    def current(self) -> Known | None:
+        """The chosen environment."""
+        return self.known(self.chosen)
+
+    def known(self, prefix: str) -> Known | None:
+        """The environment of that prefix in the list."""
+        return next((item for item in self.environments if item.prefix == prefix), None)
+
+    @property
+    def diagnosis(self) -> Diagnosis | None:
+        """What is wrong: by the text at hand where there is one, else by the facts of the chosen environment."""
+        if self.source is not None:
+            return self.source.diagnosis(self.chosen)
+        return self.current.diagnosis if self.current is not None else None
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """Of the diagnosis, best first."""
+        return self.diagnosis.findings if self.diagnosis is not None else ()
+
+    def with_environments(self, found: tuple[Known, ...]) -> Session:
+        """They were found: the active one first, and what is known of them already is kept."""
+        kept = {item.prefix: item for item in self.environments}
+        ordered = sorted(found, key=lambda item: not item.found.active)
+        merged = tuple(_merged(item, kept.get(item.prefix)) for item in ordered)
+        chosen = self.chosen or next((item.prefix for item in merged if item.phase != "left"), "")
+        return replace(self, environments=merged, chosen=chosen, searching=False)
+
+    def with_state(
+        self,
+        prefix: str,
+        phase: Phase,
+        *,
+        diagnosis: Diagnosis | None = None,
+        error: EnvmedicError | None = None,
+    ) -> Session:
+        """The observation of an environment has come so far; what was known of it stays until there is better."""
+        changed = tuple(
+            replace(item, phase=phase, diagnosis=diagnosis or item.diagnosis, error=error)
+            if item.prefix == prefix
+            else item
+            for item in self.environments
+        )
+        host = self.host
+        if diagnosis is not None and diagnosis.facts is not None:
+            host = diagnosis.facts.host
+        return replace(self, environments=changed, host=host)
+
+    def adding(self, found: Known) -> Session:
+        """An environment that was named by hand."""
+        if self.known(found.prefix) is not None:
+            return self
+        return replace(self, environments=(*self.environments, found))
+
+    def choosing(self, prefix: str) -> Session:
+        """Another environment is worked on; the text at hand stays."""
+        return replace(self, chosen=prefix, plan=None, plan_of=None)
+
+    def with_source(self, source: Source | None) -> Session:
+        """A text is at hand, or none any more."""
+        return replace(self, source=source, plan=None, plan_of=None)
+
+    def told_alone(self, of: Source, diagnosis: Diagnosis) -> Session:
+        """What the text alone says, unless another text has come meanwhile."""
+        if self.source is None or not _same(self.source, of):
+            return self
+        return replace(self, source=replace(self.source, alone=diagnosis))
+
+    def told_with_facts(self, of: Source, prefix: str, diagnosis: Diagnosis) -> Session:
+        """What the text says together with the facts of an environment, unless another text has come meanwhile."""
+        if self.source is None or not _same(self.source, of):
+            return self
+        return replace(self, source=replace(self.source, joined=diagnosis, prefix=prefix))
+
+    def wish(self, finding: Finding | None) -> Wish:
+        """What a repair of `finding` is asked for with: the text and, where it is not the best one, its playbook."""
+        source = self.source
+        best = self.findings[0] if self.findings else None
+        playbook = finding.playbook if finding is not None and finding != best else None
+        if source is None:
+            return Wish(playbook=playbook or (finding.playbook if finding is not None else None))
+        if source.kind == "command":
+            return Wish(playbook=playbook, command=source.argv)
+        return Wish(playbook=playbook, log=source.name)
+
+
+def _merged(found: Known, before: Known | None) -> Known:
+    if before is None:
+        return found
+    return replace(before, found=found.found)
+
+
+def _same(now: Source, then: Source) -> bool:
+    return (now.kind, now.name, now.lines) == (then.kind, then.name, then.lines)

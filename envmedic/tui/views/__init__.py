@@ -1,0 +1,3 @@
+"""Pure functions from values to lines."""
+
+from __future__ import annotations

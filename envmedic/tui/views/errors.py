@@ -1,0 +1,18 @@
+"""Errors as lines."""
+
+from __future__ import annotations
+
+from envmedic.cli.render.errors import error_lines
+from envmedic.errors import EnvmedicError, InternalError
+from envmedic.tui.text import COLOURED, Line, line, rendered
+
+
+def error_view(error: EnvmedicError) -> list[Line]:
+    """The whole error; of a bug, what to do with it."""
+    lines = rendered(error_lines(error, COLOURED))
+    if isinstance(error, InternalError):
+        lines += [
+            line(""),
+            line("This is a bug of envmedic. Press c to copy this text, and report it with it.", "bold"),
+        ]
+    return lines

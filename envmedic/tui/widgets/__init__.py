@@ -1,0 +1,3 @@
+"""Parts that screens share."""
+
+from __future__ import annotations

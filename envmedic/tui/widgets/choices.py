@@ -1,0 +1,97 @@
+"""Lists to choose from, whose items change while the place in them stays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import ClassVar, Generic, TypeVar
+
+from textual import events
+from textual.binding import Binding, BindingType
+from textual.widgets import OptionList
+from textual.widgets.option_list import Option
+
+from envmedic.tui.text import Line, Part, bare
+from envmedic.tui.widgets.content import content_of
+
+T = TypeVar("T")
+Draw = Callable[[T, int], Sequence[Line]]
+"""The lines of an item at that width, in cells."""
+
+
+class Choices(OptionList, Generic[T]):
+    """Items of one kind, each some lines; `/` leaves only those that hold what is typed."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("j", "cursor_down", "Down", show=False),
+        Binding("k", "cursor_up", "Up", show=False),
+    ]
+    DEFAULT_CSS = """
+    Choices { background: $surface; border: none; padding: 0; scrollbar-size-vertical: 1; max-height: 100%; }
+    Choices:focus { border: none; }
+    Choices > .option-list--option { padding: 0 1 0 0; }
+    """
+
+    def __init__(self, draw: Draw[T], key: Callable[[T], str], *, empty: str, id: str) -> None:  # noqa: A002
+        super().__init__(id=id, markup=False)
+        self._draw = draw
+        self._key = key
+        self._empty = empty
+        self._items: tuple[T, ...] = ()
+        self._shown: dict[str, tuple[Line, ...]] = {}
+        self._needle = ""
+
+    def show(self, items: Sequence[T]) -> None:
+        """Show `items`; what is highlighted stays so."""
+        self._items = tuple(items)
+        drawn = self._drawn()
+        if list(drawn) == list(self._shown) and drawn:
+            for key, lines in drawn.items():
+                if lines != self._shown[key]:
+                    self.replace_option_prompt(key, content_of(lines))
+        elif drawn != self._shown or not drawn:
+            self._replace(drawn)
+        self._shown = drawn
+
+    def _drawn(self) -> dict[str, tuple[Line, ...]]:
+        width = max(self.scrollable_content_region.width - 1, 8)
+        found: dict[str, tuple[Line, ...]] = {}
+        for item in self._items:
+            lines = tuple(self._draw(item, width))
+            if self._needle in " ".join(map(bare, lines)).lower() or self._needle in self._key(item).lower():
+                found[self._key(item)] = lines
+        return found
+
+    def _replace(self, drawn: dict[str, tuple[Line, ...]]) -> None:
+        before = self.chosen
+        self.clear_options()
+        if not drawn:
+            empty = self._empty if not self._needle else f"Nothing here holds {self._needle}"
+            self.add_option(Option(content_of([(Part(empty, "dim"),)]), disabled=True))
+            return
+        self.add_options([Option(content_of(lines), id=key) for key, lines in drawn.items()])
+        self.highlighted = list(drawn).index(before) if before in drawn else 0
+
+    @property
+    def chosen(self) -> str | None:
+        """Key of the highlighted item."""
+        option = self.highlighted_option
+        return option.id if option is not None else None
+
+    def highlight(self, key: str) -> None:
+        """Go to the item of that key, if it is shown."""
+        if key in self._shown:
+            self.highlighted = list(self._shown).index(key)
+
+    def item(self, key: str | None) -> T | None:
+        """The item of that key."""
+        return next((item for item in self._items if self._key(item) == key), None)
+
+    def search(self, needle: str) -> int:
+        """Leave only items that hold `needle`, and return their number."""
+        self._needle = needle.lower()
+        self.show(self._items)
+        return len(self._shown)
+
+    def on_resize(self, _event: events.Resize) -> None:
+        """Draw for the new width."""
+        self.show(self._items)

@@ -1,0 +1,102 @@
+"""A log that grows: tens of thousands of lines, of which only those in sight are ever drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import ClassVar
+
+from textual.binding import Binding, BindingType
+from textual.geometry import Size
+from textual.strip import Strip
+
+from envmedic.tui.text import Part, marked, visible, width
+from envmedic.tui.widgets.lines import Toned
+
+KEPT_LINES = 200_000
+"""Older lines go: a terminal shows the end of a log, and files hold all of it."""
+
+
+class LogView(Toned, can_focus=True):
+    """Lines as they come, shown as text whatever is in them. It follows the end until it is paused or scrolled up."""
+
+    HELP = (
+        "What is printed, as it comes. It follows the end; space pauses and goes on, scrolling up pauses too. "
+        "/ searches, n and N go to the next match and the one before."
+    )
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("space", "pause", "Pause"),
+        Binding("n", "next_match(1)", "Next match", show=False),
+        Binding("N", "next_match(-1)", "Match before", show=False),
+    ]
+    DEFAULT_CSS = "LogView { background: $surface; color: $foreground; scrollbar-size: 1 1; }"
+
+    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002  # Textual's name
+        super().__init__(id=id)
+        self._lines: list[str] = []
+        self._cells = 0
+        self._needle = ""
+        self.following = True
+        """Whether new lines move what is seen."""
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """What is kept, as it came."""
+        return tuple(self._lines)
+
+    def add(self, lines: Iterable[str]) -> None:
+        """Append lines; the cost is that of the lines, not of the log."""
+        fresh = list(lines)
+        if not fresh:
+            return
+        self._lines += fresh
+        if len(self._lines) > KEPT_LINES:
+            del self._lines[: len(self._lines) - KEPT_LINES]
+        self._cells = max(self._cells, *(width(visible(text)) for text in fresh))
+        self.virtual_size = Size(self._cells, len(self._lines))
+        if self.following:
+            self.scroll_end(animate=False, immediate=True)
+        self.refresh()
+
+    def action_pause(self) -> None:
+        """Stop following the end, or follow it again."""
+        self.following = not self.following
+        if self.following:
+            self.scroll_end(animate=False)
+
+    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
+        """Who scrolls up wants to read: new lines do not pull the text away; at the end it follows again."""
+        super().watch_scroll_y(old_value, new_value)
+        if new_value < old_value:
+            self.following = False
+        elif new_value >= self.max_scroll_y:
+            self.following = True
+
+    def search(self, needle: str) -> int:
+        """Mark `needle`, go to the last place before what is seen, and return the number of lines that hold it."""
+        self._needle = needle
+        places = self._places()
+        if places:
+            self._go(next((row for row in places if row >= self.scroll_offset.y), places[-1]))
+        self.refresh()
+        return len(places)
+
+    def _places(self) -> list[int]:
+        wanted = self._needle.lower()
+        return [number for number, text in enumerate(self._lines) if wanted in text.lower()] if wanted else []
+
+    def action_next_match(self, step: int) -> None:
+        """Go to the next line that holds what was searched, or the one before."""
+        places, here = self._places(), self.scroll_offset.y
+        ahead = [row for row in places if row > here] if step > 0 else [row for row in places if row < here][::-1]
+        if ahead:
+            self._go(ahead[0])
+
+    def _go(self, row: int) -> None:
+        self.following = False
+        self.scroll_to(y=row, animate=False)
+
+    def render_line(self, y: int) -> Strip:
+        """One row of what is seen."""
+        row = y + self.scroll_offset.y
+        shown = (Part(visible(self._lines[row])),) if row < len(self._lines) else ()
+        return self.strip_of(marked(shown, self._needle), self.size.width, self.rich_style)
