@@ -198,8 +198,9 @@ def compose(
 
     `update` are specs asked for, `remove` names taken back. Every older spec that an installed package no longer
     answers to is overridden by its version, and those of packages that are gone are taken back: conda would undo the
-    change otherwise. Where no spec was in force, conda holds to every package; with the first spec it would drop all
-    that the asked ones do not need, at its next removal. So each becomes a spec: as requested by its record, else by name.
+    change otherwise. Where no spec was in force, conda holds to every package; with the first spec, be it its user's next one,
+    it would drop at its next removal all that no spec needs. So each becomes a spec: as its record says that it was
+    requested, else by name.
     """
     revisions = read(text)
     in_force = specs_in_force(revisions)
@@ -226,9 +227,8 @@ def _wanted(
     """The specs that must be in force afterwards."""
     names = {item.name for item in packages}
     asked = {_name(spec): spec for spec in update}
-    base = {name: spec for name, spec in in_force.items() if name in names and name not in remove}
-    if not in_force and asked:
-        base = _requested(packages)
+    held = in_force or _requested(packages)
+    base = {name: spec for name, spec in held.items() if name in names and name not in remove}
     renewed = {name: f"{item.name}={item.version}" for name, item in stale(base, packages).items()}
     return base | renewed | asked
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 from collections.abc import Sequence
@@ -44,6 +45,14 @@ def edit_in_place(prefix: Path, package: str, ending: str, more: str = "\n# edit
     assert file.stat().st_nlink > 1, f"{file} is no hard link"
     with file.open("a", encoding="utf-8") as opened:
         opened.write(more)
+    return file
+
+
+def cut_off_in_place(prefix: Path, package: str, ending: str) -> Path:
+    """Cut a file in half through its hard link, so that the package cache gives no better one."""
+    (file,) = files_of(prefix, package, ending)
+    assert file.stat().st_nlink > 1, f"{file} is no hard link"
+    os.truncate(file, file.stat().st_size // 2)
     return file
 
 

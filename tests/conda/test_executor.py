@@ -26,7 +26,7 @@ from tests.conda import damage, package
 from tests.conda.changes import Case, carried_out, content, enter, installed
 from tests.conda.channel import Channels, noarch, write_channel
 from tests.conda.files import scan
-from tests.conda.package import Package
+from tests.conda.package import Content, Package
 from tests.conda.room import Room, make_room, record_of
 
 PYTHON = "python=3.11"
@@ -105,16 +105,26 @@ def test_byte_code_is_made_and_listed_so_that_it_goes_with_its_package(case: Cas
 def test_byte_code_of_the_old_modules_is_not_taken_for_that_of_the_new_ones(
     case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Same size and same time: only the content differs, which Python's byte code does not tell."""
+    """Same size and same time: only the content differs, which Python's byte code does not tell.
+
+    py-rattler clears directories of byte code with what they belong to, and none that packages share.
+    """
     fill = package._fill
     monkeypatch.setattr(package, "_fill", lambda archive, members, _seconds: fill(archive, members, 1_700_000_000))
-    url = write_channel(tmp_path / "extra", [noarch("same", "1.0"), noarch("same", "2.0")])
+    url = write_channel(tmp_path / "extra", [_module("1.0"), _module("2.0")])
     made(case, "same=1.0", channels=(url,))
     code = "import same; print(same.__version__)"
     python = case.prefix / "bin" / "python"
     assert subprocess.check_output([python, "-c", code], text=True) == "1.0\n"
     carried_out(case.apply(case.resolve("same=2.0", channels=(url,))))
     assert subprocess.check_output([python, "-c", code], text=True) == "2.0\n"
+    carried_out(case.apply(case.resolve(remove=("same",), channels=(url,))))
+    assert not list(site(case.prefix).rglob("same*"))
+
+
+def _module(version: str) -> Package:
+    files: dict[str, Content] = {"site-packages/same.py": f'__version__ = "{version}"\n'}
+    return Package("same", version, "0", files=files, depends=("python",), subdir="noarch", noarch="python")
 
 
 def test_the_history_gets_a_revision_that_overrides_what_no_longer_holds(case: Case) -> None:

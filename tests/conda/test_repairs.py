@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Literal
 
 import pytest
 
-from tests.conda import damage
+from envmedic import compat
+from tests.conda import damage, family
 from tests.conda.case import PRINTS, CondaCase, changes_of
 from tests.conda.channel import Channels
 from tests.conda.client import conda_program
@@ -17,6 +19,8 @@ from tests.conda.room import Room, make_room
 from tests.real.manifest import manifest
 from tests.support import gpu_family, miniature
 from tests.support.index import write_index
+from tests.support.native import PLATFORM_TAGS, shared_library
+from tests.support.wheels import Wheel, make_wheel
 
 pytestmark = pytest.mark.conda
 How = Literal["conda", "rattler"]
@@ -66,7 +70,9 @@ def test_the_users_own_conda_carries_it_out_when_asked(old: Room, make: Make) ->
 
 @both
 def test_a_build_for_the_cpu_becomes_one_for_cuda(local: Channels, tmp_path: Path, make: Make) -> None:
-    case = make(make_room(tmp_path / "room", [local.forge], cuda=""), ("python=3.11", "pytorch=2.5", "torchvision"))
+    case = make(
+        make_room(tmp_path / "room", [local.forge], cuda=""), ("python=3.11", "pytorch=2.5", "torchvision", "pip")
+    )
     assert case.packages()["pytorch"].startswith("2.5.1 cpu_generic")
     host = gpu_family.host_file(case.room.root, "8.6")
     log = case.room.root / "error.log"
@@ -100,16 +106,15 @@ def test_a_torch_that_pip_put_over_condas_has_one_owner_again(old: Room, make: M
 
 
 @both
-def test_deleted_and_edited_files_of_conda_packages_come_back(old: Room, make: Make) -> None:
+def test_deleted_files_and_files_cut_through_their_hard_link_come_back(old: Room, make: Make) -> None:
     case = make(old, OLD)
     damage.delete(case.prefix, "torchvision", "torchvision/extension.py")
-    edited = damage.edit_in_place(case.prefix, "filelock", "filelock/__init__.py", "\nraise RuntimeError('edited')\n")
+    damage.cut_off_in_place(case.prefix, "pytorch", "torch/lib/libtorch_cuda.so")
     before = manifest(case.prefix)
-    done = case.apply("--deep")
+    done = case.apply()
     assert done.code == 0, done.told()
-    assert "edited" not in edited.read_text(encoding="utf-8")
     assert case.run().out == PRINTS
-    case.referee.judge(case.prefix, before=case.complaints, names=["pytorch", "filelock"])
+    case.referee.judge(case.prefix, before=case.complaints, names=["pytorch", "torchvision"])
     case.undo(before)
 
 
@@ -119,19 +124,39 @@ def test_a_gpu_that_conda_has_no_build_for_moves_the_family_to_wheels(
 ) -> None:
     room = make_room(tmp_path / "room", local.old, cuda="12.8")
     case = make(room, ("python=3.11", "pytorch=2.5", "torchvision", "pytorch-cuda=12.4", "pip", "packaging"))
-    newest = gpu_family.Build("2.9.1", "12.8", ("8.0", "9.0", "12.0"))
-    wheels = tmp_path / "wheels"
-    made = [gpu_family.torch_wheel(wheels, newest, labelled=False), miniature.torchvision_wheel(wheels, "0.24.1")]
-    index = write_index(tmp_path / "index", [*made, *miniature.companions(wheels)])
-    template = gpu_family.variant_index(tmp_path, [newest])
+    template = _pytorch_index(tmp_path, "cu129")
     log = tmp_path / "error.log"
     log.write_text("RuntimeError: CUDA error: no kernel image is available for execution on the device\n")
     before = manifest(case.prefix)
     host = gpu_family.host_file(tmp_path, "12.0")
-    more = {"PIP_INDEX_URL": index, "ENVMEDIC_TORCH_INDEX": template}
-    done = case.apply("--log", str(log), "--host", str(host), **more)
+    done = case.apply("--log", str(log), "--host", str(host), ENVMEDIC_TORCH_INDEX=template)
     assert done.code == 0, done.told()
     assert not {"pytorch", "torchvision", "pytorch-cuda"} & set(case.packages())
     assert case.run().out == PRINTS
     case.referee.judge(case.prefix, before=case.complaints)
     case.undo(before)
+
+
+def _pytorch_index(room: Path, variant: str) -> str:
+    """A template of PyTorch's own indexes: every release that has builds of that variant, with its torchvision."""
+    known = json.loads((Path(compat.__file__).parent / "data" / "torch_releases.json").read_text(encoding="utf-8"))
+    companions = {row["version"]: row["torchvision"] for row in known["releases"]}
+    folder = room / "whl" / variant
+    wheels = []
+    for row in known["variants"]:
+        if row["variant"] == variant:
+            build = gpu_family.Build(row["torch"], row["cuda"], ("8.0", "9.0", "12.0"))
+            wheels.append(gpu_family.torch_wheel(folder / "files", build, labelled=True))
+            wheels.append(_torchvision_wheel(folder / "files", build, companions[build.version]))
+    write_index(folder, wheels)
+    return (room / "whl").as_uri() + "/{variant}/simple"
+
+
+def _torchvision_wheel(folder: Path, build: gpu_family.Build, version: str) -> Wheel:
+    files = miniature.torchvision_files(family.release(build.version, build.cuda), f"{version}+{build.variant}")
+    code = gpu_family.gpu_source(build.sass) + "int operators(void) { return 1; }"
+    files["torchvision/_C.so"] = shared_library(code, name="_C.so")
+    requires = ["numpy", f"torch=={build.version}", "pillow"]
+    return make_wheel(
+        folder, "torchvision", f"{version}+{build.variant}", files=files, requires=requires, tags=PLATFORM_TAGS
+    )

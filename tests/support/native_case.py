@@ -94,7 +94,7 @@ class NativeCase:
 
 
 def run(argv: Sequence[str], env: dict[str, str], cwd: Path) -> Done:
-    done = subprocess.run(argv, env=env, cwd=cwd, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(argv, env=env, cwd=cwd, capture_output=True, text=True, timeout=240, check=False)
     return Done(done.returncode, done.stdout, done.stderr)
 
 
