@@ -21,6 +21,15 @@ _NOT_CONDA = frozenset({"pip", "uv"})
 
 
 @dataclass(frozen=True)
+class Observed:
+    """Conda's side of an environment, and how its files stand."""
+
+    environment: CondaEnvironment
+    files: tuple[DistributionFiles, ...]
+    conflicts: tuple[FileConflict, ...]
+
+
+@dataclass(frozen=True)
 class Conda:
     """The records of a conda prefix, and the packages that they are of."""
 
@@ -28,21 +37,32 @@ class Conda:
     records: Records[BriefRecord]
     packages: tuple[CondaPackage, ...]
 
+    def settle_owners(self, scans: Sequence[Scan]) -> None:
+        """Set the owner of every distribution by what the records list, not by what its own metadata says alone.
+
+        Metadata that conda lists is conda's, unless pip or uv wrote its INSTALLER anew since.
+        """
+        listed = _installer_sizes(self)
+        for scan in scans:
+            scan.installed[:] = [_settled(item, listed, self.prefix) for item in scan.installed]
+
+    def observe(self, scans: Sequence[Scan], disk: Disk, *, deep: bool = False) -> Observed:
+        """Everything of it; `scans` are those of which the owners were settled, `deep` hashes every file."""
+        known = conda_files.index(self.records)
+        overlays = conda_overlays.find(self.records, self.packages, known, scans, disk)
+        replaced = {item.package for item in overlays.overlaid if item.same}
+        passed_over = {item.record for item in self.packages if item.name in replaced}
+        return Observed(
+            environment=_environment(self, overlays.overlaid, conda_overlays.unowned(known, scans, disk)),
+            files=conda_files.compare(self.records, disk, known, passed_over, deep=deep),
+            conflicts=overlays.conflicts,
+        )
+
 
 def read(prefix: Path, version: str | None) -> Conda:
     """What is installed by the records in `prefix`, whose Python has that `version`."""
     found = records.read_brief(prefix, python=version)
     return Conda(prefix, found, packages.packages(found))
-
-
-def settle_owners(conda: Conda, scans: Sequence[Scan]) -> None:
-    """Set the owner of every distribution by what the records list, not by what its own metadata says alone.
-
-    Metadata that conda lists is conda's, unless pip or uv wrote its INSTALLER anew since.
-    """
-    listed = _installer_sizes(conda)
-    for scan in scans:
-        scan.installed[:] = [_settled(item, listed, conda.prefix) for item in scan.installed]
 
 
 def _installer_sizes(conda: Conda) -> dict[str, int | None]:
@@ -79,28 +99,6 @@ def _as(item: Installed, *, own: bool) -> Installed:
     origin = msgspec.structs.replace(distribution.origin, kind="conda")
     changed = msgspec.structs.replace(distribution, owner="conda", origin=origin)
     return Installed(changed, item.paths, item.rows)
-
-
-@dataclass(frozen=True)
-class Observed:
-    """Conda's side of an environment, and how its files stand."""
-
-    environment: CondaEnvironment
-    files: tuple[DistributionFiles, ...]
-    conflicts: tuple[FileConflict, ...]
-
-
-def observe(conda: Conda, scans: Sequence[Scan], disk: Disk, *, deep: bool = False) -> Observed:
-    """Everything of it; `scans` are those that `settle_owners` was given, `deep` hashes every file."""
-    known = conda_files.index(conda.records)
-    overlays = conda_overlays.find(conda.records, conda.packages, known, scans, disk)
-    replaced = {item.package for item in overlays.overlaid if item.same}
-    passed_over = {item.record for item in conda.packages if item.name in replaced}
-    return Observed(
-        environment=_environment(conda, overlays.overlaid, conda_overlays.unowned(known, scans, disk)),
-        files=conda_files.compare(conda.records, disk, known, passed_over, deep=deep),
-        conflicts=overlays.conflicts,
-    )
 
 
 def _environment(conda: Conda, overlaid: tuple[CondaOverlay, ...], unowned: int) -> CondaEnvironment:

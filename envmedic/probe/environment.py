@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Mapping
 from contextlib import closing
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from envmedic import kept
 from envmedic.model.facts import CompanionBuild, Distribution, Environment, Interpreter, Library
@@ -15,7 +15,6 @@ from envmedic.probe import (
     building,
     bundled,
     compiled,
-    conda,
     config,
     distributions,
     family_files,
@@ -33,6 +32,9 @@ from envmedic.probe.family_files import Package
 from envmedic.probe.files import names
 from envmedic.probe.loader import Search
 from envmedic.probe.text import encodable
+
+if TYPE_CHECKING:
+    from envmedic.probe.conda import Conda
 
 _COMPANIONS: tuple[Literal["torchvision", "torchaudio"], ...] = ("torchvision", "torchaudio")
 
@@ -61,7 +63,7 @@ def _environment(  # noqa: PLR0917  # the results of the first readers
     python: Interpreter,
     sites: tuple[Path, ...],
     scans: list[distributions.Scan],
-    by_conda: conda.Conda | None,
+    by_conda: Conda | None,
     given: Mapping[str, str],
     *,
     deep: bool,
@@ -80,7 +82,7 @@ def _environment(  # noqa: PLR0917  # the results of the first readers
     measured = begun.survey()
     disk = records.Disk(Path(os.path.realpath(prefix)), measured.sizes)
     held = records.compare(scans, disk, deep=deep)
-    condas = conda.observe(by_conda, scans, disk, deep=deep) if by_conda is not None else None
+    condas = by_conda.observe(scans, disk, deep=deep) if by_conda is not None else None
     return Environment(
         prefix=str(prefix),
         real_prefix=os.path.realpath(prefix),
@@ -116,12 +118,14 @@ def _environment(  # noqa: PLR0917  # the results of the first readers
     )
 
 
-def _conda(found: layout.Layout, python: Interpreter, scans: list[distributions.Scan]) -> conda.Conda | None:
+def _conda(found: layout.Layout, python: Interpreter, scans: list[distributions.Scan]) -> Conda | None:
     """The records of a conda prefix, by which the owners of distributions are set; None for any other."""
     if found.kind != "conda":
         return None
+    from envmedic.probe import conda  # noqa: PLC0415  # nothing of it is needed for a virtual environment
+
     installed = conda.read(found.prefix, python.version or found.version)
-    conda.settle_owners(installed, scans)
+    installed.settle_owners(scans)
     return installed
 
 
