@@ -121,10 +121,13 @@ class _Asked:
         if command.verb == "update":
             if command.everything:
                 return self._answer((), unknown="an update of everything may change anything")
-            found = [self._solved(request) for request in judge.updates(command, conda, offline=offline)]
-            change = next((item for item in found if isinstance(item, CondaChange)), CondaChange())
+            solved = self._first(judge.updates(command, conda, offline=offline))
+            change = CondaChange() if isinstance(solved, NoSolution) else solved  # nothing newer: nothing to do
         else:
-            solved = self._solved(judge.conda_request(command, conda, offline=offline))
+            requests = judge.conda_requests(command, conda, offline=offline)
+            solved = self._first(requests)
+            if isinstance(solved, NoSolution) and (freed := judge.without_pins(self._environment, command)) is not None:
+                solved = self._first(requests, freed)  # conda overrides a pin on what it is asked for by name
             if isinstance(solved, NoSolution):
                 return self._answer((), refused=solved.cause or solved.summary)
             change = solved
@@ -132,11 +135,22 @@ class _Asked:
         named = {judge.pinned_name(text) for text in command.specs}
         return self._answer(foreseen, notes=notes, more=judge.unasked(foreseen, named))
 
-    def _solved(self, request: CondaRequest) -> CondaChange | NoSolution:
+    def _first(
+        self, requests: Sequence[CondaRequest], environment: Environment | None = None
+    ) -> CondaChange | NoSolution:
+        """The answer to the first question that has one, else the last refusal."""
+        found: CondaChange | NoSolution = NoSolution("Nothing was asked")
+        for request in requests:
+            found = self._solved(request, environment or self._environment)
+            if isinstance(found, CondaChange):
+                break
+        return found
+
+    def _solved(self, request: CondaRequest, environment: Environment) -> CondaChange | NoSolution:
         side = conda_of(self._settings, Path(self._environment.real_prefix))
         try:
             with stage(self._settings.stream, "solve"):
-                return side.resolve(request, self._environment, self._facts.host, self._settings.stream.emit)
+                return side.resolve(request, environment, self._facts.host, self._settings.stream.emit)
         except NoSolution as error:
             return error
 

@@ -167,8 +167,9 @@ def _against_constraints(item: Foreseen, standing: Standing) -> Iterator[Harm]:
             text = f"{item.name} {item.after} is not what was pinned: {line}"
             yield Harm(kind="constraint", name=item.name, text=text, source=standing.constraints_file)
     name = item.package or item.name
-    if name in standing.pinned and item.by != "conda" and item.before != item.after:
-        text = f"{name} is pinned for conda, and pip would change it: {item.words}"
+    if name in standing.pinned and not item.stays:
+        how = "conda would override that" if item.by == "conda" else "pip would change it"
+        text = f"{name} is pinned for conda, and {how}: {item.words}"
         yield Harm(kind="pin", name=item.name, text=text, source="conda-meta/pinned")
 
 
@@ -264,8 +265,10 @@ def _build(facts: Facts, environment: Environment, version: str, conda: str | No
     return TorchBuild(version=version, cuda=versions.variant_cuda(variant) if variant else None, variant=variant)
 
 
-def conda_request(command: CondaCommand, conda: CondaEnvironment, *, offline: bool) -> CondaRequest:
-    """The question to the solver that comes to what the command asks for: conda may change anything for it.
+def conda_requests(command: CondaCommand, conda: CondaEnvironment, *, offline: bool) -> tuple[CondaRequest, ...]:
+    """The questions to the solver that come to what the command asks for, the first that has an answer counts.
+
+    conda changes as little as it can, and anything if need be: first nothing else, then what needs it, then all.
 
     Raises InputError for a package to be updated or removed that is not there.
     """
@@ -279,8 +282,37 @@ def conda_request(command: CondaCommand, conda: CondaEnvironment, *, offline: bo
         )
     offline = offline or command.offline
     if command.verb == "remove":
-        return CondaRequest(remove=tuple(names), removable=("*",), replaceable=("*",), offline=offline)
-    return CondaRequest(specs=command.specs, replaceable=("*",), channels=command.channels, offline=offline)
+        return (CondaRequest(remove=tuple(names), removable=("*",), offline=offline),)
+    return _widening(command.specs, command, conda, offline=offline)
+
+
+def without_pins(environment: Environment, command: CondaCommand) -> Environment | None:
+    """`environment` without the pins on what the command names, None where there are none."""
+    named, conda = {pinned_name(text) for text in command.specs}, environment.conda
+    if conda is None or not any(pinned_name(spec) in named for spec in conda.pinned):
+        return None
+    left = tuple(spec for spec in conda.pinned if pinned_name(spec) not in named)
+    return msgspec.structs.replace(environment, conda=msgspec.structs.replace(conda, pinned=left))
+
+
+def _widening(
+    specs: tuple[str, ...], command: CondaCommand, conda: CondaEnvironment, *, offline: bool
+) -> tuple[CondaRequest, ...]:
+    wider = (), _needing({pinned_name(text) for text in specs}, conda), ("*",)
+    return tuple(
+        CondaRequest(specs=specs, replaceable=replaceable, channels=command.channels, offline=offline)
+        for replaceable in dict.fromkeys(wider)
+    )
+
+
+def _needing(names: Collection[str], conda: CondaEnvironment) -> tuple[str, ...]:
+    """What needs packages of these names, directly or not."""
+    found = set(names)
+    while True:
+        more = {item.name for item in conda.packages if found & {pinned_name(text) for text in item.depends}} - found
+        if not more:
+            return tuple(sorted(found - set(names)))
+        found |= more
 
 
 def updates(command: CondaCommand, conda: CondaEnvironment, *, offline: bool) -> tuple[CondaRequest, ...]:
@@ -288,15 +320,13 @@ def updates(command: CondaCommand, conda: CondaEnvironment, *, offline: bool) ->
 
     A solver that is asked for a package as such leaves what is installed where it is.
     """
-    conda_request(command, conda, offline=offline)  # refuses names that are not there
+    conda_requests(command, conda, offline=offline)  # refuses names that are not there
     newer = tuple(
         f"{item.name} >{item.version}" for text in command.specs if (item := conda.package(pinned_name(text)))
     )
     ways = [newer] if len(newer) == 1 else [newer, *((spec,) for spec in newer)]
     offline = offline or command.offline
-    return tuple(
-        CondaRequest(specs=specs, replaceable=("*",), channels=command.channels, offline=offline) for specs in ways
-    )
+    return tuple(request for specs in ways for request in _widening(specs, command, conda, offline=offline))
 
 
 def unasked(foreseen: Iterable[Foreseen], named: Collection[str]) -> tuple[Harm, ...]:
