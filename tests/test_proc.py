@@ -17,6 +17,7 @@ import pytest
 
 from envmedic import proc
 from envmedic.model.ports import CommandResult
+from envmedic.proc.lines import KEPT_CHARACTERS
 
 PYTHON = sys.executable
 SH = "/bin/sh"
@@ -137,7 +138,7 @@ def test_lines_are_passed_on_as_they_come() -> None:
 def test_the_end_of_long_output_is_kept() -> None:
     result = proc.run([PYTHON, "-c", "for n in range(100_000): print('line', n)"])
     assert result.stdout.endswith("line 99999\n")
-    assert len(result.stdout) <= proc.KEPT_CHARACTERS
+    assert len(result.stdout) <= KEPT_CHARACTERS
 
 
 def test_undecodable_output_is_replaced() -> None:
@@ -241,6 +242,20 @@ def test_a_timeout_kills_the_program_and_its_children(
     assert result.returncode == -signal.SIGKILL
     assert time.monotonic() - started < 5
     assert all(ends(int(pid)) for pid in pids.read_text().split())
+
+
+def test_a_cancel_from_another_thread_kills_the_program_and_its_children(tmp_path: Path) -> None:
+    argv, pids = grandchild_script(tmp_path)
+    started = time.monotonic()
+    result = in_thread(lambda: proc.run(argv, cancel=pids.exists))
+    assert result.returncode == -signal.SIGKILL
+    assert time.monotonic() - started < 5
+    assert all(ends(int(pid)) for pid in pids.read_text().split())
+
+
+def test_a_cancel_that_nobody_asks_for_changes_nothing() -> None:
+    result = proc.run([SH, "-c", "echo here"], cancel=lambda: False)
+    assert (result.returncode, result.stdout) == (0, "here\n")
 
 
 def test_output_before_a_timeout_is_kept() -> None:

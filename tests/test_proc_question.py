@@ -8,12 +8,13 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from envmedic.owner import User
-from envmedic.proc.question import ask
+from envmedic.proc.question import Question, ask
 from tests.test_proc import PYTHON, SH, alive, busy_threads, children, ends, grandchild_script, open_files, script
 
 
@@ -82,6 +83,13 @@ def test_a_timeout_kills_the_program_and_its_children_and_keeps_what_it_said(tmp
     assert (result.timed_out, result.returncode, result.stdout) == (True, -signal.SIGKILL, "before\n")
     assert time.monotonic() - started < 5
     assert all(ends(int(pid)) for pid in pids.read_text().split())
+
+
+def test_an_answer_in_time_counts_however_late_it_is_heard() -> None:
+    with closing(Question([SH, "-c", "echo here"], timeout_s=0.5)) as question:
+        time.sleep(1.0)
+        result = question.answer()
+    assert (result.returncode, result.stdout, result.timed_out) == (0, "here\n", False)
 
 
 def test_a_program_that_closes_its_outputs_has_the_same_time() -> None:

@@ -17,18 +17,18 @@ import sys
 import threading
 import time
 import warnings
-from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from envmedic.model.ports import CommandResult, OnLine
 from envmedic.owner import User
+from envmedic.proc.cancelling import cancelling
+from envmedic.proc.lines import Lines, Tail
 
 if TYPE_CHECKING:
     from sh import RunningCommand
 
-KEPT_CHARACTERS = 256 * 1024
 Feed = Callable[[bytes], None]
 POLL_S = 0.2
 """How often a caller that waits is asked whether to go on."""
@@ -38,28 +38,6 @@ _LAST_STANDARD = 2
 """Number of standard error."""
 _ANY = tuple(range(-signal.NSIG, 256))
 """Every exit status and every signal: how a command ends is a result."""
-
-
-class Tail:
-    """The end of a stream of lines, at most `KEPT_CHARACTERS` long, each line passed on as it comes."""
-
-    def __init__(self, on_line: OnLine | None = None) -> None:
-        self._lines: deque[str] = deque()
-        self._length = 0
-        self._on_line = on_line
-
-    def feed(self, line: str) -> None:
-        """Take one line, with or without its line end."""
-        self._lines.append(line if line.endswith("\n") else line + "\n")
-        self._length += len(self._lines[-1])
-        while self._length > KEPT_CHARACTERS and len(self._lines) > 1:
-            self._length -= len(self._lines.popleft())
-        if self._on_line is not None:
-            self._on_line(line.rstrip("\r\n"))
-
-    def text(self) -> str:
-        """What was kept."""
-        return "".join(self._lines)[-KEPT_CHARACTERS:]
 
 
 def run(
@@ -74,18 +52,17 @@ def run(
 ) -> CommandResult:
     """Run `argv` without a terminal or standard input, and return how it ended.
 
-    `argv[0]` is an absolute path. As root it runs as `user`, where one is given. `env` is laid over this process's environment; None unsets a name.
-    `on_line` gets each line of both streams as it comes, in another thread; what it raises is raised
-    here. A non-zero exit, a signal and a timeout are results. On a timeout, once `cancel` (asked five times a
-    second) says so, and when an exception such as KeyboardInterrupt breaks in, the program and the children in its
-    session are killed first. Raises
-    OSError when the program cannot be started, for whatever reason the kernel or `cwd` gives.
+    `argv[0]` is an absolute path. As root it runs as `user`, where one is given. `env` is laid over this process's
+    environment; None unsets a name. `on_line` gets each line of both streams as it comes, in another thread; what it
+    raises is raised here. A non-zero exit, a signal and a timeout are results. On a timeout, once `cancel` says so, and
+    when an exception such as KeyboardInterrupt breaks in, the program and the children in its session are killed first.
+    Raises OSError when the program cannot be started, for whatever reason the kernel or `cwd` gives.
     """
     started = time.monotonic()
     child = _Child(argv, overlay(env), cwd, user)
     out, err = Tail(on_line), Tail(on_line)
     command = _launch(child, argv, child.guarded(out), child.guarded(err))
-    with _cancelling(child, cancel):
+    with cancelling(cancel, child.kill):
         returncode = _wait(command, child, timeout_s)
     child.check()
     return CommandResult(
@@ -234,29 +211,6 @@ def _launch(
     return command
 
 
-@contextlib.contextmanager
-def _cancelling(child: _Child, cancel: Callable[[], bool] | None) -> Iterator[None]:
-    """Kill the child as soon as `cancel` says so."""
-    if cancel is None:
-        yield
-        return
-    ended = threading.Event()
-
-    def watch() -> None:
-        while not ended.wait(POLL_S):
-            if cancel():
-                child.kill()
-                return
-
-    watcher = threading.Thread(target=watch, name="cancel")
-    watcher.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        watcher.join()
-
-
 def _wait(command: RunningCommand, child: _Child, timeout_s: float | None) -> int:
     """Return the exit status, or minus the number of the signal that ended it.
 
@@ -310,7 +264,7 @@ class Helper:
         `poll` is called several times a second, however silent the command. Whatever is raised meanwhile (an
         interrupt, an error of `on_line` or `poll`) kills all of it first.
         """
-        out, err = _Lines(Tail(on_line)), _Lines(Tail(on_line))
+        out, err = Lines(Tail(on_line)), Lines(Tail(on_line))
         status = bytearray()
         try:
             timed_out = self._pump({"out": out.feed, "err": err.feed, "status": status.extend}, timeout_s, poll)
@@ -402,25 +356,3 @@ def _read_ready(selector: selectors.BaseSelector, feeds: Mapping[str, Feed], wai
             selector.unregister(key.fileobj)
         feeds[key.data](data)
     return bool(ready)
-
-
-class _Lines:
-    """Bytes cut into lines for a `Tail`; a line that never ends is passed on in pieces."""
-
-    def __init__(self, tail: Tail) -> None:
-        self._tail = tail
-        self._rest = b""
-
-    def feed(self, data: bytes) -> None:
-        """Take what came; nothing means the end."""
-        *lines, self._rest = (self._rest + data).split(b"\n")
-        for line in lines:
-            self._tail.feed(line.decode("utf-8", "replace") + "\n")
-        if self._rest and (not data or len(self._rest) > KEPT_CHARACTERS):
-            self._tail.feed(self._rest.decode("utf-8", "replace"))
-            self._rest = b""
-
-    def text(self) -> str:
-        """What was kept."""
-        self.feed(b"")
-        return self._tail.text()

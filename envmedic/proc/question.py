@@ -17,7 +17,8 @@ from contextlib import closing, suppress
 
 from envmedic.model.ports import CommandResult
 from envmedic.owner import User
-from envmedic.proc import Tail, _Lines, _read_ready, overlay
+from envmedic.proc import _read_ready, overlay
+from envmedic.proc.lines import Lines, Tail
 
 _LOOK_S = 0.2
 """How often a program that is silent is asked whether it has ended."""
@@ -49,7 +50,7 @@ class Question:
 
     def answer(self) -> CommandResult:
         """Wait for its end; once."""
-        out, err = _Lines(Tail()), _Lines(Tail())
+        out, err = Lines(Tail()), Lines(Tail())
         killed = _hear(self._process, out, err, self._deadline)
         return CommandResult(
             argv=self._argv,
@@ -103,9 +104,11 @@ def _start(
         raise OSError(errno.EINVAL, os.strerror(errno.EINVAL), argv[0]) from error
 
 
-def _hear(process: subprocess.Popen[bytes], out: _Lines, err: _Lines, deadline: float) -> bool:
+def _hear(process: subprocess.Popen[bytes], out: Lines, err: Lines, deadline: float) -> bool:
     """Read both outputs to their end, then wait; returns whether time ran out and the program was killed."""
     killed = False
+    if process.poll() is not None:  # it has answered in time, however late it is heard
+        deadline = max(deadline, time.monotonic() + _LINGER_S)
     with selectors.DefaultSelector() as selector:
         for pipe, name in ((process.stdout, "out"), (process.stderr, "err")):
             if pipe is not None:  # a file gets it
