@@ -159,7 +159,7 @@ def test_what_the_records_say_was_requested_counts_where_there_is_no_history_and
 def test_packages_put_in_place_again_are_protected_as_well(conda: Conda, tmp_path: Path) -> None:
     now = [record("alpha", "2.0", requested_specs=["alpha 2.0"]), record("beta", "1.0")]
     write(tmp_path, now, history.compose("", _installed(*now), command="x", when=_WHEN))
-    assert conda.specs(tmp_path) == {"alpha": "alpha=2.0", "beta": "beta"}
+    assert conda.specs(tmp_path) == {"alpha": "alpha==2.0", "beta": "beta"}
 
 
 def test_nothing_is_written_when_nothing_changed() -> None:
