@@ -117,7 +117,7 @@ class IntegrityError(EnvmedicError):
 
 
 class InstallerError(EnvmedicError):
-    """uv or pip failed; `details` holds the end of its output."""
+    """uv, pip, py-rattler or conda failed; `details` holds the end of its output."""
 
     code = "installer"
 
