@@ -118,6 +118,7 @@ def mixed(request: pytest.FixtureRequest, local: Channels, tmp_path: Path) -> Mi
     return Mixed(room, Referee(room).create("one", SPECS))
 
 
+@pytest.mark.conda
 def test_a_mixed_environment_comes_back_from_its_lock(mixed: Mixed) -> None:
     room, file = mixed.room, mixed.room.root / "conda-lock.yml"
     before = mixed.lock(mixed.prefix, file)
@@ -151,6 +152,7 @@ def _specs(record: dict[str, Any], key: str) -> set[str]:
     return {text.replace("==", "") for text in record.get(key) or ()}
 
 
+@pytest.mark.conda
 @pytest.mark.parametrize("mixed", ["rattler"], indirect=True)
 def test_nothing_is_left_when_a_channel_is_gone(mixed: Mixed) -> None:
     file = mixed.room.root / "conda-lock.yml"
