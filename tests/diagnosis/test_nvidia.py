@@ -135,7 +135,12 @@ def test_directories_that_hide_libraries_are_left_out_of_the_variable() -> None:
 def test_conda_serves_its_own_torch() -> None:
     found = environment()
     owned = msgspec.structs.replace(found.distributions[0], owner="conda")
-    assert "nvidia.lacking" not in of(msgspec.structs.replace(found, distributions=(owned,)))
+    derived = of(msgspec.structs.replace(found, distributions=(owned,)))
+    assert (derived["nvidia.lacking"], derived["nvidia.purge"], derived["nvidia.repair"]) == ((), (), ())
+    unseen = CudaLibrary(soname="libcusparse.so.12", path=None, needed_by="libtorch_cuda.so")
+    lacking = of(msgspec.structs.replace(found, distributions=(owned,), cuda_libraries=(unseen,)))
+    assert lacking["nvidia.lacking"] == ("libcusparse.so.12, which libtorch_cuda.so needs",)
+    assert lacking["nvidia.repair"] == ()
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from envmedic import planner
+from envmedic.diagnosis import derive
 from envmedic.model.conda import CondaPackage
 from envmedic.model.facts import Environment, Facts
 from envmedic.model.plan import Pin
@@ -210,6 +211,17 @@ def test_a_damaged_package_is_put_in_place_again_and_nothing_else_changes() -> N
     found = best(prefix([*base(), *old_family()]), playbook(ReinstallStep(packages=("mkl",)), checks=("facts",)))
     assert found.conda is not None
     assert (found.conda.reinstall, found.conda.specs, found.conda.remove) == (("mkl",), (), ())
+
+
+def test_what_is_missing_comes_and_what_is_damaged_is_put_in_place_again() -> None:
+    packages = [item for item in [*base(), *old_family()] if item.name != "cuda-cudart"]
+    env = prefix(packages)
+    lacking = derive(facts(env))["conda.lacking"]
+    assert lacking == ("cuda-cudart >=12.1",)
+    loaded = playbook(ReinstallStep(packages=("mkl", "{conda.lacking}")), checks=("facts",))
+    found = planner.proposals(facts(env), finding(), loaded, values=derive(facts(env))).best()
+    assert found.conda is not None
+    assert (found.conda.reinstall, found.conda.specs) == (("mkl",), ("cuda-cudart >=12.1",))
 
 
 @pytest.mark.parametrize(
