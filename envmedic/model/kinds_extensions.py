@@ -12,6 +12,12 @@ KINDS: tuple[FactKind, ...] = (
         doc="distributions with a compiled module that needs a symbol which no library in its process defines",
     ),
     FactKind(
+        name="extensions.undefined-symbols",
+        type="strings",
+        doc="the symbols that these need, as they stand in the files: the first twenty of each module",
+        detail="extensions.undefined",
+    ),
+    FactKind(
         name="extensions.undefined-torch",
         type="strings",
         doc="those of them whose symbol is in a namespace of torch: they were built for another torch",

@@ -49,6 +49,9 @@ def derive(facts: Facts) -> Derived:
     derived: Derived = {
         "extensions.count": environment.extension_count,
         "extensions.undefined": _owners(item for item in modules if item.unresolved and _certain(item)),
+        "extensions.undefined-symbols": tuple(
+            dict.fromkeys(symbol.symbol for item in modules if _certain(item) for symbol in item.unresolved)
+        ),
         "extensions.undefined-torch": _owners(torch),
         "extensions.torch-symbols": tuple(_told(item, "torch", environment) for item in _firsts(torch)),
         "extensions.undefined-own": _owners(own),
