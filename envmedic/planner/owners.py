@@ -62,7 +62,16 @@ class Owners:
 
     def is_condas(self, item: Distribution) -> bool:
         """Whether a copy is the one that conda put there."""
-        return item.owner == "conda" and item.metadata_path not in self._over
+        if item.owner != "conda" or item.metadata_path in self._over:
+            return False
+        return item.name not in self.environment.duplicates or item.metadata_path == self._own(item.name)
+
+    def _own(self, name: str) -> str | None:
+        """Of several metadata that say to be conda's, those of the installed package: by its version, else the first."""
+        copies = [item for item in self.environment.distributions if item.name == name and item.owner == "conda"]
+        package = self._packages.get(name)
+        fitting = [item for item in copies if package is not None and item.public == package.version]
+        return next((item.metadata_path for item in (*fitting, *copies)), None)
 
     def wheels(self, name: str) -> tuple[Distribution, ...]:
         """The copies inside the prefix that conda did not put there."""

@@ -167,7 +167,7 @@ def _notes(owners: Owners, condas: Iterable[str], wheels: Iterable[str], gone: L
         if copies and package is not None:
             notes.append(
                 f"{name} is conda's ({package.name} {package.version}) from here on: "
-                f"the wheel {copies[0].version} over it goes, and conda's files are put in place again"
+                f"the other copy ({copies[0].version}) goes, and conda's files are put in place again"
             )
     moved = [name for name in wheels if owners.package(name) is not None]
     if moved:

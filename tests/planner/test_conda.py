@@ -341,9 +341,10 @@ def test_the_users_offline_is_condas_too() -> None:
     assert found.conda.offline
 
 
-def test_two_metadata_of_condas_own_package_end_as_one() -> None:
+@pytest.mark.parametrize("owner", ["other", "conda"])
+def test_two_metadata_of_condas_own_package_end_as_one(owner: str) -> None:
     packages: list[CondaPackage] = [*base(), *old_family()]
-    ghost = dist("numpy", "1.26.4", owner="other", has_record=False)
+    ghost = dist("numpy", "1.26.4", owner=owner, has_record=False)
     env = prefix(packages, [*(dist(n, p.version, owner="conda") for p in packages for n in p.distributions), ghost])
     found = best(
         env, playbook(PurgeStep(distributions=("numpy",)), ReinstallStep(packages=("numpy",)), checks=("facts",))
