@@ -13,7 +13,7 @@ from datetime import datetime
 
 import msgspec
 
-from envmedic.conda_meta import specs
+from envmedic.conda_meta import closure, specs
 from envmedic.conda_meta.packages import dist_string
 from envmedic.model.conda import CondaPackage
 
@@ -192,19 +192,21 @@ def compose(
     when: datetime,
     update: Sequence[str] = (),
     remove: Sequence[str] = (),
+    before: Sequence[CondaPackage] = (),
     dist: Callable[[CondaPackage], str] = dist_string,
 ) -> str:
     """The revision to append to the history `text` once `packages` are what is installed; empty when nothing changes.
 
     `update` are specs asked for, `remove` names taken back. Every older spec that an installed package no longer
     answers to is overridden by its version, and those of packages that are gone are taken back: conda would undo the
-    change otherwise. Where no spec was in force, conda holds to every package; with the first spec, be it its user's next one,
-    it would drop at its next removal all that no spec needs. So each becomes a spec: as its record says that it was
-    requested, else by name.
+    change otherwise. Where no spec was in force, conda holds to every package; with the first spec, be it its user's
+    next one, it would drop at its next removal all that no spec needs. So each becomes a spec: as its record says that
+    it was requested, else by name. And so does each that only what went had needed, of those that were there `before`.
     """
     revisions = read(text)
     in_force = specs_in_force(revisions)
     wanted = _wanted(in_force, packages, update, {name.lower() for name in remove})
+    wanted |= closure.set_adrift(in_force, before, wanted, packages)
     names = {item.name for item in packages}
     gone = [*dict.fromkeys([*remove, *(name for name in in_force if name not in names)])]
     added, removed = _difference(state(revisions), packages, dist)

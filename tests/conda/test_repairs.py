@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -86,8 +87,8 @@ def test_a_build_for_the_cpu_becomes_one_for_cuda(local: Channels, tmp_path: Pat
     assert packages["libtorch"].startswith("2.5.1 cuda126_")
     assert packages["torchvision"].startswith("0.20.1 cuda126_")
     assert case.run().out == PRINTS
-    later = CondaCase(make_room(tmp_path / "gpu", [local.forge], cuda="12.8"), case.prefix, case.index, case.complaints)
-    later.referee.judge(case.prefix, before=case.complaints, names=["pytorch", "torchvision"])
+    with_gpu = Referee(dataclasses.replace(case.room, cuda="12.8"))
+    with_gpu.judge(case.prefix, before=case.complaints, names=["pytorch", "torchvision"])
     case.undo(before)
 
 

@@ -162,6 +162,20 @@ def test_packages_put_in_place_again_are_protected_as_well(conda: Conda, tmp_pat
     assert conda.specs(tmp_path) == {"alpha": "alpha==2.0", "beta": "beta"}
 
 
+def test_what_only_removed_packages_needed_is_held_where_it_stays(conda: Conda, tmp_path: Path) -> None:
+    before = [
+        record("alpha", "1.0", depends=["delta >=1", "epsilon"]), record("beta"), record("gamma", "2.0"),
+        record("delta", depends=["zeta"]), record("epsilon"), record("zeta"), record("eta"),
+    ]  # fmt: skip
+    now = [item for item in before if item["name"] not in {"alpha", "epsilon"}]
+    added = history.compose(
+        _MADE, _installed(*now), command="x", when=_WHEN, remove=["alpha"], before=_installed(*before)
+    )
+    write(tmp_path, now, _MADE + added)
+    held = {"beta": "beta", "gamma": "gamma==2.0=0", "delta": "delta", "zeta": "zeta"}
+    assert conda.specs(tmp_path) == held, "eta was nobody's before, and stays so"
+
+
 def test_nothing_is_written_when_nothing_changed() -> None:
     now = [record("alpha", "1.0"), record("beta", "1.0"), record("gamma", "2.0")]
     assert not history.compose(_MADE, _installed(*now), command="x", when=_WHEN)

@@ -79,7 +79,7 @@ def _finish(job: Job, before: Records[Record], after: Records[Record], text: str
     )
     revision = history.compose(
         text, now, command=COMMAND, when=dt.datetime.now().astimezone(), update=job.change.specs,
-        remove=job.change.remove_specs,
+        remove=job.change.remove_specs, before=packages(before),
     )  # fmt: skip
     job.ask(
         "finish",
