@@ -23,11 +23,11 @@ from tests.support.index import write_index
 from tests.support.native import PLATFORM_TAGS, shared_library
 from tests.support.wheels import Wheel, make_wheel
 
-pytestmark = pytest.mark.conda
 How = Literal["conda", "rattler"]
 Make = Callable[[Room, Sequence[str]], CondaCase]
 OLD = ("python=3.11", "pytorch=2.4", "torchvision", "pytorch-cuda=12.1", "pip", "packaging")
-both = pytest.mark.parametrize("make", ["conda", "rattler"], indirect=True)
+_CONDA, _RATTLER = (pytest.param(how, marks=pytest.mark.conda) for how in ("conda", "rattler"))
+both = pytest.mark.parametrize("make", [_CONDA, _RATTLER], indirect=True)
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def make(request: pytest.FixtureRequest) -> Make:
     return made
 
 
-@both
+@pytest.mark.parametrize("make", [_CONDA, "rattler"], indirect=True)  # one of all these in every run of the tests
 def test_a_torchvision_of_another_torch_becomes_its_own(old: Room, make: Make) -> None:
     case = make(old, OLD)
     old.force(case.prefix, "torchvision=0.18.1=py311_cu121")
@@ -57,6 +57,7 @@ def test_a_torchvision_of_another_torch_becomes_its_own(old: Room, make: Make) -
     case.undo(before)
 
 
+@pytest.mark.conda
 def test_the_users_own_conda_carries_it_out_when_asked(old: Room, make: Make) -> None:
     case = make(old, OLD)
     old.force(case.prefix, "torchvision=0.18.1=py311_cu121")
@@ -136,6 +137,35 @@ def test_a_gpu_that_conda_has_no_build_for_moves_the_family_to_wheels(
     assert case.run().out == PRINTS
     case.referee.judge(case.prefix, before=case.complaints)
     case.undo(before)
+
+
+@pytest.mark.conda
+def test_an_environment_whose_history_is_lost_gets_one_that_holds_every_package(old: Room) -> None:
+    prefix = old.by_rattler("env", OLD)
+    complaints = Referee(old).doctor(prefix)
+    old.force(prefix, "torchvision=0.18.1=py311_cu121")
+    damage.lose_history(prefix)
+    _, index = miniature.build(old.root / "wheelhouse")
+    case = CondaCase(old, prefix, index, complaints)
+    before = manifest(prefix)
+    done = case.apply()
+    assert done.code == 0, done.told()
+    assert case.run().out == PRINTS
+    case.referee.judge(prefix, before=complaints, names=["pytorch", "torchvision"])
+    case.undo(before)
+
+
+def test_a_record_that_cannot_be_read_is_named_and_nothing_is_changed(old: Room) -> None:
+    prefix = old.by_rattler("env", OLD)
+    old.force(prefix, "torchvision=0.18.1=py311_cu121")
+    record = damage.corrupt_record(prefix, "sympy")
+    _, index = miniature.build(old.root / "wheelhouse")
+    case = CondaCase(old, prefix, index, frozenset())
+    log, before = case.log(), manifest(prefix)
+    done = case.apply("--log", str(log))
+    assert done.code == 1, done.told()
+    assert record.name in done.out, done.told()
+    assert manifest(prefix) == before
 
 
 def _pytorch_index(room: Path, variant: str) -> str:
