@@ -107,25 +107,6 @@ def test_torch_alone_is_healthy(reader: Shell, shared: Case, tmp_path: Path) -> 
     assert reader.envmedic("diagnose", "--json", "-p", str(prefix)).document["verdict"] == "healthy"
 
 
-def test_conda_environments_are_refused(reader: Shell, shared: Case, tmp_path: Path) -> None:
-    prefix = copied(shared, tmp_path / "env")
-    records = prefix / "conda-meta"
-    records.mkdir()
-    (records / "history").write_text("")
-    for info in site_packages(prefix).glob("*.dist-info"):
-        (info / "INSTALLER").write_text("conda\n")
-        name, version = info.name.removesuffix(".dist-info").rsplit("-", 1)
-        (records / f"{name}-{version}-0.json").write_text(
-            f'{{"name": "{name}", "version": "{version}", "build": "0", "build_number": 0, "channel": "c", "files": []}}'
-        )
-    before = state_of(prefix)
-    done = reader.envmedic(*REPAIR, "--json", "-p", str(prefix))
-    assert done.code == 1, done.told()
-    assert "conda" in done.document["summary"]
-    assert done.document["hint"]
-    assert state_of(prefix) == before
-
-
 def test_envmedics_own_environment_is_refused(reader: Shell) -> None:
     done = reader.envmedic(*REPAIR, "--json", "-p", sys.prefix)
     failure(done, code=2, kind="input", says="envmedic itself runs from")
