@@ -30,7 +30,7 @@ _OWN: Final = re.compile(r"\x1b\[(0|32|31|33|2|1|36)m")
 _PICTURES: Final = 0x2400
 """Where Unicode has pictures of the C0 controls."""
 _C0_END, _DELETE, _DELETE_PICTURE = 0x20, 0x7F, 0x2421
-_LEAD: Final = re.compile(r"\s*(?:(?:[-+*]|\d+\.)\s+)?")
+_LEAD: Final = re.compile(r"\s*(?:(?:[-+*>]|\d+\.?)\s+)*")
 """What the continuation of a line is indented by: its own indentation, with the mark of an item."""
 _BREAK: Final = re.compile(r"\S+\s*|\s+")
 

@@ -12,11 +12,9 @@ from envmedic.tui.widgets.lines import LineView
 
 def help_panel(screen: Screen[object]) -> TextPanel:
     """Help for what has the focus on `screen`."""
-    keys = [
-        Key(screen.app.get_key_display(active.binding), active.binding.description)
-        for active in screen.active_bindings.values()
-        if active.enabled and active.binding.description and not active.binding.system
-    ]
+    bindings = [item.binding for item in screen.active_bindings.values() if item.enabled and not item.binding.system]
+    ordered = sorted(bindings, key=lambda item: not item.show)  # what the footer shows comes first
+    keys = [Key(screen.app.get_key_display(item), item.description) for item in ordered if item.description]
     return TextPanel("Help", help_lines(_about(screen.focused, screen), keys))
 
 

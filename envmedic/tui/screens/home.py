@@ -50,6 +50,7 @@ class HomeScreen(BaseScreen):
     """Where everything begins."""
 
     HELP = "Choose an environment, paste an error text, and open what is found."
+    VERTICAL_BREAKPOINTS = [(0, "-low"), (36, "-high")]
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "leave_text", "Forget text", show=False),
         Binding("o", "app.open_log", "Open log"),
@@ -69,6 +70,8 @@ class HomeScreen(BaseScreen):
     HomeScreen #environments { height: 1fr; }
     HomeScreen #host { height: auto; min-height: 4; max-height: 30%; }
     HomeScreen #about { height: auto; min-height: 4; max-height: 35%; }
+    HomeScreen.-low #host { max-height: 4; }
+    HomeScreen.-low #about { max-height: 6; }
     HomeScreen #verdict { height: auto; max-height: 4; padding: 0 1; background: $background; }
     HomeScreen #findings { height: 1fr; min-height: 4; }
     HomeScreen #paste { height: 20%; min-height: 4; max-height: 16; }
@@ -83,7 +86,7 @@ class HomeScreen(BaseScreen):
                 yield LineView(id="host", about=HOST)
                 yield LineView(id="about", about=CHOSEN)
                 yield LineView(id="verdict")
-                yield FindingList(finding_item, _finding_key, empty="No findings", id="findings")
+                yield FindingList(finding_item, _finding_key, empty="No findings", id="findings", keeps_place=False)
         yield PasteBox(id="paste")
 
     def on_mount(self) -> None:
@@ -123,8 +126,6 @@ class HomeScreen(BaseScreen):
         self.query_one("#about", LineView).show(environment_card(session.current))
         self.query_one("#verdict", LineView).show(verdict_lines(session))
         self.query_one(FindingList).show(session.findings)
-        if session.source is None and not self.query_one(PasteBox).has_focus:
-            self.query_one(PasteBox).forget()
 
     def searched(self) -> Searchable | None:
         """The list of environments, unless something else that can be searched has the focus."""
@@ -135,6 +136,7 @@ class HomeScreen(BaseScreen):
         """A paste anywhere on the screen is an error text."""
         event.stop()
         self.query_one(PasteBox).put(event.text)
+        self.query_one(FindingList).focus()
 
     @on(TextGiven)
     def _match(self, message: TextGiven) -> None:

@@ -6,7 +6,7 @@ from envmedic.cli.render.facts import family
 from envmedic.model.facts import Distribution, Environment
 from envmedic.model.findings import Diagnosis
 from envmedic.tui.session import Known
-from envmedic.tui.text import Line, Part, Tone, end, line, middle, visible
+from envmedic.tui.text import Line, Part, Tone, end, line, middle, visible, width
 
 _STATES: dict[str, tuple[str, Tone]] = {
     "waiting": ("· not read yet", "dim"),
@@ -31,10 +31,10 @@ def environment_item(known: Known, cells: int) -> list[Line]:
     room = max(cells - len(mark), 4)
     state, tone = state_of(known)
     kind = _kind(known)
-    shown = end(state, max(room - len(kind) - 2, 4))
+    shown = end(state, room)
     return [
         (Part(mark, "good"), Part(middle(title, room), "bold" if known.found.active else "plain")),
-        (Part("  "), Part(shown, tone), Part(f"  {kind}", "dim")),
+        (Part("  "), Part(shown, tone), Part(end(f"  {kind}", max(room - width(shown), 0)), "dim")),
     ]
 
 
@@ -63,7 +63,7 @@ def environment_card(known: Known | None) -> list[Line]:
     """What it is, and its torch family with variants and owners."""
     if known is None:
         return [line("No environment is chosen.", "dim")]
-    lines = [_row("environment", visible(known.prefix))]
+    lines = [line(known.prefix, "bold")]
     if known.phase == "left":
         return [*lines, line("envmedic runs from it, and leaves it alone.", "dim")]
     if known.error is not None:

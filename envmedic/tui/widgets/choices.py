@@ -31,8 +31,18 @@ class Choices(OptionList, Generic[T]):
     Choices > .option-list--option { padding: 0 1 0 0; }
     """
 
-    def __init__(self, draw: Draw[T], key: Callable[[T], str], *, empty: str, id: str) -> None:  # noqa: A002
+    def __init__(
+        self,
+        draw: Draw[T],
+        key: Callable[[T], str],
+        *,
+        empty: str,
+        id: str,  # noqa: A002  # Textual's name
+        keeps_place: bool = True,
+    ) -> None:
+        """`keeps_place` keeps the highlighted item when others come or go; else the first one is."""
         super().__init__(id=id, markup=False)
+        self._keeps_place = keeps_place
         self._draw = draw
         self._key = key
         self._empty = empty
@@ -69,7 +79,8 @@ class Choices(OptionList, Generic[T]):
             self.add_option(Option(content_of([(Part(empty, "dim"),)]), disabled=True))
             return
         self.add_options([Option(content_of(lines), id=key) for key, lines in drawn.items()])
-        self.highlighted = list(drawn).index(before) if before in drawn else 0
+        kept = self._keeps_place and before in drawn
+        self.highlighted = list(drawn).index(before) if kept and before is not None else 0
 
     @property
     def chosen(self) -> str | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import ClassVar
 
+from textual import events
 from textual.binding import Binding, BindingType
 from textual.geometry import Size
 from textual.strip import Strip
@@ -49,19 +50,29 @@ class LogView(Toned, can_focus=True):
         if not fresh:
             return
         self._lines += fresh
-        if len(self._lines) > KEPT_LINES:
-            del self._lines[: len(self._lines) - KEPT_LINES]
+        gone = max(len(self._lines) - KEPT_LINES, 0)
+        del self._lines[:gone]
         self._cells = max(self._cells, *(width(visible(text)) for text in fresh))
         self.virtual_size = Size(self._cells, len(self._lines))
         if self.following:
-            self.scroll_end(animate=False, immediate=True)
+            self._to_end()
+        elif gone:
+            self.set_reactive(LogView.scroll_y, max(self.scroll_y - gone, 0))  # what is read stays in place
         self.refresh()
+
+    def on_resize(self, _event: events.Resize) -> None:
+        """The end stays in sight."""
+        if self.following:
+            self._to_end()
+
+    def _to_end(self) -> None:
+        self.scroll_to(y=self.max_scroll_y, animate=False, immediate=True)
 
     def action_pause(self) -> None:
         """Stop following the end, or follow it again."""
         self.following = not self.following
         if self.following:
-            self.scroll_end(animate=False)
+            self._to_end()
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
         """Who scrolls up wants to read: new lines do not pull the text away; at the end it follows again."""

@@ -46,11 +46,6 @@ class PasteBox(LineView):
         self._raw = ""
         self._draw()
 
-    def on_paste(self, event: events.Paste) -> None:
-        """A paste while it has the focus."""
-        event.stop()
-        self.put(event.text)
-
     async def _on_key(self, event: events.Key) -> None:
         """Characters are text here, not commands."""
         if event.key == "backspace":

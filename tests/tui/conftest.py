@@ -1,0 +1,42 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.envs.nms_cuda.case import Case, build
+
+LOG = Path(__file__).resolve().parent.parent / "envs" / "nms_cuda" / "sample_operator_does_not_exist.log"
+
+
+@pytest.fixture(scope="session")
+def broken(tmp_path_factory: pytest.TempPathFactory) -> Case:
+    """An environment whose torchvision is of another torch; tests only look at it."""
+    return build(tmp_path_factory.mktemp("tui") / "case")
+
+
+@pytest.fixture(scope="session")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The cache of one user: playbooks are read once."""
+    return tmp_path_factory.mktemp("tui-cache")
+
+
+@pytest.fixture
+def active(broken: Case, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Case:
+    """`broken` is active in a shell of a user who has nothing else."""
+    for name in ("CONDA_PREFIX", "CONDA_EXE", "MAMBA_ROOT_PREFIX", "CONDA_ROOT", "NO_COLOR", "ENVMEDIC_THEME"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in broken.index_variables().items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.setenv("VIRTUAL_ENV", str(broken.prefix))
+    monkeypatch.chdir(tmp_path)
+    return broken
+
+
+@pytest.fixture(scope="session")
+def error_text() -> str:
+    """What the program prints in such an environment."""
+    return LOG.read_text()

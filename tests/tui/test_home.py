@@ -1,0 +1,180 @@
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+
+import pytest
+from textual import events
+from textual.pilot import Pilot
+from textual.widgets import Input
+
+from envmedic.tui.app import EnvmedicApp
+from envmedic.tui.widgets.choices import Choices
+from envmedic.tui.widgets.paste import PasteBox
+from tests.envs.nms_cuda.case import Case
+from tests.support.venvs import make_venv
+from tests.tui.support import LARGE, SMALL, drive, focused, shown, until, until_shown
+
+pytestmark = pytest.mark.usefixtures("active")
+
+
+async def paste(app: EnvmedicApp, pilot: Pilot[int], text: str) -> None:
+    """As a terminal with bracketed paste does."""
+    app.post_message(events.Paste(text))
+    await pilot.pause()
+
+
+@pytest.mark.parametrize("size", [SMALL, LARGE], ids=["80x24", "200x60"])
+def test_the_active_environment_comes_first_and_is_read(active: Case, tmp_path: Path, size: tuple[int, int]) -> None:
+    make_venv(tmp_path / ".venv")
+
+    async def scenario(app: EnvmedicApp, pilot: Pilot[int]) -> None:
+        await until(
+            pilot, lambda: all(item.phase == "read" for item in app.session.environments) and not app.session.searching
+        )
+        first, second = app.session.environments
+        assert first.prefix == str(active.prefix) == app.session.chosen
+        assert second.prefix == str(tmp_path / ".venv")
+        await until_shown(pilot, "✗ torchvision-ops")
+        await until_shown(pilot, "✓ no fault found")
+        text = shown(app)
+        assert "torch  2.5.1" in text or "torch  2.9.1" in text
+        assert f"$ envmedic diagnose -p {active.prefix}"[: size[0] - 4] in text
+        assert "? Help" in text
+        assert max(map(len, text.splitlines())) <= size[0]
+        assert app.session.host is not None
+
+    drive(scenario, size)
+
+
+def test_a_paste_anywhere_is_matched_alone_and_then_with_the_facts(error_text: str) -> None:
+    async def scenario(app: EnvmedicApp, pilot: Pilot[int]) -> None:
+        assert focused(app) == "environments"
+        await paste(app, pilot, error_text)
+        await until(pilot, lambda: app.session.source is not None and app.session.source.alone is not None)
+        assert app.session.findings[0].playbook == "nms-cuda"
+        await until(pilot, lambda: app.session.source is not None and app.session.source.joined is not None)
+        assert app.session.findings[0].confirmed is True
+        await until_shown(pilot, "by the pasted text, with the facts")
+        assert focused(app) == "findings"
+        box = app.screen.query_one(PasteBox)
+        assert box.raw == error_text
+        assert "operator torchvision::nms does not exist" in box.text
+        source = app.session.source
+        assert source is not None
+        kept.append(Path(source.name))
+        await pilot.press("escape")
+        await until(pilot, lambda: app.session.source is None)
+        assert box.raw == ""
+
+    kept: list[Path] = []
+    drive(scenario)
+    assert kept[0].read_text() == error_text
+    assert stat.S_IMODE(kept[0].stat().st_mode) == 0o600
+
+
+def test_text_that_arrives_key_by_key_is_matched_too() -> None:
+    message = "RuntimeError: operator torchvision::nms does not exist"
+
+    async def scenario(app: EnvmedicApp, pilot: Pilot[int]) -> None:
+        app.screen.query_one(PasteBox).focus()
+        await pilot.press(*["colon" if char == ":" else "space" if char == " " else char for char in message])
+        await until(pilot, lambda: bool(app.session.source) and bool(app.session.findings))
+        assert app.screen.query_one(PasteBox).raw == message
+        assert app.session.findings[0].fault == "torchvision-ops"
+
+    drive(scenario)
+
+
+def test_escapes_and_markup_in_a_paste_are_shown_as_text() -> None:
+    async def scenario(app: EnvmedicApp, pilot: Pilot[int]) -> None:
+        await paste(app, pilot, "[bold]x[/bold]\x1b[2J\x07 日本\ttab")
+        await until_shown(pilot, "[bold]x[/bold]␛[2J␇ 日本")
+        await until(pilot, lambda: app.session.diagnosis is not None and app.session.source is not None)
+        assert app.session.source is not None
+        assert app.session.source.alone is not None
+        assert app.session.source.alone.verdict == "unknown"
+
+    drive(scenario)
+
+
+def test_a_log_is_opened_by_its_path_with_completion(tmp_path: Path, error_text: str) -> None:
+    (tmp_path / "error of today.log").write_text(error_text)
+
+    async def scenario(app: EnvmedicApp, pilot: Pilot[int]) -> None:
+        await pilot.press("o")
+        await until_shown(pilot, "Open a log")
+        await pilot.press(*"err")
+        await until_shown(pilot, "error of today.log")
+        await pilot.press("right", "enter")
+        await until(pilot, lambda: app.session.source is not None)
+        source = app.session.source
+        assert source is not None
+        assert source.name == str(tmp_path / "error of today.log")
+        await until_shown(pilot, "torchvision-ops")
+
+    drive(scenario)
+
+
+def test_a_log_that_is_not_there_is_a_panel_and_nothing_else_changes() -> None:
+    async def scenario(app: EnvmedicApp, pilot: Pilot[int]) -> None:
+        await pilot.press("o", *"nowhere", "enter")
+        await until_shown(pilot, "cannot be read")
+        text = shown(app)
+        assert "No such file or directory" in text
+        assert "hint: Give the path of a text file" in text
+        assert "The environment is unchanged" in text
+        await pilot.press("escape")
+        assert app.session.source is None
+
+    drive(scenario)
+
+
+def test_typing_after_a_slash_leaves_matching_environments(tmp_path: Path) -> None:
+    make_venv(tmp_path / ".venv")
+
+    async def scenario(app: EnvmedicApp, pilot: Pilot[int]) -> None:
+        await until(pilot, lambda: len(app.session.environments) == 2)
+        listed = app.screen.query_one("#environments", Choices)
+        await pilot.press("slash", *".venv")
+        await until(pilot, lambda: listed.option_count == 1)
+        assert listed.chosen == str(tmp_path / ".venv")
+        await pilot.press("escape")
+        await until(pilot, lambda: listed.option_count == 2)
+        assert focused(app) == "environments"
+
+    drive(scenario)
+
+
+def test_another_environment_is_chosen_and_judged(tmp_path: Path, error_text: str) -> None:
+    make_venv(tmp_path / ".venv")
+
+    async def scenario(app: EnvmedicApp, pilot: Pilot[int]) -> None:
+        await until(pilot, lambda: len(app.session.environments) == 2)
+        await paste(app, pilot, error_text)
+        await until(pilot, lambda: app.session.source is not None)
+        app.screen.query_one("#environments").focus()
+        await pilot.press("down", "enter")
+        assert app.session.chosen == str(tmp_path / ".venv")
+
+        def judged() -> bool:
+            return app.session.source is not None and app.session.source.prefix == str(tmp_path / ".venv")
+
+        await until(pilot, judged, "the text with the facts of the other environment")
+        assert app.session.findings[0].confirmed is not True
+
+    drive(scenario)
+
+
+def test_an_environment_is_named_by_hand(tmp_path: Path) -> None:
+    make_venv(tmp_path / "deep" / "down" / "env")
+
+    async def scenario(app: EnvmedicApp, pilot: Pilot[int]) -> None:
+        await until(pilot, lambda: not app.session.searching)
+        await pilot.press("e")
+        await until_shown(pilot, "Another environment")
+        app.screen.query_one("#typed", Input).value = str(tmp_path / "deep" / "down" / "env")
+        await pilot.press("enter")
+        await until(pilot, lambda: app.session.chosen == str(tmp_path / "deep" / "down" / "env"))
+
+    drive(scenario)
