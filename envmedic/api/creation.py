@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from envmedic.api.joints import installer_of
-from envmedic.api.observation import stage
+from envmedic.api.observation import host_of, stage
 from envmedic.api.settings import Settings
 from envmedic.api.verification import verify_lock
 from envmedic.engine import making
 from envmedic.errors import InputError, InstallerError, IntegrityError
 from envmedic.locks import reading
 from envmedic.model.checks import Profile, Verification
-from envmedic.model.events import OutputLine
+from envmedic.model.events import Notice, OutputLine
 from envmedic.model.facts import Interpreter
 from envmedic.model.lock import Lock, LockDifference
 from envmedic.model.plan import Install
@@ -58,7 +58,22 @@ def create(
             hint=f"Report it with the lock {lock_file}",
             details=tuple(map(_told, found.differences)),
         )
+    if _has_conda(wanted):
+        _register(settings, prefix)
     return found
+
+
+def _register(settings: Settings, prefix: Path) -> None:
+    """Let conda list the environment; that it cannot be is told, and no matter."""
+    from envmedic.installers.conda import client, registration  # noqa: PLC0415
+
+    try:
+        registration.register(prefix, finder.home(os.environ), has_conda=client.find(prefix) is not None)
+    except OSError as error:
+        text = (
+            f"conda env list will not show {prefix}: {error.filename or '~/.conda/environments.txt'}: {error.strerror}"
+        )
+        settings.stream.emit(Notice(code="not-registered", message=text, level="warning"))
 
 
 def _told(item: LockDifference) -> str:
@@ -116,7 +131,7 @@ class _Work:
             self._pip(self._venv())
 
     def _by_conda(self) -> None:
-        from envmedic.installers.conda import creation  # noqa: PLC0415
+        from envmedic.installers.conda import creation, virtual  # noqa: PLC0415
         from envmedic.installers.conda.side import CondaSide  # noqa: PLC0415
 
         side, emit = CondaSide(self._site.prefix, timeout_s=self._settings.timeout_s), self._settings.stream.emit
@@ -124,6 +139,8 @@ class _Work:
         with stage(self._settings.stream, "fetch"):
             side.fetch(change, offline=self._settings.offline, emit=emit)
             change = creation.described(change)
+        for text in virtual.unmet(change.install, host_of(self._settings)):
+            emit(Notice(code="virtual-package", message=text, level="warning"))
         with stage(self._settings.stream, "make"):
             meta = self._site.tree / "conda-meta"
             meta.mkdir()

@@ -7,15 +7,20 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from envmedic.compat import tables, versions
+from envmedic.conda_meta import specs
+from envmedic.conda_meta import versions as versions_of_conda
+from envmedic.model.conda import CondaArtifact
 from envmedic.model.facts import Host
 
 Virtual = tuple[str, str, str]
 """Name, version and build."""
 _NUMBER = re.compile(r"\d+(?:\.\d+)*")
 OBSERVED = "observed"
+_ASKED = frozenset({"__cuda", "__glibc", "__linux"})
+"""What of a machine is older or newer than a package needs."""
 
 
 def packages(host: Host, environ: Mapping[str, str] = os.environ) -> tuple[Virtual, ...]:
@@ -51,6 +56,30 @@ def cuda(host: Host) -> str | None:
         if toolkit.driver_linux and driver and driver >= versions.dotted(toolkit.driver_linux)
     ]
     return max(known, key=versions.dotted, default=None)
+
+
+def unmet(wanted: Sequence[CondaArtifact], host: Host, environ: Mapping[str, str] = os.environ) -> tuple[str, ...]:
+    """What packages ask of a machine and `host` does not offer, a sentence each. Raises ValueError for a wrong spec.
+
+    What a package constrains matters only where it is there at all.
+    """
+    here = {name: version for name, version, _ in packages(host, environ)}
+    lacking: dict[str, list[str]] = {}
+    for item in wanted:
+        for text in (*item.metadata.get("depends", ()), *item.metadata.get("constrains", ())):
+            spec = specs.parse(text)
+            present = spec.name in here or text in item.metadata.get("depends", ())
+            if spec.name in _ASKED and present and not _offered(spec, here.get(spec.name)):
+                lacking.setdefault(f"{spec.name} {spec.version or ''}".strip(), []).append(item.name)
+    return tuple(
+        f"{', '.join(dict.fromkeys(names))} {'needs' if len(set(names)) == 1 else 'need'} {asked}, "
+        f"and this host has {here.get(asked.split()[0], 'none')}"
+        for asked, names in lacking.items()
+    )
+
+
+def _offered(spec: specs.Spec, version: str | None) -> bool:
+    return version is not None and (spec.version is None or versions_of_conda.satisfies(version, spec.version))
 
 
 def subdir(host: Host) -> str:

@@ -1,0 +1,38 @@
+"""The user's list of conda environments, ``~/.conda/environments.txt``, which conda keeps of those that it makes.
+
+https://docs.conda.io/projects/conda/en/stable/user-guide/tasks/manage-environments.html
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import nullcontext
+from pathlib import Path
+
+from envmedic import owner
+
+
+def register(prefix: Path, home: Path, *, has_conda: bool) -> bool:
+    """Add `prefix` to the list in `home`, as who owns that; returns whether it is on it now.
+
+    The list is made only for users who have conda. Raises OSError where it cannot be read or written.
+    """
+    user = owner.owner(home)
+    with nullcontext() if user is None else owner.files_of(user):
+        file = home / ".conda" / "environments.txt"
+        if not file.exists():
+            if not has_conda:
+                return False
+            file.parent.mkdir(exist_ok=True)
+        _append(file, os.path.normpath(prefix))
+    return True
+
+
+def _append(file: Path, line: str) -> None:
+    """Add a line in one write, which never mixes with that of another process."""
+    descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
+    with os.fdopen(descriptor, "r+b", buffering=0) as stream:
+        content = stream.read() or b""
+        wanted = os.fsencode(line)
+        if wanted not in content.splitlines():
+            stream.write((b"" if content.endswith(b"\n") or not content else b"\n") + wanted + b"\n")
