@@ -179,7 +179,7 @@ def build_commands(built: Sequence[LockedPackage], python: str, folder: Path, so
     if hashed:
         lines = folder / "sources.txt"
         lines.write_text("".join(f"{_line(item)}\n" for item in hashed), encoding="utf-8")
-        only = [f"--no-binary={item.name}" for item in hashed]
+        only = [f"--no-binary={item.name}" for item in hashed if not (item.filename or "").endswith(".whl")]
         yield [*base, *told.arguments, *only, "--require-hashes", f"--requirements={lines}"]
     for item in built:
         if item.kind == "vcs":

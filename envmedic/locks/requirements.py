@@ -7,8 +7,10 @@ https://pip.pypa.io/en/stable/topics/secure-installs/.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from urllib.parse import unquote
 
+from msgspec.structs import replace
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
@@ -19,6 +21,8 @@ from envmedic.model.lock import Lock, LockedKind, LockedPackage
 
 _HASH = re.compile(r"--hash[= ]sha256:([0-9a-f]{64})")
 _FACT = re.compile(r"# ([a-z]+): (.*)")
+_INDEXED = re.compile(r"# from an index: (\S+) (\S+)")
+"""Name, and index: the file of a wheel that an index has is told from one that was installed by its URL."""
 _COMMENT = re.compile(r"(?:^|\s)#.*$")
 _OPTION = re.compile(r"(?:--index-url|-i|--extra-index-url|--find-links|-f)[= ](\S+)")
 _KNOWN = ("--index-url", "-i", "--extra-index-url", "--find-links", "-f", "--no-index", "--pre", "--prefer-binary",
@@ -31,6 +35,7 @@ def text(lock: Lock) -> str:
     head = ["# What is installed, exactly; made by `envmedic lock`."]
     head += [f"# {key}: {value}" for key, value in seal.facts(lock).items()]
     head += [f"# digest: {seal.digest(entries)}", "#"]
+    head += [f"# from an index: {item.name} {item.index}" for item in complete(lock, "requirements") if item.index]
     head += [f"# not in it: {item.name} {item.version}: {item.reason}" for item in lock.incomplete]
     head += ["# pip install --no-deps --require-hashes -r FILE", "# uv pip sync --require-hashes FILE", ""]
     return "\n".join([*head, *entries]) + "\n"
@@ -60,7 +65,8 @@ def parse(content: str, source: str) -> Lock:
             indexes += _option(line, f"{source}:{number}")
         else:
             entries.append(line)
-    packages = tuple(_package(line, source) for line in entries)
+    indexed = dict(_INDEXED.findall(content))
+    packages = tuple(_of_index(_package(line, source), indexed) for line in entries)
     seal.require([entry(item) for item in packages], facts.get("digest"), source)
     values = seal.restored(facts)
     return Lock(**values, packages=packages, indexes=tuple(indexes), format="requirements", path=source)  # type: ignore[arg-type]  # texts
@@ -112,19 +118,28 @@ def _package(line: str, source: str) -> LockedPackage:
         version=version,
         kind=kind,
         url=parsed.url,
-        filename=parsed.url.rpartition("/")[2] if parsed.url and kind == "archive" else None,
+        filename=_filename(parsed.url) if parsed.url and kind == "archive" else None,
         sha256=hashes[0] if len(hashes) == 1 else None,
         accepted=hashes if len(hashes) > 1 else (),
         hash_source="lock" if hashes else "",
     )
 
 
+def _filename(url: str) -> str:
+    return unquote(url.partition("#")[0].rpartition("/")[2])
+
+
+def _of_index(item: LockedPackage, indexed: Mapping[str, str]) -> LockedPackage:
+    """With the index that the head of the file names for it."""
+    index = indexed.get(item.name)
+    return item if index is None or item.kind != "archive" else replace(item, kind="wheel", index=index)
+
+
 def _version(parsed: Requirement, wanted: str, source: str) -> tuple[str, LockedKind]:
     """The exact version; of a URL the one that its file's name says, empty where it says none."""
     exact = [item.version for item in parsed.specifier if item.operator in {"==", "==="} and "*" not in item.version]
     if parsed.url is not None:
-        filename = parsed.url.partition("#")[0].rpartition("/")[2]
-        return _version_of_file(filename), "vcs" if parsed.url.startswith("git+") else "archive"
+        return _version_of_file(_filename(parsed.url)), "vcs" if parsed.url.startswith("git+") else "archive"
     if len(exact) != 1:
         raise InputError(
             f"{source}: `{wanted}` names no exact version",
@@ -135,8 +150,6 @@ def _version(parsed: Requirement, wanted: str, source: str) -> tuple[str, Locked
 
 
 def _version_of_file(filename: str) -> str:
-    from urllib.parse import unquote  # noqa: PLC0415  # only for URLs
-
     from packaging.utils import (  # noqa: PLC0415
         InvalidSdistFilename,
         InvalidWheelFilename,
@@ -146,7 +159,7 @@ def _version_of_file(filename: str) -> str:
 
     try:
         if filename.endswith(".whl"):
-            return str(parse_wheel_filename(unquote(filename))[1])
-        return str(parse_sdist_filename(unquote(filename))[1])
+            return str(parse_wheel_filename(filename)[1])
+        return str(parse_sdist_filename(filename)[1])
     except (InvalidWheelFilename, InvalidSdistFilename):
         return ""  # an archive of a repository is named after its branch or tag

@@ -188,3 +188,12 @@ def test_people_read_what_differs(room: World) -> None:
     assert done.code == 1
     assert "not equal" in done.out
     assert "missing  alpha  1.0 -> nothing" in done.out
+
+
+def test_a_wheel_that_a_lock_names_by_its_url_is_not_built(room: World) -> None:
+    wheel = room.wheels["gamma"]
+    url = f"{room.server.host}/files/{wheel.path.name}"
+    file = room.room / "requirements.txt"
+    file.write_text(f"gamma @ {url} --hash=sha256:{wheel.sha256}\n", encoding="utf-8")
+    done = create(room, file)
+    assert (done.code, done.document["differences"]) == (0, []), done.told()

@@ -20,7 +20,7 @@ from envmedic.locks.reading import read
 from envmedic.locks.writing import FILENAMES, written
 from envmedic.model.base import to_json
 from envmedic.model.lock import Lock, LockedPackage, LockFormat
-from tests.locks.values import COMMIT, DIGEST, conda, lock, mixed, wheel
+from tests.locks.values import COMMIT, DIGEST, FILES, conda, lock, mixed, wheel
 
 READ: tuple[LockFormat, ...] = ("conda-lock", "pylock", "requirements")
 NAMES = st.from_regex(r"[a-z][a-z0-9]{0,8}(-[a-z0-9]{1,5})?", fullmatch=True)
@@ -204,6 +204,19 @@ def test_lines_of_requirements_are_those_of_what_is_elsewhere() -> None:
     labelled = wheel("torch", "2.5.1+cu124", index="https://torch.example/cu124")
     assert requirements.requirement(labelled) == f"torch @ {labelled.url}"
     assert requirements.requirement(wheel("numpy")) == "numpy==1.0"
+
+
+def test_a_wheel_of_another_index_is_none_that_was_installed_by_its_url(tmp_path: Path) -> None:
+    name = "torch-2.5.1%2Bcu124-py3-none-any.whl"
+    indexed = wheel("torch", "2.5.1+cu124", index="https://torch.example/cu124", url=f"{FILES}/{name}")
+    by_url = wheel("vision", "2.5.1+cu124", kind="archive", url=f"{FILES}/{name}")
+    path = tmp_path / "requirements.txt"
+    path.write_text(requirements.text(lock(indexed, by_url)), encoding="utf-8")
+    found = [(item.kind, item.index, item.filename) for item in read(path).packages]
+    assert found == [
+        ("wheel", "https://torch.example/cu124", "torch-2.5.1+cu124-py3-none-any.whl"),
+        ("archive", None, "torch-2.5.1+cu124-py3-none-any.whl"),
+    ]
 
 
 def test_importing_conda_locks_models_leaves_its_command_line_alone() -> None:
