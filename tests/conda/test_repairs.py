@@ -70,6 +70,51 @@ def test_the_users_own_conda_carries_it_out_when_asked(old: Room, make: Make) ->
     case.undo(before)
 
 
+@pytest.mark.conda
+def test_the_users_own_conda_gives_a_file_whose_cached_copy_is_cut_as_well(old: Room, make: Make) -> None:
+    case = make(old, OLD)
+    damage.cut_off_in_place(case.prefix, "pytorch", "torch/lib/libtorch_cuda.so")
+    before = manifest(case.prefix)
+    done = case.apply("--installer", "conda", CONDA_EXE=str(conda_program()))
+    assert done.code == 0, done.told()
+    case.referee.judge(case.prefix, before=case.complaints, names=["pytorch", "torchvision"])
+    case.undo(before)
+
+
+@pytest.mark.conda
+def test_a_clone_whose_history_pins_every_build_is_repaired_for_good(old: Room, make: Make) -> None:
+    made = make(old, OLD)
+    prefix = made.referee.clone(made.prefix, "clone")
+    case = CondaCase(old, prefix, made.index, made.referee.doctor(prefix))
+    old.force(prefix, "torchvision=0.18.1=py311_cu121", "pytorch=2.5.1=py3.11_cuda12.1_cudnn8.9.2_0")
+    log, before = case.log(), manifest(prefix)
+    done = case.apply("--log", str(log))
+    assert done.code == 0, done.told()
+    assert changes_of(done) == [("torchvision", "0.18.1", "0.20.1")]
+    assert case.run().out == PRINTS
+    case.referee.judge(prefix, before=case.complaints, names=["pytorch", "torchvision"])
+    case.undo(before)
+
+
+@both
+def test_a_build_for_the_cpu_among_packages_for_cuda_becomes_theirs(old: Room, make: Make) -> None:
+    case = make(old, OLD)
+    old.force(case.prefix, "pytorch=2.4.1=py3.11_cpu_0", "torchvision=0.19.1=py311_cpu")
+    host = gpu_family.host_file(old.root, "8.6")
+    log = old.root / "error.log"
+    log.write_text("AssertionError: Torch not compiled with CUDA enabled\n")
+    before = manifest(case.prefix)
+    done = case.apply("--log", str(log), "--host", str(host))
+    assert done.code == 0, done.told()
+    packages = case.packages()
+    cuda = packages["pytorch-cuda"].partition(" ")[0]
+    assert packages["pytorch"].startswith(f"2.4.1 py3.11_cuda{cuda}_")
+    assert packages["torchvision"] == f"0.19.1 py311_cu{cuda.replace('.', '')}"
+    assert case.run().out == PRINTS
+    case.referee.judge(case.prefix, before=case.complaints, names=["pytorch", "torchvision"])
+    case.undo(before)
+
+
 @both
 def test_a_build_for_the_cpu_becomes_one_for_cuda(local: Channels, tmp_path: Path, make: Make) -> None:
     case = make(
