@@ -54,16 +54,20 @@ def channels(*, newer_python: bool = False) -> Channels:
     minors = ("3.11", "3.12") if newer_python else ("3.11",)
     interpreters = [interpreter(minor) for minor in minors]
     versions = [subprocess.check_output([found, "--version"], text=True) for found in interpreters]
+    name = "newer-channels" if newer_python else "channels"
+    return Channels(cache.kept(name, [*versions, *_WRITER], lambda root: _make(root, minors)))
+
+
+def _sources() -> Iterator[Path]:
+    """What decides the packages."""
     here = Path(__file__).parent
-    support = here.parent / "support"
-    sources = [here / f"{name}.py" for name in ("channel", "family", "package", "pythons")]
-    sources += [support / "miniature.py", support / "native.py", support / "gpu_family.py", *sorted(_miniatures(here))]
-    name = "channels-312" if newer_python else "channels"
-    return Channels(cache.kept(name, [*versions, *sources], lambda root: _make(root, minors)))
+    yield from (here / f"{name}.py" for name in ("channel", "family", "package", "pythons"))
+    yield from (here.parent / "support" / f"{name}.py" for name in ("miniature", "native", "gpu_family"))
+    yield from sorted((here.parent / "envs" / "nms_cuda" / "src").rglob("*.py"))
 
 
-def _miniatures(here: Path) -> Iterator[Path]:
-    return (here.parent / "envs" / "nms_cuda" / "src").rglob("*.py")
+_WRITER = [path.read_text(encoding="utf-8") for path in _sources()]
+"""Read with the import, so that packages are never kept under the text of a writer that did not make them."""
 
 
 def _make(root: Path, minors: tuple[str, ...]) -> None:

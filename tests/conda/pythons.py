@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -31,12 +32,10 @@ def interpreter(minor: str) -> str:
     """A Python of that version (``3.11``) on this machine; the test is skipped where there is none."""
     if minor == f"{sys.version_info[0]}.{sys.version_info[1]}":
         return str(sys._base_executable)  # type: ignore[attr-defined]
-    found = subprocess.run(
-        [uv(), "python", "find", "--no-config", "--no-project", "--offline", "--no-python-downloads", minor],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    pyenv = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv")  # its shims answer for the chosen version only
+    places = [*sorted(pyenv.glob(f"versions/{minor}.*/bin/python{minor}")), minor]
+    command = [uv(), "python", "find", "--no-config", "--no-project", "--offline", "--no-python-downloads"]
+    found = subprocess.run([*command, str(places[0])], capture_output=True, text=True, check=False)
     if found.returncode:
         pytest.skip(f"conda packages of Python {minor} are made of an installed one, and there is none")
     return found.stdout.strip()
