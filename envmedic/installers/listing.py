@@ -99,7 +99,8 @@ def _ask(asking: Asking, pins: Sequence[Pin], *more: str) -> str:
     with tempfile.TemporaryDirectory(prefix="envmedic-listing-") as name:
         folder = Path(name)
         wanted = folder / "requirements.in"
-        wanted.write_text("".join(f"{name}=={version}\n" for name, version in pins), encoding="utf-8")
+        exact = (f"{name}==={version}\n" for name, version in pins)  # by == a label would be as good, and better
+        wanted.write_text("".join(exact), encoding="utf-8")
         output = folder / ("pylock.toml" if pins else "requirements.txt")  # uv goes by the name
         argv = [
             *(asking.uv, "pip", "compile", "--no-header", "--no-deps", "--color=never", "--no-progress"),

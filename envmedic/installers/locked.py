@@ -124,7 +124,7 @@ def _stated(item: LockedPackage, prefix: Path) -> Artifact:
 
 def _asked(wanted: Sequence[LockedPackage], python: Interpreter, prefix: Path, sources: Sources) -> dict[str, Artifact]:
     """The wheels that the user's indexes have of these releases, with the content that the lock names."""
-    pins = tuple(f"{item.name}=={item.version}" for item in wanted)
+    pins = tuple(f"{item.name}==={item.version}" for item in wanted)  # by == one with a label would be taken
     request = ResolveRequest(pins=pins, find_links=sources.find_links, offline=sources.offline)
     told = options.translate(configuration.read(None), request)
     with tempfile.TemporaryDirectory(prefix="envmedic-lock-") as name:

@@ -23,6 +23,8 @@ _HASH = re.compile(r"--hash[= ]sha256:([0-9a-f]{64})")
 _FACT = re.compile(r"# ([a-z]+): (.*)")
 _INDEXED = re.compile(r"# from an index: (\S+) (\S+)")
 """Name, and index: the file of a wheel that an index has is told from one that was installed by its URL."""
+_LABELLED = frozenset({"torch", "torchvision", "torchaudio"})
+"""Distributions whose builds have labels: ``2.5.1+cpu``."""
 _COMMENT = re.compile(r"(?:^|\s)#.*$")
 _OPTION = re.compile(r"(?:--index-url|-i|--extra-index-url|--find-links|-f)[= ](\S+)")
 _KNOWN = ("--index-url", "-i", "--extra-index-url", "--find-links", "-f", "--no-index", "--pre", "--prefer-binary",
@@ -47,12 +49,18 @@ def entry(item: LockedPackage) -> str:
 
 
 def requirement(item: LockedPackage) -> str:
-    """``name==version`` where the default index has it, ``name @ URL`` where it is from elsewhere."""
+    """``name==version`` where the default index has it, ``name @ URL`` where it is from elsewhere.
+
+    By ``==`` a build with a label counts as the release, and as a newer one: uv takes it where an index has both.
+    """
     elsewhere = item.kind == "archive" or item.index is not None
     if item.kind == "vcs":
         inside = f"#subdirectory={item.subdirectory}" if item.subdirectory else ""
         return f"{item.name} @ git+{item.url}@{item.revision}{inside}"
-    return f"{item.name} @ {item.url}" if elsewhere and item.url else f"{item.name}=={item.version}"
+    if elsewhere and item.url:
+        return f"{item.name} @ {item.url}"
+    exactly = "===" if item.name in _LABELLED and "+" not in item.version else "=="
+    return f"{item.name}{exactly}{item.version}"
 
 
 def parse(content: str, source: str) -> Lock:

@@ -186,7 +186,7 @@ def test_a_dockerfile_carries_the_lock_in_it() -> None:
     text = dockerfile.text(lock(wheel("torch")))
     assert stages(text) == ["nvidia/cuda:12.4.1-runtime-ubuntu22.04"]
     assert "uv venv --python 3.11.7 /opt/env" in text
-    assert f"torch==1.0 \\\n    --hash=sha256:{DIGEST}\nEOF" in text
+    assert f"torch===1.0 \\\n    --hash=sha256:{DIGEST}\nEOF" in text
     assert "--require-hashes" in text
     assert "@sha256" not in text
 
@@ -204,6 +204,7 @@ def test_lines_of_requirements_are_those_of_what_is_elsewhere() -> None:
     labelled = wheel("torch", "2.5.1+cu124", index="https://torch.example/cu124")
     assert requirements.requirement(labelled) == f"torch @ {labelled.url}"
     assert requirements.requirement(wheel("numpy")) == "numpy==1.0"
+    assert requirements.requirement(wheel("torch", "2.5.1")) == "torch===2.5.1"
 
 
 def test_a_wheel_of_another_index_is_none_that_was_installed_by_its_url(tmp_path: Path) -> None:
