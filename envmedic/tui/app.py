@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual.app import App
 from textual.binding import Binding, BindingType
@@ -12,24 +12,31 @@ from textual.signal import Signal
 
 from envmedic.api.settings import Settings
 from envmedic.errors import EnvmedicError, InputError, NothingToRepair
-from envmedic.model.findings import Finding
-from envmedic.model.ports import ApplyOptions
 from envmedic.tui.effects import LIMITS, Effects
 from envmedic.tui.jobs import JobEnded, JobEvents, Jobs, JobsChanged
-from envmedic.tui.palette import Commands
-from envmedic.tui.screens.help import help_panel
 from envmedic.tui.screens.home import HomeScreen
-from envmedic.tui.screens.panels import ErrorPanel, Panel, Prompt, Question
 from envmedic.tui.session import Session
 from envmedic.tui.text import line
 from envmedic.tui.themes import DARK, THEMES, VARIABLE
+
+if TYPE_CHECKING:
+    from textual.command import Provider
+
+    from envmedic.model.findings import Finding
+    from envmedic.model.ports import ApplyOptions
+
+
+def _commands() -> type[Provider]:
+    from envmedic.tui.palette import Commands  # noqa: PLC0415  # the first frame needs none of it
+
+    return Commands
 
 
 class EnvmedicApp(App[int]):
     """Screens over the session, which effects bring news to."""
 
     TITLE = "envmedic"
-    COMMANDS = {Commands}
+    COMMANDS: ClassVar[set[type[Provider] | Callable[[], type[Provider]]]] = {_commands}
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("question_mark", "help", "Help", key_display="?"),
         Binding("ctrl+p", "command_palette", "Commands", priority=True, show=False),
@@ -38,7 +45,7 @@ class EnvmedicApp(App[int]):
     ]
     ENABLE_COMMAND_PALETTE = True
 
-    def __init__(self, settings: Settings, options: ApplyOptions | None = None) -> None:
+    def __init__(self, settings: Settings, options: ApplyOptions) -> None:
         colourless = os.environ.get("NO_COLOR")
         super().__init__()
         if colourless is not None:
@@ -48,7 +55,7 @@ class EnvmedicApp(App[int]):
         self.changed: Signal[Session] = Signal(self, "session")
         self.failure: Exception | None = None
         """A bug of the UI itself, which ended it."""
-        self._session = Session(settings, options or ApplyOptions())
+        self._session = Session(settings, options)
         for name in tuple(self.available_themes):
             self.unregister_theme(name)
         for theme in THEMES:
@@ -77,6 +84,10 @@ class EnvmedicApp(App[int]):
         """Home."""
         return HomeScreen()
 
+    def on_ready(self) -> None:
+        """Look around as soon as the first frame is drawn."""
+        self.call_after_refresh(self.effects.look_around)
+
     def on_job_events(self, message: JobEvents) -> None:
         """A batch of events, for who started the job."""
         message.take(message.events)
@@ -93,10 +104,15 @@ class EnvmedicApp(App[int]):
 
     def show_error(self, error: EnvmedicError) -> None:
         """The panel of an error."""
+        from envmedic.tui.screens.panels import ErrorPanel  # noqa: PLC0415  # the first frame needs none of it
+
         self.push_screen(ErrorPanel(error))
 
     def action_help(self) -> None:
         """Help for what has the focus."""
+        from envmedic.tui.screens.help import help_panel  # noqa: PLC0415  # the first frame needs none of it
+        from envmedic.tui.screens.panels import Panel  # noqa: PLC0415
+
         if not isinstance(self.screen, Panel):
             self.push_screen(help_panel(self.screen))
 
@@ -118,7 +134,8 @@ class EnvmedicApp(App[int]):
 
     def action_open_log(self) -> None:
         """Ask for a file with an error text."""
-        from envmedic.tui.widgets.paths import PathSuggester  # noqa: PLC0415  # the first frame needs none of it
+        from envmedic.tui.screens.panels import Prompt  # noqa: PLC0415  # the first frame needs none of it
+        from envmedic.tui.widgets.paths import PathSuggester  # noqa: PLC0415
 
         text = [line("The file with the error text. The right arrow key takes what is suggested.")]
         self.push_screen(Prompt("Open a log", text, suggester=PathSuggester()), self._opened)
@@ -129,7 +146,8 @@ class EnvmedicApp(App[int]):
 
     def action_named_environment(self) -> None:
         """Ask for an environment that is not listed."""
-        from envmedic.tui.widgets.paths import PathSuggester  # noqa: PLC0415  # the first frame needs none of it
+        from envmedic.tui.screens.panels import Prompt  # noqa: PLC0415  # the first frame needs none of it
+        from envmedic.tui.widgets.paths import PathSuggester  # noqa: PLC0415
 
         text = [line("The directory of an environment, or its interpreter.")]
         self.push_screen(Prompt("Another environment", text, suggester=PathSuggester()), self._named)
@@ -140,6 +158,8 @@ class EnvmedicApp(App[int]):
 
     def action_run_command(self) -> None:
         """Ask for a command to run in the chosen environment."""
+        from envmedic.tui.screens.panels import Prompt  # noqa: PLC0415  # the first frame needs none of it
+
         where = self.session.chosen or "no environment is chosen"
         text = [
             line(f"Runs in {where}, activated, without a terminal; what it writes stays."),
@@ -161,6 +181,8 @@ class EnvmedicApp(App[int]):
         if not jobs:
             self.exit(0)
             return
+        from envmedic.tui.screens.panels import Question  # noqa: PLC0415  # the first frame needs none of it
+
         text = [line(f"envmedic is {jobs[0].title}."), line("Quitting stops it first; nothing is left half done.")]
         self.push_screen(Question("Quit?", text), self._quit)
 

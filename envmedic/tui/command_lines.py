@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import shlex
 
 from envmedic.api.settings import TORCH_INDEX, Wish
@@ -39,9 +38,11 @@ def plan_line(session: Session, wish: Wish) -> str:
 
 def apply_line(session: Session, plan: Plan, wish: Wish) -> str:
     """``envmedic apply`` for what `plan` was made from."""
+    from argparse import Namespace  # noqa: PLC0415  # the first frame needs none of it
+
     settings, options = session.settings, session.options
     installers = [settings.installer, *(["conda"] if settings.conda_installer == "conda" else [])]
-    namespace = argparse.Namespace(
+    namespace = Namespace(
         playbook=wish.playbook,
         log=wish.log,
         user_command=wish.command,

@@ -6,7 +6,6 @@ being read, and no error is lost: each is in the session, or shown as a panel.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import sys
 from collections.abc import Callable, Iterable
@@ -285,6 +284,8 @@ def kept_text(text: str) -> Path:
 
     The same text has the same file; files of texts that are older than the newest few go.
     """
+    import hashlib  # noqa: PLC0415  # the first frame needs none of it
+
     folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "envmedic" / "pasted"
     path = folder / f"{hashlib.sha256(text.encode('utf-8', 'surrogateescape')).hexdigest()[:12]}.log"
     try:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from typing import Literal
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
 
 from envmedic.api.settings import Settings, Wish
 from envmedic.errors import EnvmedicError
-from envmedic.model.environments import FoundEnvironment
-from envmedic.model.facts import Environment, Facts, Host
-from envmedic.model.findings import Diagnosis, Finding
-from envmedic.model.plan import Plan
-from envmedic.model.ports import ApplyOptions
+
+if TYPE_CHECKING:
+    from envmedic.model.environments import FoundEnvironment
+    from envmedic.model.facts import Environment, Facts, Host
+    from envmedic.model.findings import Diagnosis, Finding
+    from envmedic.model.plan import Plan
+    from envmedic.model.ports import ApplyOptions
 
 Phase = Literal["waiting", "reading", "read", "failed", "left"]
 """``left``: it is not read, since envmedic itself runs from it."""
@@ -74,7 +76,7 @@ class Session:
     """Everything that the app knows. Transitions give a new value."""
 
     settings: Settings
-    options: ApplyOptions = field(default_factory=ApplyOptions)
+    options: ApplyOptions
     searching: bool = True
     """Whether environments are still looked for."""
     environments: tuple[Known, ...] = ()

@@ -15,7 +15,6 @@ from rich.cells import cell_len
 from envmedic.cli.render.style import Style
 
 Tone = Literal["plain", "good", "bad", "warn", "dim", "bold", "accent", "match"]
-TONES: Final[tuple[Tone, ...]] = ("good", "bad", "warn", "dim", "bold", "accent", "match")
 ELLIPSIS: Final = "\N{HORIZONTAL ELLIPSIS}"
 _TAB: Final = 4
 _CODES: Final[dict[str, Tone]] = {

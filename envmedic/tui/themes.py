@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Final
 
+from rich.style import Style
 from textual.theme import Theme
 
 DARK, LIGHT, CONTRAST = "dark", "light", "high-contrast"
 VARIABLE: Final = "ENVMEDIC_THEME"
 """The environment variable that names a theme."""
+
+TONES: Final[dict[str, dict[str, str]]] = {
+    DARK: {"good": "#87c38a", "bad": "#ef7a7a", "warn": "#e5c07b", "dim": "#8b93a1", "accent": "#5fd7d7"},
+    LIGHT: {"good": "#005f00", "bad": "#af0000", "warn": "#875f00", "dim": "#5c6370", "accent": "#006a6a"},
+    CONTRAST: {"good": "#00ff00", "bad": "#ff8080", "warn": "#ffff00", "dim": "#e0e0e0", "accent": "#00ffff"},
+}
+"""Colours of tones by theme. What matters most is bold besides, and marks say it without any colour."""
+
+
+def _named(theme: str) -> dict[str, str]:
+    """The tones of a theme as variables of its style sheet."""
+    return {f"tone-{tone}": colour for tone, colour in TONES[theme].items()}
+
 
 THEMES: Final = (
     Theme(
@@ -24,7 +39,12 @@ THEMES: Final = (
         surface="#1a1e25",
         panel="#252b35",
         dark=True,
-        variables={"footer-key-foreground": "#5fd7d7", "border": "#3b4252", "border-blurred": "#2e3440"},
+        variables={
+            **_named(DARK),
+            "footer-key-foreground": "#5fd7d7",
+            "border": "#3b4252",
+            "border-blurred": "#2e3440",
+        },
     ),
     Theme(
         name=LIGHT,
@@ -39,7 +59,12 @@ THEMES: Final = (
         surface="#f0f0f0",
         panel="#e2e4e8",
         dark=False,
-        variables={"footer-key-foreground": "#006a6a", "border": "#8a8f98", "border-blurred": "#c4c8ce"},
+        variables={
+            **_named(LIGHT),
+            "footer-key-foreground": "#006a6a",
+            "border": "#8a8f98",
+            "border-blurred": "#c4c8ce",
+        },
     ),
     Theme(
         name=CONTRAST,
@@ -56,6 +81,7 @@ THEMES: Final = (
         dark=True,
         text_alpha=1.0,
         variables={
+            **_named(CONTRAST),
             "footer-key-foreground": "#00ffff",
             "border": "#ffffff",
             "border-blurred": "#808080",
@@ -66,3 +92,11 @@ THEMES: Final = (
         },
     ),
 )
+
+
+@cache
+def tone_styles(theme: str) -> dict[str, Style]:
+    """Styles of tones in that theme, an unknown one being the dark one."""
+    colours = TONES.get(theme, TONES[DARK])
+    styles = {tone: Style(color=colour, bold=tone in {"bad", "accent"} or None) for tone, colour in colours.items()}
+    return {**styles, "plain": Style(), "bold": Style(bold=True), "match": Style(reverse=True, bold=True)}

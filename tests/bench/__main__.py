@@ -12,6 +12,7 @@ from pathlib import Path
 from statistics import median
 
 from tests.bench.environment import environment
+from tests.bench.frames import LINES, first_frames, key_presses
 from tests.bench.locking import AIM_S, CONDA, PIP, locking
 from tests.bench.measures import Overhead, SkippedError, Trees, cloning, compile_loop, probing, real_environment
 from tests.bench.place import Place, place
@@ -25,6 +26,7 @@ FILES = 31_000
 ROUNDS = 5
 FEWEST = 1
 CLONE_AIM, PROBE_AIM, OVERHEAD_AIM, READING_AIM, COMMAND_AIM = 1.3, 8.0, 4.0, 1.2, 2.0
+FRAME_AIM = 1.5
 _QUIET = 0.5
 """Load per core, before the run adds its own, above which figures are doubtful."""
 
@@ -54,6 +56,7 @@ def main(arguments: Sequence[str]) -> int:
         report_overhead(trees, options.rounds)
     report_probing(options.prefix, options.folder, options.rounds)
     report_reading(options.folder, options.rounds)
+    report_frames(options.folder, options.rounds)
     return 0
 
 
@@ -183,6 +186,18 @@ def report_reading(folder: Path, count: int) -> None:
         )
         compare(samples, "scan", "grep", "signatures / grep", Aim(READING_AIM))
         compare(samples, "command", "grep", "envmedic diagnose / grep", Aim(COMMAND_AIM))
+
+
+def report_frames(folder: Path, count: int) -> None:
+    """Measure and print how soon the terminal UI is there, and whether keys are heard while a log pours in."""
+    say("\nFirst frame of the terminal UI, a new process, against that of an empty Textual app")
+    samples = first_frames(count)
+    show(samples, {"empty": "empty Textual app", "envmedic": "envmedic"})
+    compare(samples, "envmedic", "empty", "envmedic / empty app", Aim(FRAME_AIM))
+    say(f"\nA key to what it paints, while {LINES:,} lines pour into a log, against an idle screen")
+    samples = key_presses(count, folder / "cache")
+    show(samples, {"idle": "idle screen", "pouring": "while the log pours in"})
+    compare(samples, "pouring", "idle", "pouring / idle")
 
 
 def show(samples: Samples, names: dict[str, str]) -> None:

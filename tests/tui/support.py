@@ -10,6 +10,7 @@ from textual.pilot import Pilot
 
 from envmedic.api.settings import Settings
 from envmedic.model.events import EventStream
+from envmedic.model.ports import ApplyOptions
 from envmedic.tui.app import EnvmedicApp
 
 SMALL, LARGE = (80, 24), (200, 60)
@@ -19,7 +20,7 @@ PATIENCE_S = 60.0
 
 def app(**settings: object) -> EnvmedicApp:
     """The app as `envmedic` opens it, with other settings where they are given."""
-    return EnvmedicApp(Settings(stream=EventStream([]), **settings))  # type: ignore[arg-type]
+    return EnvmedicApp(Settings(stream=EventStream([]), **settings), ApplyOptions())  # type: ignore[arg-type]
 
 
 def drive(scenario: Scenario, size: tuple[int, int] = SMALL, driven: EnvmedicApp | None = None) -> EnvmedicApp:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-import argparse
 import shlex
+from typing import TYPE_CHECKING
 
 from envmedic.model.plan import Plan
+
+if TYPE_CHECKING:
+    import argparse
 
 _FLAGS = ("offline", "no_gpu", "pin", "deep")
 _VALUES = ("torch_index", "installer", "timeout")

@@ -8,10 +8,10 @@ from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
-from textual.widgets import Footer, Input
+from textual.widgets import Input
 
 from envmedic.tui.session import Session
-from envmedic.tui.widgets.bars import CommandLine, SearchBar, TitleBar
+from envmedic.tui.widgets.bars import CommandLine, KeyBar, SearchBar, TitleBar
 from envmedic.tui.widgets.choices import Choices
 from envmedic.tui.widgets.lines import LineView
 from envmedic.tui.widgets.log_view import LogView
@@ -53,7 +53,7 @@ class BaseScreen(Screen[None]):
         yield from self.body()
         yield SearchBar(id="search", select_on_focus=False)
         yield CommandLine()
-        yield Footer(show_command_palette=False)
+        yield KeyBar()
 
     def body(self) -> ComposeResult:
         """What the screen is about."""
@@ -76,10 +76,9 @@ class BaseScreen(Screen[None]):
     def on_mount(self) -> None:
         """Be told of changes from now on."""
         self.envmedic.changed.subscribe(self, self._changed)
-        self._changed(self.session)
 
     def on_screen_resume(self) -> None:
-        """Catch up with what changed below other screens."""
+        """Show what is known: at first, and what changed below other screens."""
         self._changed(self.session)
 
     def on_resize(self, _event: events.Resize) -> None:

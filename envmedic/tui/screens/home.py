@@ -90,7 +90,7 @@ class HomeScreen(BaseScreen):
         yield PasteBox(id="paste")
 
     def on_mount(self) -> None:
-        """Name the parts, then look around as soon as the first frame is drawn."""
+        """Name the parts."""
         for part, title in (
             ("environments", "Environments"), ("host", "Host"), ("about", "Chosen"), ("findings", "Findings"),
             ("paste", "Error text"),
@@ -101,7 +101,6 @@ class HomeScreen(BaseScreen):
         self.query_one("#verdict").can_focus = False
         self.query_one(EnvironmentList).focus()
         super().on_mount()
-        self.call_after_refresh(self.envmedic.effects.look_around)
 
     def about(self, session: Session) -> str:
         """How far the background is."""

@@ -10,11 +10,12 @@ from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.screen import ModalScreen
 from textual.suggester import Suggester
-from textual.widgets import Footer, Input, Static
+from textual.widgets import Input, Static
 
 from envmedic.errors import EnvmedicError
 from envmedic.tui.text import Line, bare
 from envmedic.tui.views.errors import error_view
+from envmedic.tui.widgets.bars import KeyBar
 from envmedic.tui.widgets.content import content_of
 from envmedic.tui.widgets.lines import LineView
 
@@ -44,7 +45,7 @@ class Panel(ModalScreen[R], Generic[R]):
         frame = Vertical(*self.inside(), id="frame")
         frame.border_title = self._title
         yield frame
-        yield Footer(show_command_palette=False)
+        yield KeyBar()
 
     def inside(self) -> Iterable[Static | LineView | Input]:
         """What is in the frame."""

@@ -11,12 +11,12 @@ from envmedic.tui.text import Line, Tone
 
 _STYLES: Final[dict[Tone, str]] = {
     "plain": "",
-    "good": "$text-success",
-    "bad": "bold $text-error",
-    "warn": "$text-warning",
-    "dim": "$text-muted",
+    "good": "$tone-good",
+    "bad": "bold $tone-bad",
+    "warn": "$tone-warn",
+    "dim": "$tone-dim",
     "bold": "bold",
-    "accent": "bold $text-accent",
+    "accent": "bold $tone-accent",
     "match": "bold reverse",
 }
 

@@ -13,33 +13,18 @@ from textual.geometry import Size
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from envmedic.tui.text import TONES, Line, Tone, bare, marked, wrapped
-
-TONE_CSS = """
-    & > .tone--good { color: $text-success; }
-    & > .tone--bad { color: $text-error; text-style: bold; }
-    & > .tone--warn { color: $text-warning; }
-    & > .tone--dim { color: $text-muted; }
-    & > .tone--bold { text-style: bold; }
-    & > .tone--accent { color: $text-accent; text-style: bold; }
-    & > .tone--match { color: $background; background: $warning; text-style: bold; }
-"""
-"""What tones look like; widgets that draw lines themselves take it into their own."""
+from envmedic.tui.text import Line, bare, marked, wrapped
+from envmedic.tui.themes import tone_styles
 
 
 class Toned(ScrollView):
-    """A scrolled widget with a style for each tone."""
-
-    COMPONENT_CLASSES: ClassVar[set[str]] = {f"tone--{tone}" for tone in TONES}
-    DEFAULT_CSS = "Toned {" + TONE_CSS + "}"
+    """A scrolled widget that draws lines with tones."""
 
     def strip_of(self, line: Line, width: int, base: Style) -> Strip:
         """`line` drawn from its left edge, filled up to `width`."""
-        segments = [Segment(part.text, self._style(part.tone, base)) for part in line if part.text]
+        tones = tone_styles(self.app.theme)
+        segments = [Segment(part.text, base + tones[part.tone]) for part in line if part.text]
         return Strip(segments).crop_extend(self.scroll_offset.x, self.scroll_offset.x + width, base)
-
-    def _style(self, tone: Tone, base: Style) -> Style:
-        return base if tone == "plain" else base + self.get_component_rich_style(f"tone--{tone}", partial=True)
 
 
 class LineView(Toned, can_focus=True):
