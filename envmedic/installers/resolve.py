@@ -211,8 +211,8 @@ def _candidate(package: Mapping[str, Any], ranks: dict[Tag, int]) -> Candidate:
 
 def _wheel(package: Mapping[str, Any], wheel: Mapping[str, Any]) -> Candidate:
     url = wheel.get("url") or Path(wheel["path"]).absolute().as_uri()
-    sha256 = wheel.get("hashes", {}).get("sha256")
-    if sha256 is None:  # uv hashes a wheel itself where the index gives none at all
+    sha256 = wheel.get("hashes", {}).get("sha256") or _own_hash(url)
+    if sha256 is None:
         raise InstallerError(
             f"The index gives no SHA-256 for {package['name']} {package['version']}",
             cause=f"{without_credentials(url)} has only {', '.join(wheel.get('hashes', {})) or 'none'}",
@@ -225,6 +225,13 @@ def _wheel(package: Mapping[str, Any], wheel: Mapping[str, Any]) -> Candidate:
         sha256=sha256,
         size_bytes=wheel.get("size"),
     )
+
+
+def _own_hash(url: str) -> str | None:
+    """The hash of a file here, which not every uv gives; None for what lies elsewhere or cannot be read."""
+    parts = urlsplit(url)
+    path = Path(unquote(parts.path))
+    return wheels.sha256_of(path) if parts.scheme == "file" and path.is_file() else None
 
 
 def _changed(chosen: Iterable[Candidate], question: Question) -> list[Candidate]:

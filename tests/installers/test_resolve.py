@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 
 import pytest
@@ -315,3 +316,18 @@ def test_requirements_are_read_without_the_metadata_file_where_ranges_work(
     assert bool(resolution.notes) is not ranges
     assert artifact.requires == (('numpy; python_version < "3"',) if ranges else ())
     assert artifact.size_bytes == wheel.size
+
+
+def test_a_wheel_here_without_a_hash_in_uvs_answer_is_hashed(tmp_path: Path) -> None:
+    from packaging.tags import sys_tags
+
+    from envmedic.installers.resolve import candidates
+
+    wheel = make_wheel(tmp_path, "torch", "2.5.1")
+    package = {"name": "torch", "version": "2.5.1", "wheels": [{"path": str(wheel.path), "hashes": {}}]}
+    ranks = {tag: rank for rank, tag in enumerate(sys_tags())}
+    (found,) = candidates({"packages": [package]}, ranks)
+    assert found.sha256 == hashlib.sha256(wheel.path.read_bytes()).hexdigest()
+    package["wheels"] = [{"url": "http://127.0.0.1:9/torch-2.5.1-py3-none-any.whl", "hashes": {}}]
+    with pytest.raises(InstallerError, match="gives no SHA-256 for torch"):
+        candidates({"packages": [package]}, ranks)
