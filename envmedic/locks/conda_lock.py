@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import re
 import sys
 import warnings
 from collections.abc import Iterator, Mapping
@@ -25,6 +26,7 @@ from envmedic.model.lock import Lock, LockedKind, LockedPackage
 
 VERSION: Final = 1
 _MODELS: Final = "conda_lock.lockfile.v1.models"
+_EXACTLY: Final = re.compile(r"^==(?=[^,|*]+$)")
 _HEAD: Final = """\
 # What is installed, exactly, conda and pip packages; made by `envmedic lock`. Do not edit.
 # conda-lock install -p NEW FILE, or: envmedic create --lock FILE -p NEW
@@ -134,12 +136,15 @@ def _entry(item: LockedPackage, lock: Lock, platform: str) -> dict[str, Any]:
 
 
 def _specs(item: LockedPackage) -> dict[str, str]:
-    """Match specs by name, those of one name joined. conda adds ``pip`` to what python depends on: a cycle."""
+    """Match specs by name, those of one name joined. conda adds ``pip`` to what python depends on: a cycle.
+
+    py-rattler records ``==1.0 build`` of a package that itself says ``1.0 build``, which means the same.
+    """
     found: dict[str, str] = {}
     for spec in item.requires:
         name, _, rest = spec.strip().partition(" ")
         if not (item.name == "python" and name == "pip"):
-            found[name] = ",".join(part for part in (found.get(name, ""), rest.strip()) if part)
+            found[name] = ",".join(part for part in (found.get(name, ""), _EXACTLY.sub("", rest.strip())) if part)
     return {name: spec or "*" for name, spec in sorted(found.items())}
 
 

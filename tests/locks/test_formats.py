@@ -207,6 +207,18 @@ def test_lines_of_requirements_are_those_of_what_is_elsewhere() -> None:
     assert requirements.requirement(wheel("torch", "2.5.1")) == "torch===2.5.1"
 
 
+def test_what_py_rattler_records_of_an_exact_version_is_what_conda_does() -> None:
+    one, other = (
+        conda_lock.text(
+            lock(conda("python", "3.11.7"), conda("torch", requires=(f"mutex {exact}", "cuda >=12|==11.8")))
+        )
+        for exact in ("==1.0 cuda", "1.0 cuda")
+    )
+    assert one == other
+    assert "mutex: 1.0 cuda" in one
+    assert "cuda: '>=12|==11.8'" in one
+
+
 def test_a_wheel_of_another_index_is_none_that_was_installed_by_its_url(tmp_path: Path) -> None:
     name = "torch-2.5.1%2Bcu124-py3-none-any.whl"
     indexed = wheel("torch", "2.5.1+cu124", index="https://torch.example/cu124", url=f"{FILES}/{name}")
