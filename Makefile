@@ -12,7 +12,7 @@ help:
 	@echo "make test       linters, types, import contracts and tests"
 	@echo "make test-conda repairs of conda environments before real conda as referee (minutes)"
 	@echo "make test-real  repairs of real torch environments (some GB)"
-	@echo "make bench      ratios of clone, probe, overhead and reading logs"
+	@echo "make bench      ratios of clone, probe, overhead, reading logs and the terminal UI"
 	@echo "make bench-diagnosis  how many reports of a labelled corpus are diagnosed rightly (ENVMEDIC_CORPUS)"
 	@echo "make bench-static  verdicts on compiled files against the real loader (several GB)"
 	@echo "make bench-repair  real environments broken in some thirty ways, repaired and undone (some GB, an hour)"

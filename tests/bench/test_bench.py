@@ -12,6 +12,7 @@ from envmedic.playbook.match import scan
 from envmedic.playbook.prefilter import Prefilter
 from envmedic.playbook.reading import read_lines
 from tests.bench import __main__ as program
+from tests.bench import frames
 from tests.bench.environment import environment
 from tests.bench.measures import Overhead, SkippedError, Trees, cloning, compile_loop, real_environment
 from tests.bench.one_apply import OTHERS
@@ -148,3 +149,18 @@ def test_the_mixed_log_has_failures_long_lines_and_both_line_ends(tmp_path: Path
     assert max(map(len, content.split(b"\n"))) > 100_000
     (found,) = {match.playbook: match for match in scan(read_lines(log), load_all())}.values()
     assert found.count == content.count(b"torchvision::nms") > 1
+
+
+def test_first_frames_are_drawn_in_a_terminal_and_failures_are_told(tmp_path: Path) -> None:
+    assert 0 < frames.frame("print('drawn')", str(tmp_path)) < 60
+    with pytest.raises(RuntimeError, match=r"(?s)ended with 1: .*ZeroDivisionError"):
+        frames.frame("1 // 0", str(tmp_path))
+
+
+def test_keys_are_measured_while_the_log_pours_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))  # brought back afterwards
+    found = frames.key_presses(1, tmp_path / "cache")
+    assert set(found) == {"idle", "pouring"}
+    assert all(0 < seconds < 10 for samples in found.values() for seconds in samples)
