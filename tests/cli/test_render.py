@@ -222,6 +222,10 @@ def test_conda_packages_and_wheels_stand_in_one_table() -> None:
             {"find_links": ["/a", "/b c"], "offline": True, "no_gpu": True, "installer": "pip", "timeout": 2.5},
             "envmedic apply --find-links /a --find-links '/b c' --offline --no-gpu --installer pip --timeout 2.5 -p /env",
         ),
+        (
+            {"installer": ["uv", "conda"], "pin": True, "deep": True},
+            "envmedic apply --pin --deep --installer conda -p /env",
+        ),
         ({"torch_index": "http://m/{variant}", "installer": "uv"}, "envmedic apply --torch-index 'http://m/{variant}' -p /env"),
         ({"output": "plan.json", "no_gpu": True, "find_links": ["/a"]}, "envmedic apply plan.json --no-gpu"),
         ({"user_command": ("python", "a b.py")}, "envmedic apply -p /env --reproduce -- python 'a b.py'"),

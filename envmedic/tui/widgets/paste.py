@@ -79,4 +79,4 @@ class PasteBox(LineView):
     def _draw(self) -> None:
         shown: list[Line] = [line(text) for text in self._raw.split("\n")] if self._raw else [(Part(PROMPT, "dim"),)]
         self.show(shown)
-        self.scroll_end(animate=False, immediate=True)
+        self.call_after_refresh(self.scroll_end, animate=False)  # what an error ends with tells most
