@@ -4,13 +4,14 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: bench-static help demo demo-real test test-conda test-real lint bench bench-diagnosis bench-repair clean
+.PHONY: bench-static help demo demo-real test test-conda test-locks test-real lint bench bench-diagnosis bench-repair clean
 
 help:
 	@echo "make demo       a small broken environment, diagnosed, repaired and undone (no GPU, no torch)"
 	@echo "make demo-real  the same on real torch (some GB from your default index)"
 	@echo "make test       linters, types, import contracts and tests"
 	@echo "make test-conda repairs of conda environments before real conda as referee (minutes)"
+	@echo "make test-locks every environment that a test repairs, made again from its locks (most of an hour)"
 	@echo "make test-real  repairs of real torch environments (some GB)"
 	@echo "make bench      ratios of clone, probe, overhead, reading logs and the terminal UI"
 	@echo "make bench-diagnosis  how many reports of a labelled corpus are diagnosed rightly (ENVMEDIC_CORPUS)"
@@ -40,6 +41,9 @@ test: lint
 
 test-conda: $(INSTALLED)
 	ENVMEDIC_TEST_CONDA=1 $(BIN)/python -m pytest -n auto -m conda
+
+test-locks: $(INSTALLED)
+	ENVMEDIC_TEST_LOCKS=1 ENVMEDIC_TEST_CONDA=1 $(BIN)/python -m pytest -n auto --timeout 900 tests/envs tests/conda/test_repairs.py
 
 test-real: $(INSTALLED)
 	ENVMEDIC_TEST_REAL=1 $(BIN)/python -m pytest -m real_torch

@@ -26,6 +26,14 @@ ASKED_FOR = {
 """Marker → the variable that asks for such tests, why they have to be asked for, and how."""
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Have what is repaired locked and made again, where that is asked for."""
+    if os.environ.get("ENVMEDIC_TEST_LOCKS") == "1":
+        from tests.support.round_trip import RoundTrips  # of no use to other runs
+
+        config.pluginmanager.register(RoundTrips(), "round-trips")
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """What is big or takes long runs only when it is asked for, and else says why not."""
     for marker, (variable, what, target) in ASKED_FOR.items():

@@ -11,7 +11,7 @@ from typing import Any
 from tests.conda.referee import Referee, builds
 from tests.conda.room import Room
 from tests.real.manifest import Entry, manifest
-from tests.support.native_case import ROOT, Done, run
+from tests.support.native_case import ROOT, Done, repaired_by, run, settled
 
 PROGRAM = '''\
 """Keeps the best of overlapping boxes."""
@@ -69,7 +69,10 @@ class CondaCase:
 
     def envmedic(self, *arguments: str, **more: str) -> Done:
         """Run envmedic."""
-        return run([sys.executable, "-m", "envmedic", *arguments], {**self.variables(), **more}, ROOT)
+        done = run([sys.executable, "-m", "envmedic", *arguments], {**self.variables(), **more}, ROOT)
+        if repaired_by(arguments, done):
+            settled(self, more)
+        return done
 
     def apply(self, *arguments: str, **more: str) -> Done:
         """Repair by ``envmedic apply``, without a question."""

@@ -15,40 +15,26 @@ from tests.conda.channel import Channels
 from tests.conda.referee import Referee, builds
 from tests.conda.room import Room, make_room, records
 from tests.locks.world import World
+from tests.support.round_trip import NAMES, checks, entries, sealed
 from tests.support.venvs import install, python_of
 from tests.support.wheels import make_wheel
-
-NAMES = {"pylock": "pylock.toml", "requirements": "requirements.txt", "conda-lock": "conda-lock.yml"}
-_OF_THE_FILE = ("manager", "name", "version", "kind", "url", "sha256", "md5", "build", "channel", "subdir", "index")
-
-
-def entries(done: Done) -> list[dict[str, Any]]:
-    """The packages of a lock, without how it is known what they are."""
-    assert done.code == 0, done.told()
-    return [{key: item[key] for key in _OF_THE_FILE} for item in done.document["packages"]]
-
-
-def checks(done: Done) -> dict[str, str]:
-    """How each check came out."""
-    assert done.code == 0, done.told()
-    return {item["check"] + (item["device"] or ""): item["status"] for item in done.document["outcomes"]}
 
 
 @pytest.mark.parametrize("form", ["pylock", "requirements"])
 def test_a_venv_comes_back_from_its_lock(room: World, form: str) -> None:
     file, new = room.room / NAMES[form], room.room / "again"
     before = room.lock("--format", form, "-o", str(file), "--json")
+    assert before.code == 0, before.told()
     made = room.user.envmedic("create", "--lock", str(file), "-p", str(new), "--json")
     assert made.code == 0, made.told()
     assert (made.document["differences"], made.document["unproven"]) == ([], [])
     assert made.document["compared"] == 3
     again = room.lock("--format", form, "-o", str(room.room / f"again-{file.name}"), "--json", prefix=new)
-    assert entries(again) == entries(before)
-    sealed = [line for line in file.read_text().splitlines() if "digest" in line]
-    assert sealed
-    assert sealed == [line for line in (room.room / f"again-{file.name}").read_text().splitlines() if "digest" in line]
+    assert entries(again.document) == entries(before.document)
+    assert sealed(file) == sealed(room.room / f"again-{file.name}") != []
     verified = [room.user.envmedic("verify", "--json", "-p", str(prefix)) for prefix in (room.prefix, new)]
-    assert checks(verified[0]) == checks(verified[1])
+    assert [done.code for done in verified] == [0, 0], verified[1].told()
+    assert checks(verified[0].document) == checks(verified[1].document)
 
 
 @pytest.mark.parametrize("form", ["pylock", "requirements"])
@@ -129,7 +115,9 @@ def test_a_mixed_environment_comes_back_from_its_lock(mixed: Mixed) -> None:
     new = room.envs / "two"
     assert made.document["differences"] == []
     assert not (mixed.stub / "ran").exists()
-    assert entries(mixed.lock(new, room.root / "again.yml")) == entries(before)
+    again = mixed.lock(new, room.root / "again.yml")
+    assert (before.code, again.code) == (0, 0), again.told()
+    assert entries(again.document) == entries(before.document)
     assert builds(new) == builds(mixed.prefix)
     assert _depends(new) == _depends(mixed.prefix)
     assert (new / "bin" / "on-top").read_text(encoding="utf-8").startswith(f"#!{new}/bin/python")

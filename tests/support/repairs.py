@@ -11,7 +11,7 @@ from envmedic.model.playbook import FactValue
 from envmedic.playbook.loader import load_all
 from envmedic.probe.environment import observe_environment
 from tests.real.manifest import manifest
-from tests.support.native_case import SUMMARY, NativeCase
+from tests.support.native_case import SUMMARY, NativeCase, settled
 from tests.support.wheels import Wheel, make_wheel
 
 Changes = list[tuple[str, str | None, str | None]]
@@ -42,7 +42,10 @@ def facts_of(case: NativeCase) -> dict[str, FactValue]:
 def found_by_facts(case: NativeCase) -> Diagnosis:
     """What is found in the environment without a text."""
     facts = Facts(host=Host(), environment=observe_environment(case.prefix))
-    return diagnose((), facts, load_all(), prefix=str(case.prefix), log=None)
+    found = diagnose((), facts, load_all(), prefix=str(case.prefix), log=None)
+    if found.verdict == "healthy":
+        settled(case)
+    return found
 
 
 def prove_repair(case: NativeCase, playbook: str, changes: Changes, prints: str, *, log: bool = True) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from tests.envs.nms_cuda.case import EDIT, Case, build
 from tests.support.miniature import main
+from tests.support.native_case import NativeCase, settled
 from tests.support.venvs import install, site_packages
 from tests.support.wheels import Wheel, make_wheel
 
@@ -85,6 +86,8 @@ def test_the_torchvision_that_belongs_to_it_cures_it(torchvision: str, tmp_path:
 
 def test_every_check_passes_where_nothing_is_wrong(sound: Case) -> None:
     assert set(outcomes(sound).values()) == {"pass"}
+    room = sound.prefix.parent
+    settled(NativeCase(room=room, prefix=sound.prefix, program=sound.program, index=sound.index))
 
 
 def test_the_environment_holds_what_a_repair_must_keep(sound: Case) -> None:
