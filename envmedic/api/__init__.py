@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from envmedic.api.apart import diagnose_apart
     from envmedic.api.compatibility import check
     from envmedic.api.creation import Place, create
     from envmedic.api.diagnosis import diagnose
@@ -55,6 +56,7 @@ __all__ = [
     "default_format",
     "describe_environment",
     "diagnose",
+    "diagnose_apart",
     "exit_code",
     "explain",
     "find_prefix",
@@ -99,6 +101,7 @@ _HOMES = {
     "default_format": "locks",
     "describe_environment": "environments",
     "diagnose": "diagnosis",
+    "diagnose_apart": "apart",
     "exit_code": "repair",
     "explain": "explanation",
     "find_prefix": "target",

@@ -179,7 +179,7 @@ class EnvmedicApp(App[int]):
         """Leave; ask first where something is being changed."""
         jobs = self.jobs.unfinished()
         if not jobs:
-            self.exit(0)
+            self._quit(yes=True)
             return
         from envmedic.tui.screens.panels import Question  # noqa: PLC0415  # the first frame needs none of it
 

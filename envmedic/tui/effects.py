@@ -117,11 +117,11 @@ class Effects:
     def read(self, prefix: str) -> None:
         """Read the environment at `prefix`, as soon as fewer than two others are read."""
 
-        def work(settings: Settings, _job: Job[Diagnosis]) -> Diagnosis:
+        def work(settings: Settings, job: Job[Diagnosis]) -> Diagnosis:
             self._front.later(lambda: self._front.update(self._session.with_state(prefix, "reading")))
             from envmedic import api  # noqa: PLC0415  # the first frame needs none of it
 
-            return api.diagnose(settings, Path(prefix), [])[0]
+            return api.diagnose_apart(settings, Path(prefix), cancel=job.token)
 
         def failed(error: EnvmedicError) -> None:
             phase: Phase = "waiting" if isinstance(error, Interrupted) else "failed"

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
@@ -24,6 +25,8 @@ from envmedic.model.events import Event
 T = TypeVar("T")
 BATCH_S = 0.05
 """At most 20 batches of events a second."""
+GRACE_S = 1.0
+"""How long the end of the App waits for jobs that change nothing."""
 
 
 class Token:
@@ -137,12 +140,14 @@ class Jobs:
                 job.cancel()
 
     async def stop(self) -> None:
-        """Cancel everything, and wait for what must end."""
+        """Cancel everything, wait for what must end, and a moment for the rest: processes that they started end too."""
         for job in self._running:
             job.cancel()
-        while self.unfinished():
+        deadline = time.monotonic() + GRACE_S
+        while self.unfinished() or (self._running and time.monotonic() < deadline):
             self._one_ended.clear()
-            await self._one_ended.wait()
+            with contextlib.suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(self._one_ended.wait(), BATCH_S)
 
     async def _watched(self, job: Job[T]) -> None:
         try:

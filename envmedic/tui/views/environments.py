@@ -49,8 +49,9 @@ def verdict_of(diagnosis: Diagnosis) -> tuple[str, Tone]:
     """The verdict in a word with a mark; of faults the first."""
     if diagnosis.verdict != "env":
         return _VERDICTS[diagnosis.verdict]
-    more = len(diagnosis.findings) - 1
-    return f"✗ {diagnosis.findings[0].fault}" + (f" +{more}" if more else ""), "bad"
+    first, *others = diagnosis.findings
+    more = f" +{len(others)}" if others else ""
+    return (f"✗ {first.fault}{more}", "bad") if first.confirmed else (f"? {first.fault}{more}", "warn")
 
 
 def _kind(known: Known) -> str:
