@@ -106,7 +106,8 @@ def settled(case: object, variables: dict[str, str] | None = None) -> None:
 
 def repaired_by(arguments: Sequence[str], done: Done) -> bool:
     """Whether that command of envmedic's, with ``--json``, left its environment in order by changing it."""
-    return done.code == 0 and arguments[0] == "apply" and "--json" in arguments
+    asked = done.code == 0 and arguments[0] == "apply" and "--json" in arguments
+    return asked and done.document.get("environment") == "repaired"
 
 
 def run(argv: Sequence[str], env: dict[str, str], cwd: Path) -> Done:
