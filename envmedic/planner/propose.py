@@ -64,7 +64,7 @@ def proposals(
         return _of_case(case, facts, loaded)
     found = [(item, _of_case(item, facts, loaded)) for item in cases(case)]
     ready = tuple(item for _, one in found for item in one.proposals)
-    if any(item.conda is not None for item in ready):
+    if any(item.conda is not None or item.request is not None or item.purge.names for item in ready):
         _refuse_damaged(environment.conda)
     refused = [item for way, one in found for item in one.rejected if way.by_conda]
     if refused and not any(one.proposals for way, one in found if way.by_conda):
@@ -74,7 +74,7 @@ def proposals(
 
 
 def _refuse_damaged(conda: CondaEnvironment) -> None:
-    """Refuse where records cannot be read: a solver would take their packages for absent."""
+    """Refuse where records cannot be read: their packages would be taken for absent, and their files for nobody's."""
     if conda.damaged:
         raise NoSolution(
             f"conda's records of this environment are damaged: {', '.join(conda.damaged)}",

@@ -38,10 +38,10 @@ def test_with_the_right_one_nothing_is_wrong(tmp_path: Path) -> None:
     assert done.document["verdict"] == "healthy", done.told()
 
 
-def test_what_conda_owns_is_left_to_conda(broken: NativeCase) -> None:
+def test_nothing_changes_where_a_record_of_conda_cannot_be_read(broken: NativeCase) -> None:
     (broken.prefix / "conda-meta").mkdir()
     (broken.prefix / "conda-meta" / "mkl-2024.2.0-ha770c72_16.json").write_text("{}")
     done = broken.apply("--log", str(broken.log()))
     assert done.code == 1, done.told()
-    assert "conda owns mkl 2024.2.0" in done.told()
+    assert "conda's records of this environment are damaged: conda-meta/mkl-2024.2.0-ha770c72_16.json" in done.told()
     assert broken.run().code == 1
