@@ -37,6 +37,7 @@ lint: $(INSTALLED)
 	$(BIN)/lint-imports
 
 test: lint
+	$(BIN)/python -m compileall -q envmedic tests # read even where PYTHONDONTWRITEBYTECODE keeps runs from writing it
 	$(BIN)/python -m pytest -n auto
 
 test-conda: $(INSTALLED)
