@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
+from tests.bench.conda_repair import repairing
 from tests.bench.environment import environment
 from tests.bench.frames import LINES, first_frames, key_presses
 from tests.bench.locking import AIM_S, CONDA, PIP, locking
@@ -51,6 +52,7 @@ def main(arguments: Sequence[str]) -> int:
     say(f"{os.cpu_count()} cores, Python {platform.python_version()}, Linux {platform.release()}, {load()}")
     with place(options.folder) as where:
         report_locking(where.root, options.rounds)
+        report_conda_repair(where.root, options.rounds)
         trees = generated(where, options)
         report_cloning(trees, options.rounds)
         report_overhead(trees, options.rounds)
@@ -169,6 +171,25 @@ def report_locking(folder: Path, count: int) -> None:
     seconds = median(samples["lock"])
     say(f"  aim ≤ {AIM_S:g} s: {'met' if seconds <= AIM_S else 'NOT met'} ({seconds:.2f} s)")
     compare(samples, "lock", "import", "lock / import of conda-lock alone")
+
+
+def report_conda_repair(folder: Path, count: int) -> None:
+    """Measure and print what a repair of a conda environment costs besides the installer and the checks."""
+    say("\nRepair of one package of a conda environment, by py-rattler, a new process")
+    try:
+        samples = repairing(folder, count)
+    except SkippedError as error:
+        say(f"  skipped: {error}")
+        return
+    show(samples, {
+        "whole": "envmedic apply",
+        "installer": "of it: solve, fetch and change, verified",
+        "checks": "of it: checks",
+        "own": "of it: envmedic's own part",
+        "rattler": "py-rattler alone, in place",
+    })  # fmt: skip
+    compare(samples, "own", "installer", "own part / installer")
+    compare(samples, "installer", "rattler", "installer / py-rattler alone")
 
 
 def report_reading(folder: Path, count: int) -> None:
