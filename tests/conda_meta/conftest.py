@@ -66,7 +66,7 @@ class Conda:
         return set(self._ask("state", str(prefix)))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def conda(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Conda]:
     """Conda's own readers, with a home and configuration of their own."""
     home = tmp_path_factory.mktemp("home")

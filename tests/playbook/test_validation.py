@@ -84,7 +84,7 @@ checks: [torchvision-nns]
         "f.yaml:24:7: when.all[2]: a condition has exactly one of fact, all, any, not; here are fact, any",
         "f.yaml:24:7: when.all[2]: the key `operator` is missing beside `fact`",
         "f.yaml:24:12: when.all[2].any: must hold at least one condition",
-        "f.yaml:27:11: steps[0].step: there is no step of kind instal (did you mean install?)",
+        "f.yaml:27:11: steps[0].step: there is no step of kind instal (did you mean install or reinstall?)",
         'f.yaml:29:20: steps[1].requirements[0]: YAML reads 2.10 as a number; quote it: "2.10"',
         "f.yaml:29:26: steps[1].requirements[1]: 'not a requirement!' is not a requirement",
         "f.yaml:30:5: steps[1].indx: unknown key (did you mean index?)",
