@@ -74,6 +74,11 @@ def activated(tree: Path, prefix: Path, given: Mapping[str, str]) -> dict[str, t
     return found
 
 
+def activated_values(tree: Path, prefix: Path, given: Mapping[str, str]) -> dict[str, str | None]:
+    """What `activated` finds, without where it is said."""
+    return {name: value for name, (value, _) in activated(tree, prefix, given).items()}
+
+
 def scripts(tree: Path) -> tuple[Path, ...]:
     """The scripts for sh that activating runs, in their order."""
     own = (tree / "bin" / name for name in ("activate", "postactivate"))

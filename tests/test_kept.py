@@ -21,7 +21,7 @@ def activate(prefix: Path, text: str) -> Path:
 
 
 def values(prefix: Path, **given: str) -> dict[str, str | None]:
-    return {name: value for name, (value, _) in kept.activated(prefix, prefix, given).items()}
+    return kept.activated_values(prefix, prefix, given)
 
 
 LINES = [

@@ -86,8 +86,7 @@ def _variables(prefix: Path | None) -> dict[str, str]:
         from envmedic import kept  # noqa: PLC0415  # only where an environment is named
         from envmedic.engine.surroundings import variables  # noqa: PLC0415
 
-        found = kept.activated(prefix, prefix, base)
-        own = {name: value for name, (value, _) in found.items()}
+        own = kept.activated_values(prefix, prefix, base)
         base = kept.overlaid(variables(prefix, None, {}), own)
     base.setdefault(FAULTHANDLER, "1")
     return base

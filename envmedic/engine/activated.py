@@ -43,8 +43,7 @@ class ActivatedRunner:
         timeout_s: float | None = None,
     ) -> CommandResult:
         """Run `argv` to its end. Raises `Interrupted` when somebody asks to stop meanwhile."""
-        found = kept.activated(self._tree, self._inner.python.parent.parent, os.environ)
-        own = {name: value for name, (value, _) in found.items()}
+        own = kept.activated_values(self._tree, self._inner.python.parent.parent, os.environ)
         unset = [word for name, value in own.items() if value is None for word in ("-u", name)]
         overlay = kept.overlaid({}, own) | dict(env or {})
         with self._interruption.at_once():
