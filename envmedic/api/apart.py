@@ -1,4 +1,4 @@
-"""A diagnosis of facts in a process of its own, for front ends that must hear keys meanwhile.
+"""Observations and diagnoses in a process of their own, for front ends that must hear keys meanwhile.
 
 Libraries are read by mapping them, and the interpreter's lock is held while their pages come from the disk: in a thread
 beside the screen, an environment of some gigabytes on a slow disk would freeze it. A process can be stopped, too.
@@ -11,6 +11,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Literal, TypeVar
 
 import msgspec
 
@@ -19,16 +20,22 @@ from envmedic.api.settings import Settings
 from envmedic.errors import EnvmedicError, InternalError, Interrupted
 from envmedic.model.base import Model, from_json, to_json
 from envmedic.model.events import EventStream
+from envmedic.model.facts import Environment, Facts
 from envmedic.model.findings import Diagnosis
 
 _PROGRAM = "import sys; sys.path[0] = sys.argv[1]; from envmedic.api.apart import main; main(sys.argv[2:])"
 """The directory of this very package stands in the place of the working directory, which may hold anything."""
+Wanted = Literal["diagnosis", "facts", "clone"]
+T = TypeVar("T")
 
 
 class Request(Model, frozen=True, kw_only=True):
     """What is asked of the other process."""
 
+    wanted: Wanted
     prefix: str
+    tree: str | None = None
+    """The clone that is observed in the place of `prefix`, for ``clone``."""
     host_file: str | None
     deep: bool
     playbook_files: tuple[str, ...]
@@ -37,6 +44,7 @@ class Request(Model, frozen=True, kw_only=True):
 class Trouble(Model, frozen=True, kw_only=True):
     """An error of the other process, for its caller to raise."""
 
+    code: str
     summary: str
     cause: str | None
     hint: str | None
@@ -44,9 +52,11 @@ class Trouble(Model, frozen=True, kw_only=True):
 
 
 class Reply(Model, frozen=True, kw_only=True):
-    """Its answer: one of both."""
+    """Its answer: what was wanted, or why there is none."""
 
     diagnosis: Diagnosis | None = None
+    facts: Facts | None = None
+    environment: Environment | None = None
     trouble: Trouble | None = None
 
 
@@ -55,41 +65,71 @@ def diagnose_apart(settings: Settings, prefix: Path, *, cancel: Callable[[], boo
 
     Raises Interrupted once `cancel` says so, and what the reading raises.
     """
-    from envmedic import proc  # noqa: PLC0415  # a text alone needs none of it
+    return _given(_asked(_request("diagnosis", settings, prefix), cancel).diagnosis)
 
-    request = Request(
+
+def observe_apart(settings: Settings, prefix: Path) -> Facts:
+    """The facts that `observe` finds of the host and the environment at `prefix`. Raises what it raises."""
+    return _given(_asked(_request("facts", settings, prefix), None).facts)
+
+
+def observe_clone_apart(settings: Settings, tree: Path, prefix: Path) -> Environment:
+    """What `observe_clone` finds of the clone at `tree`. Raises what it raises."""
+    return _given(_asked(_request("clone", settings, prefix, tree), None).environment)
+
+
+def _request(wanted: Wanted, settings: Settings, prefix: Path, tree: Path | None = None) -> Request:
+    return Request(
+        wanted=wanted,
         prefix=str(prefix),
+        tree=None if tree is None else str(tree),
         host_file=settings.host_file,
         deep=settings.deep,
         playbook_files=settings.playbook_files,
     )
+
+
+def _asked(request: Request, cancel: Callable[[], bool] | None) -> Reply:
+    from envmedic import proc  # noqa: PLC0415  # a text alone needs none of it
+
     root = str(Path(envmedic.__file__).resolve().parent.parent)
     with tempfile.TemporaryDirectory(prefix="envmedic-") as folder:
         answer = Path(folder) / "answer.json"
         argv = [sys.executable, "-c", _PROGRAM, root, to_json(request, indent=0), str(answer)]
         result = proc.run(argv, cancel=cancel)
-        if cancel():
+        if cancel is not None and cancel():
             raise Interrupted("The reading was stopped", cause="cancelled")
         if result.returncode != 0 or not answer.is_file():
             raise InternalError(
-                f"Reading {prefix} ended with status {result.returncode}", details=(result.stderr or result.stdout,)
+                f"Reading {request.prefix} ended with status {result.returncode}",
+                details=(result.stderr or result.stdout,),
             )
-        return _told(from_json(answer.read_bytes(), Reply, source="The answer of the reading process"))
-
-
-def _told(reply: Reply) -> Diagnosis:
-    if reply.diagnosis is not None:
-        return reply.diagnosis
+        reply = from_json(answer.read_bytes(), Reply, source="The answer of the reading process")
     trouble = reply.trouble
-    if trouble is None:
+    if trouble is not None:
+        raise _error(trouble)
+    return reply
+
+
+def _error(trouble: Trouble) -> EnvmedicError:
+    """The error of the other process, of its own class."""
+    kinds = {kind.code: kind for kind in _kinds(EnvmedicError)}
+    kind = kinds.get(trouble.code, EnvmedicError)
+    return kind(trouble.summary, cause=trouble.cause, hint=trouble.hint, details=trouble.details)
+
+
+def _kinds(root: type[EnvmedicError]) -> list[type[EnvmedicError]]:
+    return [root, *(kind for child in root.__subclasses__() for kind in _kinds(child))]
+
+
+def _given(value: T | None) -> T:
+    if value is None:
         raise InternalError("The reading process gave no answer")
-    raise EnvmedicError(trouble.summary, cause=trouble.cause, hint=trouble.hint, details=trouble.details)
+    return value
 
 
 def main(arguments: Sequence[str]) -> None:
     """In the other process: answer the request of the first argument into the file of the second."""
-    from envmedic.api.diagnosis import diagnose  # noqa: PLC0415  # its caller has loaded it or not
-
     request = msgspec.json.decode(arguments[0], type=Request)
     settings = Settings(
         stream=EventStream([]),
@@ -98,10 +138,24 @@ def main(arguments: Sequence[str]) -> None:
         playbook_files=request.playbook_files,
     )
     try:
-        reply = Reply(diagnosis=diagnose(settings, Path(request.prefix), [])[0])
+        reply = _reply(request, settings)
     except EnvmedicError as error:
-        trouble = Trouble(summary=error.summary, cause=error.cause, hint=error.hint, details=error.details)
+        trouble = Trouble(
+            code=error.code, summary=error.summary, cause=error.cause, hint=error.hint, details=error.details
+        )
         reply = Reply(trouble=trouble)
     part = Path(f"{arguments[1]}.part")
     part.write_text(to_json(reply, indent=0), encoding="utf-8")
     os.replace(part, arguments[1])  # noqa: PTH105  # whole or not at all
+
+
+def _reply(request: Request, settings: Settings) -> Reply:
+    from envmedic.api.diagnosis import diagnose  # noqa: PLC0415  # its caller has loaded it or not
+    from envmedic.api.observation import observe, observe_clone  # noqa: PLC0415
+
+    prefix = Path(request.prefix)
+    if request.tree is not None:
+        return Reply(environment=observe_clone(settings, Path(request.tree), prefix))
+    if request.wanted == "facts":
+        return Reply(facts=observe(settings, prefix))
+    return Reply(diagnosis=diagnose(settings, prefix, [])[0])

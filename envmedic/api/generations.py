@@ -41,7 +41,7 @@ def settle(settings: Settings, prefix: Path) -> tuple[Record, ...]:
 def _recover(settings: Settings, prefix: Path) -> tuple[Record, ...]:
     installer = installer_of(settings)
     real = Path(os.path.realpath(prefix))
-    ports = engine_ports(installer, prefix=real, confirm=lambda _plan: False)
+    ports = engine_ports(settings, installer, prefix=real, confirm=lambda _plan: False)
     checks = check_runner(installer, settings, prefix=real)
     return recovery.recover(prefix, ports=ports, checks=checks, stream=settings.stream)
 
@@ -76,7 +76,7 @@ def _travelling(settings: Settings, prefix: Path, allow: tuple[AllowName, ...]) 
     installer, real = installer_of(settings), Path(os.path.realpath(prefix))
     return {
         "options": ApplyOptions(allow=allow, timeout_s=settings.timeout_s),
-        "ports": engine_ports(installer, prefix=real, confirm=lambda _plan: True),
+        "ports": engine_ports(settings, installer, prefix=real, confirm=lambda _plan: True),
         "checks": check_runner(installer, settings, prefix=real),
         "stream": settings.stream,
     }

@@ -72,18 +72,15 @@ def check_runner(
 
 
 def engine_ports(
+    settings: Settings,
     installer: Installer,
     *,
     prefix: Path,
     confirm: Callable[[Plan], bool],
     extend: Callable[[ExtendRequest], Extension | None] | None = None,
-    deep: bool = False,
     conda: CondaInstaller | None = None,
 ) -> EnginePorts:
-    """Everything that a transaction on the environment whose real path is `prefix` uses from outside the engine.
-
-    `deep` hashes every file where the repair loop observes.
-    """
+    """Everything that a transaction on the environment whose real path is `prefix` uses from outside the engine."""
     return EnginePorts(
         installer=installer,
         distributions=states,
@@ -92,5 +89,5 @@ def engine_ports(
         confirm=confirm,
         extend=extend,
         conda=conda,
-        observe=lambda tree: observe_clone(tree, prefix, deep=deep),
+        observe=lambda tree: observe_clone(settings, tree, prefix),
     )

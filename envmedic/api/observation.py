@@ -53,6 +53,11 @@ def observe(settings: Settings, prefix: Path | None, begun: Begun | None = None)
 
     `begun` is the beginning of it, where that was made before.
     """
+    if settings.apart and prefix is not None:
+        from envmedic.api.apart import observe_apart  # noqa: PLC0415  # for front ends that ask for it
+
+        with stage(settings.stream, "probe"):
+            return observe_apart(settings, prefix)
     from envmedic.probe.environment import observe_environment  # noqa: PLC0415  # a text alone needs no probe
 
     given = None if settings.host_file is None else read_host(Path(settings.host_file))  # first: it may be wrong
@@ -86,13 +91,18 @@ class _Meanwhile(Thread):
         return self._host
 
 
-def observe_clone(tree: Path, prefix: Path, *, deep: bool = False) -> Environment:
+def observe_clone(settings: Settings, tree: Path, prefix: Path) -> Environment:
     """Observe the clone at `tree` of the environment at `prefix` as it will be there: what names the one names the other.
 
-    Variables of this process that lead into the environment lead into the clone. `deep` hashes every file.
+    Variables of this process that lead into the environment lead into the clone.
     """
+    if settings.apart:
+        from envmedic.api.apart import observe_clone_apart  # noqa: PLC0415  # for front ends that ask for it
+
+        return observe_clone_apart(settings, tree, prefix)
     from envmedic.probe.environment import observe_environment  # noqa: PLC0415
 
+    deep = settings.deep
     if tree == prefix:
         return observe_environment(prefix, deep=deep)
     variables = {name: value.replace(str(prefix), str(tree)) for name, value in os.environ.items()}

@@ -41,7 +41,7 @@ class FactsProof:
 
     def derived(self, runner: Runner) -> dict[str, FactValue]:
         """The flat facts of the environment in which `runner` runs its commands."""
-        environment = observe_clone(runner.tree, self._prefix, deep=self._settings.deep)
+        environment = observe_clone(self._settings, runner.tree, self._prefix)
         return derive(Facts(host=self._host(), environment=environment))
 
     def remember(self, refuted: frozenset[str]) -> None:

@@ -78,11 +78,11 @@ def _carry_out(
         made,
         options=options,
         ports=engine_ports(
+            settings,
             installer,
             prefix=prefix,
             confirm=confirm,
             extend=extend,
-            deep=settings.deep,
             conda=conda_of(settings, prefix) if (prefix / "conda-meta").is_dir() else None,
         ),
         checks=check_runner(installer, settings, prefix=prefix, host=lambda: made.host, no_gpu=options.no_gpu),

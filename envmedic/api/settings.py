@@ -33,6 +33,8 @@ class Settings:
     """Write constraints that keep what a repair puts in place."""
     deep: bool = False
     """Read and hash every installed file; without it, their existence and size are compared."""
+    apart: bool = False
+    """Observe environments in processes of their own: a front end in this one hears keys meanwhile."""
 
 
 @dataclass(frozen=True)

@@ -83,7 +83,7 @@ class Effects:
         """
 
         def run(job: Job[T]) -> T:
-            return work(replace(self._session.settings, stream=EventStream([job.sink])), job)
+            return work(replace(self._session.settings, stream=EventStream([job.sink]), apart=True), job)
 
         return self._front.jobs.start(
             Job(kind, title, run, then, failed or self._show, on_events, must_end=must_end, latest=latest)

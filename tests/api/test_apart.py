@@ -1,12 +1,15 @@
 from __future__ import annotations
 
+import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from envmedic import api
-from envmedic.errors import EnvmedicError, Interrupted
+from envmedic.api.observation import observe_clone
+from envmedic.errors import Interrupted, NotAnEnvironment
 from envmedic.model.events import EventStream
 from tests.support.venvs import make_venv
 
@@ -22,8 +25,20 @@ def test_it_is_the_diagnosis_that_this_process_makes(tmp_path: Path, monkeypatch
     assert apart == here
 
 
+def test_facts_are_observed_apart_where_a_front_end_asks_for_it(tmp_path: Path) -> None:
+    prefix = make_venv(tmp_path / "env")
+    before = set(sys.modules)
+    apart = api.observe(replace(SETTINGS, apart=True), prefix)
+    assert not {name for name in set(sys.modules) - before if name.startswith("envmedic.probe.compiled")}
+    assert apart == api.observe(SETTINGS, prefix)
+    clone = make_venv(tmp_path / "clone")
+    there = observe_clone(replace(SETTINGS, apart=True), clone, prefix)
+    assert there == observe_clone(SETTINGS, clone, prefix)
+    assert there.real_prefix == str(prefix)
+
+
 def test_its_errors_are_raised_here(tmp_path: Path) -> None:
-    with pytest.raises(EnvmedicError, match="holds no Python environment") as raised:
+    with pytest.raises(NotAnEnvironment, match="holds no Python environment") as raised:
         api.diagnose_apart(SETTINGS, tmp_path, cancel=lambda: False)
     assert raised.value.hint
 

@@ -42,7 +42,7 @@ def main(arguments: Sequence[str]) -> int:
     record = apply(
         plan,
         options=ApplyOptions(no_gpu=True, offline=True, clone="link"),
-        ports=engine_ports(installer, prefix=prefix, confirm=lambda _plan: True),
+        ports=engine_ports(settings, installer, prefix=prefix, confirm=lambda _plan: True),
         checks=check_runner(installer, settings, prefix=prefix, no_gpu=True),
         stream=stream,
     )
