@@ -20,7 +20,7 @@ from envmedic.engine.workplace import required
 from envmedic.errors import ChecksFailed, EnvmedicError, NothingToRepair, RepairDeclined
 from envmedic.model.checks import Check, Judgement, Outcome
 from envmedic.model.conda import CondaChange
-from envmedic.model.events import StepFinished, StepStarted
+from envmedic.model.events import EventData, StepFinished, StepStarted
 from envmedic.model.plan import Install, Plan, Step
 from envmedic.model.ports import Runner
 from envmedic.model.record import Round
@@ -101,11 +101,16 @@ def fetch(session: Session, plan: Plan) -> None:
     changes = [step for step in plan.steps if isinstance(step, CondaChange) and step.install]
     if not artifacts and not changes:
         return
+
+    def emit(data: EventData) -> None:
+        session.emit(data)
+        session.interruption.poll()  # a signal breaks into a download; a token is asked whenever there is news of it
+
     with session.stage("fetch"), session.interruption.at_once():
         for change in changes:
-            required(session.ports.conda).fetch(change, offline=session.options.offline, emit=session.emit)
+            required(session.ports.conda).fetch(change, offline=session.options.offline, emit=emit)
         if artifacts:
-            session.ports.installer.fetch(artifacts, offline=session.options.offline, emit=session.emit)
+            session.ports.installer.fetch(artifacts, offline=session.options.offline, emit=emit)
 
 
 def reproduce(run: Run) -> None:

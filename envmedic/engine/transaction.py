@@ -36,12 +36,13 @@ from envmedic.errors import (
     InternalError,
     PreflightError,
     RecoveryNeeded,
+    RepairDeclined,
     StalePlan,
 )
 from envmedic.model.base import to_json
 from envmedic.model.events import EventStream, TransactionStarted
 from envmedic.model.plan import Plan
-from envmedic.model.ports import ApplyOptions, CheckRunner, EnginePorts, Runner
+from envmedic.model.ports import ApplyOptions, CheckRunner, EnginePorts, Exchange, Runner
 from envmedic.model.record import Record
 
 _LISTED = 10
@@ -229,6 +230,21 @@ def _save_fingerprint(run: Run, fingerprint: tree.Fingerprint, path: Path) -> No
     give(path, run.session.store.owner)
 
 
+def _ask(run: Run) -> None:
+    """Ask once more, where somebody wants to be asked. What changes in the environment meanwhile is seen afterwards."""
+    session = run.session
+    ask = session.ports.before_exchange
+    if ask is None:
+        return
+    session.point("asking")
+    users = session.ports.processes(session.prefix)
+    with session.interruption.at_once():
+        agreed = ask(Exchange(run.transaction.record, str(run.transaction.directory.tree), users))
+    session.interruption.poll()
+    if not agreed:
+        raise RepairDeclined("The exchange was declined", cause="The repaired copy had passed its checks")
+
+
 def _relocate(run: Run) -> None:
     """After staging at the clone's own path: let its text files name the prefix."""
     if run.how.staging == "relocate":
@@ -274,7 +290,9 @@ def _make_ready(run: Run) -> None:
     run.transaction.move("ready")
 
 
-STAGES: tuple[Callable[[Run], None], ...] = (_clone, reproduce, repair, _relocate, _mark, _compare, _make_ready)
+STAGES: tuple[Callable[[Run], None], ...] = (
+    _clone, reproduce, repair, _ask, _relocate, _mark, _compare, _make_ready,
+)  # fmt: skip
 
 
 def _finish(run: Run) -> Record:

@@ -14,7 +14,7 @@ from envmedic.model.conda import CondaArtifact, CondaChange, CondaRequest
 from envmedic.model.events import Emit
 from envmedic.model.facts import Environment, Host
 from envmedic.model.plan import Artifact, Install, Plan, Purge, Rebuild
-from envmedic.model.record import DistributionState
+from envmedic.model.record import DistributionState, Record
 
 OnLine = Callable[[str], None]
 
@@ -203,6 +203,18 @@ class Extension:
 
 
 @dataclass(frozen=True)
+class Exchange:
+    """What is about to change places, once the clone is proven."""
+
+    record: Record
+    """The transaction so far: its plans, the generation before it, what the checks said, how the trees change places."""
+    tree: str
+    """The clone that takes the environment's place; afterwards the old tree lies there."""
+    processes: tuple[ProcessUser, ...]
+    """What runs from the environment now."""
+
+
+@dataclass(frozen=True)
 class EnginePorts:
     """Everything that a transaction uses from outside `engine`."""
 
@@ -221,3 +233,5 @@ class EnginePorts:
     """Carries out what changes of the conda packages; None outside a conda prefix."""
     observe: Callable[[Path], Environment] | None = None
     """Observes a clone as it will be at the prefix; what `ExtendRequest.environment` is made from."""
+    before_exchange: Callable[[Exchange], bool] | None = None
+    """Asks once more when the clone is proven, before it takes the environment's place; None goes on unasked."""

@@ -26,6 +26,7 @@ from envmedic.model.ports import (
     ApplyOptions,
     CheckRunner,
     EnginePorts,
+    Exchange,
     ExtendRequest,
     Extension,
     ProcessUser,
@@ -160,6 +161,7 @@ class World:
     confirm: Callable[[Plan], bool] = lambda _plan: True
     extend: Callable[[ExtendRequest], Extension | None] | None = None
     observe: Callable[[Path], Environment] | None = None
+    before_exchange: Callable[[Exchange], bool] | None = None
     processes: Callable[[Path], tuple[ProcessUser, ...]] = nobody
     gpu: tuple[bool, str] = (False, "no driver")
     checks: CheckRunner = run_python_checks
@@ -181,6 +183,7 @@ class World:
             confirm=self.confirm,
             extend=self.extend,
             observe=self.observe,
+            before_exchange=self.before_exchange,
         )
 
     def stream(self) -> EventStream:
