@@ -35,7 +35,17 @@ if TYPE_CHECKING:
         show_playbook,
         validate_playbooks,
     )
-    from envmedic.api.repair import Confirm, apply, apply_plan, exit_code, plan, read_plan
+    from envmedic.api.repair import (
+        Confirm,
+        Prepared,
+        apply,
+        apply_plan,
+        carry_out,
+        exit_code,
+        plan,
+        prepare,
+        read_plan,
+    )
     from envmedic.api.settings import TORCH_INDEX, Settings, Target, Wish
     from envmedic.api.target import find_prefix
     from envmedic.api.verification import verify, verify_lock
@@ -45,12 +55,14 @@ __all__ = [
     "AcceptLoss",
     "Confirm",
     "Place",
+    "Prepared",
     "Settings",
     "Target",
     "Travel",
     "Wish",
     "apply",
     "apply_plan",
+    "carry_out",
     "check",
     "create",
     "default_format",
@@ -71,6 +83,7 @@ __all__ = [
     "observe",
     "plan",
     "playbook_schema",
+    "prepare",
     "prune",
     "read_plan",
     "recover",
@@ -89,6 +102,7 @@ _HOMES = {
     "AcceptLoss": "generations",
     "Confirm": "repair",
     "Place": "creation",
+    "Prepared": "repair",
     "Settings": "settings",
     "TORCH_INDEX": "settings",
     "Target": "settings",
@@ -96,6 +110,7 @@ _HOMES = {
     "Wish": "settings",
     "apply": "repair",
     "apply_plan": "repair",
+    "carry_out": "repair",
     "check": "compatibility",
     "create": "creation",
     "default_format": "locks",
@@ -116,6 +131,7 @@ _HOMES = {
     "observe": "observation",
     "plan": "repair",
     "playbook_schema": "playbooks",
+    "prepare": "repair",
     "prune": "generations",
     "read_plan": "repair",
     "recover": "generations",

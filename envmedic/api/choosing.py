@@ -33,6 +33,8 @@ class Wanted:
     command: tuple[str, ...] = ()
     """The user's failing command; empty where none was given."""
     extendable: bool = False
+    way: str | None = None
+    """Title of the way to take first for the best finding; None takes the best."""
 
     def playbook(self, finding: Finding) -> LoadedPlaybook:
         """The playbook that repairs `finding`."""
@@ -75,13 +77,14 @@ class Choices:
         return next(self._plans, None)
 
     def _each(self) -> Iterator[Plan]:
-        for finding in self.wanted.findings:
+        for number, finding in enumerate(self.wanted.findings):
             case = Case(
                 self.wanted.facts,
                 finding,
                 self.wanted.playbook(finding),
                 self.wanted.command,
                 extendable=self.wanted.extendable,
+                way=None if number else self.wanted.way,
             )
             try:
                 for plan in plans(self._settings, case, self.installer):

@@ -17,6 +17,7 @@ from envmedic.model.ports import (
     CheckRunner,
     CondaInstaller,
     EnginePorts,
+    Exchange,
     ExtendRequest,
     Extension,
     Installer,
@@ -79,6 +80,7 @@ def engine_ports(
     confirm: Callable[[Plan], bool],
     extend: Callable[[ExtendRequest], Extension | None] | None = None,
     conda: CondaInstaller | None = None,
+    before_exchange: Callable[[Exchange], bool] | None = None,
 ) -> EnginePorts:
     """Everything that a transaction on the environment whose real path is `prefix` uses from outside the engine."""
     return EnginePorts(
@@ -90,4 +92,5 @@ def engine_ports(
         extend=extend,
         conda=conda,
         observe=lambda tree: observe_clone(settings, tree, prefix),
+        before_exchange=before_exchange,
     )

@@ -16,7 +16,7 @@ from envmedic.api.joints import conda_of
 from envmedic.api.observation import stage
 from envmedic.api.settings import Settings
 from envmedic.diagnosis import derive
-from envmedic.errors import NetworkError, NoSolution
+from envmedic.errors import InputError, NetworkError, NoSolution
 from envmedic.model.checks import Check
 from envmedic.model.facts import Environment, Facts
 from envmedic.model.findings import Finding
@@ -24,6 +24,9 @@ from envmedic.model.plan import CONDA_PINS, CONSTRAINTS, Plan
 from envmedic.model.playbook import LoadedPlaybook
 from envmedic.model.ports import CondaInstaller, Installer, Resolution
 from envmedic.planner.keeping import keeping
+
+PASSED_OVER = "another way was asked for"
+"""Why a way was not chosen that ranks above the one that was."""
 
 
 @dataclass(frozen=True)
@@ -36,12 +39,14 @@ class Case:
     command: tuple[str, ...] = ()
     """The user's failing command; empty where none was given."""
     extendable: bool = False
+    way: str | None = None
+    """Title of the way to take first; None takes the best."""
 
 
 def plans(settings: Settings, case: Case, installer: Installer) -> Iterator[Plan]:
     """The plans that carry the playbook out, best first: the next is made when the one before it is of no use.
 
-    Raises NoSolution where there is none at all, NetworkError and InstallerError.
+    Raises NoSolution where there is none at all, InputError for a way that there is not, NetworkError and InstallerError.
     """
     options = planner.Options(
         find_links=settings.find_links, offline=settings.offline, torch_index=settings.torch_index
@@ -50,6 +55,8 @@ def plans(settings: Settings, case: Case, installer: Installer) -> Iterator[Plan
     considered = planner.proposals(case.facts, case.finding, case.playbook, values=derive(case.facts), options=options)
     if environment is None or not considered.proposals:
         raise _no_way(environment, considered)
+    if case.way is not None:
+        considered = _led_by(considered, case.way)
     failed: dict[str, str] = {}
     errors: list[NoSolution | NetworkError] = []
     for proposal in considered.proposals:
@@ -62,6 +69,19 @@ def plans(settings: Settings, case: Case, installer: Installer) -> Iterator[Plan
             failed[proposal.title] = "it was tried in a clone, and did not prove itself"
     if len(errors) == len(considered.proposals):
         raise _none(errors)
+
+
+def _led_by(considered: planner.Proposals, title: str) -> planner.Proposals:
+    """`considered` with the way of that title first. Raises InputError, with the titles that there are."""
+    titles = [item.title for item in considered.proposals]
+    if title not in titles:
+        raise InputError(
+            f"There is no way called {title!r} to repair this here", hint="Name one of these", details=tuple(titles)
+        )
+    place = titles.index(title)
+    better = (msgspec.structs.replace(item, cost=PASSED_OVER) for item in considered.proposals[:place])
+    ordered = (considered.proposals[place], *better, *considered.proposals[place + 1 :])
+    return msgspec.structs.replace(considered, proposals=ordered)
 
 
 def _tried(  # noqa: PLR0917  # what a plan is made from

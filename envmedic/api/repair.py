@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
@@ -19,25 +20,46 @@ from envmedic.api.playbooks import find_playbook, load_playbooks
 from envmedic.api.rounds import Loop
 from envmedic.api.settings import Settings, Wish
 from envmedic.engine import transaction
+from envmedic.engine.interruption import Cancel, never
 from envmedic.engine.protection import refuse_protected
 from envmedic.errors import ExitCode, InputError, NothingToRepair
 from envmedic.model.base import from_json
 from envmedic.model.findings import Diagnosis, Finding
 from envmedic.model.plan import Plan
 from envmedic.model.playbook import LoadedPlaybook
-from envmedic.model.ports import ApplyOptions
+from envmedic.model.ports import ApplyOptions, Exchange
 from envmedic.model.record import Record
 
 Confirm = Callable[[Plan], bool]
+BeforeExchange = Callable[[Exchange], bool]
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A plan that can be carried out once, with what the repair loop needs to go on from it."""
+
+    plan: Plan
+    settings: Settings
+    """Those it was made with; what is done further tells their stream."""
+    choices: Choices
+
+
+def prepare(settings: Settings, prefix: Path, wish: Wish) -> Prepared | Diagnosis:
+    """The plan for `wish`, to be looked at and then carried out as it is; the diagnosis where there is nothing to do.
+
+    Changes nothing. Raises NothingToRepair, NoSolution, HostFault, InputError and installer errors.
+    """
+    choices = find_choices(settings, prefix, wish)
+    return choices if isinstance(choices, Diagnosis) else Prepared(_first(choices), settings, choices)
 
 
 def plan(settings: Settings, prefix: Path, wish: Wish) -> Plan | Diagnosis:
     """The plan for `wish`, or the diagnosis where nothing is asked for and nothing found; changes nothing.
 
-    Raises NothingToRepair, NoSolution, HostFault and installer errors.
+    Raises what `prepare` raises.
     """
-    choices = find_choices(settings, prefix, wish)
-    return choices if isinstance(choices, Diagnosis) else _first(choices)
+    prepared = prepare(settings, prefix, wish)
+    return prepared if isinstance(prepared, Diagnosis) else prepared.plan
 
 
 def _first(choices: Choices) -> Plan:
@@ -57,10 +79,8 @@ def apply(settings: Settings, prefix: Path, wish: Wish, options: ApplyOptions, c
     Errors before a transaction began are raised; after it they are in the record.
     """
     refuse_protected(Path(os.path.realpath(prefix)), options.allow)
-    choices = find_choices(settings, prefix, wish)
-    if isinstance(choices, Diagnosis):
-        return choices
-    return _carry_out(settings, _first(choices), options, confirm, choices)
+    prepared = prepare(settings, prefix, wish)
+    return prepared if isinstance(prepared, Diagnosis) else carry_out(prepared, options, confirm)
 
 
 def apply_plan(settings: Settings, made: Plan, options: ApplyOptions, confirm: Confirm) -> Record:
@@ -68,12 +88,35 @@ def apply_plan(settings: Settings, made: Plan, options: ApplyOptions, confirm: C
     return _carry_out(settings, made, options, confirm, None)
 
 
-def _carry_out(
-    settings: Settings, made: Plan, options: ApplyOptions, confirm: Confirm, choices: Choices | None
+def carry_out(
+    prepared: Prepared,
+    options: ApplyOptions,
+    confirm: Confirm,
+    *,
+    cancel: Cancel = never,
+    before_exchange: BeforeExchange | None = None,
+) -> Record:
+    """Carry out what was prepared, and what the repair loop adds; `confirm` is asked about each plan.
+
+    `cancel` is asked often, and stops what is still stoppable. `before_exchange` is asked once the clone is proven.
+    Errors before a transaction began are raised (StalePlan when the environment changed since); after it they are in
+    the record.
+    """
+    loop = Loop(prepared.settings, prepared.choices) if prepared.plan.extendable else None
+    return _carry_out(prepared.settings, prepared.plan, options, confirm, loop, cancel, before_exchange)
+
+
+def _carry_out(  # noqa: PLR0917  # what a transaction is told
+    settings: Settings,
+    made: Plan,
+    options: ApplyOptions,
+    confirm: Confirm,
+    extend: Loop | None,
+    cancel: Cancel = never,
+    before_exchange: BeforeExchange | None = None,
 ) -> Record:
     prefix = Path(made.real_prefix)
     installer = installer_of(settings, prefix)
-    extend = Loop(settings, choices) if choices is not None and made.extendable else None
     return transaction.apply(
         made,
         options=options,
@@ -84,9 +127,11 @@ def _carry_out(
             confirm=confirm,
             extend=extend,
             conda=conda_of(settings, prefix) if (prefix / "conda-meta").is_dir() else None,
+            before_exchange=before_exchange,
         ),
         checks=check_runner(installer, settings, prefix=prefix, host=lambda: made.host, no_gpu=options.no_gpu),
         stream=settings.stream,
+        cancel=cancel,
     )
 
 
@@ -111,7 +156,7 @@ def find_choices(settings: Settings, prefix: Path, wish: Wish) -> Choices | Diag
         return diagnosis
     _refuse_host_fault(diagnosis)
     findings = (_finding_of(playbooks[0], diagnosis),) if wish.playbook else _repairable(diagnosis)
-    wanted = Wanted(facts, playbooks, findings, wish.command, extendable=not wish.playbook)
+    wanted = Wanted(facts, playbooks, findings, wish.command, extendable=not wish.playbook, way=wish.way)
     return Choices(settings, installer_of(settings), wanted)
 
 

@@ -56,3 +56,5 @@ class Wish:
     """File with the error text, or ``-``."""
     command: tuple[str, ...] = ()
     """The failing command, whose outcome is a check."""
+    way: str | None = None
+    """Title of the way to take first, as plans name it among those that were not chosen; None takes the best."""

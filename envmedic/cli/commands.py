@@ -62,7 +62,7 @@ def prefix_of(args: argparse.Namespace, settings: api.Settings, output: Output) 
 
 def wish_of(args: argparse.Namespace) -> api.Wish:
     """What the options say of what to repair."""
-    return api.Wish(playbook=args.playbook, log=args.log, command=args.user_command)
+    return api.Wish(playbook=args.playbook, log=args.log, command=args.user_command, way=args.way)
 
 
 def diagnose(args: argparse.Namespace, output: Output) -> int:
@@ -170,8 +170,8 @@ def _dry_run(args: argparse.Namespace, output: Output) -> int:
 
 
 def _read_plan(args: argparse.Namespace, settings: api.Settings, output: Output) -> Plan:
-    if args.playbook or args.log or args.user_command:
-        raise InputError("A plan file says what to repair", hint="Leave out --playbook, --log and --reproduce")
+    if args.playbook or args.log or args.user_command or args.way:
+        raise InputError("A plan file says what to repair", hint="Leave out --playbook, --log, --way and --reproduce")
     made = api.read_plan(Path(args.plan))
     named = args.name or args.prefix or args.python
     prefix = prefix_of(args, settings, output) if named else api.find_prefix(settings, api.Target(prefix=made.prefix))

@@ -116,6 +116,7 @@ def _what(parser: Parser) -> None:
     group = parser.add_argument_group("what to repair")
     parser.option("--playbook", group=group, metavar="ID|FILE", help="follow this playbook")
     parser.option("--log", group=group, metavar="FILE", help="the error text, `-` for stdin")
+    parser.option("--way", group=group, metavar="TITLE", help="take this way first, of those that a plan considered")
     group.add_argument(
         "--reproduce", action="store_true", help="with `-- CMD…`: the failing command, whose outcome is the check"
     )

@@ -31,6 +31,7 @@ def plan_line(session: Session, wish: Wish) -> str:
     words = ["envmedic", "plan"]
     words += ["--playbook", wish.playbook] if wish.playbook else []
     words += ["--log", wish.log] if wish.log else []
+    words += ["--way", wish.way] if wish.way else []
     words += ["-p", session.chosen]
     words += ["--reproduce", "--", *wish.command] if wish.command else []
     return shlex.join(words)
@@ -45,6 +46,7 @@ def apply_line(session: Session, plan: Plan, wish: Wish) -> str:
     namespace = Namespace(
         playbook=wish.playbook,
         log=wish.log,
+        way=wish.way,
         user_command=wish.command,
         find_links=settings.find_links,
         torch_index=settings.torch_index if settings.torch_index != TORCH_INDEX else None,

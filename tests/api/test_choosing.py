@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import msgspec
 import pytest
@@ -10,7 +11,7 @@ from packaging.requirements import Requirement
 
 from envmedic.api.choosing import Choices, Wanted, undoes
 from envmedic.api.settings import Settings
-from envmedic.errors import ExitCode, HostFault, NothingToRepair
+from envmedic.errors import ExitCode, HostFault, InputError, NothingToRepair
 from envmedic.model.events import Emit, EventStream
 from envmedic.model.facts import Environment, Facts
 from envmedic.model.findings import Finding
@@ -77,6 +78,28 @@ def test_the_ways_of_a_finding_come_in_order_and_are_resolved_when_they_are_aske
     tried = [item for item in second.alternatives if "did not prove itself" in item.why_not]
     assert len(tried) == 1
     assert not tried[0].feasible
+
+
+def test_a_way_that_is_asked_for_comes_first_and_the_others_stay() -> None:
+    usual_order = every(choices(facts(driver="570.124.06", gpus=("12.0",)), named("family"))[0])
+    asked = usual_order[0].alternatives[1].title
+    wanted = choices(facts(driver="570.124.06", gpus=("12.0",)), named("family"))[0].wanted
+    made = Choices(Settings(stream=EventStream([])), Answering(), replace(wanted, way=asked))
+    first = made.next()
+    assert first is not None
+    assert first.changes == usual_order[2].changes
+    assert asked not in {item.title for item in first.alternatives}
+    assert [item.why_not for item in first.alternatives[:2]] == ["another way was asked for"] * 2
+    assert len([first, *every(made)]) == len(usual_order)
+
+
+def test_a_way_that_there_is_not_is_refused_with_those_that_there_are() -> None:
+    made, _ = choices(facts(driver="570.124.06", gpus=("12.0",)), named("family"))
+    titles = {item.title for item in every(made)[0].alternatives if item.feasible}
+    other = Choices(Settings(stream=EventStream([])), Answering(), replace(made.wanted, way="magic"))
+    with pytest.raises(InputError, match="no way called 'magic'") as caught:
+        other.next()
+    assert titles < set(caught.value.details)
 
 
 def test_a_fault_that_is_not_there_is_left_with_all_its_ways() -> None:

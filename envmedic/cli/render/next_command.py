@@ -34,7 +34,8 @@ def _wish(plan: Plan, options: dict[str, object]) -> list[str]:
     log = options.get("log")
     playbook = options.get("playbook") or (plan.playbook if log == "-" else None)
     words = ["--playbook", str(playbook)] if playbook else []
-    return words + (["--log", str(log)] if log and log != "-" else [])
+    words += ["--log", str(log)] if log and log != "-" else []
+    return words + (["--way", str(options["way"])] if options.get("way") else [])
 
 
 def _how(options: dict[str, object], flags: tuple[str, ...], values: tuple[str, ...]) -> list[str]:
