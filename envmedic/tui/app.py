@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import signal
+import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual.app import App
 from textual.binding import Binding, BindingType
 from textual.signal import Signal
 
 from envmedic.api.settings import Settings
-from envmedic.errors import EnvmedicError, InputError, NothingToRepair
+from envmedic.errors import EnvmedicError, ExitCode, InputError, NothingToRepair
 from envmedic.tui.effects import LIMITS, Effects
 from envmedic.tui.jobs import JobEnded, JobEvents, Jobs, JobsChanged
+from envmedic.tui.preferences import keep_theme, kept_theme
 from envmedic.tui.screens.home import HomeScreen
 from envmedic.tui.session import Session
+from envmedic.tui.terminal import Terminal
 from envmedic.tui.text import line
 from envmedic.tui.themes import DARK, THEMES, VARIABLE
 
@@ -24,6 +29,10 @@ if TYPE_CHECKING:
 
     from envmedic.model.findings import Finding
     from envmedic.model.ports import ApplyOptions
+
+
+ENDING: Final = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
+"""Signals that ask the UI to end."""
 
 
 def _commands() -> type[Provider]:
@@ -47,12 +56,13 @@ class EnvmedicApp(App[int]):
 
     def __init__(self, settings: Settings, options: ApplyOptions) -> None:
         colourless = os.environ.get("NO_COLOR")
-        super().__init__()
+        super().__init__(driver_class=Terminal)
         if colourless is not None:
             os.environ["NO_COLOR"] = colourless  # Textual takes it away; the commands that a repair runs read it too
         self.jobs = Jobs(self, LIMITS)
         self.effects = Effects(self)
         self.changed: Signal[Session] = Signal(self, "session")
+        self._leaving = False
         self.failure: Exception | None = None
         """A bug of the UI itself, which ended it."""
         self._session = Session(settings, options)
@@ -60,7 +70,9 @@ class EnvmedicApp(App[int]):
             self.unregister_theme(name)
         for theme in THEMES:
             self.register_theme(theme)
-        self.use_theme(os.environ.get(VARIABLE, DARK))
+        self._unreadable: EnvmedicError | None = None
+        """Why the theme of the last run is not known."""
+        self.use_theme(os.environ.get(VARIABLE) or self._kept_theme())
 
     @property
     def session(self) -> Session:
@@ -80,6 +92,21 @@ class EnvmedicApp(App[int]):
         """Look like that; an unknown name is the dark one."""
         self.theme = name if name in self.available_themes else DARK
 
+    def choose_theme(self, name: str) -> None:
+        """Look like that from now on, also in later runs."""
+        self.use_theme(name)
+        try:
+            keep_theme(self.theme)
+        except InputError as error:
+            self.show_error(error)
+
+    def _kept_theme(self) -> str:
+        try:
+            return kept_theme() or DARK
+        except InputError as error:
+            self._unreadable = error
+            return DARK
+
     def get_default_screen(self) -> HomeScreen:
         """Home."""
         return HomeScreen()
@@ -87,6 +114,17 @@ class EnvmedicApp(App[int]):
     def on_ready(self) -> None:
         """Look around as soon as the first frame is drawn."""
         self.call_after_refresh(self.effects.look_around)
+        if self._unreadable is not None:
+            self.show_error(self._unreadable)
+
+    def on_load(self) -> None:
+        """Heed the signals that ask to end, except those that are ignored, as under nohup."""
+        if threading.current_thread() is not threading.main_thread():
+            return  # signals go to the main thread, whoever that is
+        loop = asyncio.get_running_loop()
+        for number in ENDING:
+            if signal.getsignal(number) != signal.SIG_IGN:
+                loop.add_signal_handler(number, self.hung_up)
 
     def on_job_events(self, message: JobEvents) -> None:
         """A batch of events, for who started the job."""
@@ -188,11 +226,23 @@ class EnvmedicApp(App[int]):
 
     def _quit(self, yes: bool | None) -> None:  # noqa: FBT001  # the answer of a panel
         if yes:
-            self.run_worker(self._end(), exclusive=True)
+            self._leave(ExitCode.OK)
 
-    async def _end(self) -> None:
+    def hung_up(self) -> None:
+        """Somebody else ends the UI, or the terminal is gone: end what changes something, and ask nothing."""
+        self._leave(ExitCode.INTERRUPTED)
+
+    def _leave(self, code: ExitCode) -> None:
+        if not self._leaving:
+            self._leaving = True
+            self.run_worker(self._end(code))
+
+    async def _end(self, code: ExitCode) -> None:
+        unfinished = self.jobs.unfinished()
+        if unfinished:
+            self.notify(f"Stopping: {unfinished[0].title}", timeout=3600, markup=False)
         await self.jobs.stop()
-        self.exit(0)
+        self.exit(int(code))
 
     def _handle_exception(self, error: Exception) -> None:
         """A bug ends the UI; `run` tells of it as every command does, instead of Textual's own traceback."""

@@ -38,7 +38,9 @@ class Commands(Provider):
         yield Command("Look around again", "Find and read environments anew", app.effects.look_around)
         yield Command("Help", "For the part that has the focus", app.action_help)
         for theme in THEMES:
-            yield Command(f"Theme: {theme.name}", "What it looks like", partial(app.use_theme, theme.name))
+            yield Command(
+                f"Theme: {theme.name}", "What it looks like, also in later runs", partial(app.choose_theme, theme.name)
+            )
         for known in app.session.environments:
             title = f"Work on {known.found.name or known.prefix}"
             yield Command(title, known.prefix, partial(app.effects.choose, known.prefix))

@@ -1,0 +1,41 @@
+"""What stays from one run of the terminal UI to the next: the theme, in ``$XDG_CONFIG_HOME/envmedic/theme``."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from envmedic.errors import InputError
+
+
+def theme_file() -> Path:
+    """Where the name of the theme is kept."""
+    base = os.environ.get("XDG_CONFIG_HOME") or str(Path.home() / ".config")
+    return Path(base) / "envmedic" / "theme"
+
+
+def kept_theme() -> str | None:
+    """The theme that was chosen last, None where none was. Raises InputError where that cannot be read."""
+    path = theme_file()
+    try:
+        return path.read_text(encoding="utf-8", errors="replace").strip()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise InputError(
+            f"The theme in {path} cannot be read", cause=error.strerror, hint="Make it readable, or remove it"
+        ) from error
+
+
+def keep_theme(name: str) -> None:
+    """Begin with that theme from now on. Raises InputError where it cannot be kept."""
+    path = theme_file()
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(name + "\n", encoding="utf-8")
+    except OSError as error:
+        raise InputError(
+            f"The theme cannot be kept in {path}",
+            cause=error.strerror,
+            hint="It is used until envmedic ends; the variable ENVMEDIC_THEME names one too",
+        ) from error

@@ -1,0 +1,72 @@
+"""The terminal as Textual drives it, which may go away while something is being changed.
+
+Textual ends where it cannot read, and waits forever where it cannot write. A repair has to be ended first: the App is
+told, and what would be drawn meanwhile is dropped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TextIO, cast
+
+from textual.drivers.linux_driver import LinuxDriver
+
+if TYPE_CHECKING:
+    from envmedic.tui.app import EnvmedicApp
+
+
+class Sink:
+    """A text file that takes everything, and tells once when nothing arrives any more."""
+
+    def __init__(self, file: TextIO, lost: Callable[[], None]) -> None:
+        self._file = file
+        self._lost = lost
+        self.gone = False
+        """Whether the file cannot be written any more."""
+
+    def write(self, text: str) -> int:
+        """Write `text`, as long as somebody is there."""
+        self._try(lambda: self._file.write(text))
+        return len(text)
+
+    def flush(self) -> None:
+        """Pass on what was written."""
+        self._try(self._file.flush)
+
+    def fileno(self) -> int:
+        """Of the file."""
+        return self._file.fileno()
+
+    def isatty(self) -> bool:
+        """As the file was begun with."""
+        return self._file.isatty()
+
+    def _try(self, call: Callable[[], object]) -> None:
+        if self.gone:
+            return
+        try:
+            call()
+        except OSError:
+            self.gone = True
+            self._lost()
+
+
+class Terminal(LinuxDriver):
+    """Textual's driver, which tells the App when the terminal is gone."""
+
+    def __init__(
+        self, app: EnvmedicApp, *, debug: bool = False, mouse: bool = True, size: tuple[int, int] | None = None
+    ) -> None:
+        super().__init__(app, debug=debug, mouse=mouse, size=size)
+        self._file = cast("Any", Sink(cast("TextIO", self._file), self._gone))
+
+    def run_input_thread(self) -> None:
+        """Read keys; a terminal that cannot be read is gone."""
+        try:
+            super().run_input_thread()
+        except OSError:
+            self._gone()
+
+    def _gone(self) -> None:
+        app = cast("EnvmedicApp", self._app)
+        app.later(app.hung_up)
