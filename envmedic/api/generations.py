@@ -10,11 +10,13 @@ from typing import Protocol, TypedDict
 from envmedic.api.joints import check_runner, engine_ports, installer_of
 from envmedic.api.settings import Settings, Target
 from envmedic.api.target import interrupted
-from envmedic.engine import generations, recovery
+from envmedic.engine import comparing, generations, recovery
+from envmedic.engine.interruption import Cancel, never
 from envmedic.model.events import EventStream, Notice
 from envmedic.model.ports import AllowName, ApplyOptions, CheckRunner, EnginePorts
-from envmedic.model.record import History, Record, Recovery
+from envmedic.model.record import Difference, History, Record, Recovery
 from envmedic.probe import targets
+from envmedic.probe.distributions import states
 
 AcceptLoss = Callable[[tuple[str, ...]], bool]
 """Asks whether to go on although these paths would not be as they are now."""
@@ -24,7 +26,14 @@ class Travel(Protocol):
     """`undo` or `redo`."""
 
     def __call__(
-        self, settings: Settings, prefix: Path, to: str | None, allow: tuple[AllowName, ...], accept: AcceptLoss
+        self,
+        settings: Settings,
+        prefix: Path,
+        to: str | None,
+        allow: tuple[AllowName, ...],
+        accept: AcceptLoss,
+        *,
+        cancel: Cancel = never,
     ) -> Record:
         """Go to another generation and return the record of the transaction."""
 
@@ -55,14 +64,32 @@ def recover(settings: Settings, target: Target) -> Recovery:
     return Recovery(prefix=str(prefix), settled=_recover(settings, prefix))
 
 
-def undo(settings: Settings, prefix: Path, to: str | None, allow: tuple[AllowName, ...], accept: AcceptLoss) -> Record:
+def undo(  # `redo` too
+    settings: Settings,
+    prefix: Path,
+    to: str | None,
+    allow: tuple[AllowName, ...],
+    accept: AcceptLoss,
+    *,
+    cancel: Cancel = never,
+) -> Record:
     """Bring the environment back as it was before the live generation, byte for byte."""
-    return generations.undo(prefix, **_travelling(settings, prefix, allow), to=to, accept=_asking(accept))
+    travelling = _travelling(settings, prefix, allow)
+    return generations.undo(prefix, **travelling, to=to, accept=_asking(accept), cancel=cancel)
 
 
-def redo(settings: Settings, prefix: Path, to: str | None, allow: tuple[AllowName, ...], accept: AcceptLoss) -> Record:
+def redo(  # `undo` too
+    settings: Settings,
+    prefix: Path,
+    to: str | None,
+    allow: tuple[AllowName, ...],
+    accept: AcceptLoss,
+    *,
+    cancel: Cancel = never,
+) -> Record:
     """Bring an undone repair back."""
-    return generations.redo(prefix, **_travelling(settings, prefix, allow), to=to, accept=_asking(accept))
+    travelling = _travelling(settings, prefix, allow)
+    return generations.redo(prefix, **travelling, to=to, accept=_asking(accept), cancel=cancel)
 
 
 class _Travelling(TypedDict):
@@ -90,6 +117,21 @@ def history(settings: Settings, prefix: Path) -> History:
     """Every transaction on the environment, newest first."""
     del settings
     return generations.history(prefix)
+
+
+def difference(settings: Settings, prefix: Path, before: str | None = None, after: str | None = None) -> Difference:
+    """What differs between two states of the environment; by default what was changed outside envmedic.
+
+    A state is named by a transaction, ``found`` or ``now``. Raises InputError for one that is not known.
+    """
+    del settings
+    return comparing.difference(prefix, states, before=before, after=after)
+
+
+def prunable(settings: Settings, prefix: Path, keep: int) -> tuple[str, ...]:
+    """The transactions whose kept tree `prune` would remove."""
+    del settings
+    return generations.prunable(prefix, keep=keep)
 
 
 def prune(settings: Settings, prefix: Path, keep: int) -> History:

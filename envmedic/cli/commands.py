@@ -18,7 +18,7 @@ from envmedic.cli.render.diagnosis import diagnosis_lines
 from envmedic.cli.render.facts import facts_lines
 from envmedic.cli.render.next_command import apply_command
 from envmedic.cli.render.plan import plan_lines
-from envmedic.cli.render.record import history_lines, record_lines
+from envmedic.cli.render.record import difference_lines, history_lines, record_lines
 from envmedic.errors import ConfirmationNeeded, ExitCode, InputError, RepairDeclined
 from envmedic.model.base import to_json
 from envmedic.model.findings import Diagnoses, Diagnosis
@@ -273,6 +273,14 @@ def history(args: argparse.Namespace, output: Output) -> int:
     return int(ExitCode.OK)
 
 
+def diff(args: argparse.Namespace, output: Output) -> int:
+    """``envmedic diff``."""
+    settings = settings_of(args, output)
+    found = api.difference(settings, prefix_of(args, settings, output), args.before, args.after)
+    output.document(found, difference_lines(found, output.style))
+    return int(ExitCode.OK)
+
+
 def recover(args: argparse.Namespace, output: Output) -> int:
     """``envmedic recover``."""
     settings = settings_of(args, output)
@@ -365,6 +373,7 @@ RUN: dict[str, Command] = {
     "undo": undo,
     "redo": redo,
     "history": history,
+    "diff": diff,
     "recover": recover,
     "prune": prune,
     "playbooks": playbooks,

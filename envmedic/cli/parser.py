@@ -235,6 +235,10 @@ def _generations(commands: _Commands[Parser]) -> None:
         parser.option("-y", "--yes", action="store_true", help="do not ask")
         parser.option("--allow", action="append", choices=ALLOW, default=[], help="lift a protection")
     _command(commands, "history", "list the generations of an environment")
+    diff = _command(commands, "diff", "what differs between two generations, or what was changed outside envmedic")
+    state = "a transaction of `envmedic history`, `found` for what was there before, or `now`"
+    diff.add_argument("before", nargs="?", metavar="FROM", help=f"{state} (default: the live generation)")
+    diff.add_argument("after", nargs="?", metavar="TO", help="likewise (default: now)")
     _command(commands, "recover", "settle an interrupted transaction")
     prune = _command(commands, "prune", "remove old generations")
     prune.option("--keep", type=at_least(0), default=0, help="generations to keep (default: 0)")

@@ -101,6 +101,7 @@ def _generation(item: _Known, live: str | None) -> Generation:
         changes=tuple(_change(change) for change in record.plan.changes),
         undo_possible=record.state == "done" and live == record.transaction and item.has_tree,
         redo_possible=record.state == "undone" and live == item.parent and item.has_tree,
+        kept=item.has_tree,
         size_bytes=held_alone(item.directory.tree),
     )
 
@@ -338,8 +339,7 @@ def prune_trees(store: Store, keep: int, emit: Emit, point: Point = no_point) ->
 
     Trees that undo leads to come first, nearest first, then those that redo leads to, newest first.
     """
-    spared = {item.directory.transaction for item in _by_use(store)[: max(keep, 0)]}
-    doomed = [item for item in _known(store) if item.has_tree and item.directory.transaction not in spared]
+    doomed = _doomed(store, keep)
     for item in doomed:
         started = time.monotonic()
         emit(StageStarted(stage="prune"))
@@ -349,6 +349,16 @@ def prune_trees(store: Store, keep: int, emit: Emit, point: Point = no_point) ->
         point("trash-emptied")
         emit(StageFinished(stage="prune", seconds=time.monotonic() - started))
     return tuple(item.directory.transaction for item in doomed)
+
+
+def prunable(prefix: Path, *, keep: int) -> tuple[str, ...]:
+    """The transactions that `prune` would take the tree of, oldest first; reads only. Raises RecoveryNeeded."""
+    return tuple(item.directory.transaction for item in _doomed(Store.of(prefix), keep))
+
+
+def _doomed(store: Store, keep: int) -> list[_Known]:
+    spared = {item.directory.transaction for item in _by_use(store)[: max(keep, 0)]}
+    return [item for item in _known(store) if item.has_tree and item.directory.transaction not in spared]
 
 
 def _by_use(store: Store) -> list[_Known]:

@@ -12,6 +12,7 @@ from envmedic.model.plan import Plan
 RECORD_SCHEMA: Final = "envmedic.record/1"
 HISTORY_SCHEMA: Final = "envmedic.history/1"
 RECOVERY_SCHEMA: Final = "envmedic.recovery/1"
+DIFF_SCHEMA: Final = "envmedic.diff/1"
 ERROR_SCHEMA: Final = "envmedic.error/1"
 
 State = Literal[
@@ -126,6 +127,8 @@ class Generation(Model, frozen=True, kw_only=True):
     """Whether ``undo`` can go back from it now."""
     redo_possible: bool
     """Whether ``redo`` can go to it now."""
+    kept: bool = False
+    """Whether the tree that is not at the prefix is kept: without it there is no way over this transaction."""
     size_bytes: int
     """Disk space that the kept tree holds alone."""
 
@@ -138,6 +141,37 @@ class History(Model, frozen=True, kw_only=True):
     """The environment."""
     generations: tuple[Generation, ...]
     """Every transaction, newest first."""
+
+
+class DistributionChange(Model, frozen=True, kw_only=True):
+    """A distribution of which two states have different versions."""
+
+    name: str
+    """Its name."""
+    before: str | None
+    """Version in the first state, null where it is not installed."""
+    after: str | None
+    """Version in the second state, null where it is not installed."""
+
+
+class Difference(Model, frozen=True, kw_only=True):
+    """The document of ``envmedic diff --json``."""
+
+    schema: Literal["envmedic.diff/1"] = DIFF_SCHEMA
+    prefix: str
+    """The environment."""
+    before: str
+    """The first state: the transaction that made it, or ``found`` for what was there before the first repair."""
+    after: str
+    """The second state, of the same kind, or ``now`` for what is there."""
+    distributions: tuple[DistributionChange, ...]
+    """Distributions that differ, by name."""
+    added: tuple[str, ...]
+    """Paths relative to the environment that only the second state has; caches of byte code are left out."""
+    removed: tuple[str, ...]
+    """Paths that only the first state has."""
+    changed: tuple[str, ...]
+    """Paths of which size, time, mode or owner differ."""
 
 
 class ErrorDocument(Model, frozen=True, kw_only=True):

@@ -15,7 +15,7 @@ from envmedic.cli.render.events import PLAIN_EVERY_S, SILENT_S, Narrator
 from envmedic.cli.render.facts import facts_lines
 from envmedic.cli.render.next_command import apply_command
 from envmedic.cli.render.plan import SHOWN_ALTERNATIVES, plan_lines
-from envmedic.cli.render.record import history_lines, record_lines
+from envmedic.cli.render.record import difference_lines, history_lines, record_lines
 from envmedic.cli.render.style import Style, duration, plain, shortened, size, table
 from envmedic.errors import CHANGED, RECOVERABLE, ChecksFailed, EnvmedicError, NoSolution
 from envmedic.model.checks import Outcome, Verification
@@ -34,7 +34,15 @@ from envmedic.model.events import (
 from envmedic.model.facts import Environment, Facts, Gpu, Host, Interpreter, TorchBuild
 from envmedic.model.findings import Alternative, Diagnosis, Evidence, Finding
 from envmedic.model.plan import Change, Plan, PlanAlternative, Purge
-from envmedic.model.record import DistributionState, ErrorDocument, Generation, History, Record
+from envmedic.model.record import (
+    Difference,
+    DistributionChange,
+    DistributionState,
+    ErrorDocument,
+    Generation,
+    History,
+    Record,
+)
 
 PLAIN = Style(colour=False)
 COLOUR = Style(colour=True)
@@ -288,6 +296,25 @@ def test_history_marks_what_is_live_and_what_can_be_done() -> None:
     assert history_lines(History(prefix="/env", generations=(one,)), PLAIN)[-1].split() == [
         "*", "tx", "done", "2026", "torchvision", "0.18.1", "->", "0.20.1", "0", "B", "undo",
     ]  # fmt: skip
+
+
+def test_a_difference_lists_distributions_and_the_first_files() -> None:
+    found = Difference(
+        prefix="/env", before="found", after="now", added=tuple(f"f{number}" for number in range(22)), removed=(),
+        changed=("bin/x\x1b",), distributions=(DistributionChange(name="six", before=None, after="1.17"),),
+    )  # fmt: skip
+    lines = difference_lines(found, PLAIN)
+    assert lines[0] == "From the environment as it was found to what is there now"
+    assert lines[2].split() == ["six", "-", "->", "1.17"]
+    assert lines[4] == "22 files added"
+    assert "  and 2 more" in lines
+    assert lines[-2:] == ["1 file changed", "  bin/x\N{REPLACEMENT CHARACTER}"]
+    same = Difference(prefix="/env", before="a", after="b", added=(), removed=(), changed=(), distributions=())
+    assert difference_lines(same, PLAIN)[2:] == [
+        "No distribution differs",
+        "",
+        "No file differs, caches of byte code apart",
+    ]
 
 
 def test_outcomes_that_say_nothing_new_are_one_line() -> None:

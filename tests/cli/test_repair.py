@@ -65,6 +65,11 @@ def test_the_whole_story(user: Shell, case: Case, room: Path) -> None:
     assert listed["schema"] == "envmedic.history/1"
     assert [(item["live"], item["undo_possible"]) for item in listed["generations"]] == [(True, True)]
 
+    compared = user.envmedic("diff", "found", "--json", *target).document
+    assert [(item["name"], item["before"] != item["after"]) for item in compared["distributions"]] == [
+        ("torchvision", True)
+    ]
+
     undone = user.envmedic("undo", "--yes", "--json", *target)
     assert (undone.code, undone.document["environment"]) == (0, "restored")
     assert state_of(prefix) == original

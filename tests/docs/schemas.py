@@ -61,6 +61,7 @@ DOCUMENTS: Mapping[str, type[Model]] = MappingProxyType({
     "record": record.Record,
     "verification": checks.Verification,
     "history": record.History,
+    "diff": record.Difference,
     "recovery": record.Recovery,
     "facts": facts.Facts,
     "envs": environments.Environments,

@@ -198,6 +198,7 @@ def test_a_repair_prints_valid_documents(shell: Shell) -> None:
     assert (record["state"], record["environment"]) == ("done", "repaired")
     assert mistakes("record", record) == []
     assert mistakes("history", shell.on_case("history")) == []
+    assert mistakes("diff", shell.on_case("diff")) == []
     assert mistakes("verification", shell.on_case("verify", "--no-gpu")) == []
     assert mistakes("record", shell.on_case("undo", "--yes")) == []
     assert mistakes("recovery", shell.on_case("recover")) == []

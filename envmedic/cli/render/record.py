@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 
 from envmedic.cli.render.checks import comparison_lines
 from envmedic.cli.render.errors import reason_lines
 from envmedic.cli.render.style import Style, duration, plain, size, table
-from envmedic.model.record import History, Record
+from envmedic.model.record import Difference, History, Record
 
 
 def record_lines(record: Record, style: Style, *, moved: bool = False) -> list[str]:
@@ -86,3 +87,37 @@ def history_lines(history: History, style: Style) -> list[str]:
         mark = "*" if item.live else ""
         rows.append((mark, item.transaction, item.state, item.started, changes, size(item.size_bytes), can or "-"))
     return [style("Generations (* is live)", "bold"), *table(rows)]
+
+
+_LISTED = 20
+"""Paths of one kind that are listed; the document has all."""
+
+
+def difference_lines(found: Difference, style: Style) -> list[str]:
+    """What differs between two states: distributions, then files."""
+    title = f"{style('From', 'bold')} {state_name(found.before)} {style('to', 'bold')} {state_name(found.after)}"
+    rows = [(item.name, item.before or "-", "->", item.after or "-") for item in found.distributions]
+    lines = [title, "", *(table(rows) if rows else ["No distribution differs"])]
+    for word, paths in (("added", found.added), ("removed", found.removed), ("changed", found.changed)):
+        lines += _paths(word, paths, style)
+    if not (found.added or found.removed or found.changed):
+        lines += ["", "No file differs, caches of byte code apart"]
+    return lines
+
+
+def state_name(name: str) -> str:
+    """A state of an environment in words."""
+    return {"found": "the environment as it was found", "now": "what is there now"}.get(name, name)
+
+
+def _paths(word: str, paths: Sequence[str], style: Style) -> list[str]:
+    if not paths:
+        return []
+    plural = "" if len(paths) == 1 else "s"
+    more = [f"  and {len(paths) - _LISTED} more"] if len(paths) > _LISTED else []
+    return [
+        "",
+        style(f"{len(paths)} file{plural} {word}", "bold"),
+        *(f"  {plain(item)}" for item in paths[:_LISTED]),
+        *more,
+    ]
