@@ -1,11 +1,11 @@
-"""Matrix products and convolutions in fp32 and bf16 against fp64 on the CPU.
+"""Matrix products in fp32, TF32, fp16, bf16 and fp8 and convolutions in fp32, fp16 and bf16 against fp64 on the CPU.
 
 What is used of torch, and nothing else: ``torch.tensor(nested_list, dtype=)``, ``torch.full`` (GPU only),
-``torch.float32 / float64 / bfloat16``, ``torch.matmul``, ``torch.nn.functional.conv2d(x, w, b, stride=,
+``torch.float32 / float64 / bfloat16 / float16``, ``torch.matmul``, ``torch.nn.functional.conv2d(x, w, b, stride=,
 padding=)``; of a tensor ``to(device)``, ``to(dtype)``, ``double()``, ``abs()``, ``cpu()``, ``detach()``, ``tolist()``,
 ``shape``, ``dtype``, ``device.type``, ``requires_grad_()``, ``grad``, and ``(y * upstream).sum().backward()``;
 ``torch.backends.cuda.matmul.allow_tf32`` and ``torch.backends.cudnn.allow_tf32`` (set, GPU only),
-``torch.cuda.get_device_capability`` (GPU only).
+``torch.cuda.get_device_capability``, ``torch.float8_e4m3fn``, ``torch._scaled_mm`` and ``t()`` (GPU only).
 
 Errors are relative to the product of the absolute values (``|A| |B|``), for which rounding theory has
 bounds (Higham, "Accuracy and Stability of Numerical Algorithms", section 3.1): summing K products in
@@ -15,11 +15,11 @@ fp32 errs by at most K u, with u = 2**-24. A result of zeros, a lost block or a 
 
 from __future__ import annotations
 
-# ruff: noqa: S311  # numbers to compute with, not secrets
+# ruff: noqa: S311, SLF001  # numbers to compute with, not secrets; fp8 is private in torch
 import os
 import random
 
-from envmedic_kernels import reference
+from envmedic_kernels import reference, versions
 from envmedic_kernels.outcome import NotApplicable, Result, same, within
 
 ALGORITHM = 16.0
@@ -33,6 +33,8 @@ CONV_SHAPES = {
     "gpu": ((4, 16, 32, 28, 1), (2, 3, 8, 33, 2)),
 }
 """(images, input channels, output channels, pixels a side, stride), with kernels of 3 x 3 and padding 1."""
+FP8_SHAPE = (64, 256, 48)
+"""Multiples of 16, as the hardware demands."""
 FIRST_WITH_BF16 = 8
 """Major compute capability of the first GPUs with bf16 (Ampere)."""
 WITHOUT_BF16 = ("bfloat16", "cublas_status_not_supported", "cudnn_status_not_supported")
@@ -50,14 +52,14 @@ def prepare(torch, context):
 def tolerance(kind, inner, algorithm=1.0):
     """Allowed error of a sum of `inner` products, relative to the sum of their absolute values.
 
-    fp32: `algorithm` x inner x u. bf16 adds four roundings to bf16: the result, and the partial sums that
-    cuBLAS may combine in reduced precision.
+    fp32: `algorithm` x inner x u. bf16 and fp16 add four roundings to them: the result, and the partial sums that
+    cuBLAS may combine in reduced precision. TF32 rounds both operands, which comes to less than four roundings.
     """
     forced = os.environ.get("NVIDIA_TF32_OVERRIDE") == "1"
     summing = algorithm * inner * reference.UNIT_ROUNDOFF["fp32"]
     if forced:
         summing += 4 * reference.UNIT_ROUNDOFF["tf32"]
-    return summing if kind == "fp32" else summing + 4 * reference.UNIT_ROUNDOFF["bf16"]
+    return summing if kind == "fp32" else summing + 4 * reference.UNIT_ROUNDOFF[kind]
 
 
 def nearest(errors):
@@ -66,7 +68,7 @@ def nearest(errors):
 
 
 def _dtype(torch, kind):
-    return torch.float32 if kind == "fp32" else torch.bfloat16
+    return {"bf16": torch.bfloat16, "fp16": torch.float16}.get(kind, torch.float32)
 
 
 def _listed(tensor):
@@ -98,10 +100,12 @@ def _matmul_round(torch, context, kind, seed, shape):
 
 
 def matmul(context, kind):
-    """Matrix products of random matrices in `kind` (``fp32`` or ``bf16``)."""
+    """Matrix products of random matrices in `kind`: ``fp32``, ``tf32``, ``fp16`` or ``bf16``."""
     import torch
 
     prepare(torch, context)
+    if kind == "tf32":
+        torch.backends.cuda.matmul.allow_tf32 = True
     errors = []
     for shape in MATMUL_SHAPES["gpu" if context.on_gpu else "cpu"]:
         limit = tolerance(kind, shape[1])
@@ -194,4 +198,45 @@ def _lacks_bf16(context):
 
     if context.on_gpu:
         return torch.cuda.get_device_capability(context.device)[0] < FIRST_WITH_BF16
-    return tuple(int(part) for part in torch.__version__.split("+")[0].split(".")[:2]) < (1, 12)
+    return versions.release(torch) < (1, 12)
+
+
+def tf32(check, context):
+    """Run `check` with TF32 allowed, on GPUs that have it."""
+    import torch
+
+    versions.capable(torch, context, (8, 0), "TF32")
+    return check(context, "tf32")
+
+
+def fp8(context):
+    """Matrix products of fp8 numbers (e4m3) with results in bf16, on GPUs that have them."""
+    import torch
+
+    versions.needs(torch, (2, 1), "fp8 matrix product")
+    versions.capable(torch, context, (8, 9), "fp8")
+    prepare(torch, context)
+    limit = tolerance("bf16", FP8_SHAPE[1])
+    worst = 0.0
+    for seed in context.seeds():
+        worst = max(worst, within("matmul fp8 %s seed %d" % (FP8_SHAPE, seed), _fp8_round(torch, context, seed), limit))
+    return Result("seed %d" % context.seed, worst, limit)
+
+
+def _fp8_round(torch, context, seed):
+    rows, inner, columns = FP8_SHAPE
+    generator = random.Random(seed)
+    shapes = ((rows, inner), (columns, inner))
+    lists = [reference.uniform(generator, *shape) for shape in shapes]
+    left, right = (torch.tensor(each, dtype=torch.float32).to(torch.float8_e4m3fn) for each in lists)
+    one = torch.tensor(1.0, dtype=torch.float32).to(context.device)
+    got = torch._scaled_mm(
+        left.to(context.device), right.to(context.device).t(), scale_a=one, scale_b=one, out_dtype=torch.bfloat16
+    )
+    if isinstance(got, tuple):  # before 2.5, with the largest magnitude of the result
+        got = got[0]
+    _placed(got, context, torch.bfloat16, (rows, columns))
+    exact = [each.to(torch.float32).double() for each in (left, right)]
+    expected = torch.matmul(exact[0], exact[1].t()).tolist()
+    scale = torch.matmul(exact[0].abs(), exact[1].abs().t()).tolist()
+    return reference.largest_error(_listed(got), expected, scale)

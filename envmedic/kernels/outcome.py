@@ -11,6 +11,14 @@ class NotApplicable(Skipped):
     """The check has no meaning on this device, such as bf16 on a GPU without it."""
 
 
+class Ended(Exception):
+    """A process that the check started ended without a result; `ending` says how."""
+
+    def __init__(self, message, ending):
+        super().__init__(message)
+        self.ending = ending
+
+
 class Disagreement(Exception):
     """The kernel ran and its result is wrong."""
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import random
 
-UNIT_ROUNDOFF = {"fp32": 2.0**-24, "tf32": 2.0**-11, "bf16": 2.0**-8}
+UNIT_ROUNDOFF = {"fp32": 2.0**-24, "tf32": 2.0**-11, "fp16": 2.0**-11, "bf16": 2.0**-8}
 """Largest relative error of rounding to nearest."""
 
 

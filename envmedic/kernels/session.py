@@ -1,8 +1,8 @@
 """One verification: which checks run where, each in a process of its own, and their outcomes as lines on stdout.
 
 Processes: this one imports nothing but the standard library and forks a child for each imported name, several at a
-time. The *zygotes* are children too: one imports torch, and forks from itself a child for each check and device; one forked from that
-imports torchvision on top. So torch is imported once, and a crash, hang or abort, of an import or of a check, ends that
+time. The *zygotes* are children too: one imports torch, and forks from itself a child for each check and device; those
+forked from that import torchvision or torchaudio on top. So torch is imported once, and a crash, hang or abort, of an import or of a check, ends that
 child alone. A process that forks neither initialises CUDA (its children could not use it) nor computes in parallel
 before (libgomp hangs in the children: seen with torch 2.5); importing torch does neither.
 
@@ -20,62 +20,17 @@ import json
 import os
 import traceback
 
-from envmedic_kernels import dense, extension, operators, supervise
+from envmedic_kernels import operators, supervise
+from envmedic_kernels.catalogue import BY_MODULE, CHECKS, NOWHERE, ON_TORCH, SLOW, Gpus, units_of
 from envmedic_kernels.imports import run_imports
 from envmedic_kernels.sequence import run_sequences
-from envmedic_kernels.units import KEPT_DETAIL, SEED, Unit, describe, ended_badly, last_words, run_unit
+from envmedic_kernels.units import KEPT_DETAIL, SEED, describe, ended_badly, last_words, run_unit
 
 MARK = "@envmedic "
 """Begins every line of stdout that carries a message as JSON."""
 ZYGOTE_SLACK_S = 60.0
 
-ON_TORCH = {
-    "matmul": (
-        ("matmul-fp32", lambda context: dense.matmul(context, "fp32")),
-        ("matmul-bf16", lambda context: dense.bf16(dense.matmul, context)),
-    ),
-    "conv": (
-        ("conv-fp32", lambda context: dense.conv(context, "fp32")),
-        ("conv-bf16", lambda context: dense.bf16(dense.conv, context)),
-    ),
-    "extension-build": (("extension-build-cpp", extension.cpp), ("extension-build-cuda", extension.cuda)),
-}
-ON_TORCHVISION = {
-    "torchvision-dispatch": (("torchvision-dispatch", operators.dispatch),),
-    "torchvision-nms": (("torchvision-nms", operators.nms),),
-    "torchvision-roi-align": (("torchvision-roi-align", operators.roi_align),),
-}
-NO_DEVICE = ("torchvision-dispatch",)
-CHECKS = {**ON_TORCH, **ON_TORCHVISION}
-OF_NAMES = ("import:", "import-sequence:")
-
-
-class Gpus:
-    """The visible GPUs as (device, name) pairs; without any, the status and reason of every GPU outcome."""
-
-    def __init__(self, devices=(), status="skip", reason=""):
-        self.devices = [tuple(device) for device in devices]
-        self.status = status
-        self.reason = reason
-
-    def as_message(self):
-        """Form in which a zygote tells its parent."""
-        return {"gpus": {"devices": self.devices, "status": self.status, "reason": self.reason}}
-
-
-def units_of(requests, gpus):
-    """The units of `requests`; where no GPU is known, one unit of device ``cuda`` stands for all of them."""
-    units = []
-    for request in requests:
-        for name, function in CHECKS[request["name"]]:
-            if request["name"] in NO_DEVICE:
-                units.append(Unit(request, name, function, None, None))
-                continue
-            units.append(Unit(request, name, function, "cpu", "cpu"))
-            if request["gpu"]:
-                for device, title in gpus.devices or [("cuda", "")]:
-                    units.append(Unit(request, name, function, device, ("%s %s" % (device, title)).strip()))
-    return units
+OF_NAMES = ("import:", "import-sequence:", "extension-smoke:")
 
 
 class Zygote:
@@ -194,11 +149,16 @@ def run_torch(requests, no_gpu, report):
             gpus = find_gpus(max(request["timeout_s"] for request in requests))
         send(gpus.as_message())
         run_units([request for request in requests if request["name"] in ON_TORCH], gpus, send)
-        rest = [request for request in requests if request["name"] in ON_TORCHVISION]
-        if rest:
-            Zygote("torchvision", rest, gpus, send).run(lambda up: run_units(rest, gpus, up))
+        for module, checks in BY_MODULE.items():
+            run_module(module, [request for request in requests if request["name"] in checks], gpus, send)
 
     Zygote("torch", requests, Gpus(), report).run(work)
+
+
+def run_module(module, requests, gpus, send):
+    """The checks that need `module`, which a zygote of its own imports on top of torch."""
+    if requests:
+        Zygote(module, requests, gpus, send).run(lambda up: run_units(requests, gpus, up))
 
 
 def run(requests, no_gpu, report, workers=1):
@@ -258,8 +218,8 @@ def parse(argv):
     parser.add_argument("--spec", help="requests as JSON; the other options are for people")
     parser.add_argument(
         "--checks",
-        default=",".join(name for name in CHECKS if name != "extension-build"),
-        help="comma-separated; import:NAME and import-sequence:NAME+NAME for imports (default: %(default)s)",
+        default=",".join(name for name in CHECKS if name not in SLOW),
+        help="comma-separated; import:NAME, import-sequence:NAME+NAME, extension-smoke:DISTRIBUTION (default: %(default)s)",
     )
     parser.add_argument("--devices", choices=("all", "cpu"), default="all")
     parser.add_argument("--timeout", type=float, default=300.0, help="seconds for each check (default: %(default)s)")
@@ -279,9 +239,9 @@ def requests_of(options):
     """Requests from the options of a person."""
     requests = []
     for index, part in enumerate(options.checks.split(",")):
-        name, _, imported = part.partition(":")
-        arguments = imported.split("+") if imported else ["seed=%d" % options.seed, "rounds=%d" % options.rounds]
-        gpu = options.devices == "all" and name in CHECKS and name not in NO_DEVICE
+        name, _, names = part.partition(":")
+        arguments = names.split("+") if names else ["seed=%d" % options.seed, "rounds=%d" % options.rounds]
+        gpu = options.devices == "all" and name in CHECKS and CHECKS[name][0][2] != NOWHERE
         request = {"index": index, "name": name, "arguments": arguments, "gpu": gpu, "timeout_s": options.timeout}
         requests.append(request)
     return requests

@@ -6,7 +6,7 @@ from __future__ import annotations
 import traceback
 
 from envmedic_kernels import supervise
-from envmedic_kernels.outcome import Context, Disagreement, NotApplicable, Skipped
+from envmedic_kernels.outcome import Context, Disagreement, Ended, NotApplicable, Skipped
 
 SEED = 20250
 KEPT_DETAIL = 4000
@@ -76,6 +76,9 @@ def attempt(unit, context, send):
         send(unit.outcome("skip", str(reason)))
     except Disagreement as error:
         send(unit.outcome("fail", str(error), max_relative_error=finite(error.error), tolerance=error.tolerance))
+    except Ended as error:
+        status = "timeout" if error.ending.timed_out else "crash"
+        send(unit.outcome(status, str(error), signal=error.ending.signal_name))
     except BaseException as error:
         traceback.print_exc()
         send(unit.outcome("fail", describe(error), excuse=unit.excuse(error)))

@@ -10,6 +10,7 @@ import pytest
 
 from tests.kernels.driving import KERNELS, STAND_IN, drive, outcomes, statuses
 
+CHOSEN = ("--devices", "cpu", "--checks", "matmul,conv,torchvision-nms,torchvision-roi-align,torchvision-dispatch")
 CPU_CHECKS = {
     ("matmul-fp32", "cpu"), ("matmul-bf16", "cpu"), ("conv-fp32", "cpu"), ("conv-bf16", "cpu"),
     ("torchvision-nms", "cpu"), ("torchvision-roi-align", "cpu"), ("torchvision-dispatch", None),
@@ -17,7 +18,7 @@ CPU_CHECKS = {
 
 
 def test_every_check_passes_on_a_sound_torch_and_says_how_near_it_came() -> None:
-    found = drive("--devices", "cpu")
+    found = drive(*CHOSEN)
     assert statuses(found) == dict.fromkeys(CPU_CHECKS, "pass")
     for check in ("matmul-fp32", "matmul-bf16", "conv-fp32", "conv-bf16", "torchvision-roi-align"):
         outcome = found[check, "cpu"]
@@ -71,7 +72,7 @@ def test_a_wrong_result_fails_its_check(fault: str, check: str, reason: str) -> 
 
 
 def test_one_broken_check_leaves_the_others_alone() -> None:
-    found = statuses(drive("--devices", "cpu", FAULT="zeros at bfloat16 matmul"))
+    found = statuses(drive(*CHOSEN, FAULT="zeros at bfloat16 matmul"))
     assert found.pop(("matmul-bf16", "cpu")) == "fail"
     assert set(found.values()) == {"pass"}
 
@@ -125,6 +126,7 @@ driver.package()
 from envmedic_kernels import dense, session
 dense.MATMUL_SHAPES = dict(dense.MATMUL_SHAPES, gpu=((20, 30, 10),))
 dense.CONV_SHAPES = dict(dense.CONV_SHAPES, gpu=((1, 2, 3, 9, 2),))
+dense.FP8_SHAPE = (16, 32, 16)
 sys.exit(session.main(["--checks", "matmul,conv"]))
 """
 
@@ -136,7 +138,7 @@ def test_dense_checks_use_the_gpu(fault: str) -> None:
     argv = [sys.executable, "-B", "-c", script]
     found = outcomes(subprocess.run(argv, env=environment, capture_output=True, text=True, check=True).stdout)
     failed = {key for key, status in statuses(found).items() if status != "pass"}
-    assert len(found) == 8
+    assert len(found) == 12
     expected = {
         "": set[object](),
         "z": {(("matmul-bf16" if "matmul" in fault else "conv-fp32"), "cuda:0 Stand-in GPU")},

@@ -113,6 +113,7 @@ def test_a_torch_that_cannot_be_imported_fails_every_check_that_needs_it(what: s
     assert found.pop(("import json", None))["status"] == "pass"
     assert set(found) == {
         ("matmul-fp32", "cpu"), ("matmul-fp32", "cuda"), ("matmul-bf16", "cpu"), ("matmul-bf16", "cuda"),
+        ("matmul-tf32", "cuda"), ("matmul-fp16", "cuda"), ("matmul-fp8", "cuda"),
         ("torchvision-dispatch", None), ("torchvision-nms", "cpu"), ("torchvision-nms", "cuda"),
     }  # fmt: skip
     assert {(outcome["status"], outcome["reason"]) for outcome in found.values()} == {(status, reason)}

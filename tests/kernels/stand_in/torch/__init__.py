@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
+import builtins
 import ctypes
+import math
 import os
 import struct
 import time
@@ -14,26 +16,27 @@ from types import SimpleNamespace
 from typing import Any
 
 FAULT = os.environ.get("FAULT", "")
+"""Several are separated by semicolons, where each is of the form ``WHAT at PLACE``."""
+FAULTS = [tuple(fault.split(" at ")) for fault in FAULT.split(";") if " at " in fault]
 GPUS = int(os.environ.get("GPUS", "0"))
+magnitude = builtins.abs
 __version__ = os.environ.get("TORCH", "2.5.1+cu124")
 version = SimpleNamespace(cuda=os.environ.get("CUDA_BUILD") or None)
 
 
 def misbehave(place: str) -> None:
     """Carry out a FAULT such as ``segfault at matmul``."""
-    what, _, where = FAULT.partition(" at ")
-    if where != place:
-        return
-    if what == "segfault":
-        ctypes.string_at(0)
-    if what == "hang":
-        time.sleep(600)
-    if what == "abort":
-        os.abort()
-    if what == "exit":
-        os._exit(0)
-    if what == "error":
-        raise RuntimeError(f"{place} is broken\nsecond line")
+    for what in [what for what, where in FAULTS if where == place]:
+        if what == "segfault":
+            ctypes.string_at(0)
+        if what == "hang":
+            time.sleep(600)
+        if what == "abort":
+            os.abort()
+        if what == "exit":
+            os._exit(0)
+        if what == "error":
+            raise RuntimeError(f"{place} is broken\nsecond line")
 
 
 print("rubbish on stdout at import\n@envmedic not a message")  # noqa: T201
@@ -60,10 +63,24 @@ def _to_bfloat16(value: float) -> float:
     return float(struct.unpack("f", struct.pack("I", bits & 0xFFFF0000))[0])
 
 
+def _to_half(value: float) -> float:
+    return float(struct.unpack("e", struct.pack("e", value))[0])
+
+
+def _to_eighth(value: float) -> float:
+    """To three bits of fraction; the range does not matter here."""
+    fraction, exponent = math.frexp(value)
+    return math.ldexp(round(fraction * 16), exponent - 4)
+
+
 float64 = dtype("float64", float)
 float32 = dtype("float32", _to_single)
+float16 = dtype("float16", _to_half)
 bfloat16 = dtype("bfloat16", _to_bfloat16)
+float8_e4m3fn = dtype("float8_e4m3fn", _to_eighth)
+complex64 = dtype("complex64", lambda value: value)
 int64 = dtype("int64", int)
+uint8 = dtype("uint8", int)
 
 
 def _flat(nested: Any) -> list[float]:
@@ -101,13 +118,28 @@ class Tensor:
         return self._like(self.data)
 
     def abs(self) -> Tensor:
-        return self._like([abs(value) for value in self.data])
+        return self._like([magnitude(value) for value in self.data])
 
     def requires_grad_(self) -> Tensor:
         return self
 
+    def pin_memory(self) -> Tensor:
+        return self
+
+    def copy_(self, source: Tensor) -> Tensor:
+        misbehave("copy")
+        way = f"copy to {self.where}" if self.where != source.where else f"copy within {self.where}"
+        self.data[:] = spoiled([self.dtype.round(value) for value in source.data], way, self.where)
+        return self
+
+    def t(self) -> Tensor:
+        rows = [list(row) for row in zip(*self.tolist(), strict=True)]
+        return Tensor(_flat(rows), _shape(rows), self.dtype, self.where)
+
     def tolist(self) -> Any:
         nested: list[Any] = list(self.data)
+        if not self.shape:
+            return nested[0]
         for length in reversed(self.shape[1:]):
             nested = [nested[start : start + length] for start in range(0, len(nested), length)] if length else []
         return nested
@@ -117,7 +149,13 @@ class Tensor:
         result.parents = [(self, lambda up: [a * b for a, b in zip(up, other.data, strict=True)])]
         return result
 
-    def sum(self) -> Tensor:
+    def __add__(self, number: float) -> Tensor:
+        return self._like([value + number for value in self.data])
+
+    def sum(self, dimension: int | None = None) -> Tensor:
+        if dimension == 1:
+            rows = [sum(row) for row in self.tolist()]
+            return Tensor(rows, (len(rows),), self.dtype, self.where)
         result = Tensor([sum(self.data)], (), self.dtype, self.where)
         result.parents = [(self, lambda up: up * len(self.data))]
         return result
@@ -141,25 +179,29 @@ def zeros(shape: tuple[int, ...]) -> Tensor:
     return Tensor([0.0] * size, shape, float32)
 
 
-def full(_shape: tuple[int, ...], value: float, *, device: str) -> Tensor:
-    return Tensor([value], (1,), float32, device)
+def full(shape: tuple[int, ...], value: float, *, device: str, dtype: dtype = float32) -> Tensor:
+    """Of `shape`; what is only left behind in memory is kept short."""
+    size = math.prod(shape)
+    return Tensor([value] * (size if size < 1 << 22 else 1), shape, dtype, device)
 
 
-def spoiled(data: list[float], place: str, device: str) -> list[float]:
-    """`data`, wrong where FAULT says so: ``element``, ``nan``, ``zeros`` or ``half at PLACE [on DEVICE]``."""
-    what, _, where = FAULT.partition(" at ")
-    if where not in {place, f"{place} on {device}"} or not data:
+def spoiled(data: list[Any], place: str, device: str) -> list[Any]:
+    """`data`, wrong where FAULT says so: ``element``, ``nan``, ``zeros`` or ``last at PLACE [on DEVICE]``."""
+    if not data:
         return data
     wrong = list(data)
-    if what == "element":
-        largest = max(range(len(wrong)), key=lambda index: abs(wrong[index]))
-        wrong[largest] *= 1.25
-    if what == "nan":
-        wrong[0] = float("nan")
-    if what == "zeros":
-        wrong = [0.0] * len(wrong)
-    if what == "last":
-        wrong[-1] = 0.0
+    for what in [what for what, where in FAULTS if where in {place, f"{place} on {device}"}]:
+        if what == "element":
+            largest = max(range(len(wrong)), key=lambda index: magnitude(wrong[index]))
+            wrong[largest] *= 1.25
+        if what == "nan":
+            wrong[0] = float("nan")
+        if what == "zeros":
+            wrong = [0.0] * len(wrong)
+        if what == "last":
+            wrong[-1] = 0.0
+        if what == "shift":
+            wrong = [wrong[-1], *wrong[:-1]]
     return wrong
 
 
@@ -171,7 +213,29 @@ def matmul(left: Tensor, right: Tensor) -> Tensor:
     columns_of = list(zip(*right.tolist(), strict=True))
     data = [sum(map(float.__mul__, row, column)) for row in left.tolist() for column in columns_of]
     kind = "" if left.dtype is float64 else f"{left.dtype.name} "
-    return Tensor(spoiled(data, f"{kind}matmul", left.where), (rows, columns), left.dtype, left.where)
+    tf32 = kind == "float32 " and left.where != "cpu" and backends.cuda.matmul.allow_tf32
+    result = Tensor(
+        spoiled(data, f"{'tf32' if tf32 else kind.strip()} matmul".strip(), left.where),
+        (rows, columns),
+        left.dtype,
+        left.where,
+    )
+    result.parents = [
+        (left, lambda up: _multiply(up, columns, right.t())),
+        (right, lambda up: _of_right(left, up, columns)),
+    ]
+    return result
+
+
+def _multiply(up: list[float], columns: int, other: Tensor) -> list[float]:
+    rows = [up[start : start + columns] for start in range(0, len(up), columns)]
+    others = list(zip(*other.tolist(), strict=True))
+    return spoiled([sum(map(float.__mul__, row, column)) for row in rows for column in others], "matmul gradient", "")
+
+
+def _of_right(left: Tensor, up: list[float], columns: int) -> list[float]:
+    upstream = Tensor(up, (len(up) // columns, columns), float64)
+    return _multiply(left.t().data, left.shape[0], upstream)
 
 
 class _Cuda:
@@ -189,10 +253,17 @@ class _Cuda:
         return "Stand-in GPU"
 
     def get_device_capability(self, _device: str) -> tuple[int, int]:
-        return (9, 0)
+        major, minor = os.environ.get("CAPABILITY", "9.0").split(".")
+        return (int(major), int(minor))
+
+    def set_device(self, _device: str | int) -> None:
+        """Every device is always there."""
+
+    def synchronize(self) -> None:
+        """Nothing runs on."""
 
 
-cuda = _Cuda()
+cuda: Any = _Cuda()
 backends = SimpleNamespace(
     cuda=SimpleNamespace(matmul=SimpleNamespace(allow_tf32=True)), cudnn=SimpleNamespace(allow_tf32=True)
 )
@@ -215,6 +286,7 @@ if FAULT == "old torch":
     _C = SimpleNamespace()
 ops = SimpleNamespace(torchvision=SimpleNamespace(nms=None, roi_align=None))
 
-from torch import nn  # noqa: E402  # it needs all of the above
+from torch import fft, linalg, nn, sparse  # noqa: E402  # they need all of the above
+from torch._more import *  # noqa: E402, F403
 
-__all__ = ["nn"]
+__all__ = ["fft", "linalg", "nn", "sparse"]

@@ -1,0 +1,136 @@
+"""Which checks there are, what each imports, and on which devices its parts run."""
+
+from __future__ import annotations
+
+import functools
+
+from envmedic_kernels import (
+    algebra,
+    attention,
+    audio,
+    collective,
+    compiled,
+    dense,
+    extension,
+    memory,
+    operators,
+    queues,
+    smoke,
+    transforms,
+)
+from envmedic_kernels.units import Unit
+
+EVERYWHERE = "the CPU and every GPU"
+RATHER_GPU = "every GPU, and where no GPU is asked for the CPU"
+GPU_ONLY = "every GPU"
+ALL_GPUS = "all GPUs together, and where no GPU is asked for the CPU"
+NOWHERE = "no device"
+
+
+def _of_kind(check, *kinds):
+    """A function that runs `check` in each of `kinds`, by kind."""
+    return {kind: functools.partial(check, kind=kind) for kind in kinds}
+
+
+_MATMUL = _of_kind(dense.matmul, "fp32", "tf32", "fp16")
+_CONV = _of_kind(dense.conv, "fp32", "fp16")
+ON_TORCH = {
+    "device-memory": (("device-memory", memory.memory, RATHER_GPU),),
+    "matmul": (
+        ("matmul-fp32", _MATMUL["fp32"], EVERYWHERE),
+        ("matmul-bf16", functools.partial(dense.bf16, dense.matmul), EVERYWHERE),
+        ("matmul-tf32", functools.partial(dense.tf32, dense.matmul), GPU_ONLY),
+        ("matmul-fp16", _MATMUL["fp16"], GPU_ONLY),
+        ("matmul-fp8", dense.fp8, GPU_ONLY),
+    ),
+    "conv": (
+        ("conv-fp32", _CONV["fp32"], EVERYWHERE),
+        ("conv-bf16", functools.partial(dense.bf16, dense.conv), EVERYWHERE),
+        ("conv-fp16", _CONV["fp16"], GPU_ONLY),
+    ),
+    "fft": (("fft", transforms.fft, RATHER_GPU),),
+    "complex-kernels": (
+        ("complex-kernels", transforms.complex_kernels, RATHER_GPU),
+        ("complex-kernels-own", transforms.jiterator, GPU_ONLY),
+    ),
+    "linalg": (("linalg", algebra.linalg, RATHER_GPU),),
+    "sparse": (("sparse", algebra.sparse, RATHER_GPU),),
+    "attention": (
+        ("attention", attention.default, RATHER_GPU),
+        *(("attention-" + name, attention.by(name), GPU_ONLY) for name in attention.BACKENDS),
+    ),
+    "autograd": (("autograd", algebra.autograd, RATHER_GPU),),
+    "streams": (("streams", queues.streams, GPU_ONLY), ("streams-graph", queues.graph, GPU_ONLY)),
+    "torch-compile": (("torch-compile", compiled.compiled, RATHER_GPU),),
+    "all-reduce": (("all-reduce", collective.all_reduce, ALL_GPUS),),
+    "extension-smoke": (("extension-smoke", smoke.smoke, RATHER_GPU),),
+    "extension-build": (
+        ("extension-build-cpp", extension.cpp, EVERYWHERE),
+        ("extension-build-cuda", extension.cuda, EVERYWHERE),
+    ),
+}
+ON_TORCHVISION = {
+    "torchvision-dispatch": (("torchvision-dispatch", operators.dispatch, NOWHERE),),
+    "torchvision-nms": (("torchvision-nms", operators.nms, EVERYWHERE),),
+    "torchvision-roi-align": (("torchvision-roi-align", operators.roi_align, EVERYWHERE),),
+}
+ON_TORCHAUDIO = {"torchaudio-lfilter": (("torchaudio-lfilter", audio.lfilter, RATHER_GPU),)}
+CHECKS = {**ON_TORCH, **ON_TORCHVISION, **ON_TORCHAUDIO}
+BY_MODULE = {"torchvision": ON_TORCHVISION, "torchaudio": ON_TORCHAUDIO}
+"""Module that is imported on top of torch → the checks that use it."""
+SLOW = ("torch-compile", "all-reduce", "extension-smoke", "extension-build")
+"""Checks that people who run the kernels by hand have to name."""
+
+
+class Gpus:
+    """The visible GPUs as (device, name) pairs; without any, the status and reason of every GPU outcome."""
+
+    def __init__(self, devices=(), status="skip", reason=""):
+        self.devices = [tuple(device) for device in devices]
+        self.status = status
+        self.reason = reason
+
+    def as_message(self):
+        """Form in which a zygote tells its parent."""
+        return {"gpus": {"devices": self.devices, "status": self.status, "reason": self.reason}}
+
+
+def units_of(requests, gpus):
+    """The units of `requests`; where no GPU is known, one unit of device ``cuda`` stands for all of them."""
+    return [
+        Unit(request, part + suffix, _about(function, subject), device, label)
+        for request in requests
+        for suffix, subject in _subjects(request)
+        for part, function, where in CHECKS[request["name"]]
+        for device, label in _places(request, where, gpus)
+    ]
+
+
+def _subjects(request):
+    """What a check is about besides its device, with the ending of its name: packages, or nothing."""
+    if request["name"] != "extension-smoke":
+        return [("", None)]
+    return [(" " + name, name) for name in request["arguments"] if "=" not in name]
+
+
+def _about(function, subject):
+    return function if subject is None else functools.partial(function, distribution=subject)
+
+
+def _places(request, where, gpus):
+    """(device, label) pairs of one part of a check."""
+    if where == NOWHERE:
+        return [(None, None)]
+    places = []
+    if where == EVERYWHERE or not (request["gpu"] or (where == GPU_ONLY and _has_more(request))):
+        places.append(("cpu", "cpu"))
+    if request["gpu"] and where == ALL_GPUS:
+        return [("cuda" if not gpus.devices else "cuda:0", "cuda")]
+    if request["gpu"]:
+        places += [(device, ("%s %s" % (device, title)).strip()) for device, title in gpus.devices or [("cuda", "")]]
+    return places
+
+
+def _has_more(request):
+    """Whether a check has parts that are not for GPUs alone: where no GPU is asked for, these are enough."""
+    return any(where != GPU_ONLY for _, _, where in CHECKS[request["name"]])

@@ -1,0 +1,31 @@
+"""Which torch has what: a check of something that a torch of its version cannot have is not applicable to it.
+
+Asked by the version and not by looking for the function: a torch that ought to have it and has not is broken.
+"""
+
+from __future__ import annotations
+
+import re
+
+from envmedic_kernels.outcome import NotApplicable
+
+
+def release(torch):
+    """The version of torch as (major, minor)."""
+    found = re.match(r"(\d+)\.(\d+)", torch.__version__)
+    return (int(found.group(1)), int(found.group(2))) if found else (0, 0)
+
+
+def needs(torch, first, what):
+    """Raise `NotApplicable` unless torch is of the release `first` or newer."""
+    if release(torch) < first:
+        raise NotApplicable("torch %s has no %s: it came with %d.%d" % (torch.__version__, what, first[0], first[1]))
+
+
+def capable(torch, context, first, what):
+    """Raise `NotApplicable` unless the device is a GPU of compute capability `first` or newer."""
+    if not context.on_gpu:
+        raise NotApplicable("%s is for GPUs" % what)
+    capability = tuple(torch.cuda.get_device_capability(context.device))
+    if capability < first:
+        raise NotApplicable("%s needs compute capability %d.%d, this GPU has %d.%d" % (what, *first, *capability))
