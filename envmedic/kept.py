@@ -13,10 +13,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from envmedic import shell
+from envmedic.regex import compile_late
 
 BEGIN = "# >>> envmedic >>> kept by envmedic; `envmedic undo` takes it back"
 END = "# <<< envmedic <<<"
-BLOCK = re.compile(r"\n?^[^\n]*# >>> envmedic >>>.*?# <<< envmedic <<<[^\n]*\n", re.DOTALL | re.MULTILINE)
+BLOCK = compile_late(r"\n?^[^\n]*# >>> envmedic >>>.*?# <<< envmedic <<<[^\n]*\n", re.DOTALL | re.MULTILINE)
 """What `engine.variables` has put into a script."""
 ACTIVATE = "bin/activate"
 CONDA_STATE = "conda-meta/state"

@@ -11,16 +11,16 @@ import pwd
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 STORE = ".envmedic"
 """Directory beside an environment that holds what envmedic keeps for it."""
 _UNCHANGED = ctypes.c_uint(-1)
 
 
-@dataclass(frozen=True)
-class User:
+class User(msgspec.Struct, frozen=True):
     """A user that is not the present one."""
 
     uid: int

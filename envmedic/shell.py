@@ -6,12 +6,14 @@ import re
 import shlex
 from collections.abc import Collection, Iterator, Mapping
 
-_STATEMENT = re.compile(
+from envmedic.regex import compile_late
+
+_STATEMENT = compile_late(
     r"\s*(?:export\s+(?:-\w+\s+)?|typeset\s+-x\s+|declare\s+-x\s+)?(?P<name>[A-Z][A-Z_]*)=(?P<value>.*)"
 )
-_UNSET = re.compile(r"\s*unset\s+(?:-v\s+)?(?P<names>[A-Z_ ]+?)\s*(?:$|[;#])")
-_FUNCTION = re.compile(r"\s*(?:function\s+[\w-]+\s*(?:\(\s*\))?|[\w-]+\s*\(\s*\))\s*\{?\s*$")
-_EXPANSION = re.compile(r"\$(?:\{(?P<braced>\w+)(?::?-(?P<default>[^{}$]*))?\}|(?P<plain>\w+))")
+_UNSET = compile_late(r"\s*unset\s+(?:-v\s+)?(?P<names>[A-Z_ ]+?)\s*(?:$|[;#])")
+_FUNCTION = compile_late(r"\s*(?:function\s+[\w-]+\s*(?:\(\s*\))?|[\w-]+\s*\(\s*\))\s*\{?\s*$")
+_EXPANSION = compile_late(r"\$(?:\{(?P<braced>\w+)(?::?-(?P<default>[^{}$]*))?\}|(?P<plain>\w+))")
 
 
 def statements(text: str, known: dict[str, str], names: Collection[str]) -> Iterator[tuple[str, str | None, int]]:

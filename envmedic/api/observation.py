@@ -6,7 +6,6 @@ import os
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from threading import Thread
 from time import monotonic
 from typing import TYPE_CHECKING
 
@@ -14,7 +13,7 @@ import msgspec
 
 from envmedic import __version__
 from envmedic.api.settings import Settings
-from envmedic.errors import InputError, InternalError
+from envmedic.errors import InputError
 from envmedic.model.base import from_json, to_json
 from envmedic.model.events import EventStream, Stage, StageFinished, StageStarted
 from envmedic.model.facts import Environment, Facts, Host
@@ -58,37 +57,23 @@ def observe(settings: Settings, prefix: Path | None, begun: Begun | None = None)
 
         with stage(settings.stream, "probe"):
             return observe_apart(settings, prefix)
-    from envmedic.probe.environment import observe_environment  # noqa: PLC0415  # a text alone needs no probe
-
     given = None if settings.host_file is None else read_host(Path(settings.host_file))  # first: it may be wrong
     with stage(settings.stream, "probe"):
-        host = _Meanwhile(given)
-        environment = None if prefix is None else observe_environment(prefix, deep=settings.deep, begun=begun)
-        return Facts(envmedic=__version__, host=host.value(), environment=environment)
+        if given is not None:
+            return Facts(envmedic=__version__, host=given, environment=_environment(settings, prefix, begun))
+        from envmedic.proc.forked import Forked  # noqa: PLC0415  # a text alone needs no process
+
+        with closing(Forked(_this_host)) as host:  # meanwhile: most of it is waiting for the driver's answer
+            environment = _environment(settings, prefix, begun)
+            return Facts(envmedic=__version__, host=host.value(), environment=environment)
 
 
-class _Meanwhile(Thread):
-    """The host that was given, else this one, observed meanwhile: most of it is waiting for the driver's answer."""
+def _environment(settings: Settings, prefix: Path | None, begun: Begun | None) -> Environment | None:
+    if prefix is None:
+        return None
+    from envmedic.probe.environment import observe_environment  # noqa: PLC0415  # a text alone needs no probe
 
-    def __init__(self, given: Host | None) -> None:
-        super().__init__(name="host", daemon=True)
-        self._host = given
-        self._error: Exception | None = None
-        self.start()
-
-    def run(self) -> None:
-        """In the thread."""
-        try:
-            self._host = self._host or _this_host()
-        except Exception as error:  # noqa: BLE001  # raised by `value`
-            self._error = error
-
-    def value(self) -> Host:
-        """Wait for it. Raises what observing raises."""
-        self.join()
-        if self._host is None:
-            raise self._error or InternalError("The host was not observed")
-        return self._host
+    return observe_environment(prefix, deep=settings.deep, begun=begun)
 
 
 def observe_clone(settings: Settings, tree: Path, prefix: Path) -> Environment:

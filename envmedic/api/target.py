@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from envmedic.api.settings import Settings, Target
-from envmedic.engine import journal
-from envmedic.engine.layout import Store
 from envmedic.errors import NotAnEnvironment
 from envmedic.model.record import Record
+from envmedic.owner import STORE
 from envmedic.probe import targets
 
 
@@ -36,4 +36,9 @@ def _settled(settings: Settings, prefix: Path) -> tuple[Record, ...]:
 
 def interrupted(prefix: Path) -> bool:
     """Whether a crash left something to settle there."""
-    return Store.of(prefix).root.is_dir() and journal.interrupted(Store.of(prefix))
+    if not (Path(os.path.realpath(prefix)).parent / STORE).is_dir():
+        return False
+    from envmedic.engine import journal  # noqa: PLC0415  # most environments were never repaired
+    from envmedic.engine.layout import Store  # noqa: PLC0415
+
+    return journal.interrupted(Store.of(prefix))

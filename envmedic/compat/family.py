@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+
+import msgspec
 
 from envmedic.compat import candidates, pairs
 from envmedic.compat.problems import problems
@@ -21,14 +22,13 @@ SETS_PER_POLICY = 3
 """At most so many sets are proposed under one policy."""
 
 
-@dataclass
-class _Answer:
+class _Answer(msgspec.Struct):
     """Sets and rejections while they are collected."""
 
     target: Target
-    sets: list[FamilySet] = field(default_factory=list)
-    rejected: dict[tuple[str, str, str], tuple[str, Ruling, int]] = field(default_factory=dict)
-    seen: set[tuple[str, str]] = field(default_factory=set)
+    sets: list[FamilySet] = msgspec.field(default_factory=list)
+    rejected: dict[tuple[str, str, str], tuple[str, Ruling, int]] = msgspec.field(default_factory=dict)
+    seen: set[tuple[str, str]] = msgspec.field(default_factory=set)
     """Builds that an earlier policy has settled."""
 
     def reject(self, policy: Policy, title: str, ruling: Ruling) -> None:

@@ -5,14 +5,13 @@ Pure functions over the tables; the rules that use them are in `rules`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from envmedic.compat import tables, versions
 from envmedic.compat.tables import Toolkit
 
 
-@dataclass(frozen=True)
-class GpuCode:
+class GpuCode(msgspec.Struct, frozen=True):
     """GPU code of a torch build."""
 
     sass: tuple[str, ...]

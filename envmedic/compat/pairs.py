@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from envmedic.compat import tables, versions
 from envmedic.compat.rules import Build
@@ -14,8 +14,7 @@ from envmedic.model.family import Member
 ANY_PYTHON = "py3"
 
 
-@dataclass(frozen=True)
-class Choice:
+class Choice(msgspec.Struct, frozen=True):
     """The version chosen for a member (None: the member is not needed), or the rules that forbid all."""
 
     member: Member

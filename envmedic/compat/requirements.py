@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 
+import msgspec
 from packaging.markers import InvalidMarker, Marker
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
@@ -14,13 +13,14 @@ from packaging.utils import canonicalize_name
 from envmedic.compat.versions import allows, version
 from envmedic.model.base import Model
 from envmedic.model.facts import Distribution, Environment, Host
+from envmedic.regex import compile_late
 
 _SYSTEMS = {"linux": "Linux", "darwin": "Darwin", "win32": "Windows"}
-_PLAIN = re.compile(
+_PLAIN = compile_late(
     r"\s*([A-Za-z0-9](?:[\w.-]*[A-Za-z0-9])?)\s*(?:\[[\w\s,.-]*\])?\s*\(?((?:[<>=!~][^;@()\[\]]*?)?)\)?\s*(?:;(.*))?"
 )
 """Name, versions and marker of a requirement without a URL."""
-_EXTRA = re.compile(r"\bextra\s*==")
+_EXTRA = compile_late(r"\bextra\s*==")
 _BESIDE = frozenset({">=", "==", "~=", "===", ">", "<=", "!="})
 """Operators beside whose version the lowest version lies that fulfils them."""
 
@@ -40,8 +40,7 @@ class Unmet(Model, frozen=True, kw_only=True):
         return f"{self.distribution} requires {self.requirement}, {instead}"
 
 
-@dataclass(frozen=True)
-class Demand:
+class Demand(msgspec.Struct, frozen=True):
     """What one installed distribution asks of another one."""
 
     by: Distribution

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from envmedic.compat import gpu, tables, versions
 from envmedic.compat.gpu import GpuCode
@@ -14,8 +14,7 @@ PLATFORMS = ("linux_x86_64", "linux_aarch64")
 MANYLINUX_GLIBC = {"manylinux_2_28_x86_64": "2.28", "manylinux1_x86_64": "2.5"}
 
 
-@dataclass(frozen=True)
-class Build:
+class Build(msgspec.Struct, frozen=True):
     """A torch build under consideration; `kept`: it is the installed one and stays."""
 
     torch: str

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
+
+import msgspec
 
 RULES: Mapping[str, str] = MappingProxyType({
     "requirement": "a set holds the versions that were asked for",
@@ -36,8 +37,7 @@ def cite(sources: Sources) -> str:
     return sources if isinstance(sources, str) else "; ".join(dict.fromkeys(sources))
 
 
-@dataclass(frozen=True)
-class Ruling:
+class Ruling(msgspec.Struct, frozen=True):
     """What one rule says of one candidate."""
 
     rule: str

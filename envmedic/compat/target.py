@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
+import msgspec
 from packaging.markers import Marker
 
 from envmedic.compat import versions
@@ -13,8 +12,7 @@ UNKNOWN_PATCH = 99
 """Patch level assumed where only ``major.minor`` is given: requirements exclude early ones."""
 
 
-@dataclass(frozen=True)
-class Target:
+class Target(msgspec.Struct, frozen=True):
     """A `FamilyQuery` with its values parsed. `driver` is () when there is none or it cannot be read."""
 
     query: FamilyQuery
@@ -29,7 +27,7 @@ class Target:
     capabilities: tuple[str, ...]
     """Sorted and distinct; those that are no capability count as unknown."""
     unknown_gpus: int
-    torch: str | None = field(default=None)
+    torch: str | None = None
     """Installed torch, with its local label."""
 
     @property

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
 from envmedic.conda_meta import reading
-from envmedic.conda_meta.history import Revision
 from envmedic.model.conda import CondaTool
+
+if TYPE_CHECKING:
+    from envmedic.conda_meta.history import Revision
 
 PINNED = "conda-meta/pinned"
 FROZEN = "conda-meta/frozen"

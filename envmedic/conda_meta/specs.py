@@ -11,12 +11,13 @@ import msgspec
 
 from envmedic.conda_meta import urls, versions
 from envmedic.model.conda import CondaPackage
+from envmedic.regex import compile_late
 
 _PACKAGE_FILE = (".conda", ".tar.bz2")
-_BRACKETS = re.compile(r"\[(.*)\]")
-_FIELD = re.compile(r"""([a-zA-Z0-9_-]+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^'",\s]*))\s*(?:[,\s]|$)""")
-_NAME = re.compile(r"([^\s=<>!~]+)\s*(.*)", re.DOTALL)
-_BUILD = re.compile(r"((?:.+?)[^><!,|]?)(?:(?<![=!|,<>~])(?:[ =])([^-=,|<>~]+?))?")
+_BRACKETS = compile_late(r"\[(.*)\]")
+_FIELD = compile_late(r"""([a-zA-Z0-9_-]+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^'",\s]*))\s*(?:[,\s]|$)""")
+_NAME = compile_late(r"([^\s=<>!~]+)\s*(.*)", re.DOTALL)
+_BUILD = compile_late(r"((?:.+?)[^><!,|]?)(?:(?<![=!|,<>~])(?:[ =])([^-=,|<>~]+?))?")
 _KNOWN = frozenset({"name", "version", "build", "build_number", "channel", "subdir", "md5", "sha256", "url", "fn"})
 
 

@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 import secrets
 import shutil
 import stat
@@ -31,8 +30,9 @@ from envmedic.engine.exchange import sync_directory
 from envmedic.engine.files import Owner, as_owner_of, give, make_directory, write_whole
 from envmedic.errors import PreflightError
 from envmedic.owner import STORE, wheels
+from envmedic.regex import compile_late
 
-_TRANSACTION = re.compile(r"[0-9]{8}T[0-9]{12}Z-[0-9a-f]{6}")
+_TRANSACTION = compile_late(r"[0-9]{8}T[0-9]{12}Z-[0-9a-f]{6}")
 _NEW = ".new-"
 _LONGEST_NAME = 200
 _CACHEDIR_TAG = (

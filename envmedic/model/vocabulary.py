@@ -7,8 +7,6 @@ for and is not there.
 
 from __future__ import annotations
 
-import re
-
 from envmedic.model import (
     kinds_conda,
     kinds_extensions,
@@ -22,6 +20,7 @@ from envmedic.model import (
 )
 from envmedic.model.checks import CHECK_NAMES
 from envmedic.model.fact_kind import FactKind, FactType
+from envmedic.regex import compile_late
 
 PLAYBOOK_CHECKS = tuple(name for name in CHECK_NAMES if name != "command")
 """Checks that a playbook may name: all but the user's own command."""
@@ -143,7 +142,7 @@ PACKAGE_FACTS: tuple[FactKind, ...] = (
 )
 """Facts that every distribution has, under its normalised name (lower case, hyphens)."""
 
-_PACKAGE_FACT = re.compile(r"package\.[a-z0-9]+(?:-[a-z0-9]+)*\.(?P<attribute>[a-z]+)")
+_PACKAGE_FACT = compile_late(r"package\.[a-z0-9]+(?:-[a-z0-9]+)*\.(?P<attribute>[a-z]+)")
 _PACKAGE_KINDS = {kind.name.rpartition(".")[2]: kind for kind in PACKAGE_FACTS}
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+
+import msgspec
 
 from envmedic.playbook.lines import LINE_LIMIT, WINDOW_OVERLAP
 
@@ -15,8 +16,7 @@ Begin = tuple[int, int]
 """A line of a block: its number, from 0, and where it begins."""
 
 
-@dataclass(frozen=True)
-class Block:
+class Block(msgspec.Struct, frozen=True):
     """Whole lines of a log, or a window of one line that is longer than a block."""
 
     number: int

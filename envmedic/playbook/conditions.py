@@ -6,7 +6,8 @@ True and False are what facts show; None means that a fact which decides was not
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from envmedic.model.checks import Confirmation
 from envmedic.model.fact_kind import FactType
@@ -33,8 +34,7 @@ LIST_OPERATORS = frozenset({"in", "not-in"})
 _NEGATED = {"is-not": "is", "!=": "==", "not-in": "in", "missing": "exists"}
 
 
-@dataclass(frozen=True)
-class Leaf:
+class Leaf(msgspec.Struct, frozen=True):
     """One comparison and how it came out."""
 
     name: str
@@ -43,8 +43,7 @@ class Leaf:
     """The observation in words, such as ``torchvision.copies is 2``."""
 
 
-@dataclass(frozen=True)
-class Evaluation:
+class Evaluation(msgspec.Struct, frozen=True):
     """The value of a condition, and the comparisons that made it so."""
 
     truth: Truth

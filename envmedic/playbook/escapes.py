@@ -30,24 +30,17 @@ _KEPT = b"<&"
 """Written as ``\\u003c`` and ``\\u0026`` by programs that write JSON for browsers. They may begin tags and entities."""
 
 
-@cache
-def squeezed_away() -> bytes:
-    """Any number of what squeezing takes away, as a class of ranges."""
-    ranges: list[tuple[int, int]] = []
-    for byte in sorted(set(SQUEEZED_AWAY)):
-        if ranges and ranges[-1][1] == byte - 1:
-            ranges[-1] = (ranges[-1][0], byte)
-        else:
-            ranges.append((byte, byte))
-    return b"[" + b"".join(b"\\x%02x-\\x%02x" % pair for pair in ranges) + b"]*"
+BETWEEN = rb"[\x00-\x40\x5b-\x60\x7b-\xff]*"
+"""Any number of what squeezing takes away, and of all else that is no letter: a class of few ranges compiles in half
+the time, and what is found is looked at once more."""
 
 
 def past_escapes(pattern: bytes) -> bytes:
-    """`pattern`, which has `squeezed_away` between its characters, with escapes allowed there too."""
+    """`pattern`, which has `BETWEEN` between its characters, with escapes allowed there too."""
     for byte in _KEPT:
         pattern = pattern.replace(b"\\x%02x" % byte, b"(?:\\x%02x|\\\\u00%02x)" % (byte, byte))
-    allowed = b"(?:" + b"|".join((squeezed_away()[:-1], _ESCAPE, _BLANK, _written(_passed_over()))) + b")*"
-    return pattern.replace(squeezed_away(), allowed)
+    allowed = b"(?:" + b"|".join((BETWEEN[:-1], _ESCAPE, _BLANK, _written(_passed_over()))) + b")*"
+    return pattern.replace(BETWEEN, allowed)
 
 
 @cache

@@ -9,8 +9,9 @@ import re
 from collections.abc import Mapping
 
 from envmedic.model.playbook import FactValue
+from envmedic.regex import compile_late
 
-_PLACEHOLDER = re.compile(r"\{\{|\}\}|\{([^{}]*)\}")
+_PLACEHOLDER = compile_late(r"\{\{|\}\}|\{([^{}]*)\}")
 UNKNOWN = "unknown"
 """What stands in a text for a value that was not observed."""
 

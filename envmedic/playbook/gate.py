@@ -13,7 +13,7 @@ from threading import Lock
 from typing import Any
 
 from envmedic.playbook.blocks import Begin
-from envmedic.playbook.escapes import beyond, past_escapes, squeezed_away
+from envmedic.playbook.escapes import BETWEEN, beyond, past_escapes
 from envmedic.playbook.lines import views
 from envmedic.playbook.ordinary import ORDINARY
 from envmedic.playbook.patterns import bytewise
@@ -95,7 +95,7 @@ def _placed(content: bytes, numbers: Collection[int]) -> Iterator[Begin]:
 
 def gate_pattern(atoms: Iterable[bytes]) -> bytes:
     """An expression, to be read without regard to case, that finds a part of each of `atoms` before it is squeezed."""
-    return _written(_tree(windows(atoms)), squeezed_away())
+    return _written(_tree(windows(atoms)), BETWEEN)
 
 
 def windows(atoms: Iterable[bytes]) -> frozenset[bytes]:

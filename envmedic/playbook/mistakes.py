@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 Key = str | int
 Path = tuple[Key, ...]
 
 
-@dataclass(frozen=True, order=True)
-class Position:
+class Position(msgspec.Struct, frozen=True, order=True):
     """A place in a file, both numbers 1-based."""
 
     line: int
@@ -21,8 +20,7 @@ class Position:
 START = Position(1, 1)
 
 
-@dataclass(frozen=True)
-class Mistake:
+class Mistake(msgspec.Struct, frozen=True):
     """One mistake and where it is."""
 
     position: Position
@@ -45,5 +43,7 @@ def key_path(path: Sequence[Key]) -> str:
 
 def suggestion(word: str, known: Iterable[str]) -> str:
     """`` (did you mean ``x``?)`` with near matches of `word`, or nothing."""
+    import difflib  # noqa: PLC0415  # for a mistake alone
+
     near = difflib.get_close_matches(word, sorted(known), n=3, cutoff=0.6)
     return f" (did you mean {' or '.join(near)}?)" if near else ""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from envmedic.model.facts import CudaLibrary, CxxRuntime, Library
 from envmedic.probe import cuda_libraries, cxx_runtime, extensions, libraries
@@ -15,8 +16,7 @@ from envmedic.probe.family_files import Package
 from envmedic.probe.loader import Search
 
 
-@dataclass(frozen=True)
-class Compiled:
+class Compiled(msgspec.Struct, frozen=True):
     """What was found."""
 
     family: tuple[Library, ...]

@@ -7,7 +7,6 @@ hidden: these facts are shared, and the installer reads the user's configuration
 
 from __future__ import annotations
 
-import configparser
 import os
 import sys
 from collections.abc import Iterator, Mapping
@@ -101,6 +100,8 @@ def _system_directories(variables: Mapping[str, str]) -> list[str]:
 
 def parse_pip(text: str, source: str) -> tuple[InstallerSetting, ...]:
     """Settings in the text of a pip.conf; one ``unreadable`` setting where it is no valid file."""
+    import configparser  # noqa: PLC0415  # many machines have no pip.conf
+
     parser = configparser.RawConfigParser(strict=False)
     try:
         parser.read_string(text)

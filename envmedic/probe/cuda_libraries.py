@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -14,12 +13,13 @@ from envmedic.probe.family_files import Package
 from envmedic.probe.files import is_file
 from envmedic.probe.libraries import SHOWN_SYMBOLS, nvidia_libraries
 from envmedic.probe.loader import Loaded, Process
+from envmedic.regex import compile_late
 
-_CUDA = re.compile(
+_CUDA = compile_late(
     r"lib(cudart|cublas(Lt)?|cudnn\w*|nvrtc|cupti|nccl|cufftw?|curand|cusolver\w*|cusparse(Lt)?|nvJitLink|nvToolsExt"
     r"|cufile\w*|nvshmem\w*|cudss\w*)\.so\.\d"
 )
-_OPENED_LATER = re.compile(r"libcudnn_\w+\.so\.\d+")
+_OPENED_LATER = compile_late(r"libcudnn_\w+\.so\.\d+")
 """Parts that cuDNN opens by name when it is first used: by LD_LIBRARY_PATH, then beside itself (DT_RUNPATH)."""
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 from urllib.parse import quote
+
+import msgspec
 
 from envmedic.model.facts import Distribution, Origin
 from envmedic.model.record import DistributionState
@@ -33,8 +34,7 @@ UNKNOWN_VERSION = "0+unknown"
 _OWNERS: dict[str, Owner] = {"pip": "pip", "uv": "uv", "conda": "conda"}
 
 
-@dataclass(frozen=True)
-class Installed:
+class Installed(msgspec.Struct, frozen=True):
     """A distribution with the paths that its RECORD lists, relative to its site-packages."""
 
     distribution: Distribution
@@ -43,14 +43,13 @@ class Installed:
     """Path, hash and size of each entry of its RECORD."""
 
 
-@dataclass
-class Scan:
+class Scan(msgspec.Struct):
     """What one site-packages directory holds."""
 
     site: Path
-    modules: Modules = field(default_factory=Modules)
-    installed: list[Installed] = field(default_factory=list)
-    broken: list[tuple[str, str]] = field(default_factory=list)
+    modules: Modules = msgspec.field(default_factory=Modules)
+    installed: list[Installed] = msgspec.field(default_factory=list)
+    broken: list[tuple[str, str]] = msgspec.field(default_factory=list)
     """Names of metadata directories that no distribution can be read from, and why."""
 
 

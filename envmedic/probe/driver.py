@@ -7,7 +7,6 @@ import re
 import shutil
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +16,12 @@ from envmedic.model.facts import Gpu
 from envmedic.probe import visibility
 from envmedic.probe.files import names, read_text
 from envmedic.proc.question import ask
+from envmedic.regex import compile_late
 
 NVML_TIMEOUT_S = 30.0
 SMI_TIMEOUT_S = 30.0
 _SMI_FIELDS = "index,name,uuid,compute_cap,memory.total,pci.bus_id,driver_version"
-_MODULE_VERSION = re.compile(r"Kernel Module\s+(?:for \S+\s+)?(\d+(?:\.\d+)+)")
+_MODULE_VERSION = compile_late(r"Kernel Module\s+(?:for \S+\s+)?(\d+(?:\.\d+)+)")
 _MEBIBYTE = 1024 * 1024
 _FABRIC_STATES = {1: "not started", 2: "in progress", 3: "completed"}
 """``nvmlGpuFabricState_t``; 0 is a GPU without a fabric."""
@@ -29,8 +29,7 @@ _NOT_ALLOWED = "Insufficient Permissions"
 """What NVML says of GPUs that belong to somebody else."""
 
 
-@dataclass(frozen=True)
-class Driver:
+class Driver(msgspec.Struct, frozen=True):
     """What could be found out about driver and GPUs."""
 
     version: str | None = None
@@ -42,7 +41,7 @@ class Driver:
     """GPUs that the driver lists and cannot reach, each with its error."""
     fabric: str | None = None
     """The least advanced state of the fabric among the GPUs; None where none of them has one."""
-    mig: dict[str, int] = field(default_factory=dict)
+    mig: dict[str, int] = msgspec.field(default_factory=dict)
     """UUID of each MIG device → index of its GPU."""
 
 
@@ -55,13 +54,15 @@ def _asked() -> Driver:
     found = from_nvml()
     if found.version is None:
         kernel = from_kernel(Path("/"))
-        found = replace(found, version=kernel.version, source=kernel.source, gpus=found.gpus or kernel.gpus)
+        found = msgspec.structs.replace(
+            found, version=kernel.version, source=kernel.source, gpus=found.gpus or kernel.gpus
+        )
     needs_smi = found.version is None or any(gpu.compute_capability is None for gpu in found.gpus)
     smi = shutil.which("nvidia-smi") if needs_smi else None
     if smi is None:
         return found
     told = from_smi(smi)
-    return replace(
+    return msgspec.structs.replace(
         found,
         version=found.version or told.version,
         source=found.source or told.source,
@@ -182,18 +183,18 @@ def masked(found: Driver, variables: Mapping[str, str]) -> Driver:
     """Mark the GPUs that CUDA_VISIBLE_DEVICES hides."""
     visible = visibility.visible_indices(variables.get("CUDA_VISIBLE_DEVICES"), found.gpus, found.mig)
     gpus = tuple(msgspec.structs.replace(gpu, visible=gpu.index in visible) for gpu in found.gpus)
-    return replace(found, gpus=gpus)
+    return msgspec.structs.replace(found, gpus=gpus)
 
 
 def overruled(found: Driver, variables: Mapping[str, str]) -> Driver:
     """Apply UV_CUDA_DRIVER_VERSION (a driver's version) and CONDA_OVERRIDE_CUDA (a CUDA version; empty: none)."""
     conda = variables.get("CONDA_OVERRIDE_CUDA")
     if conda is not None and not conda.strip():
-        found = replace(found, version=None, cuda=None, source="CONDA_OVERRIDE_CUDA")
+        found = msgspec.structs.replace(found, version=None, cuda=None, source="CONDA_OVERRIDE_CUDA")
     elif conda is not None:
-        found = replace(found, cuda=conda.strip(), source=found.source or "CONDA_OVERRIDE_CUDA")
+        found = msgspec.structs.replace(found, cuda=conda.strip(), source=found.source or "CONDA_OVERRIDE_CUDA")
     stated = (variables.get("UV_CUDA_DRIVER_VERSION") or "").strip()
     if stated:
         cuda = found.cuda if conda else None
-        found = replace(found, version=stated, cuda=cuda, source="UV_CUDA_DRIVER_VERSION")
+        found = msgspec.structs.replace(found, version=stated, cuda=cuda, source="UV_CUDA_DRIVER_VERSION")
     return found

@@ -13,8 +13,9 @@ import os
 import stat
 import struct
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
+
+import msgspec
 
 PT_LOAD, PT_DYNAMIC = 1, 2
 DT_NEEDED, DT_HASH, DT_STRTAB, DT_SYMTAB, DT_STRSZ = 1, 4, 5, 6, 10
@@ -41,8 +42,7 @@ class ElfError(Exception):
     """The file is no ELF file that this reader knows; the message says in which way."""
 
 
-@dataclass(frozen=True)
-class Section:
+class Section(msgspec.Struct, frozen=True):
     """One entry of the section header table."""
 
     name: str
@@ -51,8 +51,7 @@ class Section:
     size: int
 
 
-@dataclass(frozen=True)
-class _HashTable:
+class _HashTable(msgspec.Struct, frozen=True):
     """Where the parts of a GNU hash table lie, as file offsets."""
 
     bucket_count: int
@@ -64,11 +63,10 @@ class _HashTable:
     chains: int
 
 
-@dataclass
-class _Dynamic:
+class _Dynamic(msgspec.Struct):
     """The dynamic section's entries, by tag."""
 
-    values: dict[int, list[int]] = field(default_factory=dict)
+    values: dict[int, list[int]] = msgspec.field(default_factory=dict)
 
     def one(self, tag: int) -> int | None:
         """The first value of `tag`."""

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+import msgspec
+
 from envmedic import kept
-from envmedic.model.facts import CompanionBuild, Distribution, Environment, Interpreter, Library
+from envmedic.model.facts import CompanionBuild, Distribution, Environment, Interpreter, KeptVariable, Library
 from envmedic.probe import (
     activation,
     building,
@@ -32,6 +34,7 @@ from envmedic.probe.family_files import Package
 from envmedic.probe.files import names
 from envmedic.probe.loader import Search
 from envmedic.probe.text import encodable
+from envmedic.proc.forked import Forked
 
 if TYPE_CHECKING:
     from envmedic.probe.conda import Conda
@@ -49,40 +52,66 @@ def observe_environment(
     `NotAnEnvironment` when there is none. Damage inside it is a fact, never an error.
     """
     with closing(begun or Begun(prefix)) as known:
-        found = known.layout
-        python = known.interpreter()
-        sites = layout.site_packages(found, python.version or found.version)
-        scans = [distributions.scan(site, found.prefix, soabi=python.soabi) for site in sites]
-        by_conda = _conda(found, python, scans)
-        given = os.environ if variables is None else variables
-        return encodable(_environment(known, python, sites, scans, by_conda, given, deep=deep))
+        read = _read(known, os.environ if variables is None else variables)
+        with closing(Forked(read.compiled)) as checked:
+            environment = _but_compiled(read, known, deep=deep)
+            return encodable(_with_compiled(environment, read, checked.value()))
 
 
-def _environment(  # noqa: PLR0917  # the results of the first readers
-    begun: Begun,
-    python: Interpreter,
-    sites: tuple[Path, ...],
-    scans: list[distributions.Scan],
-    by_conda: Conda | None,
-    given: Mapping[str, str],
-    *,
-    deep: bool,
-) -> Environment:
+class _Read(msgspec.Struct, frozen=True):
+    """What the first readers found, on which the others build."""
+
+    found: layout.Layout
+    python: Interpreter
+    sites: tuple[Path, ...]
+    scans: tuple[distributions.Scan, ...]
+    by_conda: Conda | None
+    given: Mapping[str, str]
+    own: tuple[KeptVariable, ...]
+    activated: Mapping[str, str]
+    installed: tuple[Distribution, ...]
+    packages: Mapping[str, Package]
+
+    def compiled(self) -> compiled.Compiled:
+        """Check what is compiled: as long a work as all else."""
+        search = Search.here(self.activated)
+        return compiled.observe(
+            self.found.prefix, self.found.python, self.packages, search, scans=self.scans, soabi=self.python.soabi
+        )
+
+
+def _read(begun: Begun, given: Mapping[str, str]) -> _Read:
     found = begun.layout
+    python = begun.interpreter()
+    sites = layout.site_packages(found, python.version or found.version)
+    scans = tuple(distributions.scan(site, found.prefix, soabi=python.soabi) for site in sites)
+    by_conda = _conda(found, python, scans)
+    own = activation.observe(found.prefix, given)
+    installed = tuple(item.distribution for scan in scans for item in scan.installed)
+    return _Read(
+        found=found,
+        python=python,
+        sites=sites,
+        scans=scans,
+        by_conda=by_conda,
+        given=given,
+        own=own,
+        activated=kept.overlaid(given, {item.name: item.value for item in own}),
+        installed=installed,
+        packages=_family(sites, installed),
+    )
+
+
+def _but_compiled(read: _Read, begun: Begun, *, deep: bool) -> Environment:
+    """The environment without what its compiled files tell."""
+    found, python, sites, scans = read.found, read.python, read.sites, read.scans
     prefix = found.prefix
-    own = activation.observe(prefix, given)
-    activated = kept.overlaid(given, {item.name: item.value for item in own})
-    installed = [item.distribution for scan in scans for item in scan.installed]
-    packages = _family(sites, installed)
-    torch = packages.get("torch")
-    binaries = compiled.observe(prefix, found.python, packages, Search.here(activated), scans=scans, soabi=python.soabi)
-    read = binaries.family
-    paths = import_paths.observe(found, python, sites, activated)
-    hidden = shadows.observe(paths, installed, sites, found.kind)
+    paths = import_paths.observe(found, python, sites, read.activated)
+    hidden = shadows.observe(paths, read.installed, sites, found.kind)
     measured = begun.survey()
     disk = records.Disk(Path(os.path.realpath(prefix)), measured.sizes)
     held = records.compare(scans, disk, deep=deep)
-    condas = by_conda.observe(scans, disk, deep=deep) if by_conda is not None else None
+    condas = read.by_conda.observe(scans, disk, deep=deep) if read.by_conda is not None else None
     return Environment(
         prefix=str(prefix),
         real_prefix=os.path.realpath(prefix),
@@ -90,19 +119,12 @@ def _environment(  # noqa: PLR0917  # the results of the first readers
         interpreter=python,
         site_packages=tuple(map(str, sites)),
         include_system_site=found.includes_system_site,
-        distributions=(*installed, *_outside(found, python)),
-        duplicates=distributions.duplicates(installed),
+        distributions=(*read.installed, *_outside(found, python)),
+        duplicates=distributions.duplicates(read.installed),
         leftovers=(*leftovers.find(scans, prefix), *shadows.path_files(hidden, scans)),
         files=(*held.files, *(condas.files if condas is not None else ())),
         conflicts=(*held.conflicts, *(condas.conflicts if condas is not None else ())),
         shadows=hidden,
-        torch=torch_family.torch_build(torch, _of(torch, read, prefix)) if torch else None,
-        companions=_companions(packages, read, prefix),
-        libraries=read,
-        extensions=binaries.extensions.libraries,
-        extension_count=binaries.extensions.count,
-        cxx_runtimes=binaries.cxx_runtimes,
-        cuda_libraries=binaries.cuda,
         settings=config.observe(prefix),
         import_paths=paths,
         openmp=native.runtimes(scans, prefix),
@@ -110,15 +132,31 @@ def _environment(  # noqa: PLR0917  # the results of the first readers
         bitsandbytes_cuda=bundled.bitsandbytes_cuda(scans),
         numpy_one=numpy_api.observe(scans, prefix),
         conda=condas.environment if condas is not None else None,
-        variables=own,
-        building=building.observe(found, python, installed, sites, torch, given),
+        variables=read.own,
+        building=building.observe(found, python, read.installed, sites, read.packages.get("torch"), read.given),
         externally_managed=_externally_managed(found, python),
         frozen="frozen" in names(prefix / "conda-meta"),
         digest=measured.digest,
     )
 
 
-def _conda(found: layout.Layout, python: Interpreter, scans: list[distributions.Scan]) -> Conda | None:
+def _with_compiled(environment: Environment, read: _Read, binaries: compiled.Compiled) -> Environment:
+    """`environment` with what its compiled files tell."""
+    prefix, packages, family = read.found.prefix, read.packages, binaries.family
+    torch = packages.get("torch")
+    return msgspec.structs.replace(
+        environment,
+        torch=torch_family.torch_build(torch, _of(torch, family, prefix)) if torch else None,
+        companions=_companions(packages, family, prefix),
+        libraries=family,
+        extensions=binaries.extensions.libraries,
+        extension_count=binaries.extensions.count,
+        cxx_runtimes=binaries.cxx_runtimes,
+        cuda_libraries=binaries.cuda,
+    )
+
+
+def _conda(found: layout.Layout, python: Interpreter, scans: Sequence[distributions.Scan]) -> Conda | None:
     """The records of a conda prefix, by which the owners of distributions are set; None for any other."""
     if found.kind != "conda":
         return None
@@ -129,7 +167,7 @@ def _conda(found: layout.Layout, python: Interpreter, scans: list[distributions.
     return installed
 
 
-def _family(sites: tuple[Path, ...], installed: list[Distribution]) -> dict[str, Package]:
+def _family(sites: tuple[Path, ...], installed: Sequence[Distribution]) -> dict[str, Package]:
     candidates = {name: family_files.find(name, sites, installed) for name in ("torch", *_COMPANIONS)}
     return {name: package for name, package in candidates.items() if package is not None}
 
@@ -139,7 +177,7 @@ def _of(package: Package, read: Iterable[Library], prefix: Path) -> list[Library
     return [item for item in read if (prefix / item.path).is_relative_to(package.folder)]
 
 
-def _companions(packages: dict[str, Package], read: tuple[Library, ...], prefix: Path) -> tuple[CompanionBuild, ...]:
+def _companions(packages: Mapping[str, Package], read: tuple[Library, ...], prefix: Path) -> tuple[CompanionBuild, ...]:
     builds = (
         torch_family.companion_build(name, packages[name], _of(packages[name], read, prefix))
         for name in _COMPANIONS

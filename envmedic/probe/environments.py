@@ -15,9 +15,10 @@ from envmedic.probe import finder, layout, targets
 from envmedic.probe.files import is_directory, names, read_text
 from envmedic.probe.finder import Place
 from envmedic.probe.text import encodable
+from envmedic.regex import compile_late
 
-_TORCH = re.compile(r"torch-(?P<version>\d[^-]*?)(?:-py\d[.\d]*)?\.(?:dist|egg)-info")
-_PYTHON_RECORD = re.compile(r"python-(?P<version>\d[^-]*)-[^-]+\.json")
+_TORCH = compile_late(r"torch-(?P<version>\d[^-]*?)(?:-py\d[.\d]*)?\.(?:dist|egg)-info")
+_PYTHON_RECORD = compile_late(r"python-(?P<version>\d[^-]*)-[^-]+\.json")
 
 
 def find(variables: Mapping[str, str], folder: Path) -> Environments:

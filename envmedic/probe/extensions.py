@@ -8,12 +8,12 @@ versions that are not there.
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable, Iterator
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
+
+import msgspec
 
 from envmedic.model.facts import Distribution, Library
 from envmedic.probe import libraries
@@ -22,18 +22,18 @@ from envmedic.probe.elf import Elf, ElfError, gnu_hash
 from envmedic.probe.files import is_directory, names
 from envmedic.probe.import_names import Modules
 from envmedic.probe.loader import LoadCheck, Process
+from envmedic.regex import compile_late
 
 FAMILY = frozenset({"torch", "torchvision", "torchaudio"})
 """Looked at by `libraries`."""
 CXX_RUNTIME = "libstdc++.so.6"
-TORCH_LIBRARY = re.compile(r"lib(?:torch|c10|caffe2|shm)\w*\.so")
-_LIBRARY = re.compile(r"[^/]+\.so(?:\.[\w.]+)?")
+TORCH_LIBRARY = compile_late(r"lib(?:torch|c10|caffe2|shm)\w*\.so")
+_LIBRARY = compile_late(r"[^/]+\.so(?:\.[\w.]+)?")
 _MOST_FOLDERS = 500
 """Directories of a source tree that are searched for the modules of an editable install."""
 
 
-@dataclass(frozen=True)
-class Group:
+class Group(msgspec.Struct, frozen=True):
     """The compiled modules of one distribution."""
 
     owner: Distribution | None
@@ -42,8 +42,7 @@ class Group:
     """All its compiled files."""
 
 
-@dataclass(frozen=True)
-class Extensions:
+class Extensions(msgspec.Struct, frozen=True):
     """What was found."""
 
     libraries: tuple[Library, ...] = ()

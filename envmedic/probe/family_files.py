@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+import msgspec
+
 from envmedic.model.facts import Distribution
 from envmedic.probe.files import is_directory, names
+from envmedic.regex import compile_late
 
-_TORCHVISION = re.compile(r"(_C|image)\b.*\.so|_C_[a-z]+.*\.so|image_[a-z]+.*\.so")
-_TORCHAUDIO = re.compile(r"(lib|_)torchaudio(?!.*(?:ffmpeg|sox)).*\.so")
+_TORCHVISION = compile_late(r"(_C|image)\b.*\.so|_C_[a-z]+.*\.so|image_[a-z]+.*\.so")
+_TORCHAUDIO = compile_late(r"(lib|_)torchaudio(?!.*(?:ffmpeg|sox)).*\.so")
 """Its extensions for FFmpeg and SoX load only where those are installed: no fault when they do not."""
-_TORCH_EXTENSION = re.compile(r"_C\..*so")
-_TORCH_GPU = re.compile(r"libtorch_(cuda|cuda_cu|hip)\.so")
+_TORCH_EXTENSION = compile_late(r"_C\..*so")
+_TORCH_GPU = compile_late(r"libtorch_(cuda|cuda_cu|hip)\.so")
 
 
-@dataclass(frozen=True)
-class Package:
+class Package(msgspec.Struct, frozen=True):
     """An import package of the family."""
 
     name: str

@@ -12,8 +12,9 @@ import mmap
 import struct
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
 from functools import lru_cache
+
+import msgspec
 
 from envmedic.probe.elf import Elf, ElfError
 
@@ -38,8 +39,7 @@ _ENTRY = struct.Struct("<HxxIQ12xI8xQ")
 _ALIGNMENT = 8
 
 
-@dataclass(frozen=True)
-class Entry:
+class Entry(msgspec.Struct, frozen=True):
     """One code object of a fat binary."""
 
     kind: int
@@ -47,8 +47,7 @@ class Entry:
     """``major.minor`` with the suffix ``a`` or ``f``."""
 
 
-@dataclass(frozen=True)
-class GpuCode:
+class GpuCode(msgspec.Struct, frozen=True):
     """Capabilities for which a library holds code, ascending."""
 
     sass: tuple[str, ...] = ()
@@ -83,7 +82,7 @@ def read(library: Elf, share: float = COMMON) -> GpuCode:
         for fatbin in walk(library.data, section.offset, section.offset + section.size)
     )
     code = summarise(fatbins, share)
-    return replace(code, found=code.found or any(item.name == ROCM_SECTION for item in sections))
+    return msgspec.structs.replace(code, found=code.found or any(item.name == ROCM_SECTION for item in sections))
 
 
 def walk(data: bytes | mmap.mmap, start: int, end: int) -> Iterator[tuple[Entry, ...]]:

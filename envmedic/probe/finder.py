@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from envmedic.conda_meta import condarc, marks
 from envmedic.probe.files import is_directory, is_file, names, read_text
@@ -19,8 +20,7 @@ _USUAL_ROOTS = (
 _PROJECT_VENVS = (".venv", "venv", "env", ".env")
 
 
-@dataclass(frozen=True)
-class Place:
+class Place(msgspec.Struct, frozen=True):
     """A directory that is, or was, an environment."""
 
     prefix: Path

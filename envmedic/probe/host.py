@@ -14,6 +14,7 @@ from envmedic.probe import driver, gpu_host, ldcache, shell_scripts, toolchain
 from envmedic.probe.files import names, read_text
 from envmedic.probe.redact import redact_variable
 from envmedic.probe.text import encodable
+from envmedic.regex import compile_late
 
 _PREFIXES = (
     "CUDA_", "CUDNN_", "TORCH_", "TORCHVISION_", "TORCHAUDIO_", "PYTORCH_", "NCCL_", "NVIDIA_", "NVCC_", "CONDA_",
@@ -26,7 +27,7 @@ _NAMES = frozenset({
 })  # fmt: skip
 _TRACED = frozenset({"CUDA_HOME", "CUDA_PATH", "TORCH_CUDA_ARCH_LIST", "TCNN_CUDA_ARCHITECTURES", "LIBRARY_PATH"})
 """Variables of which people ask who set them."""
-_CGROUP = re.compile(r"docker|kubepods|containerd|libpod|lxc")
+_CGROUP = compile_late(r"docker|kubepods|containerd|libpod|lxc")
 _CGROUP_NAMES = {"kubepods": "kubernetes", "libpod": "podman"}
 
 

@@ -6,21 +6,21 @@ where the recorded files bear it out. A name whose files are recorded and gone c
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 
-from envmedic.probe.files import is_directory, is_file, names
+import msgspec
 
-_EXTENSION = re.compile(r"(?P<module>[^./]+)(?:\.(?P<tag>[^./]+))?\.so")
+from envmedic.probe.files import is_directory, is_file, names
+from envmedic.regex import compile_late
+
+_EXTENSION = compile_late(r"(?P<module>[^./]+)(?:\.(?P<tag>[^./]+))?\.so")
 _HOOK = ".pth"
 _DEPTH = 3
 """Levels of directories that are searched for the first module of a namespace package."""
 
 
-@dataclass(frozen=True)
-class Modules:
+class Modules(msgspec.Struct, frozen=True):
     """The module files that one interpreter reads."""
 
     soabi: str | None = None

@@ -4,25 +4,26 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass, field
 from pathlib import Path
+
+import msgspec
 
 from envmedic.errors import NotAnEnvironment
 from envmedic.model.facts import EnvironmentKind
 from envmedic.probe.files import is_directory, names, read_bytes
 from envmedic.probe.metadata import parse_pyvenv
+from envmedic.regex import compile_late
 
-_LIBRARY = re.compile(r"python(?P<version>\d+\.\d+)(?P<threads>t?)")
-_VERSION = re.compile(r"\d+\.\d+")
+_LIBRARY = compile_late(r"python(?P<version>\d+\.\d+)(?P<threads>t?)")
+_VERSION = compile_late(r"\d+\.\d+")
 
 
-@dataclass(frozen=True)
-class Layout:
+class Layout(msgspec.Struct, frozen=True):
     """What the directory entries and pyvenv.cfg tell."""
 
     prefix: Path
     kind: EnvironmentKind
-    settings: dict[str, str] = field(default_factory=dict)
+    settings: dict[str, str] = msgspec.field(default_factory=dict)
     """pyvenv.cfg; empty where there is none."""
     libraries: tuple[str, ...] = ()
     """Names such as ``python3.11`` under lib and lib64, ascending by version."""

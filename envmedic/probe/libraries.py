@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
@@ -15,9 +14,10 @@ from envmedic.probe.elf import Elf, ElfError
 from envmedic.probe.family_files import Package, operator_libraries, torch_extension, torch_gpu_libraries
 from envmedic.probe.files import names
 from envmedic.probe.loader import LoadCheck, Process, Search
+from envmedic.regex import compile_late
 
 SHOWN_SYMBOLS = 20
-_CUDA_LINKED = re.compile(r"libcudart|libtorch_cuda|libc10_cuda|libtorch_hip|libamdhip")
+_CUDA_LINKED = compile_late(r"libcudart|libtorch_cuda|libc10_cuda|libtorch_hip|libamdhip")
 
 
 def observe(prefix: Path, python: Path, packages: Mapping[str, Package], search: Search) -> tuple[Library, ...]:

@@ -12,24 +12,25 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
+
+import msgspec
 
 from envmedic.probe import ldcache, symbol_versions
 from envmedic.probe.elf import Elf, ElfError, gnu_hash
+from envmedic.regex import compile_late
 
 DEFAULT_DIRECTORIES = ("/lib64", "/usr/lib64", "/lib", "/usr/lib")
-_PYTHON_SYMBOL = re.compile(rb"_?Py[A-Z_]")
-_ORIGIN = re.compile(r"\$(?:ORIGIN\b|\{ORIGIN\})")
+_PYTHON_SYMBOL = compile_late(rb"_?Py[A-Z_]")
+_ORIGIN = compile_late(r"\$(?:ORIGIN\b|\{ORIGIN\})")
 
 
-@dataclass(frozen=True)
-class Search:
+class Search(msgspec.Struct, frozen=True):
     """Where the loader looks apart from the libraries' own paths."""
 
     library_path: tuple[str, ...] = ()
     """LD_LIBRARY_PATH."""
-    cache: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    cache: Mapping[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
     defaults: tuple[str, ...] = DEFAULT_DIRECTORIES
 
     @classmethod
@@ -40,15 +41,14 @@ class Search:
         return cls(library_path=tuple(item for item in entries if item), cache=ldcache.system())
 
 
-@dataclass(eq=False)
-class Loaded:
+class Loaded(msgspec.Struct, eq=False):
     """A library in the link map."""
 
     path: Path
     elf: Elf
     loader: Loaded | None
-    needs: list[Loaded] = field(default_factory=list)
-    missing: list[str] = field(default_factory=list)
+    needs: list[Loaded] = msgspec.field(default_factory=list)
+    missing: list[str] = msgspec.field(default_factory=list)
 
     @property
     def origin(self) -> str:
@@ -56,8 +56,7 @@ class Loaded:
         return os.path.dirname(self.path)  # noqa: PTH120  # called for every search path; Path.parent is 10 times slower
 
 
-@dataclass(frozen=True)
-class MissingVersion:
+class MissingVersion(msgspec.Struct, frozen=True):
     """A version that a library asks another one for, which does not define it."""
 
     version: str
@@ -66,8 +65,7 @@ class MissingVersion:
     needed_by: Path
 
 
-@dataclass(frozen=True)
-class LoadCheck:
+class LoadCheck(msgspec.Struct, frozen=True):
     """The verdict on one library."""
 
     missing: tuple[str, ...] = ()

@@ -7,21 +7,22 @@ takes milliseconds this way; `email` and `importlib.metadata` take fifty times a
 
 from __future__ import annotations
 
-import csv
 import json
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import cast
+
+import msgspec
 
 from envmedic.model.facts import Origin
 from envmedic.probe.redact import redact_url
+from envmedic.regex import compile_late
 
-_SEPARATORS = re.compile(r"[-_.]+")
-_FIELD = re.compile(r"([A-Za-z0-9][A-Za-z0-9-]*):[ \t]?(.*)")
+_SEPARATORS = compile_late(r"[-_.]+")
+_FIELD = compile_late(r"([A-Za-z0-9][A-Za-z0-9-]*):[ \t]?(.*)")
 _COLUMNS = 3
 """Of RECORD: path, hash, size."""
-_PARENTHESES = re.compile(r"\s*\(([^()]*)\)")
+_PARENTHESES = compile_late(r"\s*\(([^()]*)\)")
 
 
 def normalise(name: str) -> str:
@@ -29,8 +30,7 @@ def normalise(name: str) -> str:
     return _SEPARATORS.sub("-", name).lower()
 
 
-@dataclass(frozen=True)
-class CoreMetadata:
+class CoreMetadata(msgspec.Struct, frozen=True):
     """The header fields of METADATA or PKG-INFO that matter here; None or () where absent."""
 
     name: str | None
@@ -85,8 +85,7 @@ def parse_wheel_tags(data: bytes) -> tuple[str, ...]:
     return tuple(line[4:].strip() for line in lines if line.lower().startswith("tag:"))
 
 
-@dataclass(frozen=True)
-class RecordFile:
+class RecordFile(msgspec.Struct, frozen=True):
     """The content of RECORD: paths relative to site-packages, and the sum of the recorded sizes."""
 
     paths: tuple[str, ...]
@@ -116,6 +115,8 @@ def _rows(text: str) -> list[list[str]]:
     lines = [line for line in text.splitlines() if line]
     if '"' not in text:
         return [line.split(",") for line in lines]
+    import csv  # noqa: PLC0415  # few records quote a path
+
     try:
         return list(csv.reader(line.replace("\0", "") for line in lines))
     except csv.Error:

@@ -9,7 +9,6 @@ out, and those written in Rust.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -18,10 +17,11 @@ from envmedic.model.facts import NumpyModule
 from envmedic.probe import layout
 from envmedic.probe.distributions import Installed, Scan
 from envmedic.probe.elf import Elf, ElfError
+from envmedic.regex import compile_late
 
-_FAMILY = re.compile(r"(?:numpy|torch|torchvision|torchaudio|triton|nvidia-.*)")
+_FAMILY = compile_late(r"(?:numpy|torch|torchvision|torchaudio|triton|nvidia-.*)")
 """Distributions that are not read: NumPy itself, torch, of which a table tells it, and what is large and never asks."""
-_MODULE = re.compile(r"[^/]+\.so")
+_MODULE = compile_late(r"[^/]+\.so")
 _INTERFACE, _NEW_NAME, _OLD_NAME = b"_ARRAY_API", b"numpy._core", b"numpy.core."
 _AT_IMPORT = b"module compiled against A"
 """From the text of the check that `import_array` makes when a module is imported."""

@@ -9,9 +9,10 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
+
+import msgspec
 
 from envmedic.model.facts import Distribution, DistributionFiles, FileConflict
 from envmedic.probe import contents
@@ -31,8 +32,7 @@ _SPARE_SUFFIXES = (
 _LICENSES = ("LICENSE", "LICENCE", "COPYING", "NOTICE", "README", "AUTHORS", "CHANGELOG", "py.typed")
 
 
-@dataclass(frozen=True)
-class Comparison:
+class Comparison(msgspec.Struct, frozen=True):
     """What differs between lists and disk."""
 
     files: tuple[DistributionFiles, ...] = ()
@@ -50,18 +50,17 @@ class _Row(NamedTuple):
     size: str
 
 
-@dataclass
-class _Held:
+class _Held(msgspec.Struct):
     """One distribution held against the disk."""
 
     distribution: Distribution
     base: str
     rows: Sequence[Sequence[str]]
     recorded: int = 0
-    missing: list[_Row] = field(default_factory=list)
-    other: list[tuple[_Row, int]] = field(default_factory=list)
+    missing: list[_Row] = msgspec.field(default_factory=list)
+    other: list[tuple[_Row, int]] = msgspec.field(default_factory=list)
     """Entries of another size than recorded, with the size on disk."""
-    altered: list[_Row] = field(default_factory=list)
+    altered: list[_Row] = msgspec.field(default_factory=list)
     """Entries of the recorded size that hold something else, where contents were read."""
 
 
@@ -74,8 +73,7 @@ class _Contested(NamedTuple):
     """The hashes that they list."""
 
 
-@dataclass(frozen=True)
-class Disk:
+class Disk(msgspec.Struct, frozen=True):
     """The files of a prefix."""
 
     prefix: Path

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
+from envmedic.regex import compile_late
 
 HIDDEN = "***"
-_CREDENTIALS = re.compile(r"(?P<scheme>\b[a-zA-Z][a-zA-Z0-9+.-]*://)(?P<user>[^/\s?#]*)@")
-_QUERY_SECRET = re.compile(r"(?i)([?&;](?:[a-z_-]*(?:token|key|secret|password|signature|sig)))=[^&#\s]+")
-_SECRET_NAME = re.compile(
+_CREDENTIALS = compile_late(r"(?P<scheme>\b[a-zA-Z][a-zA-Z0-9+.-]*://)(?P<user>[^/\s?#]*)@")
+_QUERY_SECRET = compile_late(r"(?i)([?&;](?:[a-z_-]*(?:token|key|secret|password|signature|sig)))=[^&#\s]+")
+_SECRET_NAME = compile_late(
     r"(?i)(?:^|_)(?:TOKEN|PASSWORD|PASSWD|PASS|SECRET|SECRETS|CREDENTIAL|CREDENTIALS|APIKEY|API_KEY|ACCESS_KEY|"
     r"PRIVATE_KEY|AUTH|USERNAME)(?:$|_)"
 )

@@ -7,11 +7,12 @@ all is accepted. Format: Linux Standard Base, "Symbol Versioning" (Verneed, Verd
 
 from __future__ import annotations
 
-import re
 import struct
-from dataclasses import dataclass
+
+import msgspec
 
 from envmedic.probe.elf import DT_VERDEF, DT_VERDEFNUM, DT_VERNEED, DT_VERNEEDNUM, Elf, ElfError
+from envmedic.regex import compile_late
 
 _NEED = struct.Struct("<HHIII")
 _NEED_ENTRY = struct.Struct("<IHHII")
@@ -20,12 +21,11 @@ _WORD = struct.Struct("<I")
 _WEAK = 0x2
 _MOST = 4096
 """Entries after which a table is taken for damaged."""
-_RUN_TIME = re.compile(r"(?:GLIBC|GLIBCXX|CXXABI|GCC)_[\d.]+$")
+_RUN_TIME = compile_late(r"(?:GLIBC|GLIBCXX|CXXABI|GCC)_[\d.]+$")
 """Versions of the C and C++ run-time libraries: each stands for one fixed set of symbols."""
 
 
-@dataclass(frozen=True)
-class VersionNeed:
+class VersionNeed(msgspec.Struct, frozen=True):
     """One version that a library asks another one for."""
 
     soname: str

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import shutil
 import sys
@@ -115,6 +114,8 @@ def named(name: str, variables: Mapping[str, str]) -> Path:
         known.setdefault(place.name or place.prefix.name, place.prefix)
     if name in known:
         return known[name]
+    import difflib  # noqa: PLC0415  # for a mistake alone
+
     near = difflib.get_close_matches(name, known, n=3)
     raise NotAnEnvironment(
         f"No conda environment is called {name}",

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from envmedic.probe.elf import Elf, ElfError, gnu_hash
 from envmedic.probe.files import is_directory, names
+from envmedic.regex import compile_late
 
 _NEW_STRINGS = b"_ZN3c105ErrorC2ENS_14SourceLocationENSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE"
 _OLD_STRINGS = b"_ZN3c105ErrorC2ENS_14SourceLocationESs"
 """c10::Error's constructor, which every release since 1.2 defines, with either form of std::string."""
-_COMPILER = re.compile(r"libnvrtc(?P<hash>-[0-9a-f]{4,})?\.so\.(?P<version>\d+(?:\.\d+)*)")
-_BUILTINS = re.compile(r"libnvrtc-builtins(?P<hash>-[0-9a-f]{4,})?\.so(?:\.(?P<version>\d+\.\d+)(?:\.[\d.]+)?)?")
+_COMPILER = compile_late(r"libnvrtc(?P<hash>-[0-9a-f]{4,})?\.so\.(?P<version>\d+(?:\.\d+)*)")
+_BUILTINS = compile_late(r"libnvrtc-builtins(?P<hash>-[0-9a-f]{4,})?\.so(?:\.(?P<version>\d+\.\d+)(?:\.[\d.]+)?)?")
 
 
-@dataclass(frozen=True)
-class Nvrtc:
+class Nvrtc(msgspec.Struct, frozen=True):
     """The run-time compiler that lies beside torch."""
 
     version: str | None = None

@@ -8,10 +8,11 @@ from collections.abc import Iterable
 from envmedic.diagnosis.activated import Values
 from envmedic.diagnosis.derived import Derived
 from envmedic.model.facts import Building, Environment, Host
+from envmedic.regex import compile_late
 
 _FALSE = frozenset({"0", "false", "no", "off", "f", "n"})
 """What pip takes for no. PIP_NO_BUILD_ISOLATION turned to no turns isolation off, whatever its name says."""
-_SEPARATORS = re.compile(r"[; ]")
+_SEPARATORS = compile_late(r"[; ]")
 EMPTY = "(an empty entry)"
 
 

@@ -1,0 +1,130 @@
+"""Work in a fork: it is done there, comes back, and is done here wherever that fails."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+SEVERAL_CORES = pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="there is one core, and nothing is forked")
+BEGINNING = """
+import os, signal, sys, threading, time
+from contextlib import closing
+from envmedic.proc.forked import Forked
+here = os.getpid()
+def children():
+    return open(f"/proc/self/task/{threading.get_native_id()}/children").read().split()
+"""
+
+
+def said(code: str) -> str:
+    """What `code` prints in a process of its own, which has one thread: nothing else may be heard."""
+    argv = [sys.executable, "-c", BEGINNING + textwrap.dedent(code)]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=120)
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout.strip()
+
+
+@SEVERAL_CORES
+def test_work_is_done_in_another_process_and_its_result_comes_back() -> None:
+    code = """
+    with closing(Forked(lambda: (os.getpid(), "x" * 3_000_000))) as forked:
+        pid, text = forked.value()
+    print(pid != here, len(text), children())
+    """
+    assert said(code) == "True 3000000 []"
+
+
+def test_what_goes_wrong_there_is_raised_here() -> None:
+    code = """
+    def work():
+        raise KeyError(os.getpid())
+    with closing(Forked(work)) as forked:
+        try:
+            forked.value()
+        except KeyError as error:
+            print(error.args[0] == here, children())
+    """
+    assert said(code) == "True []"
+
+
+@pytest.mark.parametrize(
+    "end", ["os.kill(os.getpid(), signal.SIGKILL)", "sys.exit(0)", "os._exit(0)", "os._exit(3)", "os.close(4)"]
+)
+def test_a_fork_that_ends_or_fails_otherwise_is_of_no_consequence(end: str) -> None:
+    code = f"""
+    def work():
+        if os.getpid() != here:
+            {end}
+        return os.getpid()
+    with closing(Forked(work)) as forked:
+        print(forked.value() == here, children())
+    """
+    assert said(code) == "True []"
+
+
+def test_a_result_that_cannot_be_packed_is_made_here() -> None:
+    code = """
+    with closing(Forked(lambda: (threading.Lock(), os.getpid()))) as forked:
+        print(forked.value()[1] == here, children())
+    """
+    assert said(code) == "True []"
+
+
+def test_a_fork_that_is_not_waited_for_is_ended() -> None:
+    code = """
+    opened = os.listdir("/proc/self/fd")
+    with closing(Forked(lambda: time.sleep(1000))) as forked:
+        pass
+    forked.close()
+    print(children(), os.listdir("/proc/self/fd") == opened)
+    """
+    assert said(code) == "[] True"
+
+
+def test_an_interrupt_ends_it() -> None:
+    code = """
+    def interrupt():
+        raise KeyboardInterrupt
+    try:
+        with closing(Forked(lambda: time.sleep(1000))) as forked:
+            interrupt()
+    except KeyboardInterrupt:
+        print(children())
+    """
+    assert said(code) == "[]"
+
+
+def test_nothing_is_forked_beside_other_threads() -> None:
+    code = """
+    done = threading.Event()
+    threading.Thread(target=done.wait).start()
+    with closing(Forked(os.getpid)) as forked:
+        print(forked.value() == here)
+    done.set()
+    """
+    assert said(code) == "True"
+
+
+def test_nothing_is_forked_where_there_is_one_core() -> None:
+    code = """
+    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+    with closing(Forked(os.getpid)) as forked:
+        print(forked.value() == here)
+    """
+    assert said(code) == "True"
+
+
+def test_work_is_done_here_where_no_process_can_be_had() -> None:
+    code = """
+    def refuse():
+        raise BlockingIOError
+    os.fork = refuse
+    opened = os.listdir("/proc/self/fd")
+    with closing(Forked(os.getpid)) as forked:
+        print(forked.value() == here, os.listdir("/proc/self/fd") == opened)
+    """
+    assert said(code) == "True True"
