@@ -102,6 +102,16 @@ def write_lock(found: Lock, form: LockFormat, path: Path | None, *, allow_incomp
     return judged, text
 
 
+def lock_files(settings: Settings, prefix: Path, forms: Sequence[LockFormat], folder: Path) -> tuple[Lock, ...]:
+    """What is installed at `prefix`, written to `folder` in each of those formats, under the name that its tools look for.
+
+    One that lacks entries is not written, and says which. Raises InputError where a file cannot be written.
+    """
+    require_folder(folder)
+    found = lock(settings, prefix)
+    return tuple(write_lock(found, form, folder / writing.FILENAMES[form])[0] for form in forms)
+
+
 def lock_repair(settings: Settings, record: Record, folder: Path) -> Record:
     """After a repair: the locks that fit the environment, in `folder`, and notes in the record of what became of them.
 

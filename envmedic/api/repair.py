@@ -21,14 +21,16 @@ from envmedic.api.rounds import Loop
 from envmedic.api.settings import Settings, Wish
 from envmedic.engine import transaction
 from envmedic.engine.interruption import Cancel, never
+from envmedic.engine.preflight import preflight
 from envmedic.engine.protection import refuse_protected
 from envmedic.errors import ExitCode, InputError, NothingToRepair
 from envmedic.model.base import from_json
 from envmedic.model.findings import Diagnosis, Finding
 from envmedic.model.plan import Plan
 from envmedic.model.playbook import LoadedPlaybook
-from envmedic.model.ports import ApplyOptions, Exchange
+from envmedic.model.ports import ApplyOptions, Exchange, Means
 from envmedic.model.record import Record
+from envmedic.probe import processes
 
 Confirm = Callable[[Plan], bool]
 BeforeExchange = Callable[[Exchange], bool]
@@ -133,6 +135,16 @@ def _carry_out(  # noqa: PLR0917  # what a transaction is told
         stream=settings.stream,
         cancel=cancel,
     )
+
+
+def means(made: Plan, options: ApplyOptions) -> Means:
+    """How `made` would be carried out now; leaves nothing behind.
+
+    Raises EnvironmentBusy where processes run from the environment, or PreflightError.
+    """
+    prefix = Path(made.real_prefix)
+    found = preflight(prefix, made, options, processes=processes.users(prefix))
+    return Means(found.clone, found.staging, found.exchange, found.clone_bytes, found.notes)
 
 
 def exit_code(record: Record) -> ExitCode:

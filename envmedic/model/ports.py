@@ -203,6 +203,19 @@ class Extension:
 
 
 @dataclass(frozen=True)
+class Means:
+    """How a transaction would be carried out, found out by trying."""
+
+    clone: Literal["reflink", "link", "copy"]
+    staging: Literal["namespace", "relocate"]
+    exchange: Literal["exchange", "two-renames"]
+    clone_bytes: int
+    """Upper estimate of the disk space that the clone takes at first."""
+    notes: tuple[str, ...] = ()
+    """Why not the better way."""
+
+
+@dataclass(frozen=True)
 class Exchange:
     """What is about to change places, once the clone is proven."""
 

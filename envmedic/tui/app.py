@@ -6,7 +6,8 @@ import asyncio
 import os
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual.app import App
@@ -18,10 +19,11 @@ from envmedic.errors import EnvmedicError, ExitCode, InputError, NothingToRepair
 from envmedic.tui.effects import LIMITS, Effects
 from envmedic.tui.jobs import JobEnded, JobEvents, Jobs, JobsChanged
 from envmedic.tui.preferences import keep_theme, kept_theme
+from envmedic.tui.repair_effects import Repairs
 from envmedic.tui.screens.home import HomeScreen
 from envmedic.tui.session import Session
 from envmedic.tui.terminal import Terminal
-from envmedic.tui.text import line
+from envmedic.tui.text import Line, bare, line
 from envmedic.tui.themes import DARK, THEMES, VARIABLE
 
 if TYPE_CHECKING:
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 
     from envmedic.model.findings import Finding
     from envmedic.model.ports import ApplyOptions
+    from envmedic.tui.repair_state import Repair
 
 
 ENDING: Final = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
@@ -49,6 +52,8 @@ class EnvmedicApp(App[int]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("question_mark", "help", "Help", key_display="?"),
         Binding("ctrl+p", "command_palette", "Commands", priority=True, show=False),
+        Binding("g", "show_repair", "The repair"),
+        Binding("z", "undo", "Undo", show=False),
         Binding("q", "quit", "Quit"),
         Binding("ctrl+q", "quit", "Quit", priority=True, show=False),
     ]
@@ -61,8 +66,12 @@ class EnvmedicApp(App[int]):
             os.environ["NO_COLOR"] = colourless  # Textual takes it away; the commands that a repair runs read it too
         self.jobs = Jobs(self, LIMITS)
         self.effects = Effects(self)
+        self.repairs = Repairs(self)
         self.changed: Signal[Session] = Signal(self, "session")
+        self.repairing: Signal[Repair] = Signal(self, "repair")
         self._leaving = False
+        self.moved: Signal[str] = Signal(self, "moved")
+        """The environment of that prefix is of another generation now, or trees of it were removed."""
         self.failure: Exception | None = None
         """A bug of the UI itself, which ended it."""
         self._session = Session(settings, options)
@@ -170,6 +179,108 @@ class EnvmedicApp(App[int]):
         else:
             self.show_error(refusal)
 
+    # the repair
+
+    def show_repair(self, repair: Repair) -> None:
+        """How far the repair is: many times a second, so only who shows it is told."""
+        self._session = replace(self._session, repair=repair)
+        self.repairing.publish(repair)
+
+    def repair_asks(self, _repair: Repair) -> None:
+        """A question waits: it is asked where the repair is shown, and elsewhere it is told that it waits."""
+        from envmedic.tui.screens.repair import RepairScreen  # noqa: PLC0415  # the first frame needs none of it
+
+        if isinstance(self.screen, RepairScreen):
+            self.screen.ask()
+        else:
+            self.notify("It waits for your answer: g", title="The repair asks", timeout=20, markup=False)
+
+    def repair_ended(self, repair: Repair) -> None:
+        """Who watches it sees the result at once, others are told."""
+        from envmedic.tui.screens.panels import Panel  # noqa: PLC0415  # the first frame needs none of it
+        from envmedic.tui.screens.repair import RepairScreen  # noqa: PLC0415
+        from envmedic.tui.views.result import verdict_line  # noqa: PLC0415
+
+        if self._leaving:
+            return
+        watched = [screen for screen in self.screen_stack if isinstance(screen, RepairScreen)]
+        while watched and isinstance(self.screen, Panel) and watched[-1] is self.screen_stack[-2]:
+            self.pop_screen()  # a question about what is over
+        if watched and self.screen is watched[-1]:
+            self.show_result()
+        else:
+            self.notify(bare(verdict_line(repair)), title="The repair has ended: g", timeout=20, markup=False)
+
+    def action_show_repair(self) -> None:
+        """The repair, or how it ended."""
+        repair = self._session.repair
+        if repair is not None and not repair.running:
+            self.show_result()
+        elif repair is not None:
+            self.show_running_repair()
+
+    def show_running_repair(self) -> None:
+        """The screen of the repair, once."""
+        from envmedic.tui.screens.repair import RepairScreen  # noqa: PLC0415  # the first frame needs none of it
+
+        if not isinstance(self.screen, RepairScreen):
+            self.push_screen(RepairScreen())
+
+    def show_repair_log(self) -> None:
+        """The log of the repair that has ended."""
+        self.show_running_repair()
+
+    def show_result(self) -> None:
+        """How the repair ended, in the place of its own screen."""
+        from envmedic.tui.screens.repair import RepairScreen  # noqa: PLC0415  # the first frame needs none of it
+        from envmedic.tui.screens.result import ResultScreen  # noqa: PLC0415
+
+        below = self.screen_stack[-2] if len(self.screen_stack) > 1 else None
+        if isinstance(self.screen, RepairScreen) and isinstance(below, ResultScreen):
+            self.pop_screen()
+        elif isinstance(self.screen, RepairScreen):
+            self.switch_screen(ResultScreen())
+        elif not isinstance(self.screen, ResultScreen):
+            self.push_screen(ResultScreen())
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """The way to the repair is shown where there is one, and one is not there yet."""
+        if action == "show_repair":
+            if self._session.repair is None:
+                return False
+            from envmedic.tui.screens.repair import RepairScreen  # noqa: PLC0415  # the first frame needs none of it
+            from envmedic.tui.screens.result import ResultScreen  # noqa: PLC0415
+
+            return not isinstance(self.screen, (RepairScreen, ResultScreen))
+        return super().check_action(action, parameters)
+
+    def ask(self, title: str, lines: Sequence[Line], then: Callable[[bool], None]) -> None:
+        """Ask for a yes or no; closing the panel is no."""
+        from envmedic.tui.screens.panels import Question  # noqa: PLC0415  # the first frame needs none of it
+
+        self.push_screen(Question(title, lines), lambda yes: then(bool(yes)))
+
+    def action_history(self) -> None:
+        """The generations of the chosen environment."""
+        from envmedic.tui.screens.history import HistoryScreen  # noqa: PLC0415  # the first frame needs none of it
+
+        if not self.session.chosen:
+            self.show_error(_not_chosen())
+        elif not isinstance(self.screen, HistoryScreen):
+            self.push_screen(HistoryScreen(self.session.chosen))
+
+    def action_undo(self) -> None:
+        """Bring the chosen environment back as it was before the last repair; asks first."""
+        from envmedic.tui.screens.panels import Panel  # noqa: PLC0415  # the first frame needs none of it
+        from envmedic.tui.travel import Travel  # noqa: PLC0415
+
+        if isinstance(self.screen, Panel):
+            return
+        if self.session.chosen:
+            Travel(self, self.session.chosen).undo()
+        else:
+            self.show_error(_not_chosen())
+
     def action_open_log(self) -> None:
         """Ask for a file with an error text."""
         from envmedic.tui.screens.panels import Prompt  # noqa: PLC0415  # the first frame needs none of it
@@ -259,8 +370,12 @@ def _no_plan(finding: Finding, session: Session) -> EnvmedicError | None:
     if finding.playbook is None:
         return NothingToRepair("No playbook repairs this", hint="The page on the fault says what helps")
     if not session.chosen:
-        return InputError("No environment is chosen", hint="Choose one on the first screen, or name one with e")
+        return _not_chosen()
     return None
+
+
+def _not_chosen() -> InputError:
+    return InputError("No environment is chosen", hint="Choose one on the first screen, or name one with e")
 
 
 def run(settings: Settings, options: ApplyOptions) -> int:

@@ -60,6 +60,12 @@ def apply_line(session: Session, plan: Plan, wish: Wish) -> str:
     return apply_command(plan, namespace)
 
 
+def lock_line(prefix: str, form: str, folder: str, name: str) -> str:
+    """``envmedic lock`` of the environment at `prefix` into a file of `folder`."""
+    path = f"{folder.rstrip('/')}/{name}" if folder.strip() else name
+    return shlex.join(["envmedic", "lock", "--format", form, "-o", path, "-p", prefix])
+
+
 def watch_line(session: Session, command: str) -> str:
     """``envmedic diagnose --reproduce`` of a command line in the chosen environment, as far as it is one."""
     try:
@@ -78,3 +84,23 @@ def words(line: str) -> list[str]:
     if not found:
         raise InputError("There is no command to run", hint="Type it as in the shell: python train.py")
     return found
+
+
+def history_line(prefix: str) -> str:
+    """``envmedic history``."""
+    return shlex.join(["envmedic", "history", "-p", prefix])
+
+
+def travel_line(way: str, prefix: str, to: str | None) -> str:
+    """``envmedic undo`` or ``redo``, to a generation where one is named."""
+    return shlex.join(["envmedic", way, "-p", prefix, *([to] if to else [])])
+
+
+def prune_line(prefix: str, keep: int) -> str:
+    """``envmedic prune`` of all kept trees but `keep`."""
+    return shlex.join(["envmedic", "prune", "-p", prefix, "--keep", str(keep)])
+
+
+def diff_line(prefix: str, before: str | None, after: str | None) -> str:
+    """``envmedic diff`` of two states."""
+    return shlex.join(["envmedic", "diff", "-p", prefix, *filter(None, (before, after) if before else ())])

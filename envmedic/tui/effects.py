@@ -22,12 +22,14 @@ from envmedic.tui.jobs import Job, Jobs
 from envmedic.tui.session import Known, Phase, Session, Source
 
 if TYPE_CHECKING:
+    from envmedic.api.repair import Prepared
     from envmedic.api.settings import Settings, Wish
     from envmedic.model.environments import Environments, FoundEnvironment
     from envmedic.model.explanation import Explanation
     from envmedic.model.facts import Facts
     from envmedic.model.findings import Diagnosis
     from envmedic.model.plan import Plan
+    from envmedic.model.ports import Means
 
 T = TypeVar("T")
 LIMITS = {"probe": 2}
@@ -253,17 +255,28 @@ class Effects:
         self.job("excerpt", f"reading {source.name}", work, then, latest="excerpt")
 
     def plan(
-        self, wish: Wish, then: Callable[[Plan | Diagnosis], None], failed: Callable[[EnvmedicError], None]
-    ) -> Job[Plan | Diagnosis]:
-        """The plan for `wish` on the chosen environment; changes nothing."""
+        self, wish: Wish, then: Callable[[Prepared | Diagnosis], None], failed: Callable[[EnvmedicError], None]
+    ) -> Job[Prepared | Diagnosis]:
+        """The plan for `wish` on the chosen environment, ready to be carried out; changes nothing."""
         prefix = Path(self._session.chosen)
 
-        def work(settings: Settings, _job: Job[Plan | Diagnosis]) -> Plan | Diagnosis:
+        def work(settings: Settings, _job: Job[Prepared | Diagnosis]) -> Prepared | Diagnosis:
             from envmedic import api  # noqa: PLC0415  # the first frame needs none of it
 
-            return api.plan(settings, prefix, wish)
+            return api.prepare(settings, prefix, wish)
 
         return self.job("plan", "making the plan", work, then, failed, latest="plan")
+
+    def means(self, plan: Plan, then: Callable[[Means], None], failed: Callable[[EnvmedicError], None]) -> None:
+        """How the plan would be carried out here, or why it cannot be now."""
+        options = self._session.options
+
+        def work(_settings: Settings, _job: Job[Means]) -> Means:
+            from envmedic import api  # noqa: PLC0415  # the first frame needs none of it
+
+            return api.means(plan, options)
+
+        self.job("means", "trying how it would be carried out", work, then, failed, latest="means")
 
 
 def lines_of(path: Path, wanted: frozenset[int]) -> dict[int, str]:

@@ -185,6 +185,7 @@ class Jobs:
         threading.Thread(target=run, name=job.title, daemon=True).start()
         outcome = await ended
         batch.flush()
+        job._emit = None  # noqa: SLF001  # what it prepared may go on under another job
         return outcome
 
 

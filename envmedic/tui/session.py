@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from envmedic.model.findings import Diagnosis, Finding
     from envmedic.model.plan import Plan
     from envmedic.model.ports import ApplyOptions
+    from envmedic.tui.repair_state import Repair
 
 Phase = Literal["waiting", "reading", "read", "failed", "left"]
 """``left``: it is not read, since envmedic itself runs from it."""
@@ -89,6 +90,10 @@ class Session:
     plan: Plan | None = None
     plan_of: tuple[str, Wish] | None = None
     """Prefix and wish that `plan` is for, or will be."""
+    repair: Repair | None = None
+    """The repair that runs, or the last one that did."""
+    asks: bool = True
+    """Whether a repair asks again before the exchange."""
 
     @property
     def current(self) -> Known | None:

@@ -30,7 +30,7 @@ PLAIN_EVERY_S = 5.0
 SILENT_S = 1.0
 """A stage that takes less is not announced on its own."""
 
-_STAGES: dict[Stage, str] = {
+STAGES: dict[Stage, str] = {
     "probe": "reading the environment",
     "resolve": "resolving exact wheels",
     "solve": "solving for conda packages",
@@ -73,7 +73,7 @@ class Narrator:
             return
         if isinstance(data, StageStarted):
             self._start(data.stage)
-        for line in self._lines(data):
+        for line in event_lines(data, self._style, self._verbosity):
             self._clear()
             print(self._style.safe(line), file=self._stream, flush=True)
         if isinstance(data, CheckFinished) and self._stage is not None:
@@ -84,39 +84,12 @@ class Narrator:
         """Leave the terminal on a fresh line."""
         self._clear()
 
-    def _lines(self, data: EventData) -> list[str]:
-        if isinstance(data, Notice):
-            return self._notice(data)
-        if self._verbosity < 0:
-            return []
-        if isinstance(data, CheckFinished):
-            return self._check(data)
-        if isinstance(data, StageFinished):
-            return self._finish(data)
-        return [*_plain_lines(data), *(_detail_lines(data) if self._verbosity > 0 else [])]
-
-    def _notice(self, data: Notice) -> list[str]:
-        if data.level == "info" and self._verbosity < 0:
-            return []
-        label = self._style("warning: ", "warn") if data.level == "warning" else ""
-        return [f"{label}{plain(data.message)}"]
-
     def _start(self, stage: Stage) -> None:
         """A stage begins; on a terminal it is named until something else is."""
         self._stage, self._checks = stage, 0
         self._stage_began[stage] = time.monotonic()
         if self._moving and self._verbosity >= 0:
-            self._draw(_STAGES[stage])
-
-    def _check(self, data: CheckFinished) -> list[str]:
-        """One line for those who want more than the table that comes with the result."""
-        return outcome_lines([data.outcome], self._style) if self._verbosity > 0 else []
-
-    def _finish(self, data: StageFinished) -> list[str]:
-        if data.seconds < SILENT_S and self._verbosity == 0:
-            return []
-        word = "done" if data.ok else self._style("failed", "bad")
-        return [f"{_STAGES[data.stage]}: {word} in {duration(data.seconds)}"]
+            self._draw(STAGES[stage])
 
     def _progress(self, data: Progress) -> None:
         now = time.monotonic()
@@ -125,7 +98,7 @@ class Narrator:
         if self._verbosity < 0 or now - began < SILENT_S or now - self._last < pause:
             return
         self._last = now
-        line = f"{_STAGES[data.stage]}: {_amount(data)}"
+        line = f"{STAGES[data.stage]}: {amount(data)}"
         if self._moving:
             self._draw(line)
         else:
@@ -143,6 +116,33 @@ class Narrator:
         if self._drawn:
             self._stream.write("\r\x1b[K")
             self._drawn = False
+
+
+def event_lines(data: EventData, style: Style, verbosity: int) -> list[str]:
+    """What is told of an event; progress and the beginning of a stage are for what moves on a screen."""
+    if isinstance(data, Notice):
+        return _notice(data, style, verbosity)
+    if verbosity < 0:
+        return []
+    if isinstance(data, CheckFinished):  # the table that comes with the result is enough for most
+        return outcome_lines([data.outcome], style) if verbosity > 0 else []
+    if isinstance(data, StageFinished):
+        return _finish(data, style, verbosity)
+    return [*_plain_lines(data), *(_detail_lines(data) if verbosity > 0 else [])]
+
+
+def _notice(data: Notice, style: Style, verbosity: int) -> list[str]:
+    if data.level == "info" and verbosity < 0:
+        return []
+    label = style("warning: ", "warn") if data.level == "warning" else ""
+    return [f"{label}{plain(data.message)}"]
+
+
+def _finish(data: StageFinished, style: Style, verbosity: int) -> list[str]:
+    if data.seconds < SILENT_S and verbosity == 0:
+        return []
+    word = "done" if data.ok else style("failed", "bad")
+    return [f"{STAGES[data.stage]}: {word} in {duration(data.seconds)}"]
 
 
 def _plain_lines(data: EventData) -> list[str]:
@@ -165,7 +165,8 @@ def _detail_lines(data: EventData) -> list[str]:
     return []
 
 
-def _amount(data: Progress) -> str:
+def amount(data: Progress) -> str:
+    """How far a stage is, in its unit."""
     if data.unit == "bytes":
         done, total, unit = size(data.done), size(data.total), ""
     else:

@@ -10,6 +10,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.screen import ModalScreen
 from textual.suggester import Suggester
+from textual.widget import Widget
 from textual.widgets import Input, Static
 
 from envmedic.errors import EnvmedicError
@@ -29,7 +30,7 @@ class Panel(ModalScreen[R], Generic[R]):
     DEFAULT_CSS = """
     Panel { align: center middle; background: $background 60%; }
     Panel > #frame {
-        width: 90%; max-width: 110; height: auto; max-height: 90%; background: $panel; border: round $primary; padding: 0 1;
+        width: 100%; max-width: 110; height: auto; max-height: 90%; background: $panel; border: round $primary; padding: 0 1;
     }
     Panel > #frame LineView { height: auto; max-height: 80vh; background: $panel; }
     Panel > #frame #question { height: auto; max-height: 60vh; }
@@ -47,7 +48,7 @@ class Panel(ModalScreen[R], Generic[R]):
         yield frame
         yield KeyBar()
 
-    def inside(self) -> Iterable[Static | LineView | Input]:
+    def inside(self) -> Iterable[Widget]:
         """What is in the frame."""
         raise NotImplementedError
 
@@ -88,8 +89,8 @@ class Question(Panel[bool]):
     """Yes or no."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("y", "answer(True)", "Yes"),
-        Binding("n", "answer(False)", "No"),
+        Binding("y", "answer(True)", "Yes", priority=True),
+        Binding("n", "answer(False)", "No", priority=True),  # in a text, n is the next match
     ]
 
     def __init__(self, title: str, lines: Sequence[Line]) -> None:
@@ -112,15 +113,19 @@ class Question(Panel[bool]):
 class Prompt(Panel[str | None]):
     """A line to type."""
 
-    def __init__(self, title: str, lines: Sequence[Line], *, suggester: Suggester | None = None) -> None:
+    def __init__(
+        self, title: str, lines: Sequence[Line], *, suggester: Suggester | None = None, value: str = ""
+    ) -> None:
+        """`value` stands there already."""
         super().__init__(title)
         self._lines = tuple(lines)
         self._suggester = suggester
+        self._value = value
 
     def inside(self) -> Iterable[Static | Input]:
         """What to type, and where."""
         yield Static(content_of(self._lines))
-        yield Input(suggester=self._suggester, id="typed", select_on_focus=False)
+        yield Input(self._value, suggester=self._suggester, id="typed", select_on_focus=False)
 
     def on_mount(self) -> None:
         """Type at once."""

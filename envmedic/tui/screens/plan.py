@@ -1,21 +1,29 @@
-"""A plan, before anything is changed."""
+"""A plan, before anything is changed, and the way to its repair."""
 
 from __future__ import annotations
 
-from typing import ClassVar
+from dataclasses import replace
+from typing import TYPE_CHECKING, ClassVar
 
+import msgspec
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
 from envmedic.errors import EnvmedicError
 from envmedic.model.findings import Diagnosis, Finding
-from envmedic.model.plan import Plan
+from envmedic.model.plan import Plan, PlanAlternative
+from envmedic.model.ports import Means
 from envmedic.tui.command_lines import apply_line, plan_line
 from envmedic.tui.screens.base import BaseScreen, Searchable
+from envmedic.tui.screens.choosing import ChoicePanel
+from envmedic.tui.screens.starting import Start, StartPanel
 from envmedic.tui.session import Session
 from envmedic.tui.text import line, visible
-from envmedic.tui.views.plan import no_plan_page, plan_page
+from envmedic.tui.views.plan import alternative_item, no_plan_page, plan_page
 from envmedic.tui.widgets.lines import LineView
+
+if TYPE_CHECKING:
+    from envmedic.api.repair import Prepared
 
 
 class PlanScreen(BaseScreen):
@@ -24,16 +32,28 @@ class PlanScreen(BaseScreen):
     TITLE_TEXT = "Plan"
     HELP = (
         "What a repair would do: what is removed, installed and changed, the exact commands, and the checks that "
-        "decide. Nothing has been changed. y copies the command line that carries it out."
+        "decide. Nothing has been changed. Enter asks for the go-ahead and repairs a copy of the environment; a chooses "
+        "another way; y copies the command line that does the same."
     )
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("r", "again", "Plan again", show=False)]
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "repair", "Repair", key_display="Enter"),
+        Binding("a", "alternatives", "Other ways"),
+        Binding("r", "again", "Plan again", show=False),
+    ]
     DEFAULT_CSS = "PlanScreen #page { height: 1fr; padding: 0 1; }"
 
     def __init__(self, finding: Finding) -> None:
         super().__init__()
         self.finding = finding
         self._wish = self.session.wish(finding)
-        self._made: Plan | None = None
+        self._prepared: Prepared | None = None
+        self._means: Means | EnvmedicError | None = None
+        self._used = False
+        """Whether the plan was carried out: it can be once."""
+
+    @property
+    def _made(self) -> Plan | None:
+        return self._prepared.plan if self._prepared is not None else None
 
     def body(self) -> ComposeResult:
         """One page."""
@@ -45,17 +65,43 @@ class PlanScreen(BaseScreen):
         self.query_one(LineView).focus()
         self.action_again()
 
+    def on_screen_resume(self) -> None:
+        """A plan that was carried out is made anew: the environment may be another one now."""
+        super().on_screen_resume()
+        repair = self.session.repair
+        if self._used and (repair is None or not repair.running):
+            self.action_again()
+
     def action_again(self) -> None:
         """Make the plan anew."""
-        self._made = None
+        self._prepared, self._means, self._used = None, None, False
+        self.query_one(LineView).show([line("… making the plan", "dim")], home=True)
+        self._edges(self.session)
         self.envmedic.effects.plan(self._wish, self._planned, self._failed)
 
-    def _planned(self, made: Plan | Diagnosis) -> None:
-        self._made = made if isinstance(made, Plan) else None
-        if self.is_mounted:
-            self._edges(self.session)
-            page = plan_page(made) if isinstance(made, Plan) else no_plan_page(made)
-            self.query_one(LineView).show(page, home=True)
+    def _planned(self, made: Prepared | Diagnosis) -> None:
+        if not self.is_mounted:
+            return
+        if isinstance(made, Diagnosis):
+            self.query_one(LineView).show(no_plan_page(made), home=True)
+            return
+        self._prepared = made
+        self._edges(self.session)
+        self._show(home=True)
+        self.envmedic.effects.means(made.plan, self._can, self._cannot)
+
+    def _can(self, means: Means) -> None:
+        self._means = means
+        self._show()
+
+    def _cannot(self, error: EnvmedicError) -> None:
+        self._means = error
+        self._show()
+
+    def _show(self, *, home: bool = False) -> None:
+        if self.is_mounted and self._made is not None:
+            self.query_one(LineView).show(plan_page(self._made, self._means, self.session.host), home=home)
+            self.refresh_bindings()
 
     def _failed(self, error: EnvmedicError) -> None:
         if self.is_mounted:
@@ -77,3 +123,43 @@ class PlanScreen(BaseScreen):
     def searched(self) -> Searchable | None:
         """The page."""
         return self.query_one(LineView)
+
+    def action_alternatives(self) -> None:
+        """Choose another way; the plan for it is made in place."""
+        if self._made is None:
+            return
+        ways = [item for item in self._made.alternatives if item.feasible]
+        refused = [item for item in self._made.alternatives if not item.feasible]
+        panel: ChoicePanel[PlanAlternative] = ChoicePanel(
+            "Other ways", (*ways, *refused), alternative_item, _title, lambda item: item.feasible
+        )
+        self.app.push_screen(panel, self._other_way)
+
+    def _other_way(self, chosen: PlanAlternative | None) -> None:
+        if chosen is not None:
+            self._wish = replace(self._wish, way=chosen.title)
+            self.action_again()
+
+    def action_repair(self) -> None:
+        """Ask for the go-ahead."""
+        repair = self.session.repair
+        if repair is not None and repair.running:
+            self.envmedic.show_running_repair()
+        elif self._made is not None:
+            panel = StartPanel(self._made, self._means, self.session.host, asks=self.session.asks)
+            self.app.push_screen(panel, self._start)
+
+    def _start(self, start: Start | None) -> None:
+        if start is None or self._prepared is None:
+            return
+        options = self.session.options
+        allow = tuple(dict.fromkeys((*options.allow, *(("in-use",) if start.in_use else ()))))
+        options = msgspec.structs.replace(options, no_gpu=options.no_gpu or start.no_gpu, allow=allow)
+        self.envmedic.update(replace(self.session, asks=start.asks))
+        self._used = self.envmedic.repairs.start(self._prepared, self._wish, options, asks=start.asks)
+        if self._used:
+            self.envmedic.show_running_repair()
+
+
+def _title(item: PlanAlternative) -> str:
+    return item.title

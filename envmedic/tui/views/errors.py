@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from envmedic.cli.render.errors import error_lines
+from envmedic.cli.render.errors import error_lines, reason_lines
 from envmedic.errors import EnvmedicError, InternalError
-from envmedic.tui.text import COLOURED, Line, line, rendered
+from envmedic.model.record import ErrorDocument
+from envmedic.tui.text import COLOURED, Line, Part, line, rendered, visible
 
 
 def error_view(error: EnvmedicError) -> list[Line]:
@@ -16,3 +17,8 @@ def error_view(error: EnvmedicError) -> list[Line]:
             line("This is a bug of envmedic. Press c to copy this text, and report it with it.", "bold"),
         ]
     return lines
+
+
+def failure_view(failure: ErrorDocument) -> list[Line]:
+    """What ended a transaction, its cause and the next step; what became of the environment is said elsewhere."""
+    return [(Part("error: ", "bad"), Part(visible(failure.summary))), *rendered(reason_lines(failure))]

@@ -5,17 +5,29 @@ from __future__ import annotations
 from envmedic.cli.render.diagnosis import diagnosis_lines
 from envmedic.cli.render.plan import plan_lines
 from envmedic.errors import EnvmedicError
+from envmedic.model.facts import Host
 from envmedic.model.findings import Diagnosis
-from envmedic.model.plan import Plan
-from envmedic.tui.text import COLOURED, Line, line, rendered
+from envmedic.model.plan import Plan, PlanAlternative
+from envmedic.model.ports import Means
+from envmedic.tui.text import COLOURED, Line, Part, end, line, rendered, visible
 from envmedic.tui.views.errors import error_view
+from envmedic.tui.views.starting import gpu_missing, means_lines
 
 UNTOUCHED = "Nothing has been changed yet."
 
 
-def plan_page(plan: Plan) -> list[Line]:
-    """All that it will do, and that nothing is done."""
-    return [line(UNTOUCHED, "good"), line(""), *rendered(plan_lines(plan, COLOURED))]
+def plan_page(plan: Plan, means: Means | EnvmedicError | None = None, host: Host | None = None) -> list[Line]:
+    """All that it will do and how, and that nothing is done."""
+    lines = [line(UNTOUCHED, "good"), line("")]
+    if gpu_missing(plan, host):
+        lines += [line("! Its checks need a GPU, and none is visible here.", "warn"), line("")]
+    return [
+        *lines,
+        *rendered(plan_lines(plan, COLOURED)),
+        line(""),
+        line("How, on this machine", "bold"),
+        *means_lines(means),
+    ]
 
 
 def no_plan_page(reason: EnvmedicError | Diagnosis) -> list[Line]:
@@ -23,3 +35,12 @@ def no_plan_page(reason: EnvmedicError | Diagnosis) -> list[Line]:
     if isinstance(reason, Diagnosis):
         return [line("There is nothing to repair.", "good"), line(""), *rendered(diagnosis_lines(reason, COLOURED))]
     return [line("There is no plan for this. Nothing has been changed.", "bold"), line(""), *error_view(reason)]
+
+
+def alternative_item(item: PlanAlternative, cells: int) -> list[Line]:
+    """Two lines: what it is, and why it was not chosen; one that cannot be had is marked."""
+    mark = Part("  ") if item.feasible else Part("✗ ", "bad")
+    return [
+        (mark, Part(end(visible(item.title), cells - 2), "bold" if item.feasible else "dim")),
+        (Part("  " + end(visible(item.why_not), cells - 2), "dim"),),
+    ]

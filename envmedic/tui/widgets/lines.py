@@ -38,7 +38,10 @@ class LineView(Toned, can_focus=True):
         Binding("N", "next_match(-1)", "Match before", show=False),
     ]
     DEFAULT_CSS = """
-    LineView { background: $surface; color: $foreground; overflow-x: hidden; scrollbar-size-vertical: 1; }
+    LineView {
+        background: $surface; color: $foreground; overflow-x: hidden;
+        scrollbar-size-vertical: 1; scrollbar-gutter: stable;
+    }
     """
 
     def __init__(self, lines: Sequence[Line] = (), *, id: str | None = None, about: str = "") -> None:  # noqa: A002
@@ -99,6 +102,12 @@ class LineView(Toned, can_focus=True):
 
     def _go(self, row: int) -> None:
         self.scroll_to(y=row, animate=False)
+
+    def show_row(self, row: int) -> None:
+        """Bring a row into sight, in the middle where something has to move."""
+        height = self.scrollable_content_region.height
+        if not self.scroll_offset.y <= row < self.scroll_offset.y + height - 1:
+            self.scroll_to(y=max(row - height // 2, 0), animate=False)
 
     def render_line(self, y: int) -> Strip:
         """One row of what is seen."""

@@ -36,8 +36,18 @@ class LogView(Toned, can_focus=True):
         self._lines: list[str] = []
         self._cells = 0
         self._needle = ""
-        self.following = True
-        """Whether new lines move what is seen."""
+        self._following = True
+
+    @property
+    def following(self) -> bool:
+        """Whether new lines move what is seen; its frame, if it has one, says where not."""
+        return self._following
+
+    @following.setter
+    def following(self, follows: bool) -> None:
+        if follows != self._following:
+            self._following = follows
+            self.border_subtitle = "" if follows else "paused: space follows again"
 
     @property
     def lines(self) -> tuple[str, ...]:

@@ -1,0 +1,229 @@
+"""What the terminal UI does for a repair: starts it, asks and answers for it, stops it, and keeps what comes of it.
+
+Beside `effects` the only module that calls `api`.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from envmedic.errors import EnvironmentBusy, EnvmedicError, InputError, Interrupted
+from envmedic.model.events import Event
+from envmedic.tui.command_lines import apply_line
+from envmedic.tui.jobs import Job, Token
+
+if TYPE_CHECKING:
+    from envmedic.api.repair import Prepared
+    from envmedic.api.settings import Settings, Wish
+    from envmedic.model.lock import Lock, LockFormat
+    from envmedic.model.plan import Plan
+    from envmedic.model.ports import ApplyOptions, Exchange
+    from envmedic.model.record import Record
+    from envmedic.tui.effects import Effects
+    from envmedic.tui.jobs import Jobs
+    from envmedic.tui.repair_state import Asked, Repair
+    from envmedic.tui.session import Session
+
+_POLL_S = 0.05
+"""How often somebody who waits for an answer asks whether it is still wanted."""
+
+
+class RepairFront(Protocol):
+    """What the effects of a repair need of the App."""
+
+    jobs: Jobs
+    effects: Effects
+
+    @property
+    def session(self) -> Session:
+        """What is known now."""
+
+    def update(self, session: Session) -> None:
+        """Show what is known from now on."""
+
+    def later(self, call: Callable[[], object]) -> None:
+        """Do something on the App's thread; may be called from any."""
+
+    def show_error(self, error: EnvmedicError) -> None:
+        """Show the panel of an error."""
+
+    def show_repair(self, repair: Repair) -> None:
+        """Show how far the repair is; much more often than `update`."""
+
+    def repair_asks(self, repair: Repair) -> None:
+        """A question waits."""
+
+    def repair_ended(self, repair: Repair) -> None:
+        """It came to its end."""
+
+
+class Answer:
+    """Yes or no, given by one thread and waited for by another."""
+
+    def __init__(self) -> None:
+        self._given = threading.Event()
+        self._yes = False
+
+    def give(self, *, yes: bool) -> None:
+        """Answer; the first one counts."""
+        if not self._given.is_set():
+            self._yes = yes
+            self._given.set()
+
+    def wait(self, token: Token) -> bool:
+        """The answer, once there is one. Raises Interrupted once `token` says so."""
+        while not self._given.wait(_POLL_S):
+            if token():
+                raise Interrupted("Interrupted", cause="cancelled")
+        return self._yes
+
+
+class Repairs:
+    """The one repair that runs, or the last one that did."""
+
+    def __init__(self, front: RepairFront) -> None:
+        self._front = front
+        self._job: Job[Record] | None = None
+        self._answer: Answer | None = None
+
+    @property
+    def repair(self) -> Repair | None:
+        """As far as it has come; None before the first."""
+        return self._front.session.repair
+
+    def start(self, prepared: Prepared, wish: Wish, options: ApplyOptions, *, asks: bool) -> bool:
+        """Carry out what was prepared; returns False, and says why, where something else is being changed."""
+        busy = self._front.jobs.unfinished()
+        if busy:
+            self._front.show_error(
+                EnvironmentBusy(f"envmedic is {busy[0].title} still", hint="Wait for its end, or stop it; g shows it")
+            )
+            return False
+        from envmedic.tui.repair_state import Repair  # noqa: PLC0415  # the first frame needs none of it
+
+        session = replace(self._front.session, options=options)
+        prefix = prepared.plan.prefix
+        line = apply_line(session, prepared.plan, wish)
+        repair = Repair(prefix, prepared.plan, wish, line, time.time(), asks=asks)
+        self._front.update(replace(self._front.session, repair=repair))
+
+        def work(_settings: Settings, job: Job[Record]) -> Record:
+            from envmedic import api  # noqa: PLC0415  # the first frame needs none of it
+
+            prepared.settings.stream.add(job.sink)
+            ask = partial(self._ask, token=job.token)
+            return api.carry_out(
+                prepared,
+                options,
+                lambda plan: plan.id == prepared.plan.id or not asks or ask(plan),
+                cancel=job.token,
+                before_exchange=ask if asks else None,
+            )
+
+        self._job = self._front.effects.job(
+            "repair", f"repairing {prefix}", work, self._end, self._end, must_end=True, on_events=self._told
+        )
+        return True
+
+    def _told(self, events: list[Event]) -> None:
+        from envmedic.tui.views.repair import log_lines  # noqa: PLC0415  # the first frame needs none of it
+
+        repair = self.repair
+        if repair is not None:
+            repair.log.add(log_lines(events))
+            self._front.show_repair(repair.after(events))
+
+    # questions
+
+    def _ask(self, asked: Exchange | Plan, token: Token) -> bool:
+        """Ask, in the thread of the repair, and wait for the answer."""
+        answer = Answer()
+        self._front.later(partial(self._put, asked, answer))
+        return answer.wait(token)
+
+    def _put(self, asked: Asked, answer: Answer) -> None:
+        repair = self.repair
+        if repair is None or not repair.running:
+            return
+        self._answer = answer
+        repair = repair.asking(asked, time.time())
+        self._front.update(replace(self._front.session, repair=repair))
+        self._front.repair_asks(repair)
+
+    def answer(self, *, yes: bool) -> None:
+        """Answer the question that waits, if one does."""
+        repair, answer = self.repair, self._answer
+        if repair is None or answer is None:
+            return
+        self._answer = None
+        answer.give(yes=yes)
+        self._front.update(replace(self._front.session, repair=repair.answered(time.time())))
+
+    def stop(self) -> None:
+        """Ask it to stop. Before the exchange it does, and the environment is unchanged."""
+        repair = self.repair
+        if self._job is None or repair is None or not repair.running:
+            return
+        self._job.cancel()
+        self._answer = None
+        stopped = replace(repair.answered(time.time()), stopping=True)
+        self._front.update(replace(self._front.session, repair=stopped))
+
+    # the end
+
+    def _end(self, result: Record | EnvmedicError) -> None:
+        repair = self.repair
+        if repair is None:
+            raise AssertionError
+        self._job = self._answer = None
+        ended = repair.ending(result, time.time())
+        self._front.update(replace(self._front.session, repair=ended))
+        if not isinstance(result, EnvmedicError) and result.environment != "unchanged":
+            self._front.effects.read(repair.prefix)
+        self._front.repair_ended(ended)
+
+    def save_log(self, path: str, then: Callable[[str], None]) -> None:
+        """Write the log, as far as it is kept, to a file that is not there yet."""
+        repair = self.repair
+        if repair is None:
+            return
+        lines = repair.log.since(0)
+        target = Path(path).expanduser().absolute()
+
+        def work(_settings: Settings, _job: Job[str]) -> str:
+            try:
+                with target.open("x", encoding="utf-8", errors="surrogateescape") as file:
+                    file.writelines(f"{line}\n" for line in lines)
+            except OSError as error:
+                raise InputError(
+                    f"The log cannot be written to {target}", cause=error.strerror, hint="Name another file"
+                ) from error
+            return str(target)
+
+        self._front.effects.job("save", f"writing {target}", work, then)
+
+    def write_locks(self, forms: Sequence[LockFormat], folder: str, then: Callable[[], None]) -> None:
+        """Write the environment that was repaired as locks of those formats, into `folder`."""
+        repair = self.repair
+        if repair is None:
+            return
+        prefix, target = Path(repair.prefix), Path(folder).expanduser().absolute()
+
+        def work(settings: Settings, _job: Job[tuple[Lock, ...]]) -> tuple[Lock, ...]:
+            from envmedic import api  # noqa: PLC0415  # the first frame needs none of it
+
+            return api.lock_files(settings, prefix, forms, target)
+
+        def written(locks: tuple[Lock, ...]) -> None:
+            now = self.repair
+            if now is not None and now.prefix == repair.prefix:
+                self._front.update(replace(self._front.session, repair=replace(now, locks=locks)))
+            then()
+
+        self._front.effects.job("lock", f"locking {prefix}", work, written, latest="lock")

@@ -1,0 +1,72 @@
+"""A panel to choose one of several in, with those that cannot be chosen and why."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import ClassVar, Generic, TypeVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.widget import Widget
+from textual.widgets import OptionList
+
+from envmedic.tui.screens.panels import Panel
+from envmedic.tui.widgets.choices import Choices, Draw
+
+T = TypeVar("T")
+
+
+class ChoicePanel(Panel[T | None], Generic[T]):
+    """Items over the screen; Enter takes the highlighted one, where it can be taken."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "none", "Choose", key_display="Enter")]
+    DEFAULT_CSS = "ChoicePanel > #frame Choices { height: auto; max-height: 80vh; background: $panel; }"
+
+    def __init__(
+        self,
+        title: str,
+        items: Sequence[T],
+        draw: Draw[T],
+        key: Callable[[T], str],
+        can: Callable[[T], bool],
+    ) -> None:
+        super().__init__(title)
+        self._items = tuple(items)
+        self._draw = draw
+        self._key = key
+        self._can = can
+
+    def inside(self) -> Iterable[Widget]:
+        """The list."""
+        yield Choices(self._draw, self._key, empty="There is nothing else to choose here.", id="choices")
+
+    def compose(self) -> ComposeResult:
+        """As every panel."""
+        yield from super().compose()
+
+    def on_mount(self) -> None:
+        """Fill it, and let keys go to it."""
+        self.call_after_refresh(self._fill)
+
+    def _fill(self) -> None:
+        choices = self._choices()
+        choices.show(self._items)
+        choices.focus()
+
+    def _choices(self) -> Choices[T]:
+        found: Choices[T] = self.query_one(Choices)
+        return found
+
+    def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
+        """Take it, or say why not."""
+        event.stop()
+        item = self._choices().item(event.option_id)
+        if item is None:
+            return
+        if self._can(item):
+            self.dismiss(item)
+        else:
+            self.notify("This one cannot be taken; the reason stands below it", severity="warning", markup=False)
+
+    def action_none(self) -> None:
+        """Enter is the list's; this names it in the line of keys."""

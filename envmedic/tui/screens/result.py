@@ -1,0 +1,116 @@
+"""How a repair ended, and what can be done next."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from textual import events
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+
+from envmedic.model.record import Record
+from envmedic.tui.repair_state import Repair
+from envmedic.tui.screens.base import BaseScreen, Searchable
+from envmedic.tui.screens.locking import LockPanel, LockWish
+from envmedic.tui.session import Session
+from envmedic.tui.text import visible
+from envmedic.tui.views.result import result_page, undo_line
+from envmedic.tui.widgets.lines import LineView
+
+
+class ResultScreen(BaseScreen):
+    """Before and after; or what failed, and that nothing was changed."""
+
+    TITLE_TEXT = "Result"
+    HELP = (
+        "How the repair ended: packages and checks before beside after, what stays of it, and the way back. l writes lock "
+        "files of what was verified, v shows the log. Escape goes home, or back to the plan where nothing was repaired."
+    )
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("l", "lock", "Write locks"),
+        Binding("v", "log", "Log"),
+        Binding("r", "again", "Plan again"),
+    ]
+    DEFAULT_CSS = "ResultScreen #page { height: 1fr; padding: 0 1; }"
+
+    def body(self) -> ComposeResult:
+        """One page."""
+        yield LineView(id="page", about=self.HELP)
+
+    def on_mount(self) -> None:
+        """Show it."""
+        super().on_mount()
+        self.query_one(LineView).focus()
+
+    @property
+    def _repair(self) -> Repair | None:
+        return self.session.repair
+
+    @property
+    def _repaired(self) -> bool:
+        """Whether the environment is another one now."""
+        result = self._repair.result if self._repair is not None else None
+        return isinstance(result, Record) and result.environment == "repaired"
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Tables are made for the width that there is."""
+        super().on_resize(event)
+        self.call_after_refresh(lambda: self.refresh_from(self.session))
+
+    def refresh_from(self, session: Session) -> None:
+        """What is known of how it ended."""
+        page = self.query_one(LineView)
+        if session.repair is not None:
+            page.show(result_page(session.repair, max(page.scrollable_content_region.width - 1, 20)))
+        self.refresh_bindings()
+
+    def about(self, session: Session) -> str:
+        """Where."""
+        return visible(session.repair.prefix) if session.repair is not None else ""
+
+    def line(self, session: Session) -> str:
+        """What goes back; where nothing was repaired, what did the same."""
+        if session.repair is None:
+            return ""
+        return undo_line(session.repair.prefix) if self._repaired else session.repair.line
+
+    def searched(self) -> Searchable | None:
+        """The page."""
+        return self.query_one(LineView)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Locks are of what was repaired; a new plan is for what was not."""
+        if action in {"lock", "again"}:
+            return self._repaired == (action == "lock")
+        return super().check_action(action, parameters)
+
+    async def action_back(self) -> None:
+        """Home where the environment is another one now, else back to the plan."""
+        if not self._repaired:
+            await super().action_back()
+            return
+        while len(self.app.screen_stack) > 2:  # noqa: PLR2004  # home, and this one
+            await self.app.pop_screen()
+        await super().action_back()
+
+    async def action_again(self) -> None:
+        """Back to the plan, which is made anew."""
+        await super().action_back()
+
+    def action_log(self) -> None:
+        """The log, and the stages."""
+        self.envmedic.show_repair_log()
+
+    def action_lock(self) -> None:
+        """Ask for formats and a directory."""
+        if self._repair is not None:
+            self.app.push_screen(LockPanel(self._repair.prefix), self._lock)
+
+    def _lock(self, wish: LockWish | None) -> None:
+        if wish is not None and self._repair is not None:
+            self.envmedic.repairs.write_locks(wish.forms, wish.folder, self._locked)
+
+    def _locked(self) -> None:
+        locks = self._repair.locks if self._repair is not None else ()
+        written = [found.path for found in locks if found.path is not None]
+        self.notify("\n".join(written) or "No lock was written; the page says why", title="Locks", markup=False)

@@ -1,0 +1,31 @@
+"""Lock formats in words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from envmedic.model.lock import LockFormat
+from envmedic.tui.text import Line, line
+
+FORMATS: Final[dict[LockFormat, str]] = {
+    "conda-lock": "conda and pip packages; conda-lock installs it",
+    "pylock": "wheels with hashes (PEP 751); pip and uv install it",
+    "requirements": "wheels with hashes, for pip and uv of any age",
+    "environment": "what was asked for, for conda and mamba",
+    "dockerfile": "an image that is made from the lock",
+}
+"""Every format, with what it is for."""
+NAMES: Final[dict[LockFormat, str]] = {
+    "conda-lock": "conda-lock.yml",
+    "pylock": "pylock.toml",
+    "requirements": "requirements.txt",
+    "environment": "environment.yml",
+    "dockerfile": "Dockerfile",
+}
+"""The names of the files, as `envmedic.locks` gives them."""
+
+
+def replaced_lines(names: Sequence[str]) -> list[Line]:
+    """What is there already and would go."""
+    return [line(f"! replaces {', '.join(names)}", "warn")] if names else []

@@ -1,0 +1,269 @@
+"""A repair as it goes: what runs, how far it is, and what it asks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+from envmedic.cli.render.events import STAGES, amount, event_lines
+from envmedic.cli.render.plan import change_rows, plan_lines
+from envmedic.cli.render.style import Style, duration, table
+from envmedic.model.events import Event, StageStarted, StepStarted
+from envmedic.model.plan import Plan
+from envmedic.model.ports import Exchange, ProcessUser
+from envmedic.model.record import Record
+from envmedic.tui import repair_state
+from envmedic.tui.repair_state import Asked, Repair, StageRow
+from envmedic.tui.text import COLOURED, Line, Part, Tone, end, line, padded, rendered, visible, width
+from envmedic.tui.views.checks import FAILURES
+
+TITLES: Final[dict[repair_state.Part, str]] = {
+    "probe": "Read the copy",
+    "resolve": "Find wheels",
+    "solve": "Find conda packages",
+    "preflight": "Can it start?",
+    "fetch": "Fetch packages",
+    "fingerprint": "Fingerprint",
+    "clone": "Clone",
+    "reproduce": "Checks before",
+    "steps": "Repair the copy",
+    "verify": "Checks after",
+    "ask": "Your answer",
+    "compare": "Compare original",
+    "exchange": "Swap",
+    "smoke": "Checks in place",
+    "prune": "Clean up",
+    "other": "Settle",
+}
+UNTOUCHED: Final = "Your environment is untouched: all of this happens in a copy beside it."
+IN_PLACE: Final = "The repaired environment is in place and is checked there; the old one is kept for undo."
+_WHY: Final = {"exe": "runs a program of it", "cwd": "stands in it", "maps": "has its libraries loaded"}
+_BARE: Final = Style(colour=False)
+_BAR: Final = 24
+_SHOWN_PROCESSES: Final = 8
+
+
+def clock(seconds: float) -> str:
+    """Seconds as ``0:42``, or ``1:02:03``."""
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
+
+
+# the head
+
+
+def head_lines(repair: Repair, now: float, cells: int) -> list[Line]:
+    """What it does now, how far that is, and how the environment stands: three lines."""
+    word, tone = _word(repair)
+    around = f"  round {repair.round}" if repair.rounds else ""
+    doing = f"  {_doing(repair)}" if repair.running else ""
+    room = cells - width(word)
+    told = end(f"  {clock(repair.elapsed(now))}{around}{doing}", room)
+    return [(Part(word, tone), Part(told)), _bar(repair, now, cells), _standing(repair, cells)]
+
+
+def _word(repair: Repair) -> tuple[str, Tone]:
+    if repair.asked is not None:
+        return "? Waits for your answer", "warn"
+    if repair.stopping and repair.running:
+        return "■ Stopping", "warn"
+    return ("▸ Repairing", "accent") if repair.running else ("■ Ended", "bold")
+
+
+def _doing(repair: Repair) -> str:
+    row = repair.current
+    if row is None:
+        return "…"
+    return f"{TITLES[row.part]}: {row.note}" if row.note else TITLES[row.part]
+
+
+def _bar(repair: Repair, now: float, cells: int) -> Line:
+    """How far the part is that runs, as a bar where its end is known."""
+    row = repair.current
+    if row is None:
+        return line("")
+    done, total, told = _amount(repair, row)
+    left = repair.expected_seconds(now)
+    text = told + (f", about {clock(left + 0.5)} left" if left is not None and left >= 1 else "")
+    if not total:
+        return line(end(f"{clock(now - row.began)}  {text}".rstrip(), cells), "dim")
+    full = round(_BAR * min(done / total, 1.0))
+    bar = (Part("━" * full, "accent"), Part("╌" * (_BAR - full), "dim"))
+    return (*bar, Part("  " + end(visible(text), max(cells - _BAR - 2, 0))))
+
+
+def _amount(repair: Repair, row: StageRow) -> tuple[int, int | None, str]:
+    """Done, in all, and both in words."""
+    if row.part in {"reproduce", "verify", "smoke"}:
+        total = repair.expected_checks()
+        told = f"{row.outcomes} of {total} checks" if total else f"{row.outcomes} check{'s' * (row.outcomes != 1)}"
+        return row.outcomes, total, told
+    if row.progress is None:
+        return 0, None, ""
+    return row.progress.done, row.progress.total, amount(row.progress)
+
+
+def _standing(repair: Repair, cells: int) -> Line:
+    """What became of the environment so far."""
+    if repair.state in {"exchanged", "done"}:
+        return line(end(IN_PLACE, cells), "good")
+    if repair.running:
+        return line(end(UNTOUCHED, cells), "good")
+    return line("")
+
+
+# the parts
+
+
+def stage_lines(repair: Repair, now: float, cells: int) -> list[Line]:
+    """Every part that began, with how it went, and those to come; further rounds under why there are any."""
+    lines: list[Line] = []
+    shown = 1
+    for row in repair.stages:
+        while shown < row.round:
+            shown += 1
+            lines.append(_round_line(repair, shown, cells))
+        lines.append(_stage_line(row, now, cells))
+    while shown < repair.round:
+        shown += 1
+        lines.append(_round_line(repair, shown, cells))
+    lines += [(Part("· " + end(TITLES[part], cells - 2), "dim"),) for part in repair.to_come()]
+    return lines + [line(end(f"! {text}", cells), "warn") for text in repair.warnings]
+
+
+def current_line(repair: Repair) -> int:
+    """The place in `stage_lines` of what runs, or of the last that ran."""
+    return max(len(repair.stages) + repair.round - 2, 0)
+
+
+def _round_line(repair: Repair, number: int, cells: int) -> Line:
+    return line(end(f"Round {number}: {repair.rounds[number - 2]}", cells), "bold")
+
+
+def _stage_line(row: StageRow, now: float, cells: int) -> Line:
+    mark: tuple[str, Tone] = ("▸ ", "accent") if row.running else ("✓ ", "good") if row.ok else ("✗ ", "bad")
+    took = clock(now - row.began) if row.running else duration(row.seconds or 0.0)
+    name = end(TITLES[row.part], max(cells - 3 - width(took), 4))
+    gap = max(cells - 2 - width(name) - width(took), 1)
+    return (Part(*mark), Part(name, "bold" if row.running else "plain"), Part(" " * gap + took, "dim"))
+
+
+# the log
+
+
+def log_lines(events: Iterable[Event]) -> Iterator[str]:
+    """What the events say, for the log: everything that commands print, and what envmedic does."""
+    for event in events:
+        data = event.data
+        if isinstance(data, StageStarted):
+            yield f"── {STAGES[data.stage]}"
+        yield from event_lines(data, _BARE, 1)
+        if isinstance(data, StepStarted):
+            yield from (f"    $ {' '.join(argv)}" for argv in data.commands)
+
+
+# questions
+
+
+def question_title(asked: Asked) -> str:
+    """What it is about."""
+    return "Swap it in?" if isinstance(asked, Exchange) else "Another round?"
+
+
+def question_lines(asked: Asked, because: str = "") -> list[Line]:
+    """All that is needed to answer."""
+    return _exchange_lines(asked) if isinstance(asked, Exchange) else _round_lines(asked, because)
+
+
+def _round_lines(plan: Plan, because: str) -> list[Line]:
+    return [
+        line("In the copy there is more to repair. Your environment is untouched.", "bold"),
+        *([line(because)] if because else []),
+        line("No keeps what was proven so far, if anything was."),
+        line(""),
+        *rendered(plan_lines(plan, COLOURED, alternatives=False)),
+    ]
+
+
+def _exchange_lines(asked: Exchange) -> list[Line]:
+    record = asked.record
+    changes = [item for plan in (record.plan, *record.extensions) for item in plan.changes]
+    lines = [
+        line("The repaired copy is proven. Your environment is untouched so far.", "bold"),
+        line(""),
+        *_pairs(
+            [
+                ("environment", record.prefix),
+                ("its new tree", _beside(asked.tree, record.plan.real_prefix)),
+                ("swapped", _how(record.exchange)),
+                ("kept for undo", f"the tree as it is now, as generation {record.transaction}"),
+                ("checks", _counts(record) + _gpu(record.gpu, record.gpu_reason)),
+            ]
+        ),
+        *([line(""), *map(line, table(change_rows(changes), indent=""))] if changes else []),
+        line(""),
+        *_processes(asked.processes),
+    ]
+    return lines + [line(f"! {note}", "warn") for note in record.notes]
+
+
+def _beside(tree: str, prefix: str) -> str:
+    """The tree as it is seen from beside the environment."""
+    parent = prefix.rpartition("/")[0] + "/"
+    return tree.removeprefix(parent)
+
+
+def _counts(record: Record) -> str:
+    """How the checks came out, in words."""
+    before = {item.key: item.status for item in record.checks_before}
+    words: dict[str, int] = {}
+    for item in record.checks_after:
+        lasting = item.status in FAILURES and before.get(item.key) in FAILURES
+        word = {"pass": "passed", "skip": "skipped"}.get(item.status, "fail as before" if lasting else "failed")
+        words[word] = words.get(word, 0) + 1
+    return ", ".join(f"{count} {word}" for word, count in words.items())
+
+
+def _how(exchange: str) -> str:
+    if exchange == "exchange":
+        return "both trees change places in one step"
+    return "by two renames: for a moment the path does not exist"
+
+
+def _gpu(gpu: str, reason: str) -> str:
+    if gpu == "not needed":
+        return ""
+    return f"; GPU: {gpu}" + (f" ({reason})" if reason else "")
+
+
+def _processes(users: Sequence[ProcessUser]) -> list[Line]:
+    """What runs from the environment, and what that means for it."""
+    if not users:
+        return [line("✓ No process runs from it.", "good")]
+    count = f"{len(users)} processes run" if len(users) > 1 else "1 process runs"
+    lines = [line(f"! {count} from it, and may mix old and new files until started again:", "warn")]
+    lines += [
+        line(f"    {item.pid}  {item.command}  ({_WHY.get(item.why, item.why)})") for item in users[:_SHOWN_PROCESSES]
+    ]
+    more = len(users) - _SHOWN_PROCESSES
+    return lines + ([line(f"    and {more} more")] if more > 0 else [])
+
+
+def _pairs(rows: Sequence[tuple[str, str]]) -> list[Line]:
+    cells = max(width(name) for name, _ in rows)
+    return [(Part(padded(name, cells) + "  ", "dim"), Part(visible(text))) for name, text in rows]
+
+
+def cancel_lines(repair: Repair) -> list[Line]:
+    """What stopping means now."""
+    if not repair.stoppable:
+        return [
+            line("It is too late to stop: the swap has begun.", "bold"),
+            line("The repair comes to its end in a moment. z or `envmedic undo` brings the old environment back."),
+        ]
+    return [
+        line("Stop the repair?", "bold"),
+        line("Your environment has not been touched, and stays as it is. The copy is thrown away;"),
+        line("what was downloaded stays for the next time."),
+    ]

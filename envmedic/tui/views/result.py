@@ -1,0 +1,180 @@
+"""How a repair ended: before beside after, what stays of it, and the way back; or why nothing was changed."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+
+from envmedic.cli.render.lock import incomplete_lines, lock_lines
+from envmedic.cli.render.style import duration
+from envmedic.errors import CHANGED, RECOVERABLE, EnvmedicError
+from envmedic.model.lock import Lock
+from envmedic.model.plan import CONDA_PINS, CONSTRAINTS, Pin, Plan
+from envmedic.model.record import DistributionState, Record
+from envmedic.tui.repair_state import Repair
+from envmedic.tui.text import COLOURED, Line, Part, Tone, line, middle, padded, rendered, visible, width
+from envmedic.tui.views.checks import check_table, evidence, rows_of
+from envmedic.tui.views.errors import error_view, failure_view
+
+STILL = "Your environment is unchanged, byte for byte as it was."
+
+
+def result_page(repair: Repair, cells: int) -> list[Line]:
+    """Everything about how it ended."""
+    result = repair.result
+    if result is None:
+        return [line("… it is not over yet", "dim")]
+    if isinstance(result, EnvmedicError):
+        return _refused(result)
+    return _repaired(result, repair, cells) if result.failure is None else _failed(result, repair, cells)
+
+
+def verdict_line(repair: Repair) -> Line:
+    """How it ended, in a few words with a mark."""
+    result = repair.result
+    if isinstance(result, Record) and result.failure is None:
+        proven = result.gpu != "not verified"
+        took = f"  in {duration(sum(result.seconds.values()))}"
+        if proven:
+            return (Part("✓ Repaired and verified", "good"), Part(took))
+        return (Part("! Repaired, not verified on a GPU", "warn"), Part(took))
+    code, environment = _ending(result)
+    if environment == RECOVERABLE:
+        return line("! Not settled: run `envmedic recover`", "bad")
+    if environment == CHANGED:
+        return line("! Failed after the swap", "bad")
+    word = {"interrupted": "■ Stopped", "declined": "■ Declined"}.get(code, "✗ Not repaired")
+    return (Part(word, "warn" if word.startswith("■") else "bad"), Part("  your environment is unchanged"))
+
+
+def _ending(result: Record | EnvmedicError | None) -> tuple[str, str]:
+    failure = result.failure if isinstance(result, Record) else result
+    return (failure.code, failure.environment) if failure is not None else ("", "")
+
+
+# what succeeded
+
+
+def _repaired(record: Record, repair: Repair, cells: int) -> list[Line]:
+    gpu = f" ({record.gpu_reason})" if record.gpu_reason else ""
+    return [
+        verdict_line(repair),
+        *([line(f"GPU: {record.gpu}{gpu}")] if record.gpu != "not needed" else []),
+        *_section("Packages", package_lines(record.before, record.after, cells)),
+        *_section("Checks", check_table(rows_of(record).values(), cells)),
+        *_section("Rounds", _rounds(record)),
+        *_section("What you should know", [line(f"  {text}") for text in (*record.regressions, *record.notes)]),
+        *_section("The way back", _way_back(record)),
+        *_section("Locks", _locks(repair.locks)),
+        *_section("Constraints that keep it", _constraints((record.plan, *record.extensions), record.prefix)),
+        *_section("Record", _record(repair)),
+    ]
+
+
+def _section(title: str, lines: Sequence[Line]) -> list[Line]:
+    return [line(""), line(title, "accent"), *lines] if lines else []
+
+
+def package_lines(before: Sequence[DistributionState], after: Sequence[DistributionState], cells: int) -> list[Line]:
+    """What differs, before beside after."""
+    old, new = ({item.name: item for item in side} for side in (before, after))
+    names = [name for name in sorted({*old, *new}) if old.get(name) != new.get(name)]
+    rows = [("", "before", "after"), *((name, _told(old.get(name)), _told(new.get(name))) for name in names)]
+    sizes = [max(width(visible(row[column])) for row in rows) for column in range(3)]
+    sizes[0] = max(min(sizes[0], cells - sizes[1] - sizes[2] - 6), 8)
+    lines: list[Line] = []
+    for number, (name, was, now) in enumerate(rows):
+        tones: tuple[Tone, Tone, Tone] = ("dim", "dim", "dim") if number == 0 else ("bold", "bad", "good")
+        texts = (padded(middle(visible(name), sizes[0]), sizes[0]), padded(visible(was), sizes[1]), visible(now))
+        lines.append((Part("  "), *(Part(text + "  ", tone) for text, tone in zip(texts, tones, strict=True))))
+    same = len(set(old) & set(new)) - sum(name in old and name in new for name in names)
+    told = f"{same} package{'s stay' if same != 1 else ' stays'} as before" if names else "no package differs"
+    return [*(lines if names else []), line(f"  {told}", "dim")]
+
+
+def _told(state: DistributionState | None) -> str:
+    return "not installed" if state is None else f"{state.version} ({state.owner})"
+
+
+def _rounds(record: Record) -> list[Line]:
+    """What each was about and what came of it, where there were several."""
+    if len(record.rounds) < 2:  # noqa: PLR2004  # a single one is the repair itself
+        return []
+    return [
+        (
+            Part(f"  {item.number}. "),
+            Part("✗ " if item.failed else "✓ ", "bad" if item.failed else "good"),
+            Part(visible(f"{item.summary}: {'; '.join(item.failed) or 'repaired'}")),
+        )
+        for item in record.rounds
+    ]
+
+
+def _way_back(record: Record) -> list[Line]:
+    return [line("  The environment as it was is kept whole. z brings it back, or:"), _shell(undo_line(record.prefix))]
+
+
+def undo_line(prefix: str) -> str:
+    """The command line that brings the old environment back."""
+    return shlex.join(["envmedic", "undo", "-p", prefix])
+
+
+def _shell(text: str) -> Line:
+    return (Part("  $ ", "dim"), Part(visible(text)))
+
+
+def _locks(locks: Sequence[Lock]) -> list[Line]:
+    if not locks:
+        return [line("  None was written. l writes what was verified as a lock file.", "dim")]
+    return [part for found in locks for part in lock_view(found)]
+
+
+def lock_view(found: Lock) -> list[Line]:
+    """What was written, and what it lacks."""
+    written = found.path is not None
+    texts = [*lock_lines(found, COLOURED), *incomplete_lines(found, COLOURED, written=written)]
+    return [(Part("  "), *row) for row in rendered(texts)]
+
+
+def _constraints(plans: Sequence[Plan], prefix: str) -> list[Line]:
+    pins = [step for plan in plans for step in plan.steps if isinstance(step, Pin)]
+    wheels = list(dict.fromkeys(text for step in pins for text in step.constraints))
+    conda = list(dict.fromkeys(text for step in pins for text in step.conda))
+    lines = [line(f"  {text}") for text in wheels] + [line(f"  {text} (conda)") for text in conda]
+    files = [*([CONSTRAINTS] if wheels else []), *([CONDA_PINS] if conda else [])]
+    if files:
+        return [*lines, *(line(f"  in {prefix}/{name}", "dim") for name in files)]
+    return [line("  None. `envmedic apply --pin` writes those that keep a repair.", "dim")]
+
+
+def _record(repair: Repair) -> list[Line]:
+    lines = (
+        [line(f"  {repair.directory}/{name}") for name in ("record.json", "events.jsonl")] if repair.directory else []
+    )
+    return [*lines, line("  The same from the shell:", "dim"), _shell(repair.line)]
+
+
+# what did not
+
+
+def _refused(error: EnvmedicError) -> list[Line]:
+    """No transaction began."""
+    first = [line(STILL, "good"), line("")] if error.environment not in {RECOVERABLE, CHANGED} else []
+    return [*first, *error_view(error)]
+
+
+def _failed(record: Record, repair: Repair, cells: int) -> list[Line]:
+    """What failed, what says so, and what to do next."""
+    rows = rows_of(record)
+    failure = record.failure
+    lines = [verdict_line(repair)]
+    if failure is not None:
+        lines += [line(""), *failure_view(failure)]
+    return [
+        *lines,
+        *_section("Rounds", _rounds(record)),
+        *_section("Checks", check_table(rows.values(), cells) if record.checks_after else []),
+        *_section("What they printed", evidence(rows.values()) if record.checks_after else []),
+        *_section("What you should know", [line(f"  {text}") for text in record.notes]),
+        *_section("Kept for you", _record(repair)),
+    ]
