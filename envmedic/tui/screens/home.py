@@ -55,6 +55,7 @@ class HomeScreen(BaseScreen):
         Binding("escape", "leave_text", "Forget text", show=False),
         Binding("o", "app.open_log", "Open log"),
         Binding("w", "app.run_command", "Run & watch"),
+        Binding("h", "app.history", "History"),
         Binding("e", "app.named_environment", "Other env", show=False),
         Binding("r", "reread", "Read again", show=False),
         Binding("x", "stop_reading", "Stop reading", show=False),

@@ -45,7 +45,8 @@ class Choices(OptionList, Generic[T]):
         self._keeps_place = keeps_place
         self._draw = draw
         self._key = key
-        self._empty = empty
+        self.empty = empty
+        """What stands there without items."""
         self._items: tuple[T, ...] = ()
         self._shown: dict[str, tuple[Line, ...]] = {}
         self._needle = ""
@@ -75,7 +76,7 @@ class Choices(OptionList, Generic[T]):
         before = self.chosen
         self.clear_options()
         if not drawn:
-            empty = self._empty if not self._needle else f"Nothing here holds {self._needle}"
+            empty = self.empty if not self._needle else f"Nothing here holds {self._needle}"
             self.add_option(Option(content_of([(Part(empty, "dim"),)]), disabled=True))
             return
         self.add_options([Option(content_of(lines), id=key) for key, lines in drawn.items()])

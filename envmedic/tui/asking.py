@@ -1,0 +1,32 @@
+"""Questions that work in a thread has for the person at the screen."""
+
+from __future__ import annotations
+
+import queue
+import time
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from envmedic.tui.text import Line
+
+_TICK_S = 0.1
+"""How often it is looked whether the work was cancelled."""
+
+
+class Asker(Protocol):
+    """What questions need of the App."""
+
+    def later(self, call: Callable[[], object]) -> None:
+        """Do something on the App's thread; may be called from any."""
+
+    def ask(self, title: str, lines: Sequence[Line], then: Callable[[bool], None]) -> None:
+        """Ask on the screen; on the App's thread."""
+
+
+def asked(front: Asker, cancelled: Callable[[], bool], title: str, lines: Sequence[Line]) -> bool:
+    """Ask from a thread of a job, and wait for the answer. Once the job is cancelled it is no."""
+    answers: queue.SimpleQueue[bool] = queue.SimpleQueue()
+    front.later(lambda: front.ask(title, lines, answers.put))
+    while answers.empty() and not cancelled():
+        time.sleep(_TICK_S)
+    return not answers.empty() and answers.get()

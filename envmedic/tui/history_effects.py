@@ -1,0 +1,88 @@
+"""What the terminal UI does with generations; with `effects`, the only part of it that calls `api`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from envmedic.errors import EnvmedicError
+from envmedic.model.record import Difference, History, Record
+from envmedic.tui.asking import Asker, asked
+from envmedic.tui.effects import Effects
+from envmedic.tui.jobs import Job
+from envmedic.tui.views.history import loss_lines
+
+if TYPE_CHECKING:
+    from envmedic.api.settings import Settings
+    from envmedic.model.ports import AllowName
+
+Way = Literal["undo", "redo"]
+Failed = Callable[[EnvmedicError], None]
+
+
+class HistoryEffects:
+    """Generations of the environment at `prefix`."""
+
+    def __init__(self, effects: Effects, front: Asker, prefix: str) -> None:
+        self._effects = effects
+        self._front = front
+        self._prefix = Path(prefix)
+
+    def history(self, then: Callable[[History], None], failed: Failed | None = None) -> Job[History]:
+        """Every transaction, newest first."""
+
+        def work(settings: Settings, _job: Job[History]) -> History:
+            from envmedic import api  # noqa: PLC0415  # the first frame needs none of it
+
+            return api.history(settings, self._prefix)
+
+        return self._effects.job("history", "reading the history", work, then, failed, latest="history")
+
+    def difference(
+        self, before: str | None, after: str | None, then: Callable[[Difference], None], failed: Failed | None = None
+    ) -> Job[Difference]:
+        """What differs between two states; without them, what was changed outside envmedic."""
+
+        def work(settings: Settings, _job: Job[Difference]) -> Difference:
+            from envmedic import api  # noqa: PLC0415  # the first frame needs none of it
+
+            return api.difference(settings, self._prefix, before, after)
+
+        title = "comparing two states" if before or after else "looking for changes from outside"
+        return self._effects.job("diff", title, work, then, failed, latest=title)
+
+    def travel(self, way: Way, to: str | None, allow: tuple[AllowName, ...], then: Callable[[Record], None]) -> None:
+        """Undo or redo. What would go out of sight is put to the user first."""
+
+        def work(settings: Settings, job: Job[Record]) -> Record:
+            from envmedic import api  # noqa: PLC0415  # the first frame needs none of it
+
+            def accept(losses: tuple[str, ...]) -> bool:
+                return asked(self._front, job.token, "Changed since", loss_lines(losses))
+
+            go = api.undo if way == "undo" else api.redo
+            return go(settings, self._prefix, to, allow, accept, cancel=job.token)
+
+        title = "bringing the environment back as it was" if way == "undo" else "bringing the repair back"
+        self._effects.job("transaction", title, work, then, must_end=True)
+
+    def prunable(self, keep: int, then: Callable[[tuple[str, ...]], None]) -> None:
+        """Which kept trees `prune` would remove."""
+
+        def work(settings: Settings, _job: Job[tuple[str, ...]]) -> tuple[str, ...]:
+            from envmedic import api  # noqa: PLC0415  # the first frame needs none of it
+
+            return api.prunable(settings, self._prefix, keep)
+
+        self._effects.job("history", "reading the history", work, then, latest="prunable")
+
+    def prune(self, keep: int, then: Callable[[History], None]) -> None:
+        """Remove all kept trees but the `keep` nearest."""
+
+        def work(settings: Settings, _job: Job[History]) -> History:
+            from envmedic import api  # noqa: PLC0415  # the first frame needs none of it
+
+            return api.prune(settings, self._prefix, keep)
+
+        self._effects.job("transaction", "removing kept trees", work, then, must_end=True)

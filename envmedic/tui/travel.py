@@ -1,0 +1,108 @@
+"""Undo, redo and prune as they go on the screen: what will happen is asked first, what happened is shown."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from envmedic.cli.render.record import record_lines
+from envmedic.errors import EnvironmentBusy, InputError
+from envmedic.model.record import Generation, History, Record
+from envmedic.tui.command_lines import prune_line, travel_line
+from envmedic.tui.history_effects import HistoryEffects
+from envmedic.tui.screens.panels import Prompt, TextPanel
+from envmedic.tui.text import COLOURED, rendered
+from envmedic.tui.views.history import keep_question, live_of, prune_question, redo_question, undo_question
+
+if TYPE_CHECKING:
+    from envmedic.tui.app import EnvmedicApp
+
+
+class Travel:
+    """The ways between the generations of one environment."""
+
+    def __init__(self, app: EnvmedicApp, prefix: str) -> None:
+        self._app = app
+        self._prefix = prefix
+        self.effects = HistoryEffects(app.effects, app, prefix)
+
+    def undo(self, to: str | None = None) -> None:
+        """Ask, then go back: to the state from before the live generation, or to the one named."""
+        if self._free():
+            self.effects.history(partial(self._ask_undo, to))
+
+    def _ask_undo(self, to: str | None, history: History) -> None:
+        live = live_of(history)
+        if live is None or not live.kept:
+            self._app.show_error(
+                InputError(
+                    f"There is nothing to undo for {self._prefix}",
+                    cause="Its live tree is not one that envmedic put there"
+                    if live is None
+                    else "The tree from before it was pruned",
+                    hint="The history (h) shows what was done, and what is kept",
+                )
+            )
+            return
+        command = travel_line("undo", self._prefix, to)
+        self._app.ask("Undo?", undo_question(history, to, command), partial(self._go, "undo", to))
+
+    def redo(self, history: History, item: Generation) -> None:
+        """Ask, then bring an undone repair back."""
+        if self._free():
+            command = travel_line("redo", self._prefix, item.transaction)
+            question = redo_question(history, item, command)
+            self._app.ask("Redo?", question, partial(self._go, "redo", item.transaction))
+
+    def _go(self, way: str, to: str | None, yes: bool) -> None:  # noqa: FBT001  # the answer of a panel
+        if yes and self._free():
+            allow = self._app.session.options.allow
+            self.effects.travel("undo" if way == "undo" else "redo", to, allow, self._gone)
+
+    def _gone(self, record: Record) -> None:
+        title = "Brought back" if record.failure is None else "Not done"
+        self._app.push_screen(TextPanel(title, rendered(record_lines(record, COLOURED, moved=True))))
+        self._changed()
+
+    def _changed(self) -> None:
+        if self._app.session.known(self._prefix) is not None:
+            self._app.effects.read(self._prefix)
+        self._app.moved.publish(self._prefix)
+
+    def prune(self, history: History) -> None:
+        """Ask how many kept trees stay, then whether the others may go."""
+        if not any(item.kept for item in history.generations):
+            self._app.show_error(InputError("No tree is kept here", hint="There is nothing to remove"))
+        elif self._free():
+            self._app.push_screen(Prompt("Remove kept trees", keep_question(history)), partial(self._kept, history))
+
+    def _kept(self, history: History, text: str | None) -> None:
+        if text is None:
+            return
+        if not text.isdecimal():
+            self._app.show_error(InputError(f"{text!r} is no number of trees", hint="Type 0, 1, 2 or more"))
+            return
+        self.effects.prunable(int(text), partial(self._ask_prune, history, int(text)))
+
+    def _ask_prune(self, history: History, keep: int, doomed: tuple[str, ...]) -> None:
+        if not doomed:
+            self._app.notify("No more trees are kept than that", markup=False)
+            return
+        question = prune_question(history, doomed, prune_line(self._prefix, keep))
+        self._app.ask("Remove them?", question, partial(self._prune, keep))
+
+    def _prune(self, keep: int, yes: bool) -> None:  # noqa: FBT001  # the answer of a panel
+        if yes and self._free():
+            self.effects.prune(keep, self._pruned)
+
+    def _pruned(self, _history: History) -> None:
+        self._app.notify("The trees were removed", markup=False)
+        self._app.moved.publish(self._prefix)
+
+    def _free(self) -> bool:
+        """Whether nothing else is being changed; says so where something is."""
+        running = self._app.jobs.unfinished()
+        if running:
+            hint = "Wait until it has ended, or stop it"
+            self._app.show_error(EnvironmentBusy(f"envmedic is {running[0].title}", hint=hint))
+        return not running

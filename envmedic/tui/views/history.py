@@ -1,0 +1,214 @@
+"""Generations as a list, as pages, and the questions before one goes to another."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from envmedic.cli.render.record import difference_lines
+from envmedic.cli.render.style import size
+from envmedic.errors import EnvmedicError
+from envmedic.model.record import Difference, Generation, History, State
+from envmedic.tui.text import COLOURED, Line, Part, Tone, end, line, rendered, visible
+
+FOUND, NOW = "found", "now"
+_LISTED = 12
+_STATES: dict[State, str] = {
+    "done": "repaired", "undone": "undone", "aborted": "came to nothing", "cloning": "under way",
+    "repairing": "under way", "ready": "under way", "exchanged": "under way", "undoing": "under way",
+    "redoing": "under way",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A line of the list: what is there now, a generation, or what was there before the first."""
+
+    key: str
+    generation: Generation | None = None
+    first: bool = False
+    """Whether the live tree is the one that was there before the first repair; of `NOW` and `FOUND`."""
+    marked: bool = False
+
+
+def states(history: History, marked: str | None = None) -> tuple[Shown, ...]:
+    """What can be looked at and compared: now, every generation, newest first, and what was found."""
+    if not history.generations:
+        return ()
+    first = not any(item.live for item in history.generations)
+    keys = [Shown(NOW, first=first), *(Shown(item.transaction, item) for item in history.generations)]
+    return tuple(
+        Shown(item.key, item.generation, item.first, marked=item.key == marked)
+        for item in (*keys, Shown(FOUND, first=first))
+    )
+
+
+def state_item(state: Shown, cells: int) -> list[Line]:
+    """Two lines: what it is, and what it changed."""
+    mark = Part("+ " if state.marked else "  ", "accent")
+    head, tone, note = _head(state)
+    detail = _detail(state)
+    room = max(cells - 2, 4)
+    shown = end(head, room)
+    return [
+        (mark, Part(shown, tone), Part(end(f"  {note}", max(room - len(shown), 0)) if note else "", "dim")),
+        (Part("  "), Part(end(visible(detail), room), "dim")),
+    ]
+
+
+def _head(state: Shown) -> tuple[str, Tone, str]:
+    item = state.generation
+    if item is None:
+        name = "Now" if state.key == NOW else "As it was found"
+        return name, "bold", "live" if state.key == FOUND and state.first else ""
+    tone: Tone = "good" if item.live else "plain" if item.state == "done" else "dim"
+    word = "live" if item.live else _STATES[item.state]
+    return f"{'* ' if item.live else ''}{when(item.started)}", tone, word
+
+
+def _detail(state: Shown) -> str:
+    if state.generation is None:
+        return "what is there, whoever changed it" if state.key == NOW else "before the first repair"
+    return ", ".join(state.generation.changes) or "no distribution changed"
+
+
+def when(moment: str) -> str:
+    """A time of a record, to the minute."""
+    return moment.replace("T", " ").partition("+")[0].removesuffix("Z")[:16]
+
+
+def state_page(state: Shown | None, history: History, outside: Difference | EnvmedicError | None) -> list[Line]:
+    """All that is known of a line of the list; of what is there now, what was changed outside envmedic."""
+    if state is None:
+        return [
+            line("envmedic has changed nothing here yet.", "bold"),
+            line(""),
+            line("Every repair keeps the environment from before it. It is listed here, and z brings it back."),
+        ]
+    if state.generation is not None:
+        return generation_page(state.generation)
+    if state.key == NOW:
+        return [line("What is there now", "bold"), line(""), *_outside(outside)]
+    kept = any(item.kept and item.parent is None for item in history.generations)
+    told = "It is there now." if state.first else "u brings it back." if kept else "Its tree was removed by prune."
+    return [line("The environment as envmedic first found it", "bold"), line(""), line(told)]
+
+
+def _outside(outside: Difference | EnvmedicError | None) -> list[Line]:
+    title = line("Changed outside envmedic since", "accent")
+    if outside is None:
+        return [title, line("… looking", "dim")]
+    if isinstance(outside, EnvmedicError):
+        return [title, line(f"! {outside.summary}", "bad"), line(f"  {outside.cause or outside.hint or ''}")]
+    if not differs(outside):
+        return [title, line("✓ nothing", "good")]
+    return [title, *rendered(difference_lines(outside, COLOURED)[2:])]
+
+
+def differs(found: Difference) -> bool:
+    """Whether there is any difference."""
+    return bool(found.distributions or found.added or found.removed or found.changed)
+
+
+def generation_page(item: Generation) -> list[Line]:
+    """A generation: what it changed, what is kept, and where one can go from it."""
+    rows = [
+        ("transaction", item.transaction),
+        ("state", ("live, " if item.live else "") + _STATES[item.state]),
+        ("started", f"{when(item.started)} UTC"),
+        ("finished", f"{when(item.finished)} UTC" if item.finished else "-"),
+        ("playbook", item.playbook or "-"),
+        ("made from", item.parent or "the environment as it was found"),
+        ("on disk", f"{size(item.size_bytes)} for the tree that is kept" if item.kept else "no tree is kept"),
+    ]
+    cells = max(len(label) for label, _ in rows)
+    lines: list[Line] = [(Part(label.ljust(cells) + "  ", "dim"), Part(visible(text))) for label, text in rows]
+    changes = [line(f"  {text}") for text in item.changes] or [line("  no distribution", "dim")]
+    return [*lines, line(""), line("Changes", "accent"), *changes, line(""), line(_can(item), "dim")]
+
+
+def _can(item: Generation) -> str:
+    if item.undo_possible:
+        return "u brings the environment back as it was before it."
+    if item.redo_possible:
+        return "r brings it back."
+    if item.state == "done" and not item.live:
+        return "u goes back to it, where it led to the live environment and its tree is kept."
+    return "Nothing leads to it from the live environment."
+
+
+def difference_page(found: Difference) -> list[Line]:
+    """What differs between two states."""
+    return rendered(difference_lines(found, COLOURED))
+
+
+def live_of(history: History) -> Generation | None:
+    """The generation whose tree is there now."""
+    return next((item for item in history.generations if item.live), None)
+
+
+def undo_question(history: History, to: str | None, command: str) -> list[Line]:
+    """What an undo will do, before it is done."""
+    live = live_of(history)
+    what = [line(f"  {text}") for text in live.changes] if live is not None and to is None else []
+    target = {None: "as it was before the last repair", FOUND: "as envmedic first found it"}.get(
+        to, f"as it was after transaction {to}"
+    )
+    return [
+        line(f"{history.prefix} comes back {target}, byte for byte.", "bold"),
+        *([line(""), line("This is taken back:"), *what] if what else []),
+        line(""),
+        line("The tree that is there now is kept, and redo brings it back. It takes moments."),
+        line(""),
+        line(f"$ {command}", "dim"),
+    ]
+
+
+def redo_question(history: History, item: Generation, command: str) -> list[Line]:
+    """What a redo will do, before it is done."""
+    return [
+        line(f"{history.prefix} becomes what the repair of {when(item.started)} made.", "bold"),
+        line(""),
+        *(line(f"  {text}") for text in item.changes),
+        line(""),
+        line("It is checked in place, and taken back if it doesn't work. What is there now is kept for undo."),
+        line(""),
+        line(f"$ {command}", "dim"),
+    ]
+
+
+def keep_question(history: History) -> list[Line]:
+    """How many kept trees stay."""
+    kept = [item for item in history.generations if item.kept]
+    held = size(sum(item.size_bytes for item in kept))
+    return [
+        line(f"{len(kept)} tree{'' if len(kept) == 1 else 's'} kept for undo and redo, {held} on disk."),
+        line("How many stay, the nearest to the live environment first? 0 removes all."),
+    ]
+
+
+def prune_question(history: History, doomed: Collection[str], command: str) -> list[Line]:
+    """What a prune will remove, before it is done."""
+    gone = [item for item in history.generations if item.transaction in doomed]
+    freed = size(sum(item.size_bytes for item in gone))
+    return [
+        line(f"{len(gone)} kept tree{'' if len(gone) == 1 else 's'} will be removed, {freed} freed.", "bold"),
+        line(""),
+        *(line(f"  {when(item.started)}  {', '.join(item.changes)}") for item in gone),
+        line(""),
+        line("There is no way back to them then. The environment itself is not touched.", "warn"),
+        line(""),
+        line(f"$ {command}", "dim"),
+    ]
+
+
+def loss_lines(losses: Sequence[str]) -> list[Line]:
+    """What an undo or redo would take out of sight."""
+    more = len(losses) - _LISTED
+    return [
+        line("Changed since, and not in the other tree:", "bold"),
+        *(line(f"  {path}") for path in losses[:_LISTED]),
+        *([line(f"  and {more} more", "dim")] if more > 0 else []),
+        line(""),
+        line("The tree that is there now keeps them until it is pruned. Go on?"),
+    ]

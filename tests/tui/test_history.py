@@ -1,0 +1,220 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from textual.pilot import Pilot
+
+from envmedic import api
+from envmedic.model.events import EventStream
+from envmedic.model.ports import ApplyOptions
+from envmedic.model.record import Difference, DistributionChange, Generation, History
+from envmedic.tui.app import EnvmedicApp
+from envmedic.tui.screens.history import HistoryScreen
+from envmedic.tui.screens.panels import ErrorPanel, Prompt, Question, TextPanel
+from envmedic.tui.text import Line, bare
+from envmedic.tui.views.history import NOW, prune_question, state_item, state_page, states, undo_question
+from envmedic.tui.widgets.bars import CommandLine
+from envmedic.tui.widgets.lines import LineView
+from tests.envs.nms_cuda.case import BROKEN, REPAIRED, Case, build
+from tests.tui.support import LARGE, SMALL, app, drive, shown, until, until_shown
+
+
+def generation(transaction: str, **told: object) -> Generation:
+    known: dict[str, object] = {
+        "parent": None, "state": "done", "live": False, "started": "2026-01-02T03:04:05Z", "finished": None,
+        "playbook": "nms-cuda", "changes": ("torchvision 0.18.1 -> 0.20.1",), "undo_possible": False,
+        "redo_possible": False, "size_bytes": 2048, "kept": True,
+    }  # fmt: skip
+    return Generation(transaction=transaction, **{**known, **told})  # type: ignore[arg-type]
+
+
+def text(lines: list[Line]) -> str:
+    return "\n".join(map(bare, lines))
+
+
+HISTORY = History(
+    prefix="/env",
+    generations=(generation("b", live=True, parent="a", undo_possible=True), generation("a", kept=False)),
+)
+
+
+class TestViews:
+    def test_what_can_be_looked_at_is_now_the_repairs_and_what_was_found(self) -> None:
+        assert [item.key for item in states(HISTORY)] == ["now", "b", "a", "found"]
+        assert states(History(prefix="/env", generations=())) == ()
+        live = text(state_item(states(HISTORY, "b")[1], 40))
+        assert live == "+ * 2026-01-02 03:04  live\n  torchvision 0.18.1 -> 0.20.1"
+
+    def test_items_fit_in_their_cells(self) -> None:
+        for state in states(HISTORY):
+            assert all(len(bare(line)) <= 20 for line in state_item(state, 20))
+
+    def test_a_page_tells_where_one_can_go(self) -> None:
+        now, live, old, found = states(HISTORY)
+        assert "u brings the environment back" in text(state_page(live, HISTORY, None))
+        assert "no tree is kept" in text(state_page(old, HISTORY, None))
+        assert "Its tree was removed by prune" in text(state_page(found, HISTORY, None))
+        assert "… looking" in text(state_page(now, HISTORY, None))
+
+    def test_what_was_changed_outside_is_on_the_page_of_now(self) -> None:
+        change = DistributionChange(name="numpy", before="1.26.4", after="2.1.0")
+        same = Difference(prefix="/env", before="b", after=NOW, distributions=(), added=(), removed=(), changed=())
+        other = Difference(
+            prefix="/env", before="b", after=NOW, distributions=(change,), added=("x.py",), removed=(), changed=()
+        )
+        now = states(HISTORY)[0]
+        assert "✓ nothing" in text(state_page(now, HISTORY, same))
+        told = text(state_page(now, HISTORY, other))
+        assert "numpy  1.26.4  ->  2.1.0" in told
+        assert "1 file added" in told
+
+    def test_questions_say_what_will_happen(self) -> None:
+        asked = text(undo_question(HISTORY, None, "envmedic undo -p /env"))
+        assert "byte for byte" in asked
+        assert "torchvision 0.18.1 -> 0.20.1" in asked
+        assert "$ envmedic undo -p /env" in asked
+        asked = text(prune_question(HISTORY, ("b",), "envmedic prune -p /env --keep 0"))
+        assert asked.startswith("1 kept tree will be removed, 2.0 kB freed.")
+        assert "no way back" in asked
+
+
+@pytest.fixture(scope="module")
+def repaired(tmp_path_factory: pytest.TempPathFactory, cache: Path) -> Case:
+    """An environment that was repaired once; the way back and forth leaves it so."""
+    case = build(tmp_path_factory.mktemp("history") / "case")
+    settings = api.Settings(stream=EventStream([]), find_links=(str(case.wheels),), offline=True)
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in {**case.index_variables(), "XDG_CACHE_HOME": str(cache)}.items():
+            patch.setenv(name, value)
+        record = api.apply(
+            settings,
+            case.prefix,
+            api.Wish(playbook="nms-cuda"),
+            ApplyOptions(no_gpu=True, offline=True),
+            lambda _: True,
+        )
+    assert getattr(record, "state", None) == "done", record
+    return case
+
+
+@pytest.fixture
+def working(repaired: Case, active: Case, monkeypatch: pytest.MonkeyPatch) -> Case:
+    """It is active in the user's shell."""
+    del active
+    monkeypatch.setenv("VIRTUAL_ENV", str(repaired.prefix))
+    return repaired
+
+
+def torchvision(case: Case) -> str:
+    return (
+        next(case.prefix.glob("lib/python*/site-packages/torchvision-*.dist-info"))
+        .name.split("-")[1]
+        .removesuffix(".dist")
+    )
+
+
+async def at_history(opened: EnvmedicApp, pilot: Pilot[int]) -> LineView:
+    await until(pilot, lambda: bool(opened.session.chosen))
+    await pilot.press("h")
+    await until(pilot, lambda: isinstance(opened.screen, HistoryScreen))
+    await until_shown(pilot, "✓ nothing")
+    return opened.screen.query_one("#page", LineView)
+
+
+def no_jobs(opened: EnvmedicApp) -> Callable[[], bool]:
+    return lambda: not opened.jobs.unfinished()
+
+
+@pytest.mark.parametrize("size", [SMALL, LARGE], ids=["80x24", "200x60"])
+def test_what_was_done_and_what_was_changed_since_is_told(working: Case, size: tuple[int, int]) -> None:
+    async def scenario(opened: EnvmedicApp, pilot: Pilot[int]) -> None:
+        page = await at_history(opened, pilot)
+        assert opened.screen.query_one(CommandLine).line == f"envmedic history -p {working.prefix}"
+        await pilot.press("down")
+        await until(pilot, lambda: "u brings the environment back" in page.text)
+        assert f"torchvision {BROKEN} -> {REPAIRED}" in page.text
+        await pilot.press("space", "down", "d")
+        await until(pilot, lambda: isinstance(opened.screen, TextPanel), "the difference")
+        told = opened.screen.query_one(LineView).text
+        assert "torchvision" in told
+        assert f"$ envmedic diff -p {working.prefix}" in told
+        assert told.endswith(" found")
+
+    drive(scenario, size)
+
+
+def test_undo_and_redo_ask_do_and_tell(working: Case) -> None:
+    async def scenario(opened: EnvmedicApp, pilot: Pilot[int]) -> None:
+        await until(pilot, lambda: bool(opened.session.chosen))
+        await pilot.press("z")
+        await until(pilot, lambda: isinstance(opened.screen, Question))
+        assert "byte for byte" in shown(opened)
+        await pilot.press("n")
+        await pilot.pause()
+        assert torchvision(working) == REPAIRED
+        await pilot.press("z")
+        await until(pilot, lambda: isinstance(opened.screen, Question))
+        await pilot.press("y")
+        await until_shown(pilot, "back as it was before the repair")
+        assert torchvision(working) == BROKEN
+        await pilot.press("escape")
+        await at_history(opened, pilot)
+        await pilot.press("z")
+        await until(pilot, lambda: isinstance(opened.screen, ErrorPanel))
+        assert "There is nothing to undo" in shown(opened)
+        await pilot.press("escape", "down", "r")
+        await until(pilot, lambda: isinstance(opened.screen, Question))
+        await pilot.press("y")
+        await until_shown(pilot, "brought back")
+        assert torchvision(working) == REPAIRED
+
+    drive(scenario)
+
+
+def test_what_would_be_lost_is_asked_before_an_undo(working: Case) -> None:
+    note = working.prefix / "note.txt"
+    note.write_text("mine")
+
+    async def scenario(opened: EnvmedicApp, pilot: Pilot[int]) -> None:
+        await until(pilot, lambda: bool(opened.session.chosen))
+        await pilot.press("z")
+        await until(pilot, lambda: isinstance(opened.screen, Question))
+        await pilot.press("y")
+        await until_shown(pilot, "Changed since, and not in the other tree")
+        assert "note.txt" in shown(opened)
+        await pilot.press("n")
+        await until(pilot, no_jobs(opened))
+        await until_shown(pilot, "Declined")
+
+    try:
+        drive(scenario)
+        assert torchvision(working) == REPAIRED
+    finally:
+        note.unlink()
+
+
+def test_prune_says_what_goes_before(working: Case) -> None:
+    store = working.prefix.parent / ".envmedic"
+
+    async def scenario(opened: EnvmedicApp, pilot: Pilot[int]) -> None:
+        await at_history(opened, pilot)
+        await pilot.press("p")
+        await until(pilot, lambda: isinstance(opened.screen, Prompt))
+        await pilot.press("m", "enter")
+        await until_shown(pilot, "is no number of trees")
+        await pilot.press("escape", "p", "0", "enter")
+        await until_shown(pilot, "1 kept tree will be removed")
+        assert opened.screen.query_one(LineView).text.endswith("--keep 0")
+        await pilot.press("n")
+        assert list(store.glob("*/env"))
+        await pilot.press("p", "0", "enter")
+        await until_shown(pilot, "1 kept tree will be removed")
+        await pilot.press("y")
+        await until(pilot, lambda: not list(store.glob("*/env")))
+        await until(pilot, no_jobs(opened))
+        await pilot.press("u")
+        await until_shown(pilot, "was pruned")
+
+    drive(scenario)
