@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -20,6 +20,8 @@ from envmedic.model.ports import Installer
 
 CERTAIN_ENOUGH = 0.5
 """Findings below this confidence are told and not repaired."""
+POINTED_AT = 0.25
+"""The same for those that a failed check speaks for too."""
 _NO_PLAN = (NoSolution, NothingToRepair, HostFault)
 
 
@@ -41,13 +43,20 @@ class Wanted:
         return next(item for item in self.playbooks if item.playbook.id == finding.playbook)
 
 
-def repairable(diagnosis: Diagnosis) -> tuple[Finding, ...]:
-    """The findings that are sure enough and that no facts refute, best first."""
-    return tuple(
+def repairable(diagnosis: Diagnosis, pointed: Collection[str] = ()) -> tuple[Finding, ...]:
+    """The findings that are sure enough and that no facts refute, best first.
+
+    `pointed` are the classes of fault that failed checks speak for: findings of these come first, and of what they
+    printed one suffices that the text alone would leave open.
+    """
+    found = [
         item
         for item in diagnosis.findings
-        if item.playbook is not None and item.confirmed is not False and item.confidence >= CERTAIN_ENOUGH
-    )
+        if item.playbook is not None
+        and item.confirmed is not False
+        and item.confidence >= (POINTED_AT if item.fault in pointed else CERTAIN_ENOUGH)
+    ]
+    return tuple(sorted(found, key=lambda item: item.fault not in pointed))
 
 
 class Choices:

@@ -14,7 +14,7 @@ from envmedic.api.verification import verify_lock
 from envmedic.engine import making
 from envmedic.errors import InputError, InstallerError, IntegrityError
 from envmedic.locks import reading
-from envmedic.model.checks import Profile, Verification
+from envmedic.model.checks import Profile, Verification, VerifyWish
 from envmedic.model.events import Notice, OutputLine
 from envmedic.model.facts import Interpreter
 from envmedic.model.lock import Lock, LockDifference
@@ -49,7 +49,7 @@ def create(
     _require_platform(wanted, lock_file)
     with making.made(prefix) as site:
         _Work(settings, wanted, place, site).carry_out()
-    found = verify_lock(settings, prefix, lock_file, profile=profile, no_gpu=no_gpu)
+    found = verify_lock(settings, prefix, lock_file, VerifyWish(profile=profile, no_gpu=no_gpu))
     if found.differences:
         making.remove(site.prefix)
         raise IntegrityError(

@@ -66,10 +66,12 @@ class Loop:
 
     def _further(self, request: ExtendRequest, facts: Facts, failed: Iterable[Outcome]) -> Extension | None:
         """A plan for what else is wrong in the clone: by facts, and by what checks say."""
+        failed = tuple(failed)
         text = [f"{item.reason}\n{item.detail}" for item in failed if not item.check.startswith("facts")]
         lines = [line.encode() for block in text for line in block.splitlines()]
         diagnosis = diagnose_lines(self._playbooks, facts, lines, Path(request.plans[-1].prefix))
-        found = tuple(item for item in repairable(diagnosis) if request.verified or item.confirmed)
+        pointed = {fault for item in failed for fault in item.points_to}
+        found = tuple(item for item in repairable(diagnosis, pointed) if request.verified or item.confirmed)
         findings = (*found, *self._reported(facts))
         wanted = Wanted(facts=facts, playbooks=self._playbooks, findings=findings, extendable=True)
         choices = Choices(self._settings, self._levels[-1].installer, wanted, earlier=request.plans)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -10,48 +11,42 @@ import msgspec
 from envmedic.api.joints import check_runner, installer_of
 from envmedic.api.observation import observe, stage
 from envmedic.api.settings import Settings
-from envmedic.engine import verify as checks
+from envmedic.engine import judgement
 from envmedic.engine.activated import ActivatedRunner
 from envmedic.engine.interruption import Interruption
 from envmedic.engine.stage import DirectRunner
-from envmedic.model.checks import GPU_CHECKS, PROFILES, Check, Profile, Verification, named_check
+from envmedic.errors import InputError
+from envmedic.model.base import from_json
+from envmedic.model.checks import GPU_CHECKS, OF_GPU_LIBRARIES, PROFILES, Check, Verification, VerifyWish, named_check
 from envmedic.model.facts import Environment, Facts
 from envmedic.planner import imports
 
 
-def verify(
-    settings: Settings, prefix: Path, names: tuple[str, ...], *, profile: Profile = "standard", no_gpu: bool = False
-) -> Verification:
-    """Run the named checks, or those of `profile` that mean something here, in the live environment.
+def verify(settings: Settings, prefix: Path, wish: VerifyWish) -> Verification:
+    """Run the named checks, or those of the profile that mean something here, in the live environment.
 
     It gets no byte code. The torch family must import; of the rest an import that only lacks a module that is not
-    installed at all is told and does not decide.
+    installed at all is told and does not decide. Raises InputError for a baseline that is no verification.
     """
-    return _checked(settings, prefix, observe(settings, prefix), names, profile=profile, no_gpu=no_gpu)
+    baseline = read_baseline(wish.baseline)
+    return _checked(settings, prefix, observe(settings, prefix), wish, baseline)
 
 
-def verify_lock(
-    settings: Settings,
-    prefix: Path,
-    lock: Path,
-    names: tuple[str, ...] = (),
-    *,
-    profile: Profile = "standard",
-    no_gpu: bool = False,
-) -> Verification:
+def verify_lock(settings: Settings, prefix: Path, lock: Path, wish: VerifyWish) -> Verification:
     """The same, and whether the environment is what the lock at that path says, its files as their records say.
 
-    Raises InputError for what is no lock.
+    Raises InputError for what is no lock, and for a baseline that is no verification.
     """
     from envmedic.api.locks import lock_of  # noqa: PLC0415  # locks are loaded when asked
     from envmedic.locks import comparison, reading  # noqa: PLC0415
 
+    baseline = read_baseline(wish.baseline)
     wanted = reading.read(lock)
     facts = observe(settings, prefix)
     found = comparison.compare(wanted, lock_of(settings, facts))
     files = facts.environment.files if facts.environment is not None else None
     differences = (*found.differences, *comparison.damaged(files or ()))
-    checked = _checked(settings, prefix, facts, names, profile=profile, no_gpu=no_gpu)
+    checked = _checked(settings, prefix, facts, wish, baseline)
     return msgspec.structs.replace(
         checked,
         passed=checked.passed and not differences,
@@ -62,36 +57,63 @@ def verify_lock(
     )
 
 
-def _checked(  # what a run of checks is made of
-    settings: Settings, prefix: Path, facts: Facts, names: tuple[str, ...], *, profile: Profile, no_gpu: bool
+def read_baseline(path: str | None) -> Verification | None:
+    """The verification that ``verify --json`` wrote at `path`. Raises InputError where there is none."""
+    if path is None:
+        return None
+    hint = "Write one with `envmedic verify --json > FILE`"
+    try:
+        text = Path(path).read_bytes()
+    except OSError as error:
+        raise InputError(f"The baseline {path} cannot be read", cause=error.strerror, hint=hint) from error
+    return from_json(text, Verification, source=f"The baseline {path}", hint=hint)
+
+
+def _checked(
+    settings: Settings, prefix: Path, facts: Facts, wish: VerifyWish, baseline: Verification | None
 ) -> Verification:
     if facts.environment is None:
         raise AssertionError
     environment = facts.environment
-    wanted = names or tuple(name for name in PROFILES[profile] if _meaningful(name, environment))
-    chosen = tuple(check for name in wanted for check in _checks(name, environment, profile))
+    wanted = wish.names or tuple(name for name in PROFILES[wish.profile] if _meaningful(name, environment))
+    chosen = tuple(check for name in wanted for check in _checks(name, environment, wish))
     real = Path(environment.real_prefix)
+    no_gpu = wish.no_gpu
     run = check_runner(installer_of(settings), settings, prefix=real, host=lambda: facts.host, no_gpu=no_gpu)
     runner = ActivatedRunner(DirectRunner(real), real, Interruption())
     with stage(settings.stream, "verify"):
         outcomes = run(chosen, runner, "after", settings.stream.emit)
-    return checks.verification(str(prefix), outcomes, profile=profile, no_gpu=no_gpu)
+    before = None if baseline is None else judgement.comparable(baseline, wish.profile, wanted)
+    found = judgement.verification(str(prefix), outcomes, profile=wish.profile, no_gpu=no_gpu, baseline=before)
+    return msgspec.structs.replace(found, baseline=wish.baseline)
 
 
 def _meaningful(name: str, environment: Environment) -> bool:
     """Whether what a check is about is installed."""
-    needed = "torchvision" if name.startswith("torchvision-") else "torch" if name in GPU_CHECKS else None
+    if name in OF_GPU_LIBRARIES and not _cuda_build(environment):
+        return False
+    if name == "extension-smoke":
+        return bool(imports.extensions(environment.distributions))
+    of_companion = next((item for item in ("torchvision", "torchaudio") if name.startswith(item + "-")), None)
+    needed = of_companion or ("torch" if name in GPU_CHECKS else None)
     return needed is None or environment.distribution(needed) is not None
 
 
-def _checks(name: str, environment: Environment, profile: Profile) -> Iterator[Check]:
-    cuda = environment.torch is not None and environment.torch.cuda is not None
+def _cuda_build(environment: Environment) -> bool:
+    return environment.torch is not None and environment.torch.cuda is not None
+
+
+def _checks(name: str, environment: Environment, wish: VerifyWish) -> Iterator[Check]:
+    make = partial(named_check, name, cuda_build=_cuda_build(environment), profile=wish.profile)
+    if name == "extension-smoke":
+        yield make(role="playbook", arguments=imports.extensions(environment.distributions))
+        return
     if name != "import":
-        yield named_check(name, role="playbook", cuda_build=cuda, profile=profile)
+        yield make(role="playbook")
         return
     family = imports.family(environment)
     others = tuple(item for item in imports.main(environment.distributions) if item not in family)
     if family:
-        yield named_check(name, role="playbook", cuda_build=cuda, arguments=family)
-    if others or not family:
-        yield named_check(name, cuda_build=cuda, arguments=others)
+        yield make(role="playbook", arguments=family)
+    if (others and not (family and wish.profile == "quick")) or not family:
+        yield make(arguments=others)

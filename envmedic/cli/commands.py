@@ -21,6 +21,7 @@ from envmedic.cli.render.plan import plan_lines
 from envmedic.cli.render.record import difference_lines, history_lines, record_lines
 from envmedic.errors import ConfirmationNeeded, ExitCode, InputError, RepairDeclined
 from envmedic.model.base import to_json
+from envmedic.model.checks import VerifyWish
 from envmedic.model.findings import Diagnoses, Diagnosis
 from envmedic.model.plan import Plan
 from envmedic.model.ports import ApplyOptions
@@ -228,12 +229,12 @@ def verify(args: argparse.Namespace, output: Output) -> int:
     """``envmedic verify``."""
     settings = settings_of(args, output)
     prefix = prefix_of(args, settings, output)
-    asked = tuple(args.check)
+    names = tuple(args.check)
+    wish = VerifyWish(names=names, profile=args.profile, no_gpu=args.no_gpu, baseline=args.baseline)
     if args.lock is None:
-        verification = api.verify(settings, prefix, asked, profile=args.profile, no_gpu=args.no_gpu)
+        verification = api.verify(settings, prefix, wish)
     else:
-        lock_file = Path(args.lock)
-        verification = api.verify_lock(settings, prefix, lock_file, asked, profile=args.profile, no_gpu=args.no_gpu)
+        verification = api.verify_lock(settings, prefix, Path(args.lock), wish)
     output.document(verification, verification_lines(verification, output.style))
     return int(ExitCode.OK if verification.passed else ExitCode.PROBLEM)
 

@@ -223,6 +223,9 @@ def _verify(commands: _Commands[Parser]) -> None:
     parser.option(
         "--lock", metavar="FILE", help="hold the environment against this lock, and its files against records"
     )
+    parser.option(
+        "--baseline", metavar="FILE", help="an earlier `verify --json`: say what got worse, which alone decides"
+    )
     _checks(parser)
     _host(parser)
     _deep(parser)

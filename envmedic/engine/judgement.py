@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from envmedic.model.checks import GpuVerdict, Judgement, Outcome, Profile, Verification
+from envmedic.model.checks import CHECK_NAMES, GpuVerdict, Judgement, Outcome, Profile, Verification
 
 FAILURES = frozenset({"fail", "crash", "timeout"})
 REQUIRED = frozenset({"playbook", "reproduction", "regression"})
@@ -112,23 +113,29 @@ def verification(
 
     It passes when nothing fails and neither a required check nor a GPU was skipped (GPUs apart, with `no_gpu`).
     An informative import that only lacks what is not installed is told in `excused`.
-    With a `baseline` an informative check may fail as it did there.
+    With a `baseline` it passes when nothing is worse than there: what did not pass there either does not decide.
     """
     verdict, reason = gpu_verdict(outcomes)
     pairs = [(_counterpart(outcome, baseline or ()), outcome) for outcome in outcomes]
     regressions = [text for old, new in pairs for text in worse(old, new) if not _excused(new, no_gpu=no_gpu)]
     if baseline is not None:
         regressions += _lost(baseline, outcomes, proof=False)
-    known = {id(new) for old, new in pairs if old is not None and old.status in FAILURES and new.role not in REQUIRED}
-    blocking = [outcome for outcome in outcomes if id(outcome) not in known and _blocks(outcome, no_gpu=no_gpu)]
+    known = {id(new) for old, new in pairs if old is not None and old.status != "pass" and not worse(old, new)}
+    bad = [outcome for outcome in outcomes if _blocks(outcome, no_gpu=no_gpu)]
     return Verification(
         prefix=prefix,
         profile=profile,
         gpu=verdict,
         gpu_reason=reason,
-        passed=not (blocking or regressions),
+        passed=not regressions and all(id(outcome) in known for outcome in bad),
         outcomes=tuple(outcomes),
         regressions=tuple(regressions),
+        as_before=tuple(told(outcome) for outcome in bad if id(outcome) in known),
+        better=tuple(
+            f"{told(new)} ({old.status} before)"
+            for old, new in pairs
+            if old is not None and old.status in FAILURES and new.status == "pass"
+        ),
         excused=tuple(f"{outcome.check}: {outcome.excuse}" for outcome in outcomes if _forgiven(outcome)),
     )
 
@@ -159,8 +166,10 @@ def _matches(one: Outcome, other: Outcome) -> bool:
     """Whether both are the same check on the same device; ``cuda`` stands for every GPU."""
     if one.check != other.check:
         return False
-    both_gpu = _is_gpu(one.device) and _is_gpu(other.device)
-    return one.device == other.device or (both_gpu and _ANY_GPU in {one.device, other.device})
+    if not (one.device and other.device):
+        return one.device == other.device
+    places = {one.device.partition(" ")[0], other.device.partition(" ")[0]}  # whatever the GPU there is called
+    return len(places) == 1 or (_is_gpu(one.device) and _is_gpu(other.device) and _ANY_GPU in places)
 
 
 def _counterpart(outcome: Outcome, others: Sequence[Outcome]) -> Outcome | None:
@@ -186,6 +195,22 @@ def not_reproduced(before: Sequence[Outcome], *, no_gpu: bool) -> tuple[str, ...
         if not any(outcome.status in FAILURES or _excused(outcome, no_gpu=no_gpu) for outcome in outcomes):
             unproven.append(check)
     return tuple(unproven)
+
+
+def comparable(baseline: Verification, profile: Profile, names: Sequence[str]) -> tuple[Outcome, ...]:
+    """The outcomes of `baseline` for the checks `names`: others were not asked for now, and so are not missed.
+
+    The profile ``quick`` does not import all that others do.
+    """
+    fewer = profile == "quick" and baseline.profile != profile
+    asked = set(names) - ({"import"} if fewer else set())
+    return tuple(outcome for outcome in baseline.outcomes if name_of(outcome) in asked)
+
+
+def name_of(outcome: Outcome) -> str:
+    """Name of the check that an outcome is of, without its part or what it was about."""
+    names = (name for name in CHECK_NAMES if re.match(rf"{re.escape(name)}(?![^\s-])", outcome.check))
+    return max(names, key=len, default=outcome.check)
 
 
 def _requirement(line: str) -> str:

@@ -28,6 +28,8 @@ MARK = "@envmedic "
 NO_BYTECODE: Mapping[str, str] = {"PYTHONDONTWRITEBYTECODE": "1"}
 """Checks leave no ``.pyc`` behind, whether they see the clone or the live environment."""
 _LARGEST_NODE_GPUS = 16
+_MOST_PARTS = 5
+"""Parts of a check that run on each GPU."""
 _NET_SLACK_S = 180.0
 _CONTROL = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|[\x00-\x08\x0b-\x1f\x7f\x80-\x9f]")
 
@@ -106,7 +108,8 @@ def start(checks: Mapping[int, Check], runner: Runner, on_line: Callable[[str], 
 
 def _net(checks: Collection[Check]) -> float:
     """Seconds after which a whole session is given up; each unit has a limit of its own below it."""
-    units = (len(c.arguments) if c.name == "import" else 2 * (1 + _LARGEST_NODE_GPUS * c.gpu) for c in checks)
+    parts = ((c, max(_MOST_PARTS, len(c.arguments))) for c in checks)
+    units = (len(c.arguments) if c.name == "import" else most * (1 + _LARGEST_NODE_GPUS * c.gpu) for c, most in parts)
     return sum(count * (check.timeout_s + 1) for count, check in zip(units, checks, strict=True)) + _NET_SLACK_S
 
 

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 import msgspec
 
 from envmedic.engine import kernel_session
-from envmedic.engine.judgement import judge, reproduced, verification
+from envmedic.engine.judgement import FAILURES, judge, reproduced, verification
 from envmedic.engine.kernel_session import NO_BYTECODE, Session, message_of, plain
-from envmedic.model.checks import Check, Outcome, Phase, Role, known_check
+from envmedic.model.checks import POINTS_TO, Check, Outcome, Phase, Role, known_check
 from envmedic.model.events import CheckFinished, Emit, OutputLine
 from envmedic.model.ports import CommandResult, FactsJudge, Runner
 
@@ -23,8 +23,8 @@ _ROLES: tuple[Role, ...] = ("informative", "regression", "playbook", "reproducti
 _KEPT_DETAIL = 4000
 _NO_KERNELS = ("pip-check", "facts", "command")
 """Checks that no script in the environment runs."""
-_OF_NAMES = frozenset({"import", "import-sequence"})
-"""Checks whose arguments are import names."""
+_OF_NAMES = frozenset({"import", "import-sequence", "extension-smoke"})
+"""Checks whose arguments are names."""
 _NOISE = re.compile(
     r"(Using |Checked |Found |Resolved |Audited |warning: |WARNING: |DEPRECATION: |\[notice\]|hint: )"
     r"|No broken requirements found|All installed packages are compatible"
@@ -46,6 +46,9 @@ class _Run:
     outcomes: dict[int, list[Outcome]] = field(default_factory=dict)
 
     def add(self, index: int, outcome: Outcome) -> None:
+        """Keep an outcome and emit it; a failure with what it speaks for."""
+        if outcome.status in FAILURES:
+            outcome = msgspec.structs.replace(outcome, points_to=POINTS_TO.get(self.checks[index].name, ()))
         self.outcomes.setdefault(index, []).append(outcome)
         self.emit(CheckFinished(phase=self.phase, outcome=outcome))
 
@@ -124,7 +127,7 @@ def _run_kernels(run: _Run, no_gpu: str) -> None:
     nameless = [i for i in indices if run.checks[i].name in _OF_NAMES and not run.checks[i].arguments]
     for index in nameless:
         indices.remove(index)
-        run.add(index, _outcome(run.checks[index], "skip", reason="no names to import were given"))
+        run.add(index, _outcome(run.checks[index], "skip", reason="no names were given"))
     if not indices:
         return
     session = Session(run.checks, run.add)

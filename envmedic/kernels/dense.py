@@ -68,7 +68,7 @@ def nearest(errors):
 
 
 def _dtype(torch, kind):
-    return {"bf16": torch.bfloat16, "fp16": torch.float16}.get(kind, torch.float32)
+    return getattr(torch, {"bf16": "bfloat16", "fp16": "float16"}.get(kind, "float32"))
 
 
 def _listed(tensor):

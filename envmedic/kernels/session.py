@@ -24,11 +24,13 @@ from envmedic_kernels import operators, supervise
 from envmedic_kernels.catalogue import BY_MODULE, CHECKS, NOWHERE, ON_TORCH, SLOW, Gpus, units_of
 from envmedic_kernels.imports import run_imports
 from envmedic_kernels.sequence import run_sequences
-from envmedic_kernels.units import KEPT_DETAIL, SEED, describe, ended_badly, last_words, run_unit
+from envmedic_kernels.units import KEPT_DETAIL, SEED, describe, ended_badly, last_words, run_side_by_side
 
 MARK = "@envmedic "
 """Begins every line of stdout that carries a message as JSON."""
 ZYGOTE_SLACK_S = 60.0
+AT_ONCE = 8
+"""GPUs on which a check runs at the same time: each process holds a CUDA context in memory."""
 
 OF_NAMES = ("import:", "import-sequence:", "extension-smoke:")
 
@@ -132,12 +134,20 @@ def find_gpus(limit_s):
 
 
 def run_units(requests, gpus, report):
-    """Run every unit of `requests` from this process, which holds what they import."""
-    for unit in units_of(requests, gpus):
-        if unit.device == "cuda":
-            report(unit.outcome(gpus.status, gpus.reason))
+    """Run every unit of `requests` from this process, which holds what they import.
+
+    One check at a time, on all GPUs at once: each GPU has its own work, and they are not slower for each other's.
+    """
+    waiting = units_of(requests, gpus)
+    while waiting:
+        first = waiting[0]
+        together = [unit for unit in waiting if unit.name == first.name and unit.key[0] == first.key[0]]
+        together = [unit for unit in together if unit.on_gpu == first.on_gpu]
+        waiting = [unit for unit in waiting if unit not in together]
+        if first.device == "cuda":
+            report(first.outcome(gpus.status, gpus.reason))
         else:
-            run_unit(unit, report)
+            run_side_by_side(together, AT_ONCE if first.on_gpu else 1, report)
 
 
 def run_torch(requests, no_gpu, report):

@@ -29,6 +29,11 @@ class Unit:
         """Identifies the unit in its session."""
         return (self.request["index"], self.name, self.label)
 
+    @property
+    def on_gpu(self):
+        """Whether it is of a GPU."""
+        return (self.device or "cpu").startswith("cuda")
+
     def outcome(self, status, reason="", **more):
         """The unit's outcome as a message."""
         fields = {"index": self.request["index"], "check": self.name, "device": self.label}
@@ -113,3 +118,15 @@ def job_of(unit, report):
 def run_unit(unit, report):
     """Run a unit in a child and report its one outcome."""
     supervise.run_all([job_of(unit, report)], 1)
+
+
+def run_side_by_side(units, at_once, report):
+    """Run `units`, `at_once` of them at a time, and report their outcomes in their order."""
+    outcomes = {}
+
+    def keep(unit):
+        return lambda message: outcomes.update({unit.key: message})
+
+    supervise.run_all([job_of(unit, keep(unit)) for unit in units], at_once)
+    for unit in units:
+        report(outcomes[unit.key])

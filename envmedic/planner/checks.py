@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from envmedic.compat import versions
 from envmedic.compat.requirements import demands, markers
-from envmedic.model.checks import Check, Confirmation, named_check
+from envmedic.model.checks import GPU_CHECKS, PROFILES, Check, Confirmation, named_check
 from envmedic.model.facts import Environment, Facts
 from envmedic.model.findings import Finding
 from envmedic.model.playbook import LoadedPlaybook
@@ -18,8 +18,8 @@ FACTS = "facts"
 SEQUENCE = "import-sequence"
 _OF_TORCH = ("nvidia", "triton")
 """How the import names of libraries begin that torch loads."""
-INFORMATIVE = ("matmul", "conv")
-"""Run before and after; only a worse result blocks."""
+ON_EVERY_TORCH = ("matmul", "conv")
+SMOKE = "extension-smoke"
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,8 @@ class Left:
     """Import names of what the plan puts in, and of what did not get what it requires before."""
     sequence: tuple[str, ...] = ()
     """Imports that crashed before it."""
+    extensions: tuple[str, ...] = ()
+    """Extension packages whose operators can be called."""
 
 
 def left(facts: Facts, proposal: Proposal, *, removed: Iterable[str], installed: Mapping[str, str | None]) -> Left:
@@ -58,6 +60,7 @@ def left(facts: Facts, proposal: Proposal, *, removed: Iterable[str], installed:
         family=tuple(members or imports.family(environment)[:1]),
         repaired=imports.main(item for item in stays if item.name in {*installed, *_satisfied(facts, installed)}),
         sequence=facts.import_crash.sequence if facts.import_crash is not None else (),
+        extensions=imports.extensions(stays),
     )
 
 
@@ -95,7 +98,11 @@ def checks(loaded: LoadedPlaybook, finding: Finding, state: Left) -> tuple[Check
         for name in own
         if name != SEQUENCE or state.sequence
     )
-    informative = (named_check(name, cuda_build=state.cuda_build) for name in INFORMATIVE if name not in own)
+    informative = tuple(
+        named_check(name, cuda_build=state.cuda_build, arguments=state.extensions if name == SMOKE else ())
+        for name in _informative(state)
+        if name not in own
+    )
     torch = bool(state.family)
     return (
         *required,
@@ -103,6 +110,21 @@ def checks(loaded: LoadedPlaybook, finding: Finding, state: Left) -> tuple[Check
         named_check("pip-check", role="regression", cuda_build=state.cuda_build),
         Check(name=FACTS, role="regression"),
         *(informative if torch else ()),
+    )
+
+
+def _informative(state: Left) -> tuple[str, ...]:
+    """Return what else torch must do as well as before: run before and after, and only a worse result blocks.
+
+    A CUDA build has all numerical checks of the standard profile.
+    """
+    if not state.cuda_build:
+        return ON_EVERY_TORCH
+    lacking = {name for name in ("torchvision", "torchaudio") if name not in state.family}
+    return tuple(
+        name
+        for name in PROFILES["standard"]
+        if name in GPU_CHECKS and name.partition("-")[0] not in lacking and (name != SMOKE or state.extensions)
     )
 
 

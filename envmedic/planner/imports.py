@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from envmedic.compat import guides
 from envmedic.model.facts import Distribution, Environment
 
 FAMILY = ("torch", "torchvision", "torchaudio")
 """Of the torch family, those that are imported by their own name."""
+_OWN_CHECKS = frozenset({"torchvision", "torchaudio", "triton"})
+"""Of the extension packages, those that have checks of their own."""
 
 
 def every(distributions: Iterable[Distribution]) -> tuple[str, ...]:
@@ -39,6 +42,12 @@ def _main(distribution: Distribution) -> tuple[str, ...]:
     own = tuple(name for name in names if name.lower().replace("_", "-") == distribution.name)
     public = tuple(name for name in names if not name.startswith("_"))
     return own or public or names
+
+
+def extensions(distributions: Iterable[Distribution]) -> tuple[str, ...]:
+    """Names of the distributions whose compiled operators the data know, sorted."""
+    known = guides.guides()
+    return tuple(sorted({item.name for item in distributions if item.name in known and item.name not in _OWN_CHECKS}))
 
 
 def family(environment: Environment) -> tuple[str, ...]:

@@ -9,12 +9,12 @@ import msgspec
 import pytest
 from packaging.requirements import Requirement
 
-from envmedic.api.choosing import Choices, Wanted, undoes
+from envmedic.api.choosing import Choices, Wanted, repairable, undoes
 from envmedic.api.settings import Settings
 from envmedic.errors import ExitCode, HostFault, InputError, NothingToRepair
 from envmedic.model.events import Emit, EventStream
 from envmedic.model.facts import Environment, Facts
-from envmedic.model.findings import Finding
+from envmedic.model.findings import Diagnosis, Finding
 from envmedic.model.plan import Change, Plan, Purge, SetEnv
 from envmedic.model.playbook import AdviseStep, InstallStep, LoadedPlaybook, PurgeStep, SetEnvStep
 from envmedic.model.ports import Resolution, ResolveRequest
@@ -180,3 +180,21 @@ def test_leftovers_that_are_new_are_no_repetition() -> None:
     made, _ = choices(facts(), named("pillow", InstallStep(requirements=("pillow==9",))), earlier=(done,))
     assert every(made) == []
     assert undoes(done, (done,)) == ""
+
+
+def diagnosed(*found: Finding) -> Diagnosis:
+    return Diagnosis(prefix=None, facts=None, verdict="env", findings=found)
+
+
+def test_a_failed_check_puts_what_it_points_to_first_and_makes_a_faint_text_enough() -> None:
+    sure = msgspec.structs.replace(finding(), fault="numpy-abi", playbook="a", confidence=0.9)
+    faint = msgspec.structs.replace(finding(), fault="cudnn-mismatch", playbook="b", confidence=0.3)
+    assert repairable(diagnosed(sure, faint)) == (sure,)
+    assert repairable(diagnosed(sure, faint), {"cudnn-mismatch", "no-kernel-image"}) == (faint, sure)
+    assert repairable(diagnosed(sure, faint), {"nvrtc-arch"}) == (sure,)
+
+
+def test_what_facts_refute_is_not_repaired_whatever_points_to_it() -> None:
+    refuted = msgspec.structs.replace(finding(), fault="cudnn-mismatch", confirmed=False)
+    nothing = msgspec.structs.replace(finding(), fault="cudnn-mismatch", confidence=0.1, confirmed=None)
+    assert repairable(diagnosed(refuted, nothing), {"cudnn-mismatch"}) == ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -80,3 +81,35 @@ def test_an_environment_without_torch_is_not_asked_for_it(room: Path) -> None:
     assert {item["check"].split()[0] for item in done.document["outcomes"]} <= {"import", "pip-check"}
     asked = shell.envmedic("verify", "--json", "--no-gpu", "--check", "matmul", "-p", str(prefix))
     assert asked.code == 1, "what is asked for must be there"
+
+
+def test_a_baseline_decides_over_what_got_worse(sound: Case, room: Path) -> None:
+    add(sound, "pandas", "raise ValueError('numpy.dtype size changed')")
+    broken = verify(sound, room / "home", "--check", "import", code=1)
+    baseline = room / "baseline.json"
+    baseline.write_text(json.dumps(broken))
+    same = verify(sound, room / "home", "--check", "import", "--baseline", str(baseline), code=0)
+    assert same["baseline"] == str(baseline)
+    assert same["as_before"] == ["import pandas: fail, ValueError: numpy.dtype size changed"]
+    (site_packages(sound.prefix) / "pandas.py").write_text("")
+    (site_packages(sound.prefix) / "numpy/__init__.py").write_text("raise ImportError('no numpy')")
+    worse = verify(sound, room / "home", "--check", "import", "--baseline", str(baseline), code=1)
+    assert worse["better"] == ["import pandas: pass (fail before)"]
+    assert worse["regressions"] == ["import numpy: fail, ImportError: no numpy (passed before)"]
+    failed = next(item for item in worse["outcomes"] if item["check"] == "import numpy")
+    assert "companion-version" in failed["points_to"]
+
+
+def test_a_baseline_that_is_none_is_refused_before_anything_runs(sound: Case, room: Path) -> None:
+    (room / "no.json").write_text("{}")
+    for name, says in (("no.json", "not a valid Verification"), ("absent.json", "cannot be read")):
+        refused = verify(sound, room / "home", "--baseline", str(room / name), code=2)
+        assert says in refused["summary"]
+
+
+def test_the_quick_profile_imports_the_torch_family_alone(sound: Case, room: Path) -> None:
+    add(sound, "research", "x = 1\n")
+    found = verify(sound, room / "home", "--profile", "quick", code=0)
+    assert [item["check"] for item in found["outcomes"] if item["check"].startswith("import ")] == [
+        "import torch", "import torchvision",
+    ]  # fmt: skip

@@ -8,6 +8,7 @@ import pytest
 from envmedic import planner
 from envmedic.errors import NoSolution
 from envmedic.model.base import from_json, to_json
+from envmedic.model.checks import GPU_CHECKS, PROFILES
 from envmedic.model.facts import CompanionBuild, Facts, Leftover
 from envmedic.model.plan import Artifact, Install, Plan, Purge
 from envmedic.model.playbook import AdviseStep, LoadedPlaybook, PurgeStep, ReplaceStep, TorchFamilyStep
@@ -73,9 +74,15 @@ def test_an_unknown_size_is_estimated_and_told() -> None:
     assert any("no size for torchvision" in note for note in plan.notes)
 
 
+ABSENT = {"torchaudio-lfilter", "extension-smoke"}
+"""Checks of what the environment does not have."""
+
+
 def test_the_checks_of_a_cuda_build() -> None:
     plan = made()
     rows = [(item.name, item.role, item.gpu) for item in plan.checks]
+    informative = [name for name in PROFILES["standard"] if name in GPU_CHECKS - {"torchvision-nms", *ABSENT}]
+    assert {"torchvision-roi-align", "matmul", "conv", "linalg", "all-reduce"} < set(informative)
     assert rows == [
         ("torchvision-dispatch", "playbook", False),
         ("torchvision-nms", "playbook", True),
@@ -83,14 +90,18 @@ def test_the_checks_of_a_cuda_build() -> None:
         ("import", "regression", False),
         ("pip-check", "regression", False),
         ("facts", "regression", False),
-        ("matmul", "informative", True),
-        ("conv", "informative", True),
+        *((name, "informative", True) for name in informative),
     ]
     assert plan.gpu_checks
     assert [(item.arguments, item.in_place) for item in plan.checks if item.name == "import"] == [
         (("functorch", "torch", "torchgen", "torchvision"), True),
         (("PIL", "filelock", "numpy", "nvidia.cublas", "sympy", "triton"), False),
     ]
+
+
+def test_extension_packages_that_stay_are_called() -> None:
+    plan = made(facts(environment([*usual(), dist("flash-attn", "2.6.3")])))
+    assert [item.arguments for item in plan.checks if item.name == "extension-smoke"] == [("flash-attn",)]
 
 
 def test_the_checks_of_a_cpu_build_need_no_gpu() -> None:

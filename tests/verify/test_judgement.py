@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envmedic.engine.judgement import otherwise
+from envmedic.engine.judgement import comparable, name_of, otherwise
 from envmedic.engine.verify import judge, reproduced, verification
 from envmedic.model.checks import Outcome, Role, Status
 
@@ -222,6 +222,42 @@ def test_a_baseline_forgives_what_failed_then_and_nothing_else() -> None:
     assert (worse.passed, worse.regressions) == (False, ("import b: fail (passed before)",))
     assert not verification("/env", [_outcome("import a", "fail")], baseline=baseline).passed
     assert not verification("/env", [_outcome("import a", "fail", "playbook")], baseline=baseline).passed
+
+
+def test_with_a_baseline_only_what_is_worse_decides_and_what_is_better_is_told() -> None:
+    baseline = [
+        _outcome("matmul-fp32", "fail", "playbook", "cuda:0 A100"),
+        _outcome("fft", "crash", "playbook", "cuda:0 A100"),
+        _outcome("conv-fp32", "pass", "playbook", "cuda:0 A100"),
+        _outcome("linalg", "skip", "playbook", "cuda:0 A100", reason="why"),
+    ]
+    now = [
+        _outcome("matmul-fp32", "fail", "playbook", "cuda:0 H200"),
+        _outcome("fft", "pass", "playbook", "cuda:0 H200"),
+        _outcome("conv-fp32", "pass", "playbook", "cuda:0 H200"),
+        _outcome("linalg", "skip", "playbook", "cuda:0 H200", reason="why"),
+    ]
+    found = verification("/env", now, baseline=baseline)
+    assert found.passed
+    assert found.as_before == ("matmul-fp32 on cuda:0 H200: fail", "linalg on cuda:0 H200: skip, why")
+    assert found.better == ("fft on cuda:0 H200: pass (crash before)",)
+    assert not verification("/env", now).passed
+    worse = [*now[:2], _outcome("conv-fp32", "timeout", "playbook", "cuda:0 H200"), now[3]]
+    found = verification("/env", worse, baseline=baseline)
+    assert (found.passed, found.regressions) == (False, ("conv-fp32 on cuda:0 H200: timeout (passed before)",))
+
+
+def test_what_was_not_asked_for_now_is_not_missed() -> None:
+    outcomes = [
+        _outcome(name, "pass") for name in ("import a", "import-sequence a b", "matmul-fp32", "attention-flash")
+    ]
+    full = verification("/env", outcomes, profile="full")
+    assert [name_of(outcome) for outcome in outcomes] == ["import", "import-sequence", "matmul", "attention"]
+    kept = comparable(full, "standard", ("import", "matmul"))
+    assert [outcome.check for outcome in kept] == ["import a", "matmul-fp32"]
+    assert [outcome.check for outcome in comparable(full, "quick", ("import", "matmul"))] == ["matmul-fp32"]
+    quick = verification("/env", outcomes, profile="quick")
+    assert [outcome.check for outcome in comparable(quick, "quick", ("import",))] == ["import a"]
 
 
 @pytest.mark.parametrize(

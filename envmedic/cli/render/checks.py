@@ -48,7 +48,11 @@ def verification_lines(verification: Verification, style: Style) -> list[str]:
     gpu = f"gpu: {verification.gpu}" + (f" ({verification.gpu_reason})" if verification.gpu_reason else "")
     lines = [*outcome_lines(verification.outcomes, style), "", f"{style('Verification', 'bold')}  {word}, {gpu}"]
     lines += [f"  regression: {plain(item)}" for item in verification.regressions]
+    lines += [f"  as before: {plain(item)}" for item in verification.as_before]
+    lines += [f"  better: {plain(item)}" for item in verification.better]
     lines += [f"  does not decide: {plain(item)}" for item in verification.excused]
+    failed = [item for item in verification.outcomes if item.points_to and item.role != "informative"]
+    lines += [f"  {plain(item.check)} points to: {', '.join(item.points_to)}" for item in failed]
     return lines if verification.lock is None else [*_lock_lines(verification, style), "", *lines]
 
 
