@@ -20,7 +20,7 @@ def diagnose(settings: Settings, prefix: Path | None, logs: Sequence[str]) -> tu
     """One diagnosis for each log, or one from facts alone; `prefix` None uses the texts alone."""
     with beginning(prefix) as begun:
         playbooks = load_playbooks(settings)
-        facts = None if prefix is None else observe(settings, prefix, begun)
+        facts = None if prefix is None else observe(settings, prefix, begun, meanwhile=diagnosis.prepare)
     sources: Sequence[str | None] = logs or [None]
     return tuple(diagnose_text(settings, playbooks, facts, log, prefix) for log in sources)
 

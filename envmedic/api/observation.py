@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from time import monotonic
@@ -47,10 +47,17 @@ def beginning(prefix: Path | None) -> Iterator[Begun | None]:
         yield begun
 
 
-def observe(settings: Settings, prefix: Path | None, begun: Begun | None = None) -> Facts:
+def observe(
+    settings: Settings,
+    prefix: Path | None,
+    begun: Begun | None = None,
+    *,
+    meanwhile: Callable[[], None] | None = None,
+) -> Facts:
     """Observe the host and, where `prefix` is given, the environment there. Writes nothing.
 
-    `begun` is the beginning of it, where that was made before.
+    `begun` is the beginning of it, where that was made before; `meanwhile` may be called while something is
+    waited for.
     """
     if settings.apart and prefix is not None:
         from envmedic.api.apart import observe_apart  # noqa: PLC0415  # for front ends that ask for it
@@ -60,20 +67,22 @@ def observe(settings: Settings, prefix: Path | None, begun: Begun | None = None)
     given = None if settings.host_file is None else read_host(Path(settings.host_file))  # first: it may be wrong
     with stage(settings.stream, "probe"):
         if given is not None:
-            return Facts(envmedic=__version__, host=given, environment=_environment(settings, prefix, begun))
+            return Facts(envmedic=__version__, host=given, environment=_environment(settings, prefix, begun, meanwhile))
         from envmedic.proc.forked import Forked  # noqa: PLC0415  # a text alone needs no process
 
         with closing(Forked(_this_host)) as host:  # meanwhile: most of it is waiting for the driver's answer
-            environment = _environment(settings, prefix, begun)
+            environment = _environment(settings, prefix, begun, meanwhile)
             return Facts(envmedic=__version__, host=host.value(), environment=environment)
 
 
-def _environment(settings: Settings, prefix: Path | None, begun: Begun | None) -> Environment | None:
+def _environment(
+    settings: Settings, prefix: Path | None, begun: Begun | None, meanwhile: Callable[[], None] | None
+) -> Environment | None:
     if prefix is None:
         return None
     from envmedic.probe.environment import observe_environment  # noqa: PLC0415  # a text alone needs no probe
 
-    return observe_environment(prefix, deep=settings.deep, begun=begun)
+    return observe_environment(prefix, deep=settings.deep, begun=begun, meanwhile=meanwhile)
 
 
 def observe_clone(settings: Settings, tree: Path, prefix: Path) -> Environment:

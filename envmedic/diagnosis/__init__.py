@@ -9,7 +9,12 @@ from envmedic.diagnosis.findings import diagnose
 if TYPE_CHECKING:
     from envmedic.diagnosis.vocabulary import derive
 
-__all__ = ["derive", "diagnose"]
+__all__ = ["derive", "diagnose", "prepare"]
+
+
+def prepare() -> None:
+    """Load what judges facts, while they are still waited for."""
+    __getattr__("derive")
 
 
 def __getattr__(name: str) -> object:

@@ -15,6 +15,7 @@ import msgspec
 from envmedic.model.facts import Gpu
 from envmedic.probe import visibility
 from envmedic.probe.files import names, read_text
+from envmedic.probe.loader import Search
 from envmedic.proc.question import ask
 from envmedic.regex import compile_late
 
@@ -25,6 +26,9 @@ _MODULE_VERSION = compile_late(r"Kernel Module\s+(?:for \S+\s+)?(\d+(?:\.\d+)+)"
 _MEBIBYTE = 1024 * 1024
 _FABRIC_STATES = {1: "not started", 2: "in progress", 3: "completed"}
 """``nvmlGpuFabricState_t``; 0 is a GPU without a fabric."""
+_NVML = "libnvidia-ml.so.1"
+_NO_NVML = "NVML Shared Library Not Found"
+"""As pynvml says it."""
 _NOT_ALLOWED = "Insufficient Permissions"
 """What NVML says of GPUs that belong to somebody else."""
 
@@ -47,11 +51,11 @@ class Driver(msgspec.Struct, frozen=True):
 
 def observe(variables: Mapping[str, str]) -> Driver:
     """Ask NVML and what stands in for it, then apply the variables that hide GPUs or overrule the driver."""
-    return overruled(masked(_asked(), variables), variables)
+    return overruled(masked(_asked(Search.here(variables)), variables), variables)
 
 
-def _asked() -> Driver:
-    found = from_nvml()
+def _asked(search: Search) -> Driver:
+    found = from_nvml() if _has_nvml(search) else Driver(nvml_error=_NO_NVML)
     if found.version is None:
         kernel = from_kernel(Path("/"))
         found = msgspec.structs.replace(
@@ -68,6 +72,12 @@ def _asked() -> Driver:
         source=found.source or told.source,
         gpus=told.gpus or found.gpus,
     )
+
+
+def _has_nvml(search: Search) -> bool:
+    """Whether NVML's library would be found. Without one, asking takes a tenth of a diagnosis; without a cache, it tells."""
+    folders = (*search.library_path, *search.defaults)
+    return not search.cache or _NVML in search.cache or any(_NVML in names(Path(folder)) for folder in folders)
 
 
 def from_nvml() -> Driver:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -35,6 +35,7 @@ from envmedic.probe.files import names
 from envmedic.probe.loader import Search
 from envmedic.probe.text import encodable
 from envmedic.proc.forked import Forked
+from envmedic.tree.walking import Survey
 
 if TYPE_CHECKING:
     from envmedic.probe.conda import Conda
@@ -43,18 +44,26 @@ _COMPANIONS: tuple[Literal["torchvision", "torchaudio"], ...] = ("torchvision", 
 
 
 def observe_environment(
-    prefix: Path, variables: Mapping[str, str] | None = None, *, deep: bool = False, begun: Begun | None = None
+    prefix: Path,
+    variables: Mapping[str, str] | None = None,
+    *,
+    deep: bool = False,
+    begun: Begun | None = None,
+    meanwhile: Callable[[], None] | None = None,
 ) -> Environment:
     """Observe the environment at `prefix` without importing anything of it or writing into it.
 
     `variables` are those of the shell that activates it, by default this process's; `deep` reads and
-    hashes every installed file; `begun` is the beginning of it, where that was made before. Raises
-    `NotAnEnvironment` when there is none. Damage inside it is a fact, never an error.
+    hashes every installed file; `begun` is the beginning of it, where that was made before; `meanwhile` is
+    called while other processes are waited for. Raises `NotAnEnvironment` when there is none. Damage inside it is a fact, never an error.
     """
     with closing(begun or Begun(prefix)) as known:
         read = _read(known, os.environ if variables is None else variables)
         with closing(Forked(read.compiled)) as checked:
-            environment = _but_compiled(read, known, deep=deep)
+            environment = _but_files(read)
+            if meanwhile is not None:
+                meanwhile()
+            environment = _with_files(environment, read, known.survey(), deep=deep)
             return encodable(_with_compiled(environment, read, checked.value()))
 
 
@@ -102,16 +111,12 @@ def _read(begun: Begun, given: Mapping[str, str]) -> _Read:
     )
 
 
-def _but_compiled(read: _Read, begun: Begun, *, deep: bool) -> Environment:
-    """The environment without what its compiled files tell."""
+def _but_files(read: _Read) -> Environment:
+    """The environment without what a look at each of its files tells."""
     found, python, sites, scans = read.found, read.python, read.sites, read.scans
     prefix = found.prefix
     paths = import_paths.observe(found, python, sites, read.activated)
     hidden = shadows.observe(paths, read.installed, sites, found.kind)
-    measured = begun.survey()
-    disk = records.Disk(Path(os.path.realpath(prefix)), measured.sizes)
-    held = records.compare(scans, disk, deep=deep)
-    condas = read.by_conda.observe(scans, disk, deep=deep) if read.by_conda is not None else None
     return Environment(
         prefix=str(prefix),
         real_prefix=os.path.realpath(prefix),
@@ -122,8 +127,6 @@ def _but_compiled(read: _Read, begun: Begun, *, deep: bool) -> Environment:
         distributions=(*read.installed, *_outside(found, python)),
         duplicates=distributions.duplicates(read.installed),
         leftovers=(*leftovers.find(scans, prefix), *shadows.path_files(hidden, scans)),
-        files=(*held.files, *(condas.files if condas is not None else ())),
-        conflicts=(*held.conflicts, *(condas.conflicts if condas is not None else ())),
         shadows=hidden,
         settings=config.observe(prefix),
         import_paths=paths,
@@ -131,11 +134,23 @@ def _but_compiled(read: _Read, begun: Begun, *, deep: bool) -> Environment:
         native_packages=native.packages(prefix),
         bitsandbytes_cuda=bundled.bitsandbytes_cuda(scans),
         numpy_one=numpy_api.observe(scans, prefix),
-        conda=condas.environment if condas is not None else None,
         variables=read.own,
         building=building.observe(found, python, read.installed, sites, read.packages.get("torch"), read.given),
         externally_managed=_externally_managed(found, python),
         frozen="frozen" in names(prefix / "conda-meta"),
+    )
+
+
+def _with_files(environment: Environment, read: _Read, measured: Survey, *, deep: bool) -> Environment:
+    """`environment` with what comparing its files with their records tells."""
+    disk = records.Disk(Path(os.path.realpath(read.found.prefix)), measured.sizes)
+    held = records.compare(read.scans, disk, deep=deep)
+    condas = read.by_conda.observe(read.scans, disk, deep=deep) if read.by_conda is not None else None
+    return msgspec.structs.replace(
+        environment,
+        files=(*held.files, *(condas.files if condas is not None else ())),
+        conflicts=(*held.conflicts, *(condas.conflicts if condas is not None else ())),
+        conda=condas.environment if condas is not None else None,
         digest=measured.digest,
     )
 

@@ -1,8 +1,4 @@
-"""One walk over an environment: which files it has, of which sizes, and a digest of all.
-
-Also run as a script, in a process of its own, so that it takes no time from the readers of what is in the
-files: the standard library alone is there then, and as little of it as does.
-"""
+"""One walk over an environment: which files it has, of which sizes, and a digest of all."""
 
 from __future__ import annotations
 
@@ -10,7 +6,6 @@ import errno
 import hashlib
 import os
 import stat
-import sys
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
@@ -43,33 +38,23 @@ def digest(prefix: str | os.PathLike[str]) -> str:
 
 def survey(prefix: str | os.PathLike[str]) -> Survey:
     """Return the digest of a tree and the sizes of its files. Raises OSError as `fingerprint` does."""
-    lines = []
+    lines: list[str] = []
     sizes: dict[str, int] = {}
-    for name, status in walk(prefix, caches=False):
-        mode = status.st_mode
-        if mode & TYPE == stat.S_IFDIR:
-            lines.append(digest_line(name, "d", 0, 0, mode & PERMISSIONS))
-        else:
-            kind = KINDS.get(mode & TYPE, "o")
-            lines.append(digest_line(name, kind, status.st_size, status.st_mtime_ns, mode & PERMISSIONS))
+    for base, entries in directories(prefix, caches=False):
+        for entry in entries:  # not by `walk`: a tenth of the time is that of handing on what it finds
+            try:
+                status = entry.stat(follow_symlinks=False)
+            except FileNotFoundError:  # removed since it was listed
+                continue
+            name, mode = base + entry.name, status.st_mode
+            kind, permissions = KINDS.get(mode & TYPE, "o"), mode & PERMISSIONS
+            if kind == "d":
+                lines.append(digest_line(name, kind, 0, 0, permissions))
+                continue
+            lines.append(digest_line(name, kind, status.st_size, status.st_mtime_ns, permissions))
             if kind == "f":
                 sizes[name] = status.st_size
     return Survey(digest_of_lines(lines), sizes)
-
-
-def packed(found: Survey) -> bytes:
-    """A survey as the bytes in which a process hands it to another; NUL is in no path, and ends each part."""
-    sizes = " ".join(map(str, found.sizes.values()))
-    return b"\0".join([found.digest.encode(), sizes.encode(), *map(os.fsencode, found.sizes), b""])
-
-
-def unpacked(data: bytes) -> Survey:
-    """What `packed` packed. Raises ValueError when it is something else, or a part of it."""
-    found, *parts = os.fsdecode(data).split("\0")
-    if len(parts) < 2 or parts.pop():  # noqa: PLR2004  # the sizes, and nothing after the last NUL
-        raise ValueError("not a whole survey")
-    sizes, *names = parts
-    return Survey(found, dict(zip(names, map(int, sizes.split()), strict=True)))
 
 
 def digest_line(name: str, kind: str, size: int, mtime_ns: int, mode: int) -> str:
@@ -143,7 +128,3 @@ class _Listing:
     def __exit__(self, *_: object) -> None:
         if self._descriptor >= 0:
             os.close(self._descriptor)
-
-
-if __name__ == "__main__":
-    sys.stdout.buffer.write(packed(survey(sys.argv[1])))

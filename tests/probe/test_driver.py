@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pynvml
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from envmedic.model.facts import Gpu
 from envmedic.probe import driver, gpu, nvml_child, visibility
+from envmedic.probe.loader import Search
 
 UUIDS = ("GPU-aaaa1111", "GPU-aaaa2222", "GPU-bbbb3333")
 GPUS = tuple(Gpu(index=index, name="H200", uuid=uuid) for index, uuid in enumerate(UUIDS))
@@ -78,6 +80,26 @@ def test_the_child_script_answers_in_json(capfd: pytest.CaptureFixture[str]) -> 
     answer = nvml_child.collect()
     assert ("driver" in answer) == (found.version is not None)
     assert capfd.readouterr().out == ""
+
+
+def test_nvml_is_asked_where_its_library_would_be_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    elsewhere = {"libm.so.6": ("/lib/libm.so.6",)}
+    monkeypatch.setattr(driver, "from_nvml", lambda: driver.Driver(version="580.65.06"))
+    (tmp_path / "libnvidia-ml.so.1").touch()
+    for search in (
+        Search(cache={**elsewhere, "libnvidia-ml.so.1": ("/usr/lib/libnvidia-ml.so.1",)}, defaults=()),
+        Search(cache=elsewhere, defaults=(str(tmp_path),)),
+        Search(cache=elsewhere, library_path=(str(tmp_path),), defaults=()),
+        Search(cache={}, defaults=()),
+    ):
+        assert driver._asked(search).version == "580.65.06"
+
+
+def test_a_host_without_nvml_says_what_nvml_would(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(driver, "from_nvml", lambda: pytest.fail("asked"))
+    found = driver._asked(Search(cache={"libm.so.6": ("/lib/libm.so.6",)}, defaults=()))
+    assert found.nvml_error is not None
+    assert str(pynvml.NVMLError_LibraryNotFound()) == found.nvml_error
 
 
 def kernel_files(root: Path, *, module: bool) -> None:
