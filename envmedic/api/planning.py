@@ -62,6 +62,8 @@ def plans(settings: Settings, case: Case, installer: Installer) -> Iterator[Plan
     for proposal in considered.proposals:
         made = _tried(settings, case, proposal, installer, considered, failed, first=not errors)
         if isinstance(made, NoSolution | NetworkError):
+            if case.way == proposal.title:
+                raise made  # who asked for it is not given another one
             failed[proposal.title] = made.cause or made.summary
             errors.append(made)
         else:

@@ -1,10 +1,15 @@
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from envmedic.api.generations import undo
+from envmedic.api.settings import Settings
+from envmedic.model.events import EventStream
 from tests.envs.nms_cuda.case import Case, build
+from tests.real.manifest import manifest
 
 LOG = Path(__file__).resolve().parent.parent / "envs" / "nms_cuda" / "sample_operator_does_not_exist.log"
 
@@ -21,9 +26,29 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("tui-cache")
 
 
+@pytest.fixture(scope="session")
+def repairable(tmp_path_factory: pytest.TempPathFactory) -> Case:
+    """Another one like it, which tests repair, and bring back as it was."""
+    return build(tmp_path_factory.mktemp("tui") / "case")
+
+
 @pytest.fixture
 def active(broken: Case, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Case:
     """`broken` is active in a shell of a user who has nothing else."""
+    return _activated(broken, cache, tmp_path, monkeypatch)
+
+
+@pytest.fixture
+def patient(repairable: Case, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Case]:
+    """`repairable` is active in such a shell; what a test repairs is undone after it."""
+    before = manifest(repairable.prefix)
+    yield _activated(repairable, cache, tmp_path, monkeypatch)
+    if manifest(repairable.prefix) != before:
+        undo(Settings(stream=EventStream([])), repairable.prefix, None, (), lambda _losses: True)
+    assert manifest(repairable.prefix) == before
+
+
+def _activated(broken: Case, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Case:
     for name in ("CONDA_PREFIX", "CONDA_EXE", "MAMBA_ROOT_PREFIX", "CONDA_ROOT", "NO_COLOR", "ENVMEDIC_THEME"):
         monkeypatch.delenv(name, raising=False)
     for name, value in broken.index_variables().items():

@@ -18,9 +18,9 @@ Scenario = Callable[[EnvmedicApp, Pilot[int]], Awaitable[None]]
 PATIENCE_S = 60.0
 
 
-def app(**settings: object) -> EnvmedicApp:
-    """The app as `envmedic` opens it, with other settings where they are given."""
-    return EnvmedicApp(Settings(stream=EventStream([]), **settings), ApplyOptions())  # type: ignore[arg-type]
+def app(options: ApplyOptions | None = None, **settings: object) -> EnvmedicApp:
+    """The app as `envmedic` opens it, with other options and settings where they are given."""
+    return EnvmedicApp(Settings(stream=EventStream([]), **settings), options or ApplyOptions())  # type: ignore[arg-type]
 
 
 def drive(scenario: Scenario, size: tuple[int, int] = SMALL, driven: EnvmedicApp | None = None) -> EnvmedicApp:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Final
 
 import msgspec
 from textual.app import ComposeResult
@@ -24,6 +24,8 @@ from envmedic.tui.widgets.lines import LineView
 
 if TYPE_CHECKING:
     from envmedic.api.repair import Prepared
+
+BEST: Final = PlanAlternative(title="The best way", why_not="what envmedic takes by itself")
 
 
 class PlanScreen(BaseScreen):
@@ -48,6 +50,8 @@ class PlanScreen(BaseScreen):
         self._wish = self.session.wish(finding)
         self._prepared: Prepared | None = None
         self._means: Means | EnvmedicError | None = None
+        self._ways: tuple[PlanAlternative, ...] = ()
+        """Those of the last plan that could be made."""
         self._used = False
         """Whether the plan was carried out: it can be once."""
 
@@ -85,7 +89,7 @@ class PlanScreen(BaseScreen):
         if isinstance(made, Diagnosis):
             self.query_one(LineView).show(no_plan_page(made), home=True)
             return
-        self._prepared = made
+        self._prepared, self._ways = made, made.plan.alternatives
         self._edges(self.session)
         self._show(home=True)
         self.envmedic.effects.means(made.plan, self._can, self._cannot)
@@ -126,18 +130,18 @@ class PlanScreen(BaseScreen):
 
     def action_alternatives(self) -> None:
         """Choose another way; the plan for it is made in place."""
-        if self._made is None:
+        best = (BEST,) if self._wish.way is not None else ()
+        ways = sorted(self._ways, key=lambda item: not item.feasible)
+        if not (best or ways):
             return
-        ways = [item for item in self._made.alternatives if item.feasible]
-        refused = [item for item in self._made.alternatives if not item.feasible]
         panel: ChoicePanel[PlanAlternative] = ChoicePanel(
-            "Other ways", (*ways, *refused), alternative_item, _title, lambda item: item.feasible
+            "Other ways", (*best, *ways), alternative_item, _title, lambda item: item.feasible
         )
         self.app.push_screen(panel, self._other_way)
 
     def _other_way(self, chosen: PlanAlternative | None) -> None:
         if chosen is not None:
-            self._wish = replace(self._wish, way=chosen.title)
+            self._wish = replace(self._wish, way=None if chosen == BEST else chosen.title)
             self.action_again()
 
     def action_repair(self) -> None:

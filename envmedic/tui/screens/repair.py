@@ -51,6 +51,7 @@ class RepairScreen(BaseScreen):
         Binding("c", "cancel", "Cancel"),
         Binding("enter", "go_on", "Answer", key_display="Enter"),
         Binding("s", "save", "Save log"),
+        Binding("f", "full", "Full size"),
     ]
     DEFAULT_CSS = """
     RepairScreen #head { height: 3; padding: 0 1; background: $background; }
@@ -190,6 +191,20 @@ class RepairScreen(BaseScreen):
             self.ask()
         elif repair is not None and not repair.running:
             self.envmedic.show_result()
+
+    def action_full(self) -> None:
+        """Give the part that has the focus all of the screen, or take it back."""
+        if self.maximized is not None:
+            self.minimize()
+        elif self.focused is not None:
+            self.maximize(self.focused)
+
+    async def action_back(self) -> None:
+        """Take the full size back first."""
+        if self.maximized is not None:
+            self.minimize()
+        else:
+            await super().action_back()
 
     def action_cancel(self) -> None:
         """Ask, then stop it."""

@@ -17,6 +17,8 @@ _DETAIL_LINES = 12
 """Lines of a failed check's output that are shown as evidence."""
 _WIDE = 76
 """Cells from which the name of a GPU, and what came of the check in place, have room."""
+_NARROW = 60
+"""Cells below which the times give way to the largest errors."""
 Cell = tuple[str, Tone]
 
 
@@ -130,6 +132,8 @@ def _count(passed: Sequence[Outcome], total: int) -> Cell:
 def _aligned(table: Sequence[Sequence[Cell]], cells: int) -> list[Line]:
     """Columns side by side; the first gives way where there is no room."""
     used = [column for column in range(len(table[0])) if any(row[column][0] for row in table[1:])]
+    if cells < _NARROW and len(used) == len(table[0]):
+        used.remove(len(table[0]) - 2)  # the time: the largest error says more
     table = [[row[column] for column in used] for row in table]
     widths = [max(width(visible(row[column][0])) for row in table) for column in range(len(table[0]))]
     others = sum(size + 1 for size in widths[1:])

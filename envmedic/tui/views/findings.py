@@ -25,7 +25,7 @@ def finding_item(finding: Finding, cells: int) -> list[Line]:
 def verdict_lines(session: Session) -> list[Line]:
     """What is known of what is at hand: by what, the verdict, and the reason."""
     diagnosis = session.diagnosis
-    lines = _source(session)
+    lines = [*_repair(session), *_source(session)]
     if diagnosis is None:
         current = session.current
         waiting = current is not None and current.phase in {"waiting", "reading"}
@@ -33,6 +33,16 @@ def verdict_lines(session: Session) -> list[Line]:
     word, tone = verdict_of(diagnosis)
     lines.append((Part(word, tone), Part(f"  {VERDICTS[diagnosis.verdict]}")))
     return lines + [line(text) for text in _reasons(diagnosis)]
+
+
+def _repair(session: Session) -> list[Line]:
+    """That a repair runs, wherever one is on the screens meanwhile."""
+    repair = session.repair
+    if repair is None or not repair.running:
+        return []
+    if repair.asked is not None:
+        return [line("? the repair waits for your answer: g", "warn")]
+    return [line("▸ a repair runs: g shows it", "accent")]
 
 
 def _source(session: Session) -> list[Line]:

@@ -13,6 +13,7 @@ from envmedic.tui.text import COLOURED, Line, Part, end, line, rendered, visible
 from envmedic.tui.views.errors import error_view
 from envmedic.tui.views.starting import gpu_missing, means_lines
 
+SHOWN_WAYS = 4
 UNTOUCHED = "Nothing has been changed yet."
 
 
@@ -23,11 +24,25 @@ def plan_page(plan: Plan, means: Means | EnvmedicError | None = None, host: Host
         lines += [line("! Its checks need a GPU, and none is visible here.", "warn"), line("")]
     return [
         *lines,
-        *rendered(plan_lines(plan, COLOURED)),
+        *rendered(plan_lines(plan, COLOURED, alternatives=False)),
         line(""),
         line("How, on this machine", "bold"),
         *means_lines(means),
+        *_others(plan),
     ]
+
+
+def _others(plan: Plan) -> list[Line]:
+    """The best few other ways; the panel behind a key lists all."""
+    if not plan.alternatives:
+        return []
+    ways = sorted(plan.alternatives, key=lambda item: not item.feasible)
+    lines = [line(""), (Part("Other ways", "bold"), Part("  a shows all, and takes another", "dim"))]
+    for item in ways[:SHOWN_WAYS]:
+        mark = Part("  - ") if item.feasible else Part("  ✗ ", "bad")
+        lines.append((mark, Part(visible(item.title)), Part(visible(f": {item.why_not}"), "dim")))
+    more = len(ways) - SHOWN_WAYS
+    return lines + ([line(f"  and {more} more", "dim")] if more > 0 else [])
 
 
 def no_plan_page(reason: EnvmedicError | Diagnosis) -> list[Line]:

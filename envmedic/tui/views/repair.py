@@ -81,6 +81,8 @@ def _doing(repair: Repair) -> str:
 def _bar(repair: Repair, now: float, cells: int) -> Line:
     """How far the part is that runs, as a bar where its end is known."""
     row = repair.current
+    if repair.asked is not None:
+        return line(end("Nothing happens until you answer; Enter asks again.", cells))
     if row is None:
         return line("")
     done, total, told = _amount(repair, row)
@@ -197,7 +199,7 @@ def _exchange_lines(asked: Exchange) -> list[Line]:
                 ("environment", record.prefix),
                 ("its new tree", _beside(asked.tree, record.plan.real_prefix)),
                 ("swapped", _how(record.exchange)),
-                ("kept for undo", f"the tree as it is now, as generation {record.transaction}"),
+                ("kept for undo", f"the old tree: {record.transaction}"),
                 ("checks", _counts(record) + _gpu(record.gpu, record.gpu_reason)),
             ]
         ),

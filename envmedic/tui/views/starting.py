@@ -49,8 +49,8 @@ def _row(label: str, text: str) -> Line:
 def start_lines(plan: Plan, means: Means | EnvmedicError | None, host: Host | None) -> list[Line]:
     """What will happen, and what is accepted with a yes."""
     lines = [
-        line("A copy beside the environment is repaired and checked. Only when every check has passed", "bold"),
-        line("does it take the environment's place, and you are asked before.", "bold"),
+        line("A copy of the environment is repaired and checked. Only when it has proven", "bold"),
+        line("itself does it take the environment's place, and you are asked before.", "bold"),
         line(""),
         line(plan.prefix),
         *map(line, table(change_rows(plan.changes))),
@@ -60,13 +60,13 @@ def start_lines(plan: Plan, means: Means | EnvmedicError | None, host: Host | No
     if isinstance(means, EnvironmentBusy):
         lines += [line(""), line(f"! {means.summary}. They may mix old and new files until started again:", "warn")]
         lines += [line(f"    {text}") for text in means.details]
-        lines.append(line("  Yes goes on all the same (--allow in-use).", "warn"))
+        lines.append(line("  y goes on all the same (--allow in-use).", "warn"))
     elif isinstance(means, EnvmedicError):
         lines += [line(""), *error_view(means)]
     if gpu_missing(plan, host):
         lines += [
             line(""),
             line("! No GPU is visible here, so nothing can be proven on one.", "warn"),
-            line("  Yes accepts that (--no-gpu); the record will say: gpu not verified.", "warn"),
+            line("  y accepts that (--no-gpu); the record will say: GPU not verified.", "warn"),
         ]
     return lines

@@ -20,6 +20,7 @@ KEPT_LINES = 200_000
 class LogView(Toned, can_focus=True):
     """Lines as they come, shown as text whatever is in them. It follows the end until it is paused or scrolled up."""
 
+    ALLOW_MAXIMIZE = True
     HELP = (
         "What is printed, as it comes. It follows the end; space pauses and goes on, scrolling up pauses too. "
         "/ searches, n and N go to the next match and the one before."

@@ -1,0 +1,363 @@
+"""From a pasted text to a repaired environment and back, with the real engine on a real small environment."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from textual import events
+from textual.pilot import Pilot
+from textual.widgets import OptionList
+
+from envmedic.model.events import Event, StageStarted
+from envmedic.model.ports import ApplyOptions
+from envmedic.tui.app import EnvmedicApp
+from envmedic.tui.repair_state import Repair
+from envmedic.tui.screens.asking import AskPanel
+from envmedic.tui.screens.choosing import ChoicePanel
+from envmedic.tui.screens.finding import FindingScreen
+from envmedic.tui.screens.home import HomeScreen
+from envmedic.tui.screens.locking import LockPanel
+from envmedic.tui.screens.panels import Question
+from envmedic.tui.screens.plan import PlanScreen
+from envmedic.tui.screens.repair import RepairScreen
+from envmedic.tui.screens.result import ResultScreen
+from envmedic.tui.screens.starting import StartPanel
+from envmedic.tui.widgets.bars import CommandLine
+from envmedic.tui.widgets.lines import LineView
+from envmedic.tui.widgets.log_view import LogView
+from tests.cli.support import torchvision
+from tests.cli.test_repair_loop import FIRST_FAULT
+from tests.envs.driver_library_mismatch.test_case import HOST
+from tests.envs.nms_cuda.case import BROKEN, REPAIRED, Case
+from tests.real.manifest import manifest
+from tests.support.cuda_family import host_file
+from tests.tui.support import LARGE, PATIENCE_S, SMALL, app, drive, shown, until, until_shown
+
+Moment = Callable[[Event], bool]
+
+
+class Gate:
+    """A sink that holds the repair at a moment until it is let go on."""
+
+    def __init__(self, moment: Moment) -> None:
+        self._moment = moment
+        self._reached = threading.Event()
+        self._open = threading.Event()
+
+    def __call__(self, event: Event) -> None:
+        if self._moment(event) and not self._reached.is_set():
+            self._reached.set()
+            assert self._open.wait(PATIENCE_S)
+
+    def reached(self) -> bool:
+        return self._reached.is_set()
+
+    def open(self) -> None:
+        self._open.set()
+
+
+def stage(name: str) -> Moment:
+    return lambda event: isinstance(event.data, StageStarted) and event.data.stage == name
+
+
+def the(opened: EnvmedicApp) -> Repair:
+    repair = opened.session.repair
+    assert repair is not None
+    return repair
+
+
+def page(opened: EnvmedicApp) -> str:
+    return opened.screen.query_one("#page", LineView).text
+
+
+async def to_plan(opened: EnvmedicApp, pilot: Pilot[int], text: str) -> PlanScreen:
+    """Paste `text`, open what is found first, and its plan."""
+    await until(pilot, lambda: opened.session.current is not None and opened.session.current.phase == "read")
+    opened.post_message(events.Paste(text))
+    await until(pilot, lambda: opened.session.source is not None and opened.session.source.joined is not None)
+    await pilot.press("enter")
+    await until(pilot, lambda: isinstance(opened.screen, FindingScreen))
+    await pilot.press("enter")
+    await until(pilot, lambda: isinstance(opened.screen, PlanScreen))
+    screen = opened.screen
+    assert isinstance(screen, PlanScreen)
+    await until(pilot, lambda: "How, on this machine" in page(opened) and "swap" in page(opened), "the plan")
+    return screen
+
+
+async def start(opened: EnvmedicApp, pilot: Pilot[int], text: str, *gates: Gate, key: str = "y") -> None:
+    """Go to the plan, and give the go-ahead; the repair stops at the gates."""
+    await begin(opened, pilot, await to_plan(opened, pilot, text), *gates, key=key)
+
+
+async def begin(opened: EnvmedicApp, pilot: Pilot[int], screen: PlanScreen, *gates: Gate, key: str = "y") -> None:
+    """Give the go-ahead for the plan that is shown."""
+    assert screen._prepared is not None
+    for gate in gates:
+        screen._prepared.settings.stream.add(gate)
+    await pilot.press("enter")
+    await until(pilot, lambda: isinstance(opened.screen, StartPanel))
+    await pilot.press(key)
+    await until(pilot, lambda: isinstance(opened.screen, RepairScreen))
+
+
+def asked(opened: EnvmedicApp) -> Callable[[], bool]:
+    return lambda: isinstance(opened.screen, AskPanel)
+
+
+def at_result(opened: EnvmedicApp) -> Callable[[], bool]:
+    return lambda: isinstance(opened.screen, ResultScreen)
+
+
+@contextmanager
+def reader(patient: Case) -> Iterator[int]:
+    """A process of somebody else that runs from the environment: no child of this one."""
+    command = f"'{patient.python}' -c 'import time; time.sleep(600)' >/dev/null 2>&1 & echo $!"
+    pid = int(subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=True).stdout)
+    try:
+        yield pid
+    finally:
+        os.kill(pid, signal.SIGKILL)
+
+
+def test_from_the_pasted_error_to_a_repaired_environment(patient: Case, error_text: str, tmp_path: Path) -> None:
+    before = manifest(patient.prefix)
+
+    async def scenario(opened: EnvmedicApp, pilot: Pilot[int]) -> None:
+        steps = Gate(stage("steps"))
+        await start(opened, pilot, error_text, steps)
+        await until(pilot, steps.reached)
+        await until(pilot, lambda: "Checks before" in shown(opened) and "Repair the copy" in shown(opened))
+        assert "Your environment is untouched" in shown(opened)
+        assert "torchvision-nms" in opened.screen.query_one("#checks", LineView).text
+        await leave_and_return(opened, pilot)
+        with reader(patient) as pid:
+            steps.open()
+            await until(pilot, asked(opened), "the question")
+            question = opened.screen.query_one(LineView).text
+            assert f"{pid}  {patient.python} -c import time; time.sleep(600)  (runs a program of it)" in question
+        assert f"torchvision  {BROKEN} -> {REPAIRED}" in question
+        assert manifest(patient.prefix) == before
+        await pilot.press("escape")
+        await until(pilot, lambda: isinstance(opened.screen, RepairScreen))
+        await until_shown(pilot, "Waits for your answer")
+        await pilot.press("enter")
+        await until(pilot, asked(opened))
+        await pilot.press("y")
+        await until(pilot, at_result(opened), "the result")
+        text = page(opened)
+        assert "Repaired, not verified on a GPU" in text
+        assert f"{BROKEN} (uv)" in text
+        assert f"{REPAIRED} (uv)" in text
+        assert opened.screen.query_one(CommandLine).line == f"envmedic undo -p {patient.prefix}"
+        assert torchvision(patient.prefix) == REPAIRED
+        await pilot.press("l")
+        await until(pilot, lambda: isinstance(opened.screen, LockPanel))
+        await pilot.press("w")
+        await until(pilot, lambda: "pylock.toml: " in page(opened), "the lock")
+        await pilot.press("escape")
+        await until(pilot, lambda: isinstance(opened.screen, HomeScreen))
+        await until(pilot, lambda: read_as(opened, "healthy"), "the environment is read again")
+
+    drive(scenario, SMALL)
+    assert f'version = "{REPAIRED}"' in (tmp_path / "pylock.toml").read_text()
+
+
+def read_as(opened: EnvmedicApp, verdict: str) -> bool:
+    current = opened.session.current
+    return current is not None and current.diagnosis is not None and current.diagnosis.verdict == verdict
+
+
+async def leave_and_return(opened: EnvmedicApp, pilot: Pilot[int]) -> None:
+    """Go home while it runs, see that it runs, and come back to all of its log."""
+    log = opened.screen.query_one(LogView).lines
+    assert log
+    for screen in (PlanScreen, FindingScreen, HomeScreen):
+        await pilot.press("escape")
+        await until(pilot, lambda screen=screen: isinstance(opened.screen, screen))  # type: ignore[misc]
+    assert "repairing " in shown(opened).splitlines()[0]
+    assert "a repair runs" in shown(opened)
+    await pilot.press("g")
+    await until(pilot, lambda: isinstance(opened.screen, RepairScreen))
+    await until(pilot, lambda: opened.screen.query_one(LogView).lines[: len(log)] == log)
+
+
+def test_a_cancel_at_any_stage_or_a_no_leaves_the_environment_as_it_was(patient: Case, error_text: str) -> None:
+    before = manifest(patient.prefix)
+
+    async def scenario(opened: EnvmedicApp, pilot: Pilot[int]) -> None:
+        screen = await to_plan(opened, pilot, error_text)
+        for name in ("fetch", "clone", "steps", "verify"):
+            gate = Gate(stage(name))
+            await begin(opened, pilot, screen, gate)
+            await until(pilot, gate.reached)
+            await cancel(opened, pilot, "has not been touched")
+            gate.open()
+            await until(pilot, at_result(opened), f"the result of a cancel while it did {name}")
+            assert "unchanged" in page(opened)
+            assert "error: Interrupted" in page(opened)
+            assert manifest(patient.prefix) == before
+            await pilot.press("r")
+            await until(pilot, lambda: opened.screen is screen and "Other ways" in page(opened), "a new plan")
+        await begin(opened, pilot, screen)
+        await until(pilot, asked(opened), "the question")
+        await pilot.press("n")
+        await until(pilot, at_result(opened), "the result")
+        assert page(opened).startswith("■ Declined  your environment is unchanged")
+
+    drive(scenario)
+    assert manifest(patient.prefix) == before
+    assert not list(patient.prefix.parent.glob(".envmedic/*/env"))
+
+
+async def cancel(opened: EnvmedicApp, pilot: Pilot[int], told: str) -> None:
+    await pilot.press("c")
+    await until(pilot, lambda: isinstance(opened.screen, Question))
+    assert told in shown(opened)
+    await pilot.press("y")
+    await until(pilot, lambda: the(opened).stopping)
+
+
+def test_another_way_is_planned_in_place_and_after_the_swap_it_is_too_late(patient: Case, error_text: str) -> None:
+    async def scenario(opened: EnvmedicApp, pilot: Pilot[int]) -> None:
+        screen = await to_plan(opened, pilot, error_text)
+        await other_way(opened, pilot, screen)
+        await until(pilot, lambda: "There is no plan for this." in page(opened), "that there is no wheel for it")
+        assert f"--way '{screen._wish.way}'" in opened.screen.query_one(CommandLine).line
+        await other_way(opened, pilot, screen)
+        await until(pilot, lambda: f"torchvision  {BROKEN} -> {REPAIRED}" in page(opened), "the best way again")
+        assert "--way" not in opened.screen.query_one(CommandLine).line
+        gate = Gate(stage("smoke"))
+        await begin(opened, pilot, screen, gate, key="a")
+        await until(pilot, gate.reached)
+        await until_shown(pilot, "is in place and is checked there")
+        await cancel(opened, pilot, "It is too late to stop")
+        gate.open()
+        await until(pilot, at_result(opened), "the result")
+        assert torchvision(patient.prefix) == REPAIRED
+        assert "Repaired" in page(opened)
+        assert not opened.session.asks
+
+    drive(scenario, LARGE)
+
+
+async def other_way(opened: EnvmedicApp, pilot: Pilot[int], screen: PlanScreen) -> None:
+    """Take the first of the other ways."""
+    before = screen._wish.way
+    await pilot.press("a")
+    await until(pilot, lambda: isinstance(opened.screen, ChoicePanel))
+    await until(pilot, lambda: isinstance(opened.focused, OptionList))
+    await pilot.press("enter")
+    await until(pilot, lambda: opened.screen is screen and screen._wish.way != before)
+
+
+def test_quitting_during_a_repair_asks_and_leaves_the_environment_as_it_was(patient: Case, error_text: str) -> None:
+    before = manifest(patient.prefix)
+
+    async def scenario(opened: EnvmedicApp, pilot: Pilot[int]) -> None:
+        gate = Gate(stage("steps"))
+        await start(opened, pilot, error_text, gate)
+        await until(pilot, gate.reached)
+        await pilot.press("q")
+        await until(pilot, lambda: isinstance(opened.screen, Question))
+        await pilot.press("n")
+        await until(pilot, lambda: isinstance(opened.screen, RepairScreen))
+        assert the(opened).running
+        await pilot.press("q")
+        await until(pilot, lambda: isinstance(opened.screen, Question))
+        await pilot.press("y")
+        gate.open()
+        await until(pilot, lambda: not opened.jobs.unfinished())
+
+    drive(scenario)
+    assert manifest(patient.prefix) == before
+
+
+def first_fault(tmp_path: Path) -> str:
+    """A fault of the user's own playbook, which hides the real one; returns the text that tells of it."""
+    folder = tmp_path / "config" / "envmedic" / "playbooks"
+    folder.mkdir(parents=True)
+    (folder / "detector-pin.yaml").write_text(FIRST_FAULT)
+    return "DetectorError: gives up\n"
+
+
+def test_two_faults_are_repaired_in_rounds_each_with_its_question(patient: Case, tmp_path: Path) -> None:
+    text = first_fault(tmp_path)
+
+    async def scenario(opened: EnvmedicApp, pilot: Pilot[int]) -> None:
+        await start(opened, pilot, text)
+        await until(pilot, asked(opened), "the question about the second round")
+        question = opened.screen.query_one(LineView).text
+        assert question.startswith("In the copy there is more to repair.")
+        assert "Playbook     nms-cuda" in question
+        await pilot.press("y")
+        await until(pilot, lambda: asked(opened)() and "Swap it in?" in shown(opened), "the question before the swap")
+        assert "Round 2: " in stages(opened)
+        await pilot.press("y")
+        await until(pilot, at_result(opened), "the result")
+        result = page(opened)
+        assert "\nRounds\n" in result
+        assert "detector<2" in result
+        assert torchvision(patient.prefix) == REPAIRED
+
+    drive(scenario)
+
+
+def stages(opened: EnvmedicApp) -> str:
+    below = next(screen for screen in opened.screen_stack if isinstance(screen, RepairScreen))
+    return below.query_one("#stages", LineView).text
+
+
+def test_a_repair_that_does_not_prove_itself_says_what_failed(patient: Case, tmp_path: Path) -> None:
+    before, text = manifest(patient.prefix), first_fault(tmp_path)
+
+    async def scenario(opened: EnvmedicApp, pilot: Pilot[int]) -> None:
+        await start(opened, pilot, text, key="a")
+        await until(pilot, at_result(opened), "the result")
+        result = page(opened)
+        assert result.startswith("✗ Not repaired  your environment is unchanged")
+        assert "The repaired copy fails its checks" in result
+        assert "torchvision-nms" in result
+        assert "hint: " in result
+        assert "What they printed" in result
+        await pilot.press("v")
+        await until(pilot, lambda: isinstance(opened.screen, RepairScreen))
+        target = tmp_path / "repair.log"
+        await pilot.press("s")
+        await until_shown(pilot, "Save the log")
+        await pilot.press("ctrl+u", *str(target), "enter")
+        await until(pilot, lambda: target.exists())
+        await pilot.press("escape")
+        await until(pilot, at_result(opened))
+
+    drive(scenario, driven=app(ApplyOptions(max_rounds=1)))
+    assert manifest(patient.prefix) == before
+    assert "── running the checks\n" in (tmp_path / "repair.log").read_text()
+
+
+def test_a_fault_of_the_host_is_no_matter_for_a_plan(patient: Case, tmp_path: Path) -> None:
+    sample = Path(__file__).resolve().parent.parent / "envs" / "driver_library_mismatch" / "sample_error.log"
+
+    async def scenario(opened: EnvmedicApp, pilot: Pilot[int]) -> None:
+        await until(pilot, lambda: opened.session.current is not None and opened.session.current.phase == "read")
+        opened.post_message(events.Paste(sample.read_text()))
+        await until(pilot, lambda: opened.session.source is not None and opened.session.source.joined is not None)
+        assert opened.session.findings[0].fault == "gpu-host-fault"
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(opened.screen, FindingScreen))
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(opened.screen, PlanScreen))
+        await until(pilot, lambda: "There is no plan for this." in page(opened), "why there is no plan")
+        assert "fault of the host" in page(opened)
+        await pilot.press("enter", "a")
+        await pilot.pause()
+        assert isinstance(opened.screen, PlanScreen)
+
+    drive(scenario, driven=app(host_file=host_file(tmp_path, **HOST)))
+    assert torchvision(patient.prefix) == BROKEN
