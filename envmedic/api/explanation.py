@@ -6,11 +6,15 @@ from envmedic import explain as pages
 from envmedic.api.playbooks import find_playbook, is_playbook_file, load_playbooks
 from envmedic.api.settings import Settings
 from envmedic.model.explanation import Explanation
+from envmedic.model.playbook import LoadedPlaybook
 
 
-def explain(settings: Settings, topic: str) -> Explanation:
-    """The page on a class of fault, or on a playbook by id or file. Raises InputError for neither."""
-    playbooks = load_playbooks(settings)
+def explain(settings: Settings, topic: str, playbooks: tuple[LoadedPlaybook, ...] | None = None) -> Explanation:
+    """The page on a class of fault, or on a playbook by id or file. Raises InputError for neither.
+
+    `playbooks` are those that it may be about, by default all.
+    """
+    playbooks = load_playbooks(settings) if playbooks is None else playbooks
     if is_playbook_file(topic):
         topic = find_playbook(settings, topic).playbook.id
     return pages.explain(topic, playbooks)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 
@@ -32,6 +33,41 @@ def find_playbook(settings: Settings, reference: str) -> LoadedPlaybook:
 def list_playbooks(settings: Settings) -> library.Listing:
     """Every playbook found, by id."""
     return library.Listing(playbooks=library.listing(load_playbooks(settings)))
+
+
+@dataclass(frozen=True)
+class Survey:
+    """Every playbook that can be loaded, and the error of each file that is wrong."""
+
+    playbooks: tuple[LoadedPlaybook, ...]
+    invalid: tuple[InvalidPlaybook, ...]
+
+
+def survey_playbooks(settings: Settings) -> Survey:
+    """Every playbook, whatever mistakes others have."""
+    return Survey(*loader.survey(tuple(Path(name) for name in settings.playbook_files)))
+
+
+def own_playbook_files() -> tuple[Path, ...]:
+    """The files of the user's own directory of playbooks. Raises InputError where it cannot be listed."""
+    return tuple(path for path, origin in loader.playbook_files() if origin == "user")
+
+
+def copy_playbook(settings: Settings, reference: str) -> Path:
+    """Copy a playbook into the user's own directory, where it takes the place of the shipped one of its id.
+
+    Returns the new file. Raises InputError where there is one already, or it cannot be written.
+    """
+    found, text = show_playbook(settings, reference)
+    path = loader.user_directory() / f"{found.playbook.id}.yaml"
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("x", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as error:
+        hint = "Edit the one that is there" if isinstance(error, FileExistsError) else "Make the directory writable"
+        raise InputError(f"The playbook cannot be copied to {path}", cause=error.strerror, hint=hint) from error
+    return path
 
 
 def show_playbook(settings: Settings, reference: str) -> tuple[LoadedPlaybook, str]:

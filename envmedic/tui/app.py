@@ -269,6 +269,13 @@ class EnvmedicApp(App[int]):
         elif not isinstance(self.screen, HistoryScreen):
             self.push_screen(HistoryScreen(self.session.chosen))
 
+    def action_playbooks(self) -> None:
+        """What envmedic knows of faults and repairs."""
+        from envmedic.tui.screens.playbooks import PlaybooksScreen  # noqa: PLC0415  # the first frame needs none of it
+
+        if not isinstance(self.screen, PlaybooksScreen):
+            self.push_screen(PlaybooksScreen())
+
     def action_undo(self) -> None:
         """Bring the chosen environment back as it was before the last repair; asks first."""
         from envmedic.tui.screens.panels import Panel  # noqa: PLC0415  # the first frame needs none of it

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import shlex
+from typing import TYPE_CHECKING
 
 from envmedic.api.settings import TORCH_INDEX, Wish
 from envmedic.cli.render.next_command import apply_command
 from envmedic.errors import InputError
 from envmedic.model.plan import Plan
 from envmedic.tui.session import Session
+
+if TYPE_CHECKING:
+    from envmedic.tui.views.playbooks import Book
 
 
 def diagnose_line(session: Session) -> str:
@@ -104,3 +108,15 @@ def prune_line(prefix: str, keep: int) -> str:
 def diff_line(prefix: str, before: str | None, after: str | None) -> str:
     """``envmedic diff`` of two states."""
     return shlex.join(["envmedic", "diff", "-p", prefix, *filter(None, (before, after) if before else ())])
+
+
+def playbook_line(book: Book) -> str:
+    """``envmedic explain`` of a playbook, ``envmedic playbooks validate`` of a file of the user's."""
+    if book.own:
+        return shlex.join(["envmedic", "playbooks", "validate", book.path])
+    return shlex.join(["envmedic", "explain", book.id])
+
+
+def copy_line(book: Book) -> str:
+    """What copies a shipped playbook to the user's own."""
+    return f"envmedic playbooks show {shlex.quote(book.id)} > ${{XDG_CONFIG_HOME:-~/.config}}/envmedic/playbooks/{book.id}.yaml"

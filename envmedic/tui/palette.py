@@ -36,6 +36,7 @@ class Commands(Provider):
         yield Command("Run a command and watch it", "It is diagnosed when it fails", app.action_run_command)
         yield Command("Choose an environment by its directory", "One that is not listed", app.action_named_environment)
         yield Command("History", "Repairs of the environment, what is kept, and the ways back", app.action_history)
+        yield Command("Playbooks", "What envmedic knows of faults and repairs, and your own", app.action_playbooks)
         yield Command("Undo the last repair", "It is asked first", app.action_undo)
         yield Command("Look around again", "Find and read environments anew", app.effects.look_around)
         yield Command("Help", "For the part that has the focus", app.action_help)

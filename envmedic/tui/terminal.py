@@ -6,13 +6,29 @@ told, and what would be drawn meanwhile is dropped.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
 from textual.drivers.linux_driver import LinuxDriver
 
 if TYPE_CHECKING:
     from envmedic.tui.app import EnvmedicApp
+
+
+@contextmanager
+def lent(app: EnvmedicApp) -> Iterator[None]:
+    """Leave the terminal to another program meanwhile. Raises SuspendNotSupported where it cannot be left."""
+    loop = asyncio.get_running_loop()
+    heeded = loop.remove_signal_handler(signal.SIGINT)  # Ctrl-C is that program's affair
+    try:
+        with app.suspend():
+            yield
+    finally:
+        if heeded:
+            loop.add_signal_handler(signal.SIGINT, app.hung_up)
 
 
 class Sink:

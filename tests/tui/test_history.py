@@ -18,7 +18,7 @@ from envmedic.tui.views.history import NOW, prune_question, state_item, state_pa
 from envmedic.tui.widgets.bars import CommandLine
 from envmedic.tui.widgets.lines import LineView
 from tests.envs.nms_cuda.case import BROKEN, REPAIRED, Case, build
-from tests.tui.support import LARGE, SMALL, app, drive, shown, until, until_shown
+from tests.tui.support import LARGE, SMALL, drive, shown, until, until_shown
 
 
 def generation(transaction: str, **told: object) -> Generation:

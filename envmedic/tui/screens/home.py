@@ -56,6 +56,7 @@ class HomeScreen(BaseScreen):
         Binding("o", "app.open_log", "Open log"),
         Binding("w", "app.run_command", "Run & watch"),
         Binding("h", "app.history", "History"),
+        Binding("b", "app.playbooks", "Playbooks"),
         Binding("e", "app.named_environment", "Other env", show=False),
         Binding("r", "reread", "Read again", show=False),
         Binding("x", "stop_reading", "Stop reading", show=False),

@@ -26,7 +26,9 @@ class Choices(OptionList, Generic[T]):
         Binding("k", "cursor_up", "Up", show=False),
     ]
     DEFAULT_CSS = """
-    Choices { background: $surface; border: none; padding: 0; scrollbar-size-vertical: 1; max-height: 100%; }
+    Choices { background: $surface; border: none; padding: 0; scrollbar-size-vertical: 1;
+        scrollbar-gutter: stable; max-height: 100%;
+    }
     Choices:focus { border: none; }
     Choices > .option-list--option { padding: 0 1 0 0; }
     """

@@ -1,0 +1,133 @@
+"""Playbooks as a list and as pages."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from envmedic.cli.render.explanation import UNWRAPPED, explanation_lines
+from envmedic.errors import EnvmedicError, InvalidPlaybook
+from envmedic.model.explanation import Explanation
+from envmedic.model.playbook import LoadedPlaybook
+from envmedic.tui.text import COLOURED, Line, Part, end, line, padded, rendered, visible, width
+
+_ORIGINS: Final = {"user": "yours", "file": "a file of yours", "shipped": "shipped"}
+_MISTAKE: Final = re.compile(r"(?P<file>.*?):(?P<line>\d+):(?P<column>\d+): (?P<text>.*)", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Book:
+    """A playbook in the list, or a file that should be one."""
+
+    path: str
+    id: str = ""
+    """Empty where the file has mistakes."""
+    fault: str = ""
+    title: str = ""
+    origin: str = "user"
+    mistakes: tuple[str, ...] = ()
+    """Each with ``file:line:column:`` before it."""
+
+    @property
+    def own(self) -> bool:
+        """Whether the user may edit it."""
+        return self.origin != "shipped"
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """A mistake of a file, and where it is, from 1."""
+
+    line: int
+    column: int
+    text: str
+
+
+def books(playbooks: Iterable[LoadedPlaybook], invalid: Iterable[InvalidPlaybook]) -> tuple[Book, ...]:
+    """Files with mistakes first, then the user's own, then those that are shipped, each by id."""
+    good = [
+        Book(item.path, item.playbook.id, item.playbook.fault or "no fault", item.playbook.title, item.origin)
+        for item in playbooks
+    ]
+    bad = [Book(_file(error), mistakes=error.details) for error in invalid]
+    return tuple(sorted([*bad, *good], key=lambda item: (not item.mistakes, not item.own, item.id, item.path)))
+
+
+def _file(error: InvalidPlaybook) -> str:
+    found = _MISTAKE.match(error.details[0]) if error.details else None
+    return found["file"] if found else error.summary.rpartition(": ")[0]
+
+
+def mistakes_of(book: Book) -> tuple[Mistake, ...]:
+    """Its mistakes, in the order of the file."""
+    found = [_MISTAKE.match(item) for item in book.mistakes]
+    return tuple(Mistake(int(item["line"]), int(item["column"]), item["text"]) for item in found if item)
+
+
+def book_item(book: Book, cells: int) -> list[Line]:
+    """Two lines: what it is called and whose it is, and what it is about."""
+    if book.mistakes:
+        name, count = book.path.rpartition("/")[2], len(book.mistakes)
+        return [
+            (Part("✗ ", "bad"), Part(end(visible(name), max(cells - 2, 4)), "bad")),
+            line(end(f"  {count} mistake{'' if count == 1 else 's'}", cells), "bad"),
+        ]
+    whose = f"  {_ORIGINS[book.origin]}" if book.own else ""
+    name = end(visible(book.id), max(cells - width(whose), 4))
+    return [
+        (Part(name, "bold" if book.own else "plain"), Part(whose, "good")),
+        line(end(f"  {visible(book.title)}", cells), "dim"),
+    ]
+
+
+def filtered(items: Sequence[Book], fault: str | None) -> tuple[Book, ...]:
+    """Those for one class of fault, and files with mistakes; all of them without one."""
+    return tuple(item for item in items if fault is None or item.mistakes or item.fault == fault)
+
+
+def counts(items: Sequence[Book], fault: str | None) -> str:
+    """How many there are, for the title."""
+    own, bad = sum(item.own for item in items), sum(bool(item.mistakes) for item in items)
+    told = [f"{len(items)} playbooks", *([f"{own} yours"] if own else []), *([f"{bad} with mistakes"] if bad else [])]
+    return ", ".join(told) + (f"; only {fault}" if fault else "")
+
+
+def book_page(book: Book, page: Explanation | EnvmedicError | None) -> list[Line]:
+    """A playbook in plain words, with where it lies."""
+    head = [
+        (Part(f"{_ORIGINS[book.origin]}  ", "good" if book.own else "dim"), Part(visible(book.path), "dim")),
+        line(""),
+    ]
+    if isinstance(page, EnvmedicError):
+        return [*head, line(f"! {page.summary}", "bad")]
+    if page is None:
+        return [*head, line("… reading it", "dim")]
+    return [*head, *rendered(explanation_lines(page, COLOURED, width=UNWRAPPED))]
+
+
+def mistakes_page(book: Book, source: Sequence[str]) -> list[Line]:
+    """Every mistake with the line that it is in."""
+    count = len(book.mistakes)
+    lines = [
+        line(f"✗ {count} mistake{'' if count == 1 else 's'}", "bad"),
+        line(book.path, "dim"),
+        line("It is read again whenever it is saved; e opens it in your editor.", "dim"),
+    ]
+    found = mistakes_of(book)
+    cells = max((len(str(item.line)) for item in found), default=1)
+    for item in found:
+        lines += [line(""), line(item.text, "bold"), *_quoted(item, source, cells)]
+    return lines + [line(f"  {text}") for text in book.mistakes[len(found) :]]
+
+
+def _quoted(item: Mistake, source: Sequence[str], cells: int) -> list[Line]:
+    if not 0 < item.line <= len(source):
+        return []
+    text = source[item.line - 1]
+    before = width(visible(text[: item.column - 1]))
+    return [
+        (Part(f"  {padded(str(item.line), cells)}  ", "accent"), Part(visible(text))),
+        (Part(" " * (cells + 4 + before)), Part("^", "accent")),
+    ]
