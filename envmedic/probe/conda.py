@@ -98,7 +98,7 @@ def _as(item: Installed, *, own: bool) -> Installed:
         return item
     origin = msgspec.structs.replace(distribution.origin, kind="conda")
     changed = msgspec.structs.replace(distribution, owner="conda", origin=origin)
-    return Installed(changed, item.paths, item.rows)
+    return Installed(changed, item.paths, item.hashes, item.sizes)
 
 
 def _environment(conda: Conda, overlaid: tuple[CondaOverlay, ...], unowned: int) -> CondaEnvironment:

@@ -75,8 +75,7 @@ def _pairs(
     base = disk.base_of(scan.site)
     found = {where: _Pair(package, item, base) for where, package in by_record.items()
              if distribution.name in package.distributions}  # fmt: skip
-    for row in item.rows:
-        path, sha256 = row[0], row[1]
+    for path, sha256 in zip(item.paths, item.hashes, strict=False):  # without a RECORD, there are no hashes
         if path.endswith(".pyc") or path[0] in "./":
             continue
         where = known.owners.get(base + path)
@@ -117,8 +116,8 @@ def _overlay(pair: _Pair, content: _Content, known: Index, disk: Disk) -> CondaO
 
 def _left(pair: _Pair, known: Index, disk: Disk) -> Iterator[str]:
     """Code that conda alone lists in the import packages that the distribution brings too, and that is there."""
-    listed = {pair.base + row[0] for row in pair.item.rows}
-    tops = {row[0].partition("/")[0] for row in pair.item.rows if "/" in row[0]}
+    listed = {pair.base + path for path in pair.item.paths}
+    tops = {path.partition("/")[0] for path in pair.item.paths if "/" in path}
     for path, _ in known.files[pair.package.record]:
         inside = path.startswith(pair.base) and path[len(pair.base) :].partition("/")[0] in tops
         if inside and is_code(path) and path not in listed and disk.size(path) is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Literal
 from urllib.parse import quote
@@ -39,8 +39,10 @@ class Installed(msgspec.Struct, frozen=True):
 
     distribution: Distribution
     paths: tuple[str, ...] = ()
-    rows: Sequence[Sequence[str]] = ()
-    """Path, hash and size of each entry of its RECORD."""
+    hashes: tuple[str, ...] = ()
+    """Of each path, where a RECORD lists them, as it writes them."""
+    sizes: tuple[str, ...] = ()
+    """The same of the sizes, in bytes."""
 
 
 class Scan(msgspec.Struct):
@@ -129,7 +131,9 @@ def _installed(
         size_bytes=record.size_bytes if record else 0,
         outside_prefix=outside,
     )
-    return Installed(distribution, record.paths if record else (), record.rows if record else ())
+    if record is None:
+        return Installed(distribution)
+    return Installed(distribution, record.paths, record.hashes, record.sizes)
 
 
 def _import_names(folder: Path, record: RecordFile | None, modules: Modules, *, editable: bool) -> tuple[str, ...]:

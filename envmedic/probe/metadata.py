@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import cast
 
 import msgspec
@@ -92,22 +92,44 @@ class RecordFile(msgspec.Struct, frozen=True):
     size_bytes: int
     error: str | None = None
     """What is wrong with it; what could be read is kept."""
-    rows: Sequence[Sequence[str]] = ()
-    """Path, hash and size of each entry, as they are written."""
+    hashes: tuple[str, ...] = ()
+    """Of each of `paths`, as written: ``sha256=`` and its base64, or nothing."""
+    sizes: tuple[str, ...] = ()
+    """In bytes, as written; nothing for what changes, as RECORD itself."""
 
 
 def parse_record(data: bytes) -> RecordFile:
     """Read RECORD. Lines that are no ``path,hash,size`` are counted in `error`."""
     text = data.decode("utf-8", "replace")
-    rows = [row for row in _rows(text) if len(row) == _COLUMNS and row[0]]
-    wrong = sum(1 for line in text.splitlines() if line) - len(rows)
+    lines = text.splitlines()
+    paths, hashes, sizes = _plain_columns(lines) or _columns(text)
+    wrong = len(lines) - lines.count("") - len(paths)
     error = f"{wrong} lines are not 'path,hash,size'" if wrong else None
     return RecordFile(
-        paths=tuple([row[0] for row in rows]),
-        size_bytes=sum([int(row[2]) for row in rows if row[2].isdecimal()]),
+        paths=paths,
+        size_bytes=sum(map(int, filter(str.isdecimal, sizes))),
         error=error or ("not UTF-8" if "\ufffd" in text else None),
-        rows=rows,
+        hashes=hashes,
+        sizes=sizes,
     )
+
+
+_Columns = tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]
+
+
+def _plain_columns(lines: list[str]) -> _Columns | None:
+    """The columns of a RECORD that is as nearly all are: two commas and no quote on each line, no line without a path."""
+    text = ",".join(lines)
+    if '"' in text or [line.count(",") for line in lines].count(_COLUMNS - 1) != len(lines):
+        return None
+    cells = text.split(",") if lines else []
+    paths = tuple(cells[0::_COLUMNS])
+    return (paths, tuple(cells[1::_COLUMNS]), tuple(cells[2::_COLUMNS])) if all(paths) else None
+
+
+def _columns(text: str) -> _Columns:
+    rows = [row for row in _rows(text) if len(row) == _COLUMNS and row[0]]
+    return tuple([row[0] for row in rows]), tuple([row[1] for row in rows]), tuple([row[2] for row in rows])
 
 
 def _rows(text: str) -> list[list[str]]:

@@ -21,7 +21,6 @@ from envmedic.regex import compile_late
 
 _FAMILY = compile_late(r"(?:numpy|torch|torchvision|torchaudio|triton|nvidia-.*)")
 """Distributions that are not read: NumPy itself, torch, of which a table tells it, and what is large and never asks."""
-_MODULE = compile_late(r"[^/]+\.so")
 _INTERFACE, _NEW_NAME, _OLD_NAME = b"_ARRAY_API", b"numpy._core", b"numpy.core."
 _AT_IMPORT = b"module compiled against A"
 """From the text of the check that `import_array` makes when a module is imported."""
@@ -63,7 +62,7 @@ def _shows(item: Installed, site: Path, prefix: Path) -> NumpyModule | None:
 
 def _modules(item: Installed, site: Path) -> Iterator[Path]:
     """Its compiled modules, smallest first; bundled libraries (``lib*.so.1``) are none."""
-    paths = (site / path for path in item.paths if _MODULE.fullmatch(path.rpartition("/")[2]))
+    paths = (site / path for path in item.paths if path.endswith(".so"))
     return (path for _, path in sorted((_size(path), path) for path in paths))
 
 

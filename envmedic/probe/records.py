@@ -9,6 +9,8 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import compress, repeat
+from operator import eq, not_
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,7 +18,7 @@ import msgspec
 
 from envmedic.model.facts import Distribution, DistributionFiles, FileConflict
 from envmedic.probe import contents
-from envmedic.probe.distributions import Scan
+from envmedic.probe.distributions import Installed, Scan
 
 SHOWN = 20
 _SPARE_FOLDERS = frozenset({
@@ -51,17 +53,28 @@ class _Row(NamedTuple):
 
 
 class _Held(msgspec.Struct):
-    """One distribution held against the disk."""
+    """One distribution held against the disk: its RECORD by columns, without byte code."""
 
     distribution: Distribution
-    base: str
-    rows: Sequence[Sequence[str]]
-    recorded: int = 0
+    paths: tuple[str, ...]
+    names: tuple[str, ...]
+    """The same, relative to the prefix."""
+    hashes: tuple[str, ...]
+    sizes: tuple[str, ...]
     missing: list[_Row] = msgspec.field(default_factory=list)
     other: list[tuple[_Row, int]] = msgspec.field(default_factory=list)
     """Entries of another size than recorded, with the size on disk."""
     altered: list[_Row] = msgspec.field(default_factory=list)
     """Entries of the recorded size that hold something else, where contents were read."""
+
+    @property
+    def recorded(self) -> int:
+        """Entries."""
+        return len(self.paths)
+
+    def row(self, place: int) -> _Row:
+        """One entry."""
+        return _Row(self.paths[place], self.names[place], self.hashes[place], self.sizes[place])
 
 
 class _Contested(NamedTuple):
@@ -106,8 +119,8 @@ def compare(scans: Iterable[Scan], disk: Disk, *, deep: bool = False) -> Compari
     owners: dict[str, tuple[int, str]] = {}
     for scan in scans:
         for item in scan.installed:
-            if item.rows and item.distribution.metadata_path.endswith(".dist-info"):
-                held.append(_Held(item.distribution, disk.base_of(scan.site), item.rows))
+            if item.sizes and item.distribution.metadata_path.endswith(".dist-info"):
+                held.append(_held(item, disk.base_of(scan.site)))
                 _hold(len(held) - 1, held[-1], disk.sizes, owners, shared)
     if deep:
         _read(held, disk)
@@ -119,6 +132,13 @@ def compare(scans: Iterable[Scan], disk: Disk, *, deep: bool = False) -> Compari
     return Comparison(told, tuple(_conflicts(held, shared, disk)))
 
 
+def _held(item: Installed, base: str) -> _Held:
+    kept = [not path.endswith(".pyc") for path in item.paths]
+    paths, hashes, sizes = (tuple(compress(column, kept)) for column in (item.paths, item.hashes, item.sizes))
+    names = tuple([base + path if path[0] not in "./" else _normal(base, path) for path in paths])
+    return _Held(item.distribution, paths, names, hashes, sizes)
+
+
 def _hold(
     index: int,
     item: _Held,
@@ -127,20 +147,18 @@ def _hold(
     shared: dict[tuple[int, int], list[_Contested]],
 ) -> None:
     """Look up every entry of one RECORD; all of them together are some thirty thousand, nearly all as recorded."""
-    base = item.base
-    rows = [row for row in item.rows if not row[0].endswith(".pyc")]
-    names = [base + row[0] if row[0][0] not in "./" else _normal(base, row[0]) for row in rows]
-    item.recorded = len(rows)
-    for row, name, there in zip(rows, names, map(sizes.get, names), strict=True):
-        if str(there) != row[2]:
-            _differs(item, _Row(row[0], name, row[1], row[2]), there)
+    names = item.names
+    there = list(map(sizes.get, names))
+    same = map(eq, map(str, there), item.sizes)
+    for place in compress(range(len(names)), map(not_, same)):
+        _differs(item, item.row(place), there[place])
     if len(set(names)) == len(names) and owners.keys().isdisjoint(names):
-        owners.update(zip(names, [(index, row[1]) for row in rows], strict=True))
+        owners.update(zip(names, zip(repeat(index), item.hashes), strict=True))
         return
-    for row, name in zip(rows, names, strict=True):
-        first, content = owners.setdefault(name, (index, row[1]))
-        if content != row[1] and content and row[1]:
-            shared.setdefault((first, index), []).append(_Contested(name, content, row[1]))
+    for name, sha256 in zip(names, item.hashes, strict=True):
+        first, content = owners.setdefault(name, (index, sha256))
+        if content != sha256 and content and sha256:
+            shared.setdefault((first, index), []).append(_Contested(name, content, sha256))
 
 
 def _differs(item: _Held, row: _Row, there: int | None) -> None:
@@ -161,7 +179,7 @@ def _read(held: Iterable[_Held], disk: Disk) -> None:
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
         for item in held:
             known = {row.name for row in item.missing} | {row.name for row, _ in item.other}
-            rows = [_Row(row[0], _normal(item.base, row[0]), row[1], row[2]) for row in item.rows]
+            rows = map(item.row, range(item.recorded))
             asked = [row for row in rows if row.sha256.startswith("sha256=") and row.name not in known]
             found = pool.map(contents.digest, (disk.prefix / row.name for row in asked))
             item.altered += [row for row, sha256 in zip(asked, found, strict=True) if sha256 not in {None, row.sha256}]

@@ -44,8 +44,10 @@ def observe(
 
 def path_files(shadows: Iterable[Shadow], scans: Iterable[Scan]) -> tuple[Leftover, ...]:
     """Path files that put another copy before the environment's own and that no distribution brings."""
-    listed = {f"{item.distribution.site}/{path}" for scan in scans for item in scan.installed for path in item.paths}
-    found = {item.source: item for item in shadows if item.kind == "pth" and item.source not in listed}
+    found = {item.source: item for item in shadows if item.kind == "pth"}
+    for item in (item for scan in scans for item in scan.installed if found):
+        for path in item.paths:
+            found.pop(f"{item.distribution.site}/{path}", None)
     return tuple(
         Leftover(kind="path-file", path=source, detail=f"puts {item.where} before {item.name} {item.hidden_version}")
         for source, item in sorted(found.items())

@@ -106,3 +106,8 @@ def test_credentials_in_a_direct_url_are_hidden() -> None:
 
 def test_pyvenv_keys_are_lower_case_and_lines_without_a_sign_are_left_out() -> None:
     assert metadata.parse_pyvenv(b"Home = /usr/bin\nnonsense\nuv = 0.9\n") == {"home": "/usr/bin", "uv": "0.9"}
+
+
+@given(st.text(alphabet='a,"\n\r\x0b ', max_size=30))
+def test_the_short_way_of_reading_a_record_reads_the_same(text: str) -> None:
+    assert metadata._plain_columns(text.splitlines()) in {None, metadata._columns(text)}
