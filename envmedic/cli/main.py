@@ -53,7 +53,8 @@ def _run(args: argparse.Namespace, output: Output) -> int:
 
 
 def _in_terminal() -> bool:
-    return sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM") not in {None, "", "dumb", "unknown"}
+    streams = (sys.stdin, sys.stdout, sys.stderr)  # Textual draws on the last
+    return all(stream.isatty() for stream in streams) and os.environ.get("TERM") not in {None, "", "dumb", "unknown"}
 
 
 def _open(ui: Ui) -> int:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
 from textual import events
+from textual.binding import Binding
 from textual.widgets import Input, Static
 
 from envmedic.tui.text import Part, end, padded, visible, width
@@ -41,6 +45,41 @@ class CommandLine(Static):
         self.update(content_of([(Part(text, "dim"),)]), layout=False)
 
 
+GAP: Final = "  "
+"""Between two keys."""
+LAST: Final = ("Search", "Copy line", "Quit", "Help")
+"""What works everywhere comes after what a screen is about."""
+
+
+class Shown(NamedTuple):
+    """A key with what it does."""
+
+    key: str
+    binding: Binding
+
+    @property
+    def cells(self) -> int:
+        """Its width, with the gap after it."""
+        return width(self.key) + 1 + width(self.binding.description) + len(GAP)
+
+
+def fitting(keys: Sequence[Shown], room: int) -> list[Shown]:
+    """As many as fit in `room` cells, those of `LAST` last; help on all the others always does."""
+    ordered = sorted(keys, key=lambda item: LAST.index(_what(item)) + 1 if _what(item) in LAST else 0)
+    others, last = ordered[:-1], ordered[-1:]
+    left = room + len(GAP) - sum(item.cells for item in last)
+    taken: list[Shown] = []
+    for item in others:
+        if item.cells <= left:
+            left -= item.cells
+            taken.append(item)
+    return [*taken, *last]
+
+
+def _what(item: Shown) -> str:
+    return item.binding.description
+
+
 class KeyBar(Static):
     """The keys that work here: one line, drawn at once, where a widget for each key would be slow to change."""
 
@@ -62,19 +101,14 @@ class KeyBar(Static):
 
     def _draw(self) -> None:
         active = [item.binding for item in self.screen.active_bindings.values() if item.enabled and item.binding.show]
-        shown = list(
-            {item.description: (self.app.get_key_display(item), item) for item in active if item.description}.values()
-        )
+        keys = {item.description: Shown(self.app.get_key_display(item), item) for item in active if item.description}
         parts: list[Part] = []
         self._keys, self._ends = [], []
-        room, used = max(self.app.size.width - 2, 10), 0
-        for key, binding in shown:
-            piece = width(key) + 1 + width(binding.description) + 2
-            if used + piece - 2 > room:
-                break
-            parts += [Part(key, "accent"), Part(f" {binding.description}  ")]
-            used += piece
-            self._keys.append((binding.key, binding.description))
+        used = 0
+        for shown in fitting(tuple(keys.values()), max(self.app.size.width - 2, 10)):
+            parts += [Part(shown.key, "accent"), Part(f" {shown.binding.description}{GAP}")]
+            used += shown.cells
+            self._keys.append((shown.binding.key, shown.binding.description))
             self._ends.append(used)
         self.update(content_of([tuple(parts)]), layout=False)
 
