@@ -102,14 +102,18 @@ def write_lock(found: Lock, form: LockFormat, path: Path | None, *, allow_incomp
     return judged, text
 
 
-def lock_files(settings: Settings, prefix: Path, forms: Sequence[LockFormat], folder: Path) -> tuple[Lock, ...]:
+def lock_files(
+    settings: Settings, prefix: Path, forms: Sequence[LockFormat], folder: Path, *, allow_incomplete: bool = False
+) -> tuple[Lock, ...]:
     """What is installed at `prefix`, written to `folder` in each of those formats, under the name that its tools look for.
 
-    One that lacks entries is not written, and says which. Raises InputError where a file cannot be written.
+    One that lacks entries says which, and is not written unless `allow_incomplete`. Raises InputError where a file
+    cannot be written.
     """
     require_folder(folder)
     found = lock(settings, prefix)
-    return tuple(write_lock(found, form, folder / writing.FILENAMES[form])[0] for form in forms)
+    paths = {form: folder / writing.FILENAMES[form] for form in forms}
+    return tuple(write_lock(found, form, path, allow_incomplete=allow_incomplete)[0] for form, path in paths.items())
 
 
 def lock_repair(settings: Settings, record: Record, folder: Path) -> Record:

@@ -64,10 +64,11 @@ def apply_line(session: Session, plan: Plan, wish: Wish) -> str:
     return apply_command(plan, namespace)
 
 
-def lock_line(prefix: str, form: str, folder: str, name: str) -> str:
+def lock_line(prefix: str, form: str, folder: str, name: str, *, incomplete: bool = False) -> str:
     """``envmedic lock`` of the environment at `prefix` into a file of `folder`."""
     path = f"{folder.rstrip('/')}/{name}" if folder.strip() else name
-    return shlex.join(["envmedic", "lock", "--format", form, "-o", path, "-p", prefix])
+    allow = ["--allow-incomplete"] if incomplete else []
+    return shlex.join(["envmedic", "lock", "--format", form, "-o", path, *allow, "-p", prefix])
 
 
 def watch_line(session: Session, command: str) -> str:

@@ -208,7 +208,9 @@ class Repairs:
 
         self._front.effects.job("save", f"writing {target}", work, then)
 
-    def write_locks(self, forms: Sequence[LockFormat], folder: str, then: Callable[[], None]) -> None:
+    def write_locks(
+        self, forms: Sequence[LockFormat], folder: str, then: Callable[[], None], *, incomplete: bool
+    ) -> None:
         """Write the environment that was repaired as locks of those formats, into `folder`."""
         repair = self.repair
         if repair is None:
@@ -218,7 +220,7 @@ class Repairs:
         def work(settings: Settings, _job: Job[tuple[Lock, ...]]) -> tuple[Lock, ...]:
             from envmedic import api  # noqa: PLC0415  # the first frame needs none of it
 
-            return api.lock_files(settings, prefix, forms, target)
+            return api.lock_files(settings, prefix, forms, target, allow_incomplete=incomplete)
 
         def written(locks: tuple[Lock, ...]) -> None:
             now = self.repair

@@ -28,6 +28,7 @@ from envmedic.tui.screens.plan import PlanScreen
 from envmedic.tui.screens.repair import RepairScreen
 from envmedic.tui.screens.result import ResultScreen
 from envmedic.tui.screens.starting import StartPanel
+from envmedic.tui.views.locking import FORMATS
 from envmedic.tui.widgets.bars import CommandLine
 from envmedic.tui.widgets.lines import LineView
 from envmedic.tui.widgets.log_view import LogView
@@ -159,8 +160,11 @@ def test_from_the_pasted_error_to_a_repaired_environment(patient: Case, error_te
         assert torchvision(patient.prefix) == REPAIRED
         await pilot.press("l")
         await until(pilot, lambda: isinstance(opened.screen, LockPanel))
-        await pilot.press("w")
-        await until(pilot, lambda: "pylock.toml: " in page(opened), "the lock")
+        await until(pilot, lambda: opened.screen.query_one(OptionList).option_count == len(FORMATS) + 1)
+        await pilot.press("up", "space", "w")
+        await until(pilot, lambda: "locked  " in page(opened), "the lock")
+        assert f"{tmp_path}/pylock.toml: " in page(opened)
+        assert "detector 0.1" in page(opened)
         await pilot.press("escape")
         await until(pilot, lambda: isinstance(opened.screen, HomeScreen))
         await until(pilot, lambda: read_as(opened, "healthy"), "the environment is read again")
@@ -332,7 +336,7 @@ def test_a_repair_that_does_not_prove_itself_says_what_failed(patient: Case, tmp
         await pilot.press("s")
         await until_shown(pilot, "Save the log")
         await pilot.press("ctrl+u", *str(target), "enter")
-        await until(pilot, lambda: target.exists())
+        await until(pilot, target.exists)
         await pilot.press("escape")
         await until(pilot, at_result(opened))
 

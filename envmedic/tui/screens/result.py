@@ -108,7 +108,7 @@ class ResultScreen(BaseScreen):
 
     def _lock(self, wish: LockWish | None) -> None:
         if wish is not None and self._repair is not None:
-            self.envmedic.repairs.write_locks(wish.forms, wish.folder, self._locked)
+            self.envmedic.repairs.write_locks(wish.forms, wish.folder, self._locked, incomplete=wish.incomplete)
 
     def _locked(self) -> None:
         locks = self._repair.locks if self._repair is not None else ()

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from envmedic.model.lock import LockFormat
-from envmedic.tui.text import Line, line
+from envmedic.tui.text import Line, Part, end, line
 
 FORMATS: Final[dict[LockFormat, str]] = {
     "conda-lock": "conda and pip packages; conda-lock installs it",
@@ -24,6 +24,19 @@ NAMES: Final[dict[LockFormat, str]] = {
     "dockerfile": "Dockerfile",
 }
 """The names of the files, as `envmedic.locks` gives them."""
+
+
+INCOMPLETE: Final = "incomplete"
+"""The choice below the formats."""
+_GAPS: Final = "write also what lacks entries, which are then named in it"
+
+
+def tick_lines(item: str, *, ticked: bool, cells: int) -> list[Line]:
+    """A format, or the choice below them, with its tick."""
+    label, about = next(((f"{NAMES[form]:<17} ", text) for form, text in FORMATS.items() if form == item), ("", _GAPS))
+    mark = "[x] " if ticked else "[ ] "
+    text = end(label + about, max(cells - len(mark), 4))
+    return [(Part(mark, "good" if ticked else "plain"), Part(text, "bold" if ticked else "plain"))]
 
 
 def replaced_lines(names: Sequence[str]) -> list[Line]:
