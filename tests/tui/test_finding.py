@@ -118,3 +118,17 @@ def test_a_command_can_be_stopped(tmp_path: Path) -> None:
 
     drive(scenario)
     assert not Path(f"/proc/{(tmp_path / 'pid').read_text().strip()}").exists()
+
+
+def test_news_of_a_screen_that_was_left_are_dropped(active: Case) -> None:
+    async def scenario(opened: EnvmedicApp, pilot: Pilot[int]) -> None:
+        await until(pilot, lambda: bool(opened.session.findings))
+        opened.open_finding(opened.session.findings[0])
+        opened.open_plan(opened.session.findings[0])
+        await until(pilot, lambda: isinstance(opened.screen, PlanScreen))
+        left = opened.screen
+        await pilot.press("escape", "escape")
+        await until(pilot, lambda: not left.is_attached)
+        await until(pilot, lambda: not opened.jobs.running, "the end of the plan")
+
+    assert drive(scenario, driven=app(find_links=(str(active.wheels),), offline=True)).failure is None

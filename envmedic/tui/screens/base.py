@@ -43,6 +43,11 @@ class BaseScreen(Screen[None]):
         return cast("EnvmedicApp", self.app)
 
     @property
+    def standing(self) -> bool:
+        """Whether there is something to show news on: jobs outlive the screen that began them."""
+        return self.is_mounted and self.is_attached and bool(self.query(TitleBar))
+
+    @property
     def session(self) -> Session:
         """What is known now."""
         return self.envmedic.session
@@ -86,7 +91,7 @@ class BaseScreen(Screen[None]):
         self._edges(self.session)
 
     def _changed(self, session: Session) -> None:
-        if self.is_mounted:
+        if self.standing:
             self._edges(session)
             self.refresh_from(session)
 

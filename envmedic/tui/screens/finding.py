@@ -56,7 +56,7 @@ class FindingScreen(BaseScreen):
         self._show()
 
     def _show(self) -> None:
-        if self.is_mounted:
+        if self.standing:
             self.query_one(LineView).show(finding_page(self.finding, self._excerpt, self._page))
 
     def refresh_from(self, session: Session) -> None:

@@ -106,7 +106,7 @@ class HistoryScreen(BaseScreen):
         self._draw()
 
     def _draw(self) -> None:
-        if not self.is_attached:
+        if not self.standing:
             return
         choices, page = self.query_one(StateList), self.query_one("#page", LineView)
         if self._trouble is not None:

@@ -84,7 +84,7 @@ class PlanScreen(BaseScreen):
         self.envmedic.effects.plan(self._wish, self._planned, self._failed)
 
     def _planned(self, made: Prepared | Diagnosis) -> None:
-        if not self.is_mounted:
+        if not self.standing:
             return
         if isinstance(made, Diagnosis):
             self.query_one(LineView).show(no_plan_page(made), home=True)
@@ -103,12 +103,12 @@ class PlanScreen(BaseScreen):
         self._show()
 
     def _show(self, *, home: bool = False) -> None:
-        if self.is_mounted and self._made is not None:
+        if self.standing and self._made is not None:
             self.query_one(LineView).show(plan_page(self._made, self._means, self.session.host), home=home)
             self.refresh_bindings()
 
     def _failed(self, error: EnvmedicError) -> None:
-        if self.is_mounted:
+        if self.standing:
             self.query_one(LineView).show(no_plan_page(error), home=True)
 
     def refresh_from(self, session: Session) -> None:

@@ -101,7 +101,7 @@ class PlaybooksScreen(BaseScreen):
         if self._books != found:
             self._shown = None
         self._books, self._stamps = found, stamps
-        if self.is_attached:
+        if self.standing:
             self._draw()
             self._edges(self.session)
 
@@ -133,11 +133,11 @@ class PlaybooksScreen(BaseScreen):
             self._effects.page(book, partial(self._show_page, book))
 
     def _show_page(self, book: Book, page: Explanation | EnvmedicError) -> None:
-        if self.is_attached and book == self._shown:
+        if self.standing and book == self._shown:
             self.query_one("#page", LineView).show(book_page(book, page), home=True)
 
     def _show_mistakes(self, book: Book, source: tuple[str, ...]) -> None:
-        if self.is_attached and book == self._shown:
+        if self.standing and book == self._shown:
             self.query_one("#page", LineView).show(mistakes_page(book, source), home=True)
 
     def refresh_from(self, session: Session) -> None:

@@ -104,7 +104,7 @@ class RepairScreen(BaseScreen):
         self.call_after_refresh(lambda: self.refresh_from(self.session))
 
     def _told(self, _repair: Repair) -> None:
-        if self.is_mounted:
+        if self.standing:
             self.refresh_from(self.session)
 
     def _tick(self) -> None:

@@ -56,7 +56,7 @@ class WatchScreen(BaseScreen):
             self._failed(error)
 
     def _printed(self, events: list[Event]) -> None:
-        if self.is_mounted:
+        if self.standing:
             self.query_one(LogView).add(_lines(events))
 
     def _ended(self, diagnosis: Diagnosis) -> None:
@@ -74,7 +74,7 @@ class WatchScreen(BaseScreen):
 
     def _say(self, lines: list[Line]) -> None:
         self._job = None
-        if self.is_mounted:
+        if self.standing:
             self.query_one("#end", LineView).show(lines)
 
     def refresh_from(self, session: Session) -> None:

@@ -47,8 +47,9 @@ class CommandLine(Static):
 
 GAP: Final = "  "
 """Between two keys."""
+FIRST: Final = ("Yes", "Repair")
 LAST: Final = ("Search", "Copy line", "Quit", "Help")
-"""What works everywhere comes after what a screen is about."""
+"""What works everywhere comes after what a screen is about, and consent before refusal."""
 
 
 class Shown(NamedTuple):
@@ -65,7 +66,7 @@ class Shown(NamedTuple):
 
 def fitting(keys: Sequence[Shown], room: int) -> list[Shown]:
     """As many as fit in `room` cells, those of `LAST` last; help on all the others always does."""
-    ordered = sorted(keys, key=lambda item: LAST.index(_what(item)) + 1 if _what(item) in LAST else 0)
+    ordered = sorted(keys, key=_rank)
     others, last = ordered[:-1], ordered[-1:]
     left = room + len(GAP) - sum(item.cells for item in last)
     taken: list[Shown] = []
@@ -76,8 +77,9 @@ def fitting(keys: Sequence[Shown], room: int) -> list[Shown]:
     return [*taken, *last]
 
 
-def _what(item: Shown) -> str:
-    return item.binding.description
+def _rank(item: Shown) -> int:
+    what = item.binding.description
+    return LAST.index(what) + 1 if what in LAST else -1 if what in FIRST else 0
 
 
 class KeyBar(Static):
