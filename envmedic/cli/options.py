@@ -24,6 +24,26 @@ class Parser(argparse.ArgumentParser):
         super().__init__(allow_abbrev=False, **settings)  # an abbreviation means another option one day
         self.variables: list[tuple[argparse.Action, tuple[str, ...]]] = []
         """Options whose variable is set, each with the names of those that speak for the same."""
+        self._fill: Callable[[Parser], None] | None = None
+
+    def later(self, fill: Callable[[Parser], None]) -> None:
+        """Let `fill` add the options when they are first needed: of some twenty commands, one is given."""
+        self._fill = fill
+
+    def _filled(self) -> None:
+        fill, self._fill = self._fill, None
+        if fill is not None:
+            fill(self)
+
+    def format_help(self) -> str:
+        """The help text, of all options."""
+        self._filled()
+        return super().format_help()
+
+    def format_usage(self) -> str:
+        """The first line of it."""
+        self._filled()
+        return super().format_usage()
 
     def error(self, message: str) -> NoReturn:
         """Raise instead of printing and exiting, so that ``--json`` can report it."""
@@ -48,6 +68,7 @@ class Parser(argparse.ArgumentParser):
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Parse, and let variables speak where the command line is silent."""
+        self._filled()
         parsed, rest = super().parse_known_args(args, namespace)
         given = dict(vars(parsed))
         for action, rivals in self.variables:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 
 from envmedic import __version__
 from envmedic.cli.options import Parser, at_least, installer, seconds
@@ -22,32 +23,52 @@ def build_parser() -> Parser:
     parser = Parser(prog="envmedic", description=DESCRIPTION, epilog=EXIT_CODES)
     parser.add_argument("--version", action="version", version=f"envmedic {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=Parser)
-    _diagnose(commands)
-    _run(commands)
-    _facts(commands)
-    _envs(commands)
-    _plan(commands)
-    _apply(commands)
-    _verify(commands)
-    _generations(commands)
-    _playbooks(commands)
-    _explain(commands)
-    _check(commands)
-    _guard(commands)
-    _create(commands)
-    _lock(commands)
+    _command(commands, "diagnose", "name the fault in an error text, an environment, or both", _diagnose)
+    _command(commands, "run", "run `-- CMD…` as it is, and diagnose it when it fails", _run)
+    _command(commands, "facts", "print what was observed of an environment and its host", _facts)
+    _command(
+        commands,
+        "envs",
+        "list the environments found: conda's and its relatives', of projects nearby, and virtual environments",
+        target=False,
+    )
+    _command(commands, "plan", "show what a repair would do, and change nothing", _plan)
+    _command(commands, "apply", "repair in a clone, verify it, and swap it in", _apply)
+    _command(commands, "verify", "run the checks on an environment as it is", _verify)
+    _command(commands, "undo", "bring the environment back as it was", _back)
+    _command(commands, "redo", "bring an undone repair back", _back)
+    _command(commands, "history", "list the generations of an environment")
+    _command(commands, "diff", "what differs between two generations, or what was changed outside envmedic", _diff)
+    _command(commands, "recover", "settle an interrupted transaction")
+    _command(commands, "prune", "remove old generations", _prune)
+    commands.add_parser("playbooks", help="list, show or validate playbooks, or print their schema").later(_playbooks)
+    _command(commands, "explain", "a fault or a playbook in plain words", _explain, target=False)
+    _command(commands, "check", "would this requirement work here, and what would it change; changes nothing", _check)
+    _command(commands, "guard", "would this command undo a repair or break the environment; runs nothing", _guard)
+    _command(commands, "create", "make an environment from a lock, and verify it", _create, target=False)
+    _command(commands, "lock", "write what is installed as a lock file; no new solve, changes nothing", _lock)
     return parser
 
 
 _Commands = argparse._SubParsersAction  # noqa: SLF001  # argparse has no public name for it
 
 
-def _command(commands: _Commands[Parser], name: str, help_text: str, *, target: bool = True) -> Parser:
-    parser = commands.add_parser(name, help=help_text, description=help_text)
-    _output(parser)
-    if target:
-        _target(parser)
-    return parser
+def _command(
+    commands: _Commands[Parser],
+    name: str,
+    help_text: str,
+    options: Callable[[Parser], None] | None = None,
+    *,
+    target: bool = True,
+) -> None:
+    def fill(parser: Parser) -> None:
+        _output(parser)
+        if target:
+            _target(parser)
+        if options is not None:
+            options(parser)
+
+    commands.add_parser(name, help=help_text, description=help_text).later(fill)
 
 
 def _output(parser: Parser) -> None:
@@ -127,8 +148,7 @@ def _checks(parser: Parser) -> None:
     parser.option("--timeout", type=seconds, metavar="SECONDS", help="limit for each check and step")
 
 
-def _diagnose(commands: _Commands[Parser]) -> None:
-    parser = _command(commands, "diagnose", "name the fault in an error text, an environment, or both")
+def _diagnose(parser: Parser) -> None:
     parser.add_argument("logs", nargs="*", metavar="LOG", help="the error text, `-` for stdin")
     parser.option("--log-only", action="store_true", help="the text alone: no environment and no host facts")
     parser.add_argument(
@@ -141,31 +161,19 @@ def _diagnose(commands: _Commands[Parser]) -> None:
     _deep(parser)
 
 
-def _run(commands: _Commands[Parser]) -> None:
-    parser = _command(commands, "run", "run `-- CMD…` as it is, and diagnose it when it fails")
+def _run(parser: Parser) -> None:
     parser.option("--report", metavar="FILE", help="write the diagnosis there (default: stderr); NAME.json as JSON")
     parser.option("--playbook", metavar="FILE", help="also match this playbook")
     _host(parser)
 
 
-def _facts(commands: _Commands[Parser]) -> None:
-    parser = _command(commands, "facts", "print what was observed of an environment and its host")
+def _facts(parser: Parser) -> None:
     parser.option("--host-only", action="store_true", help="the host alone")
     _host(parser)
     _deep(parser)
 
 
-def _envs(commands: _Commands[Parser]) -> None:
-    _command(
-        commands,
-        "envs",
-        "list the environments found: conda's and its relatives', of projects nearby, and virtual environments",
-        target=False,
-    )
-
-
-def _plan(commands: _Commands[Parser]) -> None:
-    parser = _command(commands, "plan", "show what a repair would do, and change nothing")
+def _plan(parser: Parser) -> None:
     _what(parser)
     parser.option(
         "--pin", action="store_true", help="also write constraints for pip, uv and conda that keep the repair"
@@ -177,8 +185,7 @@ def _plan(commands: _Commands[Parser]) -> None:
     parser.option("-o", "--output", metavar="FILE", help="write the plan for `envmedic apply FILE`")
 
 
-def _apply(commands: _Commands[Parser]) -> None:
-    parser = _command(commands, "apply", "repair in a clone, verify it, and swap it in")
+def _apply(parser: Parser) -> None:
     parser.add_argument("plan", nargs="?", metavar="PLAN.json", help="a plan written by `envmedic plan -o`")
     _what(parser)
     parser.option(
@@ -211,8 +218,7 @@ def _apply(commands: _Commands[Parser]) -> None:
     )
 
 
-def _verify(commands: _Commands[Parser]) -> None:
-    parser = _command(commands, "verify", "run the checks on an environment as it is")
+def _verify(parser: Parser) -> None:
     parser.option("--check", action="append", default=[], metavar="NAME", help="only this check; can be repeated")
     parser.option(
         "--profile",
@@ -231,25 +237,24 @@ def _verify(commands: _Commands[Parser]) -> None:
     _deep(parser)
 
 
-def _generations(commands: _Commands[Parser]) -> None:
-    for name, text in (("undo", "bring the environment back as it was"), ("redo", "bring an undone repair back")):
-        parser = _command(commands, name, text)
-        parser.add_argument("transaction", nargs="?", help="to before this transaction (default: the last one)")
-        parser.option("-y", "--yes", action="store_true", help="do not ask")
-        parser.option("--allow", action="append", choices=ALLOW, default=[], help="lift a protection")
-    _command(commands, "history", "list the generations of an environment")
-    diff = _command(commands, "diff", "what differs between two generations, or what was changed outside envmedic")
+def _back(parser: Parser) -> None:
+    parser.add_argument("transaction", nargs="?", help="to before this transaction (default: the last one)")
+    parser.option("-y", "--yes", action="store_true", help="do not ask")
+    parser.option("--allow", action="append", choices=ALLOW, default=[], help="lift a protection")
+
+
+def _diff(parser: Parser) -> None:
     state = "a transaction of `envmedic history`, `found` for what was there before, or `now`"
-    diff.add_argument("before", nargs="?", metavar="FROM", help=f"{state} (default: the live generation)")
-    diff.add_argument("after", nargs="?", metavar="TO", help="likewise (default: now)")
-    _command(commands, "recover", "settle an interrupted transaction")
-    prune = _command(commands, "prune", "remove old generations")
-    prune.option("--keep", type=at_least(0), default=0, help="generations to keep (default: 0)")
-    prune.option("-y", "--yes", action="store_true", help="do not ask")
+    parser.add_argument("before", nargs="?", metavar="FROM", help=f"{state} (default: the live generation)")
+    parser.add_argument("after", nargs="?", metavar="TO", help="likewise (default: now)")
 
 
-def _playbooks(commands: _Commands[Parser]) -> None:
-    parser = commands.add_parser("playbooks", help="list, show or validate playbooks, or print their schema")
+def _prune(parser: Parser) -> None:
+    parser.option("--keep", type=at_least(0), default=0, help="generations to keep (default: 0)")
+    parser.option("-y", "--yes", action="store_true", help="do not ask")
+
+
+def _playbooks(parser: Parser) -> None:
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True, parser_class=Parser)
     _output(verbs.add_parser("list", help="the playbooks found"))
     show = verbs.add_parser("show", help="one playbook")
@@ -261,21 +266,18 @@ def _playbooks(commands: _Commands[Parser]) -> None:
     _output(verbs.add_parser("schema", help="the JSON schema of playbooks"))
 
 
-def _explain(commands: _Commands[Parser]) -> None:
-    parser = _command(commands, "explain", "a fault or a playbook in plain words", target=False)
+def _explain(parser: Parser) -> None:
     parser.add_argument("topic", metavar="FAULT|PLAYBOOK", help="a class of fault, or the id or file of a playbook")
 
 
-def _check(commands: _Commands[Parser]) -> None:
-    parser = _command(commands, "check", "would this requirement work here, and what would it change; changes nothing")
+def _check(parser: Parser) -> None:
     parser.add_argument("requirements", nargs="+", metavar="REQ", help="such as flash-attn or 'torch>=2.7'")
     _host(parser)
     _sources(parser)
     parser.option("--timeout", type=seconds, metavar="SECONDS", help="limit for each question to the installer")
 
 
-def _guard(commands: _Commands[Parser]) -> None:
-    parser = _command(commands, "guard", "would this command undo a repair or break the environment; runs nothing")
+def _guard(parser: Parser) -> None:
     parser.add_argument(
         "words", nargs="?", metavar="CMD", help="such as 'pip install -U transformers'; or after `--`, unquoted"
     )
@@ -284,8 +286,7 @@ def _guard(commands: _Commands[Parser]) -> None:
     parser.option("--timeout", type=seconds, metavar="SECONDS", help="limit for each question to the installer")
 
 
-def _lock(commands: _Commands[Parser]) -> None:
-    parser = _command(commands, "lock", "write what is installed as a lock file; no new solve, changes nothing")
+def _lock(parser: Parser) -> None:
     parser.option(
         "--format",
         choices=FORMATS,
@@ -308,8 +309,7 @@ def _lock(commands: _Commands[Parser]) -> None:
     _sources(parser)
 
 
-def _create(commands: _Commands[Parser]) -> None:
-    parser = _command(commands, "create", "make an environment from a lock, and verify it", target=False)
+def _create(parser: Parser) -> None:
     parser.option(
         "--lock", required=True, metavar="FILE", help="a conda-lock.yml, pylock.toml or requirements with hashes"
     )
