@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from envmedic.model.checks import CHECK_NAMES, GpuVerdict, Judgement, Outcome, Profile, Verification
+from envmedic.model.checks import GpuVerdict, Judgement, Outcome, Profile, Verification, name_of
 
 FAILURES = frozenset({"fail", "crash", "timeout"})
 REQUIRED = frozenset({"playbook", "reproduction", "regression"})
@@ -204,13 +203,7 @@ def comparable(baseline: Verification, profile: Profile, names: Sequence[str]) -
     """
     fewer = profile == "quick" and baseline.profile != profile
     asked = set(names) - ({"import"} if fewer else set())
-    return tuple(outcome for outcome in baseline.outcomes if name_of(outcome) in asked)
-
-
-def name_of(outcome: Outcome) -> str:
-    """Name of the check that an outcome is of, without its part or what it was about."""
-    names = (name for name in CHECK_NAMES if re.match(rf"{re.escape(name)}(?![^\s-])", outcome.check))
-    return max(names, key=len, default=outcome.check)
+    return tuple(outcome for outcome in baseline.outcomes if name_of(outcome.check) in asked)
 
 
 def _requirement(line: str) -> str:

@@ -166,6 +166,12 @@ def known_check(name: str) -> str:
     )
 
 
+def name_of(outcome: str) -> str:
+    """Name of the check that an outcome called `outcome` is of, without its part or what it was about."""
+    names = (name for name in CHECK_NAMES if outcome == name or outcome.startswith((f"{name}-", f"{name} ")))
+    return max(names, key=len, default=outcome)
+
+
 def named_check(
     name: str,
     *,

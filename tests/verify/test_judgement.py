@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envmedic.engine.judgement import comparable, name_of, otherwise
+from envmedic.engine.judgement import comparable, otherwise
 from envmedic.engine.verify import judge, reproduced, verification
-from envmedic.model.checks import Outcome, Role, Status
+from envmedic.model.checks import Outcome, Role, Status, name_of
 
 GPU = "cuda:0 NVIDIA H200"
 
@@ -252,7 +252,7 @@ def test_what_was_not_asked_for_now_is_not_missed() -> None:
         _outcome(name, "pass") for name in ("import a", "import-sequence a b", "matmul-fp32", "attention-flash")
     ]
     full = verification("/env", outcomes, profile="full")
-    assert [name_of(outcome) for outcome in outcomes] == ["import", "import-sequence", "matmul", "attention"]
+    assert [name_of(outcome.check) for outcome in outcomes] == ["import", "import-sequence", "matmul", "attention"]
     kept = comparable(full, "standard", ("import", "matmul"))
     assert [outcome.check for outcome in kept] == ["import a", "matmul-fp32"]
     assert [outcome.check for outcome in comparable(full, "quick", ("import", "matmul"))] == ["matmul-fp32"]

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from envmedic.cli.render.style import Style, Tone, duration, plain, table
-from envmedic.model.checks import Outcome, Status, Verification
+from envmedic.model.checks import Outcome, Status, Verification, name_of
 
 _TONES: dict[Status, Tone] = {"pass": "good", "fail": "bad", "crash": "bad", "timeout": "bad", "skip": "warn"}
 COLLAPSED_FROM = 4
-"""So many passed import checks are shown as one row."""
+"""So many passed import checks, or checks skipped for one reason, are shown as one row."""
 
 
 def outcome_rows(outcomes: Sequence[Outcome]) -> list[tuple[str, ...]]:
@@ -28,13 +28,33 @@ def outcome_rows(outcomes: Sequence[Outcome]) -> list[tuple[str, ...]]:
 
 
 def outcome_lines(outcomes: Sequence[Outcome], style: Style) -> list[str]:
-    """The table; a long run of passed imports is one line."""
+    """The table; a long run of passed imports is one line, and so are informative checks skipped for one reason."""
     imports = [item for item in outcomes if item.check.startswith("import ") and item.status == "pass"]
     collapse = len(imports) >= COLLAPSED_FROM
-    shown = [item for item in outcomes if not (collapse and item in imports)]
+    skipped = _skipped_alike(outcomes)
+    hidden = {id(item) for group in skipped.values() for item in group}
+    shown = [item for item in outcomes if not (collapse and item in imports) and id(item) not in hidden]
     lines = [_tinted(line, item, style) for line, item in zip(table(outcome_rows(shown)), shown, strict=True)]
     if collapse:
         lines.append(f"  {len(imports)} imports passed in {duration(sum(item.seconds for item in imports))}")
+    return lines + _skipped_lines(skipped)
+
+
+def _skipped_alike(outcomes: Sequence[Outcome]) -> dict[str, list[Outcome]]:
+    """Outcomes of GPUs that were skipped for one reason, by the reason, where they are many."""
+    found: dict[str, list[Outcome]] = {}
+    for item in outcomes:
+        if item.status == "skip" and item.device == "cuda":
+            found.setdefault(item.reason, []).append(item)
+    return {reason: items for reason, items in found.items() if len(items) >= COLLAPSED_FROM}
+
+
+def _skipped_lines(skipped: Mapping[str, Sequence[Outcome]]) -> list[str]:
+    """A line for each reason, with the checks, without their parts."""
+    lines = []
+    for reason, items in skipped.items():
+        names = ", ".join(dict.fromkeys(name_of(item.check) for item in items))
+        lines.append(f"  {len(items)} skipped on GPUs, {plain(reason)}: {names}")
     return lines
 
 
@@ -77,8 +97,12 @@ def comparison_lines(before: Sequence[Outcome], after: Sequence[Outcome], style:
     """Before and after, one row for each check and device whose result is not a plain pass both times."""
     earlier = {item.key: item for item in before}
     rows, passed = [], 0
+    skipped = _skipped_alike([item for item in after if _not_run(earlier.get(item.key))])
+    hidden = {item.key for group in skipped.values() for item in group}
     for item in after:
         was = earlier.get(item.key)
+        if item.key in hidden:
+            continue
         if item.check.startswith("import ") and item.status == "pass" and (was is None or was.status == "pass"):
             passed += 1
             continue
@@ -91,4 +115,8 @@ def comparison_lines(before: Sequence[Outcome], after: Sequence[Outcome], style:
     lines = table([("check", "device", "before", "after", "time", ""), *rows]) if rows else []
     if passed:
         lines.append(f"  {passed} imports pass as before")
-    return [style("Checks", "bold"), *lines]
+    return [style("Checks", "bold"), *lines, *_skipped_lines(skipped)]
+
+
+def _not_run(outcome: Outcome | None) -> bool:
+    return outcome is None or outcome.status == "skip"

@@ -1,0 +1,44 @@
+"""Tables of checks, where there are many of them."""
+
+from __future__ import annotations
+
+import msgspec
+
+from envmedic.cli.render.checks import comparison_lines, outcome_lines, verification_lines
+from envmedic.cli.render.style import Style
+from envmedic.model.checks import Outcome, Verification
+
+PLAIN = Style(colour=False)
+
+
+def test_many_gpu_checks_skipped_for_one_reason_are_one_line() -> None:
+    parts = ("matmul-fp32", "matmul-fp8", "fft", "linalg")
+    skipped = [Outcome(check=name, status="skip", device="cuda", reason="no GPU is visible") for name in parts]
+    other = Outcome(check="sparse", status="skip", device="cuda", reason="torch 1.7 has none")
+    told = "  4 skipped on GPUs, no GPU is visible: matmul, fft, linalg"
+    lines = outcome_lines([*skipped, other], PLAIN)
+    assert (len(lines), lines[-1]) == (2, told)
+    assert comparison_lines(skipped, skipped, PLAIN) == ["Checks", told]
+    failed = msgspec.structs.replace(skipped[0], status="fail")
+    assert len(comparison_lines([failed, *skipped[1:]], skipped, PLAIN)) == 6, "too few are left"
+
+
+def test_a_verification_says_what_a_failure_points_to_and_how_it_compares() -> None:
+    failed = Outcome(
+        check="complex-kernels", status="fail", role="playbook", points_to=("nvrtc-arch", "missing-cuda-library")
+    )
+    document = Verification(
+        prefix="/env",
+        gpu="not verified",
+        passed=True,
+        outcomes=(failed,),
+        baseline="before.json",
+        as_before=("complex-kernels: fail",),
+        better=("fft: pass (crash before)",),
+    )
+    assert verification_lines(document, PLAIN)[-4:] == [
+        "Verification  passed, gpu: not verified",
+        "  as before: complex-kernels: fail",
+        "  better: fft: pass (crash before)",
+        "  complex-kernels points to: nvrtc-arch, missing-cuda-library",
+    ]
