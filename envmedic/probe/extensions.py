@@ -8,8 +8,9 @@ versions that are not there.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
-from contextlib import closing
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing
+from functools import partial
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -22,6 +23,7 @@ from envmedic.probe.elf import Elf, ElfError, gnu_hash
 from envmedic.probe.files import is_directory, names
 from envmedic.probe.import_names import Modules
 from envmedic.probe.loader import LoadCheck, Process
+from envmedic.proc.forked import Forked
 from envmedic.regex import compile_late
 
 FAMILY = frozenset({"torch", "torchvision", "torchaudio"})
@@ -29,6 +31,8 @@ FAMILY = frozenset({"torch", "torchvision", "torchaudio"})
 CXX_RUNTIME = "libstdc++.so.6"
 TORCH_LIBRARY = compile_late(r"lib(?:torch|c10|caffe2|shm)\w*\.so")
 _LIBRARY = compile_late(r"[^/]+\.so(?:\.[\w.]+)?")
+_MOST_PARTS = 4
+"""More would read the same libraries once more than they save."""
 _MOST_FOLDERS = 500
 """Directories of a source tree that are searched for the modules of an editable install."""
 
@@ -57,15 +61,55 @@ def observe(prefix: Path, scans: Iterable[Scan], process: Process, soabi: str | 
     found = [group for scan in scans for group in groups(scan, Modules(soabi))]
     fallbacks = {path.name: path for group in reversed(found) for path in group.libraries}
     fallbacks |= {path.name: path for scan in scans for path in libraries.nvidia_libraries(scan.site).values()}
+
+    def check(part: Sequence[Group]) -> _Checked:
+        return _checked(prefix, part, process, fallbacks)
+
+    first, *others = _parts(found)
+    with ExitStack() as forks:
+        elsewhere = [forks.enter_context(closing(Forked(partial(check, part)))) for part in others]
+        answers = [check(first), *(fork.value() for fork in elsewhere)]
+    runtimes = [_path_of(process, CXX_RUNTIME), *(runtime for answer in answers for runtime in answer.runtimes)]
+    return Extensions(
+        libraries=tuple(library for answer in answers for library in answer.libraries),
+        count=sum(len(group.modules) for group in found),
+        cxx_runtime=next((path for path in runtimes if path is not None), None),
+    )
+
+
+class _Checked(msgspec.Struct, frozen=True):
+    """What came of some groups."""
+
+    libraries: list[Library]
+    runtimes: list[Path | None]
+
+
+def _checked(prefix: Path, part: Sequence[Group], process: Process, fallbacks: Mapping[str, Path]) -> _Checked:
     kept: list[Library] = []
-    runtimes = [process.loaded(CXX_RUNTIME)]
-    for group in found:
+    runtimes: list[Path | None] = []
+    for group in part:
         child = process.fork()
         child.fallbacks = fallbacks
         kept += filter(_matters, (_observed(prefix, path, group, child) for path in group.modules))
-        runtimes.append(child.loaded(CXX_RUNTIME))
-    runtime = next((item.path for item in runtimes if item is not None), None)
-    return Extensions(tuple(kept), sum(len(group.modules) for group in found), runtime)
+        runtimes.append(_path_of(child, CXX_RUNTIME))
+    return _Checked(kept, runtimes)
+
+
+def _parts(found: Sequence[Group]) -> list[list[Group]]:
+    """`found` in its order, in parts with about as many modules each, for some of the cores; one at least."""
+    count = min(_MOST_PARTS, len(os.sched_getaffinity(0)) // 2) or 1
+    total = sum(len(group.modules) for group in found)
+    parts: list[list[Group]] = [[] for _ in range(count)]
+    before = 0
+    for group in found:
+        parts[min(count - 1, before * count // total)].append(group)
+        before += len(group.modules)
+    return parts
+
+
+def _path_of(process: Process, soname: str) -> Path | None:
+    loaded = process.loaded(soname)
+    return loaded.path if loaded is not None else None
 
 
 def _matters(library: Library) -> bool:

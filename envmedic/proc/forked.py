@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import pickle
 import signal
@@ -12,6 +13,7 @@ from typing import Generic, TypeVar
 
 T = TypeVar("T")
 _CHUNK_BYTES = 1 << 20
+_PR_SET_PDEATHSIG = 1
 
 
 class Forked(Generic[T]):
@@ -32,6 +34,7 @@ class Forked(Generic[T]):
 
     def _fork(self) -> None:
         reading, writing = os.pipe()
+        parent = os.getpid()
         try:
             self._pid = os.fork()
         except OSError:
@@ -39,7 +42,7 @@ class Forked(Generic[T]):
             os.close(writing)
             raise
         if self._pid == 0:
-            _answer(writing, self._work)
+            _answer(parent, writing, self._work)
         os.close(writing)
         self._pipe = reading
 
@@ -75,10 +78,13 @@ class Forked(Generic[T]):
             self._pipe = -1
 
 
-def _answer(pipe: int, work: Callable[[], object]) -> None:
+def _answer(parent: int, pipe: int, work: Callable[[], object]) -> None:
     """Write what `work` returns and end this process at once: what its parent would do at its end is not for it."""
     status = 1
     try:
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        if os.getppid() != parent:  # it has ended already
+            return
         left = memoryview(pickle.dumps(work(), pickle.HIGHEST_PROTOCOL))
         while left:
             left = left[os.write(pipe, left) :]

@@ -168,3 +168,27 @@ def test_version_tables_are_read_as_readelf_reads_them(tmp_path: Path) -> None:
         indexes = symbol_versions.run_time_indexes(elf)
         assert b"cxx_99" in elf.undefined()
         assert b"cxx_99" not in elf.undefined(indexes)
+
+
+@pytest.mark.parametrize("cores", [1, 2, 4, 6, 64])
+def test_with_more_cores_the_same_is_found_in_the_same_order(
+    prefix: Path, monkeypatch: pytest.MonkeyPatch, cores: int
+) -> None:
+    for number in range(7):
+        broken = {f"app{number}/_{letter}.{TAG}.so": f"void lost_{letter}(void); void *f = lost_{letter};"
+                  for letter in "abcdefg"[: 1 + number % 3]}  # fmt: skip
+        build(prefix, f"app{number}", broken)
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: set(range(cores)))
+    found = observe(prefix)
+    assert [Path(item.path).name for item in found.libraries] == [
+        f"_{letter}.{TAG}.so" for number in range(7) for letter in "abcdefg"[: 1 + number % 3]
+    ]
+    assert all(item.unresolved_count == 1 for item in found.libraries)
+    assert found.count == 13
+    assert len(
+        extensions._parts(list(extensions.groups(distributions.scan(site(prefix), prefix, soabi=TAG), Modules(TAG))))
+    ) == max(1, min(4, cores // 2))
+
+
+def test_a_few_modules_make_no_more_parts_than_needed() -> None:
+    assert extensions._parts([])[0] == []
