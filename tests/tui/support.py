@@ -41,7 +41,7 @@ async def until(pilot: Pilot[int], condition: Callable[[], bool], what: str = "i
     deadline = time.monotonic() + PATIENCE_S
     while not condition():
         assert time.monotonic() < deadline, f"{what} did not come true\n{shown(pilot.app)}"
-        await pilot.pause(0.02)
+        await pilot.pause(0.05)
     await pilot.pause()
 
 

@@ -8,6 +8,7 @@ import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from textual import events
@@ -192,12 +193,14 @@ async def leave_and_return(opened: EnvmedicApp, pilot: Pilot[int]) -> None:
     await until(pilot, lambda: opened.screen.query_one(LogView).lines[: len(log)] == log)
 
 
-def test_a_cancel_at_any_stage_or_a_no_leaves_the_environment_as_it_was(patient: Case, error_text: str) -> None:
-    before = manifest(patient.prefix)
+def test_a_cancel_at_any_stage_a_no_and_quitting_leave_the_environment_as_it_was(
+    patient: Case, error_text: str
+) -> None:
+    before, kept = manifest(patient.prefix), clones(patient)
 
     async def scenario(opened: EnvmedicApp, pilot: Pilot[int]) -> None:
         screen = await to_plan(opened, pilot, error_text)
-        for name in ("fetch", "clone", "steps", "verify"):
+        for name in ("fetch", "steps", "verify"):
             gate = Gate(stage(name))
             await begin(opened, pilot, screen, gate)
             await until(pilot, gate.reached)
@@ -214,10 +217,35 @@ def test_a_cancel_at_any_stage_or_a_no_leaves_the_environment_as_it_was(patient:
         await pilot.press("n")
         await until(pilot, at_result(opened), "the result")
         assert page(opened).startswith("■ Declined  your environment is unchanged")
+        await pilot.press("r")
+        await until(pilot, lambda: opened.screen is screen and "Other ways" in page(opened), "a new plan")
+        await quit_during(opened, pilot, screen)
 
     drive(scenario)
     assert manifest(patient.prefix) == before
-    assert not list(patient.prefix.parent.glob(".envmedic/*/env"))
+    assert clones(patient) == kept
+
+
+async def quit_during(opened: EnvmedicApp, pilot: Pilot[int], screen: PlanScreen) -> None:
+    """Quit while it repairs: it asks, and waits until the repair has ended."""
+    gate = Gate(stage("clone"))
+    await begin(opened, pilot, screen, gate)
+    await until(pilot, gate.reached)
+    await pilot.press("q")
+    await until(pilot, lambda: isinstance(opened.screen, Question))
+    await pilot.press("n")
+    await until(pilot, lambda: isinstance(opened.screen, RepairScreen))
+    assert the(opened).running
+    await pilot.press("q")
+    await until(pilot, lambda: isinstance(opened.screen, Question))
+    await pilot.press("y")
+    gate.open()
+    await until(pilot, lambda: not opened.jobs.unfinished())
+
+
+def clones(patient: Case) -> set[Path]:
+    """The trees beside it."""
+    return set(patient.prefix.parent.glob(".envmedic/*/env"))
 
 
 async def cancel(opened: EnvmedicApp, pilot: Pilot[int], told: str) -> None:
@@ -261,28 +289,6 @@ async def other_way(opened: EnvmedicApp, pilot: Pilot[int], screen: PlanScreen) 
     await until(pilot, lambda: opened.screen is screen and screen._wish.way != before)
 
 
-def test_quitting_during_a_repair_asks_and_leaves_the_environment_as_it_was(patient: Case, error_text: str) -> None:
-    before = manifest(patient.prefix)
-
-    async def scenario(opened: EnvmedicApp, pilot: Pilot[int]) -> None:
-        gate = Gate(stage("steps"))
-        await start(opened, pilot, error_text, gate)
-        await until(pilot, gate.reached)
-        await pilot.press("q")
-        await until(pilot, lambda: isinstance(opened.screen, Question))
-        await pilot.press("n")
-        await until(pilot, lambda: isinstance(opened.screen, RepairScreen))
-        assert the(opened).running
-        await pilot.press("q")
-        await until(pilot, lambda: isinstance(opened.screen, Question))
-        await pilot.press("y")
-        gate.open()
-        await until(pilot, lambda: not opened.jobs.unfinished())
-
-    drive(scenario)
-    assert manifest(patient.prefix) == before
-
-
 def first_fault(tmp_path: Path) -> str:
     """A fault of the user's own playbook, which hides the real one; returns the text that tells of it."""
     folder = tmp_path / "config" / "envmedic" / "playbooks"
@@ -291,11 +297,21 @@ def first_fault(tmp_path: Path) -> str:
     return "DetectorError: gives up\n"
 
 
-def test_two_faults_are_repaired_in_rounds_each_with_its_question(patient: Case, tmp_path: Path) -> None:
-    text = first_fault(tmp_path)
+def test_two_faults_need_two_rounds_and_one_alone_proves_nothing(patient: Case, tmp_path: Path) -> None:
+    before, text = manifest(patient.prefix), first_fault(tmp_path)
 
     async def scenario(opened: EnvmedicApp, pilot: Pilot[int]) -> None:
-        await start(opened, pilot, text)
+        screen = await to_plan(opened, pilot, text)
+        opened.update(replace(opened.session, options=ApplyOptions(max_rounds=1)))
+        await begin(opened, pilot, screen, key="a")
+        await until(pilot, at_result(opened), "the result of one round")
+        tell_what_failed(page(opened))
+        assert manifest(patient.prefix) == before
+        await save_log(opened, pilot, tmp_path / "repair.log")
+        opened.update(replace(opened.session, options=ApplyOptions(), asks=True))
+        await pilot.press("r")
+        await until(pilot, lambda: opened.screen is screen and "How, on this machine" in page(opened), "a new plan")
+        await begin(opened, pilot, screen)
         await until(pilot, asked(opened), "the question about the second round")
         question = opened.screen.query_one(LineView).text
         assert question.startswith("In the copy there is more to repair.")
@@ -305,44 +321,38 @@ def test_two_faults_are_repaired_in_rounds_each_with_its_question(patient: Case,
         assert "Round 2: " in stages(opened)
         await pilot.press("y")
         await until(pilot, at_result(opened), "the result")
-        result = page(opened)
-        assert "\nRounds\n" in result
-        assert "detector<2" in result
+        assert "\nRounds\n" in page(opened)
+        assert "detector<2" in page(opened)
         assert torchvision(patient.prefix) == REPAIRED
 
     drive(scenario)
+    assert "── running the checks\n" in (tmp_path / "repair.log").read_text()
+
+
+def tell_what_failed(result: str) -> None:
+    assert result.startswith("✗ Not repaired  your environment is unchanged")
+    assert "The repaired copy fails its checks" in result
+    assert "torchvision-nms" in result
+    assert "hint: " in result
+    assert "What they printed" in result
+
+
+async def save_log(opened: EnvmedicApp, pilot: Pilot[int], target: Path) -> None:
+    """From the result to the log, into a file, and back."""
+    await pilot.press("v")
+    await until(pilot, lambda: isinstance(opened.screen, RepairScreen))
+    await pilot.press("s")
+    await until_shown(pilot, "Save the log")
+    await pilot.press("ctrl+u", *str(target), "enter")
+    await until(pilot, target.exists)
+    await until(pilot, lambda: isinstance(opened.screen, RepairScreen))
+    await pilot.press("escape")
+    await until(pilot, at_result(opened))
 
 
 def stages(opened: EnvmedicApp) -> str:
     below = next(screen for screen in opened.screen_stack if isinstance(screen, RepairScreen))
     return below.query_one("#stages", LineView).text
-
-
-def test_a_repair_that_does_not_prove_itself_says_what_failed(patient: Case, tmp_path: Path) -> None:
-    before, text = manifest(patient.prefix), first_fault(tmp_path)
-
-    async def scenario(opened: EnvmedicApp, pilot: Pilot[int]) -> None:
-        await start(opened, pilot, text, key="a")
-        await until(pilot, at_result(opened), "the result")
-        result = page(opened)
-        assert result.startswith("✗ Not repaired  your environment is unchanged")
-        assert "The repaired copy fails its checks" in result
-        assert "torchvision-nms" in result
-        assert "hint: " in result
-        assert "What they printed" in result
-        await pilot.press("v")
-        await until(pilot, lambda: isinstance(opened.screen, RepairScreen))
-        target = tmp_path / "repair.log"
-        await pilot.press("s")
-        await until_shown(pilot, "Save the log")
-        await pilot.press("ctrl+u", *str(target), "enter")
-        await until(pilot, target.exists)
-        await pilot.press("escape")
-        await until(pilot, at_result(opened))
-
-    drive(scenario, driven=app(ApplyOptions(max_rounds=1)))
-    assert manifest(patient.prefix) == before
-    assert "── running the checks\n" in (tmp_path / "repair.log").read_text()
 
 
 def test_a_fault_of_the_host_is_no_matter_for_a_plan(patient: Case, tmp_path: Path) -> None:
