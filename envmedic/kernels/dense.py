@@ -53,13 +53,15 @@ def tolerance(kind, inner, algorithm=1.0):
     """Allowed error of a sum of `inner` products, relative to the sum of their absolute values.
 
     fp32: `algorithm` x inner x u. bf16 and fp16 add four roundings to them: the result, and the partial sums that
-    cuBLAS may combine in reduced precision. TF32 rounds both operands, which comes to less than four roundings.
+    cuBLAS may combine in reduced precision. TF32 rounds both operands, which comes to less than four roundings. Algorithms that
+    transform fp16 operands round what they transform.
     """
     forced = os.environ.get("NVIDIA_TF32_OVERRIDE") == "1"
     summing = algorithm * inner * reference.UNIT_ROUNDOFF["fp32"]
     if forced:
         summing += 4 * reference.UNIT_ROUNDOFF["tf32"]
-    return summing if kind == "fp32" else summing + 4 * reference.UNIT_ROUNDOFF[kind]
+    roundings = 4 if algorithm == 1.0 or kind == "bf16" else ALGORITHM
+    return summing if kind == "fp32" else summing + roundings * reference.UNIT_ROUNDOFF[kind]
 
 
 def nearest(errors):
