@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import sys
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -201,6 +202,8 @@ class EnvmedicApp(App[int]):
         from envmedic.tui.screens.repair import RepairScreen  # noqa: PLC0415
         from envmedic.tui.views.result import verdict_line  # noqa: PLC0415
 
+        if not isinstance(repair.result, EnvmedicError | None) and repair.result.environment != "unchanged":
+            self.moved.publish(repair.prefix)
         if self._leaving:
             return
         watched = [screen for screen in self.screen_stack if isinstance(screen, RepairScreen)]
@@ -357,10 +360,22 @@ class EnvmedicApp(App[int]):
 
     async def _end(self, code: ExitCode) -> None:
         unfinished = self.jobs.unfinished()
+        repair = self._session.repair
+        if repair is not None and repair.running:
+            self.repairs.stop(leaving=True)
         if unfinished:
             self.notify(f"Stopping: {unfinished[0].title}", timeout=3600, markup=False)
         await self.jobs.stop()
-        self.exit(int(code))
+        self.call_later(self.exit, int(code))  # after what the jobs have brought
+
+    def farewell(self) -> str:
+        """What became of a repair that leaving the UI has ended; empty where none ran."""
+        repair = self._session.repair
+        if not self._leaving or repair is None or repair.running or not repair.left:
+            return ""
+        from envmedic.tui.views.result import verdict_line  # noqa: PLC0415  # only after a repair
+
+        return f"{repair.prefix}: {bare(verdict_line(repair))}"
 
     def _handle_exception(self, error: Exception) -> None:
         """A bug ends the UI; `run` tells of it as every command does, instead of Textual's own traceback."""
@@ -389,6 +404,9 @@ def run(settings: Settings, options: ApplyOptions) -> int:
     """Open the terminal UI, and return the exit code. A bug of it is raised."""
     app = EnvmedicApp(settings, options)
     code = app.run()
+    told = app.farewell()
+    if told:
+        sys.stderr.write(f"{told}\n")
     if app.failure is not None:
         raise app.failure
     return code or 0

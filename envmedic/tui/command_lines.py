@@ -60,6 +60,7 @@ def apply_line(session: Session, plan: Plan, wish: Wish) -> str:
         deep=settings.deep,
         timeout=settings.timeout_s,
         no_gpu=options.no_gpu,
+        allow=options.allow,
     )
     return apply_command(plan, namespace)
 

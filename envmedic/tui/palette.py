@@ -37,6 +37,8 @@ class Commands(Provider):
         yield Command("Choose an environment by its directory", "One that is not listed", app.action_named_environment)
         yield Command("History", "Repairs of the environment, what is kept, and the ways back", app.action_history)
         yield Command("Playbooks", "What envmedic knows of faults and repairs, and your own", app.action_playbooks)
+        if app.session.repair is not None:
+            yield Command("The repair", "The one that runs, or how the last one ended", app.action_show_repair)
         yield Command("Undo the last repair", "It is asked first", app.action_undo)
         yield Command("Look around again", "Find and read environments anew", app.effects.look_around)
         yield Command("Help", "For the part that has the focus", app.action_help)

@@ -165,14 +165,14 @@ class Repairs:
         answer.give(yes=yes)
         self._front.update(replace(self._front.session, repair=repair.answered(time.time())))
 
-    def stop(self) -> None:
-        """Ask it to stop. Before the exchange it does, and the environment is unchanged."""
+    def stop(self, *, leaving: bool = False) -> None:
+        """Ask it to stop. Before the exchange it does, and the environment is unchanged. `leaving` ends the UI too."""
         repair = self.repair
         if self._job is None or repair is None or not repair.running:
             return
         self._job.cancel()
         self._answer = None
-        stopped = replace(repair.answered(time.time()), stopping=True)
+        stopped = replace(repair.answered(time.time()), stopping=True, left=leaving)
         self._front.update(replace(self._front.session, repair=stopped))
 
     # the end

@@ -140,6 +140,8 @@ class Repair:
     asked: Asked | None = None
     stopping: bool = False
     """Whether the user asked to stop."""
+    left: bool = False
+    """Whether leaving the UI asked for that."""
     result: Record | EnvmedicError | None = None
     ended: float | None = None
     locks: tuple[Lock, ...] = ()

@@ -16,7 +16,7 @@ from envmedic.model.facts import Host
 from envmedic.model.findings import Diagnosis, Finding
 from envmedic.model.plan import Plan
 from envmedic.model.ports import ApplyOptions
-from envmedic.tui.command_lines import apply_line, diagnose_line, plan_line, watch_line, words
+from envmedic.tui.command_lines import apply_line, diagnose_line, lock_line, plan_line, watch_line, words
 from envmedic.tui.effects import KEPT_TEXTS, kept_text
 from envmedic.tui.session import Known, Session, Source
 from envmedic.tui.text import bare
@@ -108,6 +108,12 @@ def test_plan_and_apply_lines_carry_what_matters() -> None:
     other = replace(FOUND, settings=settings, options=ApplyOptions(no_gpu=True))
     expected = "envmedic apply --find-links /w --offline --no-gpu --pin --installer pip -p /a"
     assert apply_line(other, plan, Wish()) == expected
+    allowed = replace(FOUND, options=ApplyOptions(allow=("in-use", "base")))
+    expected = "envmedic apply --way 'torch 2.6.0' --allow in-use --allow base -p /a"
+    assert apply_line(allowed, plan, Wish(way="torch 2.6.0")) == expected
+    assert plan_line(FOUND, Wish(way="torch 2.6.0")) == "envmedic plan --way 'torch 2.6.0' -p /a"
+    line = lock_line("/my env", "pylock", "/out/", "pylock.toml", incomplete=True)
+    assert line == "envmedic lock --format pylock -o /out/pylock.toml --allow-incomplete -p '/my env'"
 
 
 def test_a_command_line_is_split_as_a_shell_does() -> None:
@@ -158,6 +164,12 @@ def test_what_the_app_knows_needs_no_textual() -> None:
         "views.findings",
         "views.finding",
         "views.plan",
+        "repair_state",
+        "views.checks",
+        "views.repair",
+        "views.result",
+        "views.locking",
+        "views.starting",
     ]
     program = "".join(f"import envmedic.tui.{name}\n" for name in modules)
     program += "import sys\nprint(any(name.partition('.')[0] == 'textual' for name in sys.modules))"

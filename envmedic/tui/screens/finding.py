@@ -8,12 +8,12 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
 from envmedic.model.explanation import Explanation
-from envmedic.model.findings import Finding
+from envmedic.model.findings import Alternative, Finding
 from envmedic.tui.command_lines import plan_line
 from envmedic.tui.screens.base import BaseScreen, Searchable
 from envmedic.tui.session import Session
 from envmedic.tui.text import visible
-from envmedic.tui.views.finding import AROUND, finding_page, line_number
+from envmedic.tui.views.finding import AROUND, finding_page, instead_item, instead_key, line_number
 from envmedic.tui.widgets.lines import LineView
 
 
@@ -23,9 +23,12 @@ class FindingScreen(BaseScreen):
     TITLE_TEXT = "Finding"
     HELP = (
         "What is wrong. Lines of the text that match are marked with >, facts that confirm with +, facts against it "
-        "with -. Enter goes to the plan of its repair, which changes nothing yet."
+        "with -. Enter goes to the plan of its repair, which changes nothing yet; a shows what else it may be."
     )
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("enter,p", "plan", "Plan", key_display="Enter")]
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter,p", "plan", "Plan", key_display="Enter"),
+        Binding("a", "alternatives", "Other findings"),
+    ]
     DEFAULT_CSS = "FindingScreen #page { height: 1fr; padding: 0 1; }"
 
     def __init__(self, finding: Finding) -> None:
@@ -79,3 +82,21 @@ class FindingScreen(BaseScreen):
     def action_plan(self) -> None:
         """Go on to the plan."""
         self.envmedic.open_plan(self.finding)
+
+    def action_alternatives(self) -> None:
+        """What else it may be, to be read in the place of this one; and other ways to repair it, which people take."""
+        from envmedic.tui.screens.choosing import ChoicePanel  # noqa: PLC0415  # only where it is asked for
+
+        others = [item for item in self.session.findings if item != self.finding]
+        panel: ChoicePanel[Finding | Alternative] = ChoicePanel(
+            "Instead", (*others, *self.finding.alternatives), instead_item, instead_key, _can
+        )
+        self.app.push_screen(panel, self._instead)
+
+    def _instead(self, chosen: Finding | Alternative | None) -> None:
+        if isinstance(chosen, Finding):
+            self.app.switch_screen(FindingScreen(chosen))
+
+
+def _can(item: Finding | Alternative) -> bool:
+    return isinstance(item, Finding)

@@ -13,7 +13,7 @@ from envmedic.tui.repair_state import Repair
 from envmedic.tui.screens.base import BaseScreen, Searchable
 from envmedic.tui.screens.locking import LockPanel, LockWish
 from envmedic.tui.session import Session
-from envmedic.tui.text import visible
+from envmedic.tui.text import line, visible
 from envmedic.tui.views.result import result_page, undo_line
 from envmedic.tui.widgets.lines import LineView
 
@@ -37,10 +37,21 @@ class ResultScreen(BaseScreen):
         """One page."""
         yield LineView(id="page", about=self.HELP)
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._moved = False
+        """Whether the environment was brought to another generation since."""
+
     def on_mount(self) -> None:
         """Show it."""
         super().on_mount()
+        self.envmedic.moved.subscribe(self, self._note_moved)
         self.query_one(LineView).focus()
+
+    def _note_moved(self, prefix: str) -> None:
+        if self._repair is not None and prefix == self._repair.prefix:
+            self._moved = True
+            self.refresh_from(self.session)
 
     @property
     def _repair(self) -> Repair | None:
@@ -61,7 +72,9 @@ class ResultScreen(BaseScreen):
         """What is known of how it ended."""
         page = self.query_one(LineView)
         if session.repair is not None:
-            page.show(result_page(session.repair, max(page.scrollable_content_region.width - 1, 20)))
+            since = [line("Its generations were changed after this repair: h shows them.", "warn"), line("")]
+            lines = result_page(session.repair, max(page.scrollable_content_region.width - 1, 20))
+            page.show([*(since if self._moved else []), *lines])
         self.refresh_bindings()
 
     def about(self, session: Session) -> str:

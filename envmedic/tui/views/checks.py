@@ -51,9 +51,11 @@ def check_table(rows: Iterable[CheckRow], cells: int) -> list[Line]:
         table.append(_imports(collapsed, wide=wide))
     first, *drawn = _aligned(table, cells)
     lines = [first]
+    told = ""
     for row, drawn_row in zip(shown, drawn, strict=False):
         lines.append(drawn_row)
-        if row.last.status in FAILURES and row.last.reason:
+        if row.last.status in FAILURES and row.last.reason not in {"", told}:
+            told = row.last.reason  # of several in a row, one is enough
             lines.append(line("    " + _reason(row.last), "dim"))
     return [*lines, *drawn[len(shown) :], *_skips(given, skipped)]
 

@@ -8,8 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from envmedic.cli.render.diagnosis import CONFIRMED
 from envmedic.cli.render.explanation import UNWRAPPED, explanation_lines
 from envmedic.model.explanation import Explanation
-from envmedic.model.findings import Evidence, Finding
-from envmedic.tui.text import COLOURED, Line, Part, Tone, line, marked, padded, rendered, visible
+from envmedic.model.findings import Alternative, Evidence, Finding
+from envmedic.tui.text import COLOURED, Line, Part, Tone, end, line, marked, padded, rendered, visible
+from envmedic.tui.views.findings import finding_item
 
 AROUND = 2
 """Lines shown before and after one that matches."""
@@ -100,3 +101,18 @@ def _page(page: Explanation | None) -> list[Line]:
     if page is None:
         return []
     return [line(""), *rendered(explanation_lines(page, COLOURED, width=UNWRAPPED))]
+
+
+def instead_item(item: Finding | Alternative, cells: int) -> list[Line]:
+    """Another finding, or another way to repair this one, which envmedic does not take."""
+    if isinstance(item, Finding):
+        return finding_item(item, cells)
+    return [
+        (Part("✗ ", "bad"), Part(end(visible(item.title), cells - 2), "dim")),
+        (Part("  " + end(visible(item.why_not), cells - 2), "dim"),),
+    ]
+
+
+def instead_key(item: Finding | Alternative) -> str:
+    """What tells it from the others."""
+    return f"{item.fault}/{item.playbook}/{item.signature}" if isinstance(item, Finding) else item.title
