@@ -38,11 +38,17 @@ def active(broken: Case, cache: Path, tmp_path: Path, monkeypatch: pytest.Monkey
     return _activated(broken, cache, tmp_path, monkeypatch)
 
 
+@pytest.fixture(scope="session")
+def filled_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The cache of a user who repairs: wheels come into it, which plans without an index find."""
+    return tmp_path_factory.mktemp("tui-cache")
+
+
 @pytest.fixture
-def patient(repairable: Case, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Case]:
+def patient(repairable: Case, filled_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Case]:
     """`repairable` is active in such a shell; what a test repairs is undone after it."""
     before = manifest(repairable.prefix)
-    yield _activated(repairable, cache, tmp_path, monkeypatch)
+    yield _activated(repairable, filled_cache, tmp_path, monkeypatch)
     if manifest(repairable.prefix) != before:
         undo(Settings(stream=EventStream([])), repairable.prefix, None, (), lambda _losses: True)
     assert manifest(repairable.prefix) == before
