@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import msgspec
 
@@ -19,22 +19,23 @@ Begin = tuple[int, int]
 class Block(msgspec.Struct, frozen=True):
     """Whole lines of a log, or a window of one line that is longer than a block."""
 
-    number: int
-    """Line number of its first line."""
+    number: Callable[[], int]
+    """Line number of its first line; counted where it is asked for."""
     content: bytes
-    starts: int
-    """Lines at its beginning at which matches may start; the rest is context, and comes again."""
+    keep: int
+    """Matches may start at lines that begin before this; the rest is context, and comes again."""
     end: int | None = None
     """Where its last whole line ends in `content`, which is not cut there to save a copy."""
 
     def every_line(self) -> Iterator[Begin]:
         """All lines at which matches may start."""
-        begin = 0
-        for number in range(self.starts):
+        number = begin = 0
+        while begin < self.keep:
             yield number, begin
             begin = self.content.find(b"\n", begin) + 1
             if not begin:
                 return
+            number += 1
 
     def starting(self, begun: Iterable[Begin]) -> list[Begin]:
         """The lines at which a match may start that has a literal beginning on one of `begun`."""
@@ -45,7 +46,7 @@ class Block(msgspec.Struct, frozen=True):
                     break
                 found[before] = begin
                 begin = self.content.rfind(b"\n", 0, max(0, begin - 1)) + 1  # noqa: PLW2901  # of the line before
-        return sorted((number, begin) for number, begin in found.items() if number < self.starts)
+        return sorted((number, begin) for number, begin in found.items() if begin < self.keep)
 
     def window(self, begin: int) -> tuple[bytes, ...]:
         """The line that begins at `begin` with those that may continue it: none where one is too long for that."""
@@ -77,24 +78,36 @@ def joined(lines: Iterable[bytes]) -> Iterator[bytes]:
     yield b"".join(pending)
 
 
-def blocks(chunks: Iterable[bytes]) -> Iterator[Block]:
+class Numbering:
+    """Numbers the lines of a stream as it is cut into blocks."""
+
+    def __init__(self) -> None:
+        self._number = 1
+
+    def begin(self, content: bytes, passed: int) -> Callable[[], int]:
+        """The line number of a block, of which the next one begins `passed` bytes after the beginning of `content`."""
+        number = self._number
+        self._number += content.count(b"\n", 0, passed)
+        return lambda: number
+
+
+def blocks(chunks: Iterable[bytes], numbering: Numbering) -> Iterator[Block]:
     """Cut a stream at line ends into blocks that share their last lines with the next block."""
-    number, pending = 1, b""
+    pending = b""
     for chunk in chunks:
         pending += chunk
         while len(pending) >= BLOCK_BYTES:
             end = pending.rfind(b"\n") + 1
             if not end:  # one line longer than a block
-                yield Block(number, pending, 1)
-                pending = pending[-WINDOW_OVERLAP:]
+                passed = len(pending) - WINDOW_OVERLAP
+                yield Block(numbering.begin(pending, passed), pending, 1)
+                pending = pending[passed:]
                 break
             keep = _context_start(pending, end)
-            starts = pending.count(b"\n", 0, keep)
-            yield Block(number, pending, starts, end)
-            number += starts
+            yield Block(numbering.begin(pending, keep), pending, keep, end)
             pending = pending[keep:]
     if pending:
-        yield Block(number, pending, pending.count(b"\n") + 1)
+        yield Block(numbering.begin(pending, len(pending)), pending, len(pending))
 
 
 def _context_start(pending: bytes, end: int) -> int:

@@ -17,18 +17,19 @@ from itertools import chain, islice
 import msgspec
 
 from envmedic.model.playbook import LoadedPlaybook, Signature, TextMatch
-from envmedic.playbook.blocks import Begin, Block, blocks, joined
-from envmedic.playbook.gate import Gate
+from envmedic.playbook.blocks import Begin, Block, Numbering, blocks, joined
 from envmedic.playbook.lines import LINE_LIMIT, Reading, passing, read, readings, suspicious_segments
 from envmedic.playbook.patterns import by_line, compiled
 from envmedic.playbook.prefilter import prefilter
-from envmedic.playbook.reading import Log
+from envmedic.playbook.reading import Log, keep_freed_memory
 
 SHOWN_CHARACTERS = 500
 DISTINCT_MATCHES = 64
 """Matches of one signature with different groups that are told apart; the rest is counted to the first."""
 _MOST_THREADS = 4
 """More would wait for the reading of the log."""
+_SMALL_BYTES = 8192
+"""Of logs whose every line is looked at: compiling what finds the suspicious ones takes 20 ms."""
 _KEPT_WINDOWS = 4096
 _KEPT_BYTES = 4096
 """Of a window whose matches are kept: a warning that is repeated for each batch is looked at once."""
@@ -44,29 +45,35 @@ def scan(lines: Iterable[bytes], playbooks: Sequence[LoadedPlaybook]) -> tuple[T
     if not signatures.entries:
         return ()
     found = _Found()
-    chunks = lines.chunks() if isinstance(lines, Log) else joined(lines)
-    for block, starting in _searched(blocks(chunks), signatures.filter.gate):
-        for number, begin in starting:
-            for match in signatures.found(block.window(begin)):
-                found.add(match, block.number + number)
+    log = lines if isinstance(lines, Log) else None
+    stream = blocks(joined(lines), Numbering()) if log is None else blocks(log.chunks(), log.numbering())
+    for block, starting in _searched(stream, signatures):
+        matches = [(match, line) for line, begin in starting for match in signatures.found(block.window(begin))]
+        first = block.number() if matches else 0
+        for match, line in matches:
+            found.add(match, first + line)
     return found.matches()
 
 
-def _searched(stream: Iterator[Block], gate: Gate | None) -> Iterator[tuple[Block, Iterable[Begin]]]:
+def _searched(stream: Iterator[Block], signatures: Signatures) -> Iterator[tuple[Block, Iterable[Begin]]]:
     """Blocks with the lines on which a match may start. Several are searched while the next one is read."""
+    first = list(islice(stream, 2))
+    stream = chain(first, stream)
+    small = len(first) == 1 and len(first[0].content) <= _SMALL_BYTES
+    gate = None if small else signatures.filter.gate
     if gate is None:
         yield from ((block, block.every_line()) for block in stream)
         return
-    first = list(islice(stream, 2))
     if len(first) == 1:  # as most logs have
         yield first[0], first[0].starting(gate.begun(first[0].content))
         return
     from concurrent.futures import Future, ThreadPoolExecutor  # noqa: PLC0415
 
+    keep_freed_memory()
     count = min(len(os.sched_getaffinity(0)), _MOST_THREADS)
     waiting: deque[tuple[Block, Future[tuple[Begin, ...]]]] = deque()
     with ThreadPoolExecutor(count, "envmedic-search") as pool:
-        for block in chain(first, stream):
+        for block in stream:
             waiting.append((block, pool.submit(gate.begun, block.content)))
             if len(waiting) > count:
                 before, answer = waiting.popleft()

@@ -18,7 +18,7 @@ from tests.bench.locking import AIM_S, CONDA, PIP, locking
 from tests.bench.measures import Overhead, SkippedError, Trees, cloning, compile_loop, probing, real_environment
 from tests.bench.place import Place, place
 from tests.bench.sampling import Samples, ratio
-from tests.bench.text import MEGABYTES, PASSES, WORD, large_log, reading
+from tests.bench.text import MEGABYTES, PASSES, WORDS, large_log, reading
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 FOLDER = ROOT / ".bench"
@@ -195,7 +195,7 @@ def report_conda_repair(folder: Path, count: int) -> None:
 def report_reading(folder: Path, count: int) -> None:
     """Measure and print what it costs to look for every signature in large logs, without faults and with many."""
     for mixed, words in ((False, "without any fault"), (True, "with a failure every half megabyte")):
-        say(f"\nA log of {MEGABYTES} MB {words}, against {PASSES} passes of grep -E {WORD}")
+        say(f"\nA log of {MEGABYTES} MB {words}, against {PASSES} passes of grep -E")
         try:
             samples = reading(large_log(folder / f"{'mixed' if mixed else 'large'}.log", mixed=mixed), count)
         except SkippedError as error:
@@ -203,10 +203,12 @@ def report_reading(folder: Path, count: int) -> None:
             return
         show(
             samples,
-            {"grep": f"{PASSES} passes of grep", "scan": "all signatures, in process", "command": "envmedic diagnose"},
+            {word: f"{PASSES} passes of grep -E {word}" for word in WORDS}
+            | {"scan": "all signatures, in process", "command": "envmedic diagnose"},
         )
-        compare(samples, "scan", "grep", "signatures / grep", Aim(READING_AIM))
-        compare(samples, "command", "grep", "envmedic diagnose / grep", Aim(COMMAND_AIM))
+        for word in WORDS:
+            compare(samples, "scan", word, f"signatures / grep {word}", Aim(READING_AIM))
+            compare(samples, "command", word, f"envmedic diagnose / grep {word}", Aim(COMMAND_AIM))
 
 
 def report_frames(folder: Path, count: int) -> None:

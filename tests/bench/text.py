@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 from envmedic.playbook.loader import load_all
@@ -19,7 +20,8 @@ from tests.bench.sampling import Samples, rounds
 
 MEGABYTES = 100
 PASSES = 3
-WORD = "Traceback"
+WORDS = ("error", "Traceback")
+"""What people look for. grep goes through a log five times faster for words with rare letters than for others."""
 _LINES = (
     "2026-01-05 05:58:46,{a:03d} INFO trainer.py:291 [rank{b}]: Epoch {b} iter {c}/12345 loss: {d:.4f} eta: 3:12:44",
     "{b}%|{bar:<10}| {c}/12345 [00:{b:02d}<10:03, {d:.2f}it/s, loss={d:.3f}]",
@@ -74,7 +76,7 @@ def _line(source: random.Random) -> str:
 
 
 def reading(log: Path, count: int) -> Samples:
-    """Seconds for three passes of grep, for all signatures in this process, and for the whole command."""
+    """Seconds for three passes of grep by word, for all signatures in this process, and for the whole command."""
     grep = shutil.which("grep")
     if grep is None:
         raise SkippedError("there is no grep")
@@ -82,11 +84,11 @@ def reading(log: Path, count: int) -> Samples:
     # as installed: with byte code, which the round that warms caches writes, here beside the log
     environment = os.environ | {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(log.with_name("bytecode"))}
 
-    def passes(_: int) -> float:
+    def passes(word: str, _: int) -> float:
         started = time.perf_counter()
         for _pass in range(PASSES):
             # into a pipe: where its output goes to /dev/null, grep ends at the first match
-            subprocess.run([grep, "-E", "-c", WORD, log], stdout=subprocess.PIPE, check=False)
+            subprocess.run([grep, "-E", "-c", word, log], stdout=subprocess.PIPE, check=False)
         return time.perf_counter() - started
 
     def signatures(_: int) -> float:
@@ -100,4 +102,4 @@ def reading(log: Path, count: int) -> Samples:
         subprocess.run(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False, env=environment)
         return time.perf_counter() - started
 
-    return rounds({"grep": passes, "scan": signatures, "command": command}, count)
+    return rounds({word: partial(passes, word) for word in WORDS} | {"scan": signatures, "command": command}, count)

@@ -84,17 +84,17 @@ def test_lines_begin_where_they_are_told_to() -> None:
 
 
 def test_a_match_may_start_on_the_lines_before() -> None:
-    block = Block(1, b"a\nbb\nccc\ndddd\n", 4, None)
+    block = Block(lambda: 1, b"a\nbb\nccc\ndddd\n", 14, None)
     assert block.starting([(3, 9)]) == [(1, 2), (2, 5), (3, 9)]
     assert block.starting([(0, 0), (1, 2), (3, 9)]) == [(0, 0), (1, 2), (2, 5), (3, 9)]
     assert list(block.every_line()) == [(0, 0), (1, 2), (2, 5), (3, 9)]
     assert block.window(2) == (b"bb", b"ccc", b"dddd")
     assert block.window(9) == (b"dddd", b"")
-    assert Block(1, b"a\nbb\nccc", 1, 5).starting([(1, 2)]) == [(0, 0)]
+    assert Block(lambda: 1, b"a\nbb\nccc", 2, 5).starting([(1, 2)]) == [(0, 0)]
 
 
 def test_a_line_too_long_to_be_joined_stands_alone() -> None:
     long = b"x" * 70_000
-    block = Block(1, b"a\n" + long + b"\nb\n", 4)
+    block = Block(lambda: 1, b"a\n" + long + b"\nb\n", 5 + len(long))
     assert block.window(0) == (b"a",)
     assert block.window(2) == (long,)

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 import tracemalloc
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from envmedic.model.playbook import LoadedPlaybook, TextMatch
-from envmedic.playbook import blocks, loader, match
+from envmedic.playbook import blocks, loader, match, reading
 from envmedic.playbook.match import scan
 from envmedic.playbook.reading import read_lines
 from tests.playbook.helpers import lines, loaded
@@ -144,6 +145,45 @@ def test_blocks_of_any_size_give_what_one_block_gives(text: list[str]) -> None:
         patch.setattr(blocks, "BLOCK_BYTES", 150)
         assert scan(lines(*text), [PLAYBOOK]) == whole
     assert sum(item.count for item in whole) == sum(bool(line) and line != "noise" for line in text)
+
+
+@pytest.mark.parametrize("start", [b"", b"\xef\xbb\xbf", b"\xff\xfe"], ids=["plain", "utf-8-sig", "utf-16"])
+def test_lines_of_files_and_of_streams_have_the_same_numbers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, start: bytes
+) -> None:
+    monkeypatch.setattr(blocks, "BLOCK_BYTES", 4096)
+    monkeypatch.setattr(reading, "CHUNK_BYTES", 3001)
+    source = random.Random(4711)
+    expected: list[int] = []
+    text: list[str] = []
+    for number in range(1, 3000):
+        wanted = source.random() < 0.01
+        expected += [number] if wanted else []
+        text.append(f"operator torchvision::op{number} does not exist" if wanted else "x" * source.randrange(90))
+    text.insert(0, "y" * 20_000)
+    content = "\n".join(text).encode("utf-16-le" if start == b"\xff\xfe" else "utf-8")
+    path = tmp_path / "log"
+    path.write_bytes(start + content)
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(start + content)))
+    for name in (str(path), "-"):
+        assert [item.line_number - 1 for item in scan(read_lines(name), [PLAYBOOK])] == expected
+
+
+def test_a_log_that_is_cut_off_while_it_is_read_is_read_to_its_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(blocks, "BLOCK_BYTES", 64)
+    path = tmp_path / "log"
+    path.write_text("x\n" * 1000 + "operator torchvision::nms does not exist\n")
+    log = read_lines(path)
+    chunks = log.chunks
+
+    def cut() -> Iterator[bytes]:
+        yield from chunks()
+        path.write_text("")
+
+    monkeypatch.setattr(log, "chunks", cut)
+    assert [item.signature for item in scan(log, [PLAYBOOK])] == ["missing"]
 
 
 def test_patterns_without_literals_are_still_tried() -> None:
