@@ -9,13 +9,12 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from envmedic.cli.options import FALSE, require_readable, split_command
-from envmedic.cli.output import Output
 from envmedic.cli.parser import build_parser
-from envmedic.cli.render.errors import bug
 from envmedic.errors import RECOVERABLE, UNCHANGED, EnvmedicError, ExitCode, InputError, Interrupted
 
 if TYPE_CHECKING:
     from envmedic.api.settings import Settings
+    from envmedic.cli.output import Output
     from envmedic.model.ports import ApplyOptions
 
     Ui = Callable[[Settings, ApplyOptions], int]
@@ -24,22 +23,28 @@ if TYPE_CHECKING:
 def main(argv: Sequence[str] | None = None, *, ui: Ui | None = None) -> int:
     """Run one command and return its exit code; without a command and in a terminal, `ui` if there is one."""
     words, command = split_command(sys.argv[1:] if argv is None else argv)
-    output = _bare_output(json="--json" in words or os.environ.get("ENVMEDIC_JSON", "") not in FALSE)
+    output: Output | None = None  # loaded when something is said: `--version` and `--help` are quick
+    json = "--json" in words or os.environ.get("ENVMEDIC_JSON", "") not in FALSE
     try:
         require_readable([*words, *command])
         args = build_parser().parse_args(words)
         if args.command is None:
             return _short_help() if ui is None or not _in_terminal() else _open(ui)
         args.user_command = command
+        from envmedic.cli.output import Output  # noqa: PLC0415
+
         output = Output.of(args)
         return _run(args, output)
     except EnvmedicError as error:
-        output.error(error)
+        (output or _bare_output(json=json)).error(error)
         return int(error.exit_code)
     except KeyboardInterrupt:
-        output.error(Interrupted("Interrupted"))
+        (output or _bare_output(json=json)).error(Interrupted("Interrupted"))
         return int(ExitCode.INTERRUPTED)
     except Exception as error:  # noqa: BLE001  # the one boundary: a bug is reported with what is needed to mend it
+        from envmedic.cli.render.errors import bug  # noqa: PLC0415
+
+        output = output or _bare_output(json=json)
         output.error(bug(error, environment=UNCHANGED if output.stream.transaction is None else RECOVERABLE))
         return int(ExitCode.INTERNAL)
 
@@ -60,6 +65,7 @@ def _in_terminal() -> bool:
 def _open(ui: Ui) -> int:
     """Open the terminal UI, told what the variables say that set options of commands."""
     from envmedic.cli import commands  # noqa: PLC0415  # `--version` and `--help` need none of it
+    from envmedic.cli.output import Output  # noqa: PLC0415
 
     args = build_parser().parse_args(["apply"])
     return ui(commands.settings_of(args, Output.of(args)), commands.options_of(args))
@@ -74,4 +80,6 @@ def _short_help() -> int:
 
 def _bare_output(*, json: bool) -> Output:
     """For what goes wrong before the output options are known."""
+    from envmedic.cli.output import Output  # noqa: PLC0415
+
     return Output(json=json, quiet=False, verbose=0, colour="auto", events=None)
