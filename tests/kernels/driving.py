@@ -42,3 +42,18 @@ def outcomes(stdout: str) -> dict[Key, dict[str, Any]]:
 def statuses(found: dict[Key, dict[str, Any]]) -> dict[Key, str]:
     """The status of each outcome."""
     return {key: outcome["status"] for key, outcome in found.items()}
+
+
+def spec(limits: Mapping[str, float], **arguments: tuple[str, ...]) -> str:
+    """Requests for GPUs, as the engine makes them: checks with their limits in seconds, some with arguments."""
+    requests = [
+        {
+            "index": index,
+            "name": name,
+            "arguments": arguments.get(name.replace("-", "_"), ()),
+            "gpu": True,
+            "timeout_s": limit,
+        }
+        for index, (name, limit) in enumerate(limits.items())
+    ]
+    return json.dumps({"requests": requests})
