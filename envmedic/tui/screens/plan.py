@@ -109,7 +109,10 @@ class PlanScreen(BaseScreen):
 
     def _failed(self, error: EnvmedicError) -> None:
         if self.standing:
-            self.query_one(LineView).show(no_plan_page(error), home=True)
+            more = (
+                [line(""), line("a goes back to the best way, or takes another one.", "bold")] if self._wish.way else []
+            )
+            self.query_one(LineView).show([*no_plan_page(error), *more], home=True)
 
     def refresh_from(self, session: Session) -> None:
         """The plan stands by itself."""

@@ -32,6 +32,7 @@ from envmedic.tui.widgets.log_view import LogView
 
 TICK_S = 0.5
 """How often the clock is drawn."""
+_PARTS = ("stages", "checks", "log")
 _STAGES = "What the repair does, in order: ✓ is done, ▸ runs, · is still to come. Each line ends with how long it took."
 _CHECKS = (
     "The checks as they come in, on each device: before the repair, after it, and in place once it is swapped in. They run "
@@ -59,6 +60,10 @@ class RepairScreen(BaseScreen):
     RepairScreen #stages { width: 30%; min-width: 27; max-width: 44; }
     RepairScreen #checks { width: 1fr; }
     RepairScreen #log { height: 2fr; min-height: 5; scrollbar-size-horizontal: 0; }
+    RepairScreen.-only-log #head, RepairScreen.-only-log #middle { display: none; }
+    RepairScreen.-only-checks #head, RepairScreen.-only-checks #stages, RepairScreen.-only-checks #log { display: none; }
+    RepairScreen.-only-stages #head, RepairScreen.-only-stages #checks, RepairScreen.-only-stages #log { display: none; }
+    RepairScreen.-only-stages #stages { width: 1fr; max-width: 100%; }
     RepairScreen .part {
         border: round $border; border-title-color: $text-muted; border-subtitle-color: $text-muted;
         background: $surface; padding: 0 0 0 1;
@@ -69,6 +74,8 @@ class RepairScreen(BaseScreen):
     def __init__(self) -> None:
         super().__init__()
         self._seen = 0
+        self._full = False
+        """Whether one part has all of the room."""
         self._at = -1
         self._put_off: Asked | None = None
         """A question that the user wants to answer later."""
@@ -193,16 +200,18 @@ class RepairScreen(BaseScreen):
             self.envmedic.show_result()
 
     def action_full(self) -> None:
-        """Give the part that has the focus all of the screen, or take it back."""
-        if self.maximized is not None:
-            self.minimize()
-        elif self.focused is not None:
-            self.maximize(self.focused)
+        """Give the part that has the focus all of the room, or take it back."""
+        part = self.focused.id if self.focused is not None else None
+        full = None if self._full else part
+        for name in _PARTS:
+            self.set_class(name == full, f"-only-{name}")
+        self._full = full in _PARTS
+        self.call_after_refresh(lambda: self.refresh_from(self.session))
 
     async def action_back(self) -> None:
         """Take the full size back first."""
-        if self.maximized is not None:
-            self.minimize()
+        if self._full:
+            self.action_full()
         else:
             await super().action_back()
 

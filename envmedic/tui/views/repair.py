@@ -266,6 +266,6 @@ def cancel_lines(repair: Repair) -> list[Line]:
         ]
     return [
         line("Stop the repair?", "bold"),
-        line("Your environment has not been touched, and stays as it is. The copy is thrown away;"),
-        line("what was downloaded stays for the next time."),
+        line("Your environment has not been touched, and stays as it is."),
+        line("The copy is thrown away; what was downloaded stays for the next time."),
     ]

@@ -16,6 +16,11 @@ from envmedic.tui.text import COLOURED, Line, Part, Tone, line, middle, padded, 
 from envmedic.tui.views.checks import check_table, evidence, rows_of
 from envmedic.tui.views.errors import error_view, failure_view
 
+_BY_USER = {
+    "interrupted": "You stopped it before anything changed places. The copy was thrown away; r makes a new plan.",
+    "declined": "You said no. The copy was thrown away; r makes a new plan.",
+}
+"""What is no error, by the code of its failure."""
 STILL = "Your environment is unchanged, byte for byte as it was."
 
 
@@ -159,6 +164,8 @@ def _record(repair: Repair) -> list[Line]:
 
 def _refused(error: EnvmedicError) -> list[Line]:
     """No transaction began."""
+    if error.code in _BY_USER:
+        return [line(STILL, "good"), line(_BY_USER[error.code])]
     first = [line(STILL, "good"), line("")] if error.environment not in {RECOVERABLE, CHANGED} else []
     return [*first, *error_view(error)]
 
@@ -169,7 +176,8 @@ def _failed(record: Record, repair: Repair, cells: int) -> list[Line]:
     failure = record.failure
     lines = [verdict_line(repair)]
     if failure is not None:
-        lines += [line(""), *failure_view(failure)]
+        told = _BY_USER.get(failure.code)
+        lines += [line(""), *([line(told)] if told else failure_view(failure))]
     return [
         *lines,
         *_section("Rounds", _rounds(record)),

@@ -30,7 +30,6 @@ class Toned(ScrollView):
 class LineView(Toned, can_focus=True):
     """Lines of text, wrapped at the width that there is."""
 
-    ALLOW_MAXIMIZE = True
     HELP = "A text. Scroll it with the arrow keys, PgUp and PgDn, Home and End; / searches it."
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("j", "scroll_down", "Down", show=False),

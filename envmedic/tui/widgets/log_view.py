@@ -20,7 +20,6 @@ KEPT_LINES = 200_000
 class LogView(Toned, can_focus=True):
     """Lines as they come, shown as text whatever is in them. It follows the end until it is paused or scrolled up."""
 
-    ALLOW_MAXIMIZE = True
     HELP = (
         "What is printed, as it comes. It follows the end; space pauses and goes on, scrolling up pauses too. "
         "/ searches, n and N go to the next match and the one before."
@@ -88,10 +87,10 @@ class LogView(Toned, can_focus=True):
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
         """Who scrolls up wants to read: new lines do not pull the text away; at the end it follows again."""
         super().watch_scroll_y(old_value, new_value)
-        if new_value < old_value:
-            self.following = False
-        elif new_value >= self.max_scroll_y:
+        if new_value >= self.max_scroll_y:
             self.following = True
+        elif new_value < old_value:
+            self.following = False
 
     def search(self, needle: str) -> int:
         """Mark `needle`, go to the last place before what is seen, and return the number of lines that hold it."""
