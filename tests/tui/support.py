@@ -15,7 +15,7 @@ from envmedic.tui.app import EnvmedicApp
 
 SMALL, LARGE = (80, 24), (200, 60)
 Scenario = Callable[[EnvmedicApp, Pilot[int]], Awaitable[None]]
-PATIENCE_S = 60.0
+PATIENCE_S = 120.0
 
 
 def app(options: ApplyOptions | None = None, **settings: object) -> EnvmedicApp:
