@@ -29,14 +29,14 @@ TITLES: Final[dict[repair_state.Part, str]] = {
     "steps": "Repair the copy",
     "verify": "Checks after",
     "ask": "Your answer",
-    "compare": "Compare original",
+    "compare": "Compare again",
     "exchange": "Swap",
     "smoke": "Checks in place",
     "prune": "Clean up",
     "other": "Settle",
 }
 UNTOUCHED: Final = "Your environment is untouched: all of this happens in a copy beside it."
-IN_PLACE: Final = "The repaired environment is in place and is checked there; the old one is kept for undo."
+IN_PLACE: Final = "The repaired environment is in place and is checked there; the old is kept."
 _WHY: Final = {"exe": "runs a program of it", "cwd": "stands in it", "maps": "has its libraries loaded"}
 _BARE: Final = Style(colour=False)
 _BAR: Final = 24
