@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: bench-static help demo demo-real test test-conda test-locks test-real lint bench bench-diagnosis bench-repair clean
+.PHONY: gpu bench-static help demo demo-real test test-conda test-locks test-real lint bench bench-diagnosis bench-repair clean
 
 help:
 	@echo "make demo       a small broken environment, diagnosed, repaired and undone (no GPU, no torch)"
@@ -13,6 +13,7 @@ help:
 	@echo "make test-conda repairs of conda environments before real conda as referee (minutes)"
 	@echo "make test-locks every environment that a test repairs, made again from its locks (most of an hour)"
 	@echo "make test-real  repairs of real torch environments (some GB)"
+	@echo "make gpu        checks seen to fail, and genuine faults repaired, on an NVIDIA GPU (GPU_PREFIX: an environment with torch)"
 	@echo "make bench      ratios of clone, probe, overhead, reading logs and the terminal UI"
 	@echo "make bench-diagnosis  how many reports of a labelled corpus are diagnosed rightly (ENVMEDIC_CORPUS)"
 	@echo "make bench-static  verdicts on compiled files against the real loader (several GB)"
@@ -49,6 +50,13 @@ test-locks: $(INSTALLED)
 test-real: $(INSTALLED)
 	ENVMEDIC_TEST_REAL=1 $(BIN)/python -m pytest -m real_torch
 
+# Needs an NVIDIA GPU and a healthy environment with a CUDA build of torch; without a GPU it says so and ends well.
+GPU_PREFIX ?= $(shell $(PYTHON) -c 'import sys; print(sys.prefix)')
+gpu: $(INSTALLED)
+	@if nvidia-smi -L 2>/dev/null | grep -q GPU; then \
+	  $(BIN)/python -m tests.gpu.checks $(GPU_PREFIX) && $(BIN)/python -m tests.gpu.replays --prefix $(GPU_PREFIX) --json .replays.json; \
+	else echo "skipped: nvidia-smi lists no GPU here"; fi
+
 bench: $(INSTALLED)
 	$(BIN)/python -m tests.bench
 
@@ -62,4 +70,4 @@ bench-repair: $(INSTALLED)
 	$(BIN)/python -m tests.gallery
 
 clean:
-	rm -rf $(VENV) .demo .bench .real .gallery .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist
+	rm -rf $(VENV) .demo .bench .real .gallery .replays.json .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist
