@@ -16,7 +16,7 @@ from envmedic.engine.judgement import FAILURES
 from envmedic.engine.session import OpenTransaction
 from envmedic.engine.swap import swap, sync
 from envmedic.errors import RECOVERABLE, ChecksFailed, EnvmedicError, InternalError, RecoveryNeeded
-from envmedic.model.checks import Check, Outcome
+from envmedic.model.checks import OF_GPU_LIBRARIES, Check, Outcome
 from envmedic.model.events import CheckFinished
 from envmedic.model.ports import Runner
 from envmedic.model.record import Record
@@ -90,6 +90,8 @@ def smoke_checks(checks: Iterable[Check]) -> tuple[Check, ...]:
     """
     chosen = {}
     for check in checks:
+        if check.gpu and check.name in OF_GPU_LIBRARIES:
+            continue  # they have nothing to say on the CPU, and the GPU saw the same files
         if check.name != "command" and (check.in_place or check.role in {"playbook", "reproduction"}):
             quick = msgspec.structs.replace(check, gpu=False, timeout_s=min(check.timeout_s, _SMOKE_LIMIT_S))
             chosen[check.name, check.arguments] = quick
