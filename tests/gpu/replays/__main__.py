@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import asdict
 from pathlib import Path
 
@@ -33,7 +33,8 @@ def main(arguments: Sequence[str]) -> int:
     chosen = [item for item in REPLAYS if not options.names or any(name in item.name for name in options.names)]
     results: list[Result] = []
     with ThreadPoolExecutor(options.jobs) as pool:
-        for result in pool.map(lambda replay: attempt(replay, options), chosen):
+        for future in as_completed([pool.submit(attempt, replay, options) for replay in chosen]):
+            result = future.result()
             results.append(result)
             say(row(result))
             if options.json:
@@ -51,7 +52,6 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--folder", type=Path, help="where copies are made, on the same file system")
     parser.add_argument("--wheels", type=Path, help="directory of wheels of torchvision for other torches")
     parser.add_argument("--json", type=Path, help="write everything to this file, after each replay")
-    parser.add_argument("--each", type=Path, help="write each replay to a file here as soon as it ends")
     parser.add_argument("--jobs", type=int, default=1, help="replays at a time (default: %(default)s)")
     parser.add_argument("--no-gpu", action="store_true", help="go through what can be seen without a GPU")
     options = parser.parse_args(arguments)
@@ -90,9 +90,6 @@ def attempt(replay: Replay, options: argparse.Namespace) -> Result:
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     result.seconds = {"copy": copying, **result.seconds, "total": round(time.monotonic() - started, 1)}
-    if options.each:
-        options.each.mkdir(parents=True, exist_ok=True)
-        (options.each / f"{replay.name}.json").write_text(json.dumps(asdict(result), indent=1))
     return result
 
 

@@ -140,7 +140,7 @@ def _generation(room: Room, verb: str) -> Done:
     return envmedic(room, verb, "-p", str(room.prefix), "--yes", "--json")
 
 
-def envmedic(room: Room, *arguments: str, limit_s: float = 120.0) -> Done:
+def envmedic(room: Room, *arguments: str, limit_s: float = 240.0) -> Done:
     """Run the command of this checkout."""
     return room.run(sys.executable, "-m", "envmedic", *arguments, limit_s=limit_s, cwd=ROOT)
 

@@ -6,9 +6,9 @@ from tests.gpu.replays.faults import extensions, libraries, shadows, stacked, to
 from tests.gpu.replays.replay import Replay
 
 REPLAYS: tuple[Replay, ...] = (
-    *torchvision.REPLAYS,
-    *extensions.REPLAYS,
-    *libraries.REPLAYS,
+    *stacked.REPLAYS,  # what takes longest starts first
     *shadows.REPLAYS,
-    *stacked.REPLAYS,
+    *extensions.REPLAYS,
+    *torchvision.REPLAYS,
+    *libraries.REPLAYS,
 )
