@@ -48,7 +48,7 @@ def alive(pid: int) -> bool:
 
 def ends(pid: int) -> bool:
     """Whether a process is gone within a few seconds; another process reaps it."""
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 60
     while alive(pid) and time.monotonic() < deadline:
         time.sleep(0.01)
     return not alive(pid)
@@ -228,7 +228,7 @@ def test_nothing_is_left_of_what_was_started_or_could_not_be(tmp_path: Path) -> 
 def grandchild_script(tmp_path: Path) -> tuple[list[str], Path]:
     """A program that starts another one, writes the pids of both, and waits for it."""
     pids = tmp_path / "pids"
-    return [SH, "-c", f"sleep 60 & echo $$ $! > {pids}.new; mv {pids}.new {pids}; wait"], pids
+    return [SH, "-c", f"sleep 600 & echo $$ $! > {pids}.new; mv {pids}.new {pids}; wait"], pids
 
 
 @pytest.mark.parametrize("caller", [lambda work: work(), in_thread], ids=["main", "thread"])
@@ -237,10 +237,10 @@ def test_a_timeout_kills_the_program_and_its_children(
 ) -> None:
     argv, pids = grandchild_script(tmp_path)
     started = time.monotonic()
-    result = caller(lambda: proc.run(argv, timeout_s=0.5))
+    result = caller(lambda: proc.run(argv, timeout_s=3))
     assert result.timed_out
     assert result.returncode == -signal.SIGKILL
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 300
     assert all(ends(int(pid)) for pid in pids.read_text().split())
 
 
@@ -249,7 +249,7 @@ def test_a_cancel_from_another_thread_kills_the_program_and_its_children(tmp_pat
     started = time.monotonic()
     result = in_thread(lambda: proc.run(argv, cancel=pids.exists))
     assert result.returncode == -signal.SIGKILL
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 300
     assert all(ends(int(pid)) for pid in pids.read_text().split())
 
 
@@ -259,7 +259,7 @@ def test_a_cancel_that_nobody_asks_for_changes_nothing() -> None:
 
 
 def test_output_before_a_timeout_is_kept() -> None:
-    result = proc.run([SH, "-c", "echo before; sleep 60"], timeout_s=0.5)
+    result = proc.run([SH, "-c", "echo before; sleep 600"], timeout_s=3)
     assert (result.timed_out, result.stdout) == (True, "before\n")
 
 
@@ -315,7 +315,7 @@ def test_a_background_process_that_keeps_the_output_open_is_not_waited_for_long(
     started = time.monotonic()
     result = proc.run([SH, "-c", "echo said; setsid sleep 30 & echo $!"])
     assert result.stdout.startswith("said\n")
-    assert time.monotonic() - started < 10
+    assert time.monotonic() - started < 25
     os.kill(int(result.stdout.split()[-1]), signal.SIGKILL)
 
 
@@ -335,7 +335,7 @@ def test_many_at_once_from_threads() -> None:
 def test_no_thread_stays_behind() -> None:
     before = threading.active_count()
     proc.run([SH, "-c", "exit"], timeout_s=60)
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 60
     while threading.active_count() > before and time.monotonic() < deadline:
         time.sleep(0.01)
     assert threading.active_count() == before

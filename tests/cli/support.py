@@ -22,7 +22,7 @@ from tests.support.venvs import site_packages
 ROOT = Path(__file__).resolve().parents[2]
 SAMPLES = ROOT / "tests" / "envs" / "nms_cuda"
 ENVMEDIC = (sys.executable, "-m", "envmedic")
-LIMIT_S = 120.0
+LIMIT_S = 600.0
 REPAIR = ("apply", "--playbook", "nms-cuda", "--yes", "--no-gpu")
 
 

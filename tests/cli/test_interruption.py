@@ -70,12 +70,12 @@ def test_ctrl_c_while_an_index_does_not_answer(user: Shell, case: Case) -> None:
     with serve(case.wheels.parent / "index") as server:
         server.faults.append(Fault(pattern="", hang=True))
         with user.having(PIP_INDEX_URL=server.url).running(*REPAIR, "-p", str(case.prefix)) as process:
-            deadline = time.monotonic() + 30
+            deadline = time.monotonic() + LIMIT_S
             while not server.seen:
                 assert time.monotonic() < deadline
                 time.sleep(0.02)
             process.send_signal(signal.SIGINT)
-            out, err = process.communicate(timeout=20)
+            out, err = process.communicate(timeout=LIMIT_S)
     done = Done(process.returncode, out.decode(), err.decode())
     failure(done, code=130, kind="interrupted", says="Interrupted", hint=False)
     assert orphans(case) == []

@@ -21,7 +21,7 @@ import pytest
 from tests.cli.support import ENVMEDIC, ROOT, Done, Shell
 from tests.support.venvs import make_venv
 
-LIMIT_S = 60.0
+LIMIT_S = 300.0
 SEGFAULT = "import ctypes; ctypes.string_at(0)"
 
 
@@ -131,8 +131,8 @@ def test_a_reader_that_goes_away_ends_the_command_as_without_envmedic(user: Shel
 
 def test_what_it_leaves_running_does_not_hold_envmedic(user: Shell) -> None:
     started = time.monotonic()
-    assert run(user, "--", "sh", "-c", "sleep 20 & echo started")[:2] == (0, b"started\n")
-    assert time.monotonic() - started < 15
+    assert run(user, "--", "sh", "-c", "sleep 60 & echo started")[:2] == (0, b"started\n")
+    assert time.monotonic() - started < 45
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1])

@@ -78,7 +78,7 @@ class SleepingInstaller(ShellInstaller):
         self._flag = flag
 
     def commands(self, *_: object) -> tuple[tuple[str, ...], ...]:
-        return (("/bin/sh", "-c", f"echo $$ > '{self._flag}'; exec sleep 60"),)
+        return (("/bin/sh", "-c", f"echo $$ > '{self._flag}'; exec sleep 600"),)
 
 
 def signal_when(flag: Path, number: int) -> threading.Thread:
@@ -102,7 +102,7 @@ def test_a_running_command_is_killed_by_an_interrupt(quick: World, tmp_path: Pat
     sender.join()
     assert record.failure is not None
     assert record.failure.exit_code == 130
-    assert time.monotonic() - started < 20
+    assert time.monotonic() - started < 300
     assert not Path(f"/proc/{flag.read_text().strip()}").exists()
     assert quick.version() == "1.0"
 
@@ -149,7 +149,7 @@ def test_a_silent_command_in_another_thread_is_cancelled(world: World, tmp_path:
     threads[0].start()
     for thread in threads:
         thread.join()
-    assert time.monotonic() - started < 20
+    assert time.monotonic() - started < 300
     assert found[0].failure is not None
     assert (found[0].failure.code, found[0].failure.cause) == ("interrupted", "cancelled")
     assert world.version() == "1.0"
@@ -157,7 +157,7 @@ def test_a_silent_command_in_another_thread_is_cancelled(world: World, tmp_path:
 
 def test_a_silent_check_in_another_thread_is_cancelled(world: World, tmp_path: Path) -> None:
     flag, cancelled = tmp_path / "flag", threading.Event()
-    code = f"import os, time; open({str(flag)!r}, 'w').write(str(os.getpid())); time.sleep(60)"
+    code = f"import os, time; open({str(flag)!r}, 'w').write(str(os.getpid())); time.sleep(600)"
     plan = world.plan(checks=(Check(name="hangs", role="playbook", arguments=(code,)),))
     found: list[Record] = []
     worker = threading.Thread(target=lambda: found.append(world.apply(plan, cancel=cancelled.is_set)))
@@ -166,7 +166,7 @@ def test_a_silent_check_in_another_thread_is_cancelled(world: World, tmp_path: P
     worker.start()
     worker.join()
     sender.join()
-    assert time.monotonic() - started < 20
+    assert time.monotonic() - started < 300
     assert found[0].failure is not None
     assert found[0].failure.code == "interrupted"
 

