@@ -4,11 +4,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: gpu bench-static help demo demo-real test test-conda test-locks test-real lint bench bench-diagnosis bench-repair clean
+.PHONY: gpu bench-static help demo demo-real pictures test test-conda test-locks test-real lint bench bench-diagnosis bench-repair clean
 
 help:
 	@echo "make demo       a small broken environment, diagnosed, repaired and undone (no GPU, no torch)"
 	@echo "make demo-real  the same on real torch (some GB from your default index)"
+	@echo "make pictures   the pictures in README, of the real app on a really broken environment"
 	@echo "make test       linters, types, import contracts and tests"
 	@echo "make test-conda repairs of conda environments before real conda as referee (minutes)"
 	@echo "make test-locks every environment that a test repairs, made again from its locks (most of an hour)"
@@ -30,6 +31,9 @@ demo: $(INSTALLED)
 
 demo-real: $(INSTALLED)
 	$(BIN)/python -m tests.demo --real
+
+pictures: $(INSTALLED)
+	$(BIN)/python -m tests.pictures
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check .

@@ -44,6 +44,9 @@ THEMES: Final = (
             "footer-key-foreground": "#5fd7d7",
             "border": "#3b4252",
             "border-blurred": "#2e3440",
+            "block-cursor-foreground": "#ffffff",  # tones must be read on it too
+            "block-cursor-background": "#2a5074",
+            "block-cursor-blurred-background": "#2a313c",
         },
     ),
     Theme(
@@ -64,6 +67,9 @@ THEMES: Final = (
             "footer-key-foreground": "#006a6a",
             "border": "#8a8f98",
             "border-blurred": "#c4c8ce",
+            "block-cursor-foreground": "#000000",
+            "block-cursor-background": "#c3def0",
+            "block-cursor-blurred-background": "#dfe2e6",
         },
     ),
     Theme(
@@ -86,8 +92,8 @@ THEMES: Final = (
             "border": "#ffffff",
             "border-blurred": "#808080",
             "text-muted": "#e0e0e0",
-            "block-cursor-foreground": "#000000",
-            "block-cursor-background": "#ffffff",
+            "block-cursor-foreground": "#ffffff",
+            "block-cursor-background": "#000090",
             "block-cursor-blurred-background": "#404040",
         },
     ),
