@@ -5,49 +5,57 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tests.gpu.replays.packing import pack
-from tests.gpu.replays.replay import Command, Replay
+from tests.gpu.replays.replay import Command, NotHere, Replay
 from tests.gpu.replays.room import Room
 
 MISSING = frozenset({"missing-cuda-library", "half-installed"})
 IMPORT = "import torch; d = 'cuda' if torch.cuda.is_available() else 'cpu'; torch.ones(4, device=d).sum().item()"
-CONVOLUTION = (
-    "import torch; d = 'cuda' if torch.cuda.is_available() else 'cpu';"
-    "torch.nn.functional.conv2d(torch.ones(1, 1, 8, 8, device=d), torch.ones(1, 1, 3, 3, device=d)).sum().item()"
-)
 
 
-def without(distribution: str, library: str, program: str) -> Callable[[Room], Command]:
+def without(distribution: str, library: str) -> Callable[[Room], Command]:
     """Delete the files of one library; its distribution's wheel is packed of the healthy ones before."""
 
     def provoke(room: Room) -> Command:
-        pack(room.site, distribution, room.links)
-        for path in room.found(f"nvidia/**/lib/{library}"):
+        elsewhere(room, library)
+        pack(room.site, distribution_of(room, distribution), room.links)
+        for path in room.found(f"nvidia/**/lib/{library}.*"):
             path.unlink()
-        return ("python", "-c", program)
+        return ("python", "-c", IMPORT)
 
     return provoke
 
 
-def uninstalled(room: Room) -> Command:
-    """All of NCCL's wheel taken out, as the removal of another package's needs does it."""
-    name = room.found("nvidia_nccl_cu1*.dist-info")[0].name.partition("-")[0]
-    pack(room.site, name, room.links)
-    room.run("uv", "pip", "uninstall", "--python", room.python, name.replace("_", "-")).must()
-    return ("python", "-c", IMPORT)
+def uninstalled(distribution: str, library: str) -> Callable[[Room], Command]:
+    """Take a whole wheel out, as the removal of another package's needs does it."""
+
+    def provoke(room: Room) -> Command:
+        elsewhere(room, library)
+        name = distribution_of(room, distribution)
+        pack(room.site, name, room.links)
+        room.run("uv", "pip", "uninstall", "--python", room.python, name.replace("_", "-")).must()
+        return ("python", "-c", IMPORT)
+
+    return provoke
+
+
+def distribution_of(room: Room, start: str) -> str:
+    """The distribution's name with the CUDA release that it may end in, as its metadata directory spells it."""
+    return room.found(f"{start}*.dist-info")[0].name.partition("-")[0]
+
+
+def elsewhere(room: Room, library: str) -> None:
+    """Raise NotHere where the system has the library too: then nothing fails without the environment's own."""
+    listed = room.run("ldconfig", "-p").must().out
+    if f"{library}." in listed:
+        raise NotHere(f"this machine has a {library} of its own, which the loader then takes")
 
 
 REPLAYS = (
+    Replay("cudnn-missing", "libcudnn deleted", MISSING, without("nvidia_cudnn", "libcudnn.so")),
+    Replay("nvshmem-missing", "libnvshmem_host deleted", MISSING, without("nvidia_nvshmem", "libnvshmem_host.so")),
     Replay(
-        "nvjitlink-missing",
-        "libnvJitLink deleted",
-        MISSING,
-        without("nvidia_nvjitlink", "libnvJitLink.so.*", IMPORT),
+        "cusparselt-missing", "cuSPARSELt uninstalled", MISSING, uninstalled("nvidia_cusparselt", "libcusparseLt.so")
     ),
-    Replay(
-        "cudnn-missing",
-        "a part of cuDNN deleted",
-        MISSING,
-        without("nvidia_cudnn_cu13", "libcudnn_ops.so.*", CONVOLUTION),
-    ),
-    Replay("nccl-missing", "NCCL uninstalled", MISSING, uninstalled),
+    Replay("nvjitlink-missing", "libnvJitLink deleted", MISSING, without("nvidia_nvjitlink", "libnvJitLink.so")),
+    Replay("nccl-missing", "NCCL uninstalled", MISSING, uninstalled("nvidia_nccl", "libnccl.so")),
 )
