@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 
+from textual.app import App
 from textual.pilot import Pilot
 
 from envmedic.api.settings import Settings
@@ -40,7 +41,7 @@ async def until(pilot: Pilot[int], condition: Callable[[], bool], what: str = "i
     """Wait for something to come true. Fails with what the screen shows instead."""
     deadline = time.monotonic() + PATIENCE_S
     while not condition():
-        assert time.monotonic() < deadline, f"{what} did not come true\n{shown(pilot.app)}"
+        assert time.monotonic() < deadline, f"{what} did not come true\n{stacked(pilot.app)}\n{shown(pilot.app)}"
         await pilot.pause(0.05)
     await pilot.pause()
 
@@ -48,6 +49,11 @@ async def until(pilot: Pilot[int], condition: Callable[[], bool], what: str = "i
 async def until_shown(pilot: Pilot[int], text: str) -> None:
     """Wait until the screen shows `text`."""
     await until(pilot, lambda: text in shown(pilot.app), repr(text))
+
+
+def stacked(opened: App[int]) -> str:
+    """The screens above each other, and what has the focus."""
+    return f"{' > '.join(type(screen).__name__ for screen in opened.screen_stack)}, focus: {opened.focused}"
 
 
 def shown(opened: object) -> str:

@@ -345,9 +345,9 @@ async def save_log(opened: EnvmedicApp, pilot: Pilot[int], target: Path) -> None
     await until_shown(pilot, "Save the log")
     await pilot.press("ctrl+u", *str(target), "enter")
     await until(pilot, target.exists)
-    await until(pilot, lambda: isinstance(opened.screen, RepairScreen))
+    await until(pilot, lambda: isinstance(opened.screen, RepairScreen) and not opened.jobs.running)
     await pilot.press("escape")
-    await until(pilot, at_result(opened))
+    await until(pilot, lambda: at_result(opened)() and opened.focused is not None)
 
 
 def stages(opened: EnvmedicApp) -> str:
