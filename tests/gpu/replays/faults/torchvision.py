@@ -80,7 +80,8 @@ def without_cuda(room: Room) -> Command:
     include = (f"-I{torch}/include", f"-I{torch}/include/torch/csrc/api/include")
     library = room.found("torchvision/_C*.so")[0]
     built = source / library.name
-    room.run("g++", "-std=c++20", "-O1", "-shared", "-fPIC", *include, source / "ops.cpp", "-o", built).must()
+    linked = (f"-L{torch}/lib", "-ltorch_cpu", "-lc10")
+    room.run("g++", "-std=c++20", "-O1", "-shared", "-fPIC", *include, source / "ops.cpp", "-o", built, *linked).must()
     shutil.rmtree(room.folder / "other", ignore_errors=True)
     (room.folder / "other").mkdir()
     room.write(library, built.read_bytes())
