@@ -180,8 +180,6 @@ class EnvmedicApp(App[int]):
         else:
             self.show_error(refusal)
 
-    # the repair
-
     def show_repair(self, repair: Repair) -> None:
         """How far the repair is: many times a second, so only who shows it is told."""
         self._session = replace(self._session, repair=repair)
@@ -217,21 +215,15 @@ class EnvmedicApp(App[int]):
     def action_show_repair(self) -> None:
         """The repair, or how it ended."""
         repair = self._session.repair
-        if repair is not None and not repair.running:
-            self.show_result()
-        elif repair is not None:
-            self.show_running_repair()
+        if repair is not None:
+            (self.show_running_repair if repair.running else self.show_result)()
 
     def show_running_repair(self) -> None:
-        """The screen of the repair, once."""
+        """The screen of the repair with its log, once."""
         from envmedic.tui.screens.repair import RepairScreen  # noqa: PLC0415  # the first frame needs none of it
 
         if not isinstance(self.screen, RepairScreen):
             self.push_screen(RepairScreen())
-
-    def show_repair_log(self) -> None:
-        """The log of the repair that has ended."""
-        self.show_running_repair()
 
     def show_result(self) -> None:
         """How the repair ended, in the place of its own screen."""
@@ -249,12 +241,7 @@ class EnvmedicApp(App[int]):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """The way to the repair is shown where there is one, and one is not there yet."""
         if action == "show_repair":
-            if self._session.repair is None:
-                return False
-            from envmedic.tui.screens.repair import RepairScreen  # noqa: PLC0415  # the first frame needs none of it
-            from envmedic.tui.screens.result import ResultScreen  # noqa: PLC0415
-
-            return not isinstance(self.screen, (RepairScreen, ResultScreen))
+            return self._session.repair is not None and not getattr(self.screen, "SHOWS_REPAIR", False)
         return super().check_action(action, parameters)
 
     def ask(self, title: str, lines: Sequence[Line], then: Callable[[bool], None]) -> None:

@@ -41,7 +41,9 @@ def _wish(plan: Plan, options: dict[str, object]) -> list[str]:
 def _how(options: dict[str, object], flags: tuple[str, ...], values: tuple[str, ...]) -> list[str]:
     words = [f"--{name.replace('_', '-')}" for name in flags if options.get(name)]
     allowed = options.get("allow")
-    words += [word for name in (allowed if isinstance(allowed, list | tuple) else ()) for word in ("--allow", str(name))]
+    words += [
+        word for name in (allowed if isinstance(allowed, list | tuple) else ()) for word in ("--allow", str(name))
+    ]
     for name in values:
         given = options.get(name)
         for value in given if isinstance(given, list) else [given]:

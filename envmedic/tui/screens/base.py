@@ -28,6 +28,8 @@ class BaseScreen(Screen[None]):
     """A screen that shows the session, and is told when it changes."""
 
     TITLE_TEXT: ClassVar[str] = "envmedic"
+    SHOWS_REPAIR: ClassVar[bool] = False
+    """Whether it is about the repair, so that no key needs to lead there."""
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "back", "Back"),
         Binding("slash", "search", "Search", key_display="/"),

@@ -44,6 +44,7 @@ class RepairScreen(BaseScreen):
     """Stages, checks and the log of the one repair."""
 
     TITLE_TEXT = "Repair"
+    SHOWS_REPAIR = True
     HELP = (
         "A copy of the environment is repaired and proven. Leaving this screen stops nothing; g comes back. c stops the "
         "repair, and the environment stays as it is. s writes the log to a file."

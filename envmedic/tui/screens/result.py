@@ -22,6 +22,7 @@ class ResultScreen(BaseScreen):
     """Before and after; or what failed, and that nothing was changed."""
 
     TITLE_TEXT = "Result"
+    SHOWS_REPAIR = True
     HELP = (
         "How the repair ended: packages and checks before beside after, what stays of it, and the way back. l writes lock "
         "files of what was verified, v shows the log. Escape goes home, or back to the plan where nothing was repaired."
@@ -112,7 +113,7 @@ class ResultScreen(BaseScreen):
 
     def action_log(self) -> None:
         """The log, and the stages."""
-        self.envmedic.show_repair_log()
+        self.envmedic.show_running_repair()
 
     def action_lock(self) -> None:
         """Ask for formats and a directory."""
