@@ -114,7 +114,7 @@ def test_playbooks_are_browsed_read_and_filtered(size: tuple[int, int]) -> None:
         await until(pilot, lambda: "How it is proven" in page.text, "the page in plain words")
         assert opened.screen.query_one(CommandLine).line == "envmedic explain nms-cuda"
         await pilot.press("enter")
-        assert opened.focused is page
+        await until(pilot, lambda: opened.focused is page, "the focus on the page")
 
     drive(scenario, size)
 
