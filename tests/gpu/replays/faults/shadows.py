@@ -1,59 +1,9 @@
-"""Libraries that take another's place in the process."""
+"""Libraries of one name that meet in one process."""
 
 from __future__ import annotations
 
-from tests.gpu.replays.replay import Command, NotHere, Replay
+from tests.gpu.replays.replay import Command, Replay
 from tests.gpu.replays.room import Room
-
-NVRTC = r"""
-#define _GNU_SOURCE
-#include <dlfcn.h>
-#include <string.h>
-
-static void *real(const char *name) {
-  static void *library;
-  if (!library) library = dlopen(REAL, RTLD_NOW | RTLD_LOCAL);
-  return library ? dlsym(library, name) : 0;
-}
-typedef long (*function)(long, long, long, long, long, long);
-#define PASS(name) \
-  long name(long a, long b, long c, long d, long e, long f) { return ((function)real(#name))(a, b, c, d, e, f); }
-// FUNCTIONS
-int nvrtcCompileProgram(void *program, int count, const char *const *options) {
-  const char *changed[256];
-  for (int i = 0; i < count && i < 256; ++i)
-    changed[i] = strncmp(options[i], "--gpu-architecture=", 19) ? options[i] : "--gpu-architecture=sm_999";
-  return ((int (*)(void *, int, const char *const *))real("nvrtcCompileProgram"))(program, count, changed);
-}
-"""
-COMPLEX = (
-    "import torch; x = torch.randn(64, dtype=torch.complex64);"
-    "assert torch.allclose(torch.tan(x.cuda()).cpu(), torch.tan(x), rtol=1e-3)"
-)
-NAMES = (
-    "import subprocess, sys, torch, os; p = os.path.join(os.path.dirname(torch.__file__), 'lib', 'libcaffe2_nvrtc.so');"
-    "import re; print(*sorted(set(re.findall(rb'nvrtc[A-Z]\\w+', open(p, 'rb').read()))), sep='\\n')"
-)
-
-
-def refusing_nvrtc(room: Room) -> Command:
-    """A preloaded NVRTC that asks the real one for an architecture that it does not know."""
-    libraries = sorted(room.site.glob("nvidia/**/libnvrtc.so.*"))
-    if not libraries:
-        raise NotHere("torch has no NVRTC in a wheel of its own here")
-    text = room.run(room.python, "-c", NAMES).must().out
-    names = {word.strip("b'") for word in text.split()} - {"nvrtcCompileProgram"}
-    source = room.folder / "nvrtc.c"
-    passed = "\n".join(f"PASS({name})" for name in sorted(names))
-    source.write_text(NVRTC.replace("// FUNCTIONS", passed), encoding="utf-8")
-    shadow = room.folder / "old-cuda" / libraries[0].name
-    shadow.parent.mkdir()
-    define = f'-DREAL="{libraries[0]}"'
-    room.run("gcc", "-shared", "-fPIC", "-w", define, f"-Wl,-soname,{shadow.name}", source, "-o", shadow, "-ldl").must()
-    room.outside["USE_PYTORCH_KERNEL_CACHE"] = "0"  # what was compiled once would not be compiled again
-    room.variable("LD_PRELOAD", str(shadow))
-    return ("python", "-c", COMPLEX)
-
 
 CORE = "#include <stdlib.h>\nlong core_open(void) { return (long)RESULT; }\n"
 MODULE = r"""
@@ -94,12 +44,6 @@ def clash(room: Room) -> Command:
 
 
 REPLAYS = (
-    Replay(
-        "refusing-nvrtc",
-        "a preloaded NVRTC that refuses the GPU",
-        frozenset({"nvrtc-arch", "nvrtc-preloaded"}),
-        refusing_nvrtc,
-    ),
     Replay(
         "clash", "two libraries that clash", frozenset({"import-order-crash"}), clash, facts=False, ending="advised"
     ),
