@@ -121,3 +121,11 @@ def test_the_reason_ranks_above_the_last_words() -> None:
     )
     found = judged(text)
     assert [item.playbook for item in found.findings] == ["host-compiler", "build-failed"]
+
+
+def test_the_line_of_source_in_a_traceback_does_not_name_the_architecture() -> None:
+    text = (
+        b'    raise ValueError(f"Unknown CUDA arch ({arch}) or GPU not supported")\n'
+        b"ValueError: Unknown CUDA arch (10.1) or GPU not supported\n"
+    )
+    assert "'10.1'" in judged(text).findings[0].summary

@@ -80,7 +80,7 @@ def _perform(replay: Replay, room: Room, result: Result, *, gpu: bool) -> None:
     command = _timed(result, "provoke", lambda: replay.provoke(room))
     failed = _timed(result, "command", lambda: room.activated(*command))
     result.broken = failed.code != 0
-    result.sample = f"$ {' '.join(command)}\n{failed.text[-4000:]}\nexit status {failed.code}"
+    result.sample = f"$ {' '.join(command)}\n{_ends(failed.text)}\nexit status {failed.code}"
     if not result.broken:
         return
     log = room.folder / "error.txt"
@@ -105,6 +105,11 @@ def _perform(replay: Replay, room: Room, result: Result, *, gpu: bool) -> None:
     told = bool(result.by_text and (result.by_facts or not replay.facts))
     verified = result.gpu == "verified" or not gpu
     result.ok = told and verified and bool(result.passes and result.undone and result.redone)
+
+
+def _ends(text: str) -> str:
+    """A text's beginning and end: some errors begin with the sentence that matters, others end with it."""
+    return text if len(text) <= 6000 else f"{text[:3000]}\n[…]\n{text[-3000:]}"
 
 
 def _diagnose(replay: Replay, room: Room, result: Result, log: Path) -> None:
