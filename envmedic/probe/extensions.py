@@ -96,8 +96,8 @@ def _checked(prefix: Path, part: Sequence[Group], process: Process, fallbacks: M
 
 
 def _parts(found: Sequence[Group]) -> list[list[Group]]:
-    """`found` in its order, in parts with about as many modules each, for some of the cores; one at least."""
-    count = min(_MOST_PARTS, len(os.sched_getaffinity(0)) // 2) or 1
+    """`found` in its order, in parts with about as many modules each, one for each of some cores."""
+    count = min(_MOST_PARTS, len(os.sched_getaffinity(0)))
     total = sum(len(group.modules) for group in found)
     parts: list[list[Group]] = [[] for _ in range(count)]
     before = 0

@@ -187,7 +187,7 @@ def test_with_more_cores_the_same_is_found_in_the_same_order(
     assert found.count == 13
     assert len(
         extensions._parts(list(extensions.groups(distributions.scan(site(prefix), prefix, soabi=TAG), Modules(TAG))))
-    ) == max(1, min(4, cores // 2))
+    ) == min(4, cores)
 
 
 def test_a_few_modules_make_no_more_parts_than_needed() -> None:
