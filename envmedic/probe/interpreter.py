@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import ast
 import os
 import signal
 from contextlib import closing
@@ -17,16 +17,27 @@ from envmedic.proc.question import Question
 
 TIMEOUT_S = 20.0
 _QUESTION = """\
-import json, sys, sysconfig
-print(json.dumps({
+import sys
+name = sys.implementation.name
+if name == "cpython" and sys.platform == "linux":
+    import _imp, posix
+    soabi = _imp.extension_suffixes()[0][1:-3] if _imp.extension_suffixes() else None
+    platform, free_threaded = "linux_" + posix.uname()[4], "t" in getattr(sys, "abiflags", "")
+else:
+    import sysconfig
+    soabi, platform = sysconfig.get_config_var("SOABI"), sysconfig.get_platform()
+    free_threaded = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
+print(ascii({
     "version": sys.version.split()[0],
-    "implementation": sys.implementation.name,
-    "soabi": sysconfig.get_config_var("SOABI"),
+    "implementation": name,
+    "soabi": soabi or None,
     "base_prefix": getattr(sys, "base_prefix", sys.prefix),
-    "platform_tag": sysconfig.get_platform().replace("-", "_").replace(".", "_"),
-    "free_threaded": bool(sysconfig.get_config_var("Py_GIL_DISABLED")),
+    "platform_tag": platform.replace("-", "_").replace(".", "_"),
+    "free_threaded": free_threaded,
 }))
 """
+"""What sysconfig says of CPython on Linux is asked where it has it from: loading sysconfig and json takes as long as
+Python's own start."""
 
 
 class Asked:
@@ -156,11 +167,11 @@ def _target(link: Path) -> str:
 
 
 def parse_answer(output: str) -> dict[str, object] | None:
-    """The JSON object on the last line of the interpreter's output."""
+    """The dictionary on the last line of the interpreter's output."""
     lines = output.strip().splitlines()
     try:
-        answer: object = json.loads(lines[-1]) if lines else None
-    except ValueError:
+        answer: object = ast.literal_eval(lines[-1]) if lines else None
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
         return None
     return answer if isinstance(answer, dict) else None
 

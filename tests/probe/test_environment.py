@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import sysconfig
 import time
 from contextlib import closing
 from pathlib import Path
@@ -302,3 +303,11 @@ def test_unreadable_files_are_facts(tmp_path: Path) -> None:
     (info / "METADATA").chmod(0)
     found = observe_environment(prefix)
     assert [item.kind for item in found.leftovers] == ["empty-dist-info"]
+
+
+def test_what_the_interpreter_says_is_what_sysconfig_says(venv: Path) -> None:
+    found = observe_environment(venv).interpreter
+    assert found.soabi == sysconfig.get_config_var("SOABI")
+    assert found.platform_tag == sysconfig.get_platform().replace("-", "_").replace(".", "_")
+    assert found.free_threaded == bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
+    assert found.base_prefix == sys.base_prefix
