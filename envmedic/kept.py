@@ -6,7 +6,6 @@ have written into the scripts that activation runs.
 
 from __future__ import annotations
 
-import json
 import re
 import shlex
 from collections.abc import Mapping
@@ -91,7 +90,11 @@ def scripts(tree: Path) -> tuple[Path, ...]:
 def conda_state(tree: Path) -> dict[str, dict[str, str]]:
     """The content of conda's state file; empty where there is none. Raises OSError or ValueError."""
     path = tree / CONDA_STATE
-    state: dict[str, dict[str, str]] = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    if not path.is_file():
+        return {}
+    import json  # noqa: PLC0415  # no virtual environment has one
+
+    state: dict[str, dict[str, str]] = json.loads(path.read_text(encoding="utf-8"))
     return state
 
 

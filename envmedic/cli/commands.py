@@ -1,4 +1,7 @@
-"""One function per command: options to use cases, values to text, results to exit codes."""
+"""One function per command: options to use cases, values to text, results to exit codes.
+
+Each loads the renderer of its own document.
+"""
 
 from __future__ import annotations
 
@@ -13,12 +16,7 @@ from pathlib import Path
 from envmedic import api
 from envmedic.cli.options import installers
 from envmedic.cli.output import Output
-from envmedic.cli.render.checks import verification_lines
 from envmedic.cli.render.diagnosis import diagnosis_lines
-from envmedic.cli.render.facts import facts_lines
-from envmedic.cli.render.next_command import apply_command
-from envmedic.cli.render.plan import plan_lines
-from envmedic.cli.render.record import difference_lines, history_lines, record_lines
 from envmedic.errors import ConfirmationNeeded, ExitCode, InputError, RepairDeclined
 from envmedic.model.base import to_json
 from envmedic.model.checks import VerifyWish
@@ -102,6 +100,8 @@ def _log_title(diagnosis: Diagnosis, count: int) -> list[str]:
 
 def facts(args: argparse.Namespace, output: Output) -> int:
     """``envmedic facts``."""
+    from envmedic.cli.render.facts import facts_lines  # noqa: PLC0415
+
     settings = settings_of(args, output)
     prefix = None if args.host_only else prefix_of(args, settings, output)
     observed = api.observe(settings, prefix)
@@ -111,6 +111,8 @@ def facts(args: argparse.Namespace, output: Output) -> int:
 
 def plan(args: argparse.Namespace, output: Output) -> int:
     """``envmedic plan``."""
+    from envmedic.cli.render.next_command import apply_command  # noqa: PLC0415
+
     settings = settings_of(args, output)
     made = api.plan(settings, prefix_of(args, settings, output), wish_of(args))
     if isinstance(made, Diagnosis):
@@ -121,6 +123,8 @@ def plan(args: argparse.Namespace, output: Output) -> int:
 
 
 def _print_plan(made: Plan, command: str, output: Output) -> int:
+    from envmedic.cli.render.plan import plan_lines  # noqa: PLC0415
+
     where = "" if made.host.source == "observed" else " on the host that it is for"
     lines = [*plan_lines(made, output.style), "", f"Nothing has been changed. To carry it out{where}:", f"  {command}"]
     output.document(made, lines)
@@ -202,6 +206,8 @@ def options_of(args: argparse.Namespace) -> ApplyOptions:
 
 
 def _print_record(record: Record, output: Output, *, moved: bool = False) -> int:
+    from envmedic.cli.render.record import record_lines  # noqa: PLC0415
+
     output.document(record, record_lines(record, output.style, moved=moved))
     return int(api.exit_code(record))
 
@@ -215,6 +221,8 @@ def require_terminal(otherwise: str) -> None:
 
 
 def _confirm_plan(made: Plan, *, output: Output, yes: bool) -> bool:
+    from envmedic.cli.render.plan import plan_lines  # noqa: PLC0415
+
     output.narrate("\n".join([*plan_lines(made, output.err_style, alternatives=not yes), ""]))
     return yes or ask("Repair the environment in a clone and swap it in when the checks pass?")
 
@@ -227,6 +235,8 @@ def ask(question: str) -> bool:
 
 def verify(args: argparse.Namespace, output: Output) -> int:
     """``envmedic verify``."""
+    from envmedic.cli.render.checks import verification_lines  # noqa: PLC0415
+
     settings = settings_of(args, output)
     prefix = prefix_of(args, settings, output)
     names = tuple(args.check)
@@ -268,6 +278,8 @@ def _travel(args: argparse.Namespace, output: Output, travel: api.Travel, questi
 
 def history(args: argparse.Namespace, output: Output) -> int:
     """``envmedic history``."""
+    from envmedic.cli.render.record import history_lines  # noqa: PLC0415
+
     settings = settings_of(args, output)
     found = api.history(settings, prefix_of(args, settings, output))
     output.document(found, history_lines(found, output.style))
@@ -276,6 +288,8 @@ def history(args: argparse.Namespace, output: Output) -> int:
 
 def diff(args: argparse.Namespace, output: Output) -> int:
     """``envmedic diff``."""
+    from envmedic.cli.render.record import difference_lines  # noqa: PLC0415
+
     settings = settings_of(args, output)
     found = api.difference(settings, prefix_of(args, settings, output), args.before, args.after)
     output.document(found, difference_lines(found, output.style))
@@ -295,6 +309,8 @@ def recover(args: argparse.Namespace, output: Output) -> int:
 
 def prune(args: argparse.Namespace, output: Output) -> int:
     """``envmedic prune``."""
+    from envmedic.cli.render.record import history_lines  # noqa: PLC0415
+
     if not args.yes:
         require_terminal(SEE_HISTORY)
     settings = settings_of(args, output)

@@ -124,7 +124,7 @@ def _observed(prefix: Path, path: Path, group: Group, process: Process) -> Libra
             return verdict
         return LoadCheck(verdict.missing, _elsewhere_undefined(verdict.unresolved, group), verdict.versions)
 
-    return libraries.library(prefix, path, group.owner, check, share=0.0)
+    return libraries.library(prefix, path, group.owner, process, check, share=0.0)
 
 
 def _elsewhere_undefined(symbols: tuple[bytes, ...], group: Group) -> tuple[bytes, ...]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 from envmedic.model.facts import Distribution, Library, UnmetVersion, UnresolvedSymbol
 from envmedic.probe import fatbin, layout
 from envmedic.probe.demangle import demangle
-from envmedic.probe.elf import Elf, ElfError
+from envmedic.probe.elf import ElfError
 from envmedic.probe.family_files import Package, operator_libraries, torch_extension, torch_gpu_libraries
 from envmedic.probe.files import names
 from envmedic.probe.loader import LoadCheck, Process, Search
@@ -83,9 +84,10 @@ def _torch_libraries(prefix: Path, torch: Package, process: Process) -> Iterator
     extension = torch_extension(torch)
     if extension is not None:
         # torch's own libraries come from one build: what can differ is the C interface of the CUDA libraries
-        yield library(prefix, extension, torch.distribution, lambda path: process.check(path, mangled=False))
+        yield library(prefix, extension, torch.distribution, process, partial(process.check, mangled=False))
     for path in torch_gpu_libraries(torch):
-        yield library(prefix, path, torch.distribution, process.fork().check_needs)
+        child = process.fork()
+        yield library(prefix, path, torch.distribution, child, child.check_needs)
 
 
 def _companion_libraries(prefix: Path, package: Package, process: Process) -> Iterator[Library]:
@@ -93,28 +95,29 @@ def _companion_libraries(prefix: Path, package: Package, process: Process) -> It
     for path in paths:
         child = process.fork()
         child.siblings = {item.name: item for item in paths if item.name.startswith("lib") and item != path}
-        yield library(prefix, path, package.distribution, child.check)
+        yield library(prefix, path, package.distribution, child, child.check)
 
 
 def library(
     prefix: Path,
     path: Path,
     owned_by: Distribution | None,
+    process: Process,
     check: Callable[[Path], LoadCheck],
     *,
     share: float = fatbin.COMMON,
 ) -> Library:
-    """The facts of one library; whatever is wrong with the file becomes its error.
+    """The facts of one library, which `check` loads into `process`; whatever is wrong with the file becomes its error.
 
     `share` is that of the fat binaries in which an architecture must be to count.
     """
     shown = layout.relative(path, prefix)
     owner = owned_by.name if owned_by else None
     try:
-        with closing(Elf(path)) as elf:
-            code = fatbin.read(elf, share)
-            needed = elf.needed
         verdict = check(path)
+        elf = process.file(path)
+        code = fatbin.read(elf, share)
+        needed = elf.needed
     except (OSError, ElfError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         return Library(path=shown, distribution=owner, error=reason)

@@ -220,6 +220,14 @@ class Process:
             versions=tuple(version for item in fresh for version in self._missing_versions(item)),
         )
 
+    def file(self, path: Path) -> Elf:
+        """A library that was loaded from `path`, open until `close`. Raises `ElfError` where another one is there now."""
+        status = path.stat()
+        loaded = self._by_file.get((status.st_dev, status.st_ino))
+        if loaded is None:
+            raise ElfError("replaced while it was read")
+        return loaded.elf
+
     def loaded(self, soname: str) -> Loaded | None:
         """The library that is in the process under that name."""
         return self._by_name.get(soname)

@@ -7,7 +7,6 @@ takes milliseconds this way; `email` and `importlib.metadata` take fifty times a
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from typing import cast
@@ -147,6 +146,8 @@ def _rows(text: str) -> list[list[str]]:
 
 def parse_direct_url(data: bytes) -> Origin:
     """Where a distribution came from by its direct_url.json; ``unknown`` when it cannot be read."""
+    import json  # noqa: PLC0415  # few distributions have one
+
     try:
         content: object = json.loads(data)
     except ValueError:  # UnicodeDecodeError is one
