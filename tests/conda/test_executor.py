@@ -263,7 +263,7 @@ def test_killed_in_the_middle_the_environment_is_as_it_was_and_the_next_run_repa
     script.write_text(_APPLY.format(here=str(Path(__file__).parents[2]), prefix=str(case.prefix), room=case.room))
     process = subprocess.Popen([sys.executable, str(script)], start_new_session=True, stderr=subprocess.PIPE)
     try:
-        wait_for(lambda: any(case.prefix.parent.glob(f".envmedic/*/*/{WORK}/packages/*")), process)
+        wait_for(lambda: found(case.prefix.parent, f".envmedic/*/*/{WORK}/packages/*"), process)
     finally:
         os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
@@ -283,8 +283,16 @@ case.apply(case.resolve(reinstall=("sympy", "python")))
 """
 
 
+def found(folder: Path, pattern: str) -> bool:
+    """Whether anything is there; what vanishes meanwhile is not."""
+    try:
+        return any(folder.glob(pattern))
+    except FileNotFoundError:
+        return False
+
+
 def wait_for(there: Callable[[], bool], process: subprocess.Popen[bytes]) -> None:
-    for _ in range(3000):
+    for _ in range(30_000):
         if there():
             return
         assert process.poll() is None, (process.communicate()[1] or b"").decode()[-3000:]
