@@ -39,7 +39,7 @@ def stranger(argv: list[str], **options: str | dict[str, str]) -> Iterator[int]:
 
 
 def _wait_for_adoption(pid: int) -> None:
-    for _ in range(30_000):
+    for _ in range(500):
         if processes._parent(pid) != os.getpid() and os.getpid() not in processes._ancestors(pid, _parents()):
             return
         time.sleep(0.01)
