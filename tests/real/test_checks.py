@@ -35,7 +35,12 @@ def sound() -> Iterator[Path]:
 
 
 def test_faults_put_into_a_real_torch_are_reported_as_what_they_are(sound: Path) -> None:
-    assert checks.main([str(sound), "--device", "cpu", "--no-verify"]) == 0
+    assert checks.main([str(sound), "--device", "cpu", "--no-verify", "--kinds", "wrong,missing,crash"]) == 0
+
+
+def test_hangs_of_a_real_torch_are_reported_as_such(sound: Path) -> None:
+    words = ["--device", "cpu", "--no-verify", "--kinds", "hang", "--only", "conv,torchvision-nms"]
+    assert checks.main([str(sound), *words]) == 0
 
 
 def test_a_real_torch_without_faults_passes_them(sound: Path) -> None:
