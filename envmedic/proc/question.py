@@ -6,7 +6,6 @@ sh takes 75 ms to load, which is a fifth of a diagnosis; these need nothing of w
 from __future__ import annotations
 
 import errno
-import math
 import os
 import selectors
 import signal
@@ -29,24 +28,22 @@ _LINGER_S = 0.5
 class Question:
     """A program that was started and has not been heard yet; `close` it, whether or not it was.
 
-    It has `timeout_s` seconds (None: any number) from its start on. `output`, a descriptor, gets its standard
-    output instead of the answer. Otherwise as `ask`, errors too.
+    It has `timeout_s` seconds from its start on. Otherwise as `ask`, errors too.
     """
 
     def __init__(
         self,
         argv: Sequence[str],
         *,
-        timeout_s: float | None,
+        timeout_s: float,
         env: Mapping[str, str | None] | None = None,
         cwd: str | None = None,
         user: User | None = None,
-        output: int | None = None,
     ) -> None:
         self._argv = tuple(argv)
         self._started = time.monotonic()
-        self._deadline = math.inf if timeout_s is None else self._started + timeout_s
-        self._process = _start(argv, overlay(env), cwd, user, subprocess.PIPE if output is None else output)
+        self._deadline = self._started + timeout_s
+        self._process = _start(argv, overlay(env), cwd, user)
 
     def answer(self) -> CommandResult:
         """Wait for its end; once."""
@@ -84,14 +81,12 @@ def ask(
         return question.answer()
 
 
-def _start(
-    argv: Sequence[str], env: Mapping[str, str], cwd: str | None, user: User | None, output: int
-) -> subprocess.Popen[bytes]:
+def _start(argv: Sequence[str], env: Mapping[str, str], cwd: str | None, user: User | None) -> subprocess.Popen[bytes]:
     try:
         return subprocess.Popen(  # noqa: S603  # the words are the caller's
             argv,
             stdin=subprocess.DEVNULL,
-            stdout=output,
+            stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             env=env,
             cwd=cwd,
@@ -111,7 +106,7 @@ def _hear(process: subprocess.Popen[bytes], out: Lines, err: Lines, deadline: fl
         deadline = max(deadline, time.monotonic() + _LINGER_S)
     with selectors.DefaultSelector() as selector:
         for pipe, name in ((process.stdout, "out"), (process.stderr, "err")):
-            if pipe is not None:  # a file gets it
+            if pipe is not None:
                 selector.register(pipe, selectors.EVENT_READ, name)
         while selector.get_map():
             left = deadline - time.monotonic()

@@ -74,13 +74,12 @@ def is_cache(name: str) -> bool:
     return name.endswith(".pyc") or ("__pycache__" in name and "__pycache__" in name.split("/"))
 
 
-def walk(root: str | os.PathLike[str], *, caches: bool = True) -> Iterator[tuple[str, os.stat_result]]:
+def walk(root: str | os.PathLike[str]) -> Iterator[tuple[str, os.stat_result]]:
     """Every path below `root`, relative to it, with its `lstat`; a directory comes before what is in it.
 
-    Symbolic links are not followed. `caches` says whether byte code is walked too. What vanishes is
-    left out. Raises OSError.
+    Symbolic links are not followed. What vanishes is left out. Raises OSError.
     """
-    for base, entries in directories(root, caches=caches):
+    for base, entries in directories(root):
         for entry in entries:
             try:
                 yield base + entry.name, entry.stat(follow_symlinks=False)
@@ -91,8 +90,8 @@ def walk(root: str | os.PathLike[str], *, caches: bool = True) -> Iterator[tuple
 def directories(root: str | os.PathLike[str], *, caches: bool = True) -> Iterator[tuple[str, list[os.DirEntry[str]]]]:
     """Every directory of the tree, with its entries: its path relative to `root` with a slash at the end ("" for it).
 
-    Otherwise as `walk`. Entries can be asked only until the next directory is: they are looked up
-    relative to their open directory, which spares the kernel the long paths.
+    `caches` says whether byte code is among them; otherwise as `walk`. Entries can be asked only until the
+    next directory is: they are looked up relative to their open directory, which spares the kernel the long paths.
     """
     pending = [""]
     top = os.path.join(root, "")  # noqa: PTH118  # with a slash at the end
