@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
 
 from envmedic.model.events import EventStream
+
+if TYPE_CHECKING:
+    from envmedic.ahead import Ahead
 
 TORCH_INDEX = "https://download.pytorch.org/whl/{variant}"
 """Template of the PyTorch wheel index; https://pytorch.org/get-started/previous-versions/."""
 
 
-@dataclass(frozen=True)
-class Settings:
+class Settings(msgspec.Struct, frozen=True):
     """How a use case runs."""
 
     stream: EventStream
@@ -35,10 +38,11 @@ class Settings:
     """Read and hash every installed file; without it, their existence and size are compared."""
     apart: bool = False
     """Observe environments in processes of their own: a front end in this one hears keys meanwhile."""
+    ahead: Ahead | None = None
+    """What was begun of an observation before the rest of envmedic was loaded."""
 
 
-@dataclass(frozen=True)
-class Target:
+class Target(msgspec.Struct, frozen=True):
     """The environment as the user named it; all None means the active one."""
 
     name: str | None = None
@@ -46,8 +50,7 @@ class Target:
     python: str | None = None
 
 
-@dataclass(frozen=True)
-class Wish:
+class Wish(msgspec.Struct, frozen=True):
     """What the user wants repaired; all empty means what the facts confirm."""
 
     playbook: str | None = None

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol
+
+import msgspec
 
 from envmedic.errors import EnvmedicError
 from envmedic.model.base import Model
@@ -171,8 +172,7 @@ class ApplyOptions(Model, frozen=True, kw_only=True):
     """Generations kept for undo after this one."""
 
 
-@dataclass(frozen=True)
-class ExtendRequest:
+class ExtendRequest(msgspec.Struct, frozen=True):
     """What the repair loop knows after the steps of a round."""
 
     plans: tuple[Plan, ...]
@@ -191,8 +191,7 @@ class ExtendRequest:
     """How many of the plans stand, since they proved themselves before the others."""
 
 
-@dataclass(frozen=True)
-class Extension:
+class Extension(msgspec.Struct, frozen=True):
     """The repair loop's next plan."""
 
     plan: Plan
@@ -202,8 +201,7 @@ class Extension:
     """How many of the plans so far it follows. Fewer than all: the others are given up, in a fresh clone."""
 
 
-@dataclass(frozen=True)
-class Means:
+class Means(msgspec.Struct, frozen=True):
     """How a transaction would be carried out, found out by trying."""
 
     clone: Literal["reflink", "link", "copy"]
@@ -215,8 +213,7 @@ class Means:
     """Why not the better way."""
 
 
-@dataclass(frozen=True)
-class Exchange:
+class Exchange(msgspec.Struct, frozen=True):
     """What is about to change places, once the clone is proven."""
 
     record: Record
@@ -227,8 +224,7 @@ class Exchange:
     """What runs from the environment now."""
 
 
-@dataclass(frozen=True)
-class EnginePorts:
+class EnginePorts(msgspec.Struct, frozen=True):
     """Everything that a transaction uses from outside `engine`."""
 
     installer: Installer

@@ -8,9 +8,9 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar, Final
 
+from msgspec.structs import replace
 from textual.app import App
 from textual.binding import Binding, BindingType
 from textual.signal import Signal

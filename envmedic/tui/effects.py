@@ -9,11 +9,12 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from functools import partial
 from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
+
+from msgspec.structs import replace
 
 from envmedic.errors import EnvmedicError, InputError, Interrupted
 from envmedic.model.events import Event, EventStream

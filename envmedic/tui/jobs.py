@@ -12,9 +12,9 @@ import contextlib
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
+import msgspec
 from textual.app import App
 from textual.message import Message
 
@@ -44,8 +44,7 @@ class Token:
         return self._event.is_set()
 
 
-@dataclass(eq=False)
-class Job(Generic[T]):
+class Job(msgspec.Struct, Generic[T], eq=False):
     """One piece of work."""
 
     kind: str
@@ -64,7 +63,7 @@ class Job(Generic[T]):
     """Whether the App waits for it before it ends: it changes something."""
     latest: str = ""
     """A later job of the same name makes this one pointless: it is cancelled."""
-    token: Token = field(default_factory=Token)
+    token: Token = msgspec.field(default_factory=Token)
     abandoned: bool = False
     _emit: Callable[[Event], None] | None = None
 
@@ -99,8 +98,7 @@ class JobsChanged(Message):
     """A job began or ended."""
 
 
-@dataclass(frozen=True)
-class _Outcome(Generic[T]):
+class _Outcome(msgspec.Struct, Generic[T], frozen=True):
     value: T | None = None
     error: BaseException | None = None
 

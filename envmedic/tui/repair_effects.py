@@ -8,10 +8,11 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
+
+from msgspec.structs import replace
 
 from envmedic.errors import EnvironmentBusy, EnvmedicError, InputError, Interrupted
 from envmedic.model.events import Event

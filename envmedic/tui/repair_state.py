@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
+
+import msgspec
+from msgspec.structs import replace
 
 from envmedic.api.settings import Wish
 from envmedic.errors import EnvmedicError, InternalError
@@ -68,8 +70,7 @@ class Log:
         return self._lines[max(seen - self._gone, 0) :]
 
 
-@dataclass(frozen=True)
-class StageRow:
+class StageRow(msgspec.Struct, frozen=True):
     """A part of the repair that has begun."""
 
     part: Part
@@ -92,8 +93,7 @@ class StageRow:
         return self.seconds is None
 
 
-@dataclass(frozen=True)
-class CheckRow:
+class CheckRow(msgspec.Struct, frozen=True):
     """One check on one device."""
 
     before: Outcome | None = None
@@ -113,8 +113,7 @@ Asked = Exchange | Plan
 """A question that waits for an answer: about the exchange, or about the plan of a further round."""
 
 
-@dataclass(frozen=True)
-class Repair:
+class Repair(msgspec.Struct, frozen=True):
     """One repair, running or ended."""
 
     prefix: str
@@ -126,7 +125,7 @@ class Repair:
     asks: bool = True
     """Whether it asks before the exchange."""
     stages: tuple[StageRow, ...] = ()
-    checks: dict[tuple[str, str | None], CheckRow] = field(default_factory=dict)
+    checks: dict[tuple[str, str | None], CheckRow] = {}
     rounds: tuple[str, ...] = ()
     """Why there were further ones."""
     warnings: tuple[str, ...] = ()
@@ -146,7 +145,7 @@ class Repair:
     ended: float | None = None
     locks: tuple[Lock, ...] = ()
     """Those that were written of what it made."""
-    log: Log = field(default_factory=Log)
+    log: Log = msgspec.field(default_factory=Log)
 
     @property
     def round(self) -> int:
@@ -257,7 +256,7 @@ def _last(repair: Repair, **changes: object) -> Repair:
     row = repair.working()
     if row is None:
         return repair
-    stages = tuple(replace(item, **changes) if item is row else item for item in repair.stages)  # type: ignore[arg-type]
+    stages = tuple(replace(item, **changes) if item is row else item for item in repair.stages)
     return replace(repair, stages=stages)
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
+
+import msgspec
+from msgspec.structs import replace
 
 from envmedic.api.settings import Settings, Wish
 from envmedic.errors import EnvmedicError
@@ -20,8 +22,7 @@ Phase = Literal["waiting", "reading", "read", "failed", "left"]
 """``left``: it is not read, since envmedic itself runs from it."""
 
 
-@dataclass(frozen=True)
-class Known:
+class Known(msgspec.Struct, frozen=True):
     """An environment in the list, and how far its observation is."""
 
     found: FoundEnvironment
@@ -50,8 +51,7 @@ class Known:
 SourceKind = Literal["paste", "log", "command"]
 
 
-@dataclass(frozen=True)
-class Source:
+class Source(msgspec.Struct, frozen=True):
     """A text that tells of a fault: pasted, in a file, or printed by a command."""
 
     kind: SourceKind
@@ -72,8 +72,7 @@ class Source:
         return self.joined if self.joined is not None and self.prefix == prefix else self.alone
 
 
-@dataclass(frozen=True)
-class Session:
+class Session(msgspec.Struct, frozen=True):
     """Everything that the app knows. Transitions give a new value."""
 
     settings: Settings

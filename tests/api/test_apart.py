@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import sys
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from envmedic import api
 from envmedic.api.observation import observe_clone

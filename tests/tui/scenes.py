@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from functools import cache
 from typing import Any, TypeVar, cast
 
 import msgspec
+from msgspec.structs import replace
 from textual.pilot import Pilot
 from textual.widgets import Input
 

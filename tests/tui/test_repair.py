@@ -8,9 +8,9 @@ import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 
+from msgspec.structs import replace
 from textual import events
 from textual.pilot import Pilot
 from textual.widgets import OptionList

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from envmedic.api.settings import Settings, Wish
 from envmedic.errors import InputError

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
+import msgspec
 from textual import on
 from textual.binding import Binding, BindingType
 from textual.widget import Widget
@@ -22,8 +22,7 @@ from envmedic.tui.widgets.content import content_of
 from envmedic.tui.widgets.paths import PathSuggester
 
 
-@dataclass(frozen=True)
-class LockWish:
+class LockWish(msgspec.Struct, frozen=True):
     """What to write."""
 
     forms: tuple[LockFormat, ...]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import ClassVar
 
+import msgspec
 from textual.binding import Binding, BindingType
 
 from envmedic.errors import EnvironmentBusy, EnvmedicError
@@ -17,8 +17,7 @@ from envmedic.tui.views.starting import gpu_missing, start_lines
 from envmedic.tui.widgets.lines import LineView
 
 
-@dataclass(frozen=True)
-class Start:
+class Start(msgspec.Struct, frozen=True):
     """How a repair is to begin."""
 
     asks: bool = True

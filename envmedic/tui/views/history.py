@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from envmedic.cli.render.record import difference_lines
 from envmedic.cli.render.style import size
@@ -20,8 +21,7 @@ _STATES: dict[State, str] = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Shown:
+class Shown(msgspec.Struct, frozen=True):
     """A line of the list: what is there now, a generation, or what was there before the first."""
 
     key: str

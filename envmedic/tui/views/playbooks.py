@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from envmedic.cli.render.explanation import UNWRAPPED, explanation_lines
 from envmedic.errors import EnvmedicError, InvalidPlaybook
@@ -17,8 +18,7 @@ _ORIGINS: Final = {"user": "yours", "file": "a file of yours", "shipped": "shipp
 _MISTAKE: Final = re.compile(r"(?P<file>.*?):(?P<line>\d+):(?P<column>\d+): (?P<text>.*)", re.DOTALL)
 
 
-@dataclass(frozen=True)
-class Book:
+class Book(msgspec.Struct, frozen=True):
     """A playbook in the list, or a file that should be one."""
 
     path: str
@@ -36,8 +36,7 @@ class Book:
         return self.origin != "shipped"
 
 
-@dataclass(frozen=True)
-class Mistake:
+class Mistake(msgspec.Struct, frozen=True):
     """A mistake of a file, and where it is, from 1."""
 
     line: int
