@@ -39,6 +39,7 @@ if TYPE_CHECKING:
         write_lock,
     )
     from envmedic.api.observation import observe
+    from envmedic.api.playbook_trial import try_playbook
     from envmedic.api.playbooks import (
         Survey,
         copy_playbook,
@@ -115,6 +116,7 @@ __all__ = [
     "require_platforms",
     "show_playbook",
     "survey_playbooks",
+    "try_playbook",
     "undo",
     "validate_playbooks",
     "verify",
@@ -171,6 +173,7 @@ _HOMES = {
     "require_platforms": "locks",
     "show_playbook": "playbooks",
     "survey_playbooks": "playbooks",
+    "try_playbook": "playbook_trial",
     "undo": "generations",
     "validate_playbooks": "playbooks",
     "verify": "verification",

@@ -22,14 +22,19 @@ if TYPE_CHECKING:
 
 def main(argv: Sequence[str] | None = None, *, ui: Ui | None = None) -> int:
     """Run one command and return its exit code; without a command and in a terminal, `ui` if there is one."""
-    words, command = split_command(sys.argv[1:] if argv is None else argv)
+    given = list(sys.argv[1:] if argv is None else argv)
+    words, command = split_command(given)
     output: Output | None = None  # loaded when something is said: `--version` and `--help` are quick
     json = "--json" in words or os.environ.get("ENVMEDIC_JSON", "") not in FALSE
     try:
-        require_readable([*words, *command])
+        require_readable(given)
+        if given[:1] == ["__complete"]:
+            return _complete(given[1:])
         args = build_parser().parse_args(words)
         if args.command is None:
             return _short_help() if ui is None or not _in_terminal() else _open(ui)
+        if args.command == "completion":
+            return _completion(args)
         args.user_command = command
         from envmedic.cli.output import Output  # noqa: PLC0415
 
@@ -47,6 +52,18 @@ def main(argv: Sequence[str] | None = None, *, ui: Ui | None = None) -> int:
         output = output or _bare_output(json=json)
         output.error(bug(error, environment=UNCHANGED if output.stream.transaction is None else RECOVERABLE))
         return int(ExitCode.INTERNAL)
+
+
+def _complete(words: Sequence[str]) -> int:
+    from envmedic.cli import completion  # noqa: PLC0415  # only a shell that completes asks for it
+
+    return completion.answer(words)
+
+
+def _completion(args: argparse.Namespace) -> int:
+    from envmedic.cli import completion  # noqa: PLC0415
+
+    return completion.show(args)
 
 
 def _run(args: argparse.Namespace, output: Output) -> int:

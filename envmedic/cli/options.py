@@ -20,8 +20,10 @@ _OF_CONDA = ("rattler", "conda")
 class Parser(argparse.ArgumentParser):
     """A parser whose mistakes are envmedic's own errors, and whose options can be set by variables."""
 
-    def __init__(self, **settings: Any) -> None:
+    def __init__(self, *, description: str = "", **settings: Any) -> None:
         super().__init__(allow_abbrev=False, **settings)  # an abbreviation means another option one day
+        self.meaning = description
+        """What the command does, in one sentence; the first line of its help."""
         self.variables: list[tuple[argparse.Action, tuple[str, ...]]] = []
         """Options whose variable is set, each with the names of those that speak for the same."""
         self._fill: Callable[[Parser], None] | None = None
@@ -30,19 +32,25 @@ class Parser(argparse.ArgumentParser):
         """Let `fill` add the options when they are first needed: of some twenty commands, one is given."""
         self._fill = fill
 
-    def _filled(self) -> None:
+    def fill(self) -> None:
+        """Add the options now, if that was put off."""
         fill, self._fill = self._fill, None
         if fill is not None:
             fill(self)
 
     def format_help(self) -> str:
-        """The help text, of all options."""
-        self._filled()
-        return super().format_help()
+        """The help text: what the command does, examples, then all options."""
+        from envmedic.cli.examples import example_lines  # noqa: PLC0415  # for help alone
+
+        self.fill()
+        examples = example_lines(self.prog.partition(" ")[2])
+        head = [self.meaning, ""] if self.meaning else []
+        head += ["examples:", *examples, ""] if examples else []
+        return "\n".join([*head, super().format_help()])
 
     def format_usage(self) -> str:
         """The first line of it."""
-        self._filled()
+        self.fill()
         return super().format_usage()
 
     def error(self, message: str) -> NoReturn:
@@ -68,7 +76,7 @@ class Parser(argparse.ArgumentParser):
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Parse, and let variables speak where the command line is silent."""
-        self._filled()
+        self.fill()
         parsed, rest = super().parse_known_args(args, namespace)
         given = dict(vars(parsed))
         for action, rivals in self.variables:
@@ -127,6 +135,11 @@ def _flag(variable: str, text: str) -> bool:
 
 def _bad(variable: str, text: str, cause: str) -> InputError:
     return InputError(f"{variable} is {text!r}", cause=cause, hint=f"Set {variable} otherwise, or unset it")
+
+
+def sentence(text: str) -> str:
+    """What a command does as a sentence of its own."""
+    return f"{text[:1].upper()}{text[1:]}."
 
 
 def seconds(text: str) -> float:

@@ -6,11 +6,12 @@ import argparse
 from collections.abc import Callable
 
 from envmedic import __version__
-from envmedic.cli.options import Parser, at_least, installer, seconds
+from envmedic.cli.options import Parser, at_least, installer, seconds, sentence
 
 ALLOW = ("base", "frozen", "external", "in-use")
 DESCRIPTION = "Repair a broken PyTorch/CUDA environment in a clone, prove it, and swap it in atomically."
 FORMATS = ("conda-lock", "pylock", "requirements", "environment", "dockerfile")
+SHELLS = ("bash", "zsh", "fish")
 EXIT_CODES = (
     "exit codes: 0 healthy, repaired or yes; 1 problems, or a repair that is declined or impossible; 2 usage or input; "
     "3 confirmation needed; 4 checks failed; 5 host fault; 6 busy or recovery needed; 70 bug; 130 interrupted. "
@@ -41,12 +42,15 @@ def build_parser() -> Parser:
     _command(commands, "diff", "what differs between two generations, or what was changed outside envmedic", _diff)
     _command(commands, "recover", "settle an interrupted transaction")
     _command(commands, "prune", "remove old generations", _prune)
-    commands.add_parser("playbooks", help="list, show or validate playbooks, or print their schema").later(_playbooks)
+    _command(
+        commands, "playbooks", "list, show, validate or test playbooks, or print their schema", _playbooks, bare=True
+    )
     _command(commands, "explain", "a fault or a playbook in plain words", _explain, target=False)
     _command(commands, "check", "would this requirement work here, and what would it change; changes nothing", _check)
     _command(commands, "guard", "would this command undo a repair or break the environment; runs nothing", _guard)
     _command(commands, "create", "make an environment from a lock, and verify it", _create, target=False)
     _command(commands, "lock", "write what is installed as a lock file; no new solve, changes nothing", _lock)
+    _command(commands, "completion", "print what makes a shell complete envmedic's words", _completion, bare=True)
     return parser
 
 
@@ -60,15 +64,19 @@ def _command(
     options: Callable[[Parser], None] | None = None,
     *,
     target: bool = True,
+    bare: bool = False,
 ) -> None:
+    """Add a command; a `bare` one has its own options alone."""
+
     def fill(parser: Parser) -> None:
-        _output(parser)
-        if target:
+        if not bare:
+            _output(parser)
+        if target and not bare:
             _target(parser)
         if options is not None:
             options(parser)
 
-    commands.add_parser(name, help=help_text, description=help_text).later(fill)
+    commands.add_parser(name, help=help_text, description=sentence(help_text)).later(fill)
 
 
 def _output(parser: Parser) -> None:
@@ -256,14 +264,19 @@ def _prune(parser: Parser) -> None:
 
 def _playbooks(parser: Parser) -> None:
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True, parser_class=Parser)
-    _output(verbs.add_parser("list", help="the playbooks found"))
-    show = verbs.add_parser("show", help="one playbook")
-    show.add_argument("playbook", metavar="ID|FILE")
-    _output(show)
-    validate = verbs.add_parser("validate", help="all mistakes of playbook files")
-    validate.add_argument("files", nargs="+", metavar="FILE")
-    _output(validate)
-    _output(verbs.add_parser("schema", help="the JSON schema of playbooks"))
+
+    def verb(name: str, meaning: str) -> Parser:
+        found: Parser = verbs.add_parser(name, help=meaning, description=sentence(meaning))
+        _output(found)
+        return found
+
+    verb("list", "the playbooks found")
+    verb("show", "one playbook, as its file has it").add_argument("playbook", metavar="ID|FILE")
+    verb("validate", "all mistakes of playbook files").add_argument("files", nargs="+", metavar="FILE")
+    test = verb("test", "does a playbook find what it should, and nothing else")
+    test.add_argument("file", metavar="FILE", help="the playbook")
+    test.add_argument("logs", nargs="*", metavar="LOG", help="error texts that it should be found in")
+    verb("schema", "the JSON schema of playbooks, for an editor")
 
 
 def _explain(parser: Parser) -> None:
@@ -323,3 +336,7 @@ def _create(parser: Parser) -> None:
     _sources(parser)
     _checks(parser)
     _host(parser)
+
+
+def _completion(parser: Parser) -> None:
+    parser.add_argument("shell", choices=SHELLS, metavar="|".join(SHELLS), help="for which shell")

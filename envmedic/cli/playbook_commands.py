@@ -1,4 +1,4 @@
-"""``envmedic playbooks list|show|validate|schema``."""
+"""``envmedic playbooks list|show|validate|test|schema``."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from envmedic.cli.render.style import table
 from envmedic.errors import ExitCode, InvalidPlaybook
 from envmedic.model.base import to_json
 from envmedic.model.playbook import Validation
+
+_MARKS = {"pass": "pass", "fail": "FAIL", "note": "note"}
 
 
 def list_all(args: argparse.Namespace, output: Output) -> int:
@@ -45,6 +47,16 @@ def validate(args: argparse.Namespace, output: Output) -> int:
     return int(ExitCode.OK)
 
 
+def test(args: argparse.Namespace, output: Output) -> int:
+    """What was tried with a playbook."""
+    found = api.try_playbook(api.Settings(stream=output.stream), args.file, args.logs)
+    rows = [(_MARKS[item.status], item.about, item.told) for item in found.trials]
+    failed = sum(item.status == "fail" for item in found.trials)
+    end = f"{found.playbook}: {f'{failed} failed' if failed else 'passed'}, {len(found.trials)} tried"
+    output.document(found, [*table(rows, indent=""), end])
+    return int(ExitCode.OK if found.passed else ExitCode.PROBLEM)
+
+
 def schema(args: argparse.Namespace, output: Output) -> int:
     """The JSON schema; editors check a playbook with it while it is written."""
     del args
@@ -57,5 +69,6 @@ RUN: dict[str, Callable[[argparse.Namespace, Output], int]] = {
     "list": list_all,
     "show": show,
     "validate": validate,
+    "test": test,
     "schema": schema,
 }

@@ -29,6 +29,7 @@ from envmedic.model import (
     lock,
     plan,
     playbook,
+    playbook_trial,
     record,
 )
 from envmedic.model.base import Model
@@ -51,6 +52,7 @@ MODULES: tuple[ModuleType, ...] = (
     lock,
     plan,
     playbook,
+    playbook_trial,
     record,
 )
 
@@ -75,6 +77,7 @@ DOCUMENTS: Mapping[str, type[Model]] = MappingProxyType({
     "playbooks": library.Listing,
     "loaded-playbook": playbook.LoadedPlaybook,
     "validation": playbook.Validation,
+    "playbook-test": playbook_trial.PlaybookTest,
 })  # fmt: skip
 """Every document by its name."""
 
