@@ -13,7 +13,7 @@ SEVERAL_CORES = pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="the
 BEGINNING = """
 import os, signal, sys, threading, time
 from contextlib import closing
-from envmedic.proc.forked import Forked
+from envmedic.forked import Forked
 here = os.getpid()
 def children():
     return open(f"/proc/self/task/{threading.get_native_id()}/children").read().split()

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import cache, partial
 from pathlib import Path
 
 import msgspec
 
 from envmedic import diagnosis
 from envmedic.api.observation import beginning, observe
-from envmedic.api.playbooks import load_playbooks
 from envmedic.api.settings import Settings
 from envmedic.model.facts import Facts
 from envmedic.model.findings import Diagnosis
@@ -18,11 +18,22 @@ from envmedic.model.playbook import LoadedPlaybook, TextMatch
 
 def diagnose(settings: Settings, prefix: Path | None, logs: Sequence[str]) -> tuple[Diagnosis, ...]:
     """One diagnosis for each log, or one from facts alone; `prefix` None uses the texts alone."""
-    with beginning(prefix) as begun:
-        playbooks = load_playbooks(settings)
-        facts = None if prefix is None else observe(settings, prefix, begun, meanwhile=diagnosis.prepare)
+    playbooks = cache(partial(_playbooks, settings))
+
+    def meanwhile() -> None:
+        diagnosis.prepare()
+        playbooks()
+
+    with beginning(settings, prefix) as begun:
+        facts = None if prefix is None else observe(settings, prefix, begun, meanwhile=meanwhile)
     sources: Sequence[str | None] = logs or [None]
-    return tuple(diagnose_text(settings, playbooks, facts, log, prefix) for log in sources)
+    return tuple(diagnose_text(settings, playbooks(), facts, log, prefix) for log in sources)
+
+
+def _playbooks(settings: Settings) -> tuple[LoadedPlaybook, ...]:
+    from envmedic.api.playbooks import load_playbooks  # noqa: PLC0415  # while the environment is being read
+
+    return load_playbooks(settings)
 
 
 def diagnose_text(

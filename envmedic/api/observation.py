@@ -36,14 +36,14 @@ def stage(stream: EventStream, name: Stage) -> Iterator[None]:
 
 
 @contextmanager
-def beginning(prefix: Path | None) -> Iterator[Begun | None]:
+def beginning(settings: Settings, prefix: Path | None) -> Iterator[Begun | None]:
     """What of an observation runs outside of this process, begun; None where there is no prefix."""
     if prefix is None:
         yield None
         return
     from envmedic.probe.begun import Begun  # noqa: PLC0415  # a text alone needs no probe
 
-    with closing(Begun(prefix)) as begun:
+    with closing(Begun(prefix, settings.ahead)) as begun:
         yield begun
 
 
@@ -68,7 +68,7 @@ def observe(
     with stage(settings.stream, "probe"):
         if given is not None:
             return Facts(envmedic=__version__, host=given, environment=_environment(settings, prefix, begun, meanwhile))
-        from envmedic.proc.forked import Forked  # noqa: PLC0415  # a text alone needs no process
+        from envmedic.forked import Forked  # noqa: PLC0415  # a text alone needs no process
 
         with closing(Forked(_this_host)) as host:  # meanwhile: most of it is waiting for the driver's answer
             environment = _environment(settings, prefix, begun, meanwhile)
@@ -80,8 +80,10 @@ def _environment(
 ) -> Environment | None:
     if prefix is None:
         return None
-    from envmedic.probe.environment import observe_environment  # noqa: PLC0415  # a text alone needs no probe
+    from envmedic.probe.begun import Begun  # noqa: PLC0415  # a text alone needs no probe
+    from envmedic.probe.environment import observe_environment  # noqa: PLC0415
 
+    begun = begun or Begun(prefix, settings.ahead)
     return observe_environment(prefix, deep=settings.deep, begun=begun, meanwhile=meanwhile)
 
 

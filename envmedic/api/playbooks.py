@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib import resources
 from pathlib import Path
 
 import msgspec
 
+import envmedic
 from envmedic.api.settings import Settings
 from envmedic.errors import InputError, InvalidPlaybook
 from envmedic.model.playbook import LoadedPlaybook
@@ -93,6 +93,6 @@ def _mistakes(path: Path) -> tuple[str, ...]:
 
 def playbook_schema() -> dict[str, object]:
     """The JSON schema of playbooks, as it is shipped."""
-    text = (resources.files("envmedic") / "schemas" / "playbook-1.json").read_bytes()
+    text = (Path(envmedic.__file__).parent / "schemas" / "playbook-1.json").read_bytes()
     document: dict[str, object] = msgspec.json.decode(text)
     return document

@@ -29,6 +29,8 @@ def _settled(settings: Settings, prefix: Path) -> tuple[Record, ...]:
     """The transactions that were interrupted there, now settled."""
     if not interrupted(prefix):
         return ()
+    if settings.ahead is not None:
+        settings.ahead.close()  # it has seen what is about to change
     from envmedic.api.generations import settle  # noqa: PLC0415  # the whole engine, for the few that need it
 
     return settle(settings, prefix)

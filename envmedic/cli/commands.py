@@ -48,6 +48,7 @@ def settings_of(args: argparse.Namespace, output: Output) -> api.Settings:
         timeout_s=options.get("timeout"),
         deep=options.get("deep", False),
         pin=options.get("pin", False),
+        ahead=options.get("ahead"),
         playbook_files=(playbook,) if playbook and api.is_playbook_file(playbook) else (),
     )
 

@@ -6,6 +6,7 @@ import argparse
 import os
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 from envmedic.cli.options import FALSE, require_readable, split_command
@@ -13,11 +14,14 @@ from envmedic.cli.parser import build_parser
 from envmedic.errors import RECOVERABLE, UNCHANGED, EnvmedicError, ExitCode, InputError, Interrupted
 
 if TYPE_CHECKING:
+    from envmedic.ahead import Ahead
     from envmedic.api.settings import Settings
     from envmedic.cli.output import Output
     from envmedic.model.ports import ApplyOptions
 
     Ui = Callable[[Settings, ApplyOptions], int]
+
+_LOOKING = frozenset({"diagnose", "facts", "plan", "check"})
 
 
 def main(argv: Sequence[str] | None = None, *, ui: Ui | None = None) -> int:
@@ -36,10 +40,11 @@ def main(argv: Sequence[str] | None = None, *, ui: Ui | None = None) -> int:
         if args.command == "completion":
             return _completion(args)
         args.user_command = command
-        from envmedic.cli.output import Output  # noqa: PLC0415
+        with closing(_ahead(args)) as args.ahead:
+            from envmedic.cli.output import Output  # noqa: PLC0415
 
-        output = Output.of(args)
-        return _run(args, output)
+            output = Output.of(args)
+            return _run(args, output)
     except EnvmedicError as error:
         (output or _bare_output(json=json)).error(error)
         return int(error.exit_code)
@@ -64,6 +69,15 @@ def _completion(args: argparse.Namespace) -> int:
     from envmedic.cli import completion  # noqa: PLC0415
 
     return completion.show(args)
+
+
+def _ahead(args: argparse.Namespace) -> Ahead:
+    """The survey of the environment that is probably meant, for commands that only look at it."""
+    from envmedic.ahead import Ahead  # noqa: PLC0415  # `--version` and `--help` need none of it
+
+    if args.command not in _LOOKING or args.name or args.python or getattr(args, "log_only", False):
+        return Ahead(None)
+    return Ahead(args.prefix or os.environ.get("VIRTUAL_ENV") or os.environ.get("CONDA_PREFIX") or None)
 
 
 def _run(args: argparse.Namespace, output: Output) -> int:

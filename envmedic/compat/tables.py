@@ -7,7 +7,7 @@ disagreements between sources). None means that no checked source gave the value
 from __future__ import annotations
 
 from functools import lru_cache
-from importlib import resources
+from pathlib import Path
 from typing import TypeVar
 
 import msgspec
@@ -15,6 +15,7 @@ import msgspec
 from envmedic.model.base import Model
 
 T = TypeVar("T")
+_DATA = Path(__file__).with_name("data")
 Tags = dict[str, tuple[str, ...]]
 
 
@@ -241,7 +242,7 @@ class ExtensionTables(Model, frozen=True, kw_only=True):
 
 def read(name: str) -> bytes:
     """Return the bytes of a data file of this package."""
-    return (resources.files("envmedic.compat") / "data" / name).read_bytes()
+    return (_DATA / name).read_bytes()
 
 
 def _decode(name: str, kind: type[T]) -> T:

@@ -14,10 +14,10 @@ from typing import Literal
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.version import InvalidVersion, Version
 
+from envmedic.compat.problems import problems as family_problems
 from envmedic.diagnosis.areas import AREAS
 from envmedic.diagnosis.derived import Derived
 from envmedic.model.facts import CompanionBuild, Distribution, Environment, Facts, Host, Library
-from envmedic.model.family import FamilyProblem
 
 Companion = Literal["torchvision", "torchaudio"]
 COMPANIONS: tuple[Companion, ...] = ("torchvision", "torchaudio")
@@ -36,7 +36,7 @@ def derive(facts: Facts) -> Derived:
     derived |= _environment(environment)
     derived |= _packages(environment)
     derived |= _torch(environment)
-    problems = _family_problems(environment, facts.host)
+    problems = family_problems(environment, facts.host)
     derived["family.coherent"] = not problems
     derived["family.problems"] = tuple(problem.summary for problem in problems)
     for name in COMPANIONS:
@@ -44,12 +44,6 @@ def derive(facts: Facts) -> Derived:
         if environment.distribution(name) is not None:
             derived[f"{name}.coherent"] = all(problem.member != name for problem in problems)
     return derived
-
-
-def _family_problems(environment: Environment, host: Host) -> tuple[FamilyProblem, ...]:
-    from envmedic.compat.family import problems  # noqa: PLC0415  # reads the compatibility data
-
-    return problems(environment, host)
 
 
 def _host(host: Host) -> Derived:

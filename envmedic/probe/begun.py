@@ -5,22 +5,24 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from envmedic.ahead import Ahead
+from envmedic.forked import Forked
 from envmedic.model.facts import Interpreter
 from envmedic.probe import interpreter, layout
-from envmedic.proc.forked import Forked
-from envmedic.tree.walking import Survey, survey
+from envmedic.walking import Survey, survey
 
 
 class Begun:
     """An observation of the environment at `prefix` that has begun: its interpreter is asked, its files are surveyed.
 
-    `close` it. Raises `NotAnEnvironment`.
+    `ahead` may hold the survey already. `close` it. Raises `NotAnEnvironment`.
     """
 
-    def __init__(self, prefix: Path) -> None:
+    def __init__(self, prefix: Path, ahead: Ahead | None = None) -> None:
         self.layout = layout.read(Path(os.path.abspath(prefix)))  # noqa: PTH100  # the user's spelling, links kept
         # threads would take turns: thirty thousand short calls of the system, each with a wait for this interpreter
-        self._survey = Forked(lambda: survey(self.layout.prefix))
+        surveyed = None if ahead is None else ahead.survey(self.layout.prefix)
+        self._survey = surveyed or Forked(lambda: survey(self.layout.prefix))
         self._interpreter = interpreter.Asked(self.layout)
 
     def interpreter(self) -> Interpreter:

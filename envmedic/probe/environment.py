@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from envmedic import kept
+from envmedic.forked import Forked
 from envmedic.model.facts import CompanionBuild, Distribution, Environment, Interpreter, KeptVariable, Library
 from envmedic.probe import (
     activation,
@@ -34,8 +35,7 @@ from envmedic.probe.family_files import Package
 from envmedic.probe.files import names
 from envmedic.probe.loader import Search
 from envmedic.probe.text import encodable
-from envmedic.proc.forked import Forked
-from envmedic.tree.walking import Survey
+from envmedic.walking import Survey
 
 if TYPE_CHECKING:
     from envmedic.probe.conda import Conda

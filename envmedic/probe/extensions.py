@@ -16,6 +16,7 @@ from urllib.parse import unquote, urlsplit
 
 import msgspec
 
+from envmedic.forked import Forked
 from envmedic.model.facts import Distribution, Library
 from envmedic.probe import libraries
 from envmedic.probe.distributions import Installed, Scan
@@ -23,7 +24,6 @@ from envmedic.probe.elf import Elf, ElfError, gnu_hash
 from envmedic.probe.files import is_directory, names
 from envmedic.probe.import_names import Modules
 from envmedic.probe.loader import LoadCheck, Process
-from envmedic.proc.forked import Forked
 from envmedic.regex import compile_late
 
 FAMILY = frozenset({"torch", "torchvision", "torchaudio"})

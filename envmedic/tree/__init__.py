@@ -16,7 +16,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from envmedic.tree.walking import (
+from envmedic.walking import (
     KINDS,
     MARKER,
     PERMISSIONS,

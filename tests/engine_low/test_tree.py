@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from envmedic import tree
+from envmedic import tree, walking
 from envmedic.engine.clone import clone
-from envmedic.tree import walking
 from tests.engine_low.support import write
 
 SITE = Path("lib/python3.11/site-packages")

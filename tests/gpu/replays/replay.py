@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 import time
 from collections.abc import Callable
@@ -10,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from envmedic.tree.walking import digest
+from envmedic.walking import digest
 from tests.gpu.replays.room import Done, Room
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -36,6 +37,10 @@ class Replay:
     """Whether facts alone can tell, without the error text."""
     ending: str = "repaired"
     """``repaired``, or ``advised``: what to do is said, and nothing is changed."""
+    left: tuple[tuple[str, str], ...] = ()
+    """Variables that an activated shell has after the repair, and what they then are: names and regular expressions."""
+    playbook: str = ""
+    """Another playbook to repair with, as text: one of the user's own."""
 
 
 @dataclass
@@ -87,7 +92,7 @@ def _perform(replay: Replay, room: Room, result: Result, *, gpu: bool) -> None:
     log.write_text(failed.text, encoding="utf-8")
     _diagnose(replay, room, result, log)
     before = digest(room.prefix)
-    done = _timed(result, "apply", lambda: _apply(room, log, gpu=gpu))
+    done = _timed(result, "apply", lambda: _apply(replay, room, log, gpu=gpu))
     result.record = _summary(_document(done), done)
     if replay.ending == "advised":
         result.repaired = done.code != 0 and digest(room.prefix) == before
@@ -97,7 +102,7 @@ def _perform(replay: Replay, room: Room, result: Result, *, gpu: bool) -> None:
     result.gpu = str(result.record.get("gpu", ""))
     if not result.repaired:
         return
-    result.passes = room.activated(*command).code == 0
+    result.passes = room.activated(*command).code == 0 and _as_left(replay, room)
     result.undone = _timed(result, "undo", lambda: _generation(room, "undo")).code == 0
     result.undone = result.undone and digest(room.prefix) == before and room.activated(*command).code != 0
     result.redone = _timed(result, "redo", lambda: _generation(room, "redo")).code == 0
@@ -105,6 +110,12 @@ def _perform(replay: Replay, room: Room, result: Result, *, gpu: bool) -> None:
     told = bool(result.by_text and (result.by_facts or not replay.facts))
     verified = result.gpu == "verified" or not gpu
     result.ok = told and verified and bool(result.passes and result.undone and result.redone)
+
+
+def _as_left(replay: Replay, room: Room) -> bool:
+    """Whether an activated shell has the variables that the repair was to leave."""
+    found = {name: room.activated("printenv", name).out.strip() for name, _ in replay.left}
+    return all(re.fullmatch(pattern, found[name]) for name, pattern in replay.left)
 
 
 def _ends(text: str) -> str:
@@ -134,10 +145,15 @@ def _findings(room: Room, *options: str) -> list[str]:
     return [str(item["playbook"] or item["fault"]) for item in found if item["confirmed"] is not False]
 
 
-def _apply(room: Room, log: Path, *, gpu: bool) -> Done:
+def _apply(replay: Replay, room: Room, log: Path, *, gpu: bool) -> Done:
     where = ("--offline", "--find-links", str(room.links))
     without = () if gpu else ("--no-gpu",)
-    options = ("--log", str(log), "--yes", *where, *without, "--json")
+    named: tuple[str, ...] = ()
+    if replay.playbook:
+        path = room.folder / "own-playbook.yaml"
+        path.write_text(replay.playbook, encoding="utf-8")
+        named = ("--playbook", str(path))
+    options = ("--log", str(log), *named, "--yes", *where, *without, "--json")
     return envmedic(room, "apply", "-p", str(room.prefix), *options, limit_s=REPAIR_LIMIT_S)
 
 

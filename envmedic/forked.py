@@ -1,0 +1,96 @@
+"""A part of the work in a fork of this process, on another core: it begins with all that is loaded and read here."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+_CHUNK_BYTES = 1 << 20
+_PR_SET_PDEATHSIG = 1
+
+
+class Forked(Generic[T]):
+    """`work`, begun in a fork where there is a core for one; `close` it, whether or not it was waited for.
+
+    What it returns is pickled on its way here. Whatever goes wrong in the fork is of no consequence: `value`
+    then does the work here, and raises what it raises. Nothing is forked where other threads run, whose
+    locks the fork would find held for ever.
+    """
+
+    def __init__(self, work: Callable[[], T]) -> None:
+        self._work = work
+        self._pid = 0
+        self._pipe = -1
+        if len(os.sched_getaffinity(0)) > 1 and threading.active_count() == 1:
+            with suppress(OSError):  # no process or no descriptor to be had
+                self._fork()
+
+    def _fork(self) -> None:
+        reading, writing = os.pipe()
+        parent = os.getpid()
+        try:
+            self._pid = os.fork()
+        except OSError:
+            os.close(reading)
+            os.close(writing)
+            raise
+        if self._pid == 0:
+            _answer(parent, writing, self._work)
+        os.close(writing)
+        self._pipe = reading
+
+    def value(self) -> T:
+        """Wait for what `work` returns; once."""
+        told = self._told()
+        if not told:
+            return self._work()
+        import pickle  # noqa: PLC0415  # while the fork works; loading it first would delay that
+
+        answer: T = pickle.loads(told)  # noqa: S301  # by a fork of this very process
+        return answer
+
+    def _told(self) -> bytes:
+        """What the fork has written before it ended well; nothing otherwise."""
+        if not self._pid:
+            return b""
+        parts: list[bytes] = []
+        while part := os.read(self._pipe, _CHUNK_BYTES):
+            parts.append(part)
+        return b"".join(parts) if self._ended() == 0 else b""
+
+    def _ended(self) -> int:
+        """Wait for the fork, whose number is no longer ours then; returns its status."""
+        pid, self._pid = self._pid, 0
+        return os.waitpid(pid, 0)[1]
+
+    def close(self) -> None:
+        """End the fork if it was not waited for."""
+        if self._pid:
+            os.kill(self._pid, signal.SIGKILL)
+            self._ended()
+        if self._pipe >= 0:
+            os.close(self._pipe)
+            self._pipe = -1
+
+
+def _answer(parent: int, pipe: int, work: Callable[[], object]) -> None:
+    """Write what `work` returns and end this process at once: what its parent would do at its end is not for it."""
+    status = 1
+    try:
+        import ctypes  # noqa: PLC0415  # in the fork, on its own core
+        import pickle  # noqa: PLC0415
+
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        if os.getppid() != parent:  # it has ended already
+            return
+        left = memoryview(pickle.dumps(work(), pickle.HIGHEST_PROTOCOL))
+        while left:
+            left = left[os.write(pipe, left) :]
+        status = 0
+    finally:
+        os._exit(status)
