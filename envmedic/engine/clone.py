@@ -12,14 +12,13 @@ from __future__ import annotations
 
 import errno
 import os
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, fields
 from pathlib import Path
 
-from envmedic.engine import syscalls
+from envmedic.engine import scratch, syscalls
 from envmedic.engine.copying import Counts, make_private
 from envmedic.engine.entries import CloneMode, Job, Shared, clone_directory
 
@@ -63,10 +62,10 @@ def probe_modes(prefix: Path, workdir: Path) -> dict[CloneMode, str]:
     `workdir` cannot be written.
     """
     sample = _sample(prefix)
-    with tempfile.TemporaryDirectory(prefix=".probe-", dir=workdir) as scratch:
+    with scratch.scratch(workdir, scratch.names(prefix)[0]) as place:
         return {
-            "reflink": _attempt(lambda: _reflink(sample, Path(scratch, "reflink"))),
-            "link": _attempt(lambda: os.link(sample, Path(scratch, "link"), follow_symlinks=False)),
+            "reflink": _attempt(lambda: _reflink(sample, place / "reflink")),
+            "link": _attempt(lambda: os.link(sample, place / "link", follow_symlinks=False)),
             "copy": "",
         }
 

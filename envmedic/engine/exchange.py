@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import errno
 import os
-import tempfile
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from envmedic.engine import mounts, syscalls
+from envmedic.engine import mounts, scratch, syscalls
 
 ExchangeMethod = Literal["exchange", "two-renames"]
 ExchangeObstacle = Literal["", "mount-point", "image-layer", "cross-device", "permission", "unsupported", "error"]
@@ -109,9 +108,11 @@ def probe_exchange(prefix: Path, workdir: Path) -> ExchangeProbe:
 
 
 def _try(prefix: Path, workdir: Path, stack: ExitStack) -> ExchangeProbe:
-    inside = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix=".probe-", dir=workdir)))
-    beside = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix=".envmedic-probe-", dir=prefix.parent)))
+    in_store, at_prefix = scratch.names(prefix)
+    inside = stack.enter_context(scratch.scratch(workdir, in_store))
+    beside = stack.enter_context(scratch.scratch(prefix.parent, at_prefix))
     (inside / "env").mkdir()
+    stack.enter_context(scratch.held(inside / "env"))  # for a moment it is what lies beside the environment
     (beside / "kept").mkdir()
     if syscalls.filesystem_type(prefix) == syscalls.OVERLAYFS_MAGIC and not _movable(prefix, beside):
         return ExchangeProbe(

@@ -26,6 +26,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from envmedic.engine import scratch
 from envmedic.engine.exchange import sync_directory
 from envmedic.engine.files import Owner, as_owner_of, give, make_directory, write_whole
 from envmedic.errors import PreflightError
@@ -200,15 +201,20 @@ class Store:
         return directory
 
     def unfinished(self) -> tuple[Path, ...]:
-        """What a crash in `create` left; nothing there has a meaning."""
+        """What a crash in `create` or while probing left; nothing there has a meaning."""
         if not self.root.is_dir():
             return ()
-        return tuple(path for path in self.root.iterdir() if path.name.startswith(self._new))
+        in_store, at_prefix = scratch.names(self.prefix)
+        return (
+            *(path for path in self.root.iterdir() if path.name.startswith(self._new)),
+            *scratch.left_over(self.root, in_store),
+            *scratch.left_over(self.root.parent, at_prefix),
+        )
 
     def sweep(self) -> None:
         """Remove what `unfinished` returns, and wheels of a repair that has ended. The caller holds the lock."""
         for path in self.unfinished():
-            with as_owner_of(self.root):
+            with as_owner_of(path):
                 shutil.rmtree(path)
         self.drop_wheels()
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import errno
 import os
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from envmedic.engine import mounts, space
+from envmedic.engine import mounts, scratch, space
 from envmedic.engine.clone import CloneMode, probe_modes
 from envmedic.engine.exchange import ExchangeMethod, ExchangeObstacle, probe_exchange
 from envmedic.engine.protection import refuse_in_use, refuse_protected
@@ -215,8 +214,8 @@ def _megabytes(count: int) -> str:
 def _choose_staging(prefix: Path, workdir: Path, options: ApplyOptions) -> tuple[StagingMode, bool, tuple[str, ...]]:
     if options.staging == "relocate":
         return "relocate", False, ()
-    with tempfile.TemporaryDirectory(prefix=".probe-", dir=workdir) as stand_in:
-        probe = probe_namespace(prefix, Path(stand_in))
+    with scratch.scratch(workdir, scratch.names(prefix)[0]) as stand_in:
+        probe = probe_namespace(prefix, stand_in)
     if probe.ok:
         return "namespace", probe.pid_namespace, (probe.note,) if probe.note else ()
     if options.staging == "namespace":

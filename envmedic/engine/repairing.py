@@ -172,8 +172,8 @@ def _by_status(outcomes: tuple[Outcome, ...]) -> str:
 
 
 def _confirmed(plan: Plan) -> bool:
-    """Whether facts say that the fault is there."""
-    return plan.finding is not None and plan.finding.confirmed is True
+    """Whether facts say that the fault is there, or the plan is about none."""
+    return plan.finding is None or plan.finding.confirmed is True
 
 
 def take_steps(run: Run, part: Part) -> None:
