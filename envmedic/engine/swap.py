@@ -6,6 +6,7 @@ two of which the prefix does not exist; `mend` settles what a crash left of them
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 from collections.abc import Callable
@@ -29,6 +30,7 @@ def swap(prefix: Path, directory: TransactionDirectory, method: Method, point: P
 
     Raises PreflightError, with nothing changed, or RecoveryNeeded where renames stopped halfway and `mend` must follow.
     """
+    times = _times(prefix), _times(directory.tree)
     try:
         if method == "exchange":
             exchange(prefix, directory.tree)
@@ -42,7 +44,26 @@ def swap(prefix: Path, directory: TransactionDirectory, method: Method, point: P
             cause=f"{error.strerror} ({errno.errorcode.get(error.errno or 0, error.errno)})",
             hint="Check that nothing is mounted there and that its directory and its parent are writable",
         ) from error
+    _keep_times(directory.tree, times[0])
+    _keep_times(prefix, times[1])
     point("swapped")
+
+
+def _times(root: Path) -> tuple[int, int] | None:
+    """When `root` was read and changed, in ns; None where it is missing, which the exchange will tell."""
+    try:
+        status = root.lstat()
+    except FileNotFoundError:
+        return None
+    return status.st_atime_ns, status.st_mtime_ns
+
+
+def _keep_times(root: Path, times: tuple[int, int] | None) -> None:
+    """XFS takes a directory that moves to another parent for changed. To an undo it is as it was."""
+    if times is None or root.lstat().st_mtime_ns == times[1]:
+        return
+    with contextlib.suppress(PermissionError):  # somebody else's directory, which this user may move but not date
+        os.utime(root, ns=times)
 
 
 def _halfway(prefix: Path, error: OSError) -> RecoveryNeeded:
