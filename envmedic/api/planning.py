@@ -16,7 +16,7 @@ from envmedic.api.joints import conda_of
 from envmedic.api.observation import stage
 from envmedic.api.settings import Settings
 from envmedic.diagnosis import derive
-from envmedic.errors import InputError, NetworkError, NoSolution
+from envmedic.errors import EnvmedicError, InputError, NetworkError, NoSolution, NothingToRepair
 from envmedic.model.checks import Check
 from envmedic.model.facts import Environment, Facts
 from envmedic.model.findings import Finding
@@ -31,10 +31,10 @@ PASSED_OVER = "another way was asked for"
 
 @dataclass(frozen=True)
 class Case:
-    """One finding with the playbook that repairs it."""
+    """One finding with the playbook that repairs it, or (without one) the torch family that is to be moved on."""
 
     facts: Facts
-    finding: Finding
+    finding: Finding | None
     playbook: LoadedPlaybook
     command: tuple[str, ...] = ()
     """The user's failing command; empty where none was given."""
@@ -54,7 +54,7 @@ def plans(settings: Settings, case: Case, installer: Installer) -> Iterator[Plan
     environment = case.facts.environment
     considered = planner.proposals(case.facts, case.finding, case.playbook, values=derive(case.facts), options=options)
     if environment is None or not considered.proposals:
-        raise _no_way(environment, considered)
+        raise _no_way(environment, considered) if case.finding is not None else _no_move(considered)
     if case.way is not None:
         considered = _led_by(considered, case.way)
     failed: dict[str, str] = {}
@@ -206,6 +206,28 @@ def _no_way(environment: Environment | None, considered: planner.Proposals) -> N
         "There is no set of distributions that would repair this environment on this host",
         cause=reasons[0] if reasons else None,
         hint=hint,
+        details=reasons,
+    )
+
+
+_UNCHANGED = "it changes nothing"
+"""Why the planner leaves out a set that is there already."""
+
+
+def _no_move(considered: planner.Proposals) -> EnvmedicError:
+    """What keeps the torch family from being moved on: that it is there already, or what cannot follow."""
+    reasons = tuple(f"{item.title}: {item.why_not}" for item in considered.rejected)
+    if any(item.why_not == _UNCHANGED for item in considered.rejected):
+        return NothingToRepair(
+            "There is nothing to move: the torch family is where this policy leads",
+            cause="; ".join(text for text in reasons if not text.endswith(_UNCHANGED)) or None,
+            hint="Take another policy: `envmedic plan --help` lists them",
+            details=reasons,
+        )
+    return NoSolution(
+        "The torch family cannot be moved on in this environment on this host",
+        cause=reasons[0] if reasons else None,
+        hint="Replace or remove what cannot follow, or take another policy: `envmedic plan --help` lists them",
         details=reasons,
     )
 

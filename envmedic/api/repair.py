@@ -43,7 +43,8 @@ class Prepared:
     plan: Plan
     settings: Settings
     """Those it was made with; what is done further tells their stream."""
-    choices: Choices
+    choices: Choices | None
+    """None for what is no repair, which nothing is added to."""
 
 
 def prepare(settings: Settings, prefix: Path, wish: Wish) -> Prepared | Diagnosis:
@@ -51,6 +52,10 @@ def prepare(settings: Settings, prefix: Path, wish: Wish) -> Prepared | Diagnosi
 
     Changes nothing. Raises NothingToRepair, NoSolution, HostFault, InputError and installer errors.
     """
+    if wish.policy is not None:
+        from envmedic.api.moving import move  # noqa: PLC0415  # only where nothing is repaired
+
+        return Prepared(move(settings, prefix, wish.policy, wish.way), settings, None)
     choices = find_choices(settings, prefix, wish)
     return choices if isinstance(choices, Diagnosis) else Prepared(_first(choices), settings, choices)
 
@@ -104,7 +109,8 @@ def carry_out(
     Errors before a transaction began are raised (StalePlan when the environment changed since); after it they are in
     the record.
     """
-    loop = Loop(prepared.settings, prepared.choices) if prepared.plan.extendable else None
+    choices = prepared.choices if prepared.plan.extendable else None
+    loop = Loop(prepared.settings, choices) if choices is not None else None
     return _carry_out(prepared.settings, prepared.plan, options, confirm, loop, cancel, before_exchange)
 
 

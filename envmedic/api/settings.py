@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from envmedic.model.events import EventStream
+from envmedic.model.playbook import Policy
 
 if TYPE_CHECKING:
     from envmedic.ahead import Ahead
@@ -59,5 +60,7 @@ class Wish(msgspec.Struct, frozen=True):
     """File with the error text, or ``-``."""
     command: tuple[str, ...] = ()
     """The failing command, whose outcome is a check."""
+    policy: Policy | None = None
+    """What to hold on to while the torch family is moved on; None repairs a fault."""
     way: str | None = None
     """Title of the way to take first, as plans name it among those that were not chosen; None takes the best."""

@@ -17,7 +17,7 @@ from envmedic import api
 from envmedic.cli.options import installers
 from envmedic.cli.output import Output
 from envmedic.cli.render.diagnosis import diagnosis_lines
-from envmedic.errors import ConfirmationNeeded, ExitCode, InputError, RepairDeclined
+from envmedic.errors import ConfirmationNeeded, ExitCode, InputError
 from envmedic.model.base import to_json
 from envmedic.model.checks import VerifyWish
 from envmedic.model.findings import Diagnoses, Diagnosis
@@ -27,7 +27,6 @@ from envmedic.model.record import Record
 
 Command = Callable[[argparse.Namespace, Output], int]
 NOTHING_TO_DO = "Nothing to repair. If a program fails all the same, give its error text with --log FILE"
-SEE_HISTORY = "see first what there is with `envmedic history`"
 _VERDICT_EXIT = {"healthy": ExitCode.OK, "host": ExitCode.HOST}
 
 
@@ -61,8 +60,13 @@ def prefix_of(args: argparse.Namespace, settings: api.Settings, output: Output) 
 
 
 def wish_of(args: argparse.Namespace) -> api.Wish:
-    """What the options say of what to repair."""
-    return api.Wish(playbook=args.playbook, log=args.log, command=args.user_command, way=args.way)
+    """What the options say of what to repair, or to move on. Raises InputError where they say both."""
+    if args.policy and (args.playbook or args.log or args.user_command):
+        raise InputError(
+            "--policy moves an environment on in which nothing is at fault",
+            hint="Repair the fault first; leave out --policy, or --playbook, --log and --reproduce",
+        )
+    return api.Wish(playbook=args.playbook, log=args.log, command=args.user_command, policy=args.policy, way=args.way)
 
 
 def diagnose(args: argparse.Namespace, output: Output) -> int:
@@ -165,7 +169,7 @@ def _print_repair(record: Record, settings: api.Settings, args: argparse.Namespa
     """Print the record of a repair, and lock its result before that where it was asked for."""
     if args.lock:
         record = api.lock_repair(settings, record, Path(args.lock))
-    return _print_record(record, output)
+    return print_record(record, output)
 
 
 def _dry_run(args: argparse.Namespace, output: Output) -> int:
@@ -176,8 +180,10 @@ def _dry_run(args: argparse.Namespace, output: Output) -> int:
 
 
 def _read_plan(args: argparse.Namespace, settings: api.Settings, output: Output) -> Plan:
-    if args.playbook or args.log or args.user_command or args.way:
-        raise InputError("A plan file says what to repair", hint="Leave out --playbook, --log, --way and --reproduce")
+    if args.playbook or args.log or args.user_command or args.way or args.policy:
+        raise InputError(
+            "A plan file says what to do", hint="Leave out --playbook, --log, --policy, --way, --reproduce"
+        )
     made = api.read_plan(Path(args.plan))
     named = args.name or args.prefix or args.python
     prefix = prefix_of(args, settings, output) if named else api.find_prefix(settings, api.Target(prefix=made.prefix))
@@ -206,7 +212,8 @@ def options_of(args: argparse.Namespace) -> ApplyOptions:
     )
 
 
-def _print_record(record: Record, output: Output, *, moved: bool = False) -> int:
+def print_record(record: Record, output: Output, *, moved: bool = False) -> int:
+    """Print what a transaction did (`moved`: one that went back or forth), and return its exit code."""
     from envmedic.cli.render.record import record_lines  # noqa: PLC0415
 
     output.document(record, record_lines(record, output.style, moved=moved))
@@ -250,78 +257,11 @@ def verify(args: argparse.Namespace, output: Output) -> int:
     return int(ExitCode.OK if verification.passed else ExitCode.PROBLEM)
 
 
-def undo(args: argparse.Namespace, output: Output) -> int:
-    """``envmedic undo``."""
-    return _travel(args, output, api.undo, "Bring the environment back as it was before")
+def generations(args: argparse.Namespace, output: Output) -> int:
+    """``envmedic undo``, ``redo``, ``history``, ``diff``, ``recover`` and ``prune``."""
+    from envmedic.cli import generation_commands  # noqa: PLC0415
 
-
-def redo(args: argparse.Namespace, output: Output) -> int:
-    """``envmedic redo``."""
-    return _travel(args, output, api.redo, "Bring the repaired environment back")
-
-
-def _travel(args: argparse.Namespace, output: Output, travel: api.Travel, question: str) -> int:
-    if not args.yes:
-        require_terminal(SEE_HISTORY)
-    settings = settings_of(args, output)
-    prefix = prefix_of(args, settings, output)
-    if not (args.yes or ask(f"{question}?")):
-        raise RepairDeclined("Declined")
-
-    def accept(losses: tuple[str, ...]) -> bool:
-        output.narrate("changed since, and not in the other tree (which keeps them until it is pruned):")
-        for line in losses:
-            output.narrate(f"  {line}")
-        return args.yes or ask("Go on?")
-
-    return _print_record(travel(settings, prefix, args.transaction, tuple(args.allow), accept), output, moved=True)
-
-
-def history(args: argparse.Namespace, output: Output) -> int:
-    """``envmedic history``."""
-    from envmedic.cli.render.record import history_lines  # noqa: PLC0415
-
-    settings = settings_of(args, output)
-    found = api.history(settings, prefix_of(args, settings, output))
-    output.document(found, history_lines(found, output.style))
-    return int(ExitCode.OK)
-
-
-def diff(args: argparse.Namespace, output: Output) -> int:
-    """``envmedic diff``."""
-    from envmedic.cli.render.record import difference_lines  # noqa: PLC0415
-
-    settings = settings_of(args, output)
-    found = api.difference(settings, prefix_of(args, settings, output), args.before, args.after)
-    output.document(found, difference_lines(found, output.style))
-    return int(ExitCode.OK)
-
-
-def recover(args: argparse.Namespace, output: Output) -> int:
-    """``envmedic recover``."""
-    settings = settings_of(args, output)
-    target = api.Target(name=args.name, prefix=args.prefix, python=args.python)
-    found = api.recover(settings, target)
-    output.narrate(f"environment: {found.prefix}")
-    lines = [f"{item.transaction}: {item.state}, environment {item.environment}" for item in found.settled]
-    output.document(found, lines or ["Nothing to recover"])
-    return int(ExitCode.OK)
-
-
-def prune(args: argparse.Namespace, output: Output) -> int:
-    """``envmedic prune``."""
-    from envmedic.cli.render.record import history_lines  # noqa: PLC0415
-
-    if not args.yes:
-        require_terminal(SEE_HISTORY)
-    settings = settings_of(args, output)
-    prefix = prefix_of(args, settings, output)
-    which = f"all kept generations but the {args.keep} nearest" if args.keep else "all kept generations"
-    if not (args.yes or ask(f"Remove {which}? There is no way back to them then")):
-        raise RepairDeclined("Declined")
-    found = api.prune(settings, prefix, args.keep)
-    output.document(found, history_lines(found, output.style))
-    return int(ExitCode.OK)
+    return generation_commands.RUN[args.command](args, output)
 
 
 def run(args: argparse.Namespace, output: Output) -> int:
@@ -388,12 +328,12 @@ RUN: dict[str, Command] = {
     "plan": plan,
     "apply": apply,
     "verify": verify,
-    "undo": undo,
-    "redo": redo,
-    "history": history,
-    "diff": diff,
-    "recover": recover,
-    "prune": prune,
+    "undo": generations,
+    "redo": generations,
+    "history": generations,
+    "diff": generations,
+    "recover": generations,
+    "prune": generations,
     "playbooks": playbooks,
     "explain": explain,
     "check": check,

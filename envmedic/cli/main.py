@@ -35,10 +35,8 @@ def main(argv: Sequence[str] | None = None, *, ui: Ui | None = None) -> int:
         if given[:1] == ["__complete"]:
             return _complete(given[1:])
         args = build_parser().parse_args(words)
-        if args.command is None:
-            return _short_help() if ui is None or not _in_terminal() else _open(ui)
-        if args.command == "completion":
-            return _completion(args)
+        if args.command in {None, "completion"}:
+            return _completion(args) if args.command else _without_command(ui)
         args.user_command = command
         with closing(_ahead(args)) as args.ahead:
             from envmedic.cli.output import Output  # noqa: PLC0415
@@ -69,6 +67,10 @@ def _completion(args: argparse.Namespace) -> int:
     from envmedic.cli import completion  # noqa: PLC0415
 
     return completion.show(args)
+
+
+def _without_command(ui: Ui | None) -> int:
+    return _short_help() if ui is None or not _in_terminal() else _open(ui)
 
 
 def _ahead(args: argparse.Namespace) -> Ahead:

@@ -11,6 +11,7 @@ from envmedic.cli.options import Parser, at_least, installer, seconds, sentence
 ALLOW = ("base", "frozen", "external", "in-use")
 DESCRIPTION = "Repair a broken PyTorch/CUDA environment in a clone, prove it, and swap it in atomically."
 FORMATS = ("conda-lock", "pylock", "requirements", "environment", "dockerfile")
+POLICIES = ("keep-torch", "keep-release", "keep-cuda-variant", "newest")
 SHELLS = ("bash", "zsh", "fish")
 EXIT_CODES = (
     "exit codes: 0 healthy, repaired or yes; 1 problems, or a repair that is declined or impossible; 2 usage or input; "
@@ -145,6 +146,14 @@ def _what(parser: Parser) -> None:
     group = parser.add_argument_group("what to repair")
     parser.option("--playbook", group=group, metavar="ID|FILE", help="follow this playbook")
     parser.option("--log", group=group, metavar="FILE", help="the error text, `-` for stdin")
+    parser.option(
+        "--policy",
+        group=group,
+        choices=POLICIES,
+        help="nothing is at fault: move torch and all that is bound to it on. keep-torch: what belongs to torch fits it "
+        "again; keep-release: the same torch for a newer CUDA; keep-cuda-variant: the newest torch for the same CUDA; "
+        "newest: the newest torch that works here",
+    )
     parser.option("--way", group=group, metavar="TITLE", help="take this way first, of those that a plan considered")
     group.add_argument(
         "--reproduce", action="store_true", help="with `-- CMD…`: the failing command, whose outcome is the check"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from packaging.version import Version
 
 from envmedic.compat import pairs, tables, versions
@@ -132,4 +134,22 @@ POLICIES = {
 
 def candidates(policy: Policy, target: Target) -> tuple[Build, ...]:
     """Return the builds that a policy considers, best first."""
-    return POLICIES[policy](target)
+    found = POLICIES[policy](target)
+    return forward(found, target) if target.query.forward else found
+
+
+def forward(builds: Iterable[Build], target: Target) -> tuple[Build, ...]:
+    """Return those that are no step back from the installed build, newest torch first, else in their order."""
+    here = installed_build(target)
+    if here is None:
+        return tuple(builds)
+    ahead = [item for item in builds if not _behind(item, here)]
+    return tuple(sorted(ahead, key=lambda item: versions.parsed(item.torch), reverse=True))
+
+
+def _behind(build: Build, here: Build) -> bool:
+    """Whether a build is of an older torch than the installed one, or of the same torch for an older CUDA."""
+    torch, installed = versions.parsed(build.torch), versions.version(here.torch)
+    if installed is None or torch != installed:
+        return installed is not None and torch < installed
+    return versions.dotted(build.cuda or "") < versions.dotted(here.cuda or "")

@@ -173,7 +173,11 @@ def _candidates(policy: Policy, target: Target, row: Flavour) -> Iterator[_Offer
         ]
     elif policy == "keep-cuda-variant":
         offers = [item for item in offers if installed and item.build.variant == installed.variant]
-    yield from sorted(offers, key=lambda item: _rank(item.build, installed, policy, target), reverse=True)
+    ranked = sorted(offers, key=lambda item: _rank(item.build, installed, policy, target), reverse=True)
+    if target.query.forward:
+        kept = candidates.forward((item.build for item in ranked), target)
+        ranked = sorted((item for item in ranked if item.build in kept), key=lambda item: kept.index(item.build))
+    yield from ranked
 
 
 def _rank(build: Build, installed: Build | None, policy: Policy, target: Target) -> tuple[object, ...]:

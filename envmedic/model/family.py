@@ -41,6 +41,8 @@ class FamilyQuery(Model, frozen=True, kw_only=True):
     """Capabilities with PTX in the installed torch."""
     wanted: dict[str, str] = {}
     """Member → versions that are asked for, such as ``>=2.7``."""
+    forward: bool = False
+    """Whether nothing older than what is installed is an answer, and the newest torch is the best one."""
     requires_torch: dict[str, str] = {}
     """Installed companion → its own requirement on torch, such as ``torch==2.5.1``."""
 

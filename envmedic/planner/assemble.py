@@ -66,7 +66,7 @@ def _names(environment: Environment) -> set[str]:
 
 def build(  # noqa: PLR0917  # the stages of a repair, in their order
     facts: Facts,
-    finding: Finding,
+    finding: Finding | None,
     loaded: LoadedPlaybook,
     proposal: Proposal,
     resolution: Resolution | None,
@@ -101,9 +101,9 @@ def build(  # noqa: PLR0917  # the stages of a repair, in their order
             prefix=environment.prefix,
             real_prefix=environment.real_prefix,
             environment_digest=environment.digest,
-            playbook=loaded.playbook.id,
-            playbook_sha256=loaded.sha256,
-            fault=finding.fault,
+            playbook=loaded.playbook.id if finding is not None else None,
+            playbook_sha256=loaded.sha256 if finding is not None else None,
+            fault=finding.fault if finding is not None else None,
             finding=finding,
             host=facts.host,
             steps=steps,

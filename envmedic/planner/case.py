@@ -49,6 +49,8 @@ class Case:
     """Whose the distributions of a conda prefix are in this way; `environment` is as that leaves it."""
     flavour: Flavour | None = None
     """The channel that the family comes from where it is conda's."""
+    moving: bool = False
+    """Whether nothing is at fault, and the family is to be moved on: what requires the old one comes along."""
 
     @property
     def by_conda(self) -> bool:

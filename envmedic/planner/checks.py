@@ -83,12 +83,12 @@ def cuda_build(environment: Environment, proposal: Proposal) -> bool:
     return environment.torch is not None and environment.torch.cuda is not None
 
 
-def checks(loaded: LoadedPlaybook, finding: Finding, state: Left) -> tuple[Check, ...]:
+def checks(loaded: LoadedPlaybook, finding: Finding | None, state: Left) -> tuple[Check, ...]:
     """Return the checks in the order in which they are shown: playbook, regressions, informative."""
     own = loaded.playbook.checks
     required = (
         _facts(loaded, finding)
-        if name == FACTS
+        if name == FACTS and finding is not None
         else named_check(
             name,
             role="playbook",

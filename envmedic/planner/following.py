@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
 
 from packaging.utils import canonicalize_name
 
 from envmedic.compat import tables
-from envmedic.compat.requirements import applicable
+from envmedic.compat.requirements import Unmet, applicable
 from envmedic.errors import NoSolution
 from envmedic.model.facts import Distribution, Environment
 from envmedic.model.plan import Rebuild
@@ -68,6 +68,34 @@ def following(
         builds=tuple(builds),
         stuck=tuple(stuck),
         notes=tuple(f"{step.distribution.name} is built again for the torch that comes" for step in builds),
+    )
+
+
+def along(found: Following, unmet: Iterable[Unmet], environment: Environment, moved: Collection[str]) -> Following:
+    """Return `found` with what requires the releases that go: other releases of it are resolved beside the new ones.
+
+    What did not come from an index is not looked for on one: its name there may be somebody else's. `moved` is
+    settled otherwise.
+    """
+    replaced: dict[str, str] = {}
+    stuck: list[str] = []
+    for item in unmet:
+        name = item.distribution.partition(" ")[0]
+        installed = environment.distribution(name)
+        if name in moved or name in found.replaced or installed is None:
+            continue
+        if installed.origin.kind == "index":
+            replaced.setdefault(
+                name, f"{item.distribution} requires {item.requirement}, so another release of it comes"
+            )
+        else:
+            stuck.append(f"{item.sentence()}, and it was not installed from an index")
+    return replace(
+        found,
+        pins=tuple(dict.fromkeys((*found.pins, *replaced))),
+        replaced=found.replaced | set(replaced),
+        stuck=(*found.stuck, *stuck),
+        notes=(*found.notes, *replaced.values()),
     )
 
 

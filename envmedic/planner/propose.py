@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import msgspec
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from envmedic.compat import conda as channels
-from envmedic.compat import family
+from envmedic.compat import family, versions
 from envmedic.errors import NoSolution, NotAnEnvironment
 from envmedic.model.conda import CondaEnvironment
 from envmedic.model.facts import Environment, Facts
@@ -21,10 +21,10 @@ from envmedic.model.ports import ResolveRequest
 from envmedic.planner import labels, members, question, rebuild, removal
 from envmedic.planner.case import Case, Options, cases, cuda_build, family_step, no_wheel, suffix
 from envmedic.planner.dividing import Divider, Wish, pinned, widened
-from envmedic.planner.following import Following, following
+from envmedic.planner.following import Following, along, following
 from envmedic.planner.owners import Owners
 from envmedic.planner.proposal import IN_THE_WAY, Proposal, Proposals
-from envmedic.planner.requirements import applicable, markers, meets, newly_unmet
+from envmedic.planner.requirements import Unmet, applicable, markers, meets, newly_unmet
 from envmedic.planner.sides import Side
 from envmedic.planner.steps import Wanted, gather, values_of
 
@@ -36,7 +36,7 @@ TORCHS_OWN = ("filelock", "fsspec", "jinja2", "mpmath", "networkx", "setuptools"
 
 def proposals(
     facts: Facts,
-    finding: Finding,
+    finding: Finding | None,
     loaded: LoadedPlaybook,
     *,
     values: Mapping[str, FactValue] | None = None,
@@ -44,6 +44,7 @@ def proposals(
 ) -> Proposals:
     """Return the ways to carry `loaded` out, best first, and what was rejected with its reason.
 
+    Without a `finding` nothing is at fault, and the torch family is to be moved on.
     `values` are the derived facts that placeholders may name. Raises `NotAnEnvironment` without
     facts of an environment, and `NoSolution` for steps that are not supported and for damaged records of conda.
     """
@@ -58,6 +59,7 @@ def proposals(
         options=options or Options(),
         values=markers(environment, facts.host),
         derived=values or {},
+        moving=finding is None,
     )
     _plan_builds(wanted, environment, values or {})
     if environment.conda is None:
@@ -90,7 +92,7 @@ def _of_case(case: Case, facts: Facts, loaded: LoadedPlaybook) -> Proposals:
     if step is None:
         found, refused = _proposal(case, None, None)
         return Proposals(proposals=found, rejected=refused)
-    query = question.query_of(facts, environment, step, loaded)
+    query = msgspec.structs.replace(question.query_of(facts, environment, step, loaded), forward=case.moving)
     if not query.installed and not any(question.left_over(environment, name) for name in question.FAMILY):
         nothing = PlanAlternative(title="the torch family", why_not="none of it is installed here", feasible=False)
         return Proposals(proposals=(), rejected=(nothing,))
@@ -133,10 +135,13 @@ def _proposal(
     """Return the proposals for one set (or for a playbook without one), or why it is refused."""
     wanted = case.wanted
     changed = _changed(case, found)
-    follows = _following(case, found, changed)
     title = _title(case.environment, found, changed, wanted)
     gone = _gone(case, found, changed)
-    refusal = _refusal(case, found, changed, gone, follows)
+    unmet = _unmet(case, found, changed, gone)
+    follows = _following(case, found, changed)
+    if case.moving:
+        follows = along(follows, unmet, case.environment, _moved(case))
+    refusal = _refusal(case, unmet, follows)
     if refusal:
         return (), (PlanAlternative(title=title + suffix(case), why_not=refusal, feasible=False),)
     draft = Proposal(
@@ -145,12 +150,12 @@ def _proposal(
         changed=changed,
         purge=Purge(),
         after=(*follows.builds, *wanted.after),
-        cost=_cost(case.environment, found, changed),
-        notes=(*_notes(case.environment, gone), *follows.notes),
+        cost="" if case.moving else _cost(case.environment, found, changed),
+        notes=(*_notes(case.environment, gone), *follows.notes, *_unseen_driver(case, found)),
     )
     asked = tuple(dict.fromkeys((*wanted.pins, *follows.pins)))
     made = (
-        (_by_wheels(case, draft, query, asked, gone),)
+        _with_all_in_the_way(_by_wheels(case, draft, query, asked, gone), follows)
         if case.side is None
         else _by_both(case, case.side, draft, query, asked, gone)
     )
@@ -187,6 +192,15 @@ def _by_wheels(
         purge=_purge(case, case.environment, draft, gone),
         request=_request(case, draft.family, query, draft.changed, pins) if pins else None,
     )
+
+
+def _with_all_in_the_way(made: Proposal, follows: Following) -> tuple[Proposal, ...]:
+    """Return the proposal; where releases come along, also as one on which what these need may change too."""
+    if made.request is None or not follows.notes or not follows.replaced:
+        return (made,)
+    request = msgspec.structs.replace(made.request, replaceable=("*",))
+    cost = f"it may change any distribution{_and(made)}"
+    return made, msgspec.structs.replace(made, title=made.title + IN_THE_WAY, request=request, cost=cost)
 
 
 def _by_both(  # noqa: PLR0917  # what a proposal is made from
@@ -307,21 +321,42 @@ def _following(case: Case, found: FamilySet | None, changed: tuple[str, ...]) ->
     return following(environment, case.values, case.derived, handled=handled, same_cuda=same_cuda)
 
 
-def _refusal(
-    case: Case, found: FamilySet | None, changed: tuple[str, ...], gone: tuple[str, ...], follows: Following
-) -> str:
-    """Return why the change would break what stays, or an empty string."""
+def _unseen_driver(case: Case, found: FamilySet | None) -> tuple[str, ...]:
+    """Return what was not checked of a move to another CUDA: whether a driver that is not here supports it."""
+    cuda = versions.variant_cuda(found.variant) if found is not None and case.moving else None
+    if cuda is None or case.host.driver_version is not None:
+        return ()
+    told = f"no NVIDIA driver was found here: whether one supports CUDA {cuda} is not known"
+    return (f"{told}; plan for another machine with --host FILE",)
+
+
+def _unmet(case: Case, found: FamilySet | None, changed: tuple[str, ...], gone: tuple[str, ...]) -> tuple[Unmet, ...]:
+    """Return what requirements of what is installed the change would leave unmet."""
     after: dict[str, str | None] = dict.fromkeys(gone)
     for name in changed:
         after[name] = found.versions[name] if found else None
-    pinned = {canonicalize_name(Requirement(pin).name) for pin in case.wanted.pins}
+    pinned = _pinned(case)
     after = {name: value for name, value in after.items() if name not in pinned}
-    unmet = newly_unmet(case.environment, after, values=case.values)
-    new = pinned | follows.replaced
-    if case.side is not None:  # what leaves conda comes anew, and what conda keeps its solver changes along
-        new |= case.side.moved
-        new |= {item.name for item in case.environment.distributions if case.by_conda and item.owner == "conda"}
-    broken = [item.sentence() for item in unmet if item.distribution.partition(" ")[0] not in new]
+    return newly_unmet(case.environment, after, values=case.values)
+
+
+def _pinned(case: Case) -> set[str]:
+    return {str(canonicalize_name(Requirement(pin).name)) for pin in case.wanted.pins}
+
+
+def _moved(case: Case) -> set[str]:
+    """Return what leaves conda, which comes anew, and what conda keeps, which its solver changes along."""
+    if case.side is None:
+        return set()
+    condas = {item.name for item in case.environment.distributions if case.by_conda and item.owner == "conda"}
+    return {*case.side.moved, *condas}
+
+
+def _refusal(case: Case, unmet: Iterable[Unmet], follows: Following) -> str:
+    """Return why the change would break what stays, or an empty string."""
+    new = _pinned(case) | follows.replaced | _moved(case)
+    left = [item for item in unmet if item.distribution.partition(" ")[0] not in new]
+    broken = [item.sentence() for item in left if not any(text.startswith(item.sentence()) for text in follows.stuck)]
     broken += follows.stuck
     broken += case.side.leaving.stuck if case.side is not None else ()
     return "it would break what stays: " + "; ".join(broken) if broken else ""

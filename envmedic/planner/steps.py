@@ -56,11 +56,12 @@ class Wanted:
     after: list[Step] = field(default_factory=list)
 
 
-def values_of(loaded: LoadedPlaybook, finding: Finding, facts: Values) -> dict[str, FactValue]:
+def values_of(loaded: LoadedPlaybook, finding: Finding | None, facts: Values) -> dict[str, FactValue]:
     """Return what placeholders stand for: groups of the match before the playbook's variables before facts."""
     known: dict[str, FactValue] = {**facts}
-    variables = {name: filled(text, {**known, **finding.groups}) for name, text in loaded.playbook.vars.items()}
-    return {**known, **variables, **finding.groups}
+    groups = finding.groups if finding is not None else {}
+    variables = {name: filled(text, {**known, **groups}) for name, text in loaded.playbook.vars.items()}
+    return {**known, **variables, **groups}
 
 
 def filled(text: str, values: Values) -> str:

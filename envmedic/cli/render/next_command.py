@@ -35,6 +35,7 @@ def _wish(plan: Plan, options: dict[str, object]) -> list[str]:
     playbook = options.get("playbook") or (plan.playbook if log == "-" else None)
     words = ["--playbook", str(playbook)] if playbook else []
     words += ["--log", str(log)] if log and log != "-" else []
+    words += ["--policy", str(options["policy"])] if options.get("policy") else []
     return words + (["--way", str(options["way"])] if options.get("way") else [])
 
 

@@ -9,6 +9,7 @@ from envmedic.cli.render.style import Style, plain, shortened, size, table
 from envmedic.model.plan import Change, Plan
 
 SHOWN_ALTERNATIVES = 3
+_FAMILY = frozenset({"torch", "torchvision", "torchaudio", "pytorch"})
 _VERBS = {"remove": "REMOVE", "install": "INSTALL", "change": "CHANGE"}
 
 
@@ -32,9 +33,17 @@ def _head(plan: Plan, style: Style) -> list[str]:
         lines[0] += f" -> {plain(plan.real_prefix)}"
     if plan.finding is not None:
         lines.append(f"{style('Fault', 'bold')}        {plan.finding.fault}: {plain(plan.finding.summary)}")
+    else:
+        lines.append(f"{style('Moves', 'bold')}        {_moves(plan)}")
     if plan.playbook:
         lines.append(f"{style('Playbook', 'bold')}     {plan.playbook}")
     return lines
+
+
+def _moves(plan: Plan) -> str:
+    """The torch family before and after, where nothing is at fault."""
+    moved = [f"{item.name} {_versions(item)}" for item in plan.changes if item.name in _FAMILY]
+    return ", ".join(moved) or "what belongs to torch"
 
 
 def _changes(plan: Plan, style: Style) -> list[str]:

@@ -1,0 +1,28 @@
+"""Moving the torch family of an environment on, though nothing is at fault: ``plan --policy``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from envmedic.api.joints import installer_of
+from envmedic.api.observation import observe
+from envmedic.api.planning import Case, plans
+from envmedic.api.settings import Settings
+from envmedic.errors import InputError
+from envmedic.model.plan import Plan
+from envmedic.model.playbook import Policy
+from envmedic.planner import moving
+
+
+def move(settings: Settings, prefix: Path, policy: Policy, way: str | None = None) -> Plan:
+    """The plan that moves the torch family by `policy`, with all that must be replaced or built again for it.
+
+    Raises NothingToRepair where everything is there already, InputError without a torch, NoSolution with every
+    distribution that cannot follow, and installer errors.
+    """
+    facts = observe(settings, prefix)
+    environment = facts.environment
+    if environment is None or environment.distribution("torch") is None:
+        raise InputError(f"There is no torch in {prefix}", hint="Name the environment that holds it: -p PREFIX")
+    case = Case(facts, None, moving.playbook(policy, environment), way=way)
+    return next(plans(settings, case, installer_of(settings)))

@@ -1,0 +1,97 @@
+"""The generations of an environment: ``envmedic undo``, ``redo``, ``history``, ``diff``, ``recover`` and ``prune``."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+
+from envmedic import api
+from envmedic.cli.commands import ask, prefix_of, print_record, require_terminal, settings_of
+from envmedic.cli.output import Output
+from envmedic.errors import ExitCode, RepairDeclined
+
+SEE_HISTORY = "see first what there is with `envmedic history`"
+
+
+def undo(args: argparse.Namespace, output: Output) -> int:
+    """``envmedic undo``."""
+    return _travel(args, output, api.undo, "Bring the environment back as it was before")
+
+
+def redo(args: argparse.Namespace, output: Output) -> int:
+    """``envmedic redo``."""
+    return _travel(args, output, api.redo, "Bring the repaired environment back")
+
+
+def _travel(args: argparse.Namespace, output: Output, travel: api.Travel, question: str) -> int:
+    if not args.yes:
+        require_terminal(SEE_HISTORY)
+    settings = settings_of(args, output)
+    prefix = prefix_of(args, settings, output)
+    if not (args.yes or ask(f"{question}?")):
+        raise RepairDeclined("Declined")
+
+    def accept(losses: tuple[str, ...]) -> bool:
+        output.narrate("changed since, and not in the other tree (which keeps them until it is pruned):")
+        for line in losses:
+            output.narrate(f"  {line}")
+        return args.yes or ask("Go on?")
+
+    return print_record(travel(settings, prefix, args.transaction, tuple(args.allow), accept), output, moved=True)
+
+
+def history(args: argparse.Namespace, output: Output) -> int:
+    """``envmedic history``."""
+    from envmedic.cli.render.record import history_lines  # noqa: PLC0415
+
+    settings = settings_of(args, output)
+    found = api.history(settings, prefix_of(args, settings, output))
+    output.document(found, history_lines(found, output.style))
+    return int(ExitCode.OK)
+
+
+def diff(args: argparse.Namespace, output: Output) -> int:
+    """``envmedic diff``."""
+    from envmedic.cli.render.record import difference_lines  # noqa: PLC0415
+
+    settings = settings_of(args, output)
+    found = api.difference(settings, prefix_of(args, settings, output), args.before, args.after)
+    output.document(found, difference_lines(found, output.style))
+    return int(ExitCode.OK)
+
+
+def recover(args: argparse.Namespace, output: Output) -> int:
+    """``envmedic recover``."""
+    settings = settings_of(args, output)
+    target = api.Target(name=args.name, prefix=args.prefix, python=args.python)
+    found = api.recover(settings, target)
+    output.narrate(f"environment: {found.prefix}")
+    lines = [f"{item.transaction}: {item.state}, environment {item.environment}" for item in found.settled]
+    output.document(found, lines or ["Nothing to recover"])
+    return int(ExitCode.OK)
+
+
+def prune(args: argparse.Namespace, output: Output) -> int:
+    """``envmedic prune``."""
+    from envmedic.cli.render.record import history_lines  # noqa: PLC0415
+
+    if not args.yes:
+        require_terminal(SEE_HISTORY)
+    settings = settings_of(args, output)
+    prefix = prefix_of(args, settings, output)
+    which = f"all kept generations but the {args.keep} nearest" if args.keep else "all kept generations"
+    if not (args.yes or ask(f"Remove {which}? There is no way back to them then")):
+        raise RepairDeclined("Declined")
+    found = api.prune(settings, prefix, args.keep)
+    output.document(found, history_lines(found, output.style))
+    return int(ExitCode.OK)
+
+
+RUN: dict[str, Callable[[argparse.Namespace, Output], int]] = {
+    "undo": undo,
+    "redo": redo,
+    "history": history,
+    "diff": diff,
+    "recover": recover,
+    "prune": prune,
+}
