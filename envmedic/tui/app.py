@@ -82,7 +82,7 @@ class EnvmedicApp(App[int]):
             self.register_theme(theme)
         self._unreadable: EnvmedicError | None = None
         """Why the theme of the last run is not known."""
-        self.use_theme(os.environ.get(VARIABLE) or self._kept_theme())
+        self._begin_with(os.environ.get(VARIABLE) or self._kept_theme())
 
     @property
     def session(self) -> Session:
@@ -101,6 +101,16 @@ class EnvmedicApp(App[int]):
     def use_theme(self, name: str) -> None:
         """Look like that; an unknown name is the dark one."""
         self.theme = name if name in self.available_themes else DARK
+
+    def _begin_with(self, name: str) -> None:
+        """Look like that from the first frame; Textual would make every style twice."""
+        theme = self.available_themes.get(name, THEMES[0])
+        if not theme.dark:
+            self.use_theme(name)
+            return
+        self.set_reactive(App.theme, theme.name)
+        self.stylesheet.set_variables(self.get_css_variables())
+        self.update_classes({f"-theme-{theme.name}": True}, update=False)
 
     def choose_theme(self, name: str) -> None:
         """Look like that from now on, also in later runs."""

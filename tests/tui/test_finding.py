@@ -83,6 +83,7 @@ def test_why_there_is_no_plan_is_a_page(error_text: str, tmp_path: Path, monkeyp
     (tmp_path / "empty").mkdir()
     for name in ("UV_DEFAULT_INDEX", "UV_INDEX_URL", "PIP_INDEX_URL"):
         monkeypatch.setenv(name, (tmp_path / "empty").as_uri())
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))  # without the wheels that another test had fetched
     drive(scenario, driven=app(find_links=(str(tmp_path / "empty"),), offline=True))
 
 

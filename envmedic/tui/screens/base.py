@@ -15,6 +15,7 @@ from envmedic.tui.widgets.bars import CommandLine, KeyBar, SearchBar, TitleBar
 from envmedic.tui.widgets.choices import Choices
 from envmedic.tui.widgets.lines import LineView
 from envmedic.tui.widgets.log_view import LogView
+from envmedic.tui.widgets.parts import FRAMES
 
 if TYPE_CHECKING:
     from envmedic.tui.app import EnvmedicApp
@@ -35,6 +36,8 @@ class BaseScreen(Screen[None]):
         Binding("slash", "search", "Search", key_display="/"),
         Binding("y", "copy_line", "Copy line"),
     ]
+
+    DEFAULT_CSS = FRAMES
 
     _target: Searchable | None = None
     """What is searched."""
@@ -58,7 +61,6 @@ class BaseScreen(Screen[None]):
         """Edges around the body."""
         yield TitleBar()
         yield from self.body()
-        yield SearchBar(id="search", select_on_focus=False)
         yield CommandLine()
         yield KeyBar()
 
@@ -121,14 +123,16 @@ class BaseScreen(Screen[None]):
         """What `/` looks through: what has the focus, if it can be."""
         return self.focused if isinstance(self.focused, (LineView, LogView, Choices)) else None
 
-    def action_search(self) -> None:
-        """Open the line to type in."""
+    async def action_search(self) -> None:
+        """Open the line to type in; the first frame needs none."""
         self._target = self.searched()
         if self._target is None:
             return
+        if not self.query(SearchBar):
+            await self.mount(SearchBar(id="search", select_on_focus=False), before=self.query_one(CommandLine))
         bar = self.query_one(SearchBar)
         bar.value = ""
-        bar.add_class("-open")
+        bar.display = True
         bar.focus()
 
     @on(Input.Changed, "#search")
@@ -143,14 +147,13 @@ class BaseScreen(Screen[None]):
         self._close_search()
 
     def _close_search(self) -> None:
-        self.query_one(SearchBar).remove_class("-open")
+        self.query_one(SearchBar).display = False
         if self._target is not None:
             self._target.focus()
 
     def on_key(self, event: events.Key) -> None:
         """Escape takes a search back before it leaves the screen."""
-        bar = self.query_one(SearchBar)
-        if event.key == "escape" and bar.has_focus:
+        if event.key == "escape" and isinstance(self.focused, SearchBar):
             event.stop()
             event.prevent_default()
             if self._target is not None:

@@ -6,15 +6,13 @@ from functools import partial
 from typing import ClassVar
 
 from textual import on
-from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Horizontal
 from textual.widgets import OptionList
 
 from envmedic.errors import EnvmedicError, InputError
 from envmedic.model.record import Difference, History
 from envmedic.tui.command_lines import diff_line, history_line
-from envmedic.tui.screens.base import BaseScreen
+from envmedic.tui.screens.listing import ListingScreen
 from envmedic.tui.screens.panels import TextPanel
 from envmedic.tui.session import Session
 from envmedic.tui.text import line, visible
@@ -22,7 +20,6 @@ from envmedic.tui.travel import Travel
 from envmedic.tui.views.errors import error_view
 from envmedic.tui.views.history import NOW, Shown, difference_page, state_item, state_page, states
 from envmedic.tui.widgets.choices import Choices
-from envmedic.tui.widgets.lines import LineView
 
 
 class StateList(Choices[Shown]):
@@ -35,10 +32,12 @@ class StateList(Choices[Shown]):
     )
 
 
-class HistoryScreen(BaseScreen):
+class HistoryScreen(ListingScreen[Shown]):
     """What was done, what is kept, and the ways back and forth."""
 
     TITLE_TEXT = "History"
+    LIST_TITLE = "Generations"
+    PAGE_HELP = "What is highlighted in the list."
     HELP = "The repairs of this environment, what each changed, what is kept of it, and what was changed since."
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("u", "undo", "Undo"),
@@ -47,14 +46,6 @@ class HistoryScreen(BaseScreen):
         Binding("space", "mark", "Mark"),
         Binding("p", "prune", "Prune"),
     ]
-    DEFAULT_CSS = """
-    HistoryScreen #states { width: 40%; min-width: 30; max-width: 70; height: 1fr; }
-    HistoryScreen #page { width: 1fr; height: 1fr; }
-    HistoryScreen .part {
-        border: round $border; border-title-color: $text-muted; background: $surface; padding: 0 0 0 1;
-    }
-    HistoryScreen .part:focus { border: round $primary; border-title-color: $text-primary; }
-    """
 
     def __init__(self, prefix: str) -> None:
         super().__init__()
@@ -64,22 +55,14 @@ class HistoryScreen(BaseScreen):
         self._trouble: EnvmedicError | None = None
         self._marked: str | None = None
 
-    def body(self) -> ComposeResult:
-        """The list beside the page on what is highlighted."""
-        self._travel = Travel(self.envmedic, self._prefix)
-        with Horizontal():
-            states_list = StateList(state_item, _key, empty="… reading the history", id="states")
-            states_list.border_title = "Generations"
-            page = LineView(id="page", about="What is highlighted in the list.")
-            page.border_title = "About it"
-            for part in (states_list, page):
-                part.add_class("part")
-                yield part
+    def listed(self) -> StateList:
+        """The states."""
+        return StateList(state_item, _key, empty="… reading the history", id="listed")
 
     def on_mount(self) -> None:
         """Read the history, then look what was changed outside."""
         super().on_mount()
-        self.query_one(StateList).focus()
+        self._travel = Travel(self.envmedic, self._prefix)
         self.envmedic.moved.subscribe(self, self._moved)
         self._read()
 
@@ -108,7 +91,7 @@ class HistoryScreen(BaseScreen):
     def _draw(self) -> None:
         if not self.standing:
             return
-        choices, page = self.query_one(StateList), self.query_one("#page", LineView)
+        choices, page = self.choices, self.page
         if self._trouble is not None:
             page.show(error_view(self._trouble))
         if self._history is None:
@@ -116,15 +99,10 @@ class HistoryScreen(BaseScreen):
         choices.empty = "No repair yet"
         choices.show(states(self._history, self._marked))
         if self._trouble is None:
-            page.show(state_page(self._highlighted, self._history, self._outside))
+            page.show(state_page(self.highlighted, self._history, self._outside))
 
-    @property
-    def _highlighted(self) -> Shown | None:
-        choices = self.query_one(StateList)
-        return choices.item(choices.chosen)
-
-    @on(OptionList.OptionHighlighted, "#states")
-    def _looked(self) -> None:
+    def look(self) -> None:
+        """The page on what is highlighted."""
         self._draw()
 
     def refresh_from(self, session: Session) -> None:
@@ -142,13 +120,13 @@ class HistoryScreen(BaseScreen):
 
     def action_undo(self) -> None:
         """Go back: to what is highlighted, or from the live generation a step."""
-        state = self._highlighted
+        state = self.highlighted
         here = state is None or state.key == NOW or (state.generation is not None and state.generation.live)
         self._travel.undo(None if here or state is None else state.key)
 
     def action_redo(self) -> None:
         """Bring the highlighted repair back, or the one that can be."""
-        history, state = self._history, self._highlighted
+        history, state = self._history, self.highlighted
         if history is None:
             return
         possible = [item for item in history.generations if item.redo_possible]
@@ -160,15 +138,15 @@ class HistoryScreen(BaseScreen):
 
     def action_mark(self) -> None:
         """Mark the highlighted state, to compare another one with it."""
-        state = self._highlighted
+        state = self.highlighted
         if state is not None:
             self._marked = None if self._marked == state.key else state.key
             self._draw()
 
-    @on(OptionList.OptionSelected, "#states")
+    @on(OptionList.OptionSelected, "#listed")
     def action_diff(self) -> None:
         """Compare the marked state with the highlighted one; without a mark, the highlighted one with now."""
-        state = self._highlighted
+        state = self.highlighted
         if state is None:
             return
         before: str | None = self._marked or state.key

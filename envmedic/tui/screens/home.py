@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from textual import events, on
 from textual.app import ComposeResult
@@ -20,9 +20,12 @@ from envmedic.tui.views.findings import finding_item, verdict_lines
 from envmedic.tui.views.host import host_card
 from envmedic.tui.widgets.choices import Choices
 from envmedic.tui.widgets.lines import LineView
+from envmedic.tui.widgets.parts import part
 from envmedic.tui.widgets.paste import PasteBox
 
 HOST = "This machine: GPUs, driver, toolkits, and the variables that matter."
+HIGH: Final = 36
+"""Rows from which there is room for all that is known of the host."""
 CHOSEN = "The chosen environment, and its torch family: version, variant and owner."
 
 
@@ -50,7 +53,7 @@ class HomeScreen(BaseScreen):
     """Where everything begins."""
 
     HELP = "Choose an environment, paste an error text, and open what is found."
-    VERTICAL_BREAKPOINTS = [(0, "-low"), (36, "-high")]
+    VERTICAL_BREAKPOINTS = [(0, "-low"), (HIGH, "-high")]
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "leave_text", "Forget text", show=False),
         Binding("o", "app.open_log", "Open log"),
@@ -65,10 +68,6 @@ class HomeScreen(BaseScreen):
     HomeScreen #top { height: 1fr; }
     HomeScreen #left { width: 36%; min-width: 26; max-width: 64; }
     HomeScreen #right { width: 1fr; }
-    HomeScreen .part {
-        border: round $border; border-title-color: $text-muted; background: $surface; padding: 0 0 0 1;
-    }
-    HomeScreen .part:focus { border: round $primary; border-title-color: $text-primary; }
     HomeScreen #environments { height: 1fr; }
     HomeScreen #host { height: auto; min-height: 4; max-height: 30%; }
     HomeScreen #about { height: auto; min-height: 4; max-height: 35%; }
@@ -81,27 +80,29 @@ class HomeScreen(BaseScreen):
 
     def body(self) -> ComposeResult:
         """Parts beside and below each other."""
+        self.set_class(
+            self.app.size.height < HIGH, "-low"
+        )  # before the parts are drawn, which a later change would do again
+        empty = "… looking for environments"
+        verdict = LineView(id="verdict")
+        verdict.can_focus = False
         with Horizontal(id="top"):
             with Vertical(id="left"):
-                yield EnvironmentList(environment_item, _prefix, empty="… looking for environments", id="environments")
+                yield part("Environments", EnvironmentList(environment_item, _prefix, empty=empty, id="environments"))
             with Vertical(id="right"):
-                yield LineView(id="host", about=HOST)
-                yield LineView(id="about", about=CHOSEN)
-                yield LineView(id="verdict")
-                yield FindingList(finding_item, _finding_key, empty="No findings", id="findings", keeps_place=False)
-        yield PasteBox(id="paste")
+                yield part("Host", LineView(id="host", about=HOST))
+                yield part("Chosen", LineView(id="about", about=CHOSEN))
+                yield verdict
+                yield part(
+                    "Findings",
+                    FindingList(finding_item, _finding_key, empty="No findings", id="findings", keeps_place=False),
+                )
+        yield part("Error text", PasteBox(id="paste"))
 
     def on_mount(self) -> None:
-        """Name the parts."""
-        for part, title in (
-            ("environments", "Environments"), ("host", "Host"), ("about", "Chosen"), ("findings", "Findings"),
-            ("paste", "Error text"),
-        ):  # fmt: skip
-            widget = self.query_one(f"#{part}")
-            widget.add_class("part")
-            widget.border_title = title
-        self.query_one("#verdict").can_focus = False
+        """Begin in the list."""
         self.query_one(EnvironmentList).focus()
+        self.refresh_from(self.session)  # before anything is drawn
         super().on_mount()
 
     def about(self, session: Session) -> str:

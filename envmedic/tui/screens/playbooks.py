@@ -8,22 +8,20 @@ from pathlib import Path
 from typing import ClassVar
 
 from textual import on
-from textual.app import ComposeResult, SuspendNotSupported
+from textual.app import SuspendNotSupported
 from textual.binding import Binding, BindingType
-from textual.containers import Horizontal
 from textual.widgets import OptionList
 
 from envmedic.errors import EnvmedicError, InputError
 from envmedic.model.explanation import Explanation
 from envmedic.tui.command_lines import copy_line, playbook_line
 from envmedic.tui.playbook_effects import PlaybookEffects, Stamps, edit, editor_command
-from envmedic.tui.screens.base import BaseScreen, Searchable
+from envmedic.tui.screens.listing import ListingScreen
 from envmedic.tui.session import Session
 from envmedic.tui.terminal import lent
 from envmedic.tui.text import line
 from envmedic.tui.views.playbooks import Book, book_item, book_page, counts, filtered, mistakes_page
 from envmedic.tui.widgets.choices import Choices
-from envmedic.tui.widgets.lines import LineView
 
 WATCH_S = 0.5
 """How often it is looked whether a file was saved."""
@@ -39,24 +37,18 @@ class BookList(Choices[Book]):
     )
 
 
-class PlaybooksScreen(BaseScreen):
+class PlaybooksScreen(ListingScreen[Book]):
     """The list beside the page on what is highlighted."""
 
     TITLE_TEXT = "Playbooks"
+    LIST_TITLE = "Playbooks"
+    PAGE_HELP = "The highlighted playbook in plain words."
     HELP = "What envmedic knows of faults and their repairs, and what you teach it."
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("f", "fault", "Only this fault"),
         Binding("e", "edit", "Edit"),
         Binding("enter", "read", "Read", show=False),
     ]
-    DEFAULT_CSS = """
-    PlaybooksScreen #books { width: 40%; min-width: 30; max-width: 64; height: 1fr; }
-    PlaybooksScreen #page { width: 1fr; height: 1fr; }
-    PlaybooksScreen .part {
-        border: round $border; border-title-color: $text-muted; background: $surface; padding: 0 0 0 1;
-    }
-    PlaybooksScreen .part:focus { border: round $primary; border-title-color: $text-primary; }
-    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -68,22 +60,14 @@ class PlaybooksScreen(BaseScreen):
         self._wanted: str | None = None
         """File to go to once it is there."""
 
-    def body(self) -> ComposeResult:
-        """The list beside the page."""
-        self._effects = PlaybookEffects(self.envmedic.effects, self.session.settings.playbook_files)
-        with Horizontal():
-            listed = BookList(book_item, _key, empty="… reading playbooks", id="books")
-            listed.border_title = "Playbooks"
-            page = LineView(id="page", about="The highlighted playbook in plain words.")
-            page.border_title = "About it"
-            for part in (listed, page):
-                part.add_class("part")
-                yield part
+    def listed(self) -> BookList:
+        """The playbooks."""
+        return BookList(book_item, _key, empty="… reading playbooks", id="listed")
 
     def on_mount(self) -> None:
         """Read them, then watch the user's files."""
         super().on_mount()
-        self.query_one(BookList).focus()
+        self._effects = PlaybookEffects(self.envmedic.effects, self.session.settings.playbook_files)
         self._effects.survey(self._surveyed)
         self.set_interval(WATCH_S, self._watch)
 
@@ -106,21 +90,16 @@ class PlaybooksScreen(BaseScreen):
             self._edges(self.session)
 
     def _draw(self) -> None:
-        choices = self.query_one(BookList)
+        choices = self.choices
         choices.show(filtered(self._books, self._fault))
         if self._wanted is not None:
             choices.highlight(self._wanted)
             self._wanted = None
-        self._look_at(self._highlighted)
+        self._look_at(self.highlighted)
 
-    @property
-    def _highlighted(self) -> Book | None:
-        choices = self.query_one(BookList)
-        return choices.item(choices.chosen)
-
-    @on(OptionList.OptionHighlighted, "#books")
-    def _moved(self) -> None:
-        self._look_at(self._highlighted)
+    def look(self) -> None:
+        """The page on what is highlighted, and its line."""
+        self._look_at(self.highlighted)
         self._edges(self.session)
 
     def _look_at(self, book: Book | None) -> None:
@@ -134,11 +113,11 @@ class PlaybooksScreen(BaseScreen):
 
     def _show_page(self, book: Book, page: Explanation | EnvmedicError) -> None:
         if self.standing and book == self._shown:
-            self.query_one("#page", LineView).show(book_page(book, page), home=True)
+            self.page.show(book_page(book, page), home=True)
 
     def _show_mistakes(self, book: Book, source: tuple[str, ...]) -> None:
         if self.standing and book == self._shown:
-            self.query_one("#page", LineView).show(mistakes_page(book, source), home=True)
+            self.page.show(mistakes_page(book, source), home=True)
 
     def refresh_from(self, session: Session) -> None:
         """Playbooks are read by themselves."""
@@ -151,28 +130,24 @@ class PlaybooksScreen(BaseScreen):
     def line(self, session: Session) -> str:
         """What says the same of the highlighted one."""
         del session
-        book = self._highlighted
+        book = self.highlighted
         return "envmedic playbooks list" if book is None else playbook_line(book)
-
-    def searched(self) -> Searchable | None:
-        """The list, unless the page has the focus."""
-        return super().searched() or self.query_one(BookList)
 
     def action_fault(self) -> None:
         """Only those for the fault of the highlighted one; then all again."""
-        book = self._highlighted
+        book = self.highlighted
         self._fault = None if self._fault or book is None or not book.fault else book.fault
         self._draw()
         self._edges(self.session)
 
-    @on(OptionList.OptionSelected, "#books")
+    @on(OptionList.OptionSelected, "#listed")
     def action_read(self) -> None:
         """Go to the page."""
-        self.query_one("#page", LineView).focus()
+        self.page.focus()
 
     def action_edit(self) -> None:
         """Open the user's own in the editor; of a shipped one, a copy."""
-        book = self._highlighted
+        book = self.highlighted
         if book is None:
             return
         if book.own:

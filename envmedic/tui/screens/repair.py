@@ -29,6 +29,7 @@ from envmedic.tui.views.repair import (
 from envmedic.tui.views.result import verdict_line
 from envmedic.tui.widgets.lines import LineView
 from envmedic.tui.widgets.log_view import LogView
+from envmedic.tui.widgets.parts import part
 
 TICK_S = 0.5
 """How often the clock is drawn."""
@@ -65,11 +66,6 @@ class RepairScreen(BaseScreen):
     RepairScreen.-only-checks #head, RepairScreen.-only-checks #stages, RepairScreen.-only-checks #log { display: none; }
     RepairScreen.-only-stages #head, RepairScreen.-only-stages #checks, RepairScreen.-only-stages #log { display: none; }
     RepairScreen.-only-stages #stages { width: 1fr; max-width: 100%; }
-    RepairScreen .part {
-        border: round $border; border-title-color: $text-muted; border-subtitle-color: $text-muted;
-        background: $surface; padding: 0 0 0 1;
-    }
-    RepairScreen .part:focus { border: round $primary; border-title-color: $text-primary; }
     """
 
     def __init__(self) -> None:
@@ -83,19 +79,16 @@ class RepairScreen(BaseScreen):
 
     def body(self) -> ComposeResult:
         """What it does now; what it did and what the checks say; the log."""
-        yield LineView(id="head")
+        head = LineView(id="head")
+        head.can_focus = False
+        yield head
         with Horizontal(id="middle"):
-            yield LineView(id="stages", about=_STAGES)
-            yield LineView(id="checks", about=_CHECKS)
-        yield LogView(id="log")
+            yield part("Stages", LineView(id="stages", about=_STAGES))
+            yield part("Checks", LineView(id="checks", about=_CHECKS))
+        yield part("Log", LogView(id="log"))
 
     def on_mount(self) -> None:
         """Follow it."""
-        for part, title in (("stages", "Stages"), ("checks", "Checks"), ("log", "Log")):
-            widget = self.query_one(f"#{part}")
-            widget.add_class("part")
-            widget.border_title = title
-        self.query_one("#head").can_focus = False
         self.query_one(LogView).focus()
         self.envmedic.repairing.subscribe(self, self._told)
         self.set_interval(TICK_S, self._tick)

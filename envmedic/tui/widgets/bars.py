@@ -95,7 +95,6 @@ class KeyBar(Static):
     def on_mount(self) -> None:
         """Follow the focus."""
         self.screen.bindings_updated_signal.subscribe(self, lambda _: self._draw())
-        self._draw()
 
     def on_resize(self) -> None:
         """Draw for the new width."""
@@ -127,7 +126,6 @@ class SearchBar(Input):
 
     HELP = "What to look for. Enter keeps it, Escape takes it back."
     DEFAULT_CSS = """
-    SearchBar { display: none; height: 1; border: none; padding: 0 1; background: $panel; }
+    SearchBar { height: 1; border: none; padding: 0 1; background: $panel; }
     SearchBar:focus { border: none; }
-    SearchBar.-open { display: block; }
     """

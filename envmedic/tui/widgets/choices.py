@@ -51,6 +51,8 @@ class Choices(OptionList, Generic[T]):
         """What stands there without items."""
         self._items: tuple[T, ...] = ()
         self._shown: dict[str, tuple[Line, ...]] = {}
+        self._told = ""
+        """What stands there without items now."""
         self._needle = ""
 
     def show(self, items: Sequence[T]) -> None:
@@ -61,7 +63,7 @@ class Choices(OptionList, Generic[T]):
             for key, lines in drawn.items():
                 if lines != self._shown[key]:
                     self.replace_option_prompt(key, content_of(lines))
-        elif drawn != self._shown or not drawn:
+        elif drawn != self._shown or self._told != self._nothing(drawn):
             self._replace(drawn)
         self._shown = drawn
 
@@ -77,13 +79,19 @@ class Choices(OptionList, Generic[T]):
     def _replace(self, drawn: dict[str, tuple[Line, ...]]) -> None:
         before = self.chosen
         self.clear_options()
+        self._told = self._nothing(drawn)
         if not drawn:
-            empty = self.empty if not self._needle else f"Nothing here holds {self._needle}"
-            self.add_option(Option(content_of([(Part(empty, "dim"),)]), disabled=True))
+            self.add_option(Option(content_of([(Part(self._told, "dim"),)]), disabled=True))
             return
         self.add_options([Option(content_of(lines), id=key) for key, lines in drawn.items()])
         kept = self._keeps_place and before in drawn
         self.highlighted = list(drawn).index(before) if kept and before is not None else 0
+
+    def _nothing(self, drawn: dict[str, tuple[Line, ...]]) -> str:
+        """What stands there where nothing is drawn."""
+        if drawn:
+            return ""
+        return self.empty if not self._needle else f"Nothing here holds {self._needle}"
 
     @property
     def chosen(self) -> str | None:
