@@ -88,6 +88,12 @@ KINDS: tuple[FactKind, ...] = (
         doc="CUDA libraries that torch would take from elsewhere, through LD_LIBRARY_PATH or LD_PRELOAD",
     ),
     FactKind(
+        name="nvidia.nvrtc-preloaded",
+        type="strings",
+        doc="libraries of LD_PRELOAD that torch gets in the place of its own run-time compiler (NVRTC)",
+    ),
+    FactKind(name="nvidia.preload", type="string", doc="LD_PRELOAD without these libraries"),
+    FactKind(
         name="cudnn.shadowed",
         type="strings",
         doc="parts of cuDNN of another release that LD_LIBRARY_PATH puts before the environment's",

@@ -113,6 +113,12 @@ _ROWS: tuple[tuple[str, FactType, str, str | None], ...] = (
         None,
     ),
     (
+        "variables.tcnn-right",
+        "strings",
+        "what TCNN_CUDA_ARCHITECTURES has to be, where it is set and names what this torch or nvcc does not know",
+        None,
+    ),
+    (
         "variables.build-isolation-off",
         "bool",
         "whether pip builds with what is installed in the activated environment",

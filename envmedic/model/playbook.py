@@ -115,7 +115,8 @@ class SetEnvStep(Strict, frozen=True, kw_only=True, tag_field="step", tag="set_e
     """Variables kept in the environment."""
 
     variables: dict[str, str]
-    """Names and values."""
+    """Names and values. One whose value only names a list has its texts joined by colons, and is left out where there
+    are none."""
 
 
 class UnsetEnvStep(Strict, frozen=True, kw_only=True, tag_field="step", tag="unset_env"):

@@ -179,10 +179,17 @@ def _requirement(text: str) -> str:
         ) from error
 
 
+def _variables(step: SetEnvStep, values: Values) -> dict[str, str]:
+    """Return the variables; one whose text only names a list that is empty is left out."""
+    chosen = {name: listed((text,), values) for name, text in step.variables.items()}
+    return {name: ":".join(texts) for name, texts in chosen.items() if texts}
+
+
 def _following(step: PlaybookStep, values: Values) -> tuple[Step, ...]:
     """Return the step of the plan for one that neither removes nor installs; nothing where its list is empty."""
     if isinstance(step, SetEnvStep):
-        return (SetEnv(variables={name: filled(text, values) for name, text in step.variables.items()}),)
+        variables = _variables(step, values)
+        return (SetEnv(variables=variables),) if variables else ()
     if isinstance(step, UnsetEnvStep):
         names = listed(step.names, values)
         return (UnsetEnv(names=names),) if names else ()

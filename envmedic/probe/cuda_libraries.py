@@ -9,6 +9,7 @@ from pathlib import Path
 from envmedic.model.facts import CudaLibrary
 from envmedic.probe import layout
 from envmedic.probe.demangle import demangle
+from envmedic.probe.elf import ElfError
 from envmedic.probe.family_files import Package
 from envmedic.probe.files import is_file
 from envmedic.probe.libraries import SHOWN_SYMBOLS, nvidia_libraries
@@ -21,6 +22,9 @@ _CUDA = compile_late(
 )
 _OPENED_LATER = compile_late(r"libcudnn_\w+\.so\.\d+")
 """Parts that cuDNN opens by name when it is first used: by LD_LIBRARY_PATH, then beside itself (DT_RUNPATH)."""
+_COMPILER = compile_late(r"libnvrtc\.so\.\d")
+_COMPILER_USER = "libcaffe2_nvrtc.so"
+"""torch's library that is opened when the first kernel is compiled, and needs NVRTC."""
 
 
 def observe(prefix: Path, torch: Package | None, process: Process) -> tuple[CudaLibrary, ...]:
@@ -30,7 +34,8 @@ def observe(prefix: Path, torch: Package | None, process: Process) -> tuple[Cuda
     own = nvidia_libraries(torch.folder.parent)
     loaded = process.every()
     found = [_found(prefix, item, own, process) for item in loaded if _CUDA.match(_name(item))]
-    return (*found, *_missing(prefix, loaded), *_opened_later(prefix, own, process))
+    later = (*_opened_later(prefix, own, process), *_compiler(prefix, torch, own, process))
+    return (*found, *_missing(prefix, loaded), *(item for item in later if item not in found))
 
 
 def _name(library: Loaded) -> str:
@@ -80,6 +85,21 @@ def _opened_later(prefix: Path, own: Mapping[str, Path], process: Process) -> It
         hidden = _instead_of(prefix, other, path) if other is not None else None
         if other is not None and hidden is not None and _size(other) != _size(path):
             yield CudaLibrary(soname=name, path=layout.relative(other, prefix), instead_of=hidden)
+
+
+def _compiler(prefix: Path, torch: Package, own: Mapping[str, Path], process: Process) -> Iterator[CudaLibrary]:
+    """The run-time compiler that torch gets where it is not the environment's own."""
+    child = process.fork()
+    try:
+        child.open(torch.folder / "lib" / _COMPILER_USER)
+    except (OSError, ElfError):
+        return  # a torch without it opens NVRTC by a name of its own
+    for library in child.every():
+        hidden = _instead_of(prefix, library.path, own.get(_name(library)))
+        if hidden is not None and _COMPILER.match(_name(library)):
+            yield CudaLibrary(
+                soname=_name(library), path=layout.relative(_plain(library.path), prefix), instead_of=hidden
+            )
 
 
 def _size(path: Path) -> int | None:

@@ -30,6 +30,8 @@ class Search(msgspec.Struct, frozen=True):
 
     library_path: tuple[str, ...] = ()
     """LD_LIBRARY_PATH."""
+    preload: tuple[str, ...] = ()
+    """LD_PRELOAD: paths, or names that are searched for."""
     cache: Mapping[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
     defaults: tuple[str, ...] = DEFAULT_DIRECTORIES
 
@@ -38,7 +40,10 @@ class Search(msgspec.Struct, frozen=True):
         """The rules for a process started here with `variables`, by default those of this process."""
         given = os.environ if variables is None else variables
         entries = re.split("[:;]", given.get("LD_LIBRARY_PATH", ""))
-        return cls(library_path=tuple(item for item in entries if item), cache=ldcache.system())
+        preload = re.split(r"[:\s]+", given.get("LD_PRELOAD", ""))
+        return cls(
+            library_path=tuple(filter(None, entries)), preload=tuple(filter(None, preload)), cache=ldcache.system()
+        )
 
 
 class Loaded(msgspec.Struct, eq=False):
@@ -120,8 +125,16 @@ class Process:
         return root
 
     def start(self, program: Path) -> None:
-        """Load the main program into the global scope. Raises `ElfError` or OSError."""
+        """Load the main program into the global scope, then what LD_PRELOAD names. Raises `ElfError` or OSError."""
         self.program = self.open(program, everywhere=True)
+        for name in self.search.preload:
+            self._preload(name, self.program)
+
+    def _preload(self, name: str, program: Loaded) -> None:
+        """Load a library into the global scope; what is not found is left out, as the loader does after saying so."""
+        found = self._find(name, program)
+        if found is not None:
+            self.open(found.path, everywhere=True)
 
     def _load_needs(self, library: Loaded) -> list[Loaded]:
         """Find what `library` needs and return those that are new to the process."""

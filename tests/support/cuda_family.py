@@ -23,7 +23,7 @@ SUMMARY = "A miniature for envmedic's tests: not the real package"
 EXTENSION = "torch/_C" + str(sysconfig.get_config_var("EXT_SUFFIX"))
 _OLD_TAGS = ",--disable-new-dtags"
 """Makes the linker write DT_RPATH instead of DT_RUNPATH."""
-_FOLDERS = ("cusparse", "nccl", "cudnn", "nvjitlink", "cuda_runtime")
+_FOLDERS = ("cusparse", "nccl", "cudnn", "nvjitlink", "cuda_runtime", "cuda_nvrtc")
 _TORCH_SEARCH = ":".join(f"$ORIGIN/../../nvidia/{name}/lib" for name in _FOLDERS) + ":$ORIGIN" + _OLD_TAGS
 
 INIT = '''\
@@ -48,6 +48,12 @@ def jit():
     return ctypes.CDLL(os.path.join(os.path.dirname(_HERE), "nvidia", "cuda_nvrtc", "lib", "libnvrtc.so.12"))
 
 
+def compile_kernel():
+    """Compile a kernel by the run-time compiler of this process, as functions of complex numbers do it."""
+    if ctypes.CDLL(os.path.join(_HERE, "lib", "libcaffe2_nvrtc.so")).compile_kernel():
+        raise RuntimeError("nvrtc: error: invalid value for --gpu-architecture (-arch)")
+
+
 def cudnn_version():
     """Version of the cuDNN that is loaded."""
     return _C.cudnn_version()
@@ -67,7 +73,9 @@ CUDNN = {
     "9.5.1.17": "int cudnnGetVersion(void) { return 90501; } int cudnnMore(void) { return 1; }",
 }
 CUDNN_OPS = {version: f"int cudnnOpsVersion_{version.replace('.', '_')}(void) {{ return 1; }}" for version in CUDNN}
-NVRTC = "int nvrtcVersion(void) { return 124; }"
+NVRTC = "int nvrtcCompileProgram(void) { return 0; }"
+REFUSING_NVRTC = "int nvrtcCompileProgram(void) { return 5; }"
+"""One that knows no GPU of today."""
 TORCH_CUDA = """
 int cudaRuntimeGetVersion(void); int cusparseCreate(void); int ncclCommRegister(void); int cudnnGetVersion(void);
 int torch_cuda(void) { return cudaRuntimeGetVersion() + cusparseCreate() + ncclCommRegister(); }
@@ -133,6 +141,12 @@ def _cuda_libraries() -> dict[str, str | bytes]:
         ),
         "torch/lib/libtorch_cuda.so": shared_library(
             TORCH_CUDA, name="libtorch_cuda.so", needs=needs, rpath=_TORCH_SEARCH
+        ),
+        "torch/lib/libcaffe2_nvrtc.so": shared_library(
+            "int nvrtcCompileProgram(void); int compile_kernel(void) { return nvrtcCompileProgram(); }",
+            name="libcaffe2_nvrtc.so",
+            needs=(("libnvrtc.so.12", NVRTC),),
+            rpath=_TORCH_SEARCH,
         ),
         EXTENSION: shared_library(
             BINDINGS,

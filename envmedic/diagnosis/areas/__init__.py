@@ -14,6 +14,7 @@ from envmedic.diagnosis.areas import (
     numpy_abi,
     nvidia,
     packages,
+    run_time_compiler,
     runtimes,
     toolchain,
 )
@@ -30,6 +31,7 @@ AREAS: tuple[Callable[[Facts], Derived], ...] = (
     nvidia.derive,
     numpy_abi.derive,
     packages.derive,
+    run_time_compiler.derive,
     toolchain.derive,
     conda.derive,
 )

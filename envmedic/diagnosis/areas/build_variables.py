@@ -13,6 +13,7 @@ from envmedic.regex import compile_late
 _FALSE = frozenset({"0", "false", "no", "off", "f", "n"})
 """What pip takes for no. PIP_NO_BUILD_ISOLATION turned to no turns isolation off, whatever its name says."""
 _SEPARATORS = compile_late(r"[; ]")
+_TCNN = compile_late(r"(\d+)(\d[af]?)")
 EMPTY = "(an empty entry)"
 
 
@@ -31,8 +32,19 @@ def derive(host: Host, environment: Environment, building: Building, values: Val
     entries = _entries(listed.value if listed is not None else "", building.named_architectures)
     if knowledge.known:
         derived["variables.arch-list-unknown"] = tuple(item or EMPTY for item in entries if not knowledge.has(item))
-    derived["variables.arch-list-right"] = _right(host, environment, entries, knowledge)
+    right = derived["variables.arch-list-right"] = _right(host, environment, entries, knowledge)
+    tcnn = values.get("TCNN_CUDA_ARCHITECTURES")
+    derived["variables.tcnn-right"] = _tcnn_right(tcnn.value if tcnn is not None else "", right, knowledge)
     return derived
+
+
+def _tcnn_right(value: str, right: str | None, knowledge: _Knowledge) -> tuple[str, ...]:
+    """tiny-cuda-nn's list for the same GPUs, where `value` names what cannot be built for: it writes 8.6 as 86."""
+    entries = [_TCNN.fullmatch(part.strip()) for part in re.split("[;,]", value) if part.strip()]
+    known = (item is not None and knowledge.has(f"{item[1]}.{item[2]}") for item in entries)
+    if right is None or not knowledge.known or all(known):
+        return ()
+    return (right.replace("+PTX", "").replace(".", ""),)
 
 
 def _isolation_off(values: Values) -> bool:
