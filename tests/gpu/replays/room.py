@@ -43,6 +43,8 @@ class Room:
     """Wheels that were brought along: another torchvision, for one."""
     outside: dict[str, str] = field(default_factory=dict)
     """Variables of the shell that everything is called from."""
+    within: list[str] = field(default_factory=list)
+    """What every command is started by: a program that hides something of the machine from it."""
 
     @property
     def prefix(self) -> Path:
@@ -68,13 +70,17 @@ class Room:
 
     def run(self, *argv: str | Path, limit_s: float = LIMIT_S, cwd: Path | None = None, **more: str) -> Done:
         """Run to the end, without leaving byte code behind."""
-        words = tuple(str(word) for word in argv)
+        words = tuple(str(word) for word in (*self.within, *argv))
         return run(words, {**self.outside, **more}, limit_s=limit_s, cwd=cwd)
 
     def activated(self, *argv: str, cwd: Path | None = None) -> Done:
         """Run in a shell in which the environment is active."""
         script = f'. "{self.prefix}/bin/activate"; exec "$@"'
         return self.run("bash", "-c", script, "bash", *argv, cwd=cwd or self.folder)
+
+    def python_here(self, text: str) -> str:
+        """What a program prints that the copy's Python runs."""
+        return self.run(self.python, "-c", text).must().out.strip()
 
     def install(self, *what: str | Path, **more: str) -> None:
         """Install without needs and without isolation, in files of its own; built against this copy's torch."""

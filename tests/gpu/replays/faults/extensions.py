@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from pathlib import Path
 
+from tests.gpu.replays import hidden
 from tests.gpu.replays.replay import Command, NotHere, Replay
 from tests.gpu.replays.room import Room
 
@@ -32,7 +34,12 @@ BINDING = r"""
 
 at::Tensor replay_sample_cuda_forward(const at::Tensor& value, const at::Tensor& place, const at::Tensor& weight);
 
-PYBIND11_MODULE(_C, m) { m.def("sample", &replay_sample_cuda_forward); }
+static at::Tensor sample(const at::Tensor& value, const at::Tensor& place, const at::Tensor& weight) {
+  TORCH_CHECK(value.is_cuda() && value.dim() == 2, "value has to be a matrix on a GPU, not on ", value.device());
+  return replay_sample_cuda_forward(value, place, weight);
+}
+
+PYBIND11_MODULE(_C, m) { m.def("sample", &sample); }
 """
 KERNEL = r"""
 #include <ATen/ATen.h>
@@ -59,6 +66,7 @@ at::Tensor replay_sample_cuda_forward(const at::Tensor& value, const at::Tensor&
 }
 """
 PACKAGE = "import torch\n\nfrom replay_attention._C import sample\n"
+CHECK_FAIL = re.compile(r"(torchCheckFail\(\s*const char\* func,\s*const char\* file,\s*)uint32_t line")
 USE = """\
 import torch, replay_attention
 torch.manual_seed(torch.seed() % 1000)
@@ -114,6 +122,26 @@ def no_cuda_source(room: Room) -> Command:
     return ("python", "-c", USE)
 
 
+def other_headers(room: Room) -> Command:
+    """Built against the headers of another torch: there, a function of c10 takes its line number as an int."""
+    home = toolkit(room)
+    header = room.site / "torch" / "include" / "c10" / "util" / "Exception.h"
+    kept = header.read_text(encoding="utf-8")
+    other, changes = CHECK_FAIL.subn(r"\1int line", kept)
+    if not changes:
+        raise NotHere(f"this torch's {header.name} does not declare c10::detail::torchCheckFail as known")
+    room.write(header, other)
+    room.install(source(room), FORCE_CUDA="1", CUDA_HOME=str(home))
+    room.write(header, kept)
+    return ("python", "-c", USE)
+
+
+def unknown_architectures(room: Room) -> Command:
+    """Two lists, torch's and the one that tiny-cuda-nn reads, of a machine with GPUs that this toolkit does not know."""
+    room.variable("TCNN_CUDA_ARCHITECTURES", "'90;101;130'")
+    return unknown_architecture(room)
+
+
 def unknown_architecture(room: Room) -> Command:
     """A list with an entry that this torch does not know."""
     room.variable("TORCH_CUDA_ARCH_LIST", "'8.0;9.0;10.1'")
@@ -140,12 +168,16 @@ def other_toolkit(room: Room) -> Command:
 
 
 def driver_library(room: Room) -> Command:
-    """Linked with the driver's library, which no directory of the linker holds."""
+    """Linked with the driver's library, which no directory of the linker holds, as on nodes without the driver's headers."""
+    toolkit(room)
     probe = room.folder / "empty.c"
     probe.write_text("int nothing;\n", encoding="utf-8")
     room.outside["LIBRARY_PATH"] = ""
-    if room.run("gcc", "-shared", "-fPIC", probe, "-lcuda", "-o", room.folder / "empty.so").code == 0:
-        raise NotHere("the linker finds libcuda.so by itself on this machine")
+    link = ("gcc", "-shared", "-fPIC", probe, "-lcuda", "-o", room.folder / "empty.so")
+    if room.run(*link).code == 0:
+        hidden.hide(room, "libcuda.so", keep=("libcuda.so.1",))
+    if room.run(*link).code == 0:
+        raise NotHere("the linker finds libcuda.so in a directory that could not be hidden")
     return builds(room, "cuda")
 
 
@@ -161,6 +193,19 @@ REPLAYS = (
         "an extension built without its CUDA source",
         frozenset({"extension-not-built"}),
         no_cuda_source,
+    ),
+    Replay(
+        "other-headers",
+        "an extension built against the headers of another torch",
+        frozenset({"stale-extension", "extension-undefined-symbol"}),
+        other_headers,
+    ),
+    Replay(
+        "unknown-architectures",
+        "TORCH_CUDA_ARCH_LIST and TCNN_CUDA_ARCHITECTURES with unknown entries",
+        frozenset({"cuda-arch-list"}),
+        unknown_architectures,
+        left=(("TCNN_CUDA_ARCHITECTURES", r"\d+(;\d+)*"),),
     ),
     Replay(
         "unknown-architecture",
