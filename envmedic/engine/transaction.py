@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 
 from envmedic import __version__, tree
@@ -68,20 +69,27 @@ def apply(
     interruption = Interruption(cancel)
     session = Session(Store.of(Path(plan.real_prefix)), options, ports, checks, stream, interruption, point)
     with interruption.watching():
-        _require_gpu(session, plan)
-        if interrupted(session.store):
-            with locked(session.store):
-                settle(session)
-        how = _preflight(session, plan)
-        with locked(session.store) as lock:
+        try:
+            return _apply(session, plan)
+        except OSError as error:  # before a transaction began; later ones end in its record
+            raise _of_system(error) from error
+
+
+def _apply(session: Session, plan: Plan) -> Record:
+    _require_gpu(session, plan)
+    if interrupted(session.store):
+        with locked(session.store):
             settle(session)
-            confirm(session, plan)
-            try:
-                fetch(session, plan)
-                original = _fingerprint(session, plan)
-                return _carry_out(_begin(session, plan, how, lock, original))
-            finally:
-                session.store.drop_wheels()
+    how = _preflight(session, plan)
+    with locked(session.store) as lock:
+        settle(session)
+        confirm(session, plan)
+        try:
+            fetch(session, plan)
+            original = _fingerprint(session, plan)
+            return _carry_out(_begin(session, plan, how, lock, original))
+        finally:
+            session.store.drop_wheels()
 
 
 def _require_gpu(session: Session, plan: Plan) -> None:
@@ -174,9 +182,10 @@ def _runner(transaction: OpenTransaction, how: Capabilities, lock: int) -> Runne
 
 def _carry_out(run: Run) -> Record:
     transaction, session = run.transaction, run.session
-    with transaction.opened():
-        _announce(run)
+    with ExitStack() as stack:
         try:
+            stack.enter_context(transaction.opened())
+            _announce(run)
             for stage in STAGES:
                 stage(run)
             session.interruption.commit()

@@ -322,21 +322,27 @@ def fails_in_place(world: World) -> CheckRunner:
     return run
 
 
+def die() -> None:
+    """End this process by SIGKILL."""
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
 class Crash:
-    """A `Point` that ends the process by SIGKILL when it is reached for the nth time, counted from 0.
+    """A `Point` that ends the process by SIGKILL, or calls `act`, when it is reached for the nth time, from 0.
 
     With `names` only the points called so count.
     """
 
-    def __init__(self, at: int, names: Collection[str] = ()) -> None:
+    def __init__(self, at: int, names: Collection[str] = (), act: Callable[[], None] = die) -> None:
         self._left = at
         self._names = names
+        self._act = act
 
     def __call__(self, name: str) -> None:
         if self._names and name not in self._names:
             return
         if self._left == 0:
-            os.kill(os.getpid(), signal.SIGKILL)
+            self._act()
         self._left -= 1
 
 

@@ -1,0 +1,45 @@
+"""A disk that fills up around the beginning of a transaction is no bug of envmedic."""
+
+from __future__ import annotations
+
+import errno
+import os
+
+import pytest
+
+from envmedic.errors import PreflightError
+from envmedic.model.events import Event, EventStream, TransactionStarted
+from tests.engine.test_crashes import is_settled
+from tests.engine.world import World
+
+
+def no_space() -> OSError:
+    return OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def test_a_disk_that_is_full_before_the_transaction_ends_in_an_error_with_a_next_step(quick: World) -> None:
+    def fill(name: str) -> None:
+        if name == "before-create":
+            raise no_space()
+
+    with pytest.raises(PreflightError, match="No space left") as caught:
+        quick.apply(point=fill)
+    assert caught.value.hint
+    assert quick.version() == "1.0"
+    assert not list(quick.store.glob("*/journal.json"))
+
+
+def test_an_announcement_that_cannot_be_written_drops_the_transaction(
+    quick: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail_once(event: Event) -> None:
+        if isinstance(event.data, TransactionStarted):
+            raise no_space()
+
+    monkeypatch.setattr(quick, "stream", lambda: EventStream([fail_once]))
+    record = quick.apply()
+    assert record.state == "aborted"
+    assert record.failure is not None
+    assert "No space left" in record.failure.summary
+    assert is_settled(quick)
+    assert quick.version() == "1.0"
