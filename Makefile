@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: gpu bench-static help demo demo-real pictures test test-conda test-locks test-real lint bench bench-diagnosis bench-repair clean
+.PHONY: fuzz gpu bench-static help demo demo-real pictures test test-conda test-locks test-real lint bench bench-diagnosis bench-repair clean
 
 help:
 	@echo "make demo       a small broken environment, diagnosed, repaired and undone (no GPU, no torch)"
@@ -18,6 +18,7 @@ help:
 	@echo "make bench      ratios of clone, probe, overhead, reading logs and the terminal UI"
 	@echo "make bench-diagnosis  how many reports of a labelled corpus are diagnosed rightly (ENVMEDIC_CORPUS)"
 	@echo "make bench-static  verdicts on compiled files against the real loader (several GB)"
+	@echo "make fuzz       readers of what strangers write, given mutated real files: what was tried, and what was read wrongly"
 	@echo "make bench-repair  real environments broken in some thirty ways, repaired and undone (some GB, an hour)"
 
 $(INSTALLED): pyproject.toml
@@ -70,8 +71,13 @@ bench-diagnosis: $(INSTALLED)
 bench-static: $(INSTALLED)
 	$(BIN)/python -m tests.bench.static_truth
 
+# How long, and what: make fuzz FUZZ="--seconds 300 elf log"
+FUZZ ?= --seconds 60
+fuzz: $(INSTALLED)
+	$(BIN)/python -m tests.fuzz $(FUZZ)
+
 bench-repair: $(INSTALLED)
 	$(BIN)/python -m tests.gallery
 
 clean:
-	rm -rf $(VENV) .demo .bench .real .gallery .replays.json .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist
+	rm -rf $(VENV) .demo .bench .real .gallery .replays.json .fuzz .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-import re
 import shlex
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from envmedic.regex import compile_late
 
 _STATEMENT = compile_late(
     r"\s*(?:export\s+(?:-\w+\s+)?|typeset\s+-x\s+|declare\s+-x\s+)?(?P<name>[A-Z][A-Z_]*)=(?P<value>.*)"
 )
-_UNSET = compile_late(r"\s*unset\s+(?:-v\s+)?(?P<names>[A-Z_ ]+?)\s*(?:$|[;#])")
-_FUNCTION = compile_late(r"\s*(?:function\s+[\w-]+\s*(?:\(\s*\))?|[\w-]+\s*\(\s*\))\s*\{?\s*$")
+_UNSET = compile_late(r"\s*unset\s+(?:-v\s+)?(?P<names>[A-Z_ \t]+)(?:$|[;#])")
+_FUNCTION = compile_late(r"\s*(?:function\s+[\w-]+(?:\s*\(\s*\))?|[\w-]+\s*\(\s*\))(?:\s*\{)?$")
+"""Of a line without the space at its end."""
+LARGEST = 1 << 20
+"""Bytes of a script that is worth reading; those of environments have some thousands."""
+_LONGEST_VALUE = 32 << 10
+"""Characters of a variable, whose every expansion could double it."""
+_MOST_EXPANDED = 8 << 20
+"""Characters of all variables of a script together."""
 _EXPANSION = compile_late(r"\$(?:\{(?P<braced>\w+)(?::?-(?P<default>[^{}$]*))?\}|(?P<plain>\w+))")
 
 
@@ -20,13 +26,13 @@ def statements(text: str, known: dict[str, str], names: Collection[str]) -> Iter
     """Assignments to `names` outside of functions (``deactivate`` puts old values back): name, value, line number.
 
     The value is None where a variable is unset. `known` are the variables before, for expansions; it is kept up to
-    date. What a command substitution would give is left out.
+    date. What a command substitution would give is left out, and what is longer than any variable.
     """
-    inside = False
+    inside, left = False, _MOST_EXPANDED
     for number, line in enumerate(text.splitlines(), 1):
         if inside:
             inside = not line.startswith("}")
-        elif _FUNCTION.match(line):
+        elif _FUNCTION.match(line.rstrip()):
             inside = True
         elif (unset := _UNSET.match(line)) is not None:
             for name in unset["names"].split():
@@ -35,7 +41,8 @@ def statements(text: str, known: dict[str, str], names: Collection[str]) -> Iter
                     yield name, None, number
         elif (assigned := _STATEMENT.match(line)) is not None:
             value = _value(assigned["value"], known)
-            if value is None:
+            left -= len(value or "")
+            if value is None or left < 0:
                 continue
             known[assigned["name"]] = value
             if assigned["name"] in names:
@@ -44,7 +51,7 @@ def statements(text: str, known: dict[str, str], names: Collection[str]) -> Iter
 
 def _value(text: str, known: Mapping[str, str]) -> str | None:
     """What the shell makes of the right side of an assignment; None where a command would have to run."""
-    if "$(" in text or "`" in text:
+    if "$(" in text or "`" in text or len(text) > _LONGEST_VALUE:
         return None
     lexer = shlex.shlex(text, posix=True, punctuation_chars=";&|")
     lexer.whitespace_split = True
@@ -54,8 +61,19 @@ def _value(text: str, known: Mapping[str, str]) -> str | None:
         return None
     if set(word) <= set(";&|"):
         return ""
-    return word if text.startswith("'") else _EXPANSION.sub(lambda match: _expanded(match, known), word)
+    if text.startswith("'"):
+        return word
+    return _within(_EXPANSION.split(word), known)
 
 
-def _expanded(match: re.Match[str], known: Mapping[str, str]) -> str:
-    return known.get(match["braced"] or match["plain"]) or match["default"] or ""
+def _within(parts: Sequence[str | None], known: Mapping[str, str]) -> str | None:
+    """The value of a word, cut at its expansions: text, and the three groups of each; None where it is too long."""
+    found: list[str] = []
+    size = 0
+    for place, part in enumerate(parts[::4]):
+        braced, default, plain = parts[4 * place - 3 : 4 * place] if place else ("", "", "")
+        found += [known.get(braced or plain or "") or default or "", part or ""]
+        size += len(found[-2]) + len(found[-1])
+        if size > _LONGEST_VALUE:
+            return None
+    return "".join(found)

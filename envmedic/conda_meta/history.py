@@ -19,7 +19,6 @@ from envmedic.model.conda import CondaPackage
 from envmedic.regex import compile_late
 
 PATH = "conda-meta/history"
-_HEAD = compile_late(r"==>\s*(.+?)\s*<==")
 _COMMAND = compile_late(r"#\s*cmd:\s*(.+)")
 _CONDA = compile_late(r"#\s*conda version:\s*(.+)")
 _SPECS = compile_late(r"#\s*(\w+)\s*specs:\s*(.+)?")
@@ -57,12 +56,18 @@ def read(text: str) -> tuple[Revision, ...]:
     """The revisions that `text` holds, the oldest first. What stands before the first one counts for nothing."""
     found: list[tuple[str, list[str]]] = []
     for line in map(str.strip, text.splitlines()):
-        head = _HEAD.match(line)
-        if head is not None:
-            found.append((head[1], []))
+        date = _date(line)
+        if date:
+            found.append((date, []))
         elif line and found:
             found[-1][1].append(line)
     return tuple(_revision(date, lines) for date, lines in found)
+
+
+def _date(line: str) -> str:
+    """What the head of a revision says: ``==> 2024-05-01 12:00:00 <==``; empty for any other line."""
+    inside, mark, _ = line.removeprefix("==>").partition("<==")
+    return inside.strip() if mark and line.startswith("==>") else ""
 
 
 def _revision(date: str, lines: Sequence[str]) -> Revision:
@@ -119,13 +124,13 @@ def _listed(text: str) -> list[str]:
         return value
     if "[" in text:
         raise ValueError(text)
-    found: list[str] = []
+    found: list[list[str]] = []
     for part in text.split(","):
         if found and _RELATION.match(part):
-            found[-1] += f",{part}"
+            found[-1].append(part)
         else:
-            found.append(part)
-    return found
+            found.append([part])
+    return [",".join(parts) for parts in found]
 
 
 def specs_in_force(revisions: Iterable[Revision], installed: Iterable[str] | None = None) -> dict[str, str]:
@@ -259,4 +264,4 @@ def _one_line(command: str) -> str:
 def _conda_versions(revisions: Iterable[Revision]) -> list[str]:
     """The versions of conda that changed the environment, the newest last: an older conda must not take it for its own."""
     found = {item.conda_version for item in revisions if item.conda_version}
-    return sorted(found, key=lambda text: [int(part) for part in re.findall(r"\d+", text)])
+    return sorted(found, key=lambda text: [int(part) for part in re.findall(r"\d{1,9}", text)])

@@ -182,7 +182,10 @@ def _attempt(path: Path, reader: Callable[[bytes], AnyRecord_co]) -> AnyRecord_c
 
 
 def _decode_brief(data: bytes) -> BriefRecord:
-    record = _BRIEF.decode(data)
+    try:
+        record = _BRIEF.decode(data)
+    except RecursionError:  # told by the other reader
+        return decode(data)
     return record if record.recorded() else decode(data)
 
 
@@ -196,7 +199,10 @@ def _names(folder: Path) -> list[str]:
 
 def decode(data: bytes) -> Record:
     """Read one record. Raises ValueError (msgspec's, with the place) when it is damaged."""
-    return _DECODER.decode(data)
+    try:
+        return _DECODER.decode(data)
+    except RecursionError as error:
+        raise ValueError("nested too deeply to be a record") from error
 
 
 def real_path(recorded: str, site_packages: str) -> str:

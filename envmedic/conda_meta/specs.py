@@ -10,6 +10,7 @@ import re
 import msgspec
 
 from envmedic.conda_meta import urls, versions
+from envmedic.conda_meta.globs import expression, globs, is_expression
 from envmedic.model.conda import CondaPackage
 from envmedic.regex import compile_late
 
@@ -41,6 +42,8 @@ def name_of(text: str) -> str:
 
 def parse(text: str) -> Spec:
     """Take a spec apart. Raises ValueError when it is none."""
+    if len(text) > versions.LONGEST:
+        raise ValueError(f"a text of {len(text)} characters is no spec")
     plain = text.partition("#")[0].partition(" if ")[0].strip()
     if plain.endswith("@"):
         return Spec(name="*", fields={"track_features": plain[:-1]})
@@ -125,9 +128,7 @@ def matches(text: str, package: CondaPackage) -> bool:
 
 
 def _globs(pattern: str, value: str) -> bool:
-    if pattern.startswith("^") and pattern.endswith("$"):
-        return re.match(pattern, value) is not None
-    return re.fullmatch(".*".join(map(re.escape, pattern.split("*"))), value) is not None
+    return expression(pattern, value) if is_expression(pattern) else globs(pattern, value)
 
 
 def _field(key: str, value: str, package: CondaPackage) -> bool:

@@ -5,10 +5,10 @@ Rules: https://docs.conda.io/projects/conda/en/stable/dev-guide/api/conda/models
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from itertools import zip_longest
 
+from envmedic.conda_meta.globs import expression, globs, is_expression
 from envmedic.regex import compile_late
 
 Part = tuple[int, int, str]
@@ -16,6 +16,8 @@ Part = tuple[int, int, str]
 Component = tuple[Part, ...]
 Number = tuple[Component, ...]
 
+LONGEST = 1024
+"""Characters of a spec or a constraint; those of addresses with their hashes have some hundreds."""
 _TEXT, _INTEGER, _POST = 0, 1, 2
 _ZERO: Part = (_INTEGER, 0, "")
 _VALID = compile_late(r"[*.+!_0-9a-z]+")
@@ -98,8 +100,13 @@ def _begins(number: Number, wanted: Number) -> bool:
 
 def satisfies(version: str, constraint: str) -> bool:
     """Whether `version` answers to `constraint`, as conda writes it. Raises ValueError when one cannot be read."""
+    if len(constraint) > LONGEST:
+        raise ValueError(f"a constraint of {len(constraint)} characters is none of conda's")
     tokens = [token.strip() for token in _TOKEN.findall(constraint)]
-    verdict, rest = _any(tokens, version)
+    try:
+        verdict, rest = _any(tokens, version)
+    except RecursionError as error:
+        raise ValueError(f"{constraint!r} is nested too deeply") from error
     if rest:
         raise ValueError(f"{constraint!r} is no constraint of conda's")
     return verdict
@@ -140,19 +147,16 @@ def _simple(version: str, constraint: str) -> bool:
     if constraint == "*":
         return True
     if "*" in constraint.rstrip("*"):
-        return re.fullmatch(".*".join(map(re.escape, constraint.split("*"))), version) is not None
+        return globs(constraint, version)
     if constraint.endswith("*"):
         return starts_with(version, constraint.rstrip("*").rstrip("."))
     return version == constraint if "@" in constraint else compare(version, constraint) == 0
 
 
 def _expression(version: str, constraint: str) -> bool:
-    if not (constraint[0] == "^" and constraint[-1] == "$"):
+    if not is_expression(constraint):
         raise ValueError(f"{constraint!r} is no regular expression from ^ to $")
-    try:
-        return re.match(constraint, version) is not None
-    except re.error as error:
-        raise ValueError(f"{constraint!r} is no regular expression: {error}") from error
+    return expression(constraint, version)
 
 
 def _related(version: str, constraint: str) -> bool:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from html.parser import HTMLParser
 from pathlib import Path
@@ -149,22 +150,47 @@ def of_release(session: Session, index: str, name: str) -> tuple[Offered, ...]:
     return tuple(_from_html(answer.text, page))
 
 
+class _File(msgspec.Struct):
+    """A file as an index describes it (PyPA specification "Simple repository API", JSON)."""
+
+    url: str
+    hashes: dict[str, str] = {}
+    size: int | None = None
+
+
+class _Page(msgspec.Struct):
+    files: list[_File] = []
+
+
 def _from_json(content: bytes, page: str) -> Iterator[Offered]:
     try:
-        document = msgspec.json.decode(content)
-    except msgspec.DecodeError as error:
-        hint = "Ask whoever runs the index, or try again"
-        raise NetworkError(f"{without_credentials(page)} is not readable", cause=str(error), hint=hint) from error
-    for file in document.get("files", ()):
-        yield _offered(urljoin(page, file["url"]), file.get("hashes", {}).get("sha256"), file.get("size"))
+        files = msgspec.json.decode(content, type=_Page).files
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise _not_readable(page, str(error)) from error
+    for file in files:
+        yield from _at(page, file.url, file.hashes.get("sha256"), file.size)
 
 
-def _from_html(text: str, page: str) -> Iterable[Offered]:
+def _from_html(text: str, page: str) -> Iterator[Offered]:
     links = _Links()
-    links.feed(text)
+    try:
+        links.feed(text)
+    except AssertionError as error:  # by which Python before 3.13 refuses what is no declaration
+        raise _not_readable(page, str(error)) from error
     for href in links.found:
-        url, fragment = urldefrag(urljoin(page, href))
-        yield _offered(url, fragment.removeprefix("sha256=") if fragment.startswith("sha256=") else None, None)
+        bare, _, fragment = href.partition("#")
+        yield from _at(page, bare, fragment.removeprefix("sha256=") if fragment.startswith("sha256=") else None, None)
+
+
+def _at(page: str, address: str, sha256: str | None, size: int | None) -> Iterator[Offered]:
+    """The file at an address that a page names; none where that is no address."""
+    with suppress(ValueError):
+        yield _offered(urljoin(page, address), sha256, size)
+
+
+def _not_readable(page: str, cause: str) -> NetworkError:
+    hint = "Ask whoever runs the index, or try again"
+    return NetworkError(f"{without_credentials(page)} is not readable", cause=cause, hint=hint)
 
 
 class _Links(HTMLParser):

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import IO
 
+from envmedic.installers import wheels
 from envmedic.model.facts import Distribution, Environment
 
 Hashes = Mapping[str, str]
@@ -29,12 +30,15 @@ def installed(item: Distribution, environment: Environment) -> Hashes:
 
 
 def of_wheel(file: IO[bytes]) -> Hashes:
-    """What RECORD in an open wheel says; empty where it has none. Raises `zipfile.BadZipFile` for no zip."""
-    with zipfile.ZipFile(file) as archive:
+    """What RECORD in an open wheel says; empty where it has none. Raises `zipfile.BadZipFile` for no sound zip."""
+    with wheels.unpacking(), zipfile.ZipFile(file) as archive:
         members = [name for name in archive.namelist() if name.endswith(".dist-info/RECORD") and name.count("/") == 1]
         if len(members) != 1:
             return {}
-        return _hashes(archive.read(members[0]).decode("utf-8", "replace"))
+        try:
+            return _hashes(wheels.member(archive, members[0]).decode("utf-8", "replace"))
+        except (ValueError, csv.Error):
+            return {}  # nothing is proven by it
 
 
 def same(wheel: Hashes, here: Hashes) -> bool:

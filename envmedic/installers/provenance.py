@@ -14,7 +14,13 @@ from typing import TYPE_CHECKING
 
 import msgspec
 from packaging.tags import parse_tag
-from packaging.utils import InvalidSdistFilename, canonicalize_name, parse_sdist_filename, parse_wheel_filename
+from packaging.utils import (
+    InvalidSdistFilename,
+    InvalidWheelFilename,
+    canonicalize_name,
+    parse_sdist_filename,
+    parse_wheel_filename,
+)
 from packaging.version import InvalidVersion, Version
 
 from envmedic.errors import InstallerError, NetworkError
@@ -276,7 +282,10 @@ def _fitting(files: Sequence[Offered], environment: Environment) -> list[Offered
 
 
 def _tags(filename: str) -> frozenset[str]:
-    _, _, _, tags = parse_wheel_filename(filename)
+    try:
+        _, _, _, tags = parse_wheel_filename(filename)
+    except InvalidWheelFilename:  # an index may list anything
+        return frozenset()
     return frozenset(map(str, tags))
 
 

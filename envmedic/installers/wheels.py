@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import io
+import lzma
+import stat
+import struct
 import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from email.parser import HeaderParser
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
 from packaging.tags import Tag, compatible_tags, cpython_tags
@@ -17,6 +24,12 @@ from envmedic.model.facts import Interpreter
 
 CHUNK = 1 << 20
 """Bytes read at a time."""
+LARGEST_TEXT = 16 << 20
+"""Bytes of METADATA or RECORD; the largest have some millions."""
+_SMALL_BYTES = 1 << 30
+"""Unpacked, what a wheel may have however small it is packed."""
+_MOST_PACKED = 100
+"""Bytes out of one at most, beyond that: machine code and text give two to ten, an archive bomb a thousand."""
 
 
 def sha256_of(path: Path) -> str:
@@ -34,12 +47,42 @@ def requirements(metadata: str) -> tuple[str, ...]:
 
 
 def metadata_in(wheel: BinaryIO) -> str:
-    """METADATA of an open wheel. Raises ValueError when it has none, `zipfile.BadZipFile` when it is no zip."""
-    with zipfile.ZipFile(wheel) as archive:
+    """METADATA of an open wheel. Raises ValueError when it has none, `zipfile.BadZipFile` when it is no sound zip."""
+    with unpacking(), zipfile.ZipFile(wheel) as archive:
         members = [name for name in archive.namelist() if _is_metadata(name)]
         if len(members) != 1:
             raise ValueError("it has no *.dist-info/METADATA")
-        return archive.read(members[0]).decode("utf-8", "replace")
+        return member(archive, members[0]).decode("utf-8", "replace")
+
+
+def member(archive: zipfile.ZipFile, name: str) -> bytes:
+    """A text of an archive. Raises ValueError for one that becomes larger than any, and what `unpacking` turns."""
+    with archive.open(name) as file:
+        content = file.read(LARGEST_TEXT + 1)
+    if len(content) > LARGEST_TEXT:
+        raise ValueError(f"{name} in it has more than {LARGEST_TEXT} bytes")
+    return content
+
+
+@contextmanager
+def unpacking() -> Iterator[None]:
+    """Turn what zipfile raises for damaged, encrypted and newer archives into `zipfile.BadZipFile`."""
+    try:
+        yield
+    except (
+        EOFError,
+        NotImplementedError,
+        RuntimeError,
+        OverflowError,
+        struct.error,
+        zlib.error,
+        lzma.LZMAError,
+    ) as error:
+        raise zipfile.BadZipFile(str(error) or type(error).__name__) from error
+    except OSError as error:
+        if error.errno != errno.EINVAL:  # by which a place before the beginning of a file is refused
+            raise
+        raise zipfile.BadZipFile("it names a place that is not in it") from error
 
 
 def _is_metadata(member: str) -> bool:
@@ -60,6 +103,7 @@ def require_wheel(path: Path, filename: str) -> None:
     """Raise `IntegrityError` unless `path` is a zip whose dist-info belongs to `filename`."""
     try:
         name, version, _, _ = parse_wheel_filename(filename)
+        _require_safe(path)
         with path.open("rb") as file:
             header = HeaderParser().parsestr(metadata_in(file))
     except (ValueError, zipfile.BadZipFile, InvalidWheelFilename) as error:
@@ -67,6 +111,21 @@ def require_wheel(path: Path, filename: str) -> None:
     found = (canonicalize_name(str(header["Name"])), str(header["Version"]))
     if found[0] != name:
         raise broken_wheel(filename, f"its metadata says {found[0]} {found[1]}, not {name} {version}")
+
+
+def _require_safe(path: Path) -> None:
+    """Raise ValueError for a wheel that would write outside of the environment, or fill the disk."""
+    with unpacking(), zipfile.ZipFile(path) as archive:
+        members = archive.infolist()
+    for item in members:
+        parts = PurePosixPath(item.filename.replace("\\", "/")).parts
+        if item.filename.startswith("/") or ".." in parts:
+            raise ValueError(f"it holds {item.filename!r}, which lies outside of the environment")
+        if stat.S_ISLNK(item.external_attr >> 16):
+            raise ValueError(f"it holds {item.filename!r}, a symbolic link, which no wheel has")
+    unpacked = sum(item.file_size for item in members)
+    if unpacked > max(_SMALL_BYTES, _MOST_PACKED * path.stat().st_size):
+        raise ValueError(f"its {path.stat().st_size} bytes would become {unpacked}")
 
 
 def broken_wheel(filename: str, cause: str) -> IntegrityError:
@@ -88,8 +147,11 @@ def tag_ranks(interpreter: Interpreter) -> dict[Tag, int]:
 
 
 def rank(filename: str, ranks: dict[Tag, int]) -> int:
-    """Rank of the best tag of a wheel's file name; larger than any rank when none fits."""
-    _, _, _, tags = parse_wheel_filename(filename)
+    """Rank of the best tag of a wheel's file name; larger than any rank when none fits, or it is no such name."""
+    try:
+        _, _, _, tags = parse_wheel_filename(filename)
+    except InvalidWheelFilename:
+        return len(ranks)
     return min((ranks.get(tag, len(ranks)) for tag in tags), default=len(ranks))
 
 

@@ -72,7 +72,7 @@ def needs(pattern: str) -> Need | None:
     reader = _Reader(pattern)
     try:
         found = reader.alternatives()
-    except _Unsure:
+    except (_Unsure, RecursionError):  # RE2 reads a thousand groups in each other
         return None
     return found.need() if reader.at_end() else None
 

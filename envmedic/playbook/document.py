@@ -21,6 +21,8 @@ MAX_DEPTH = 60
 """Deeper nesting than any playbook has; bounds recursion."""
 
 Plain = None | bool | int | float | str | list["Plain"] | dict[str, "Plain"]
+_LARGEST = 1 << 63
+"""No integer of a playbook has more than 64 bits, which is what its values hold."""
 _TAG = "tag:yaml.org,2002:"
 
 
@@ -192,7 +194,10 @@ def _integer(text: str) -> int:
     body = text.replace("_", "").lower()
     sign, digits = (-1, body[1:]) if body.startswith("-") else (1, body.removeprefix("+"))
     base = {"0x": 16, "0o": 8, "0b": 2}.get(digits[:2], 10)
-    return sign * int(digits if base == 10 else digits[2:], base)  # noqa: PLR2004
+    value = sign * int(digits if base == 10 else digits[2:], base)  # noqa: PLR2004
+    if not -_LARGEST <= value < _LARGEST:
+        raise ValueError(text)
+    return value
 
 
 def _number(text: str) -> float:

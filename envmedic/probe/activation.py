@@ -7,10 +7,11 @@ from pathlib import Path
 
 from envmedic import kept
 from envmedic.model.facts import KeptVariable
+from envmedic.probe.redact import redact_variable
 
 
 def observe(prefix: Path, given: Mapping[str, str]) -> tuple[KeptVariable, ...]:
-    """What activating the environment at `prefix` sets and unsets; () where its files cannot be read.
+    """What activating the environment at `prefix` sets and unsets, without secrets; () where its files cannot be read.
 
     `given` are the variables of the shell that activates it.
     """
@@ -18,4 +19,7 @@ def observe(prefix: Path, given: Mapping[str, str]) -> tuple[KeptVariable, ...]:
         found = kept.activated(prefix, prefix, given)
     except (OSError, ValueError):
         return ()
-    return tuple(KeptVariable(name=name, value=value, source=where) for name, (value, where) in found.items())
+    return tuple(
+        KeptVariable(name=name, value=None if value is None else redact_variable(name, value), source=where)
+        for name, (value, where) in found.items()
+    )

@@ -49,12 +49,17 @@ def index(installed: Records[BriefRecord]) -> Index:
     files: dict[str, Sequence[tuple[str, BriefFile]]] = {}
     owners: dict[str, str] = {}
     for where, record in installed.packages.items():
-        listed = [entry for entry in record.files(installed.site_packages)
-                  if not entry[0].endswith(".pyc") and entry[1].path_type != "directory"]  # fmt: skip
+        listed = [entry for entry in record.files(installed.site_packages) if not entry[0].endswith(".pyc")
+                  and entry[1].path_type != "directory" and _inside(entry[0])]  # fmt: skip
         files[where] = listed
         owners.update(dict.fromkeys([path for path, _ in listed], where))
     count = sum(map(len, files.values()))
     return Index(files, owners, _contested(files.values()) if len(owners) != count else frozenset())
+
+
+def _inside(path: str) -> bool:
+    """Whether a path of a record lies inside the prefix by its words."""
+    return path[:1] != "/" and (".." not in path or ".." not in path.split("/"))
 
 
 def _contested(files: Iterable[Sequence[tuple[str, BriefFile]]]) -> frozenset[str]:

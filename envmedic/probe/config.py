@@ -55,7 +55,7 @@ def _setting(tool: Tool, key: Key, value: str, source: str) -> InstallerSetting:
 
 def _pip(prefix: Path, variables: Mapping[str, str]) -> Iterator[InstallerSetting]:
     for path in pip_files(prefix, variables):
-        text = read_text(path)
+        text = read_text(path, follow=True)
         if text is not None:
             yield from parse_pip(text, str(path))
         elif is_file(path):
@@ -120,7 +120,7 @@ def parse_pip(text: str, source: str) -> tuple[InstallerSetting, ...]:
 
 def _uv(variables: Mapping[str, str]) -> Iterator[InstallerSetting]:
     for path in uv_files(variables):
-        text = read_text(path)
+        text = read_text(path, follow=True)
         if text is not None:
             yield from parse_uv(text, str(path))
         elif is_file(path):

@@ -10,6 +10,7 @@ import struct
 import warnings
 from pathlib import Path
 
+from envmedic import regular
 from envmedic.probe.files import read_bytes
 
 _SOURCE_LIMIT = 4 << 20
@@ -45,7 +46,7 @@ def cut_off(path: Path, size: int, recorded: int) -> bool:
 def _whole_library(path: Path, size: int) -> bool:
     """Whether every part that the ELF header names lies inside the file. What cannot be read is taken as whole."""
     try:
-        with path.open("rb") as file:
+        with regular.opened(path) as file:
             head = file.read(_HEADER_BYTES)
             if len(head) < _HEADER_BYTES or head[:4] != b"\x7fELF":
                 return False
@@ -54,7 +55,7 @@ def _whole_library(path: Path, size: int) -> bool:
             return _extent(file.fileno(), head) <= size
     except OSError:
         return True
-    except struct.error:
+    except (struct.error, OverflowError):
         return False
 
 
@@ -100,7 +101,7 @@ def digest(path: Path) -> str | None:
     """The content's hash as RECORD writes it (``sha256=`` and URL-safe base64); None when it cannot be read."""
     total = hashlib.sha256()
     try:
-        with path.open("rb") as file:
+        with regular.opened(path) as file:
             while chunk := file.read(_CHUNK):
                 total.update(chunk)
     except OSError:

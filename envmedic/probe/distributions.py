@@ -195,7 +195,7 @@ def _develop(site: Path, entry: str, prefix: Path, *, outside: bool) -> Installe
     """A legacy develop install: the link's first line names the source, whose egg-info has the metadata."""
     link = site / entry
     stem = entry.removesuffix(".egg-link")
-    source = Path(next(iter((read_text(link) or "").splitlines()), "").strip() or ".")
+    source = site / next(iter((read_text(link) or "").splitlines()), "").strip().replace("\0", "")
     folder = _source_metadata(source, stem)
     core = parse_core(read_bytes(folder / "PKG-INFO") or b"") if folder else CoreMetadata(None, None, (), None)
     distribution = Distribution(

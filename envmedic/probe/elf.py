@@ -13,6 +13,7 @@ import os
 import stat
 import struct
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 
 import msgspec
@@ -36,6 +37,19 @@ _SYMBOL = struct.Struct("<IBBHQQ")
 _WORD = struct.Struct("<I")
 _QUAD = struct.Struct("<Q")
 _NUL = b"\0"
+_MOST_SYMBOLS = 1 << 22
+"""Ten times what the largest libraries have; a table that says more is damage, or made to fill the memory."""
+_MOST_DYNAMIC_BYTES = 1 << 20
+"""Of the dynamic section, which has some fifty entries of 16 bytes."""
+_LONGEST_NAME = 1 << 16
+"""Bytes of a symbol's name; those of C++ have some thousands."""
+_MOST_NAME_BYTES = 1 << 28
+"""Of the names that are read at once: names may overlap, so a small file could state more than any memory holds."""
+_LONGEST_CHAIN = 1024
+"""Symbols of one bucket of a hash table; linkers make four or so."""
+_PART = 4096
+DAMAGE = (struct.error, IndexError, ValueError, OverflowError)
+"""What reading at offsets raises that lie outside the file, or outside any."""
 
 
 class ElfError(Exception):
@@ -91,7 +105,7 @@ class Elf:
         self._exports: frozenset[bytes] | None = None
         try:
             self._read()
-        except (struct.error, IndexError, ValueError, OverflowError) as error:
+        except DAMAGE as error:
             self.close()
             raise ElfError(f"truncated or damaged ELF file ({error})") from error
         except ElfError:
@@ -131,7 +145,8 @@ class Elf:
         place = next(((item[2], item[5]) for item in segments if item[0] == PT_DYNAMIC), None)
         if place is None:
             return dynamic
-        for tag, value in _DYNAMIC.iter_unpack(self.data[place[0] : place[0] + place[1] // 16 * 16]):
+        size = min(place[1], _MOST_DYNAMIC_BYTES) // _DYNAMIC.size * _DYNAMIC.size
+        for tag, value in _DYNAMIC.iter_unpack(self.data[place[0] : place[0] + size]):
             if tag == 0:
                 break
             dynamic.values.setdefault(tag, []).append(value)
@@ -153,7 +168,7 @@ class Elf:
         return _string(self.data, start)
 
     def _names(self, tag: int) -> list[str]:
-        return [self._text(value).decode("utf-8", "replace") for value in self._dynamic.values.get(tag, [])]
+        return [name.decode("utf-8", "replace") for name in self._named(self._dynamic.values.get(tag, ()))]
 
     def _read_hash(self) -> _HashTable | None:
         start = self._offset(self._dynamic.one(DT_GNU_HASH) or 0)
@@ -163,7 +178,7 @@ class Elf:
         bloom = start + 16
         buckets = bloom + 8 * words
         chains = buckets + 4 * count
-        if not count or not words or chains > len(self.data):
+        if not count or not words or chains > len(self.data) or count > _MOST_SYMBOLS:
             raise ElfError("damaged GNU hash table")
         return _HashTable(count, first, words, shift, bloom, buckets, chains)
 
@@ -176,14 +191,24 @@ class Elf:
             raw = [_SECTION.unpack_from(self.data, table + index * _SECTION.size) for index in range(count)]
             names = raw[names_index][4]
             return tuple(Section(self._section_name(names + item[0]), item[1], item[4], item[5]) for item in raw)
-        except (struct.error, IndexError, ValueError) as error:
+        except DAMAGE as error:
             raise ElfError(f"damaged section headers ({error})") from error
 
     def _section_name(self, start: int) -> str:
         return _string(self.data, start).decode("utf-8", "replace")
 
     def symbol_count(self) -> int:
-        """Entries of the dynamic symbol table, by DT_HASH or else the section header."""
+        """Entries of the dynamic symbol table. Raises `ElfError` where that is damaged."""
+        try:
+            count = self._stated_symbols()
+        except DAMAGE as error:
+            raise ElfError(f"damaged symbol table ({error})") from error
+        if count > _MOST_SYMBOLS:
+            raise ElfError(f"damaged symbol table ({count} symbols)")
+        return count
+
+    def _stated_symbols(self) -> int:
+        """By DT_HASH, or else the section header, or else the GNU hash table."""
         table = self._offset(self._dynamic.one(DT_HASH) or 0)
         if table:
             return int(_WORD.unpack_from(self.data, table + 4)[0])
@@ -201,9 +226,10 @@ class Elf:
         index: int = max(buckets)
         if index < table.first_symbol:
             return table.first_symbol
-        while not _WORD.unpack_from(self.data, table.chains + 4 * (index - table.first_symbol))[0] & 1:
-            index += 1
-        return index + 1
+        for last in range(index, index + _LONGEST_CHAIN):
+            if _WORD.unpack_from(self.data, table.chains + 4 * (last - table.first_symbol))[0] & 1:
+                return last + 1
+        raise ElfError("damaged GNU hash table")
 
     def undefined(self, without: Collection[int] = (), *, mangled: bool = True) -> tuple[bytes, ...]:
         """Names that must be found elsewhere at load time; weak ones may stay undefined and are left out.
@@ -221,7 +247,7 @@ class Elf:
         versions = self.table(DT_VERSYM) if without else 0
         if versions:
             wanted = [item for item in wanted if self._version(versions, item[0]) not in without]
-        return self._named(offset for _, offset in wanted)
+        return tuple(self._named(offset for _, offset in wanted if offset))
 
     def _version(self, table: int, index: int) -> int:
         """Version index of a dynamic symbol."""
@@ -242,7 +268,8 @@ class Elf:
     def exports(self) -> frozenset[bytes]:
         """All defined dynamic names (slow for large libraries; `defines` asks for one)."""
         if self._exports is None:
-            self._exports = frozenset(self._named(row[0] for row in self._rows(None) if row[3] != SHN_UNDEF))
+            rows = self._rows(None)
+            self._exports = frozenset(self._named(row[0] for row in rows if row[3] != SHN_UNDEF and row[0]))
         return self._exports
 
     def _unhashed(self) -> int | None:
@@ -262,11 +289,19 @@ class Elf:
             raise ElfError("the symbol table lies beyond the end of the file")
         return _SYMBOL.iter_unpack(self.data[self._symbols + _SYMBOL.size : end])
 
-    def _named(self, offsets: Iterable[int]) -> tuple[bytes, ...]:
+    def _named(self, offsets: Iterable[int]) -> list[bytes]:
+        """The names at these places of the string table. Raises `ElfError` where they are damaged, or too many."""
+        found: list[bytes] = []
+        size, left = 0, iter(offsets)
         try:
-            return tuple([self._text(offset) for offset in offsets if offset])
-        except struct.error as error:
+            while part := [self._text(offset) for offset in islice(left, _PART)]:
+                size += sum(map(len, part))
+                if size > _MOST_NAME_BYTES:
+                    raise ElfError("the names are longer than any file's")
+                found += part
+        except DAMAGE as error:
             raise ElfError(f"damaged symbol table ({error})") from error
+        return found
 
     def defines(self, name: bytes, hashed: int) -> bool:
         """Whether it exports `name`; `hashed` is ``gnu_hash(name)``, computed once for many libraries."""
@@ -297,7 +332,7 @@ class Elf:
                 & 1
             ]
             found = {name for name, hashed in likely if self._chained(table, name, hashed)}
-        except (struct.error, ValueError) as error:
+        except DAMAGE as error:
             raise ElfError(f"damaged GNU hash table ({error})") from error
         return {name: hashed for name, hashed in names.items() if name not in found}
 
@@ -305,13 +340,13 @@ class Elf:
         index = _WORD.unpack_from(self.data, table.buckets + 4 * (hashed % table.bucket_count))[0]
         if index < table.first_symbol:
             return False
-        while True:
-            chain = _WORD.unpack_from(self.data, table.chains + 4 * (index - table.first_symbol))[0]
-            if (chain | 1) == (hashed | 1) and self._is_definition(index, name):
+        for place in range(index, index + _LONGEST_CHAIN):
+            chain = _WORD.unpack_from(self.data, table.chains + 4 * (place - table.first_symbol))[0]
+            if (chain | 1) == (hashed | 1) and self._is_definition(place, name):
                 return True
             if chain & 1:
                 return False
-            index += 1
+        raise ElfError("damaged GNU hash table")
 
     def _is_definition(self, index: int, name: bytes) -> bool:
         row = _SYMBOL.unpack_from(self.data, self._symbols + index * _SYMBOL.size)
@@ -332,7 +367,7 @@ def _map(path: Path) -> mmap.mmap:
 
 
 def _string(data: mmap.mmap, start: int) -> bytes:
-    end = data.find(_NUL, start)
+    end = data.find(_NUL, start, start + _LONGEST_NAME)
     if end < 0:
         raise ElfError("a name has no end")
     return data[start:end]

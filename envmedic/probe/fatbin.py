@@ -37,6 +37,11 @@ _HEADER = struct.Struct("<IHHQ")
 _ENTRY = struct.Struct("<HxxIQ12xI8xQ")
 """Of an entry's header: kind, its own size, size of the code, architecture, flags."""
 _ALIGNMENT = 8
+_MAGIC_BYTES = struct.pack("<I", MAGIC)
+_LONGEST_PADDING = 1 << 20
+"""Bytes between two fat binaries, of which linkers leave a few; what comes after more of them is not looked for."""
+_MOST = 1 << 20
+"""Fat binaries and entries of one library; libtorch_cuda has some thousands."""
 
 
 class Entry(msgspec.Struct, frozen=True):
@@ -75,36 +80,50 @@ def read(library: Elf, share: float = COMMON) -> GpuCode:
     Raises `ElfError` when a fat binary is damaged.
     """
     sections = library.sections()
+    own = [section for section in sections if section.name in SECTIONS]
+    if sum(section.size for section in own) > len(library.data):
+        raise ElfError("sections of GPU code lie over each other, or beyond the end of the file")
     fatbins = (
-        fatbin
-        for section in sections
-        if section.name in SECTIONS
-        for fatbin in walk(library.data, section.offset, section.offset + section.size)
+        fatbin for section in own for fatbin in walk(library.data, section.offset, section.offset + section.size)
     )
     code = summarise(fatbins, share)
     return msgspec.structs.replace(code, found=code.found or any(item.name == ROCM_SECTION for item in sections))
 
 
 def walk(data: bytes | mmap.mmap, start: int, end: int) -> Iterator[tuple[Entry, ...]]:
-    """Yield the entries of each fat binary between two offsets."""
+    """Yield the entries of each fat binary between two offsets. Raises `ElfError` for damaged ones."""
     if end > len(data):
         raise ElfError("a section of GPU code lies beyond the end of the file")
-    position = start
-    while position + _HEADER.size <= end:
-        magic, _, header_size, body_size = _HEADER.unpack_from(data, position)
-        if magic != MAGIC:
-            position += _ALIGNMENT  # padding of merged sections
-            continue
+    position, count = start, 0
+    while (position := _next(data, position, start, end)) >= 0:
+        _, _, header_size, body_size = _HEADER.unpack_from(data, position)
+        if header_size < _HEADER.size:
+            raise ElfError("a fat binary without a header")
         body = position + header_size
-        yield tuple(_entries(data, body, min(body + body_size, end)))
+        entries = tuple(_entries(data, body, min(body + body_size, end)))
+        count += 1 + len(entries)
+        if count > _MOST:
+            raise ElfError("more GPU code than any library has")
+        yield entries
         position = body + body_size
         position += -(position - start) % _ALIGNMENT
+
+
+def _next(data: bytes | mmap.mmap, position: int, start: int, end: int) -> int:
+    """Where the next fat binary begins, after the padding of merged sections; -1 where there is none."""
+    limit = min(end - _HEADER.size + len(_MAGIC_BYTES), position + _LONGEST_PADDING)
+    while position < limit:
+        position = data.find(_MAGIC_BYTES, position, limit)
+        if position < 0 or (position - start) % _ALIGNMENT == 0:
+            return position
+        position += 1
+    return -1
 
 
 def _entries(data: bytes | mmap.mmap, position: int, end: int) -> Iterator[Entry]:
     while position + _ENTRY.size <= end:
         kind, header_size, payload, architecture, flags = _ENTRY.unpack_from(data, position)
-        if not header_size:
+        if header_size < _ENTRY.size:
             raise ElfError("a fat binary entry without a header")
         if kind in (KIND_PTX, KIND_SASS):
             yield _entry(kind, architecture, flags)

@@ -3,35 +3,28 @@
 from __future__ import annotations
 
 import os
-import stat
 from pathlib import Path
+
+from envmedic import regular
 
 MAXIMUM_BYTES = 64 * 1024 * 1024
 """Larger files than this are no metadata (the largest RECORD of a torch wheel has 2 MB)."""
 
 
-def read_bytes(path: Path, limit: int = MAXIMUM_BYTES) -> bytes | None:
-    """Content of a regular file; None when it is absent, unreadable, too large or anything else.
+def read_bytes(path: Path, limit: int = MAXIMUM_BYTES, *, follow: bool = False) -> bytes | None:
+    """Content of a regular file; None when it is absent, unreadable, too large or anything else (see `regular.read`).
 
-    Opened without blocking, so that a FIFO in its place does not hang the probe.
+    Links that lead to files of other names are not followed, unless `follow` says that it is no stranger's.
     """
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    except (OSError, ValueError):  # ValueError: a name with NUL
+        return regular.read(path, limit, follow=follow)
+    except OSError:
         return None
-    with open(descriptor, "rb") as file:  # noqa: PTH123  # a descriptor, not a path
-        try:
-            status = os.fstat(descriptor)
-            if not stat.S_ISREG(status.st_mode) or status.st_size > limit:
-                return None
-            return file.read(limit)
-        except OSError:
-            return None
 
 
-def read_text(path: Path) -> str | None:
+def read_text(path: Path, limit: int = MAXIMUM_BYTES, *, follow: bool = False) -> str | None:
     """Content as text, undecodable bytes replaced; None as for `read_bytes`."""
-    data = read_bytes(path)
+    data = read_bytes(path, limit, follow=follow)
     return None if data is None else data.decode("utf-8", "replace")
 
 
@@ -39,7 +32,7 @@ def names(directory: Path) -> tuple[str, ...]:
     """Sorted names in a directory; () when it cannot be listed."""
     try:
         return tuple(sorted(os.listdir(directory)))  # noqa: PTH208  # names only; Path objects cost 10 times more
-    except OSError:
+    except (OSError, ValueError):  # ValueError: a name with NUL
         return ()
 
 

@@ -51,7 +51,7 @@ def conda(variables: Mapping[str, str]) -> Iterator[Place]:
         for name in names(directory):
             if is_directory(directory / name / "conda-meta"):
                 yield Place(directory / name, "envs_dirs", name)
-    listed = read_text(home(variables) / ".conda" / "environments.txt") or ""
+    listed = read_text(home(variables) / ".conda" / "environments.txt", follow=True) or ""
     bases = {os.path.realpath(root) for root in roots(variables)}
     for line in filter(None, map(str.strip, listed.splitlines())):
         name = "base" if os.path.realpath(line) in bases else Path(line).name
@@ -76,7 +76,7 @@ def _configured(variables: Mapping[str, str]) -> Iterator[str]:
     prefix, root = variables.get("CONDA_PREFIX"), root_of(variables)
     files = [*condarc.files(Path(prefix) if prefix else None, root, variables), home(variables) / ".mambarc"]
     for file in reversed(files):
-        yield from parse_condarc(read_text(file) or "")
+        yield from parse_condarc(read_text(file, follow=True) or "")
 
 
 def parse_condarc(text: str) -> list[str]:

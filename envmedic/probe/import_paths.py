@@ -21,6 +21,8 @@ _ASSIGNED = compile_late(
     r"(?:=|\s+)(?P<value>\S.*)$"
 )
 SHOWN = 300
+_LARGEST = 1 << 20
+"""Bytes of a script or a .pth file that is worth reading."""
 
 
 def observe(
@@ -42,7 +44,7 @@ def _path_files(site: Path, prefix: Path) -> Iterator[ImportPath]:
     for name in names(site):
         if name.endswith(".pth") and not name.startswith("."):
             where = layout.relative(site / name, prefix)
-            for added in parse_pth(read_text(site / name) or ""):
+            for added in parse_pth(read_text(site / name, _LARGEST) or ""):
                 yield ImportPath(kind="pth", where=where, adds=added[:SHOWN])
 
 
@@ -87,7 +89,7 @@ def _activation(prefix: Path) -> Iterator[ImportPath]:
     scripts = [prefix / "bin" / name for name in names(prefix / "bin") if name.lower().startswith("activate")]
     folder = prefix / "etc" / "conda" / "activate.d"
     for script in [*scripts, *(folder / name for name in names(folder))]:
-        for line in parse_script(read_text(script) or ""):
+        for line in parse_script(read_text(script, _LARGEST) or ""):
             where = layout.relative(script, prefix)
             yield ImportPath(kind="activation-script", where=where, adds=redact_url(line)[:SHOWN])
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 import signal
 from contextlib import closing
 from pathlib import Path
@@ -14,6 +15,7 @@ from envmedic.owner import owner
 from envmedic.probe.files import is_file
 from envmedic.probe.layout import Layout
 from envmedic.proc.question import Question
+from envmedic.regex import compile_late
 
 TIMEOUT_S = 20.0
 _QUESTION = """\
@@ -38,6 +40,9 @@ print(ascii({
 """
 """What sysconfig says of CPython on Linux is asked where it has it from: loading sysconfig and json takes as long as
 Python's own start."""
+_LONGEST_ANSWER = 16 << 10
+_VERSION = compile_late(r"\d{1,4}\.\d{1,4}(?:\.\d{1,4})?[A-Za-z0-9.+]{0,32}", re.ASCII)
+"""``3.14.0rc1+`` too."""
 
 
 class Asked:
@@ -169,11 +174,19 @@ def _target(link: Path) -> str:
 def parse_answer(output: str) -> dict[str, object] | None:
     """The dictionary on the last line of the interpreter's output."""
     lines = output.strip().splitlines()
+    if not lines or len(lines[-1]) > _LONGEST_ANSWER:
+        return None
     try:
-        answer: object = ast.literal_eval(lines[-1]) if lines else None
+        answer: object = ast.literal_eval(lines[-1])
     except (ValueError, SyntaxError, MemoryError, RecursionError):
         return None
-    return answer if isinstance(answer, dict) else None
+    return answer if isinstance(answer, dict) and _has_version(answer) else None
+
+
+def _has_version(answer: dict[str, object]) -> bool:
+    """Whether it states a version of Python; what does not is no answer of one, whatever it printed."""
+    version = answer.get("version")
+    return isinstance(version, str) and _VERSION.fullmatch(version) is not None
 
 
 def failure(result: CommandResult) -> str:

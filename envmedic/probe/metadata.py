@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from typing import cast
+from urllib.parse import unquote, urlsplit
 
 import msgspec
 
@@ -21,7 +22,9 @@ _SEPARATORS = compile_late(r"[-_.]+")
 _FIELD = compile_late(r"([A-Za-z0-9][A-Za-z0-9-]*):[ \t]?(.*)")
 _COLUMNS = 3
 """Of RECORD: path, hash, size."""
-_PARENTHESES = compile_late(r"\s*\(([^()]*)\)")
+_SIZE_DIGITS = 19
+"""Of the largest file that Linux can hold."""
+_PARENTHESES = compile_late(r"\(([^()]*)\)")
 
 
 def normalise(name: str) -> str:
@@ -56,7 +59,10 @@ def parse_core(data: bytes) -> CoreMetadata:
 def _plain(requirement: str) -> str:
     """``torch (==2.3.1)``, the form of old metadata, as ``torch==2.3.1``; markers stay as they are."""
     wanted, semicolon, marker = requirement.partition(";")
-    return _PARENTHESES.sub(r"\1", wanted, count=1) + semicolon + marker
+    found = _PARENTHESES.search(wanted)
+    if found is not None:
+        wanted = wanted[: found.start()].rstrip() + found[1] + wanted[found.end() :]
+    return wanted + semicolon + marker
 
 
 def _header_lines(data: bytes) -> Iterator[str]:
@@ -106,11 +112,21 @@ def parse_record(data: bytes) -> RecordFile:
     error = f"{wrong} lines are not 'path,hash,size'" if wrong else None
     return RecordFile(
         paths=paths,
-        size_bytes=sum(map(int, filter(str.isdecimal, sizes))),
+        size_bytes=sum(map(int, filter(_is_size, sizes))),
         error=error or ("not UTF-8" if "\ufffd" in text else None),
         hashes=hashes,
         sizes=sizes,
     )
+
+
+def _is_size(text: str) -> bool:
+    """Whether a size is written there; longer ones than any file has are damage."""
+    return len(text) <= _SIZE_DIGITS and text.isdecimal()
+
+
+def recorded_size(text: str) -> int:
+    """The size that a RECORD states, in bytes; 0 where it states none."""
+    return int(text) if _is_size(text) else 0
 
 
 _Columns = tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]
@@ -150,9 +166,9 @@ def parse_direct_url(data: bytes) -> Origin:
 
     try:
         content: object = json.loads(data)
-    except ValueError:  # UnicodeDecodeError is one
+    except (ValueError, RecursionError):  # UnicodeDecodeError is a ValueError
         return Origin(kind="unknown")
-    if not isinstance(content, dict) or not isinstance(content.get("url"), str):
+    if not isinstance(content, dict) or not _is_url(content.get("url")):
         return Origin(kind="unknown")
     url = redact_url(content["url"])
     vcs, directory = _table(content, "vcs_info"), _table(content, "dir_info")
@@ -164,6 +180,14 @@ def parse_direct_url(data: bytes) -> Origin:
         return Origin(kind="editable" if directory.get("editable") is True else "directory", url=url)
     sha256 = _sha256(_table(content, "archive_info") or {})
     return Origin(kind="archive", url=url, subdirectory=inside, sha256=sha256)
+
+
+def _is_url(value: object) -> bool:
+    """Whether it is a URL that can be taken apart, and whose path may be one of a file."""
+    try:
+        return isinstance(value, str) and "\0" not in unquote(urlsplit(value).path)
+    except ValueError:
+        return False
 
 
 def _table(content: dict[str, object], key: str) -> dict[str, object] | None:

@@ -78,8 +78,8 @@ def _constants(path: Path) -> bytes:
     """The read-only data of a module; empty where it cannot be read, which the load check tells."""
     try:
         with closing(Elf(path)) as elf:
-            parts = [item for item in elf.sections() if item.name == ".rodata"]
-            return b"".join(elf.data[item.offset : item.offset + item.size] for item in parts)
+            part = next((item for item in elf.sections() if item.name == ".rodata"), None)
+            return b"" if part is None else elf.data[part.offset : part.offset + min(part.size, BUDGET_BYTES)]
     except (OSError, ElfError):
         return b""
 

@@ -19,6 +19,7 @@ import msgspec
 from envmedic.model.facts import Distribution, DistributionFiles, FileConflict
 from envmedic.probe import contents
 from envmedic.probe.distributions import Installed, Scan
+from envmedic.probe.metadata import recorded_size
 
 SHOWN = 20
 _SPARE_FOLDERS = frozenset({
@@ -133,7 +134,7 @@ def compare(scans: Iterable[Scan], disk: Disk, *, deep: bool = False) -> Compari
 
 
 def _held(item: Installed, base: str) -> _Held:
-    kept = [not path.endswith(".pyc") for path in item.paths]
+    kept = [not path.endswith(".pyc") and _inside(base, path) for path in item.paths]
     paths, hashes, sizes = (tuple(compress(column, kept)) for column in (item.paths, item.hashes, item.sizes))
     names = tuple([base + path if path[0] not in "./" else _normal(base, path) for path in paths])
     return _Held(item.distribution, paths, names, hashes, sizes)
@@ -166,6 +167,13 @@ def _differs(item: _Held, row: _Row, there: int | None) -> None:
         item.missing.append(row)
     elif row.size:
         item.other.append((row, there))
+
+
+def _inside(base: str, path: str) -> bool:
+    """Whether a path of a RECORD lies inside the prefix by its words; what lies outside is nobody's to ask for."""
+    if path[0] != "/" and ".." not in path:
+        return True
+    return not _normal(base, path).startswith(("/", "../")) and "/../" not in path.lstrip("./")
 
 
 def _normal(base: str, path: str) -> str:
@@ -217,8 +225,7 @@ def _own(row: _Row, others: Collection[str]) -> bool:
 
 
 def _ends_early(row: _Row, size: int, disk: Disk) -> bool:
-    recorded = int(row.size) if row.size.isdecimal() else 0
-    return contents.cut_off(disk.prefix / row.name, size, recorded)
+    return contents.cut_off(disk.prefix / row.name, size, recorded_size(row.size))
 
 
 def _asked(item: _Held, disk: Disk) -> tuple[list[_Row], list[tuple[_Row, int]]]:

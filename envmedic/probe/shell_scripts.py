@@ -32,7 +32,7 @@ def assignments(prefix: Path, variables: Mapping[str, str]) -> tuple[KeptVariabl
     known = {**variables, "VIRTUAL_ENV": str(prefix), "CONDA_PREFIX": str(prefix)}
     found: list[KeptVariable] = []
     for script in kept.scripts(prefix):
-        for name, value, number in shell.statements(read_text(script) or "", known, NAMES):
+        for name, value, number in shell.statements(read_text(script, shell.LARGEST) or "", known, NAMES):
             where = f"{layout.relative(script, prefix)}:{number}"
             found.append(KeptVariable(name=name, value=value, source=where))
     return tuple(found)
@@ -51,7 +51,9 @@ def origin(name: str, value: str, variables: Mapping[str, str], root: Path = Pat
         known = dict(variables)
         lines = [
             number
-            for item, found, number in shell.statements(read_text(file) or "", known, {name})
+            for item, found, number in shell.statements(
+                read_text(file, shell.LARGEST, follow=True) or "", known, {name}
+            )
             if (item, found) == (name, value)
         ]
         if lines:

@@ -11,7 +11,7 @@ import struct
 
 import msgspec
 
-from envmedic.probe.elf import DT_VERDEF, DT_VERDEFNUM, DT_VERNEED, DT_VERNEEDNUM, Elf, ElfError
+from envmedic.probe.elf import DAMAGE, DT_VERDEF, DT_VERDEFNUM, DT_VERNEED, DT_VERNEEDNUM, Elf, ElfError
 from envmedic.regex import compile_late
 
 _NEED = struct.Struct("<HHIII")
@@ -42,12 +42,14 @@ def needs(elf: Elf) -> tuple[VersionNeed, ...]:
         for _ in range(min(count, _MOST) if position else 0):
             _, entries, file, first, following = _NEED.unpack_from(elf.data, position)
             soname, entry = elf.text(file), position + first
+            if len(found) + entries > _MOST:
+                raise ElfError("damaged version table (too many entries)")
             for _ in range(entries):
                 _, flags, index, name, step = _NEED_ENTRY.unpack_from(elf.data, entry)
                 found.append(VersionNeed(soname, elf.text(name), index, bool(flags & _WEAK)))
                 entry += step
             position += following
-    except (struct.error, ValueError) as error:
+    except DAMAGE as error:
         raise ElfError(f"damaged version table ({error})") from error
     return tuple(found)
 
@@ -62,7 +64,7 @@ def definitions(elf: Elf) -> tuple[str, ...]:
             (name,) = _WORD.unpack_from(elf.data, position + first)
             found.append(elf.text(name))
             position += following
-    except (struct.error, ValueError) as error:
+    except DAMAGE as error:
         raise ElfError(f"damaged version table ({error})") from error
     return tuple(found)
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Literal
 
+from envmedic import shell
 from envmedic.model.facts import Compiler, Toolkit
 from envmedic.owner import owner
 from envmedic.probe.files import is_file, names, read_text
@@ -56,7 +57,7 @@ def _toolkit_folders(variables: Mapping[str, str], local: Path) -> Iterator[tupl
 
 def _home_of(nvcc: str) -> Path:
     """The toolkit of an nvcc; one that is a script elsewhere (a distribution's wrapper) names the real one."""
-    script = read_text(Path(nvcc)) or ""
+    script = read_text(Path(nvcc), shell.LARGEST, follow=True) or ""
     target = re.search(r"exec\s+[\"']?(/\S*?/bin/nvcc)\b", script) if script.startswith("#!") else None
     return Path(os.path.realpath(target[1] if target else nvcc)).parent.parent
 
@@ -99,7 +100,7 @@ def _stated_version(folder: Path) -> str | None:
     """What version.json (CUDA 11.1 and later) says of nvcc, or else of the toolkit."""
     try:
         stated: object = json.loads(read_text(folder / "version.json") or "null")
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     for key in ("cuda_nvcc", "cuda"):
         part = stated.get(key) if isinstance(stated, dict) else None

@@ -237,7 +237,7 @@ def test_a_refused_value_is_not_judged_a_second_time() -> None:
 
 
 def test_a_file_that_is_too_large_is_not_parsed() -> None:
-    assert mistakes(b"#" * (SIZE_LIMIT_BYTES + 1)) == ("f.yaml:1:1: larger than 1000000 bytes, which no playbook is",)
+    assert mistakes(b"#" * (SIZE_LIMIT_BYTES + 1)) == ("f.yaml:1:1: larger than 200000 bytes, which no playbook is",)
 
 
 @pytest.mark.parametrize("text", ["- a\n", "just text\n", "3\n"])
