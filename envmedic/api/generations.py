@@ -12,6 +12,7 @@ from envmedic.api.settings import Settings, Target
 from envmedic.api.target import interrupted
 from envmedic.engine import comparing, generations, recovery
 from envmedic.engine.interruption import Cancel, never
+from envmedic.errors import ExitCode
 from envmedic.model.events import EventStream, Notice
 from envmedic.model.ports import AllowName, ApplyOptions, CheckRunner, EnginePorts
 from envmedic.model.record import Difference, History, Record, Recovery
@@ -62,6 +63,11 @@ def recover(settings: Settings, target: Target) -> Recovery:
     else:
         prefix = targets.resolve_prefix(name=target.name, prefix=target.prefix, python=target.python)
     return Recovery(prefix=str(prefix), settled=_recover(settings, prefix))
+
+
+def exit_code(record: Record) -> ExitCode:
+    """0 when the transaction did what it was asked to, else its failure's code."""
+    return ExitCode.OK if record.failure is None else ExitCode(record.failure.exit_code)
 
 
 def undo(  # `redo` too

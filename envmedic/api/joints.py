@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import cache, partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from envmedic.api.observation import host_of, observe_clone
 from envmedic.api.settings import Settings
@@ -25,6 +26,9 @@ from envmedic.model.ports import (
 )
 from envmedic.probe import gpu, processes
 from envmedic.probe.distributions import states
+
+if TYPE_CHECKING:
+    from envmedic.api.proof import FactsProof
 
 
 def installer_of(settings: Settings, prefix: Path | None = None) -> Installer:
@@ -53,9 +57,12 @@ def check_runner(
 
     `prefix` is the environment's real path; `host` the machine that it is judged for, by default as `settings` say.
     """
-    from envmedic.api.proof import FactsProof  # noqa: PLC0415  # reads playbooks and probes
 
-    proof = FactsProof(settings, prefix, host or cache(partial(host_of, settings)))
+    @cache
+    def proof() -> FactsProof:
+        from envmedic.api.proof import FactsProof  # noqa: PLC0415  # reads playbooks and probes; an undo checks nothing
+
+        return FactsProof(settings, prefix, host or cache(partial(host_of, settings)))
 
     def run(checks: Sequence[Check], runner: Runner, phase: Phase, emit: Emit) -> tuple[Outcome, ...]:
         return verify.run_checks(
@@ -64,7 +71,7 @@ def check_runner(
             phase,
             emit,
             pip_check=installer.check_command(str(runner.python)),
-            facts=proof.of_one_run(),
+            facts=proof().of_one_run(),
             no_gpu=no_gpu,
             timeout_s=settings.timeout_s,
         )

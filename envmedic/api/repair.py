@@ -23,7 +23,7 @@ from envmedic.engine import transaction
 from envmedic.engine.interruption import Cancel, never
 from envmedic.engine.preflight import preflight
 from envmedic.engine.protection import refuse_protected
-from envmedic.errors import ExitCode, InputError, NothingToRepair
+from envmedic.errors import InputError, NothingToRepair
 from envmedic.model.base import from_json
 from envmedic.model.findings import Diagnosis, Finding
 from envmedic.model.plan import Plan
@@ -151,11 +151,6 @@ def means(made: Plan, options: ApplyOptions) -> Means:
     prefix = Path(made.real_prefix)
     found = preflight(prefix, made, options, processes=processes.users(prefix))
     return Means(found.clone, found.staging, found.exchange, found.clone_bytes, found.notes)
-
-
-def exit_code(record: Record) -> ExitCode:
-    """0 when the transaction did what it was asked to, else its failure's code."""
-    return ExitCode.OK if record.failure is None else ExitCode(record.failure.exit_code)
 
 
 def find_choices(settings: Settings, prefix: Path, wish: Wish) -> Choices | Diagnosis:

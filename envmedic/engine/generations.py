@@ -10,7 +10,9 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -28,6 +30,7 @@ from envmedic.engine.settling import conclude, recoverable
 from envmedic.engine.stage import DirectRunner
 from envmedic.engine.swap import Point, no_point, swap, sync
 from envmedic.errors import InputError, PreflightError, RecoveryNeeded, RepairDeclined
+from envmedic.forked import Forked
 from envmedic.model.events import Emit, EventStream, Progress, StageFinished, StageStarted
 from envmedic.model.plan import Change
 from envmedic.model.ports import ApplyOptions, CheckRunner, EnginePorts
@@ -242,11 +245,9 @@ def _next(store: Store, to: str | None) -> _Known:
 def _undo(session: Session, item: _Known, accept: Accept | None) -> Record:
     transaction = OpenTransaction.load(session, item.directory)
     with transaction.opened(), session.stage("undo"), recoverable(session.prefix):
-        loss = Loss(
-            transaction=item.directory.transaction,
-            changed=_changes(item.directory.live_fingerprint, session.prefix),
-            damaged=_changes(item.directory.fingerprint, item.directory.tree),
-        )
+        with closing(Forked(partial(_changes, item.directory.fingerprint, item.directory.tree))) as damaged:
+            changed = _changes(item.directory.live_fingerprint, session.prefix)
+            loss = Loss(transaction=item.directory.transaction, changed=changed, damaged=damaged.value())
         _ask(session, loss, accept)
         _go(transaction, "undoing", "done")
         if loss.damaged:
