@@ -60,6 +60,12 @@ _ROWS: tuple[tuple[str, FactType, str, str | None], ...] = (
     ("toolchain.accepted-cxx", "string", "the C++ compiler that goes with it", None),
     ("toolchain.ninja", "string", "the ninja that builds find in the activated environment, None without one", None),
     (
+        "toolchain.missing-builders",
+        "strings",
+        "requirements on what a build of an extension needs without isolation and is not installed: setuptools, wheel, ninja, packaging",
+        None,
+    ),
+    (
         "toolchain.missing-tools",
         "strings",
         "which of the tools that builds often import are not installed: cmake, cython, ninja, numpy, packaging and others",

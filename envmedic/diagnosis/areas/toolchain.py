@@ -23,6 +23,8 @@ TOOLS = (
     "six", "wheel",
 )  # fmt: skip
 """Distributions that builds from source import, by the names under which they are imported."""
+BUILDERS = ("setuptools", "wheel", "ninja", "packaging")
+"""What builds of extensions of torch need where nothing is fetched for them."""
 
 
 def derive(facts: Facts) -> Derived:
@@ -43,9 +45,17 @@ def derive(facts: Facts) -> Derived:
         **build_variables.derive(facts.host, environment, building, values, nvcc[0].version if nvcc else None),
         **_setuptools(environment, building),
         "toolchain.ninja": building.ninja,
+        "toolchain.missing-builders": tuple(
+            _setuptools_or(name, environment, building) for name in BUILDERS if environment.distribution(name) is None
+        ),
         "toolchain.missing-tools": tuple(name for name in TOOLS if environment.distribution(name.lower()) is None),
         **({"toolchain.python-headers": building.python_headers} if building.python_headers is not None else {}),
     }
+
+
+def _setuptools_or(name: str, environment: Environment, building: Building) -> str:
+    """A requirement on a tool that is to be installed: of setuptools on a release that suits torch's builder."""
+    return str(_setuptools(environment, building)["toolchain.setuptools-wanted"]) if name == "setuptools" else name
 
 
 def _cuda_home(values: Values, toolkits: Iterable[Toolkit]) -> tuple[Toolkit | None, str]:
