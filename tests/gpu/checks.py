@@ -18,6 +18,7 @@ import re
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -108,6 +109,10 @@ class Options:
     only: tuple[str, ...]
     timeout_s: float
     hang_s: float
+    jobs: int = 1
+    """Sessions at a time."""
+    on: str = ""
+    """The device whose calls are broken, such as ``cuda:1``; by default all of `device`."""
 
     @property
     def python(self) -> Path:
@@ -129,7 +134,7 @@ def session(options: Options, kind: str | None, victims: list[Victim]) -> list[d
     argv = [str(options.python), "-B", str(KERNELS / "driver.py"), "--checks", checks]
     variables = {
         "ENVMEDIC_SABOTAGE": ";".join(f"{word} {target}" for target, word in words.items()),
-        "ENVMEDIC_SABOTAGE_ON": options.device,
+        "ENVMEDIC_SABOTAGE_ON": options.on or options.device,
         "PYTHONPATH": str(SABOTAGE),
     }
     if any(victim.check == "autograd" for victim in victims):
@@ -150,15 +155,26 @@ def session(options: Options, kind: str | None, victims: list[Victim]) -> list[d
 
 
 def rows_of(options: Options, kind: str) -> list[Row]:
-    """One row for each part of a check on each device that was to be broken; fp64 on the CPU is broken alone."""
-    alone = [item for item in options.victims() if options.device == "cpu" and item.check == "autograd"]
-    found = []
-    for victims in ([item for item in options.victims() if item not in alone], alone):
-        if victims:
-            parts = {victim.part for victim in victims}
-            outcomes = [item for item in session(options, kind, victims) if item["check"] in parts]
-            found += [row(kind, item) for item in outcomes if (item["device"] or "").startswith(options.device)]
-    return found
+    """One row for each part of a check on each device that was to be broken, by several sessions at a time."""
+    with ThreadPoolExecutor(options.jobs) as pool:
+        found = pool.map(lambda victims: _rows(options, kind, victims), sessions_of(options))
+        return [item for rows in found for item in rows]
+
+
+def sessions_of(options: Options) -> list[list[Victim]]:
+    """The victims by session: as many as run at a time. fp64 on the CPU is broken alone, since references use it."""
+    chosen = options.victims()
+    alone = [item for item in chosen if options.device == "cpu" and item.check == "autograd"]
+    checks = list(dict.fromkeys(item.check for item in chosen if item not in alone))
+    parts = [checks[number :: options.jobs] for number in range(options.jobs)]
+    groups = [[item for item in chosen if item.check in part] for part in parts]
+    return [group for group in (*groups, alone) if group]
+
+
+def _rows(options: Options, kind: str, victims: list[Victim]) -> list[Row]:
+    parts = {victim.part for victim in victims}
+    outcomes = [item for item in session(options, kind, victims) if item["check"] in parts]
+    return [row(kind, item) for item in outcomes if (item["device"] or "").startswith(options.device)]
 
 
 def row(kind: str, outcome: dict[str, Any]) -> Row:
@@ -230,13 +246,14 @@ def parse(argv: list[str]) -> tuple[Options, argparse.Namespace]:
     parser.add_argument("--only", default="", help="comma-separated checks; default: all of them")
     parser.add_argument("--timeout", type=float, default=240.0, help="seconds for each check (default: %(default)s)")
     parser.add_argument("--hang", type=float, default=12.0, help="the same where it hangs (default: %(default)s)")
+    parser.add_argument("--jobs", type=int, default=1, help="sessions at a time (default: %(default)s)")
     parser.add_argument("--no-verify", action="store_true", help="leave out `envmedic verify`")
     parser.add_argument("--json", type=Path, help="write everything to this file")
     given = parser.parse_args(argv)
     kinds = tuple(given.kinds.split(",")) if given.kinds else tuple(EXPECTED)
     kinds = tuple(kind for kind in kinds if kind != "fault" or given.device == "cuda")
     only = tuple(given.only.split(",")) if given.only else ()
-    return Options(given.prefix, given.device, kinds, only, given.timeout, given.hang), given
+    return Options(given.prefix, given.device, kinds, only, given.timeout, given.hang, given.jobs), given
 
 
 def main(argv: list[str]) -> int:

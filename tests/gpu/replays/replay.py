@@ -39,6 +39,8 @@ class Replay:
     """``repaired``, or ``advised``: what to do is said, and nothing is changed."""
     left: tuple[tuple[str, str], ...] = ()
     """Variables that an activated shell has after the repair, and what they then are: names and regular expressions."""
+    staging: str = ""
+    """How commands of the repair must have run: ``namespace`` or ``relocate``; any way by default."""
     playbook: str = ""
     """Another playbook to repair with, as text: one of the user's own."""
 
@@ -107,7 +109,8 @@ def _perform(replay: Replay, room: Room, result: Result, *, gpu: bool) -> None:
     result.undone = result.undone and digest(room.prefix) == before and room.activated(*command).code != 0
     result.redone = _timed(result, "redo", lambda: _generation(room, "redo")).code == 0
     result.redone = result.redone and room.activated(*command).code == 0
-    told = bool(result.by_text and (result.by_facts or not replay.facts))
+    staged = replay.staging in ("", result.record.get("staging"))
+    told = staged and bool(result.by_text and (result.by_facts or not replay.facts))
     verified = result.gpu == "verified" or not gpu
     result.ok = told and verified and bool(result.passes and result.undone and result.redone)
 

@@ -10,8 +10,8 @@
 - ``crash``: the process reads address 0.
 - ``hang``: on a GPU a kernel that does not end, and on the CPU a sleep.
 
-``ENVMEDIC_SABOTAGE_ON`` is ``cuda``: only calls with a tensor on a GPU, or none, are broken; or ``cpu``: calls with
-fp64 tensors are spared, since references use them.
+``ENVMEDIC_SABOTAGE_ON`` is ``cuda``: only calls with a tensor on a GPU, or none, are broken; ``cuda:1``: only those with
+a tensor on that GPU; or ``cpu``: calls with fp64 tensors are spared, since references use them.
 """
 
 from __future__ import annotations
@@ -157,6 +157,8 @@ def concerns(tensors: Any) -> bool:
     """Whether a call with such tensors is to be broken."""
     if ON == "cuda":
         return not tensors or any(item.is_cuda for item in tensors)
+    if ON.startswith("cuda:"):
+        return any(str(item.device) == ON for item in tensors)
     return (
         not any(str(item.dtype) == "torch.float64" for item in tensors)
         or os.environ.get("ENVMEDIC_SABOTAGE_FP64") == "1"
@@ -170,12 +172,14 @@ def misbehave(kind: str, tensors: Any) -> Any:
     if kind == "crash":
         ctypes.string_at(0)
     if kind == "hang":
-        if ON == "cuda" and torch.cuda.is_available():
-            torch.cuda._sleep(1 << 60)
-            torch.cuda.synchronize()
+        if ON.startswith("cuda") and torch.cuda.is_available():
+            device = ON if ":" in ON else None
+            with torch.cuda.device(device):
+                torch.cuda._sleep(1 << 60)
+                torch.cuda.synchronize()
         time.sleep(3600)
     if kind == "fault":
-        torch.ones(1, device="cuda")[torch.full((1,), 1 << 20, dtype=torch.int64, device="cuda")].cpu()
+        torch.ones(1, device=ON)[torch.full((1,), 1 << 20, dtype=torch.int64, device=ON)].cpu()
     library = torch.library.Library("envmedic_absent", "DEF")
     library.define("absent(Tensor x) -> Tensor")
     return torch.ops.envmedic_absent.absent(tensors[0] if tensors else torch.ones(1, device=ON))

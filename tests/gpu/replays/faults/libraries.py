@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from tests.gpu import container
 from tests.gpu.replays import hidden
 from tests.gpu.replays.packing import pack
 from tests.gpu.replays.replay import Command, NotHere, Replay
@@ -90,6 +92,12 @@ def _reduced(room: Room, path: Path, since: str) -> Path:
     return made
 
 
+def without_namespaces(room: Room) -> Command:
+    """cuSPARSELt gone, in a container that may make no namespaces and mount nothing."""
+    room.within.extend((sys.executable, str(Path(container.__file__))))
+    return uninstalled("nvidia_cusparselt", "libcusparseLt.so")(room)
+
+
 def seen(room: Room, library: str) -> Command:
     """The command that misses a library. One of the system is taken out of sight, where a program would get it."""
     room.outside["LD_LIBRARY_PATH"] = ""
@@ -110,6 +118,13 @@ REPLAYS = (
     Replay("nvshmem-missing", "libnvshmem_host deleted", MISSING, without("nvidia_nvshmem", "libnvshmem_host.so")),
     Replay(
         "cusparselt-missing", "cuSPARSELt uninstalled", MISSING, uninstalled("nvidia_cusparselt", "libcusparseLt.so")
+    ),
+    Replay(
+        "no-namespaces",
+        "cuSPARSELt uninstalled, in a container without namespaces",
+        MISSING,
+        without_namespaces,
+        staging="relocate",
     ),
     Replay("nvjitlink-missing", "libnvJitLink deleted", MISSING, without("nvidia_nvjitlink", "libnvJitLink.so")),
     Replay("nccl-missing", "NCCL uninstalled", MISSING, uninstalled("nvidia_nccl", "libnccl.so")),
