@@ -15,7 +15,7 @@ from envmedic.engine import making
 from envmedic.errors import InputError, InstallerError, IntegrityError
 from envmedic.locks import reading
 from envmedic.model.checks import Profile, Verification, VerifyWish
-from envmedic.model.events import Notice, OutputLine
+from envmedic.model.events import Notice, OutputLine, distinct
 from envmedic.model.facts import Interpreter
 from envmedic.model.lock import Lock, LockDifference
 from envmedic.model.plan import Install
@@ -134,7 +134,10 @@ class _Work:
         from envmedic.installers.conda import creation, virtual  # noqa: PLC0415
         from envmedic.installers.conda.side import CondaSide  # noqa: PLC0415
 
-        side, emit = CondaSide(self._site.prefix, timeout_s=self._settings.timeout_s), self._settings.stream.emit
+        side, emit = (
+            CondaSide(self._site.prefix, timeout_s=self._settings.timeout_s),
+            distinct(self._settings.stream.emit),
+        )
         change = creation.change([item for item in self._wanted.packages if item.manager == "conda"])
         with stage(self._settings.stream, "fetch"):
             side.fetch(change, offline=self._settings.offline, emit=emit)
@@ -169,7 +172,7 @@ class _Work:
         installer = installer_of(self._settings, self._site.prefix)
         with stage(self._settings.stream, "fetch"):
             found = locked.parts(wanted, python, self._site.prefix, self._sources)
-            installer.fetch(found.artifacts, offline=self._settings.offline, emit=self._settings.stream.emit)
+            installer.fetch(found.artifacts, offline=self._settings.offline, emit=distinct(self._settings.stream.emit))
         target = str(self._site.runner.python)
         with stage(self._settings.stream, "make"), tempfile.TemporaryDirectory(prefix="envmedic-create-") as name:
             for argv in installer.commands(Install(artifacts=found.artifacts), target):

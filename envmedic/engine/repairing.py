@@ -20,7 +20,7 @@ from envmedic.engine.workplace import required
 from envmedic.errors import ChecksFailed, EnvmedicError, NothingToRepair, RepairDeclined
 from envmedic.model.checks import Check, Judgement, Outcome
 from envmedic.model.conda import CondaChange
-from envmedic.model.events import EventData, StepFinished, StepStarted
+from envmedic.model.events import EventData, StepFinished, StepStarted, distinct
 from envmedic.model.plan import Install, Plan, Step
 from envmedic.model.ports import Runner
 from envmedic.model.record import Round
@@ -102,9 +102,11 @@ def fetch(session: Session, plan: Plan) -> None:
     if not artifacts and not changes:
         return
 
+    news = distinct(session.emit)
+
     def emit(data: EventData) -> None:
-        session.emit(data)
-        session.interruption.poll()  # a signal breaks into a download; a token is asked whenever there is news of it
+        news(data)
+        session.interruption.poll()  # a signal breaks into a download; a token is asked whenever it is told of one
 
     with session.stage("fetch"), session.interruption.at_once():
         for change in changes:

@@ -16,6 +16,7 @@ import requests
 
 from envmedic.errors import IntegrityError, NetworkError, PreflightError
 from envmedic.installers import cache, handover, wheels
+from envmedic.installers.beside import Hold, beside
 from envmedic.installers.remote import local_file
 from envmedic.installers.session import Session, TransientStatus, may_pass, network_error
 from envmedic.model.events import Emit, Notice, Progress
@@ -36,8 +37,10 @@ def fetch(
 ) -> None:
     """Put every wheel into the cache at its `local_path`, verified.
 
-    As root for `user` it goes into root's own cache first, and from there to its `local_path` as theirs. Raises `NetworkError` (unreachable, or offline and absent), `IntegrityError` (not the wheel it
-    should be), `PreflightError` (no space). What was fetched before an error stays for the next run.
+    As root for `user` it goes into root's own cache first, and from there to its `local_path` as theirs. While something
+    is downloaded `emit` is told of it ten times a second, also when nothing comes: what it raises ends the download at
+    once. Raises `NetworkError` (unreachable, or offline and absent), `IntegrityError` (not the wheel it should be),
+    `PreflightError` (no space). What was fetched before an error stays for the next run.
     """
     meter = Meter(emit, artifacts)
     for artifact in artifacts:
@@ -132,16 +135,22 @@ def _obtain(artifact: Artifact, target: Path, meter: Meter, session: Session) ->
         digest = _copy(source, partial, meter)
     else:
         resumed = partial.is_file()
-        digest = Download(artifact, partial, meter, session).run()
+        digest = _download(artifact, partial, meter, session)
         if digest != artifact.sha256 and resumed:  # the old part was of something else
             partial.unlink()
-            digest = Download(artifact, partial, meter, session).run()
+            digest = _download(artifact, partial, meter, session)
     try:
         _verify(artifact, partial, digest)
     except IntegrityError:
         partial.unlink()
         raise
     partial.replace(target)
+
+
+def _download(artifact: Artifact, partial: Path, meter: Meter, session: Session) -> str:
+    """Download to the partial file, and return the SHA-256 of all of it."""
+    download = Download(artifact, partial, session)
+    return beside(download.run, lambda: meter.at(download.done), download.hold)
 
 
 def _copy(source: Path, partial: Path, meter: Meter) -> str:
@@ -184,12 +193,15 @@ def _verify(artifact: Artifact, partial: Path, digest: str) -> None:
 
 @dataclass
 class Download:
-    """The download of one wheel into a partial file, continued where an earlier one ended."""
+    """The download of one wheel into a partial file, continued where an earlier one ended.
+
+    It runs in a thread that may be left; only under `hold` it touches the file.
+    """
 
     artifact: Artifact
     partial: Path
-    meter: Meter
     session: Session
+    hold: Hold = field(default_factory=Hold)
     digest: _Hash = field(default_factory=hashlib.sha256)
     done: int = 0
     failures: int = 0
@@ -219,7 +231,8 @@ class Download:
         _require_space(self.partial.parent, (size or 0) - self.done, self.artifact.filename)
 
     def _start_over(self) -> None:
-        self.partial.unlink(missing_ok=True)
+        with self.hold:
+            self.partial.unlink(missing_ok=True)
         self.digest, self.done = hashlib.sha256(), 0
 
     def _part(self) -> None:
@@ -233,13 +246,18 @@ class Download:
                 self._start_over()
                 if answer.status_code != 200:  # noqa: PLR2004  # nothing after what we have: ask for all
                     return self._part()
-            with self.partial.open("ab") as file:
+            with self._opened() as file:
                 for chunk in answer.iter_content(DOWNLOAD_CHUNK):
-                    file.write(chunk)
+                    with self.hold:
+                        file.write(chunk)
+                        file.flush()  # closing it has nothing left to write
                     self.digest.update(chunk)
                     self.done += len(chunk)
-                    self.meter.at(self.done)
         return None
+
+    def _opened(self) -> BinaryIO:
+        with self.hold:
+            return self.partial.open("ab")
 
 
 def _require_space(folder: Path, needed: int, filename: str) -> None:

@@ -165,6 +165,19 @@ EventData = (
 Emit = Callable[[EventData], None]
 
 
+def distinct(emit: Emit) -> Emit:
+    """`emit`, which is not told the same twice in a row: some progress is told only to show that the work goes on."""
+    last: EventData | None = None
+
+    def tell(data: EventData) -> None:
+        nonlocal last
+        if data != last:
+            last = data
+            emit(data)
+
+    return tell
+
+
 class Event(Model, frozen=True, kw_only=True):
     """An event's data with its transaction, place in the stream and time (seconds since the epoch)."""
 

@@ -96,7 +96,10 @@ class Installer(Protocol):
         """Return exact wheels. Raises NetworkError, NoSolution or InstallerError."""
 
     def fetch(self, artifacts: Sequence[Artifact], *, offline: bool, emit: Emit) -> None:
-        """Download into `Artifact.local_path` and verify. Raises NetworkError or IntegrityError."""
+        """Download into `Artifact.local_path` and verify. Raises NetworkError or IntegrityError.
+
+        `emit` gets progress several times a second, the same again where nothing comes; what it raises ends the download.
+        """
 
     def check_command(self, python: str) -> tuple[str, ...]:
         """Argv that prints each unmet requirement of the environment as a line (``uv pip check``)."""
@@ -115,7 +118,10 @@ class CondaInstaller(Protocol):
         """Return the exact change. Raises NetworkError, NoSolution (with the solver's reasons) or InstallerError."""
 
     def fetch(self, change: CondaChange, *, offline: bool, emit: Emit) -> None:
-        """Bring the packages into the package cache, verified. Raises NetworkError or IntegrityError."""
+        """Bring the packages into the package cache, verified. Raises NetworkError or IntegrityError.
+
+        `emit` gets progress several times a second, the same again where nothing comes; what it raises ends the download.
+        """
 
     def is_fetched(self, artifact: CondaArtifact) -> bool:
         """Whether a package file is on this machine already, so that nothing is downloaded."""

@@ -12,11 +12,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from envmedic.errors import IntegrityError, NetworkError, PreflightError
+from envmedic.errors import IntegrityError, Interrupted, NetworkError, PreflightError
 from envmedic.installers import configuration, session
 from envmedic.installers.fetch import disk_errors, fetch
 from envmedic.installers.uv import UvInstaller
-from envmedic.model.events import EventData, Notice, Progress
+from envmedic.model.events import EventData, Notice, Progress, distinct
 from envmedic.model.plan import Artifact
 from tests.installers.observed import artifact
 from tests.support.index import Fault, IndexServer, write_index
@@ -235,9 +235,9 @@ def test_offline_and_absent(remote: Artifact, index_server: IndexServer) -> None
 
 
 def test_an_interrupted_download_is_taken_up_by_the_next_run(
-    remote: Artifact, wheel: Wheel, index_server: IndexServer, monkeypatch: pytest.MonkeyPatch
+    remote: Artifact, wheel: Wheel, index_server: IndexServer
 ) -> None:
-    monkeypatch.setattr("envmedic.installers.fetch.REPORT_S", 0)
+    index_server.faults.append(Fault("whl$", stall_after=200_000, times=1))
 
     def interrupt(event: EventData) -> None:
         if isinstance(event, Progress) and event.done > 100_000:
@@ -252,6 +252,48 @@ def test_an_interrupted_download_is_taken_up_by_the_next_run(
     ranges = [item.range for item in index_server.requests_for(".whl")]
     assert ranges[0] is None
     assert str(ranges[1]).startswith("bytes=")
+
+
+@pytest.mark.parametrize(
+    "fault", [Fault("whl$", hang=True), Fault("whl$", stall_after=200_000)], ids=["answer", "body"]
+)
+def test_a_download_that_stalls_is_left_at_once_and_taken_up_later(
+    fault: Fault, remote: Artifact, wheel: Wheel, index_server: IndexServer
+) -> None:
+    index_server.faults.append(fault)
+    wanted = 0 if fault.hang else 100_000
+
+    def cancel(data: EventData) -> None:
+        if isinstance(data, Progress) and data.done >= wanted and index_server.requests_for(remote.filename):
+            raise Interrupted("Cancelled")
+
+    with session.opened(configuration.read(None), session.Patience(read_s=300)) as http, pytest.raises(Interrupted):
+        fetch([remote], offline=False, emit=cancel, session=http)
+    kept = Path(f"{remote.local_path}.partial")
+    size = kept.stat().st_size if kept.exists() else 0
+    assert wanted <= size <= 200_000
+    index_server.faults.clear()
+    get(remote)
+    assert Path(remote.local_path).read_bytes() == wheel.path.read_bytes()
+    assert index_server.requests_for(remote.filename)[-1].range == (f"bytes={size}-" if size else None)
+
+
+def test_what_stalls_tells_that_it_goes_on(remote: Artifact, index_server: IndexServer) -> None:
+    index_server.faults.append(Fault("whl$", stall_after=100_000))
+    told: list[EventData] = []
+
+    def emit(data: EventData) -> None:
+        told.append(data)
+        if told.count(data) > 2:
+            raise Interrupted("Cancelled")
+
+    with session.opened(configuration.read(None), session.Patience(read_s=300)) as http, pytest.raises(Interrupted):
+        fetch([remote], offline=False, emit=emit, session=http)
+    heard: list[EventData] = []
+    once = distinct(heard.append)
+    for data in told:
+        once(data)
+    assert len(told) == len(heard) + 2
 
 
 def test_a_partial_file_of_something_else_is_thrown_away(remote: Artifact, wheel: Wheel) -> None:

@@ -73,6 +73,8 @@ class Fault:
     status: int | None = None
     cut_after: int | None = None
     """Send only this many bytes of the body, then close the connection."""
+    stall_after: int | None = None
+    """Send only this many bytes of the body, then nothing until the server stops."""
     hang: bool = False
     """Answer nothing until the server stops."""
     body: bytes | None = None
@@ -213,7 +215,11 @@ class _Handler(BaseHTTPRequestHandler):
         headers["Content-Type"] = "text/html" if target.suffix == ".html" else "application/octet-stream"
         cut = fault.cut_after if fault is not None else None
         end = int(headers.pop("X-End", len(content)))
+        if fault is not None and fault.stall_after is not None:
+            cut = fault.stall_after
         self._send(status, content[start:end], body=body, headers=headers, cut=cut)
+        if fault is not None and fault.stall_after is not None:
+            self.index.stopping.wait()
 
     def _range(self, size: int) -> tuple[int, int, dict[str, str]]:
         if not self.index.ranges:

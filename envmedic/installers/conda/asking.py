@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from importlib import util
 from pathlib import Path
@@ -44,9 +44,16 @@ def command(where: str, *request: str) -> tuple[str, ...]:
     return (sys.executable, "-I", "-S", "-B", str(SCRIPT), where, *request)
 
 
-def ask(request: Mapping[str, Any], *, timeout_s: float, on_line: OnLine | None = None) -> Answer:
+def ask(
+    request: Mapping[str, Any],
+    *,
+    timeout_s: float,
+    on_line: OnLine | None = None,
+    poll: Callable[[], None] | None = None,
+) -> Answer:
     """Ask the helper, on this machine and as this user; `on_line` gets what it prints meanwhile.
 
+    `poll` is called several times a second meanwhile; what it raises ends the helper.
     Raises InstallerError when it fails, dies or takes longer than `timeout_s`.
     """
     full = {**request, "paths": paths(), "limit_s": int(timeout_s) + _GRACE_S}
@@ -54,7 +61,7 @@ def ask(request: Mapping[str, Any], *, timeout_s: float, on_line: OnLine | None 
         helper = proc.start_helper(SCRIPT, json.dumps(full).encode())
     except OSError as error:
         raise InstallerError("py-rattler's process cannot be started", cause=str(error)) from error
-    result = helper.finish(on_line=on_line, timeout_s=timeout_s)
+    result = helper.finish(on_line=on_line, timeout_s=timeout_s, poll=poll)
     if result.timed_out:
         raise InstallerError(
             f"py-rattler gave no answer within {timeout_s:.0f} s",

@@ -142,10 +142,16 @@ def _download(missing: Sequence[CondaArtifact], configuration: Configuration, em
     addresses = {item.url: configuration.with_login(item.url) for item in missing}
     known = logins(addresses.values())
 
+    done = 0
+
+    def tell() -> None:
+        emit(Progress(stage="fetch", unit="bytes", done=done, total=total or None, label=label))
+
     def on_line(line: str) -> None:
+        nonlocal done
         if line.startswith("{"):
             done = json.loads(line)["done"]
-            emit(Progress(stage="fetch", unit="bytes", done=done, total=total or None, label=label))
+            tell()
 
     answer = asking.ask(
         {
@@ -164,6 +170,7 @@ def _download(missing: Sequence[CondaArtifact], configuration: Configuration, em
         },
         timeout_s=timeout_s,
         on_line=on_line,
+        poll=tell,
     )
     _raise_for(answer, missing)
 
