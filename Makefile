@@ -57,10 +57,9 @@ test-real: $(INSTALLED)
 
 # Needs an NVIDIA GPU and a healthy environment with a CUDA build of torch; without a GPU it says so and ends well.
 GPU_PREFIX ?= $(shell $(PYTHON) -c 'import sys; print(sys.prefix)')
+GPU_JOBS ?= 1
 gpu: $(INSTALLED)
-	@if nvidia-smi -L 2>/dev/null | grep -q GPU; then \
-	  $(BIN)/python -m tests.gpu.checks $(GPU_PREFIX) && $(BIN)/python -m tests.gpu.replays --prefix $(GPU_PREFIX) --json .replays.json; \
-	else echo "skipped: nvidia-smi lists no GPU here"; fi
+	$(BIN)/python -m tests.gpu --prefix $(GPU_PREFIX) --jobs $(GPU_JOBS)
 
 bench: $(INSTALLED)
 	$(BIN)/python -m tests.bench
@@ -80,4 +79,4 @@ bench-repair: $(INSTALLED)
 	$(BIN)/python -m tests.gallery
 
 clean:
-	rm -rf $(VENV) .demo .bench .real .gallery .replays.json .fuzz .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist
+	rm -rf $(VENV) .demo .bench .real .gallery .gpu .fuzz .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist
