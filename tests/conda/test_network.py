@@ -8,13 +8,15 @@ from collections.abc import Iterator
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import ClassVar
 
 import msgspec
 import pytest
 
-from envmedic.errors import IntegrityError, NetworkError
+from envmedic.errors import IntegrityError, Interrupted, NetworkError
 from envmedic.installers.conda import configuration, store
 from envmedic.model.conda import CondaChange
+from envmedic.model.events import EventData
 from tests.conda.changes import Case, carried_out, enter
 from tests.conda.channel import noarch, write_channel
 from tests.conda.room import Room
@@ -22,8 +24,19 @@ from tests.conda.room import Room
 SECRET = "s3cr3t-Wort"
 
 
+class Stall:
+    """A file that is asked for in vain, until it is let go."""
+
+    def __init__(self, filename: str) -> None:
+        self.filename = filename
+        self.asked = threading.Event()
+        self.over = threading.Event()
+
+
 class Guarded(SimpleHTTPRequestHandler):
     """Files for those who have the login, or ``/t/TOKEN`` before the path."""
+
+    stall: ClassVar[Stall | None] = None
 
     def do_GET(self) -> None:
         self._answer(super().do_GET)
@@ -39,6 +52,9 @@ class Guarded(SimpleHTTPRequestHandler):
         elif self.headers.get("Authorization") != f"Basic {login}":
             self.send_error(401)
             return
+        if self.stall is not None and self.path.endswith(self.stall.filename):
+            self.stall.asked.set()
+            self.stall.over.wait()
         give()
 
     def log_message(self, *_: object) -> None:
@@ -147,6 +163,33 @@ def test_another_content_than_announced_is_refused(
         case.side.fetch(change, offline=False, emit=case.events.append)
     assert not store.path_of(change.install[0]).exists()
     assert list(store.path_of(change.install[0]).parent.iterdir()) == []
+
+
+def test_a_package_that_does_not_come_is_given_up_at_once(
+    old: Room, served: tuple[Path, ThreadingHTTPServer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    enter(old, monkeypatch)
+    _, server = served
+    configured(old, f"http://me:{SECRET}@127.0.0.1:{server.server_port}/mine")
+    prefix = old.by_rattler("env", ["python=3.11", "filelock=3.15.4"])
+    case = Case(old, prefix)
+    change = case.resolve("filelock=42")
+    stall = Stall(change.install[0].filename)
+    monkeypatch.setattr(Guarded, "stall", stall)
+
+    def cancel(_data: EventData) -> None:
+        if stall.asked.is_set():
+            raise Interrupted("Cancelled")
+
+    try:
+        with pytest.raises(Interrupted):
+            case.side.fetch(change, offline=False, emit=cancel)
+    finally:
+        stall.over.set()
+    assert not store.path_of(change.install[0]).exists()
+    monkeypatch.setattr(Guarded, "stall", None)
+    case.side.fetch(change, offline=False, emit=case.events.append)
+    assert case.side.is_fetched(change.install[0])
 
 
 def test_a_local_package_that_is_gone_or_another_is_told_apart(
