@@ -85,6 +85,17 @@ def can_reach(user: User, path: Path) -> bool:
     return True
 
 
+def can_write(user: User, directory: Path) -> bool:
+    """Whether `user` may make files in `directory`: tried, with a file that has no name."""
+    import tempfile  # noqa: PLC0415  # only root asks
+
+    try:
+        with files_of(user), tempfile.TemporaryFile(dir=directory):
+            return True
+    except OSError:
+        return False
+
+
 def has_home(user: User) -> bool:
     """Whether caches can be kept in the user's home: it is there, theirs, and so is what it has of ``.cache/uv``."""
     home = Path(user.home)

@@ -20,7 +20,7 @@ def refuse_protected(prefix: Path, allow: Sequence[AllowName]) -> None:
     """Raise PreflightError for an environment that must stay as it is; `prefix` is a real path.
 
     Never repaired are envmedic's own environment and parts of the operating system. Base, frozen
-    and externally managed environments are when `allow` names them.
+    and externally managed environments are when `allow` names them, which the error's `allow` says.
     """
     if os.fspath(prefix) in _OPERATING_SYSTEM:
         raise PreflightError(
@@ -36,7 +36,9 @@ def refuse_protected(prefix: Path, allow: Sequence[AllowName]) -> None:
         )
     for protection in _protections(prefix):
         if protection.allow not in allow:
-            raise PreflightError(f"{prefix} is protected", cause=protection.cause, hint=protection.hint)
+            error = PreflightError(f"{prefix} is protected", cause=protection.cause, hint=protection.hint)
+            error.allow = protection.allow
+            raise error
 
 
 def refuse_in_use(prefix: Path, processes: Sequence[ProcessUser], allow: Sequence[AllowName]) -> None:
@@ -45,12 +47,14 @@ def refuse_in_use(prefix: Path, processes: Sequence[ProcessUser], allow: Sequenc
         return
     listed = tuple(f"{item.pid} {item.command} ({item.why})" for item in processes[:_MOST_LISTED])
     more = len(processes) - len(listed)
-    raise EnvironmentBusy(
+    error = EnvironmentBusy(
         f"{prefix} is in use by {len(processes)} running process{'es' * (len(processes) > 1)}",
         cause="They would mix old modules in memory with new ones on disk",
         hint="End them, or use --allow in-use and restart them afterwards",
         details=(*listed, *((f"and {more} more",) if more else ())),
     )
+    error.allow = "in-use"
+    raise error
 
 
 def _is_own(prefix: Path) -> bool:

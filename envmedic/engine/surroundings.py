@@ -12,7 +12,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from envmedic.owner import User, has_home, owner
+from envmedic.owner import User, can_write, has_home, owner
 
 __all__ = ["REDIRECTING", "User", "owner", "variables"]
 
@@ -26,6 +26,7 @@ REDIRECTING = frozenset({
 _OF_ACTIVATION = frozenset({"PYTHONHOME", "VIRTUAL_ENV", "CONDA_PREFIX", "VIRTUAL_ENV_PROMPT", "__PYVENV_LAUNCHER__"})
 _OF_A_HOME = ("XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR", "UV_CACHE_DIR",
               "PIP_CACHE_DIR")  # fmt: skip
+_TEMPORARY = ("TMPDIR", "TEMP", "TMP")
 
 
 def variables(
@@ -45,6 +46,9 @@ def variables(
     if user is not None:
         for name in _OF_A_HOME:
             base.pop(name, None)
+        for name in _TEMPORARY:  # of root's own, where each user has one
+            if name in base and not can_write(user, Path(base[name])):
+                del base[name]
         base.update(HOME=user.home, USER=user.name, LOGNAME=user.name)
         if not has_home(user):
             base["UV_NO_CACHE"] = "1"  # uv ends at once where it can make no cache

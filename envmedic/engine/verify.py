@@ -15,6 +15,7 @@ from envmedic.engine.kernel_session import NO_BYTECODE, Session, message_of, pla
 from envmedic.model.checks import POINTS_TO, Check, Outcome, Phase, Role, known_check
 from envmedic.model.events import CheckFinished, Emit, OutputLine
 from envmedic.model.ports import CommandResult, FactsJudge, Runner
+from envmedic.redact import redact_text
 
 __all__ = ["judge", "merged", "reproduced", "run_checks", "verification"]
 
@@ -46,7 +47,10 @@ class _Run:
     outcomes: dict[int, list[Outcome]] = field(default_factory=dict)
 
     def add(self, index: int, outcome: Outcome) -> None:
-        """Keep an outcome and emit it; a failure with what it speaks for."""
+        """Keep an outcome and emit it, without secrets that a program printed; a failure with what it speaks for."""
+        outcome = msgspec.structs.replace(
+            outcome, reason=redact_text(outcome.reason), detail=redact_text(outcome.detail)
+        )
         if outcome.status in FAILURES:
             outcome = msgspec.structs.replace(outcome, points_to=POINTS_TO.get(self.checks[index].name, ()))
         self.outcomes.setdefault(index, []).append(outcome)

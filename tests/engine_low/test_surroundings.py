@@ -51,6 +51,18 @@ def test_another_user_gets_a_home_and_none_of_the_callers_directories(open_tmp: 
     assert not {"XDG_CACHE_HOME", "UV_CACHE_DIR"} & set(found)
 
 
+def test_another_user_gets_a_directory_for_temporary_files_that_is_theirs_to_write(open_tmp: Path) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root has directories that others cannot write")
+    for name, mode in (("private", 0o700), ("shared", 0o1777)):
+        (open_tmp / name).mkdir()
+        (open_tmp / name).chmod(mode)
+    inherited = {"TMPDIR": str(open_tmp / "private"), "TMP": str(open_tmp / "shared"), "TEMP": str(open_tmp / "none")}
+    found = variables(open_tmp, USER, {}, inherited)
+    assert {name: found[name] for name in inherited if name in found} == {"TMP": inherited["TMP"]}
+    assert variables(open_tmp, None, {}, inherited)["TMPDIR"] == inherited["TMPDIR"]
+
+
 def test_nobody_needs_to_become_the_owner_of_its_own_environment(open_tmp: Path) -> None:
     assert owner(open_tmp) is None
 
