@@ -6,7 +6,9 @@ import re
 from collections.abc import Iterable
 from urllib.parse import unquote, urlsplit, urlunsplit
 
-_IN_TEXT = re.compile(r"(?P<scheme>[a-zA-Z][a-zA-Z0-9+.-]*://)[^/\s@'\"]+@")
+from envmedic.redact import HIDDEN, redact_text
+
+_IN_TEXT = re.compile(r"(?P<scheme>\b[a-zA-Z][a-zA-Z0-9+.-]{0,31}://)[^/\s?#'\"]+@")
 
 Login = tuple[str, str]
 
@@ -18,8 +20,8 @@ def without_credentials(url: str) -> str:
 
 
 def redacted(text: str) -> str:
-    """`text` with user and password of every URL in it replaced by ``****``."""
-    return _IN_TEXT.sub(r"\g<scheme>****@", text)
+    """`text` with user and password of every URL in it replaced by ``****``, and without what else looks secret."""
+    return redact_text(_IN_TEXT.sub(r"\g<scheme>****@", text)).replace(f"://{HIDDEN}@", "://****@")
 
 
 def login_of(url: str) -> Login | None:

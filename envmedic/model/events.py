@@ -9,8 +9,11 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Literal
 
+import msgspec
+
 from envmedic.model.base import Model
 from envmedic.model.checks import Outcome, Phase
+from envmedic.redact import redact_text
 
 Stage = Literal[
     "probe", "resolve", "solve", "fetch", "make", "preflight", "clone", "reproduce", "steps", "verify",
@@ -208,7 +211,9 @@ class EventStream:
         self._sinks.append(sink)
 
     def emit(self, data: EventData) -> None:
-        """Stamp `data` and deliver it."""
+        """Stamp `data` and deliver it; what a program printed, without secrets."""
+        if isinstance(data, OutputLine):
+            data = msgspec.structs.replace(data, line=redact_text(data.line))
         event = Event(transaction=self.transaction, sequence=self._sequence, time=self._clock(), data=data)
         self._sequence += 1
         for sink in self._sinks:

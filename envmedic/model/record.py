@@ -8,6 +8,7 @@ from envmedic.errors import EnvmedicError
 from envmedic.model.base import Model
 from envmedic.model.checks import Outcome
 from envmedic.model.plan import Plan
+from envmedic.redact import redact_text
 
 RECORD_SCHEMA: Final = "envmedic.record/1"
 HISTORY_SCHEMA: Final = "envmedic.history/1"
@@ -195,15 +196,15 @@ class ErrorDocument(Model, frozen=True, kw_only=True):
 
 
 def error_document(error: EnvmedicError) -> ErrorDocument:
-    """`error` as ``envmedic.error/1``."""
+    """`error` as ``envmedic.error/1``, without secrets: what went wrong may quote an option or a tool's output."""
     return ErrorDocument(
         code=error.code,
         exit_code=int(error.exit_code),
-        summary=error.summary,
-        cause=error.cause,
-        hint=error.hint,
+        summary=redact_text(error.summary),
+        cause=error.cause and redact_text(error.cause),
+        hint=error.hint and redact_text(error.hint),
         environment=error.environment,
-        details=error.details,
+        details=tuple(map(redact_text, error.details)),
     )
 
 

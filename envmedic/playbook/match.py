@@ -22,6 +22,7 @@ from envmedic.playbook.lines import LINE_LIMIT, Reading, passing, read, readings
 from envmedic.playbook.patterns import by_line, compiled
 from envmedic.playbook.prefilter import prefilter
 from envmedic.playbook.reading import Log, keep_freed_memory
+from envmedic.redact import redact_text
 
 SHOWN_CHARACTERS = 500
 DISTINCT_MATCHES = 64
@@ -123,7 +124,7 @@ class Signatures:
         raw = reading.text.encode()
         found = compiled(signature.pattern).search(raw)
         groups = {
-            name.decode() if isinstance(name, bytes) else name: value.decode("utf-8", "replace")[:SHOWN_CHARACTERS]
+            name.decode() if isinstance(name, bytes) else name: _shown(value.decode("utf-8", "replace"))
             for name, value in found.groupdict().items()
             if value is not None
         }
@@ -131,11 +132,15 @@ class Signatures:
             playbook=playbook,
             signature=signature.id,
             line_number=0,
-            line=_excerpt(reading.text, len(raw[: found.start()].decode("utf-8", "replace"))),
+            line=redact_text(_excerpt(reading.text, len(raw[: found.start()].decode("utf-8", "replace")))),
             groups=groups,
             passing=passing(reading.source),
             part=reading.part,
         )
+
+
+def _shown(text: str) -> str:
+    return redact_text(text)[:SHOWN_CHARACTERS]
 
 
 def _excerpt(text: str, start: int) -> str:

@@ -259,7 +259,7 @@ def _placeholders(document: Located, names: _Names) -> Iterator[Mistake]:
         if path[-1] == "value" and _text(document.at(path[:-1]).child("operator")) == "matches":
             continue  # braces of a regular expression
         allowed: Collection[str] = known
-        if path[0] == "signatures" and isinstance(path[1], int):
+        if path[0] == "signatures" and len(path) > 1 and isinstance(path[1], int):
             allowed = names.by_signature[path[1]] | names.variables | FACTS.keys()
         elif path[0] == "vars":
             allowed = names.groups | FACTS.keys()

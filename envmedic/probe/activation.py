@@ -7,7 +7,7 @@ from pathlib import Path
 
 from envmedic import kept
 from envmedic.model.facts import KeptVariable
-from envmedic.probe.redact import redact_variable
+from envmedic.redact import redact_variable
 
 
 def observe(prefix: Path, given: Mapping[str, str]) -> tuple[KeptVariable, ...]:

@@ -15,7 +15,7 @@ from typing import Literal, cast
 
 from envmedic.model.facts import InstallerSetting
 from envmedic.probe.files import is_file, read_text
-from envmedic.probe.redact import redact_url
+from envmedic.redact import redact_url
 
 Tool = Literal["pip", "uv"]
 Key = Literal[

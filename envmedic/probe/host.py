@@ -12,8 +12,8 @@ from pathlib import Path
 from envmedic.model.facts import Host, Variable
 from envmedic.probe import driver, gpu_host, ldcache, shell_scripts, toolchain
 from envmedic.probe.files import names, read_text
-from envmedic.probe.redact import redact_variable
 from envmedic.probe.text import encodable
+from envmedic.redact import redact_variable
 from envmedic.regex import compile_late
 
 _PREFIXES = (

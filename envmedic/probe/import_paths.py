@@ -10,7 +10,7 @@ from pathlib import Path
 from envmedic.model.facts import ImportPath, Interpreter
 from envmedic.probe import layout
 from envmedic.probe.files import is_directory, names, read_text
-from envmedic.probe.redact import redact_url
+from envmedic.redact import redact_url
 from envmedic.regex import compile_late
 
 _HARMLESS_HOOKS = compile_late(r"import (_virtualenv\b|_distutils_hack\b|os; var = 'SETUPTOOLS_USE_DISTUTILS')")

@@ -15,7 +15,7 @@ from urllib.parse import unquote, urlsplit
 import msgspec
 
 from envmedic.model.facts import Origin
-from envmedic.probe.redact import redact_url
+from envmedic.redact import redact_url
 from envmedic.regex import compile_late
 
 _SEPARATORS = compile_late(r"[-_.]+")

@@ -10,6 +10,7 @@ from pathlib import Path
 from envmedic.model.ports import ProcessUser
 from envmedic.probe.files import names, read_bytes
 from envmedic.probe.text import encodable
+from envmedic.redact import redact_words
 
 PROC = Path("/proc")
 SHOWN = 200
@@ -123,4 +124,7 @@ def _maps(folder: Path, spellings: _Spellings) -> bool:
 
 def _command(pid: int) -> str:
     words = _argv(PROC / str(pid))
-    return " ".join(words)[:SHOWN] or (read_bytes(PROC / str(pid) / "comm") or b"").decode("utf-8", "replace").strip()
+    return (
+        " ".join(redact_words(words))[:SHOWN]
+        or (read_bytes(PROC / str(pid) / "comm") or b"").decode("utf-8", "replace").strip()
+    )

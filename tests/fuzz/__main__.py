@@ -107,6 +107,7 @@ def _child(name: str, options: argparse.Namespace) -> int:
             os.ftruncate(current, len(data))
 
         tally = driver.fuzz(fuzzer, seconds=options.seconds, before=before)
+        (folder / "slowest").write_bytes(fuzzer.slowest)
         (folder / _TALLY).write_bytes(msgspec.json.encode(tally))
     return 0
 

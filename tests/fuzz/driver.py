@@ -77,6 +77,8 @@ class Fuzzer:
         self._reach = Reach()
         self._run = target.reader(scratch)
         self.tally = Tally(target.name)
+        self.slowest = b""
+        """The input that took longest."""
         self._allowed = str(scratch)
 
     def inputs(self) -> Iterator[bytes]:
@@ -99,7 +101,9 @@ class Fuzzer:
             return self._failed(error, data)
         finally:
             self.tally.inputs += 1
-            self.tally.slowest = max(self.tally.slowest, time.process_time() - started)
+            spent = time.process_time() - started
+            if spent > self.tally.slowest:
+                self.tally.slowest, self.slowest = spent, data
             self.tally.reached = len(self._reach.seen)
             if len(self._deep) > _KEPT:
                 del self._deep[self._chance.randrange(_KEPT)]

@@ -60,6 +60,13 @@ def test_what_yaml_can_do_besides_holding_data_is_refused(text: str, word: str) 
     assert word in mistakes(text)
 
 
+@pytest.mark.parametrize(
+    "text", ["signatures: '{x}'", "signatures: {a: '{x}'}", "signatures: ['{x}']", "steps: '{x}'", "vars: '{x}'"]
+)
+def test_placeholders_where_no_text_belongs(text: str) -> None:
+    assert "neither a group" in mistakes(text)
+
+
 def test_a_file_larger_than_any_playbook_is_not_even_parsed(tmp_path: Path) -> None:
     file = tmp_path / "x.yaml"
     with file.open("wb") as out:

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from envmedic.probe import host, redact, toolchain
+from envmedic import redact
+from envmedic.probe import host, toolchain
 
 
 def make_program(path: Path, output: str) -> Path:

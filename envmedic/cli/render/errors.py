@@ -8,7 +8,7 @@ import sys
 from envmedic import __version__
 from envmedic.cli.render.style import Style, plain
 from envmedic.errors import CHANGED, RECOVERABLE, EnvmedicError, InternalError
-from envmedic.model.record import ErrorDocument
+from envmedic.model.record import ErrorDocument, error_document
 
 _STATES = {
     RECOVERABLE: "A transaction was interrupted; `envmedic recover` settles it",
@@ -17,13 +17,15 @@ _STATES = {
 
 
 def error_lines(error: EnvmedicError | ErrorDocument, style: Style) -> list[str]:
-    """The whole error."""
+    """The whole error, without secrets."""
+    error = error_document(error) if isinstance(error, EnvmedicError) else error
     state = _STATES.get(error.environment, "The environment is unchanged")
     return [f"{style('error:', 'bad')} {plain(error.summary)}", *reason_lines(error), f"  {state}"]
 
 
 def reason_lines(error: EnvmedicError | ErrorDocument) -> list[str]:
     """Details (a list of mistakes, or what a tool printed), cause and next step; nothing is told twice."""
+    error = error_document(error) if isinstance(error, EnvmedicError) else error
     cause = (error.cause or "").splitlines()
     details = [line.rstrip() for detail in error.details for line in detail.splitlines() if line.strip()]
     if cause and all(line in details for line in cause) and len(details) > 1:
