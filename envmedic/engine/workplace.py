@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -46,7 +46,7 @@ def required(conda: CondaInstaller | None) -> CondaInstaller:
 
 def run(argv: tuple[str, ...], place: Workplace, *, env: Mapping[str, str] | None = None) -> None:
     """Run a command in the clone, its output as events. Raises InstallerError when it fails, and `Interrupted`."""
-    source = os.path.basename(argv[0])  # noqa: PTH119  # a word for people
+    source = called(argv)
 
     def on_line(line: str) -> None:
         place.emit(OutputLine(source=source, line=line))
@@ -59,17 +59,32 @@ def run(argv: tuple[str, ...], place: Workplace, *, env: Mapping[str, str] | Non
         raise _failed(result)
 
 
+def called(argv: Sequence[str]) -> str:
+    """What people call a command: its program, or the module that Python runs; ``env`` and its variables apart."""
+    words = list(argv)
+    if os.path.basename(words[0]) == "env":  # noqa: PTH119  # no path is asked about
+        words = [word for word in words[1:] if "=" not in word] or words
+    if "-m" in words[1:-1]:
+        return words[words.index("-m", 1) + 1]
+    return os.path.basename(words[0])  # noqa: PTH119  # a word for people
+
+
 def _failed(result: CommandResult) -> InstallerError:
+    hint = "See the output above, and `envmedic plan` for other ways"
     if result.timed_out:
-        how = f"took longer than {result.seconds:.0f} s"
+        how, silent = (
+            f"took longer than {result.seconds:.0f} s",
+            "It said nothing, and was killed with all it had started",
+        )
+        hint = "Give it more time with --timeout SECONDS, or see `envmedic plan` for other ways"
     elif result.signal is not None:
-        how = f"was ended by signal {result.signal}"
+        how, silent = f"was ended by signal {result.signal}", "It said nothing before"
     else:
-        how = f"exited with status {result.returncode}"
+        how, silent = f"exited with status {result.returncode}", "It did not say why"
     lines = (result.stdout + result.stderr).splitlines()[-_TAIL_LINES:]
     return InstallerError(
-        f"{os.path.basename(result.argv[0])} {how}",  # noqa: PTH119  # a word for people
-        cause=next((line for line in reversed(lines) if line.strip()), None),
-        hint="See the output above, and `envmedic plan` for other ways",
+        f"{called(result.argv)} {how}",
+        cause=next((line for line in reversed(lines) if line.strip()), silent),
+        hint=hint,
         details=(" ".join(result.argv), *lines),
     )

@@ -1,0 +1,61 @@
+"""What is told of a command that fails: its name, why, and what to do."""
+
+from __future__ import annotations
+
+import pytest
+
+from envmedic.engine.workplace import called
+from envmedic.errors import InstallerError
+from envmedic.model.plan import Install, Purge
+from envmedic.model.ports import ApplyOptions
+from tests.engine.world import ShellInstaller, World
+
+
+@pytest.mark.parametrize(
+    ("argv", "name"),
+    [
+        (("/opt/uv", "pip", "install", "x"), "uv"),
+        (("/usr/bin/env", "PIP_CONFIG_FILE=/dev/null", "/env/bin/python", "-I", "-m", "pip", "check"), "pip"),
+        (("/env/bin/python", "-c", "pass"), "python"),
+        (("/usr/bin/env",), "env"),
+    ],
+)
+def test_a_command_is_called_by_what_it_runs(argv: tuple[str, ...], name: str) -> None:
+    assert called(argv) == name
+
+
+class Scripted(ShellInstaller):
+    """Every step is one script."""
+
+    def __init__(self, script: str) -> None:
+        super().__init__()
+        self._script = script
+
+    def commands(self, step: Purge | Install, python: str) -> tuple[tuple[str, ...], ...]:  # noqa: ARG002  # the port's
+        return (("/bin/sh", "-c", self._script),)
+
+
+@pytest.mark.parametrize(
+    ("script", "summary", "cause"),
+    [
+        ("exit 3", "sh exited with status 3", "It did not say why"),
+        ("echo no such thing >&2; exit 1", "sh exited with status 1", "no such thing"),
+        ("kill -9 $$", "sh was ended by signal 9", "It said nothing before"),
+    ],
+)
+def test_a_command_that_fails_is_told_with_a_cause(quick: World, script: str, summary: str, cause: str) -> None:
+    quick.installer = Scripted(script)
+    failure = quick.apply().failure
+    assert failure is not None
+    assert (failure.code, failure.summary, failure.cause) == (InstallerError.code, summary, cause)
+    assert failure.hint
+
+
+def test_a_command_that_hangs_is_told_with_the_option_that_gives_it_more_time(quick: World) -> None:
+    quick.installer = Scripted("sleep 600")
+    quick.options = ApplyOptions(staging="relocate", timeout_s=0.5)
+    failure = quick.apply().failure
+    assert failure is not None
+    assert failure.cause == "It said nothing, and was killed with all it had started"
+    assert "--timeout" in (failure.hint or "")
+    assert quick.version() == "1.0"
