@@ -44,11 +44,13 @@ class EnvmedicError(Exception):
 
     `code` is a stable machine-readable identifier; `environment` is ``unchanged``,
     ``recoverable`` (an interrupted transaction that `envmedic recover` settles) or ``changed``
-    (the exchange had taken place before the error).
+    (the exchange had taken place before the error). `allow` names what the user may lift to go on
+    all the same, None where there is no such thing.
     """
 
     exit_code: ClassVar[ExitCode] = ExitCode.PROBLEM
     code: ClassVar[str] = "error"
+    allow: str | None = None
 
     def __init__(
         self,

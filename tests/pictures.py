@@ -25,8 +25,8 @@ from envmedic.installers.uv import find_uv
 from envmedic.model.events import EventStream
 from envmedic.model.ports import ApplyOptions
 from envmedic.tui.app import EnvmedicApp
-from envmedic.tui.screens.asking import AskPanel
 from envmedic.tui.screens.finding import FindingScreen
+from envmedic.tui.screens.panels import AskPanel
 from envmedic.tui.screens.plan import PlanScreen
 from envmedic.tui.screens.repair import RepairScreen
 from envmedic.tui.screens.result import ResultScreen

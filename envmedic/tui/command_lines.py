@@ -97,9 +97,10 @@ def history_line(prefix: str) -> str:
     return shlex.join(["envmedic", "history", "-p", prefix])
 
 
-def travel_line(way: str, prefix: str, to: str | None) -> str:
+def travel_line(way: str, prefix: str, to: str | None, *allow: str) -> str:
     """``envmedic undo`` or ``redo``, to a generation where one is named."""
-    return shlex.join(["envmedic", way, "-p", prefix, *([to] if to else [])])
+    lifted = [word for name in allow for word in ("--allow", name)]
+    return shlex.join(["envmedic", way, "-p", prefix, *lifted, *([to] if to else [])])
 
 
 def prune_line(prefix: str, keep: int) -> str:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from envmedic.model.facts import Facts
     from envmedic.model.findings import Diagnosis
     from envmedic.model.plan import Plan
-    from envmedic.model.ports import Means
+    from envmedic.model.ports import ApplyOptions, Means
 
 T = TypeVar("T")
 LIMITS = {"probe": 2}
@@ -268,9 +268,14 @@ class Effects:
 
         return self.job("plan", "making the plan", work, then, failed, latest="plan")
 
-    def means(self, plan: Plan, then: Callable[[Means], None], failed: Callable[[EnvmedicError], None]) -> None:
+    def means(
+        self,
+        plan: Plan,
+        options: ApplyOptions,
+        then: Callable[[Means], None],
+        failed: Callable[[EnvmedicError], None],
+    ) -> None:
         """How the plan would be carried out here, or why it cannot be now."""
-        options = self._session.options
 
         def work(_settings: Settings, _job: Job[Means]) -> Means:
             from envmedic import api  # noqa: PLC0415  # the first frame needs none of it

@@ -52,7 +52,9 @@ class HistoryEffects:
         title = "comparing two states" if before or after else "looking for changes from outside"
         return self._effects.job("diff", title, work, then, failed, latest=title)
 
-    def travel(self, way: Way, to: str | None, allow: tuple[AllowName, ...], then: Callable[[Record], None]) -> None:
+    def travel(
+        self, way: Way, to: str | None, allow: tuple[AllowName, ...], then: Callable[[Record], None], failed: Failed
+    ) -> None:
         """Undo or redo. What would go out of sight is put to the user first."""
 
         def work(settings: Settings, job: Job[Record]) -> Record:
@@ -65,7 +67,7 @@ class HistoryEffects:
             return go(settings, self._prefix, to, allow, accept, cancel=job.token)
 
         title = "bringing the environment back as it was" if way == "undo" else "bringing the repair back"
-        self._effects.job("transaction", title, work, then, must_end=True)
+        self._effects.job("transaction", title, work, then, failed, must_end=True)
 
     def prunable(self, keep: int, then: Callable[[tuple[str, ...]], None]) -> None:
         """Which kept trees `prune` would remove."""

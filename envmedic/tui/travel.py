@@ -6,15 +6,23 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from envmedic.cli.render.record import record_lines
-from envmedic.errors import EnvironmentBusy, InputError
+from envmedic.errors import EnvironmentBusy, EnvmedicError, InputError, Interrupted, RepairDeclined
 from envmedic.model.record import Generation, History, Record
 from envmedic.tui.command_lines import prune_line, travel_line
-from envmedic.tui.history_effects import HistoryEffects
+from envmedic.tui.history_effects import HistoryEffects, Way
 from envmedic.tui.screens.panels import Prompt, TextPanel
 from envmedic.tui.text import COLOURED, rendered
-from envmedic.tui.views.history import keep_question, live_of, prune_question, redo_question, undo_question
+from envmedic.tui.views.history import (
+    busy_question,
+    keep_question,
+    live_of,
+    prune_question,
+    redo_question,
+    undo_question,
+)
 
 if TYPE_CHECKING:
+    from envmedic.model.ports import AllowName
     from envmedic.tui.app import EnvmedicApp
 
 
@@ -56,8 +64,25 @@ class Travel:
 
     def _go(self, way: str, to: str | None, yes: bool) -> None:  # noqa: FBT001  # the answer of a panel
         if yes and self._free():
-            allow = self._app.session.options.allow
-            self.effects.travel("undo" if way == "undo" else "redo", to, allow, self._gone)
+            self._travel("undo" if way == "undo" else "redo", to, self._app.session.options.allow)
+
+    def _travel(self, way: Way, to: str | None, allow: tuple[AllowName, ...]) -> None:
+        self.effects.travel(way, to, allow, self._gone, partial(self._not_gone, way, to, allow))
+
+    def _not_gone(self, way: Way, to: str | None, allow: tuple[AllowName, ...], error: EnvmedicError) -> None:
+        """Ask again where running programs are in the way; a no, or a stop, is no error."""
+        if isinstance(error, RepairDeclined | Interrupted):
+            self._app.notify("Nothing was done: the environment is as it was", markup=False)
+        elif error.allow == "in-use" and "in-use" not in allow:
+            command = travel_line(way, self._prefix, to, "in-use")
+            again = partial(self._all_the_same, way, to, (*allow, "in-use"))
+            self._app.ask("In use", busy_question(error, command), again)
+        else:
+            self._app.show_error(error)
+
+    def _all_the_same(self, way: Way, to: str | None, allow: tuple[AllowName, ...], yes: bool) -> None:  # noqa: FBT001
+        if yes and self._free():
+            self._travel(way, to, allow)
 
     def _gone(self, record: Record) -> None:
         title = "Brought back" if record.failure is None else "Not done"

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from unittest import mock
 
 import pytest
 from textual.pilot import Pilot
@@ -19,6 +20,7 @@ from envmedic.tui.widgets.bars import CommandLine
 from envmedic.tui.widgets.lines import LineView
 from tests.envs.nms_cuda.case import BROKEN, REPAIRED, Case, build
 from tests.tui.support import LARGE, SMALL, drive, shown, until, until_shown
+from tests.tui.test_repair import reader
 
 
 def generation(transaction: str, **told: object) -> Generation:
@@ -186,15 +188,38 @@ def test_what_would_be_lost_is_asked_before_an_undo(working: Case) -> None:
         await pilot.press("y")
         await until_shown(pilot, "Changed since, and not in the other tree")
         assert "note.txt" in shown(opened)
-        await pilot.press("n")
-        await until(pilot, no_jobs(opened))
-        await until_shown(pilot, "Declined")
+        with mock.patch.object(opened, "notify", wraps=opened.notify) as told:
+            await pilot.press("n")
+            await until(pilot, lambda: told.called and no_jobs(opened)(), "that nothing was done")
+        assert told.call_args.args == ("Nothing was done: the environment is as it was",)
+        assert not isinstance(opened.screen, ErrorPanel)
 
     try:
         drive(scenario)
         assert torchvision(working) == REPAIRED
     finally:
         note.unlink()
+
+
+def test_an_undo_under_running_programs_is_asked_about(working: Case) -> None:
+    async def scenario(opened: EnvmedicApp, pilot: Pilot[int]) -> None:
+        await until(pilot, lambda: bool(opened.session.chosen))
+        with reader(working) as pid:
+            for answer in "ny":
+                await until(pilot, no_jobs(opened))
+                await pilot.press("z")
+                await until_shown(pilot, "byte for byte")
+                await pilot.press("y")
+                await until_shown(pilot, "(--allow in-use)")
+                assert str(pid) in shown(opened)
+                assert "$ envmedic undo -p " in shown(opened)
+                await pilot.press(answer)
+            await until(pilot, lambda: isinstance(opened.screen, TextPanel), "what was done")
+        assert torchvision(working) == BROKEN
+        api.redo(opened.session.settings, working.prefix, None, (), lambda _losses: True)
+
+    drive(scenario)
+    assert torchvision(working) == REPAIRED
 
 
 def test_prune_says_what_goes_before(working: Case) -> None:

@@ -15,16 +15,15 @@ from textual import events
 from textual.pilot import Pilot
 from textual.widgets import OptionList
 
-from envmedic.model.events import Event, StageStarted
+from envmedic.model.events import CheckFinished, Event, Progress, StageStarted
 from envmedic.model.ports import ApplyOptions
 from envmedic.tui.app import EnvmedicApp
 from envmedic.tui.repair_state import Repair
-from envmedic.tui.screens.asking import AskPanel
 from envmedic.tui.screens.choosing import ChoicePanel
 from envmedic.tui.screens.finding import FindingScreen
 from envmedic.tui.screens.home import HomeScreen
 from envmedic.tui.screens.locking import LockPanel
-from envmedic.tui.screens.panels import Question
+from envmedic.tui.screens.panels import AskPanel, Question
 from envmedic.tui.screens.plan import PlanScreen
 from envmedic.tui.screens.repair import RepairScreen
 from envmedic.tui.screens.result import ResultScreen
@@ -68,6 +67,23 @@ def stage(name: str) -> Moment:
     return lambda event: isinstance(event.data, StageStarted) and event.data.stage == name
 
 
+def first_check(event: Event) -> bool:
+    return isinstance(event.data, CheckFinished) and event.data.phase == "before"
+
+
+def some_files(event: Event) -> bool:
+    return isinstance(event.data, Progress) and event.data.stage == "clone" and event.data.done > 0
+
+
+STOPPED: dict[str, Moment] = {
+    "before anything is fetched": stage("fetch"),
+    "while the clone is made": some_files,
+    "during the checks before the steps": first_check,
+    "before the first step": stage("steps"),
+    "before the checks": stage("verify"),
+}
+
+
 def the(opened: EnvmedicApp) -> Repair:
     repair = opened.session.repair
     assert repair is not None
@@ -78,8 +94,8 @@ def page(opened: EnvmedicApp) -> str:
     return opened.screen.query_one("#page", LineView).text
 
 
-async def to_plan(opened: EnvmedicApp, pilot: Pilot[int], text: str) -> PlanScreen:
-    """Paste `text`, open what is found first, and its plan."""
+async def to_plan(opened: EnvmedicApp, pilot: Pilot[int], text: str, *, can: bool = True) -> PlanScreen:
+    """Paste `text`, open what is found first, and its plan, which can be carried out or not yet."""
     await until(pilot, lambda: opened.session.current is not None and opened.session.current.phase == "read")
     opened.post_message(events.Paste(text))
     await until(pilot, lambda: opened.session.source is not None and opened.session.source.joined is not None)
@@ -89,7 +105,8 @@ async def to_plan(opened: EnvmedicApp, pilot: Pilot[int], text: str) -> PlanScre
     await until(pilot, lambda: isinstance(opened.screen, PlanScreen))
     screen = opened.screen
     assert isinstance(screen, PlanScreen)
-    await until(pilot, lambda: "How, on this machine" in page(opened) and "swap" in page(opened), "the plan")
+    how = "swap" if can else "It could not begin now"
+    await until(pilot, lambda: "How, on this machine" in page(opened) and how in page(opened), "the plan")
     return screen
 
 
@@ -200,13 +217,13 @@ def test_a_cancel_at_any_stage_a_no_and_quitting_leave_the_environment_as_it_was
 
     async def scenario(opened: EnvmedicApp, pilot: Pilot[int]) -> None:
         screen = await to_plan(opened, pilot, error_text)
-        for name in ("fetch", "steps", "verify"):
-            gate = Gate(stage(name))
+        for name, moment in STOPPED.items():
+            gate = Gate(moment)
             await begin(opened, pilot, screen, gate)
             await until(pilot, gate.reached)
             await cancel(opened, pilot, "has not been touched")
             gate.open()
-            await until(pilot, at_result(opened), f"the result of a cancel while it did {name}")
+            await until(pilot, at_result(opened), f"the result of a cancel {name}")
             assert "unchanged" in page(opened)
             assert "You stopped it before anything changed places." in page(opened)
             assert manifest(patient.prefix) == before

@@ -85,7 +85,7 @@ class ErrorPanel(TextPanel):
         super().__init__("Error", error_view(error))
 
 
-class Question(Panel[bool]):
+class Question(Panel[bool | None]):
     """Yes or no."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -108,6 +108,16 @@ class Question(Panel[bool]):
     def action_close(self) -> None:
         """Closing it is no."""
         self.dismiss(False)
+
+
+class AskPanel(Question):
+    """The question of a repair that goes on meanwhile: it can be put off."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "close", "Look first")]
+
+    def action_close(self) -> None:
+        """Look at the screen below first."""
+        self.dismiss(None)
 
 
 class Prompt(Panel[str | None]):

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Final
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, ClassVar, Final, cast
 
-import msgspec
 from msgspec.structs import replace
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
-from envmedic.errors import EnvmedicError
+from envmedic.errors import EnvmedicError, PreflightError
 from envmedic.model.findings import Diagnosis, Finding
 from envmedic.model.plan import Plan, PlanAlternative
-from envmedic.model.ports import Means
+from envmedic.model.ports import AllowName, ApplyOptions, Means
 from envmedic.tui.command_lines import apply_line, plan_line
 from envmedic.tui.screens.base import BaseScreen, Searchable
 from envmedic.tui.screens.choosing import ChoicePanel
@@ -20,6 +21,7 @@ from envmedic.tui.screens.starting import Start, StartPanel
 from envmedic.tui.session import Session
 from envmedic.tui.text import line, visible
 from envmedic.tui.views.plan import alternative_item, no_plan_page, plan_page
+from envmedic.tui.views.starting import protected_lines, protection
 from envmedic.tui.widgets.lines import LineView
 
 if TYPE_CHECKING:
@@ -54,10 +56,17 @@ class PlanScreen(BaseScreen):
         """Those of the last plan that could be made."""
         self._used = False
         """Whether the plan was carried out: it can be once."""
+        self._allowed: tuple[AllowName, ...] = ()
+        """Protections that the user has lifted here."""
 
     @property
     def _made(self) -> Plan | None:
         return self._prepared.plan if self._prepared is not None else None
+
+    @property
+    def _options(self) -> ApplyOptions:
+        """How it would be carried out."""
+        return _allowing(self.session.options, *self._allowed)
 
     def body(self) -> ComposeResult:
         """One page."""
@@ -92,14 +101,16 @@ class PlanScreen(BaseScreen):
         self._prepared, self._ways = made, made.plan.alternatives
         self._edges(self.session)
         self._show(home=True)
-        self.envmedic.effects.means(made.plan, self._can, self._cannot)
+        self._try(self._tried)
 
-    def _can(self, means: Means) -> None:
+    def _try(self, then: Callable[[Means | EnvmedicError], None]) -> None:
+        """Find out how it would be carried out."""
+        if self._made is not None:
+            self.envmedic.effects.means(self._made, self._options, then, then)
+
+    def _tried(self, means: Means | EnvmedicError) -> None:
         self._means = means
-        self._show()
-
-    def _cannot(self, error: EnvmedicError) -> None:
-        self._means = error
+        self._edges(self.session)
         self._show()
 
     def _show(self, *, home: bool = False) -> None:
@@ -125,7 +136,7 @@ class PlanScreen(BaseScreen):
         """What carries it out; until there is one, what makes it."""
         if self._made is None:
             return plan_line(session, self._wish)
-        return apply_line(session, self._made, self._wish)
+        return apply_line(replace(session, options=self._options), self._made, self._wish)
 
     def searched(self) -> Searchable | None:
         """The page."""
@@ -153,19 +164,43 @@ class PlanScreen(BaseScreen):
         if repair is not None and repair.running:
             self.envmedic.show_running_repair()
         elif self._made is not None:
-            panel = StartPanel(self._made, self._means, self.session.host, asks=self.session.asks)
+            self._ask(self._made)
+
+    def _ask(self, plan: Plan) -> None:
+        """Ask whether a protection is to be lifted, as long as there is one; then for the go-ahead."""
+        name = protection(self._means)
+        if name is None:
+            panel = StartPanel(plan, self._means, self.session.host, asks=self.session.asks)
             self.app.push_screen(panel, self._start)
+            return
+        allowing = replace(self.session, options=_allowing(self._options, name))
+        lines = protected_lines(cast("PreflightError", self._means), name, apply_line(allowing, plan, self._wish))
+        self.envmedic.ask("Protected", lines, partial(self._lift, name))
+
+    def _lift(self, name: AllowName, yes: bool) -> None:  # noqa: FBT001  # the answer of a panel
+        if yes:
+            self._allowed = (*self._allowed, name)
+            self._try(self._lifted)
+
+    def _lifted(self, means: Means | EnvmedicError) -> None:
+        self._tried(means)
+        if self.is_current and self._made is not None:
+            self._ask(self._made)
 
     def _start(self, start: Start | None) -> None:
         if start is None or self._prepared is None:
             return
-        options = self.session.options
-        allow = tuple(dict.fromkeys((*options.allow, *(("in-use",) if start.in_use else ()))))
-        options = msgspec.structs.replace(options, no_gpu=options.no_gpu or start.no_gpu, allow=allow)
+        options = _allowing(self._options, *(("in-use",) if start.in_use else ()))
+        options = replace(options, no_gpu=options.no_gpu or start.no_gpu)
         self.envmedic.update(replace(self.session, asks=start.asks))
         self._used = self.envmedic.repairs.start(self._prepared, self._wish, options, asks=start.asks)
         if self._used:
             self.envmedic.show_running_repair()
+
+
+def _allowing(options: ApplyOptions, *names: AllowName) -> ApplyOptions:
+    """`options` with protections lifted."""
+    return replace(options, allow=tuple(dict.fromkeys((*options.allow, *names))))
 
 
 def _title(item: PlanAlternative) -> str:

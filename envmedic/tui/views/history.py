@@ -202,6 +202,19 @@ def prune_question(history: History, doomed: Collection[str], command: str) -> l
     ]
 
 
+def busy_question(error: EnvmedicError, command: str) -> list[Line]:
+    """Which programs run from the environment, and what is risked where it changes under them."""
+    return [
+        line(f"{error.summary}:", "bold"),
+        *(line(f"  {text}") for text in error.details),
+        line(""),
+        line("! They may mix old and new files until they are started again.", "warn"),
+        line("  y goes on all the same (--allow in-use).", "warn"),
+        line(""),
+        line(f"$ {command}", "dim"),
+    ]
+
+
 def loss_lines(losses: Sequence[str]) -> list[Line]:
     """What an undo or redo would take out of sight."""
     more = len(losses) - _LISTED

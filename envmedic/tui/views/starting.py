@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Final, get_args
+
 from envmedic.cli.render.plan import change_rows
 from envmedic.cli.render.style import size, table
-from envmedic.errors import EnvironmentBusy, EnvmedicError
+from envmedic.errors import EnvironmentBusy, EnvmedicError, PreflightError
 from envmedic.model.facts import Host
 from envmedic.model.plan import Plan
-from envmedic.model.ports import Means
+from envmedic.model.ports import AllowName, Means
 from envmedic.tui.text import Line, Part, line, visible
 from envmedic.tui.views.errors import error_view
 
@@ -19,6 +21,14 @@ _CLONES = {
 _STAGINGS = {
     "namespace": "steps and checks see the copy at the environment's own path",
     "relocate": "steps and checks run beside it, and paths are rewritten",
+}
+
+
+_RISKS: Final[dict[AllowName, str]] = {
+    "base": "It holds the tools that other environments are made with: if these fail afterwards, so do those.",
+    "frozen": "Whoever froze it wants it to stay as it is; other users and programs may count on that.",
+    "external": "The tool that manages it does not know of the repair, and may undo it or mix it with its own.",
+    "in-use": "Programs that run from it may mix old and new files until they are started again.",
 }
 
 
@@ -44,6 +54,28 @@ def means_lines(means: Means | EnvmedicError | None) -> list[Line]:
 
 def _row(label: str, text: str) -> Line:
     return (Part(f"  {label}  ", "dim"), Part(visible(text)))
+
+
+def protection(means: Means | EnvmedicError | None) -> AllowName | None:
+    """What the user may lift before a repair can begin; None where nothing is to be lifted, or nothing can be.
+
+    Running programs are told of with the go-ahead itself.
+    """
+    name = means.allow if isinstance(means, PreflightError) else None
+    return next((item for item in get_args(AllowName) if item == name), None)
+
+
+def protected_lines(error: PreflightError, name: AllowName, command: str) -> list[Line]:
+    """What protects the environment, what is risked without it, and the command line that goes on all the same."""
+    return [
+        line(error.summary, "bold"),
+        line(f"{error.cause}." if error.cause else ""),
+        line(""),
+        line(f"! {_RISKS[name]}", "warn"),
+        line(f"  y lifts the protection for this repair (--allow {name}); you are asked before it begins.", "warn"),
+        line(""),
+        line(f"$ {command}", "dim"),
+    ]
 
 
 def start_lines(plan: Plan, means: Means | EnvmedicError | None, host: Host | None) -> list[Line]:
