@@ -79,6 +79,8 @@ class Fault:
     """Answer nothing until the server stops."""
     body: bytes | None = None
     """Send this instead of the file."""
+    location: str | None = None
+    """Redirect to this path or URL."""
     times: int = -1
 
     def take(self, path: str) -> bool:
@@ -192,6 +194,9 @@ class _Handler(BaseHTTPRequestHandler):
         if fault is not None and fault.hang:
             self.index.stopping.wait()
             self.close_connection = True
+            return
+        if fault is not None and fault.location is not None:
+            self._send(302, b"elsewhere", body=body, headers={"Location": fault.location})
             return
         if fault is not None and fault.status is not None:
             self._send(fault.status, b"fault", body=body)

@@ -1,0 +1,330 @@
+"""A broken environment with all that its repair needs, and what must hold of it whatever has happened."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import re
+import shutil
+import stat
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from envmedic.tree import MARKER
+from tests.cli.support import LIMIT_S, Done, Shell, user_of
+from tests.envs.nms_cuda.case import Case, build
+from tests.real.manifest import Entry
+from tests.support.venvs import uv
+
+REAL_PACKAGES = ("django==5.1.4", "babel==2.16.0", "tzdata==2024.2", "lxml==5.3.0", "sqlparse==0.5.3", "asgiref==3.8.1")
+"""Installed beside the miniature torch family where many files are wanted: some thousand modules and data, and
+compiled code."""
+_IMPORTS = "import django, babel, tzdata, lxml.etree"
+_STORE_FILES = {".gitignore", "CACHEDIR.TAG", "locks"}
+_TRANSACTION_FILES = {
+    "prefix", "journal.json", "plan.json", "record.json", "events.jsonl", "fingerprint", "fingerprint-live", "env",
+}  # fmt: skip
+_TRANSACTION = re.compile(r"[0-9]{8}T[0-9]{12}Z-[0-9a-f]{6}")
+
+Content = dict[str, tuple[str, int, str]]
+"""Path → kind, mode, SHA-256 or target of a link."""
+
+
+class Skipped(Exception):  # no error: a case that cannot be tried here
+    """Why a case cannot be tried on this machine."""
+
+
+@dataclass
+class Room:
+    """One environment, in a directory that nobody else uses."""
+
+    root: Path
+    case: Case
+    user: Shell
+    plan: Path
+    old: dict[str, Entry]
+    """The environment as it was found."""
+    real: bool
+    """Whether it has `REAL_PACKAGES`."""
+    beside: set[str] = field(default_factory=set)
+    """What lies beside the environment, its store apart."""
+    mounts: set[str] = field(default_factory=set)
+    new: Content | None = None
+    """What a repair that nothing disturbs makes of it, once known."""
+    program: Callable[..., Done] | None = None
+    """Runs envmedic; None for a process of its own."""
+    hashes: dict[tuple[int, int, int], str] = field(default_factory=dict)
+    """SHA-256 by inode, size and time of modification."""
+
+    @classmethod
+    def build(cls, root: Path, *, home: Path | None = None, real: bool = False, python: str = sys.executable) -> Room:
+        """Make the environment in `root`, and the plan of its repair. `home` holds the user's caches."""
+        case = build(root / "case", python=python)
+        if real:
+            _install(case)
+        user = _user(case, home or root / "home")
+        made = cls(root, case, user, root / "plan.json", {}, real)
+        made.plan_again()
+        made.remember()
+        return made
+
+    def plan_again(self, *options: str) -> None:
+        """Plan the repair of the environment as it is now."""
+        done = self.user.envmedic(
+            "plan", "--playbook", "nms-cuda", "-o", str(self.plan), "-p", str(self.prefix), *options
+        )
+        assert done.code == 0, done.told()
+
+    def now(self) -> Content:
+        """What is there."""
+        return contents(manifest_of(self.prefix, self.hashes))
+
+    def remember(self) -> None:
+        """Take the environment, and what lies around it, for what has to be there again."""
+        self.old = manifest_of(self.prefix, self.hashes)
+        self.beside = {path.name for path in self.prefix.parent.iterdir()} - {".envmedic"}
+        self.mounts = _mounts()
+
+    def remount(self) -> None:
+        """Inodes may have other content now."""
+        self.hashes.clear()
+
+    @property
+    def prefix(self) -> Path:
+        """The environment."""
+        return self.case.prefix
+
+    @property
+    def store(self) -> Path:
+        """Where its transactions are kept."""
+        return self.prefix.parent / ".envmedic"
+
+    @property
+    def temporary(self) -> Path:
+        """The directory for temporary files of everything that runs here."""
+        return self.user.home / "tmp"
+
+    def repairing(self, *options: str) -> tuple[str, ...]:
+        """Arguments of the repair that was planned."""
+        return ("apply", str(self.plan), "--yes", "--no-gpu", "--json", "-p", str(self.prefix), *options)
+
+    def command(self, name: str, *options: str) -> tuple[str, ...]:
+        """Arguments of another command on the environment."""
+        agreed = ("--yes",) if name in {"undo", "redo"} else ()
+        return (name, "--json", "-p", str(self.prefix), *agreed, *options)
+
+    def run(self, *arguments: str) -> Done:
+        """Run envmedic to its end, and see that no process is left of it."""
+        done = (self.program or self.user.envmedic)(*arguments)
+        no_children(f"envmedic {arguments[0]}")
+        return done
+
+    def learn(self, *options: str) -> None:
+        """Repair undisturbed, keep what that makes of it as `new`, and take it back."""
+        done = self.run(*self.repairing(*options))
+        assert done.code == 0, done.told()
+        self.new = self.now()
+        self.take_back()
+
+    def side(self, *, read: bool = True) -> str:
+        """``old`` or ``new``: which environment is there, whole. Raises AssertionError for anything between.
+
+        Without `read`, a file that was read before and has the same inode, size and time is not read again.
+        """
+        if read:
+            self.hashes.clear()
+        found = manifest_of(self.prefix, self.hashes)
+        if found == self.old:
+            return "old"
+        assert self.new is not None, f"not the old environment: {_difference(contents(self.old), contents(found))}"
+        assert contents(found) == self.new, (
+            f"neither old ({_difference(contents(self.old), contents(found))}) "
+            f"nor new ({_difference(self.new, contents(found))})"
+        )
+        return "new"
+
+    def starts(self, side: str) -> None:
+        """Assert that the environment starts, and that its check says what it has to: the fault is there, or gone."""
+        done = self._python(
+            "-c",
+            f"{_IMPORTS if self.real else ''}\nimport runpy\nprint('starts')\nrunpy.run_path({str(self.case.program)!r})",
+        )
+        good = done.returncode == 0 and "kept boxes" in done.stdout
+        said = f"the {side} environment: {done.stdout} {done.stderr}"
+        assert done.stdout.startswith("starts"), said
+        assert good == (side == "new"), said
+
+    def _python(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [self.case.python, "-B", *arguments],
+            capture_output=True, text=True, check=False, timeout=LIMIT_S, env=self.user.environment(),
+        )  # fmt: skip
+
+    def generations(self) -> list[dict[str, Any]]:
+        """The history, which also settles what was interrupted."""
+        done = self.run(*self.command("history"))
+        assert done.code == 0, done.told()
+        found: list[dict[str, Any]] = done.document["generations"]
+        return found
+
+    def settled(self, *, start: bool = True) -> str:
+        """Assert that the environment is whole and nothing is left over; returns its side."""
+        side, generations = self.side(), self.generations()
+        live = [item["live"] for item in generations]
+        assert any(live) == (side == "new"), f"{side}, but live: {live}"
+        assert any(item["undo_possible"] for item in generations) == any(live), "the new environment cannot be undone"
+        assert self.leaks() == []
+        if start:
+            self.starts(side)
+        return side
+
+    def leaks(self) -> list[str]:
+        """What is left over: files, stages, mounts, a lock that is held."""
+        return [*self._beside(), *self._in_store(), *self._elsewhere()]
+
+    def _beside(self) -> list[str]:
+        found = {path.name for path in self.prefix.parent.iterdir()} - self.beside - {".envmedic"}
+        return [f"beside the environment: {name}" for name in sorted(found)]
+
+    def _in_store(self) -> list[str]:
+        if not self.store.is_dir():
+            return []
+        found = []
+        for path in sorted(self.store.iterdir()):
+            if _TRANSACTION.fullmatch(path.name):
+                names = {item.name for item in path.iterdir()} - _TRANSACTION_FILES
+                found += [f"in a transaction: {name}" for name in sorted(names)]
+                state = json.loads((path / "journal.json").read_bytes())["state"]
+                if state not in {"done", "undone"} and (path / "env").exists():
+                    found.append(f"the stage of a transaction that is {state}")
+            elif path.name not in _STORE_FILES:
+                found.append(f"in the store: {path.name}")
+        return found + [f"held lock: {path.name}" for path in self.store.glob("locks/*") if not _free(path)]
+
+    def _elsewhere(self) -> list[str]:
+        temporary = [f"temporary: {path.name}" for path in self.temporary.iterdir()]
+        cache = [f"in the cache: {path.name}" for path in self.user.home.rglob("*.part")]
+        return [*temporary, *cache, *(f"mounted: {line}" for line in sorted(_mounts() - self.mounts))]
+
+    def take_back(self) -> None:
+        """Bring the old environment back to the byte, by `undo` if the new one is there, and forget the history."""
+        if self.side(read=False) == "new":
+            done = self.run(*self.command("undo"))
+            assert done.code == 0, done.told()
+            assert self.side(read=False) == "old", "undo did not bring the old environment back"
+        self.forget()
+
+    def forget(self) -> None:
+        """Delete the store."""
+        if self.store.exists():
+            shutil.rmtree(self.store)
+
+
+def _install(case: Case) -> None:
+    command = [uv(), "pip", "install", "--quiet", "--link-mode=copy", "--compile-bytecode"]
+    subprocess.run([*command, "--python", str(case.python), "--no-deps", *REAL_PACKAGES], check=True)
+
+
+def _user(case: Case, home: Path) -> Shell:
+    (home / "tmp").mkdir(parents=True, exist_ok=True)
+    return user_of(case, home).having(TMPDIR=str(home / "tmp"))
+
+
+def manifest_of(root: Path, hashes: dict[tuple[int, int, int], str]) -> dict[str, Entry]:
+    """As `tests.real.manifest`, which reads every file each time: what is in `hashes` is not read, the rest is added."""
+    pending, found = [os.fspath(root)], {".": _entry(os.fspath(root), root.lstat(), hashes)}
+    start = len(pending[0]) + 1
+    while pending:
+        with os.scandir(pending.pop()) as entries:
+            for entry in entries:
+                status = entry.stat(follow_symlinks=False)
+                found[entry.path[start:]] = _entry(entry.path, status, hashes)
+                if stat.S_ISDIR(status.st_mode):
+                    pending.append(entry.path)
+    return found
+
+
+def _entry(path: str, status: os.stat_result, hashes: dict[tuple[int, int, int], str]) -> Entry:
+    if stat.S_ISLNK(status.st_mode):
+        return ("link", status.st_mode, status.st_mtime_ns, 0, os.readlink(path))  # noqa: PTH115  # ten thousand times
+    if stat.S_ISDIR(status.st_mode):
+        return ("directory", status.st_mode, status.st_mtime_ns, 0, "")
+    key = (status.st_ino, status.st_size, status.st_mtime_ns)
+    if key not in hashes:
+        with open(path, "rb") as file:  # noqa: PTH123  # as above
+            hashes[key] = hashlib.sha256(file.read()).hexdigest()
+    return ("file", status.st_mode, status.st_mtime_ns, status.st_size, hashes[key])
+
+
+def contents(found: dict[str, Entry]) -> Content:
+    """What two trees made at different times have in common: kinds, modes and content, without caches and marker."""
+    return {
+        path: (entry[0], entry[1], entry[4])
+        for path, entry in found.items()
+        if path != MARKER and "__pycache__" not in path
+    }
+
+
+def _difference(one: Content, other: Content) -> str:
+    paths = sorted(path for path in {*one, *other} if one.get(path) != other.get(path))
+    return f"{len(paths)} paths differ, such as {', '.join(paths[:3])}"
+
+
+def _mounts() -> set[str]:
+    return {line.split(" ")[4] for line in Path("/proc/self/mountinfo").read_text(encoding="utf-8").splitlines()}
+
+
+def _free(lock: Path) -> bool:
+    with lock.open("rb") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+    return True
+
+
+def children() -> list[int]:
+    """Processes whose parent is this one, zombies too; orphans come here once `adopt_orphans` was called."""
+    found: list[int] = []
+    for path in Path("/proc/self/task").glob("*/children"):
+        found += map(int, path.read_text().split())
+    return found
+
+
+def no_children(of: str, limit_s: float = 300.0) -> int:
+    """Wait until every orphan has ended and been reaped; returns how many there were. Raises AssertionError."""
+    deadline, reaped = time.monotonic() + limit_s, 0
+    while left := children():
+        for pid in left:
+            reaped += os.waitpid(pid, os.WNOHANG)[0] == pid
+        assert time.monotonic() < deadline, f"{of} left processes: {list(map(_words, left))}"
+        time.sleep(0.002)
+    return reaped
+
+
+def _words(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+    except OSError:
+        return f"process {pid}, which ended"
+
+
+def told(done: Done, code: int, says: Sequence[str] = ()) -> str:
+    """Assert that a command failed with `code` and says what happened, why, and what to do; returns the first."""
+    assert done.code == code, done.told()
+    document = done.document
+    error = document if document["schema"].startswith("envmedic.error/") else document["failure"]
+    assert error is not None, done.told()
+    assert error["summary"], done.told()
+    assert error["cause"], f"no cause: {done.told()}"
+    assert error["hint"], f"no next step: {done.told()}"
+    text = " ".join(str(error[key]) for key in ("summary", "cause", "hint"))
+    assert all(word in text for word in says), f"{says} not all in: {text}"
+    return str(error["summary"])

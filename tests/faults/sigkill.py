@@ -1,0 +1,261 @@
+"""SIGKILL at every step of apply, undo, redo and recover, in each recovery of it again, and at moments of chance.
+
+Every step of one way to clone and stage is killed at. The other ways share the steps that a state on disk follows, and
+take turns with the many events of single checks.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+
+from envmedic.engine.clone import probe_modes
+from tests.cli.support import Done
+from tests.faults import armed
+from tests.faults.room import Room
+
+_SEED = 20261122
+_INSIDE = 4
+"""SIGKILLs in the recovery that follows a SIGKILL, one recovery each."""
+_FIRST_STEPS = 9
+"""Every recovery has about as many steps; those further on are reached by `_RECOVERY_STEPS`."""
+_RECOVERY_STEPS = 20
+"""Steps of a recovery that are killed at one by one; some recoveries are over before."""
+_RANDOM = 100
+_OFTEN = ("event check-", "event output", "event progress")
+STATES = (
+    ("apply", "fingerprinted"), ("apply", "after-repairing"), ("apply", "step-taken"), ("apply", "after-ready"),
+    ("apply", "swapped"), ("apply", "after-exchanged"), ("apply", "before-done"), ("undo", "after-undoing"),
+    ("undo", "swapped"), ("redo", "after-redoing"), ("redo", "swapped"),
+)  # fmt: skip
+"""Where an operation is killed whose recovery is then killed at each of its steps."""
+
+
+class Mode(msgspec.Struct, frozen=True):
+    """A way to stage and one to clone."""
+
+    staging: str
+    clone: str
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """The options that ask for it."""
+        return ("--staging", self.staging, "--clone", self.clone)
+
+
+class Scenario(msgspec.Struct, frozen=True, kw_only=True):
+    """One operation, and where it is killed."""
+
+    number: int
+    operation: str
+    mode: Mode
+    at: int | None = None
+    """The step, from 0; None for a moment of chance."""
+    moment: float = 0.0
+    """Seconds after which it is killed."""
+    state: tuple[str, str] | None = None
+    """For a recovery: the operation before it, and the step where that was killed."""
+    inside: tuple[int, ...] = ()
+    """The steps at which the recoveries are killed, one after the other."""
+
+
+class Survived(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of it."""
+
+    scenario: Scenario
+    step: str
+    """The step at which the operation died, or after which; empty where it had ended before."""
+    kills: tuple[str, ...]
+    """Every step at which something died, recoveries too."""
+    side: str
+    """``old`` or ``new``: the environment in the end."""
+    orphans: int
+    """Processes whose parent was killed and that ended by themselves."""
+    failed: str = ""
+    """What did not hold."""
+
+
+@dataclass
+class Sweep:
+    """A room, and how far its environment is from the one that was found."""
+
+    room: Room
+    short: bool = False
+    """Whether a few are enough."""
+    mode: Mode | None = None
+    """Of the generation that is there; None where there is none."""
+    seconds: dict[str, float] = field(default_factory=dict)
+    """That each operation took here."""
+    random: random.Random = field(default_factory=lambda: random.Random(_SEED))
+
+    @property
+    def modes(self) -> tuple[Mode, ...]:
+        """Every way to clone here, with both ways to stage; the one that is tried in full comes first."""
+        folder = self.room.root / "probe"
+        folder.mkdir(exist_ok=True)
+        works = [mode for mode, refused in probe_modes(self.room.prefix, folder).items() if not refused]
+        folder.rmdir()
+        ordered = sorted(works, key=("link", "reflink", "copy").index)[: 1 if self.short else None]
+        return tuple(Mode(staging, clone) for clone in ordered for staging in ("namespace", "relocate"))
+
+    def run(self, arguments: tuple[str, ...], at: int | None = None, **more: object) -> armed.Ended:
+        """Run a command in a child that may be killed."""
+        variables = self.room.user.environment()
+        return armed.run(arguments, variables, self.room.root / "log", at=at, **more)  # type: ignore[arg-type]
+
+    def whole(self, arguments: tuple[str, ...]) -> armed.Ended:
+        """Run a command that must come to a good end."""
+        ended = self.run(arguments)
+        assert ended.code == 0, ended.output
+        return ended
+
+    def steps_of(self, operation: str, mode: Mode, state: tuple[str, str] | None = None) -> tuple[str, ...]:
+        """The steps of an operation that nobody disturbs."""
+        self.prepare(operation, mode, state)
+        started = time.monotonic()
+        steps = self.whole(self.arguments(operation, mode)).steps
+        self.seconds[operation] = time.monotonic() - started
+        self.clean()
+        return steps
+
+    def arguments(self, operation: str, mode: Mode) -> tuple[str, ...]:
+        """Of the command line."""
+        return self.room.repairing(*mode.options) if operation == "apply" else self.room.command(operation)
+
+    def prepare(self, operation: str, mode: Mode, state: tuple[str, str] | None = None) -> None:
+        """Bring the environment to where `operation` can begin."""
+        if state is not None:
+            self.prepare(state[0], mode)
+            assert self.run(self.arguments(state[0], mode), 0, name=state[1]).killed, f"no step {state}"
+            return
+        if operation == "apply" or self.mode != mode:
+            self.clean()
+        if operation != "apply" and self.mode is None:
+            self.whole(self.arguments("apply", mode))
+            self.mode = mode
+        side = self.room.side(read=False)
+        if (operation, side) in {("undo", "old"), ("redo", "new")}:
+            self.whole(self.room.command("redo" if side == "old" else "undo"))
+
+    def __post_init__(self) -> None:
+        self.room.program = lambda *arguments: self._done(self.run(arguments))
+
+    def _done(self, ended: armed.Ended) -> Done:
+        return Done(ended.code, ended.out, ended.err)
+
+    def clean(self) -> None:
+        """As it was found, without a history."""
+        self.room.take_back()
+        self.mode = None
+
+    def scenarios(self) -> list[Scenario]:
+        """All that is tried, in an order that needs few repairs in between."""
+        found = []
+        for number, made in enumerate((*self._operations(), *self._recoveries(), *self._moments())):
+            inside = tuple(self.random.randrange(_FIRST_STEPS) for _ in range(_INSIDE))
+            found.append(msgspec.structs.replace(made, number=number, inside=inside))
+        return self.random.sample(found, len(found)) if self.short else found
+
+    def _operations(self) -> Iterator[Scenario]:
+        """Every step with the first way to clone and stage, the seldom ones with the others."""
+        steps: dict[tuple[str, str], tuple[str, ...]] = {}
+        for turn, mode in enumerate(self.modes):
+            for operation in ("apply", "undo", "redo"):
+                key = (operation, mode.staging)
+                if key not in steps:  # the way to clone changes no step
+                    steps[key] = self.steps_of(operation, mode)
+                for at, step in enumerate(steps[key]):
+                    if turn == 0 or not step.startswith(_OFTEN):
+                        yield Scenario(number=0, operation=operation, mode=mode, at=at)
+
+    def _recoveries(self) -> Iterator[Scenario]:
+        for turn, state in enumerate(STATES):
+            for at in range(turn % 2, _RECOVERY_STEPS, 2):
+                mode = self.modes[(turn + at // 2) % len(self.modes)]
+                yield Scenario(number=0, operation="recover", mode=mode, at=at, state=state)
+
+    def _moments(self) -> Iterator[Scenario]:
+        for number in range(_RANDOM):
+            mode = self.modes[number * len(self.modes) // _RANDOM]
+            operation = self.random.choice(("apply", "apply", "undo", "redo"))
+            seconds = self.seconds[operation] * self.random.random()
+            yield Scenario(number=0, operation=operation, mode=mode, moment=seconds)
+
+    def survive(self, scenario: Scenario) -> Survived:
+        """Kill, recover under further SIGKILLs, and see what is there."""
+        kills: list[str] = []
+        orphans, step, failed, side = 0, "", "", "?"
+        try:
+            self.prepare(scenario.operation, scenario.mode, scenario.state)
+            kills += [f"{scenario.state[0]}: {scenario.state[1]}"] if scenario.state else []
+            first = self._first(scenario)
+            if first.killed:
+                step, orphans = first.steps[-1] if first.steps else "start", first.orphans
+                kills.append(f"{scenario.operation}: {step}")
+            self.room.side(read=False)  # one whole environment, before anything is recovered
+            kills += self._recover(scenario.inside)
+            side = self.room.settled()
+            self._stay(side)
+        except (AssertionError, OSError, ValueError) as error:
+            failed = f"{type(error).__name__}: {error}"
+        return Survived(
+            scenario=scenario, step=step, kills=tuple(kills), side=side, orphans=orphans, failed=failed[:2000]
+        )
+
+    def _first(self, scenario: Scenario) -> armed.Ended:
+        arguments = self.arguments(scenario.operation, scenario.mode)
+        if scenario.at is not None:
+            return self.run(arguments, scenario.at)
+        return self.run(arguments, after_s=scenario.moment)
+
+    def _recover(self, inside: tuple[int, ...]) -> list[str]:
+        kills = []
+        for at in inside:
+            ended = self.run(self.room.command("recover"), at)
+            assert ended.killed or ended.code == 0, ended.output
+            if ended.killed:
+                kills.append(f"recover: {ended.steps[-1]}")
+                self.room.side(read=False)
+        self.whole(self.room.command("recover"))
+        return kills
+
+    def _stay(self, side: str) -> None:
+        """Keep the generation for the next of the same kind, or forget what came to nothing."""
+        if side == "old" and not any(self.room.store.glob("*/env")):
+            self.clean()
+
+
+def survive_all(sweep: Sweep, file: Path, planned: Path, share: tuple[int, int], most: int) -> Iterator[Survived]:
+    """Try what `file` does not have yet, `share` of all, until `most` SIGKILLs; what came of it is added to `file`."""
+    done = read(file)
+    known = {item.scenario.number for item in done}
+    count = sum(len(item.kills) for item in done)
+    for scenario in _planned(sweep, planned):
+        if count >= most:
+            return
+        if scenario.number % share[1] != share[0] or scenario.number in known:
+            continue
+        survived = sweep.survive(scenario)
+        count += len(survived.kills)
+        with file.open("ab") as written:
+            written.write(msgspec.json.encode(survived) + b"\n")
+        yield survived
+        if survived.failed:  # what is there now is not known: the next needs what was found
+            return
+
+
+def _planned(sweep: Sweep, file: Path) -> list[Scenario]:
+    if not file.exists():
+        file.write_bytes(msgspec.json.encode(sweep.scenarios()))
+    return msgspec.json.decode(file.read_bytes(), type=list[Scenario])
+
+
+def read(file: Path) -> list[Survived]:
+    """What a file holds of earlier runs."""
+    lines = file.read_bytes().splitlines() if file.exists() else []
+    return [msgspec.json.decode(line, type=Survived) for line in lines]

@@ -1,0 +1,266 @@
+"""The surroundings take a turn at a step of a repair, an undo or a redo: what the disk, the paths and the rights do.
+
+Each turn takes place inside the process of envmedic, at a chosen step, so that it is the same every time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import errno
+import fcntl
+import os
+import signal
+import struct
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.cli.support import Done
+from tests.faults import armed, disks
+from tests.faults.cases import Case
+from tests.faults.room import Room, Skipped, told
+
+_SHUTDOWN = 0x8004587D
+"""``EXT4_IOC_SHUTDOWN`` of linux/fs/ext4, ``XFS_IOC_GOINGDOWN`` of XFS."""
+_WITHOUT_LOG = struct.pack("I", 2)
+"""Nothing more reaches the disk, the journal neither: what a power cut does."""
+_GET_FLAGS, _SET_FLAGS, _IMMUTABLE = 0x80086601, 0x40086602, 0x10
+_MEBIBYTE = 1 << 20
+_SMALL_MB = 160
+_INODES = 7000
+_TOLD_BY_ERROR = frozenset({1, 4, 6})
+_OFTEN = ("event check-", "event output", "event progress", "event step-", "cloning", "removing")
+SLICE = ("created", "event stage-started steps", "after-ready", "swapped", "before-done")
+"""Steps that a short run is content with."""
+
+
+@dataclass(frozen=True)
+class Turn:
+    """Something that happens to the surroundings, and how it is made good."""
+
+    name: str
+    happen: Callable[[Room], None]
+    mend: Callable[[Room], None]
+
+
+def fill(room: Room) -> None:
+    """Leave no byte on the environment's file system."""
+    with (room.root / "filler").open("wb", buffering=0) as file:
+        for size in (_MEBIBYTE, 4096, 1):
+            with contextlib.suppress(OSError):  # that is the end of it
+                while True:
+                    file.write(bytes(size))
+
+
+def use_up_inodes(room: Room) -> None:
+    """Leave no inode on the environment's file system."""
+    folder = room.root / "filler"
+    folder.mkdir()
+    with contextlib.suppress(OSError):  # that is the end of it
+        for number in range(10 * _INODES):
+            (folder / str(number)).touch()
+
+
+def empty(room: Room) -> None:
+    """Give the room back."""
+    disks.run("rm", "-rf", room.root / "filler")
+
+
+def abort(room: Room) -> None:
+    """Let the file system turn read-only, as ext4 does by itself when its disk fails."""
+    disks.run("mount", "-o", "remount,abort", room.root.parent)
+
+
+def cut_power(room: Room) -> None:
+    """Let nothing more reach the disk, and end this process."""
+    descriptor = os.open(room.root.parent, os.O_RDONLY)
+    fcntl.ioctl(descriptor, _SHUTDOWN, _WITHOUT_LOG)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def freeze(room: Room) -> None:
+    """Let nobody, not even root, change the directories that a repair has to change."""
+    for path in _directories(room):
+        _set_immutable(path, on=True)
+
+
+def thaw(room: Room) -> None:
+    """Give the rights back."""
+    for path in _directories(room):
+        _set_immutable(path, on=False)
+
+
+def _directories(room: Room) -> list[Path]:
+    store = [path for path in room.store.glob("*") if path.is_dir()] if room.store.is_dir() else []
+    return [path for path in (room.prefix.parent, room.store, *store) if path.is_dir()]
+
+
+def _set_immutable(path: Path, *, on: bool) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        flags = ctypes.c_long.from_buffer(bytearray(fcntl.ioctl(descriptor, _GET_FLAGS, bytes(8)))).value
+        wanted = flags | _IMMUTABLE if on else flags & ~_IMMUTABLE
+        fcntl.ioctl(descriptor, _SET_FLAGS, struct.pack("l", wanted))
+    except OSError as error:
+        if error.errno in {errno.ENOTTY, errno.EOPNOTSUPP, errno.EPERM}:
+            raise Skipped(f"no immutable directories here: {error.strerror}") from error
+        raise
+    finally:
+        os.close(descriptor)
+
+
+def move_parent(room: Room) -> None:
+    """Somebody renames the directory that holds the environment and its store."""
+    room.prefix.parent.rename(room.root / "moved")
+
+
+def move_parent_back(room: Room) -> None:
+    """They rename it back."""
+    if (room.root / "moved").exists():
+        if room.prefix.parent.exists():
+            disks.run("rm", "-rf", room.prefix.parent)
+        (room.root / "moved").rename(room.prefix.parent)
+
+
+def put_link(room: Room) -> None:
+    """Somebody moves the environment aside and leaves a symbolic link to it."""
+    room.prefix.rename(room.root / "aside")
+    room.prefix.symlink_to(room.root / "aside")
+
+
+def take_link_away(room: Room) -> None:
+    """They put it back in its place."""
+    if room.prefix.is_symlink():
+        room.prefix.unlink()
+        (room.root / "aside").rename(room.prefix)
+
+
+def nothing(_room: Room) -> None:
+    """What needs no mending."""
+
+
+TURNS = {
+    "disk full": Turn("disk full", fill, empty),
+    "inodes full": Turn("inodes full", use_up_inodes, empty),
+    "immutable": Turn("immutable", freeze, thaw),
+    "parent moved": Turn("parent moved", move_parent, move_parent_back),
+    "prefix a link": Turn("prefix a link", put_link, take_link_away),
+}
+ON_A_DISK = {
+    "read-only": Turn("read-only", abort, nothing),
+    "power cut": Turn("power cut", cut_power, nothing),
+}
+
+
+@dataclass
+class Place:
+    """A file system with a room on it."""
+
+    room: Room
+    remount: Callable[[], None]
+    """What follows a turn that only a new mount ends."""
+
+
+@contextmanager
+def in_memory(folder: Path) -> Iterator[Place]:
+    """On a small file system in memory; the user's caches lie elsewhere."""
+    with disks.memory(folder, _SMALL_MB, inodes=_INODES) as where:
+        room = Room.build(where / "room", home=folder / "home")
+        room.learn()
+        yield Place(room, lambda: None)
+
+
+@contextmanager
+def on_a_disk(folder: Path) -> Iterator[Place]:
+    """On ext4 with a journal, in a file."""
+    with disks.image(folder, "ext4", 600) as where:
+        room = Room.build(where / "room", home=folder / "home")
+        room.learn()
+
+        def remount() -> None:
+            disks.run("umount", where)
+            disks.run("mount", "-o", "loop", folder / "ext4.img", where)
+            room.remount()
+
+        os.sync()
+        yield Place(room, remount)
+
+
+def cases(folder: Path, *, short: bool = False) -> Iterator[Case]:
+    """Every turn at every step of a repair that something on disk depends on; an undo and a redo besides."""
+    for makers, turns in ((in_memory, TURNS), (on_a_disk, ON_A_DISK)):
+        try:
+            with _entered(makers(folder)) as place:
+                for turn in turns.values():
+                    for operation in ("apply",) if short else ("apply", "undo", "redo"):
+                        yield from _at_steps(place, turn, operation, short=short)
+        except Skipped as reason:  # noqa: PERF203  # two of them
+            yield from ((name, _skipping(reason)) for name in turns)
+
+
+@contextmanager
+def _entered(maker: AbstractContextManager[Place]) -> Iterator[Place]:
+    with maker as place:
+        yield place
+
+
+def _skipping(reason: Skipped) -> Callable[[], tuple[str, str]]:
+    def skip() -> tuple[str, str]:
+        raise reason
+
+    return skip
+
+
+def _at_steps(place: Place, turn: Turn, operation: str, *, short: bool) -> Iterator[Case]:
+    for step in _steps(place.room, operation):
+        if not short or step in SLICE:
+            yield f"{turn.name}, {operation}: {step}", lambda step=step: _take(place, turn, operation, step)  # type: ignore[misc]
+
+
+def _steps(room: Room, operation: str) -> list[str]:
+    _prepare(room, operation)
+    ended = armed.run(_arguments(room, operation), room.user.environment(), room.root / "log")
+    assert ended.code == 0, ended.output
+    room.take_back()
+    return [step for step in dict.fromkeys(ended.steps) if not step.startswith(_OFTEN)]
+
+
+def _arguments(room: Room, operation: str) -> tuple[str, ...]:
+    return room.repairing() if operation == "apply" else room.command(operation)
+
+
+def _prepare(room: Room, operation: str) -> None:
+    for needed in {"apply": (), "undo": ("apply",), "redo": ("apply", "undo")}[operation]:
+        done = room.run(*_arguments(room, needed))
+        assert done.code == 0, done.told()
+
+
+def _take(place: Place, turn: Turn, operation: str, step: str) -> tuple[str, str]:
+    """Let the turn come at `step`, mend it, recover, and see that the environment is whole."""
+    room = place.room
+    _prepare(room, operation)
+    log = room.user.home / "log"
+    ended = armed.run(
+        _arguments(room, operation), room.user.environment(), log, at=0, name=step, act=lambda: turn.happen(room)
+    )
+    turn.mend(room)
+    place.remount()
+    said = _said(ended)
+    room.side()
+    done = room.run(*room.command("recover"))
+    assert done.code == 0, done.told()
+    side = room.settled()
+    assert ended.code != 0 or side == ("old" if operation == "undo" else "new"), f"exit 0, but {side}: {ended.output}"
+    room.take_back()
+    return side, said
+
+
+def _said(ended: armed.Ended) -> str:
+    """What the command told of the turn, if it came to an end."""
+    if ended.killed:
+        return "killed"
+    assert ended.code in {0, *_TOLD_BY_ERROR}, ended.output
+    done = Done(ended.code, ended.out, ended.err)
+    return "finished" if ended.code == 0 else told(done, ended.code)
