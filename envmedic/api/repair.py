@@ -16,6 +16,7 @@ from envmedic.api.choosing import Choices, Wanted, host_fault, repairable
 from envmedic.api.diagnosis import diagnose_text
 from envmedic.api.joints import check_runner, conda_of, engine_ports, installer_of
 from envmedic.api.observation import observe
+from envmedic.api.plan_places import refuse_other_places
 from envmedic.api.playbooks import find_playbook, load_playbooks
 from envmedic.api.rounds import Loop
 from envmedic.api.settings import Settings, Wish
@@ -233,4 +234,5 @@ def read_plan(path: Path) -> Plan:
             cause="Its content does not agree with its id",
             hint="Make it again with `envmedic plan -o FILE`",
         )
+    refuse_other_places(made)
     return msgspec.structs.replace(made, extendable=False)

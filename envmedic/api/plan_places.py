@@ -1,0 +1,55 @@
+"""Where a plan that was read from a file may write: a plan can be made by anybody, and its digest too."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from envmedic.errors import InputError
+from envmedic.installers import cache
+from envmedic.model.conda import CondaChange
+from envmedic.model.plan import Artifact, Install, Pin, Plan, Rebuild
+from envmedic.owner import STORE
+from envmedic.regex import compile_late
+
+_DIGEST = compile_late(r"[0-9a-f]{32}(?:[0-9a-f]{32})?")
+_RECORD = compile_late(r"conda-meta/[^/\0]+\.json")
+
+
+def refuse_other_places(made: Plan) -> None:
+    """Raise InputError where a plan names files that its own making never would: packages outside of the cache."""
+    wrong = next(_others(made), None)
+    if wrong is not None:
+        raise InputError(
+            "The plan names a place that is none of envmedic's own",
+            cause=wrong,
+            hint="Make it again here with `envmedic plan -o FILE`, and do not apply plans of people whom you do not trust",
+        )
+
+
+def _others(made: Plan) -> Iterator[str]:
+    prefix = Path(made.real_prefix)
+    for step in made.steps:
+        if isinstance(step, Install):
+            yield from (item.local_path for item in step.artifacts if not _is_cached(item, prefix))
+        elif isinstance(step, Rebuild):
+            if step.workshop != os.fspath(prefix.parent / STORE / "build" / prefix.name / step.distribution.name):
+                yield step.workshop
+        elif isinstance(step, Pin):
+            yield from (line for line in (*step.constraints, *step.conda) if not line.isprintable())
+        elif isinstance(step, CondaChange):
+            yield from (item.filename for item in step.install if not _plain(item.filename, item.sha256 or item.md5))
+            yield from (item.record for item in step.remove if _RECORD.fullmatch(item.record) is None)
+
+
+def _is_cached(item: Artifact, prefix: Path) -> bool:
+    """Whether a wheel lies where the cache has wheels with its hash."""
+    expected = cache.path_of(item.sha256, item.filename, prefix=prefix)
+    return _plain(item.filename, item.sha256) and item.local_path == os.fspath(expected)
+
+
+def _plain(filename: str, digest: str | None) -> bool:
+    """Whether both are names in a directory, and nothing that leads out of it."""
+    named = Path(filename).name == filename and "\0" not in filename and not filename.startswith(("-", "."))
+    return named and (digest is None or _DIGEST.fullmatch(digest) is not None)
