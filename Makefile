@@ -4,15 +4,18 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: fuzz gpu bench-static help demo demo-real pictures test test-conda test-locks test-real lint bench bench-diagnosis bench-repair clean
+.PHONY: docs tutorial test-install fuzz gpu bench-static help demo demo-real pictures test test-conda test-locks test-real lint bench bench-diagnosis bench-repair clean
 
 help:
 	@echo "make demo       a small broken environment, diagnosed, repaired and undone (no GPU, no torch)"
 	@echo "make demo-real  the same on real torch (some GB from your default index)"
+	@echo "make docs       the documentation, in build/site: pages made from playbooks and code, every link followed"
+	@echo "make tutorial   docs/tutorial.md from a run of all its commands"
 	@echo "make pictures   the pictures in README, of the real app on a really broken environment"
 	@echo "make test       linters, types, import contracts and tests"
 	@echo "make test-conda repairs of conda environments before real conda as referee (minutes)"
 	@echo "make test-locks every environment that a test repairs, made again from its locks (most of an hour)"
+	@echo "make test-install  wheel and source archive installed by uv tool and pipx on every Python that is here (minutes)"
 	@echo "make test-real  repairs of real torch environments (some GB)"
 	@echo "make gpu        checks seen to fail, and genuine faults repaired, on an NVIDIA GPU (GPU_PREFIX: an environment with torch)"
 	@echo "make bench      ratios of clone, probe, overhead, reading logs and the terminal UI"
@@ -33,6 +36,17 @@ demo: $(INSTALLED)
 demo-real: $(INSTALLED)
 	$(BIN)/python -m tests.demo --real
 
+$(VENV)/.docs: $(INSTALLED)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
+	@touch $@
+
+docs: $(VENV)/.docs
+	$(BIN)/python -m tests.docs.tutorial --check
+	$(BIN)/python -m mkdocs build
+
+tutorial: $(INSTALLED)
+	$(BIN)/python -m tests.docs.tutorial
+
 pictures: $(INSTALLED)
 	$(BIN)/python -m tests.pictures
 
@@ -48,6 +62,9 @@ test: lint
 
 test-conda: $(INSTALLED)
 	ENVMEDIC_TEST_CONDA=1 $(BIN)/python -m pytest -n auto -m conda
+
+test-install: $(INSTALLED)
+	$(BIN)/python -m tests.install
 
 test-locks: $(INSTALLED)
 	ENVMEDIC_TEST_LOCKS=1 ENVMEDIC_TEST_CONDA=1 $(BIN)/python -m pytest -n auto --timeout 900 tests/envs tests/conda/test_repairs.py

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from envmedic.api.diagnosis import diagnose
     from envmedic.api.environments import describe_environment, list_environments
     from envmedic.api.explanation import explain
+    from envmedic.api.fetching import fetch
     from envmedic.api.generations import (
         AcceptLoss,
         Travel,
@@ -91,6 +92,7 @@ __all__ = [
     "difference",
     "exit_code",
     "explain",
+    "fetch",
     "find_prefix",
     "guard",
     "history",
@@ -148,6 +150,7 @@ _HOMES = {
     "difference": "generations",
     "exit_code": "generations",
     "explain": "explanation",
+    "fetch": "fetching",
     "find_prefix": "target",
     "guard": "guarding",
     "history": "generations",

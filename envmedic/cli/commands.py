@@ -122,6 +122,8 @@ def plan(args: argparse.Namespace, output: Output) -> int:
     made = api.plan(settings, prefix_of(args, settings, output), wish_of(args))
     if isinstance(made, Diagnosis):
         return _print_healthy(made, output)
+    if getattr(args, "fetch", False):
+        api.fetch(settings, made)
     if getattr(args, "output", None):
         _write_plan(Path(args.output), made)
     return _print_plan(made, apply_command(made, args), output)

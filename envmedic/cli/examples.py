@@ -32,6 +32,7 @@ EXAMPLES: dict[str, tuple[Example, ...]] = {
         ("plan --log error.log", "the repair of what an error text says"),
         ("plan --playbook nms-cuda -o plan.json", "a plan to look at and apply later"),
         ("plan --log error.log --host node.json", "for a machine that is not this one"),
+        ("plan --log error.log --fetch -o plan.json", "for a machine without a network, with the same cache"),
         ("plan --policy newest", "the newest torch that works here, and all that must follow it"),
     ),
     "apply": (

@@ -26,6 +26,8 @@ class Parser(argparse.ArgumentParser):
         """What the command does, in one sentence; the first line of its help."""
         self.variables: list[tuple[argparse.Action, tuple[str, ...]]] = []
         """Options whose variable is set, each with the names of those that speak for the same."""
+        self.settable: list[argparse.Action] = []
+        """Options that have a variable."""
         self._fill: Callable[[Parser], None] | None = None
 
     def later(self, fill: Callable[[Parser], None]) -> None:
@@ -70,6 +72,7 @@ class Parser(argparse.ArgumentParser):
         options that mean the same thing in another way.
         """
         action = (group or self).add_argument(*flags, **settings)
+        self.settable.append(action)
         if _variable(action) in os.environ:
             action.default = argparse.SUPPRESS  # a missing attribute tells that the command line is silent
             self.variables.append((action, tuple(rivals)))

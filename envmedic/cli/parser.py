@@ -199,6 +199,11 @@ def _plan(parser: Parser) -> None:
     _deep(parser)
     _sources(parser)
     _checks(parser)
+    parser.option(
+        "--fetch",
+        action="store_true",
+        help="fetch what it installs into the cache, so that it can be carried out with --offline",
+    )
     parser.option("-o", "--output", metavar="FILE", help="write the plan for `envmedic apply FILE`")
 
 

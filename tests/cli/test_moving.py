@@ -71,7 +71,7 @@ def moving(room: Path) -> tuple[Path, Shell]:
     return prefix, Shell(home, variables)
 
 
-def test_torch_moves_on_with_what_is_bound_to_it_and_comes_back(moving: tuple[Path, Shell]) -> None:
+def test_torch_moves_on_with_what_is_bound_to_it_and_comes_back(moving: tuple[Path, Shell], room: Path) -> None:
     prefix, user = moving
     target, found = ("-p", str(prefix)), newest()
     before = state_of(prefix)
@@ -86,15 +86,22 @@ def test_torch_moves_on_with_what_is_bound_to_it_and_comes_back(moving: tuple[Pa
         ("trainer", "1.0", "2.0"),
     ]
     assert any(note.startswith("trainer 1.0 requires torch<=") for note in plan["notes"])
+    file = room / "plan.json"
     shown = user.envmedic("plan", "--policy", "newest", "--no-gpu", *target)
     assert f"Moves        torch {TORCH} -> {found.versions['torch']}, torchvision {REPAIRED} -> " in shown.out
     assert shown.out.rstrip().endswith(f"envmedic apply --policy newest --no-gpu -p {prefix}")
+    fetched = user.envmedic("plan", "--policy", "newest", "--no-gpu", "--fetch", "-o", str(file), *target)
+    assert fetched.code == 0, fetched.told()
     assert state_of(prefix) == before
 
-    applied = user.envmedic("apply", "--policy", "newest", "--yes", "--no-gpu", "--json", *target)
+    for source in ("wheels", "index"):  # what was fetched is enough
+        (room / source).rename(room / f"{source}-gone")
+    applied = user.envmedic("apply", str(file), "--yes", "--no-gpu", "--offline", "--json")
     assert applied.code == 0, applied.told()
     assert applied.document["environment"] == "repaired"
     assert user.envmedic("verify", "--no-gpu", *target).code == 0
+    for source in ("wheels", "index"):
+        (room / f"{source}-gone").rename(room / source)
     again = user.envmedic("plan", "--policy", "newest", "--json", *target)
     failure(again, code=1, kind="not-confirmed", says="There is nothing to move")
 

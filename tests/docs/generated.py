@@ -9,6 +9,7 @@ import json
 import re
 from pathlib import Path
 
+from tests.docs.commands import manual
 from tests.docs.schemas import DOCUMENTS, file_name, schema
 from tests.docs.tables import TABLES
 
@@ -29,6 +30,7 @@ def wanted(root: Path) -> dict[Path, str]:
     """Every file that is made from the code, with the content that it should have."""
     files = {root / "envmedic" / "schemas" / file_name(name): schema_text(name) for name in DOCUMENTS}
     pages = [path for path in sorted((root / "docs").glob("*.md")) if _MARKED.search(path.read_text(encoding="utf-8"))]
+    files[root / "man" / "envmedic.1"] = manual()
     return files | {path: filled(path.read_text(encoding="utf-8")) for path in pages}
 
 

@@ -14,6 +14,7 @@ from envmedic import errors
 from envmedic.model.checks import CHECK_NAMES, GPU_CHECKS, PROFILES
 from envmedic.model.vocabulary import FACTS, PACKAGE_FACTS, PLAYBOOK_CHECKS
 from envmedic.playbook.conditions import OPERATORS
+from tests.docs.commands import reference
 from tests.docs.schemas import DOCUMENTS, UNNAMED, Schema, attribute_docstrings, file_name, schema
 
 PACKAGE = Path(envmedic.__file__).parent
@@ -209,5 +210,6 @@ TABLES: Mapping[str, Callable[[], str]] = MappingProxyType({
     "exit-codes": exit_codes,
     "error-codes": error_codes,
     "modules": modules,
+    "commands": reference,
 })  # fmt: skip
 """Every table by the name that its markers carry."""

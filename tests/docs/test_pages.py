@@ -15,13 +15,19 @@ from envmedic.cli.options import split_command
 from envmedic.cli.parser import build_parser
 from envmedic.errors import ExitCode
 from envmedic.playbook import loader
+from tests.docs import howto, site, tutorial
+from tests.docs.commands import commands
 from tests.docs.schemas import schema
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md")), *ROOT.glob("tests/**/*.md")]
+PAGES = [
+    *(ROOT / name for name in site.FROM_ROOT.values()),
+    *sorted((ROOT / "docs").glob("*.md")),
+    *ROOT.glob("tests/**/*.md"),
+]
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
 _FENCE = re.compile(r"^```(?P<kind>\w*)\n(?P<body>.*?)^```$", re.DOTALL | re.MULTILINE)
-_LINK = re.compile(r"\]\((?!https?:)(?P<path>[^)#]+)(?:#[^)]*)?\)")
+_LINK = re.compile(r"\]\((?!https?:)(?P<path>[^)#\s]*)(?P<anchor>#[^)]*)?\)")
 
 
 def read(path: Path) -> str:
@@ -40,7 +46,7 @@ def shown_commands(program: str) -> list[tuple[str, list[str]]]:
     for name, line in lines:
         if line.startswith(f"$ {program} "):
             words = shlex.split(line.removeprefix("$ "), comments=True)
-            cut = next((index for index, word in enumerate(words) if word in {"|", ">", "2>"}), len(words))
+            cut = next((index for index, word in enumerate(words) if word in {"|", ">", "<", "2>"}), len(words))
             found.append((name, words[1:cut]))
     return found
 
@@ -67,13 +73,69 @@ def test_a_shown_make_target_exists(page: str, words: list[str]) -> None:
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_links_lead_somewhere(path: Path) -> None:
-    missing = [match["path"] for match in _LINK.finditer(read(path)) if not (path.parent / match["path"]).exists()]
-    assert missing == []
+    assert [link for link in _LINK.finditer(read(path)) if not leads(path, link)] == []
+
+
+def leads(path: Path, link: re.Match[str]) -> bool:
+    """Whether a link in the file `path` leads to a file or a page that is made, and to a heading of it."""
+    target = path if not link["path"] else (path.parent / link["path"]).resolve()
+    inside = target.relative_to(ROOT / "docs").as_posix() if target.is_relative_to(ROOT / "docs") else ""
+    text = howto.pages().get(inside) or (read(target) if target.is_file() else None)
+    return text is not None and (not link["anchor"] or link["anchor"][1:] in anchors(text))
+
+
+def anchors(text: str) -> set[str]:
+    """What links can name in a page: its headings, as GitHub and the site name them."""
+    outside = _FENCE.sub("", text)
+    heads = re.findall(r"^#+ (.+)$", outside, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", head.lower()).strip().replace(" ", "-") for head in heads}
+
+
+def test_a_link_that_leads_nowhere_is_found() -> None:
+    page = ROOT / "docs" / "locks.md"
+    told = "[a](nowhere.md) [b](playbooks.md#nothing) [c](playbooks.md#by-example) [d](faults-by-name/nms-cuda.md)"
+    assert [leads(page, link) for link in _LINK.finditer(told)] == [False, False, True, True]
+
+
+def test_every_playbook_has_a_page_whose_links_and_commands_exist() -> None:
+    pages = howto.pages()
+    assert len(pages) == len(list((ROOT / "playbooks").glob("*.yaml"))) + 1
+    for name, text in pages.items():
+        listed = [link["path"] for link in _LINK.finditer(text)] if name.endswith("index.md") else []
+        assert {f"{howto.FOLDER}/{path}" for path in listed} <= set(pages)
+        for line in tutorial.commands(text):
+            arguments, _ = split_command(shlex.split(line)[1:])
+            assert build_parser().parse_args(arguments).command, name
+
+
+def test_the_navigation_has_every_page_once() -> None:
+    listed = [page for _, pages in site.NAVIGATION for page in pages]
+    written = {path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md")}
+    assert len(listed) == len(set(listed))
+    assert written | set(site.FROM_ROOT) <= set(listed)
+
+
+def test_the_tutorial_shows_what_its_steps_run() -> None:
+    shown = [line for line in tutorial.commands(read(tutorial.PAGE)) if not line.startswith("make ")]
+    told = [line for line in shown if not line.startswith("uv ")]  # envmedic's own output
+    assert told == [step.command for step in tutorial.STEPS]
+
+
+def test_every_command_has_examples_that_it_understands() -> None:
+    for command in commands():
+        assert command.examples, command.name
+        for text, _ in command.examples:
+            words = shlex.split(text)
+            cut = next((index for index, word in enumerate(words) if word in {">", "<"}), len(words))
+            arguments, _ = split_command(words[:cut])
+            parsed = build_parser().parse_args(arguments)
+            assert command.name.startswith(parsed.command)
+            assert text.startswith(command.name.partition(" ")[0])
 
 
 def test_the_example_playbook_is_valid_and_so_is_the_condition() -> None:
-    example, condition = blocks(ROOT / "docs" / "playbooks.md", "yaml")
-    whole = loader.parse(example.encode(), "example.yaml")
+    example, first_line, condition = blocks(ROOT / "docs" / "playbooks.md", "yaml")
+    whole = loader.parse((first_line + example).encode(), "example.yaml")
     assert whole.when is None
     assert loader.parse((example + condition).encode(), "example.yaml").when is not None
 

@@ -1,0 +1,27 @@
+"""What a plan installs, brought onto this machine before the plan is carried out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from envmedic.api.joints import conda_of, installer_of
+from envmedic.api.observation import stage
+from envmedic.api.settings import Settings
+from envmedic.model.conda import CondaChange
+from envmedic.model.plan import Install, Plan
+
+
+def fetch(settings: Settings, made: Plan) -> None:
+    """Fetch and verify every wheel and conda package of a plan; changes nothing in its environment.
+
+    The plan can be carried out without a network then, here or where the same cache is. Raises NetworkError or
+    IntegrityError.
+    """
+    artifacts = [artifact for step in made.steps if isinstance(step, Install) for artifact in step.artifacts]
+    changes = [step for step in made.steps if isinstance(step, CondaChange) and step.install]
+    prefix = Path(made.real_prefix)
+    with stage(settings.stream, "fetch"):
+        for change in changes:
+            conda_of(settings, prefix).fetch(change, offline=settings.offline, emit=settings.stream.emit)
+        if artifacts:
+            installer_of(settings, prefix).fetch(artifacts, offline=settings.offline, emit=settings.stream.emit)

@@ -1,0 +1,199 @@
+"""The tutorial: ``python -m tests.docs.tutorial`` runs every command that it shows and writes ``docs/tutorial.md``.
+
+The environment is that of ``make demo``, of miniature wheels. With ``--check`` nothing is written, and the page is held
+against what the commands print now, apart from times, sizes and identities.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.envs.nms_cuda import case
+from tests.support.venvs import uv
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = ROOT / "docs" / "tutorial.md"
+FOLDER = ROOT / ".demo"
+ENV, LOG, PLAN = ".demo/env", ".demo/error.log", ".demo/plan.json"
+PYTHON, PROGRAM = f"{ENV}/bin/python", ".demo/detector/detector.py"
+
+
+@dataclass(frozen=True)
+class Step:
+    """Some prose, and a command with what it must come to."""
+
+    prose: str
+    command: str
+    code: int = 0
+    saved: str = ""
+    """A file that keeps what the command prints."""
+    lines: int | None = None
+    """How many lines of its output are shown; all by default."""
+
+
+TITLE = """\
+# Tutorial
+
+An environment is broken, envmedic says how, repairs a copy, proves the copy, swaps it in, and goes back again. It takes
+five minutes and neither a GPU nor PyTorch: the environment is made of **miniatures**, wheels in pure Python that have
+around them what the real ones have, and break as they do. In a checkout:
+
+```console
+$ make demo
+```
+
+runs this story by itself and leaves its environment in `.demo/`. With envmedic on your PATH you can follow it there
+command by command. Every command below was run as it stands, and what is below it is what it printed.
+"""
+STEPS = (
+    Step(
+        "## A program fails\n\nThe program finds objects in pictures. It used to run; then somebody installed a torchvision "
+        "that belongs to another torch.",
+        f"{PYTHON} {PROGRAM}",
+        code=1,
+        saved=LOG,
+    ),
+    Step(
+        f"## What is it?\n\nThe error text is in a file now, `{LOG}`. `-p` names the environment; without it, the active one "
+        "is meant. The lines with `+` speak for the finding, each with where it was seen. Exit code 1 says that there is a "
+        "fault.",
+        f"envmedic diagnose -p {ENV} {LOG}",
+        code=1,
+    ),
+    Step("In plain words, for somebody who meets it for the first time:", "envmedic explain nms-cuda", lines=12),
+    Step(
+        "## What would a repair do?\n\nA plan says it all: what changes, from which wheels, by which commands, and which "
+        "checks decide. Nothing is changed yet. This machine has no GPU, and `--no-gpu` accepts that none proves the repair; "
+        "without it the plan would be made, and its repair refused at the end.",
+        f"envmedic plan -p {ENV} --log {LOG} --no-gpu -o {PLAN}",
+    ),
+    Step(
+        "## The repair\n\nThe plan that was looked at is the one that is carried out; it would be refused if the "
+        "environment had changed since. The checks run on the copy before the first step (the fault must show) and after the "
+        "last one. Only then are copy and environment exchanged, in one instant.",
+        f"envmedic apply {PLAN} --yes --no-gpu",
+    ),
+    Step("The program runs:", f"{PYTHON} {PROGRAM}"),
+    Step(
+        "## Is it sound?\n\n`verify` runs the checks on the environment as it is, whenever you like. Exit code 0: all "
+        "passed.",
+        f"envmedic verify -p {ENV} --no-gpu --profile quick",
+    ),
+    Step(
+        "Would this command undo the repair? It is not run:",
+        f"envmedic guard -p {ENV} 'pip install torchvision==0.18.1'",
+        1,
+    ),
+    Step("## And back\n\nEvery repair is kept, and can be undone.", f"envmedic history -p {ENV}"),
+    Step("`undo` brings back the old environment byte for byte, without a network:", f"envmedic undo -p {ENV} --yes"),
+    Step("The fault is back, as it was:", f"{PYTHON} {PROGRAM}", code=1, lines=3),
+    Step("And `redo` takes the repair again:", f"envmedic redo -p {ENV} --yes"),
+    Step("", f"{PYTHON} {PROGRAM}"),
+)
+END = """\
+## From here
+
+- Your own case: `envmedic run -- python train.py`, or `envmedic diagnose error.log` with the error text that you have.
+- On a terminal, `envmedic` alone opens all of this as an application.
+- [Faults by name](faults-by-name/index.md), [moving torch forward](upgrading.md), [offline](offline.md),
+  [clusters](clusters.md), [containers](containers.md), [every command](commands.md).
+"""
+
+
+class TutorialError(Exception):
+    """A command came to something else than the tutorial says."""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run everything, and write the page or hold it against what came out."""
+    try:
+        page = told()
+    except TutorialError as error:
+        sys.stderr.write(f"The tutorial failed: {error}\n")
+        return 1
+    if "--check" not in arguments:
+        PAGE.write_text(page, encoding="utf-8")
+        return 0
+    same = steady(page) == steady(PAGE.read_text(encoding="utf-8"))
+    sys.stderr.write("" if same else "docs/tutorial.md is out of date: run `python -m tests.docs.tutorial`\n")
+    return 0 if same else 1
+
+
+def told() -> str:
+    """The page, from a run in a new demo environment. Raises TutorialError."""
+    shutil.rmtree(FOLDER, ignore_errors=True)
+    FOLDER.mkdir()
+    built = case.build(FOLDER)
+    (FOLDER / "home").mkdir()
+    variables = {**_clean(), **built.index_variables()}
+    _run(Step("", "envmedic playbooks list"), variables)  # what is read once takes its time once
+    return "\n".join([TITLE, *(_part(step, variables) for step in STEPS), END])
+
+
+def _clean() -> dict[str, str]:
+    """Variables of a user without settings, a terminal or a GPU."""
+    home = {"HOME": str(FOLDER / "home"), "XDG_CACHE_HOME": str(FOLDER / "cache"), "TERM": "dumb", "COLUMNS": "100"}
+    return {
+        "PATH": os.environ["PATH"],
+        "LC_ALL": "C.UTF-8",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "CUDA_VISIBLE_DEVICES": "",
+    } | home
+
+
+def _part(step: Step, variables: Mapping[str, str]) -> str:
+    text = _run(step, variables)
+    if step.saved:
+        (ROOT / step.saved).write_text(text, encoding="utf-8")
+    lines = [line.rstrip() for line in shown(text).strip("\n").splitlines()]
+    cut = [] if step.lines is None or len(lines) <= step.lines else ["..."]
+    body = "\n".join(["```console", f"$ {step.command}", *lines[: step.lines], *cut, "```"])
+    return f"{step.prose}\n\n{body}\n" if step.prose else f"{body}\n"
+
+
+def _run(step: Step, variables: Mapping[str, str]) -> str:
+    words = shlex.split(step.command)
+    argv = [sys.executable, "-m", "envmedic", *words[1:]] if words[0] == "envmedic" else words
+    done = subprocess.run(
+        argv, cwd=ROOT, env=dict(variables), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+    )
+    if done.returncode != step.code:
+        raise TutorialError(f"`{step.command}` exits with {done.returncode}, not {step.code}\n{done.stdout}")
+    return done.stdout
+
+
+def shown(text: str) -> str:
+    """What a command printed, with paths as somebody in the checkout types them."""
+    return text.replace(uv(), "uv").replace(f"{ROOT}/", "").replace(str(ROOT), ".")
+
+
+_VARYING = re.compile(
+    r"\d{4}-\d{2}-\d{2}[ T][\d:]+\S*|\d{8}T\d+\S*|\b[0-9a-f]{8,}\b|\d+(?:\.\d+)? (?:s|ms|kB|MB|B)\b|err \S+| {2,}|python3\.\d+"
+)
+
+
+_PROGRESS = re.compile(r"[a-z][^:]*: (?:done in .*|\d+ checks)")
+"""What is told of stages that take longer than a moment."""
+
+
+def steady(page: str) -> list[str]:
+    """What of a page does not change from run to run."""
+    told = (line for line in page.splitlines() if not _PROGRESS.fullmatch(line))
+    return [_VARYING.sub(" ", line).strip() for line in told]
+
+
+def commands(page: str) -> Iterator[str]:
+    """The command lines that a page shows."""
+    return (line.removeprefix("$ ") for line in page.splitlines() if line.startswith("$ "))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
