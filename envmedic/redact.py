@@ -51,6 +51,11 @@ def redact_variable(name: str, value: str) -> str:
     return HIDDEN if value and _SECRET_NAME.search(name) else redact_text(value)
 
 
+def is_secret(name: str, value: str) -> bool:
+    """Whether an environment variable holds a secret, by its name or in its value."""
+    return redact_variable(name, value) != value
+
+
 def redact_text(text: str) -> str:
     """A line that some program printed, without what looks like a secret: in URLs, headers, assignments, known tokens."""
     return _KNOWN.sub(HIDDEN, _ASSIGNED.sub(_assigned, redact_url(text)))

@@ -139,3 +139,23 @@ def test_a_program_that_the_owner_cannot_reach_is_an_error_with_a_next_step(open
         handover.require_reachable(str(program), python)
     assert caught.value.hint is not None
     handover.require_reachable("/bin/sh", python)
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can act for another user")
+def test_what_runs_as_somebody_else_gets_none_of_roots_secrets(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    from envmedic.engine.surroundings import variables
+    from envmedic.owner import User
+    from envmedic.proc.question import ask
+
+    somebody = User(54321, 54321, (54321,), "somebody", "/")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "roots-key")
+    monkeypatch.setenv("PIP_INDEX_URL", "https://root:roots-login@index.example/simple")
+    monkeypatch.setenv("HARMLESS", "told")
+    told = ask(["/usr/bin/env"], timeout_s=300, user=somebody).stdout
+    assert "roots-" not in told
+    assert "HARMLESS=told" in told
+    assert "roots-key" in ask(["/usr/bin/env"], timeout_s=300).stdout
+    own = ask(["/usr/bin/env"], timeout_s=300, env={"HF_TOKEN": "the-environment's-own"}, user=somebody).stdout
+    assert "HF_TOKEN=the-environment's-own" in own
+    assert "roots-" not in str(variables(tmp_path, somebody, {}))
+    assert "roots-" in str(variables(tmp_path, None, {}))

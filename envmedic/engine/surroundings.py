@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from envmedic.owner import User, can_write, has_home, owner
+from envmedic.redact import is_secret
 
 __all__ = ["REDIRECTING", "User", "owner", "variables"]
 
@@ -44,8 +45,7 @@ def variables(
     base["PATH"] = _path(prefix, base.get("PATH"))
     base["CONDA_PREFIX" if (prefix / "conda-meta").is_dir() else "VIRTUAL_ENV"] = os.fspath(prefix)
     if user is not None:
-        for name in _OF_A_HOME:
-            base.pop(name, None)
+        base = {name: value for name, value in base.items() if name not in _OF_A_HOME and not is_secret(name, value)}
         for name in _TEMPORARY:  # of root's own, where each user has one
             if name in base and not can_write(user, Path(base[name])):
                 del base[name]

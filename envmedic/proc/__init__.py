@@ -25,6 +25,7 @@ from envmedic.model.ports import CommandResult, OnLine
 from envmedic.owner import User
 from envmedic.proc.cancelling import cancelling
 from envmedic.proc.lines import Lines, Tail
+from envmedic.redact import is_secret
 
 if TYPE_CHECKING:
     from sh import RunningCommand
@@ -59,7 +60,7 @@ def run(
     Raises OSError when the program cannot be started, for whatever reason the kernel or `cwd` gives.
     """
     started = time.monotonic()
-    child = _Child(argv, overlay(env), cwd, user)
+    child = _Child(argv, overlay(env, user), cwd, user)
     out, err = Tail(on_line), Tail(on_line)
     command = _launch(child, argv, child.guarded(out), child.guarded(err))
     with cancelling(cancel, child.kill):
@@ -231,10 +232,16 @@ def _wait(command: RunningCommand, child: _Child, timeout_s: float | None) -> in
             limit.join()
 
 
-def overlay(env: Mapping[str, str | None] | None) -> dict[str, str]:
-    """This process's environment with `env` laid over it; a None value removes the name."""
+def overlay(env: Mapping[str, str | None] | None, user: User | None = None) -> dict[str, str]:
+    """This process's environment with `env` laid over it; a None value removes the name.
+
+    What runs as another `user` gets none of the secrets of this process's own.
+    """
     merged: dict[str, str | None] = {**os.environ, **(env or {})}
-    return {name: value for name, value in merged.items() if value is not None}
+    kept = {name: value for name, value in merged.items() if value is not None}
+    if user is None:
+        return kept
+    return {name: value for name, value in kept.items() if os.environ.get(name) != value or not is_secret(name, value)}
 
 
 class HelperResult(NamedTuple):

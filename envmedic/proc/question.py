@@ -43,7 +43,7 @@ class Question:
         self._argv = tuple(argv)
         self._started = time.monotonic()
         self._deadline = self._started + timeout_s
-        self._process = _start(argv, overlay(env), cwd, user)
+        self._process = _start(argv, overlay(env, user), cwd, user)
 
     def answer(self) -> CommandResult:
         """Wait for its end; once."""
