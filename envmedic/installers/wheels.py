@@ -21,9 +21,11 @@ from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel
 
 from envmedic.errors import IntegrityError
 from envmedic.model.facts import Interpreter
+from envmedic.regex import compile_late
 
 CHUNK = 1 << 20
 """Bytes read at a time."""
+_VERSION = compile_late(r"(\d{1,2})\.(\d{1,2})(?!\d)")
 LARGEST_TEXT = 16 << 20
 """Bytes of METADATA or RECORD; the largest have some millions."""
 _SMALL_BYTES = 1 << 30
@@ -138,9 +140,11 @@ def broken_wheel(filename: str, cause: str) -> IntegrityError:
 
 
 def tag_ranks(interpreter: Interpreter) -> dict[Tag, int]:
-    """Rank of every wheel tag that the environment's CPython accepts here; smaller is better."""
-    version = (interpreter.version or "").split(".")
-    major, minor = int(version[0]), int(version[1])
+    """Rank of every wheel tag that the environment's CPython accepts here; smaller is better. None of a version unknown."""
+    version = _VERSION.match(interpreter.version or "")
+    if version is None:
+        return {}
+    major, minor = int(version[1]), int(version[2])
     abi = f"cp{major}{minor}{'t' if interpreter.free_threaded else ''}"
     tags = [*cpython_tags((major, minor), abis=[abi]), *compatible_tags((major, minor), f"cp{major}{minor}")]
     return {tag: rank for rank, tag in reversed(list(enumerate(tags)))}

@@ -41,7 +41,7 @@ print(ascii({
 """What sysconfig says of CPython on Linux is asked where it has it from: loading sysconfig and json takes as long as
 Python's own start."""
 _LONGEST_ANSWER = 16 << 10
-_VERSION = compile_late(r"\d{1,4}\.\d{1,4}(?:\.\d{1,4})?[A-Za-z0-9.+]{0,32}", re.ASCII)
+_VERSION = compile_late(r"\d{1,2}\.\d{1,2}(?:\.\d{1,3})?(?:[A-Za-z.+][A-Za-z0-9.+]{0,31})?", re.ASCII)
 """``3.14.0rc1+`` too."""
 
 

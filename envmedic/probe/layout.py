@@ -14,8 +14,8 @@ from envmedic.probe.files import is_directory, names, read_bytes
 from envmedic.probe.metadata import parse_pyvenv
 from envmedic.regex import compile_late
 
-_LIBRARY = compile_late(r"python(?P<version>\d+\.\d+)(?P<threads>t?)")
-_VERSION = compile_late(r"\d+\.\d+")
+_LIBRARY = compile_late(r"python(?P<version>\d{1,2}\.\d{1,2})(?P<threads>t?)")
+_VERSION = compile_late(r"\d{1,2}\.\d{1,2}(?!\d)")
 
 
 class Layout(msgspec.Struct, frozen=True):
@@ -46,7 +46,7 @@ class Layout(msgspec.Struct, frozen=True):
     def version(self) -> str | None:
         """Python's version as the files tell: pyvenv.cfg, else the newest library directory."""
         stated = self.settings.get("version") or self.settings.get("version_info") or ""
-        match = re.match(r"\d+\.\d+(\.\d+)?", stated)
+        match = re.match(r"\d{1,2}\.\d{1,2}(\.\d{1,3})?(?!\d)", stated)
         if match:
             return match[0]
         return self.libraries[-1].removeprefix("python").rstrip("t") if self.libraries else None

@@ -12,6 +12,7 @@ import pytest
 from envmedic.errors import IntegrityError, NetworkError
 from envmedic.installers import listing, wheels
 from envmedic.installers.provenance import _tags
+from envmedic.model.facts import Interpreter
 
 NAME = "demo-1.0-py3-none-any.whl"
 PAGE = "https://example.org/simple/demo/"
@@ -105,6 +106,11 @@ def test_addresses_that_are_none_are_passed_over() -> None:
 def test_names_that_are_none_of_wheels_rank_behind_all_others(name: str) -> None:
     assert wheels.rank(name, {}) == 0
     assert _tags(name) == frozenset() or name.startswith(("../", "\x1b"))
+
+
+@pytest.mark.parametrize("version", [None, "", "3", "x.y", "3.99999999", "\u0663.\u0661\u0661\u0661"])
+def test_versions_that_no_python_has_accept_nothing(version: str | None) -> None:
+    assert wheels.tag_ranks(Interpreter(path="p", starts=True, version=version)) == {}
 
 
 def test_a_wheel_in_memory_that_is_none() -> None:

@@ -99,7 +99,7 @@ def test_a_chain_of_a_hash_table_has_an_end(tmp_path: Path, library: bytearray) 
 
 @pytest.mark.parametrize(
     "answer",
-    ["{'version': 'x'}", "{'version': '3'}", "{'version': '3.11\\x1b[31m'}", "{'version': 3}", "{'a': 1}",
+    ["{'version': '3.9999'}", "{'version': 'x'}", "{'version': '3'}", "{'version': '3.11\\x1b[31m'}", "{'version': 3}", "{'a': 1}",
      "{'version': '3.11.4', 'x': '" + "y" * 20_000 + "'}", "-" * 16_000 + "1", "[" * 16_000],
 )  # fmt: skip
 def test_what_is_no_answer_of_a_python_is_none(answer: str) -> None:
