@@ -16,13 +16,13 @@ from textual.binding import Binding, BindingType
 from textual.signal import Signal
 
 from envmedic.api.settings import Settings
-from envmedic.errors import EnvmedicError, ExitCode, InputError, NothingToRepair
+from envmedic.errors import EnvmedicError, ExitCode, InputError
 from envmedic.tui.effects import LIMITS, Effects
 from envmedic.tui.jobs import JobEnded, JobEvents, Jobs, JobsChanged
 from envmedic.tui.preferences import keep_theme, kept_theme
 from envmedic.tui.repair_effects import Repairs
 from envmedic.tui.screens.home import HomeScreen
-from envmedic.tui.session import Session
+from envmedic.tui.session import Session, no_plan, not_chosen
 from envmedic.tui.terminal import Terminal
 from envmedic.tui.text import Line, bare, line
 from envmedic.tui.themes import DARK, THEMES, VARIABLE
@@ -184,7 +184,7 @@ class EnvmedicApp(App[int]):
         """The screen of the plan that repairs a finding, where an environment is chosen and a playbook repairs it."""
         from envmedic.tui.screens.plan import PlanScreen  # noqa: PLC0415  # the first frame needs none of it
 
-        refusal = _no_plan(finding, self.session)
+        refusal = no_plan(finding, self.session)
         if refusal is None:
             self.push_screen(PlanScreen(finding))
         else:
@@ -265,7 +265,7 @@ class EnvmedicApp(App[int]):
         from envmedic.tui.screens.history import HistoryScreen  # noqa: PLC0415  # the first frame needs none of it
 
         if not self.session.chosen:
-            self.show_error(_not_chosen())
+            self.show_error(not_chosen())
         elif not isinstance(self.screen, HistoryScreen):
             self.push_screen(HistoryScreen(self.session.chosen))
 
@@ -286,7 +286,7 @@ class EnvmedicApp(App[int]):
         if self.session.chosen:
             Travel(self, self.session.chosen).undo()
         else:
-            self.show_error(_not_chosen())
+            self.show_error(not_chosen())
 
     def action_open_log(self) -> None:
         """Ask for a file with an error text."""
@@ -382,19 +382,6 @@ class EnvmedicApp(App[int]):
     def _print_error_renderables(self) -> None:
         """Nothing here: see above."""
         self._exit_renderables.clear()
-
-
-def _no_plan(finding: Finding, session: Session) -> EnvmedicError | None:
-    """Why no plan can be made for `finding`; None where one may be."""
-    if finding.playbook is None:
-        return NothingToRepair("No playbook repairs this", hint="The page on the fault says what helps")
-    if not session.chosen:
-        return _not_chosen()
-    return None
-
-
-def _not_chosen() -> InputError:
-    return InputError("No environment is chosen", hint="Choose one on the first screen, or name one with e")
 
 
 def run(settings: Settings, options: ApplyOptions) -> int:

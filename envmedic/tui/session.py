@@ -8,7 +8,7 @@ import msgspec
 from msgspec.structs import replace
 
 from envmedic.api.settings import Settings, Wish
-from envmedic.errors import EnvmedicError
+from envmedic.errors import EnvmedicError, InputError, NothingToRepair
 
 if TYPE_CHECKING:
     from envmedic.model.environments import FoundEnvironment
@@ -189,3 +189,17 @@ def _merged(found: Known, before: Known | None) -> Known:
 
 def _same(now: Source, then: Source) -> bool:
     return (now.kind, now.name, now.lines) == (then.kind, then.name, then.lines)
+
+
+def no_plan(finding: Finding, session: Session) -> EnvmedicError | None:
+    """Why no plan can be made for `finding`; None where one may be."""
+    if finding.playbook is None:
+        return NothingToRepair("No playbook repairs this", hint="The page on the fault says what helps")
+    if not session.chosen:
+        return not_chosen()
+    return None
+
+
+def not_chosen() -> InputError:
+    """What needs an environment, and there is none."""
+    return InputError("No environment is chosen", hint="Choose one on the first screen, or name one with e")

@@ -15,7 +15,7 @@ from envmedic.api import Settings, Wish, explain
 from envmedic.api.choosing import Choices
 from envmedic.api.playbooks import Survey
 from envmedic.api.repair import Prepared
-from envmedic.errors import EnvmedicError, InstallerError
+from envmedic.errors import EnvmedicError, InstallerError, PreflightError
 from envmedic.model.environments import FoundEnvironment
 from envmedic.model.events import CheckFinished, Event, EventStream
 from envmedic.model.findings import Finding
@@ -26,9 +26,14 @@ from envmedic.tui.app import EnvmedicApp
 from envmedic.tui.effects import Effects
 from envmedic.tui.jobs import Job
 from envmedic.tui.repair_state import Repair
+from envmedic.tui.screens.choosing import ChoicePanel
+from envmedic.tui.screens.history import HistoryScreen
+from envmedic.tui.screens.panels import Question, TextPanel
+from envmedic.tui.screens.plan import PlanScreen
 from envmedic.tui.screens.playbooks import PlaybooksScreen
 from envmedic.tui.screens.repair import RepairScreen
 from envmedic.tui.screens.result import ResultScreen
+from envmedic.tui.screens.starting import StartPanel
 from envmedic.tui.screens.watch import WatchScreen
 from envmedic.tui.session import Known, Source
 from envmedic.tui.views.playbooks import Book
@@ -83,15 +88,16 @@ class Answers(Effects):
         failed: Callable[[EnvmedicError], None] | None = None,
         **how: Any,
     ) -> Job[T]:
-        """Hand the answer over at once; what only reads texts of envmedic's own is really done."""
+        """Hand the answer over, after what the App does now; what only reads texts of envmedic's own is really done."""
         del how
         settings = self._still.session.settings
         job = Job(kind, title, lambda job: work(settings, job), then, failed or self._show)
         known = self._still.answers.get(kind)
         if kind in self._still.answers:
-            then(cast("T", known))
+            self._still.call_later(then, cast("T", known))
         elif kind == "explain":
-            then(cast("T", explain(settings, title.removeprefix("explaining "), _shipped())))
+            page = explain(settings, title.removeprefix("explaining "), _shipped())
+            self._still.call_later(then, cast("T", page))
         return job
 
 
@@ -181,18 +187,32 @@ async def _finding(still: Still, pilot: Pilot[int]) -> None:
 async def _plan(still: Still, pilot: Pilot[int]) -> None:
     await _text(still, pilot)
     still.open_plan(still.finding)
+    await until(pilot, lambda: isinstance(still.screen, PlanScreen) and still.screen._means is not None, "the plan")
 
 
 async def _ways(still: Still, pilot: Pilot[int]) -> None:
     await _plan(still, pilot)
-    await pilot.pause()
     await pilot.press("a")
+    await until(pilot, lambda: isinstance(still.screen, ChoicePanel))
 
 
 async def _start(still: Still, pilot: Pilot[int]) -> None:
     await _plan(still, pilot)
-    await pilot.pause()
     await pilot.press("enter")
+    await until(pilot, lambda: isinstance(still.screen, StartPanel))
+
+
+async def _protected(still: Still, pilot: Pilot[int]) -> None:
+    error = PreflightError(
+        f"{PREFIX} is protected",
+        cause="conda-meta/frozen marks it as frozen: the class of 2026 counts on it",
+        hint="Use --allow frozen if you mean it",
+    )
+    error.allow = "frozen"
+    await _plan(still, pilot)
+    cast("PlanScreen", still.screen)._tried(error)
+    await pilot.press("enter")
+    await until(pilot, lambda: isinstance(still.screen, Question))
 
 
 async def _repair(still: Still, pilot: Pilot[int]) -> None:
@@ -226,7 +246,7 @@ async def _locks(still: Still, pilot: Pilot[int]) -> None:
 
 async def _history(still: Still, pilot: Pilot[int]) -> None:
     await pilot.press("h")
-    del still
+    await until(pilot, lambda: isinstance(still.screen, HistoryScreen) and still.screen._outside is not None)
 
 
 async def _generation(still: Still, pilot: Pilot[int]) -> None:
@@ -237,31 +257,34 @@ async def _generation(still: Still, pilot: Pilot[int]) -> None:
 async def _undo(still: Still, pilot: Pilot[int]) -> None:
     await _history(still, pilot)
     await pilot.press("u")
+    await until(pilot, lambda: isinstance(still.screen, Question))
 
 
 async def _difference(still: Still, pilot: Pilot[int]) -> None:
     await _history(still, pilot)
     await pilot.press("d")
+    await until(pilot, lambda: isinstance(still.screen, TextPanel))
 
 
 async def _playbooks(still: Still, pilot: Pilot[int]) -> None:
-    del still
     await pilot.press("b")
+    await until(pilot, lambda: isinstance(still.screen, PlaybooksScreen) and bool(still.screen.page.text))
 
 
 async def _mistakes(still: Still, pilot: Pilot[int]) -> None:
-    await pilot.press("b")
-    await pilot.pause()
+    await _playbooks(still, pilot)
     screen = still.screen
     assert isinstance(screen, PlaybooksScreen)
+    still.answers["excerpt"] = ("id: mine", "title: ours", "fault: torchvison-ops")
     screen._surveyed((BAD, *screen._books), ())
-    screen._show_mistakes(BAD, ("id: mine", "title: ours", "fault: torchvison-ops"))
+    screen.choices.highlight(BAD.path)
+    await until(pilot, lambda: "1 mistake" in screen.page.text)
 
 
 async def _watch(still: Still, pilot: Pilot[int]) -> None:
     screen = WatchScreen("python train.py")
     still.push_screen(screen)
-    await pilot.pause()
+    await until(pilot, lambda: screen.standing)
     lines = [*LOG.read_text().splitlines(), "a log \x1b[31mwith escapes\x1b[0m, [bold]markup[/bold] and 日本語"]
     screen.query_one(LogView).add(lines)
     screen._ended(still.recorded.joined)
@@ -294,6 +317,7 @@ SCENES: dict[str, Scene] = {
     "finding": _finding,
     "plan": _plan,
     "ways": _ways,
+    "protected": _protected,
     "start": _start,
     "repair": _repair,
     "asks": _asks,
@@ -312,4 +336,3 @@ SCENES: dict[str, Scene] = {
     "palette": _palette,
 }
 """Every screen and panel."""
-PANELS = frozenset({"ways", "start", "asks", "locks", "undo", "difference", "help", "error", "prompt", "palette"})

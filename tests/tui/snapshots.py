@@ -1,17 +1,20 @@
 """What every screen looks like, kept as text: two sizes, two themes.
 
-``python -m tests.tui.snapshots`` renews them; with ``--record`` a repair is carried out and recorded before.
+``python -m tests.tui.snapshots`` renews them; with ``--record`` a repair is carried out and recorded before. ``--svg
+DIRECTORY`` draws what is kept as pictures there instead. Text and styles are kept rather than pictures: a change of
+either can be read in a diff, and pictures are made of them where somebody wants to look.
 """
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import difflib
 import os
 import sys
 import tempfile
 from collections.abc import Iterable, Sequence
-from itertools import groupby
+from itertools import groupby, product
 from pathlib import Path
 from types import SimpleNamespace
 from unittest import mock
@@ -23,8 +26,9 @@ from textual.widgets import Input
 
 from envmedic.tui.themes import DARK, LIGHT
 from tests.tui import recording
-from tests.tui.scenes import PANELS, SCENES, Still
+from tests.tui.scenes import SCENES, Still
 from tests.tui.support import LARGE, SMALL
+from tests.tui.svg import pictures
 
 FOLDER = Path(__file__).resolve().parent / "snapshots"
 SIZES, THEMES = (SMALL, LARGE), (DARK, LIGHT)
@@ -48,12 +52,7 @@ def drawn(size: Size, home: Path) -> dict[str, Drawing]:
         for name in ("NO_COLOR", "ENVMEDIC_THEME", "VISUAL", "EDITOR"):
             os.environ.pop(name, None)
         recorded = recording.load()
-        return {scene: asyncio.run(_drawn(scene, size, recorded)) for scene in scenes(size)}
-
-
-def scenes(size: Size) -> list[str]:
-    """Every screen; of panels, which look the same in all sizes, one each."""
-    return [name for name in SCENES if size == SMALL or name not in PANELS]
+        return {scene: asyncio.run(_drawn(scene, size, recorded)) for scene in SCENES}
 
 
 async def _drawn(scene: str, size: Size, recorded: recording.Recorded) -> Drawing:
@@ -112,15 +111,31 @@ def document(drawings: Drawing) -> str:
     return text + "".join(f"--- {theme}\n{styles}" for theme, (_, styles) in drawings.items())
 
 
-def differences(size: Size, home: Path) -> list[str]:
-    """Where the screens are not as they are kept."""
+def differences(size: Size, home: Path, folder: Path) -> list[str]:
+    """Where the screens are not as they are kept; pictures of both are drawn in `folder`."""
     lines: list[str] = []
     for scene, drawing in drawn(size, home).items():
         path = path_of(scene, size)
         kept = path.read_text(encoding="utf-8") if path.is_file() else ""
         now = document(drawing)
+        if kept != now:
+            _draw(kept, size, folder, f"{path.stem}-kept")
+            _draw(now, size, folder, f"{path.stem}-now")
         lines += difflib.unified_diff(kept.splitlines(), now.splitlines(), path.name, "now", lineterm="", n=1)
     return lines
+
+
+def _draw(text: str, size: Size, folder: Path, name: str) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for theme, svg in pictures(text, size, name).items():
+        (folder / f"{name}-{theme}.svg").write_text(svg, encoding="utf-8")
+
+
+def draw(folder: Path) -> None:
+    """Every screen and panel as a picture, in each size and theme."""
+    for size, scene in product(SIZES, SCENES):
+        path = path_of(scene, size)
+        _draw(path.read_text(encoding="utf-8"), size, folder, path.stem)
 
 
 def renew() -> None:
@@ -130,11 +145,23 @@ def renew() -> None:
         for size in SIZES:
             for scene, drawing in drawn(size, Path(home)).items():
                 path_of(scene, size).write_text(document(drawing), encoding="utf-8")
-    for path in set(FOLDER.iterdir()) - {path_of(scene, size) for size in SIZES for scene in scenes(size)}:
+    for path in set(FOLDER.iterdir()) - {path_of(scene, size) for size in SIZES for scene in SCENES}:
         path.unlink()
 
 
-if __name__ == "__main__":
-    if "--record" in sys.argv[1:]:
+def main(arguments: Sequence[str]) -> None:
+    """Renew what is kept, or draw it."""
+    parser = argparse.ArgumentParser(prog="python -m tests.tui.snapshots", description=__doc__)
+    parser.add_argument("--record", action="store_true", help="carry a repair out and record it first")
+    parser.add_argument("--svg", type=Path, metavar="DIRECTORY", help="draw what is kept there, and renew nothing")
+    options = parser.parse_args(arguments)
+    if options.svg is not None:
+        draw(options.svg)
+        return
+    if options.record:
         recording.record()
     renew()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

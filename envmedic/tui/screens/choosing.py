@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import ClassVar, Generic, TypeVar
 
-from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.widget import Widget
 from textual.widgets import OptionList
@@ -16,10 +15,15 @@ from envmedic.tui.widgets.choices import Choices, Draw
 T = TypeVar("T")
 
 
+class Picks(Choices[T], Generic[T]):
+    """The items; Enter is among the keys that are shown."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "select", "Choose", key_display="Enter")]
+
+
 class ChoicePanel(Panel[T | None], Generic[T]):
     """Items over the screen; Enter takes the highlighted one, where it can be taken."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "none", "Choose", key_display="Enter")]
     DEFAULT_CSS = "ChoicePanel > #frame Choices { height: auto; max-height: 80vh; background: $panel; }"
 
     def __init__(
@@ -38,11 +42,7 @@ class ChoicePanel(Panel[T | None], Generic[T]):
 
     def inside(self) -> Iterable[Widget]:
         """The list."""
-        yield Choices(self._draw, self._key, empty="There is nothing else to choose here.", id="choices")
-
-    def compose(self) -> ComposeResult:
-        """As every panel."""
-        yield from super().compose()
+        yield Picks(self._draw, self._key, empty="There is nothing else to choose here.", id="choices")
 
     def on_mount(self) -> None:
         """Fill it, and let keys go to it."""
@@ -67,6 +67,3 @@ class ChoicePanel(Panel[T | None], Generic[T]):
             self.dismiss(item)
         else:
             self.notify("This one cannot be taken; the reason stands below it", severity="warning", markup=False)
-
-    def action_none(self) -> None:
-        """Enter is the list's; this names it in the line of keys."""
