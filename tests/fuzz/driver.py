@@ -86,7 +86,8 @@ class Fuzzer:
         yield from self._samples
         while True:
             known = self._deep if self._deep and self._chance.random() < 0.7 else self._samples
-            yield mutated(self._chance.choice(known), self._samples, self._target.words, self._chance)
+            sample = min(self._chance.choice(known), self._chance.choice(known), key=len)  # small ones are read soon
+            yield mutated(sample, self._samples, self._target.words, self._chance)
 
     def one(self, data: bytes) -> Failure | None:
         """Read one input; the failure where that went wrong."""
