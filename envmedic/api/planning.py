@@ -24,6 +24,7 @@ from envmedic.model.plan import CONDA_PINS, CONSTRAINTS, Plan
 from envmedic.model.playbook import LoadedPlaybook
 from envmedic.model.ports import CondaInstaller, Installer, Resolution
 from envmedic.planner.keeping import keeping
+from envmedic.planner.moving import UNCHANGED
 
 PASSED_OVER = "another way was asked for"
 """Why a way was not chosen that ranks above the one that was."""
@@ -210,17 +211,13 @@ def _no_way(environment: Environment | None, considered: planner.Proposals) -> N
     )
 
 
-_UNCHANGED = "it changes nothing"
-"""Why the planner leaves out a set that is there already."""
-
-
 def _no_move(considered: planner.Proposals) -> EnvmedicError:
     """What keeps the torch family from being moved on: that it is there already, or what cannot follow."""
     reasons = tuple(f"{item.title}: {item.why_not}" for item in considered.rejected)
-    if any(item.why_not == _UNCHANGED for item in considered.rejected):
+    if any(item.why_not == UNCHANGED for item in considered.rejected):
         return NothingToRepair(
             "There is nothing to move: the torch family is where this policy leads",
-            cause="; ".join(text for text in reasons if not text.endswith(_UNCHANGED)) or None,
+            cause="; ".join(text for text in reasons if not text.endswith(UNCHANGED)) or None,
             hint="Take another policy: `envmedic plan --help` lists them",
             details=reasons,
         )

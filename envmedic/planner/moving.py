@@ -6,9 +6,14 @@ import hashlib
 
 import msgspec
 
+from envmedic.compat import versions
 from envmedic.model.facts import Environment
+from envmedic.model.family import FamilySet
 from envmedic.model.playbook import LoadedPlaybook, Playbook, Policy, TorchFamilyStep
+from envmedic.planner.case import Case
 
+UNCHANGED = "it changes nothing"
+"""Why a set is left out that is there already."""
 _OF_TORCHVISION = ("torchvision-dispatch", "torchvision-nms", "torchvision-roi-align")
 _OF_TORCHAUDIO = ("torchaudio-lfilter",)
 MEANINGS: dict[Policy, str] = {
@@ -40,3 +45,20 @@ def playbook(policy: Policy, environment: Environment) -> LoadedPlaybook:
     )
     digest = hashlib.sha256(msgspec.json.encode(made, order="deterministic")).hexdigest()
     return LoadedPlaybook(playbook=made, path="", sha256=digest, origin="shipped")
+
+
+def is_there(case: Case, found: FamilySet) -> bool:
+    """Return whether a set is what is installed, whoever owns it: it is no place to move to."""
+    environment = case.before or case.environment
+    here, build = {item.name: item.public for item in environment.distributions}, environment.torch
+    same = build is not None and (found.policy == "keep-torch" or build.variant == found.variant)
+    return same and all(here.get(name) == item for name, item in found.versions.items())
+
+
+def unseen_driver(case: Case, found: FamilySet | None) -> tuple[str, ...]:
+    """Return what was not checked of a move: whether a driver that is not here supports its CUDA."""
+    cuda = versions.variant_cuda(found.variant) if found is not None else None
+    if cuda is None or case.host.driver_version is not None:
+        return ()
+    told = f"no NVIDIA driver was found here: whether one supports CUDA {cuda} is not known"
+    return (f"{told}; plan for another machine with --host FILE",)

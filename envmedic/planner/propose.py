@@ -9,7 +9,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from envmedic.compat import conda as channels
-from envmedic.compat import family, versions
+from envmedic.compat import family
 from envmedic.errors import NoSolution, NotAnEnvironment
 from envmedic.model.conda import CondaEnvironment
 from envmedic.model.facts import Environment, Facts
@@ -18,7 +18,7 @@ from envmedic.model.findings import Finding
 from envmedic.model.plan import PlanAlternative, Purge
 from envmedic.model.playbook import FactValue, LoadedPlaybook
 from envmedic.model.ports import ResolveRequest
-from envmedic.planner import labels, members, question, rebuild, removal
+from envmedic.planner import labels, members, moving, question, rebuild, removal
 from envmedic.planner.case import Case, Options, cases, cuda_build, family_step, no_wheel, suffix
 from envmedic.planner.dividing import Divider, Wish, pinned, widened
 from envmedic.planner.following import Following, along, following
@@ -111,7 +111,7 @@ def _of_answer(case: Case, query: FamilyQuery) -> Proposals:
     ready: list[Proposal] = []
     rejected: list[PlanAlternative] = []
     for found in answer.sets:
-        absent = no_wheel(case, found)
+        absent = moving.UNCHANGED if case.moving and moving.is_there(case, found) else no_wheel(case, found)
         if absent:
             rejected.append(
                 PlanAlternative(
@@ -151,7 +151,11 @@ def _proposal(
         purge=Purge(),
         after=(*follows.builds, *wanted.after),
         cost="" if case.moving else _cost(case.environment, found, changed),
-        notes=(*_notes(case.environment, gone), *follows.notes, *_unseen_driver(case, found)),
+        notes=(
+            *_notes(case.environment, gone),
+            *follows.notes,
+            *(moving.unseen_driver(case, found) if case.moving else ()),
+        ),
     )
     asked = tuple(dict.fromkeys((*wanted.pins, *follows.pins)))
     made = (
@@ -160,7 +164,7 @@ def _proposal(
         else _by_both(case, case.side, draft, query, asked, gone)
     )
     ready = tuple(item for item in made if _changes_anything(item))
-    nothing = PlanAlternative(title=title + suffix(case), why_not="it changes nothing", feasible=False)
+    nothing = PlanAlternative(title=title + suffix(case), why_not=moving.UNCHANGED, feasible=False)
     return ready, () if ready else (nothing,)
 
 
@@ -319,15 +323,6 @@ def _following(case: Case, found: FamilySet | None, changed: tuple[str, ...]) ->
     variant = environment.torch.variant if environment.torch is not None else None
     same_cuda = found is not None and variant == found.variant
     return following(environment, case.values, case.derived, handled=handled, same_cuda=same_cuda)
-
-
-def _unseen_driver(case: Case, found: FamilySet | None) -> tuple[str, ...]:
-    """Return what was not checked of a move to another CUDA: whether a driver that is not here supports it."""
-    cuda = versions.variant_cuda(found.variant) if found is not None and case.moving else None
-    if cuda is None or case.host.driver_version is not None:
-        return ()
-    told = f"no NVIDIA driver was found here: whether one supports CUDA {cuda} is not known"
-    return (f"{told}; plan for another machine with --host FILE",)
 
 
 def _unmet(case: Case, found: FamilySet | None, changed: tuple[str, ...], gone: tuple[str, ...]) -> tuple[Unmet, ...]:

@@ -12,6 +12,7 @@ from envmedic.model.playbook import Policy
 from envmedic.model.ports import Resolution
 from envmedic.planner import Proposals, moving
 from envmedic.planner.proposal import IN_THE_WAY
+from tests.planner import conda_support
 from tests.planner.support import NOW, Spelling, dist, environment, facts, usual, wheel
 
 HEALTHY = usual(torchvision="0.20.1", requires="torch==2.5.1")
@@ -132,3 +133,19 @@ def test_the_plan_is_about_no_fault_and_its_checks_must_pass() -> None:
     plan = planner.build(facts(env), None, loaded, best, Resolution(artifacts=wheels), Spelling(), now=NOW)
     assert (plan.finding, plan.fault, plan.playbook, plan.playbook_sha256) == (None, None, None, None)
     assert {check.name for check in plan.checks if check.role == "playbook"} == set(loaded.playbook.checks)
+
+
+def test_a_torch_of_conda_that_stays_is_not_moved_to_wheels() -> None:
+    env = conda_support.prefix([*conda_support.base(), *conda_support.old_family()])
+    found = moved(env, "keep-torch")
+    assert found.proposals == ()
+    assert {item.why_not for item in found.rejected} == {"it changes nothing"}
+
+
+def test_what_conda_owns_stays_its_own_as_long_as_it_has_something_newer() -> None:
+    env = conda_support.prefix([*conda_support.base(), *conda_support.old_family()])
+    first, *others = moved(env).proposals
+    assert first.title == "torch 2.5.1, torchvision 0.20.1 (cu121), by conda (pytorch)"
+    assert any(item.title.endswith("as wheels") for item in others)
+    last = moved(conda_support.prefix([*conda_support.base(), *conda_support.old_family("2.5.1", "0.20.1")]))
+    assert last.best().title.endswith("as wheels")
