@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -62,12 +62,27 @@ def write_durably(path: Path, content: bytes, owner: Owner | None = None, *, mod
 def write_whole(
     path: Path, content: bytes, owner: Owner | None = None, *, mode: int = 0o600, synced: bool = True
 ) -> None:
-    """As `write_durably`, for a caller that syncs the directory, or without `synced` the whole file system."""
+    """As `write_durably`, for a caller that syncs the directory, or without `synced` the whole file system.
+
+    Where it cannot be written, on a full disk say, nothing is left of the attempt.
+    """
     temporary = path.with_name(f".{path.name}.tmp")
     with as_owner_of(path.parent):
         temporary.unlink(missing_ok=True)
         fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, mode)
-    with open(fd, "wb") as file:  # noqa: PTH123  # from a descriptor
+    try:
+        _fill(fd, content, owner, mode, synced=synced)
+        with as_owner_of(path.parent):
+            temporary.rename(path)
+    except OSError:
+        with suppress(OSError), as_owner_of(path.parent):  # what kept it from being written is what is told
+            temporary.unlink()
+        raise
+
+
+def _fill(fd: int, content: bytes, owner: Owner | None, mode: int, *, synced: bool) -> None:
+    """Write the open file and close it."""
+    with open(fd, "wb") as file:  # from a descriptor
         file.write(content)
         file.flush()
         if owner is not None and os.geteuid() == 0:
@@ -75,5 +90,3 @@ def write_whole(
         os.fchmod(fd, mode)
         if synced:
             os.fsync(fd)
-    with as_owner_of(path.parent):
-        temporary.rename(path)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import errno
 import os
+from pathlib import Path
 
 import pytest
 
+from envmedic.engine.files import write_durably
 from envmedic.errors import PreflightError
 from envmedic.model.events import Event, EventStream, TransactionStarted
 from tests.engine.test_crashes import is_settled
@@ -43,3 +45,16 @@ def test_an_announcement_that_cannot_be_written_drops_the_transaction(
     assert "No space left" in record.failure.summary
     assert is_settled(quick)
     assert quick.version() == "1.0"
+
+
+def test_a_file_that_cannot_be_written_leaves_the_old_one_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_descriptor: int) -> None:
+        raise no_space()
+
+    write_durably(tmp_path / "journal.json", b"old")
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space left"):
+        write_durably(tmp_path / "journal.json", b"new")
+    assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("journal.json", b"old")]
