@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import argparse
 import os
-import platform
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -14,10 +13,12 @@ from statistics import median
 from tests.bench.conda_repair import repairing
 from tests.bench.environment import environment
 from tests.bench.frames import LINES, first_frames, key_presses
+from tests.bench.growth import Grown, filling, growing
 from tests.bench.locking import AIM_S, CONDA, PIP, locking
 from tests.bench.measures import Overhead, SkippedError, Trees, cloning, compile_loop, probing, real_environment
 from tests.bench.place import Place, place
-from tests.bench.sampling import Samples, ratio
+from tests.bench.report import Aim, Report, load, machine
+from tests.bench.rivals import Mending, diagnosing
 from tests.bench.text import MEGABYTES, PASSES, WORDS, large_log, reading
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -28,38 +29,51 @@ ROUNDS = 5
 FEWEST = 1
 CLONE_AIM, PROBE_AIM, OVERHEAD_AIM, READING_AIM, COMMAND_AIM = 1.3, 8.0, 4.0, 1.2, 2.0
 FRAME_AIM = 1.5
-_QUIET = 0.5
-"""Load per core, before the run adds its own, above which figures are doubtful."""
+COLLECT_AIM, OWN_AIM, UNDO_AIM = 10.0, 0.1, 2.0
+_MEGABYTE = 1e6
 
 
 @dataclass(frozen=True)
-class Aim:
-    """What a ratio should be."""
+class Run:
+    """One run of the benchmark."""
 
-    value: float
-    at_least: bool = False
+    report: Report
+    where: Place
+    folder: Path
+    prefix: Path | None
+    """The real environment that was named."""
+    files: int
+    rounds: int
 
-    def verdict(self, measured: float) -> str:
-        """The aim and whether it is met."""
-        met = measured >= self.value if self.at_least else measured <= self.value
-        return f"aim {'≥' if self.at_least else '≤'} {self.value:g} x: {'met' if met else 'NOT met'}"
+    def real(self) -> Path:
+        """An environment with torch. Raises `SkippedError`."""
+        stated = os.environ.get("ENVMEDIC_BENCH_PREFIX")
+        known = sorted(ROOT.glob(".real/*")) + sorted(ROOT.glob(".demo/env"))
+        return real_environment([self.prefix] if self.prefix else [Path(stated)] if stated else known)
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Measure all and print."""
+    """Measure what is wanted, print it, and write it where that is asked for."""
     options = parse(arguments)
     options.folder.mkdir(exist_ok=True)
-    say(f"{os.cpu_count()} cores, Python {platform.python_version()}, Linux {platform.release()}, {load()}")
+    report = Report()
+    report.section("Machine")
+    report.note(f"{machine()}, {load()}")
     with place(options.folder) as where:
-        report_locking(where.root, options.rounds)
-        report_conda_repair(where.root, options.rounds)
-        trees = generated(where, options)
-        report_cloning(trees, options.rounds)
-        report_overhead(trees, options.rounds)
-    report_probing(options.prefix, options.folder, options.rounds)
-    report_reading(options.folder, options.rounds)
-    report_frames(options.folder, options.rounds)
+        report.note(f"Trees on {where.described}")
+        run = Run(report, where, options.folder, options.prefix, options.files, options.rounds)
+        for name in options.only or PARTS:
+            PARTS[name](run)
+    if options.write:
+        options.write.write_text(f"{HEAD}\n{report.markdown()}", encoding="utf-8")
     return 0
+
+
+HEAD = """# Benchmarks
+
+Written by `make bench` from one run; every ratio is of figures of that run, taken in turns. Machines differ and are
+noisy: the spread over the rounds stands beside each figure. Nothing in envmedic's tests depends on a time.
+"""
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
@@ -69,34 +83,28 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=ROUNDS, help="samples of each measure")
     parser.add_argument("--folder", type=Path, default=FOLDER, help="where trees are made")
     parser.add_argument("--prefix", type=Path, help="environment with torch and torchvision (ENVMEDIC_BENCH_PREFIX)")
+    parser.add_argument("--only", nargs="+", choices=PARTS, metavar="PART", help=f"parts of it: {', '.join(PARTS)}")
+    parser.add_argument("--write", type=Path, help="write the tables there, as Markdown")
     options = parser.parse_args(arguments)
     if options.rounds < FEWEST:
         parser.error("--rounds must be at least 1")
     return options
 
 
-def load() -> str:
-    """The load, with a warning where it spoils the figures."""
-    now = os.getloadavg()[0]
-    busy = now > _QUIET * (os.cpu_count() or 1)
-    return f"load {now:.2f}" + (" — WARNING: other work runs, the figures are doubtful" if busy else "")
-
-
-def generated(where: Place, options: argparse.Namespace) -> Trees:
+def generated(run: Run) -> Trees:
     """The environment, and the C loop where it can be compiled."""
-    prefix = environment(where.root / "env", options.files)
+    prefix = environment(run.where.root / "env", run.files)
     files, folders, length, taken = size(prefix)
-    say(f"Generated environment on {where.described}:")
-    say(
-        f"  {files:,} files and links, {folders:,} directories, {length / 1e9:.2f} GB long, "
+    run.report.note(
+        f"Generated environment: {files:,} files and links, {folders:,} directories, {length / 1e9:.2f} GB long, "
         f"{taken / 1e9:.2f} GB on disk (its large libraries are sparse)"
     )
     try:
-        loop = compile_loop(options.folder)
+        loop = compile_loop(run.folder)
     except SkippedError as error:
-        say(f"  C loop of linkat: skipped: {error}")
+        run.report.note(f"C loop of linkat: skipped: {error}")
         loop = None
-    return Trees(where, prefix, loop)
+    return Trees(run.where, prefix, loop)
 
 
 def size(prefix: Path) -> tuple[int, int, int, int]:
@@ -107,44 +115,47 @@ def size(prefix: Path) -> tuple[int, int, int, int]:
     return len(entries) - folders, folders, length, taken
 
 
-def report_cloning(trees: Trees, count: int) -> None:
-    """Measure and print the clone."""
-    say("\nClone by hard links, with real copies of what tools edit in place")
-    samples = cloning(trees, count)
-    show(samples, {"loop": "C loop of linkat, 1 thread", "clone": "envmedic's clone, 2 threads", "cp -a": "cp -a"})
-    if trees.loop:
-        compare(samples, "clone", "loop", "clone / C loop", Aim(CLONE_AIM))
-    compare(samples, "clone", "cp -a", "clone / cp -a")
+def report_cloning(run: Run) -> None:
+    """The clone."""
+    run.report.section("Clone by hard links, with real copies of what tools edit in place")
+    trees = generated(run)
+    samples = cloning(trees, run.rounds)
+    run.report.show(samples, {
+        "loop": "C loop of linkat, 1 thread",
+        "clone": "envmedic's clone, 2 threads",
+        "cp -al": "cp -al",
+        "cp -a": "cp -a",
+    })  # fmt: skip
+    run.report.compare(samples, "clone", "loop", "clone / C loop", Aim(CLONE_AIM))
+    run.report.compare(samples, "clone", "cp -al", "clone / cp -al")
+    run.report.compare(samples, "clone", "cp -a", "clone / cp -a")
 
 
-def report_overhead(trees: Trees, count: int) -> None:
-    """Measure and print what a repair costs besides installer and checks."""
-    say("\nOverhead of apply: all but its stages fetch, reproduce, steps, verify and smoke")
+def report_overhead(run: Run) -> None:
+    """What a repair costs besides installer and checks."""
+    run.report.section("Overhead of apply: all but its stages fetch, reproduce, steps, verify and smoke")
+    trees = generated(run)
     if trees.loop is None:
-        say("  skipped: there is no C loop to compare with")
+        run.report.note("skipped: there is no C loop to compare with")
         return
     overhead = Overhead(trees)
-    samples = overhead.samples(count)
-    show(samples, {"loop": "C loop of linkat, 1 thread", "overhead": "apply, a new process, own part"})
-    compare(samples, "overhead", "loop", "overhead / C loop", Aim(OVERHEAD_AIM))
-    stages = overhead.by_stage()
-    say("  stages: " + ", ".join(f"{name} {seconds:.2f} s" for name, seconds in stages.items()))
+    samples = overhead.samples(run.rounds)
+    run.report.show(samples, {"loop": "C loop of linkat, 1 thread", "overhead": "apply, a new process, own part"})
+    run.report.compare(samples, "overhead", "loop", "overhead / C loop", Aim(OVERHEAD_AIM))
+    run.report.note("Stages: " + ", ".join(f"{name} {seconds:.2f} s" for name, seconds in overhead.by_stage().items()))
 
 
-def report_probing(named: Path | None, folder: Path, count: int) -> None:
-    """Measure and print the probe against the imports that it makes unnecessary."""
-    stated = os.environ.get("ENVMEDIC_BENCH_PREFIX")
-    known = sorted(ROOT.glob(".real/*")) + sorted(ROOT.glob(".demo/env"))
-    candidates = [named] if named else [Path(stated)] if stated else known
-    say("\nFull static probe against `import torch, torchvision`")
+def report_probing(run: Run) -> None:
+    """The probe against the imports that it makes unnecessary."""
+    run.report.section("Full static probe against `import torch, torchvision`")
     try:
-        prefix = real_environment(candidates)
+        prefix = run.real()
     except SkippedError as error:
-        say(f"  skipped: {error}")
+        run.report.note(f"skipped: {error}")
         return
-    say(f"  {prefix}, byte code cached on both sides")
-    samples = probing(prefix, folder / "byte-code", count)
-    show(samples, {
+    run.report.note(f"{described(prefix)}, byte code cached on both sides")
+    samples = probing(prefix, run.folder / "byte-code", run.rounds)
+    run.report.show(samples, {
         "imports": "imports, a new process",
         "imports compiling": "the same without byte code at hand",
         "probe": "probe of the environment, in process",
@@ -152,97 +163,179 @@ def report_probing(named: Path | None, folder: Path, count: int) -> None:
         "facts": "envmedic facts (with the host)",
         "diagnose": "envmedic diagnose (facts alone)",
     })  # fmt: skip
-    compare(samples, "imports", "probe", "imports / probe in process", Aim(PROBE_AIM, at_least=True))
-    compare(samples, "imports", "probe process", "imports / probe process", Aim(PROBE_AIM, at_least=True))
-    compare(samples, "imports", "facts", "imports / envmedic facts")
-    compare(samples, "imports", "diagnose", "imports / envmedic diagnose", Aim(PROBE_AIM, at_least=True))
-    compare(samples, "imports compiling", "diagnose", "imports without byte code / diagnose")
+    run.report.compare(samples, "imports", "probe", "imports / probe in process", Aim(PROBE_AIM, at_least=True))
+    run.report.compare(samples, "imports", "probe process", "imports / probe process", Aim(PROBE_AIM, at_least=True))
+    run.report.compare(samples, "imports", "facts", "imports / envmedic facts")
+    run.report.compare(samples, "imports", "diagnose", "imports / envmedic diagnose", Aim(PROBE_AIM, at_least=True))
+    run.report.compare(samples, "imports compiling", "diagnose", "imports without byte code / diagnose")
 
 
-def report_locking(folder: Path, count: int) -> None:
-    """Measure and print a lock of a conda environment with wheels on top."""
-    say(f"Lock of {CONDA} conda packages and {PIP} wheels as conda-lock.yml, a new process, hashes from caches")
+def described(prefix: Path) -> str:
+    """A real environment in words."""
+    torch = next(prefix.glob("lib/python3*/site-packages/torch-*.dist-info"), Path("torch")).name
+    count = sum(len(names) for _, _, names in os.walk(prefix))
+    return f"{torch.removesuffix('.dist-info').replace('-', ' ')} in an environment of {count:,} files"
+
+
+def report_rivals(run: Run) -> None:
+    """What else tells of the state of an environment."""
+    run.report.section("Diagnosis against what else tells of an environment")
     try:
-        samples = locking(folder, count)
+        prefix = run.real()
+        samples = diagnosing(prefix, run.folder / "byte-code", run.rounds)
     except SkippedError as error:
-        say(f"  skipped: {error}")
+        run.report.note(f"skipped: {error}")
         return
-    show(samples, {"lock": "envmedic lock", "import": "import conda_lock.lockfile"})
+    run.report.note(described(prefix))
+    names = {
+        "diagnose": "envmedic diagnose (facts alone)",
+        "collect_env": "python -m torch.utils.collect_env",
+        "pip check": "pip check",
+        "uv pip check": "uv pip check",
+        "conda doctor": "conda doctor",
+    }
+    run.report.show(samples, names)
+    for name in ("collect_env", "pip check", "uv pip check", "conda doctor"):
+        aim = Aim(COLLECT_AIM, at_least=True) if name == "collect_env" else None
+        run.report.compare(samples, name, "diagnose", f"{name} / envmedic diagnose", aim)
+    if "conda doctor" not in samples:
+        run.report.note("conda doctor: skipped: there is no conda (CONDA_EXE)")
+
+
+def report_mending(run: Run) -> None:
+    """The same damage mended by envmedic and by others, and the way back."""
+    run.report.section("One missing library of torchvision, mended; and the way back")
+    try:
+        prefix = run.real()
+        mending = Mending(prefix, run.folder / "mending")
+        samples = mending.samples(run.rounds)
+    except SkippedError as error:
+        run.report.note(f"skipped: {error}")
+        return
+    run.report.note(f"{described(prefix)}; wheels on disk, caches warm")
+    run.report.show(samples, {
+        "repair": "envmedic apply without its checks",
+        "uv": "uv pip install --reinstall, in place",
+        "pip": "pip install --force-reinstall, in place",
+        "recreate": "uv venv and uv pip install of all, from its cache",
+        "undo": "envmedic undo, a new process",
+        "scan": "one stat scan of it, a new process",
+    })  # fmt: skip
+    run.report.compare(samples, "repair", "recreate", "repair / made anew by uv")
+    run.report.compare(samples, "repair", "pip", "repair / pip in place")
+    run.report.compare(samples, "undo", "pip", "undo / reinstall of the old version by pip")
+    run.report.compare(samples, "undo", "uv", "undo / reinstall of the old version by uv")
+    run.report.compare(samples, "undo", "scan", "undo / stat scan", Aim(UNDO_AIM))
+    run.report.compare(mending.parts(), "own", "others", "own part / installer and checks", Aim(OWN_AIM))
+    if mending.skipped:
+        run.report.note(f"made anew: skipped: {mending.skipped}")
+
+
+def report_growth(run: Run) -> None:
+    """How cost grows."""
+    rounds = min(run.rounds, 3)
+    for title, grown in (
+        ("Growth with the files", growing(run.where.root, rounds)),
+        ("Growth with the distributions", filling(run.where.root, rounds)),
+    ):
+        run.report.section(title)
+        run.report.table(GROWN, [grown_row(item) for item in grown])
+
+
+GROWN = ("files", "distributions", "diagnose", "most memory", "clone by links", "one scan", "diagnose / scan")
+
+
+def grown_row(item: Grown) -> tuple[str, ...]:
+    """One environment of `report_growth`."""
+    return (
+        f"{item.files:,}",
+        str(item.distributions),
+        f"{item.diagnose:.2f} s",
+        f"{item.memory / _MEGABYTE:.0f} MB",
+        f"{item.clone:.2f} s",
+        f"{item.scan:.2f} s",
+        f"{item.diagnose / item.scan:.1f} x",
+    )
+
+
+def report_locking(run: Run) -> None:
+    """A lock of a conda environment with wheels on top."""
+    run.report.section(f"Lock of {CONDA} conda packages and {PIP} wheels as conda-lock.yml, hashes from caches")
+    try:
+        samples = locking(run.where.root, run.rounds)
+    except SkippedError as error:
+        run.report.note(f"skipped: {error}")
+        return
+    run.report.show(samples, {"lock": "envmedic lock, a new process", "import": "import conda_lock.lockfile"})
     seconds = median(samples["lock"])
-    say(f"  aim ≤ {AIM_S:g} s: {'met' if seconds <= AIM_S else 'NOT met'} ({seconds:.2f} s)")
-    compare(samples, "lock", "import", "lock / import of conda-lock alone")
+    run.report.note(f"aim ≤ {AIM_S:g} s: {'met' if seconds <= AIM_S else 'NOT met'} ({seconds:.2f} s)")
+    run.report.compare(samples, "lock", "import", "lock / import of conda-lock alone")
 
 
-def report_conda_repair(folder: Path, count: int) -> None:
-    """Measure and print what a repair of a conda environment costs besides the installer and the checks."""
-    say("\nRepair of one package of a conda environment, by py-rattler, a new process")
+def report_conda(run: Run) -> None:
+    """What a repair of a conda environment costs besides the installer and the checks."""
+    run.report.section("Repair of one package of a conda environment, by py-rattler, a new process")
     try:
-        samples = repairing(folder, count)
+        samples = repairing(run.where.root, run.rounds)
     except SkippedError as error:
-        say(f"  skipped: {error}")
+        run.report.note(f"skipped: {error}")
         return
-    show(samples, {
+    run.report.show(samples, {
         "whole": "envmedic apply",
         "installer": "of it: solve, fetch and change, verified",
         "checks": "of it: checks",
         "own": "of it: envmedic's own part",
         "rattler": "py-rattler alone, in place",
+        "clone": "envmedic's clone of the environment",
+        "conda clone": "conda create --clone",
     })  # fmt: skip
-    compare(samples, "own", "installer", "own part / installer")
-    compare(samples, "installer", "rattler", "installer / py-rattler alone")
+    run.report.compare(samples, "own", "installer", "own part / installer")
+    run.report.compare(samples, "installer", "rattler", "installer / py-rattler alone")
+    run.report.compare(samples, "clone", "conda clone", "clone / conda create --clone")
 
 
-def report_reading(folder: Path, count: int) -> None:
-    """Measure and print what it costs to look for every signature in large logs, without faults and with many."""
+def report_reading(run: Run) -> None:
+    """What it costs to look for every signature in large logs, without faults and with many."""
     for mixed, words in ((False, "without any fault"), (True, "with a failure every half megabyte")):
-        say(f"\nA log of {MEGABYTES} MB {words}, against {PASSES} passes of grep -E")
+        run.report.section(f"A log of {MEGABYTES} MB {words}, against {PASSES} passes of grep -E")
         try:
-            samples = reading(large_log(folder / f"{'mixed' if mixed else 'large'}.log", mixed=mixed), count)
+            log = large_log(run.folder / f"{'mixed' if mixed else 'large'}.log", mixed=mixed)
+            samples = reading(log, run.rounds)
         except SkippedError as error:
-            say(f"  skipped: {error}")
+            run.report.note(f"skipped: {error}")
             return
-        show(
-            samples,
-            {word: f"{PASSES} passes of grep -E {word}" for word in WORDS}
-            | {"scan": "all signatures, in process", "command": "envmedic diagnose"},
-        )
+        names = {word: f"{PASSES} passes of grep -E {word}" for word in WORDS}
+        run.report.show(samples, names | {"scan": "all signatures, in process", "command": "envmedic diagnose"})
         for word in WORDS:
-            compare(samples, "scan", word, f"signatures / grep {word}", Aim(READING_AIM))
-            compare(samples, "command", word, f"envmedic diagnose / grep {word}", Aim(COMMAND_AIM))
+            run.report.compare(samples, "scan", word, f"signatures / grep {word}", Aim(READING_AIM))
+            run.report.compare(samples, "command", word, f"envmedic diagnose / grep {word}", Aim(COMMAND_AIM))
 
 
-def report_frames(folder: Path, count: int) -> None:
-    """Measure and print how soon the terminal UI is there, and whether keys are heard while a log pours in."""
-    say("\nFirst frame of the terminal UI, a new process, against that of an empty Textual app")
-    samples = first_frames(count)
-    show(samples, {"empty": "empty Textual app", "envmedic": "envmedic"})
-    compare(samples, "envmedic", "empty", "envmedic / empty app", Aim(FRAME_AIM))
-    say(f"\nA key to what it paints, while {LINES:,} lines pour into a log, against an idle screen")
-    samples = key_presses(count, folder / "cache")
-    show(samples, {"idle": "idle screen", "pouring": "while the log pours in"})
-    compare(samples, "pouring", "idle", "pouring / idle")
+def report_frames(run: Run) -> None:
+    """How soon the terminal UI is there, and whether keys are heard while a log pours in."""
+    run.report.section("First frame of the terminal UI, a new process, against that of an empty Textual app")
+    samples = first_frames(run.rounds)
+    run.report.show(samples, {"empty": "empty Textual app", "envmedic": "envmedic"})
+    run.report.compare(samples, "envmedic", "empty", "envmedic / empty app", Aim(FRAME_AIM))
+    run.report.section(f"A key to what it paints, while {LINES:,} lines pour into a log, against an idle screen")
+    samples = key_presses(run.rounds, run.folder / "cache")
+    run.report.show(samples, {"idle": "idle screen", "pouring": "while the log pours in"})
+    run.report.compare(samples, "pouring", "idle", "pouring / idle")
 
 
-def show(samples: Samples, names: dict[str, str]) -> None:
-    """Median, least and greatest of each measure."""
-    for name, words in names.items():
-        if name in samples:
-            taken = samples[name]
-            say(f"  {words:<38} {median(taken):7.3f} s  [{min(taken):.3f} to {max(taken):.3f}, n={len(taken)}]")
-
-
-def compare(samples: Samples, name: str, base: str, words: str, aim: Aim | None = None) -> None:
-    """One ratio of medians, with the spread over the rounds."""
-    found = ratio(samples, name, base)
-    verdict = f"  {aim.verdict(found.value)}" if aim else ""
-    say(f"  {words:<38} {found.value:7.2f} x  [{found.low:.2f} to {found.high:.2f}]{verdict}")
-
-
-def say(text: str) -> None:
-    """One line, at once."""
-    sys.stdout.write(text + "\n")
-    sys.stdout.flush()
-
+PARTS: Mapping[str, Callable[[Run], None]] = {
+    "diagnosis": report_rivals,
+    "probe": report_probing,
+    "clone": report_cloning,
+    "overhead": report_overhead,
+    "repair": report_mending,
+    "growth": report_growth,
+    "lock": report_locking,
+    "conda": report_conda,
+    "log": report_reading,
+    "tui": report_frames,
+}
+"""What can be measured by itself."""
 
 if __name__ == "__main__":
     sys.exit(main(sys.argv[1:]))

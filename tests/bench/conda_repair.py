@@ -16,9 +16,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from envmedic.engine.clone import clone
 from tests.bench.measures import SkippedError
 from tests.bench.sampling import Samples
 from tests.conda.channel import channels
+from tests.conda.client import conda_program
 from tests.conda.room import Room, make_room
 
 SOUND = ("python=3.11", "pytorch=2.4", "torchvision", "pytorch-cuda=12.1", "pip", "packaging")
@@ -31,14 +33,15 @@ CHECKS = ("reproduce", "verify", "smoke")
 def repairing(folder: Path, count: int) -> Samples:
     """Seconds of a repair by their kind, and of py-rattler making the same change in place. Raises `SkippedError`.
 
-    Samples: ``whole``, of it ``installer``, ``checks`` and ``own``; and ``rattler``.
+    Samples: ``whole``, of it ``installer``, ``checks`` and ``own``; ``rattler``; and ``clone`` beside ``conda clone``.
     """
     taken: dict[str, list[float]] = {}
     with _room(folder) as room:
         prefix, plain = (room.by_rattler(name, SOUND) for name in ("env", "plain"))
         room.force(prefix, WRONG)
         for number in range(count + 1):
-            for name, seconds in (_repair(room, prefix) | {"rattler": _alone(room, plain)}).items():
+            alone = {"rattler": _alone(room, plain)} | _cloned(room, plain, number)
+            for name, seconds in (_repair(room, prefix) | alone).items():
                 if number:  # the first one warms caches
                     taken.setdefault(name, []).append(seconds)
     return {name: tuple(values) for name, values in taken.items()}
@@ -75,6 +78,31 @@ def _alone(room: Room, prefix: Path) -> float:
     started = time.perf_counter()
     room.force(prefix, RIGHT)
     return time.perf_counter() - started
+
+
+def _cloned(room: Room, prefix: Path, number: int) -> dict[str, float]:
+    """Clones of the environment, by envmedic and by conda."""
+    own, other = (prefix.with_name(f"{name}-{number}") for name in ("own", "other"))
+    seconds = clone(prefix, own, "link").seconds
+    argv = [
+        str(conda_program()),
+        "create",
+        "--quiet",
+        "--yes",
+        "--offline",
+        "--clone",
+        str(prefix),
+        "--prefix",
+        str(other),
+    ]
+    started = time.perf_counter()
+    done = subprocess.run(argv, env=room.environment, capture_output=True, text=True, check=False)
+    whole = time.perf_counter() - started
+    if done.returncode != 0:
+        raise SkippedError(f"conda create --clone ended with {done.returncode}: {done.stderr[-300:]}")
+    for path in (own, other):
+        shutil.rmtree(path)
+    return {"clone": seconds, "conda clone": whole}
 
 
 def _envmedic(room: Room, *arguments: str) -> dict[str, dict[str, float]]:

@@ -40,29 +40,29 @@ class Amounts:
     scripts: int
 
     @classmethod
-    def of(cls, files: int) -> Amounts:
-        """Amounts that make at least `files` files in all."""
+    def of(cls, files: int, distributions: int | None = None) -> Amounts:
+        """Amounts that make at least `files` files in all, of as many `distributions` as is usual by default."""
         modules = files * 9_900 // 29_500 + 1
         return cls(
             modules=modules,
             headers=files - 2 * modules,
             libraries=max(files // 150, 2),
             large_libraries=max(files // 800, 1),
-            distributions=max(files // 540, 3),
+            distributions=distributions or max(files // 540, 3),
             scripts=max(files // 800, 2),
         )
 
 
-def environment(prefix: Path, files: int) -> Path:
+def environment(prefix: Path, files: int, distributions: int | None = None) -> Path:
     """The generated environment at `prefix` with at least `files` files; made at once where there is none yet."""
     stamp = prefix / _STAMP
-    wanted = {"format": FORMAT, "files": files}
+    wanted = {"format": FORMAT, "files": files, "distributions": distributions}
     if stamp.is_file() and json.loads(stamp.read_text()) == wanted:
         return prefix
     if prefix.exists():
         shutil.rmtree(prefix)
     make_venv(prefix)
-    _Writer(prefix, Amounts.of(files)).write()
+    _Writer(prefix, Amounts.of(files, distributions)).write()
     stamp.write_text(json.dumps(wanted))
     return prefix
 

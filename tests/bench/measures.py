@@ -58,6 +58,11 @@ class Trees:
         target = self.fresh("clone", number)
         return clone(self.environment, target, "link").seconds
 
+    def links(self, number: int) -> float:
+        """Clone by ``cp -al``."""
+        target = self.fresh("links", number)
+        return _timed(["cp", "-al", str(self.environment), str(target)])
+
     def copy(self, number: int) -> float:
         """Clone by ``cp -a``."""
         target = self.fresh("copy", number)
@@ -75,8 +80,8 @@ def compile_loop(folder: Path) -> Path:
 
 
 def cloning(trees: Trees, count: int) -> Samples:
-    """Samples ``clone`` and ``cp -a``, and ``loop`` where there is one."""
-    measures: dict[str, Callable[[int], float]] = {"clone": trees.clone, "cp -a": trees.copy}
+    """Samples ``clone``, ``cp -al`` and ``cp -a``, and ``loop`` where there is one."""
+    measures: dict[str, Callable[[int], float]] = {"clone": trees.clone, "cp -al": trees.links, "cp -a": trees.copy}
     return rounds(({"loop": trees.link_loop} if trees.loop else {}) | measures, count)
 
 

@@ -11,8 +11,7 @@ from envmedic.playbook.loader import load_all
 from envmedic.playbook.match import scan
 from envmedic.playbook.prefilter import Prefilter
 from envmedic.playbook.reading import read_lines
-from tests.bench import __main__ as program
-from tests.bench import frames
+from tests.bench import frames, report
 from tests.bench.environment import environment
 from tests.bench.measures import Overhead, SkippedError, Trees, cloning, compile_loop, real_environment
 from tests.bench.one_apply import OTHERS
@@ -50,12 +49,12 @@ def test_the_environment_has_the_files_it_should_and_is_made_once(trees: Trees) 
 
 def test_every_way_of_cloning_makes_the_same_tree(trees: Trees) -> None:
     samples = cloning(trees, 1)
-    made = [trees.place.root / "samples" / f"{name}-1" / "env" for name in ("loop", "clone", "copy")]
-    assert [listed(tree) for tree in made] == [listed(trees.environment)] * 3
-    assert {name: len(taken) for name, taken in samples.items()} == {"loop": 1, "clone": 1, "cp -a": 1}
+    made = [trees.place.root / "samples" / f"{name}-1" / "env" for name in ("loop", "clone", "links", "copy")]
+    assert [listed(tree) for tree in made] == [listed(trees.environment)] * 4
+    assert {name: len(taken) for name, taken in samples.items()} == {"loop": 1, "clone": 1, "cp -al": 1, "cp -a": 1}
     module = next(trees.environment.rglob("module_1.py")).relative_to(trees.environment)
     inodes = [(tree / module).stat().st_ino for tree in (trees.environment, *made)]
-    assert inodes[0] == inodes[1] == inodes[2] != inodes[3]
+    assert inodes[0] == inodes[1] == inodes[2] == inodes[3] != inodes[4]
 
 
 def test_overhead_is_what_a_real_repair_took_without_installer_and_checks(trees: Trees) -> None:
@@ -93,13 +92,13 @@ def test_a_ratio_is_of_medians_with_the_spread_of_the_rounds() -> None:
 
 
 def test_aims_are_judged() -> None:
-    assert program.Aim(1.3).verdict(1.3) == "aim ≤ 1.3 x: met"
-    assert program.Aim(1.3).verdict(1.31) == "aim ≤ 1.3 x: NOT met"
-    assert program.Aim(8, at_least=True).verdict(7.9) == "aim ≥ 8 x: NOT met"
+    assert report.Aim(1.3).verdict(1.3) == "aim ≤ 1.3 x: met"
+    assert report.Aim(1.3).verdict(1.31) == "aim ≤ 1.3 x: NOT met"
+    assert report.Aim(8, at_least=True).verdict(7.9) == "aim ≥ 8 x: NOT met"
 
 
 def test_a_missed_aim_is_told_and_fails_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    program.compare({"a": (9.0,), "b": (1.0,)}, "a", "b", "a / b", program.Aim(4))
+    report.Report().compare({"a": (9.0,), "b": (1.0,)}, "a", "b", "a / b", report.Aim(4))
     assert capsys.readouterr().out.split() == [
         "a",
         "/",
@@ -120,9 +119,9 @@ def test_a_missed_aim_is_told_and_fails_nothing(capsys: pytest.CaptureFixture[st
 
 def test_a_busy_machine_is_warned_of(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "getloadavg", lambda: (100.0, 0.0, 0.0))
-    assert "WARNING" in program.load()
+    assert "WARNING" in report.load()
     monkeypatch.setattr(os, "getloadavg", lambda: (0.0, 0.0, 0.0))
-    assert "WARNING" not in program.load()
+    assert "WARNING" not in report.load()
 
 
 def test_the_file_system_is_named() -> None:
