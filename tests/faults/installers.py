@@ -133,4 +133,4 @@ _WICKED: dict[str, tuple[str, tuple[str, ...], tuple[str, ...], _Result]] = {
     "edits a file that is a copy": (_EDIT, _ONE, ("--clone", "copy"), _repaired),
 }  # fmt: skip
 """Name → what pip does, how it is staged, options of the repair, and what has to come of it."""
-_SLICE = ("hangs", "forks away and goes on", "deletes what it was given")
+_SLICE = ("forks away and goes on", "deletes what it was given")

@@ -180,7 +180,8 @@ class Room:
         live = [item["live"] for item in generations]
         assert any(live) == (side == "new"), f"{side}, but live: {live}"
         assert any(item["undo_possible"] for item in generations) == any(live), "the new environment cannot be undone"
-        assert self.leaks() == []
+        left = self.leaks()
+        assert not left, left
         if start:
             self.starts(side)
         return side

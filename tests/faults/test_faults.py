@@ -1,0 +1,77 @@
+"""A slice of each part of `make faults`, in processes of their own, which mount and adopt what they like."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from tests.cli.support import LIMIT_S, ROOT
+from tests.faults import sigkill, tables
+from tests.faults.cases import Tried, attempt, rows, summary
+from tests.faults.room import Skipped
+
+OUTCOMES = {
+    "sigkill": {"old", "new"},
+    "turns": {"old"},
+    "calls": {"new"},
+    "filesystems": {"old"},
+    "sharing": {"new"},
+    "state": {"old"},
+}
+"""Part → what its slice has to end with. The rest is seen by `make faults`, and elsewhere in small."""
+
+
+def tried(part: str, folder: Path) -> list[Tried]:
+    """Run the slice of a part."""
+    document = folder / "tried.json"
+    command = [sys.executable, "-m", "tests.faults", "--part", part, "--short", "--json", str(document)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=LIMIT_S)
+    assert done.returncode == 0, (done.stdout + done.stderr)[-6000:]
+    return msgspec.json.decode(document.read_bytes(), type=list[Tried])
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("part", OUTCOMES)
+def test_the_environment_is_whole_whatever_happens(part: str, tmp_path: Path) -> None:
+    found = tried(part, tmp_path)
+    reasons = {item.told for item in found if item.outcome == "skipped"}
+    if found and all(item.outcome == "skipped" for item in found):
+        pytest.skip("; ".join(sorted(reasons)))
+    assert {item.outcome for item in found} - {"skipped"} <= OUTCOMES[part]
+    assert reasons or {item.outcome for item in found} == OUTCOMES[part]
+    if part == "sigkill":
+        assert sum(item.case.count(",") for item in found) >= 4, "SIGKILLs inside recoveries"
+
+
+def test_what_does_not_hold_fails_its_case_and_says_where() -> None:
+    def broken() -> tuple[str, str]:
+        assert 1 + 1 == 3, "arithmetic"
+        return "old", ""
+
+    item = attempt("part", "case", broken)
+    assert item.failed
+    assert "broken" in item.told
+    assert "arithmetic" in item.told
+
+
+def test_what_cannot_be_tried_is_skipped_with_its_reason() -> None:
+    def skip() -> tuple[str, str]:
+        raise Skipped("no such file system")
+
+    item = attempt("part", "case", skip)
+    assert (item.outcome, item.told) == ("skipped", "no such file system")
+    assert list(summary([item, item])) == ["part            2 cases: 2 skipped"]
+    assert "no such file system" in next(rows([item]))
+
+
+def test_sigkills_are_counted_by_operation_and_by_step() -> None:
+    mode = sigkill.Mode("namespace", "link")
+    scenario = sigkill.Scenario(number=3, operation="undo", mode=mode, at=1)
+    kills = ("undo: swapped", "recover: mended", "recover: mended")
+    survived = sigkill.Survived(scenario=scenario, step="swapped", kills=kills, side="old", orphans=2)
+    assert list(tables.by_mode([survived, survived]))[2] == "| undo | namespace | link | 2 | 6 | 2 | 0 | 4 | 0 |"
+    assert list(tables.by_step([survived]))[2:] == ["| mended |  |  |  | 2 |", "| swapped |  | 1 |  |  |"]
