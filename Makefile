@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: docs tutorial test-install fuzz gpu bench-static help demo demo-real pictures test test-conda test-locks test-real lint bench bench-diagnosis bench-repair clean
+.PHONY: faults docs tutorial test-install fuzz gpu bench-static help demo demo-real pictures test test-conda test-locks test-real lint bench bench-diagnosis bench-repair clean
 
 help:
 	@echo "make demo       a small broken environment, diagnosed, repaired and undone (no GPU, no torch)"
@@ -18,6 +18,7 @@ help:
 	@echo "make test-install  wheel and source archive installed by uv tool and pipx on every Python that is here (minutes)"
 	@echo "make test-real  repairs of real torch environments (some GB)"
 	@echo "make gpu        checks seen to fail, and genuine faults repaired, on an NVIDIA GPU (GPU_PREFIX: an environment with torch)"
+	@echo "make faults     SIGKILL, full disks, failing calls, networks, installers, file systems (as root; hours)"
 	@echo "make bench      ratios of clone, probe, overhead, reading logs and the terminal UI"
 	@echo "make bench-diagnosis  how many reports of a labelled corpus are diagnosed rightly (ENVMEDIC_CORPUS)"
 	@echo "make bench-static  verdicts on compiled files against the real loader (several GB)"
@@ -78,6 +79,13 @@ GPU_JOBS ?= 1
 gpu: $(INSTALLED)
 	$(BIN)/python -m tests.gpu --prefix $(GPU_PREFIX) --jobs $(GPU_JOBS)
 
+# What was tried is kept in .faults, and a second run goes on from there.
+FAULTS := turns calls clocks network installers filesystems sharing state
+faults: $(INSTALLED)
+	@mkdir -p .faults
+	$(BIN)/python -m tests.faults --part sigkill --resume .faults/sigkill
+	$(BIN)/python -m tests.faults $(addprefix --part ,$(FAULTS)) --resume .faults/tried.jsonl
+
 bench: $(INSTALLED)
 	$(BIN)/python -m tests.bench
 
@@ -96,4 +104,4 @@ bench-repair: $(INSTALLED)
 	$(BIN)/python -m tests.gallery
 
 clean:
-	rm -rf $(VENV) .demo .bench .real .gallery .gpu .fuzz .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist
+	rm -rf $(VENV) .demo .bench .real .gallery .faults .gpu .fuzz .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist
