@@ -56,6 +56,11 @@ def built(room: Room, listed: str) -> list[str]:
     return sorted({name for item in modules for name in item["sass"]}, key=float)
 
 
+def say(text: str) -> None:
+    """Print a line at once."""
+    print(text, flush=True)
+
+
 def main(arguments: list[str]) -> int:
     """Go through it; returns the exit status."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -64,20 +69,22 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--json", type=Path, help="write everything to this file")
     given = parser.parse_args(arguments)
     folder = (given.folder or given.prefix.absolute().parent / ".replays") / "mixed-gpus"
+    say(f"copying {given.prefix} to {folder}")
     room = copied(given.prefix.absolute(), folder, folder / "wheels", {})
     try:
         listed, capabilities = planned(room)
+        say(f"GPUs {', '.join(capabilities)}: planned {listed}; now an extension is built for them")
         code = built(room, listed)
+        say(f"code for {', '.join(code)}; now it runs")
         runs = subprocess.run([room.python, "-c", extensions.USE], capture_output=True, text=True, check=False)
     except NotHere as reason:
-        print(f"skipped: {reason}")
+        say(f"skipped: {reason}")
         return 0
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     good = listed.removesuffix("+PTX").split(";") == capabilities == code and runs.returncode == 0
     found = {"capabilities": capabilities, "planned": listed, "code": code, "runs": runs.returncode == 0}
-    print(f"GPUs {', '.join(capabilities)}: planned {listed}, code for {', '.join(code)}, runs: {found['runs']}")
-    print(runs.stderr[-800:], end="")
+    say(f"{'ok' if good else 'WRONG'}: runs: {found['runs']} {runs.stderr[-800:]}")
     if given.json:
         given.json.write_text(json.dumps(found, indent=1))
     return 0 if good else 1

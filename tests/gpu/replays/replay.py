@@ -41,6 +41,8 @@ class Replay:
     """Variables that an activated shell has after the repair, and what they then are: names and regular expressions."""
     staging: str = ""
     """How commands of the repair must have run: ``namespace`` or ``relocate``; any way by default."""
+    notes: Callable[[Room], str] | None = None
+    """What else is worth knowing of how the command ended."""
     playbook: str = ""
     """Another playbook to repair with, as text: one of the user's own."""
 
@@ -88,6 +90,8 @@ def _perform(replay: Replay, room: Room, result: Result, *, gpu: bool) -> None:
     failed = _timed(result, "command", lambda: room.activated(*command))
     result.broken = failed.code != 0
     result.sample = f"$ {' '.join(command)}\n{_ends(failed.text)}\nexit status {failed.code}"
+    if replay.notes is not None:
+        result.sample += f"\n{replay.notes(room)}"
     if not result.broken:
         return
     log = room.folder / "error.txt"

@@ -90,6 +90,11 @@ class Room:
         words = ("uv", "pip", "install", *map(str, (*python, *cache, *what)))
         run(words, {**self.outside, "PATH": path, **more}).must()
 
+    def without(self, *names: str) -> None:
+        """Uninstall packages that a replay has no use for and whose imports take long; those not there are left out."""
+        uv = ("uv", "pip", "uninstall", "--offline", "--python", str(self.python))
+        run((*uv, *names), self.outside).must()
+
     def found(self, pattern: str) -> list[Path]:
         """Files of site-packages that match; raises FileNotFoundError where none does."""
         paths = sorted(self.site.glob(pattern))

@@ -11,6 +11,7 @@ from tests.gpu.replays.room import Room
 SOURCE = r"""
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <stdio.h>
 #include <string.h>
 
 static void *real(const char *name) {
@@ -24,22 +25,34 @@ typedef long (*function)(long, long, long, long, long, long);
 // FUNCTIONS
 int nvrtcCompileProgram(void *program, int count, const char *const *options) {
   const char *changed[256];
+  FILE *asked = fopen(ASKED, "a");
+  for (int i = 0; asked && i < count; ++i) fprintf(asked, "%s ", options[i]);
+  if (asked) fclose(asked);
   for (int i = 0; i < count && i < 256; ++i)
     changed[i] = strncmp(options[i], "--gpu-architecture=", 19) ? options[i] : "--gpu-architecture=sm_999";
   return ((int (*)(void *, int, const char *const *))real("nvrtcCompileProgram"))(program, count, changed);
 }
 """
-COMPLEX = """\
+BESSEL = """\
 import torch
 torch.manual_seed(0)
-x = torch.randn(64, dtype=torch.complex64)
+x = torch.rand(64) * 9
 try:
-    found = torch.tan(x.cuda()).cpu()
+    found = torch.special.bessel_j0(x.cuda()).cpu()
 finally:
-    print('NVRTC:', *sorted({line.split()[-1] for line in open('/proc/self/maps') if 'libnvrtc.so' in line}))
-assert torch.allclose(found, torch.tan(x), rtol=1e-3)
+    maps = {line.split()[-1] for line in open('/proc/self/maps') if 'nvrtc' in line}
+    print('torch', torch.__version__, torch.version.cuda, 'NVRTC:', *sorted(maps))
+assert torch.allclose(found, torch.special.bessel_j0(x), rtol=1e-3, atol=1e-5)
 """
-"""A function of complex numbers, which torch compiles while it runs, and the NVRTC that was loaded for it."""
+"""A function that torch has no compiled code of for any GPU, and compiles while it runs; and what of NVRTC was loaded.
+
+Of complex numbers it once compiled all functions in this way; with torch 2.11 and CUDA 13.0 ``torch.tan`` does not fail.
+"""
+
+
+def asked(room: Room) -> Path:
+    """Where our NVRTC writes which options it was called with."""
+    return room.folder / "asked.txt"
 
 
 def refusing(room: Room, real: Path, target: Path) -> Path:
@@ -52,8 +65,26 @@ def refusing(room: Room, real: Path, target: Path) -> Path:
     versions.write_text(f"{target.name} {{ global: nvrtc*; local: *; }};\n", encoding="utf-8")
     linked = (f"-Wl,-soname,{target.name}", f"-Wl,--version-script={versions}")
     target.parent.mkdir(parents=True, exist_ok=True)
-    room.run("gcc", "-shared", "-fPIC", "-w", f'-DREAL="{real}"', *linked, source, "-o", target, "-ldl").must()
+    room.run(
+        "gcc",
+        "-shared",
+        "-fPIC",
+        "-w",
+        f'-DREAL="{real}"',
+        f'-DASKED="{asked(room)}"',
+        *linked,
+        source,
+        "-o",
+        target,
+        "-ldl",
+    ).must()
     return target
+
+
+def options_seen(room: Room) -> str:
+    """With which options our NVRTC was called, if it was."""
+    file = asked(room)
+    return f"our NVRTC was called with: {file.read_text(encoding='utf-8') if file.exists() else 'nothing, never'}"
 
 
 def own(room: Room) -> Path:
@@ -71,7 +102,7 @@ def preloaded(room: Room) -> Command:
     real = own(room)
     shadow = refusing(room, real, room.folder / "old-cuda" / "lib64" / real.name)
     room.variable("LD_PRELOAD", f"'{shadow}'")
-    return ("python", "-c", COMPLEX)
+    return ("python", "-c", BESSEL)
 
 
 REPLAYS = (
@@ -80,5 +111,6 @@ REPLAYS = (
         "an NVRTC that refuses the GPU, named by LD_PRELOAD",
         frozenset({"nvrtc-preloaded"}),
         preloaded,
+        notes=options_seen,
     ),
 )

@@ -176,8 +176,10 @@ def driver_library(room: Room) -> Command:
     link = ("gcc", "-shared", "-fPIC", probe, "-lcuda", "-o", room.folder / "empty.so")
     if room.run(*link).code == 0:
         hidden.hide(room, "libcuda.so", keep=("libcuda.so.1",))
-    if room.run(*link).code == 0:
-        raise NotHere("the linker finds libcuda.so in a directory that could not be hidden")
+    traced = room.run(*link, "-Wl,--trace")
+    if traced.code == 0:
+        found = [line for line in traced.out.splitlines() if "libcuda." in line]
+        raise NotHere(f"the linker still finds the driver's library at {', '.join(found)}")
     return builds(room, "cuda")
 
 
