@@ -33,7 +33,7 @@ CALLS = {
 """Each call with what it is made to do."""
 EVERY = (("write", SHORT), ("copy_file_range", SHORT), ("copy_file_range", errno.EOPNOTSUPP), ("link", errno.EMLINK))
 """What a repair lives with though each call does it."""
-_SAMPLES = 4
+_SAMPLES = 3
 
 
 @dataclass

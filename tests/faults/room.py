@@ -31,6 +31,8 @@ _STORE_FILES = {".gitignore", "CACHEDIR.TAG", "locks"}
 _TRANSACTION_FILES = {
     "prefix", "journal.json", "plan.json", "record.json", "events.jsonl", "fingerprint", "fingerprint-live", "env",
 }  # fmt: skip
+_HALF_WRITTEN = re.compile(r"\..*\.tmp")
+"""A file whose writing SIGKILL cut: the next writing of it replaces it."""
 _TRANSACTION = re.compile(r"[0-9]{8}T[0-9]{12}Z-[0-9a-f]{6}")
 
 Content = dict[str, tuple[str, int, str]]
@@ -200,12 +202,13 @@ class Room:
         found = []
         for path in sorted(self.store.iterdir()):
             if _TRANSACTION.fullmatch(path.name):
-                names = {item.name for item in path.iterdir()} - _TRANSACTION_FILES
+                names = {item.name for item in path.iterdir() if not _HALF_WRITTEN.fullmatch(item.name)}
+                names -= _TRANSACTION_FILES
                 found += [f"in a transaction: {name}" for name in sorted(names)]
                 state = json.loads((path / "journal.json").read_bytes())["state"]
                 if state not in {"done", "undone"} and (path / "env").exists():
                     found.append(f"the stage of a transaction that is {state}")
-            elif path.name not in _STORE_FILES:
+            elif path.name not in _STORE_FILES and not _HALF_WRITTEN.fullmatch(path.name):
                 found.append(f"in the store: {path.name}")
         return found + [f"held lock: {path.name}" for path in self.store.glob("locks/*") if not _free(path)]
 
