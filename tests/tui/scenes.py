@@ -79,6 +79,9 @@ class Answers(Effects):
         super().__init__(still)
         self._still = still
 
+    def look_around(self) -> None:
+        """What is there is known."""
+
     def job(
         self,
         kind: str,
@@ -136,9 +139,6 @@ class Still(EnvmedicApp):
                 host=recorded.alone.facts.host if recorded.alone.facts is not None else None,
             )
         )
-
-    def on_ready(self) -> None:
-        """Nothing is looked for."""
 
     @property
     def finding(self) -> Finding:

@@ -130,6 +130,23 @@ def test_a_log_that_is_not_there_is_a_panel_and_nothing_else_changes() -> None:
     drive(scenario)
 
 
+def test_what_is_typed_at_once_with_the_slash_is_searched_for(active: Case) -> None:
+    async def scenario(opened: EnvmedicApp, pilot: Pilot[int]) -> None:
+        await until(pilot, lambda: opened.session.current is not None)
+        assert focused(opened) == "environments"
+        for key, character in (("slash", "/"), ("q", "q"), ("slash", "/"), ("z", "z")):
+            opened.post_message(events.Key(key, character))
+        await until(pilot, lambda: "Nothing here holds q/z" in shown(opened), "what was typed")
+        await pilot.press("escape")
+        await until_shown(pilot, str(active.prefix.name))
+        await pilot.press("shift+tab")
+        assert focused(opened) == "paste"
+        await pilot.press("slash")
+        await until(pilot, lambda: opened.screen.query_one(PasteBox).raw == "/")
+
+    drive(scenario)
+
+
 def test_typing_after_a_slash_leaves_matching_environments(tmp_path: Path) -> None:
     make_venv(tmp_path / ".venv")
 

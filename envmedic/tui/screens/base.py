@@ -16,6 +16,7 @@ from envmedic.tui.widgets.choices import Choices
 from envmedic.tui.widgets.lines import LineView
 from envmedic.tui.widgets.log_view import LogView
 from envmedic.tui.widgets.parts import FRAMES
+from envmedic.tui.widgets.paste import PasteBox
 
 if TYPE_CHECKING:
     from envmedic.tui.app import EnvmedicApp
@@ -33,7 +34,7 @@ class BaseScreen(Screen[None]):
     """Whether it is about the repair, so that no key needs to lead there."""
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "back", "Back"),
-        Binding("slash", "search", "Search", key_display="/"),
+        Binding("slash", "search", "Search", key_display="/", priority=True),  # what is typed next is searched already
         Binding("y", "copy_line", "Copy line"),
     ]
 
@@ -85,6 +86,7 @@ class BaseScreen(Screen[None]):
     def on_mount(self) -> None:
         """Be told of changes from now on."""
         self.envmedic.changed.subscribe(self, self._changed)
+        self.call_after_refresh(self._search_bar)  # the first frame needs none of it
 
     def on_screen_resume(self) -> None:
         """Show what is known: at first, and what changed below other screens."""
@@ -123,17 +125,29 @@ class BaseScreen(Screen[None]):
         """What `/` looks through: what has the focus, if it can be."""
         return self.focused if isinstance(self.focused, (LineView, LogView, Choices)) else None
 
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Where text is typed, a slash is text."""
+        if action == "search":
+            return not isinstance(self.focused, Input | PasteBox)
+        return super().check_action(action, parameters)
+
     async def action_search(self) -> None:
-        """Open the line to type in; the first frame needs none."""
+        """Open the line to type in."""
         self._target = self.searched()
         if self._target is None:
             return
-        if not self.query(SearchBar):
-            await self.mount(SearchBar(id="search", select_on_focus=False), before=self.query_one(CommandLine))
-        bar = self.query_one(SearchBar)
+        bar = await self._search_bar()
         bar.value = ""
         bar.display = True
-        bar.focus()
+        self.set_focus(bar)
+
+    async def _search_bar(self) -> SearchBar:
+        """The line to type in, which is not seen at first."""
+        if not self.query(SearchBar):
+            bar = SearchBar(id="search", select_on_focus=False)
+            bar.display = False
+            await self.mount(bar, before=self.query_one(CommandLine))
+        return self.query_one(SearchBar)
 
     @on(Input.Changed, "#search")
     def _look(self, event: Input.Changed) -> None:

@@ -28,6 +28,7 @@ class ResultScreen(BaseScreen):
         "files of what was verified, v shows the log. Escape goes home, or back to the plan where nothing was repaired."
     )
     BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("z", "app.undo", "Undo"),
         Binding("l", "lock", "Write locks"),
         Binding("v", "log", "Log"),
         Binding("r", "again", "Plan again"),

@@ -10,7 +10,7 @@ from textual.binding import Binding, BindingType
 
 from envmedic.errors import EnvmedicError, InputError, Interrupted
 from envmedic.model.events import Event, Notice, OutputLine
-from envmedic.model.findings import Diagnosis
+from envmedic.model.findings import Diagnosis, Finding
 from envmedic.tui.command_lines import watch_line
 from envmedic.tui.jobs import Job
 from envmedic.tui.screens.base import BaseScreen, Searchable
@@ -28,7 +28,7 @@ class WatchScreen(BaseScreen):
     HELP = "A command that runs in the chosen environment. s stops it. When it has failed, Enter opens what is found."
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("s", "stop", "Stop"),
-        Binding("enter", "open", "Open finding", show=False),
+        Binding("enter", "open", "Open finding", key_display="Enter"),
     ]
     DEFAULT_CSS = """
     WatchScreen #log { height: 1fr; padding: 0 1; }
@@ -39,6 +39,8 @@ class WatchScreen(BaseScreen):
         super().__init__()
         self._command = command
         self._job: Job[Diagnosis] | None = None
+        self._found: Finding | None = None
+        """What is found first, once it has failed."""
 
     def body(self) -> ComposeResult:
         """The output above, and how it ends below."""
@@ -63,6 +65,7 @@ class WatchScreen(BaseScreen):
         word, tone = verdict_of(diagnosis)
         shown: list[Line] = [(Part(word, tone), Part("  " + visible(diagnosis.log or "it ended well")))]
         if diagnosis.findings:
+            self._found = diagnosis.findings[0]
             shown.append(line(f"{diagnosis.findings[0].summary}  (Enter opens it)"))
         self._say(shown)
 
@@ -76,6 +79,7 @@ class WatchScreen(BaseScreen):
         self._job = None
         if self.standing:
             self.query_one("#end", LineView).show(lines)
+            self.refresh_bindings()
 
     def refresh_from(self, session: Session) -> None:
         """The output stands by itself."""
@@ -92,6 +96,14 @@ class WatchScreen(BaseScreen):
         """The output."""
         return self.query_one(LogView)
 
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Only what makes sense now is among the keys."""
+        if action == "stop":
+            return self._job is not None
+        if action == "open":
+            return self._found is not None
+        return super().check_action(action, parameters)
+
     def action_stop(self) -> None:
         """Stop the command, with what it has started."""
         if self._job is not None:
@@ -99,8 +111,8 @@ class WatchScreen(BaseScreen):
 
     def action_open(self) -> None:
         """Open the first finding."""
-        if self._job is None and self.session.findings:
-            self.envmedic.open_finding(self.session.findings[0])
+        if self._found is not None:
+            self.envmedic.open_finding(self._found)
 
 
 def _lines(events: list[Event]) -> Iterator[str]:
