@@ -32,6 +32,7 @@ ORDER = (
     "audio",
     "smoke",
     "catalogue",
+    "zygote",
     "session",
 )
 

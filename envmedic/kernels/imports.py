@@ -45,13 +45,25 @@ def is_absent(missing, name):
     return bool(top) and top not in own and top not in sys.modules and importlib.util.find_spec(top) is None
 
 
-def run_imports(requests, workers, report):
+def divided(requests, zygotes):
+    """The units of all names that `requests` are about: those to be imported alone, and by name those of `zygotes`."""
+    alone, own = [], {}
+    for request in requests:
+        for name in request["arguments"]:
+            unit = unit_of(request, name)
+            if name in zygotes and name not in own:
+                own[name] = unit
+            else:
+                alone.append(unit)
+    return alone, own
+
+
+def run_imports(units, workers, report):
     """Import each name in a child of this process, which has imported none of them, `workers` at a time.
 
     What fails beside others runs once more alone, and only that counts: memory, a lock or a port that another one
     held is no fault of the environment.
     """
-    units = [unit_of(request, name) for request in requests for name in request["arguments"]]
     workers = min(workers, len(units))
     again = []
 

@@ -2,9 +2,11 @@
 
 Processes: this one imports nothing but the standard library and forks a child for each imported name, several at a
 time. The *zygotes* are children too: one imports torch, and forks from itself a child for each check and device; those
-forked from that import torchvision or torchaudio on top. So torch is imported once, and a crash, hang or abort, of an import or of a check, ends that
-child alone. A process that forks neither initialises CUDA (its children could not use it) nor computes in parallel
-before (libgomp hangs in the children: seen with torch 2.5); importing torch does neither.
+forked from that import torchvision or torchaudio on top, while the first checks run. So torch is imported once, and a
+crash, hang or abort, of an import or of a check, ends that child alone. That a zygote could import its module is the
+outcome of that import; where it could not, the import is tried in a child of its own as any other. A process that
+forks neither initialises CUDA (its children could not use it) nor computes in parallel before (libgomp hangs in the
+children: seen with torch 2.5); importing torch does neither.
 
 What is used of torch here, and nothing else: ``torch.version.cuda``, ``torch.cuda.is_available()``,
 ``torch.cuda.init()`` (for the reason, when there is no GPU), ``torch.cuda.device_count()``,
@@ -15,94 +17,22 @@ from __future__ import annotations
 
 # ruff: noqa: BLE001  # whatever a check raises is its result
 import argparse
-import importlib
 import json
 import os
-import traceback
 
-from envmedic_kernels import operators, supervise
+from envmedic_kernels import imports, supervise
 from envmedic_kernels.catalogue import BY_MODULE, CHECKS, NOWHERE, ON_TORCH, SLOW, Gpus, units_of
-from envmedic_kernels.imports import run_imports
 from envmedic_kernels.sequence import run_sequences
-from envmedic_kernels.units import KEPT_DETAIL, SEED, describe, ended_badly, last_words, run_side_by_side
+from envmedic_kernels.units import SEED, describe, last_words, run_side_by_side
+from envmedic_kernels.zygote import Zygote
 
 MARK = "@envmedic "
 """Begins every line of stdout that carries a message as JSON."""
-ZYGOTE_SLACK_S = 60.0
 AT_ONCE = 8
 """GPUs on which a check runs at the same time: each process holds a CUDA context in memory."""
 
+OF_ZYGOTES = ("torch", *BY_MODULE)
 OF_NAMES = ("import:", "import-sequence:", "extension-smoke:")
-
-
-class Zygote:
-    """A child that imports `module` and then runs `work(report)` with it in memory.
-
-    Every unit of `requests` gets an outcome, whatever becomes of the child.
-    """
-
-    def __init__(self, module, requests, gpus, report):
-        self.module = module
-        self.requests = requests
-        self.gpus = gpus
-        self.report = report
-        self.done = set()
-        self.failure = None
-        self.because = ""
-        self.child = None
-
-    def run(self, work):
-        """Run it to its end."""
-        limit = max(request["timeout_s"] for request in self.requests)
-        self.child = supervise.Supervised(lambda send: self._live(work, send), limit, self._hear)
-        ending = self.child.wait()
-        for unit in units_of(self.requests, self.gpus):
-            if unit.key not in self.done:
-                self.report(self._missing(unit, ending))
-
-    def _live(self, work, send):
-        try:
-            importlib.import_module(self.module)
-        except BaseException as error:
-            traceback.print_exc()
-            absent = isinstance(error, ModuleNotFoundError) and error.name == self.module
-            send({"failed": describe(error), "absent": absent})
-            if self.module == "torchvision" and not absent:
-                send({"because": operators.loader_message()})
-            return
-        send({"ready": True})
-        work(send)
-
-    def _hear(self, message):
-        if "outcome" in message:
-            outcome = message["outcome"]
-            self.done.add((outcome["index"], outcome["check"], outcome["device"]))
-            self.report(message)
-        elif "gpus" in message:
-            self.gpus = Gpus(**message["gpus"])
-            self.report(message)
-        elif "failed" in message:
-            self.failure = message
-        elif "because" in message:
-            self.because = message["because"]
-        self._extend()
-
-    def _extend(self):
-        """From the end of the import on, each unit has a limit of its own: this one is only a net below them."""
-        units = len(units_of(self.requests, self.gpus)) + 1
-        longest = max(request["timeout_s"] for request in self.requests)
-        self.child.deadline = supervise.now() + units * longest + ZYGOTE_SLACK_S
-
-    def _missing(self, unit, ending):
-        if self.failure and self.failure["absent"]:
-            return unit.outcome("skip", "%s is not installed" % self.module)
-        if self.failure:
-            because = " (loader: %s)" % self.because if self.because else ""
-            reason = "import %s: %s%s" % (self.module, self.failure["failed"], because)
-            return unit.outcome("fail", reason, detail=ending.output[-KEPT_DETAIL:], seconds=ending.seconds)
-        message = ended_badly(unit, ending)
-        message["outcome"]["reason"] = "import %s: %s" % (self.module, message["outcome"]["reason"])
-        return message
 
 
 def visible_gpus(send):
@@ -150,25 +80,34 @@ def run_units(requests, gpus, report):
             run_side_by_side(together, AT_ONCE if first.on_gpu else 1, report)
 
 
-def run_torch(requests, no_gpu, report):
-    """Everything that needs torch: in the zygote of torch, and in that of torchvision forked from it."""
+def run_torch(requests, own, no_gpu, report):
+    """Everything that needs torch: in the zygote of torch, and in those that are forked from it for other modules.
+
+    `own` has the units that import these modules, by module.
+    """
 
     def work(send):
+        zygotes = [zygote_of(module, requests, own, send) for module in BY_MODULE]
+        zygotes = [zygote for zygote in zygotes if zygote]
         gpus = Gpus(reason=no_gpu)
         if not no_gpu and any(request["gpu"] for request in requests):
             gpus = find_gpus(max(request["timeout_s"] for request in requests))
         send(gpus.as_message())
         run_units([request for request in requests if request["name"] in ON_TORCH], gpus, send)
-        for module, checks in BY_MODULE.items():
-            run_module(module, [request for request in requests if request["name"] in checks], gpus, send)
+        for zygote in zygotes:
+            zygote.proceed(gpus)
 
-    Zygote("torch", requests, Gpus(), report).run(work)
+    Zygote("torch", requests, report, own.get("torch")).run(work)
 
 
-def run_module(module, requests, gpus, send):
-    """The checks that need `module`, which a zygote of its own imports on top of torch."""
-    if requests:
-        Zygote(module, requests, gpus, send).run(lambda up: run_units(requests, gpus, up))
+def zygote_of(module, requests, own, send):
+    """The zygote for the checks that need `module`, which begins to import it; None where there are none."""
+    mine = [request for request in requests if request["name"] in BY_MODULE[module]]
+    if not mine and module not in own:
+        return None
+    zygote = Zygote(module, mine, send, own.get(module))
+    zygote.start(lambda gpus, up: run_units(mine, gpus, up))
+    return zygote
 
 
 def run(requests, no_gpu, report, workers=1):
@@ -176,12 +115,28 @@ def run(requests, no_gpu, report, workers=1):
 
     `workers` is the number of imports that run at a time.
     """
-    run_imports([request for request in requests if request["name"] == "import"], workers, report)
-    run_sequences([request for request in requests if request["name"] == "import-sequence"], workers, report)
     on_torch = [request for request in requests if request["name"] in CHECKS]
+    alone, own = imports.divided(
+        [item for item in requests if item["name"] == "import"], OF_ZYGOTES if on_torch else ()
+    )
+    imports.run_imports(alone, workers, report)
+    run_sequences([request for request in requests if request["name"] == "import-sequence"], workers, report)
     if on_torch:
-        run_torch(on_torch, no_gpu, report)
+        heard = set()
+
+        def hear(message):
+            heard.add(key_of(message))
+            report(message)
+
+        run_torch(on_torch, own, no_gpu, hear)
+        imports.run_imports([unit for unit in own.values() if unit.key not in heard], workers, report)
     report({"end": True})
+
+
+def key_of(message):
+    """The unit that a message is the outcome of, as `Unit.key`; None where it is none."""
+    outcome = message.get("outcome")
+    return outcome and (outcome["index"], outcome["check"], outcome["device"])
 
 
 def print_line(message):

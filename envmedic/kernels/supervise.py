@@ -33,6 +33,8 @@ GRACE_S = 0.5
 _PR_SET_PDEATHSIG = 1
 _READERS = set()
 """Reading ends that this process holds; a child closes them all, those of its siblings too."""
+_ATTENDED = []
+"""Children that are heard and held to their limits while this process waits for others."""
 
 
 class Ending:
@@ -132,6 +134,10 @@ class Supervised:
             listen([self])
         return self.finish()
 
+    def attend(self):
+        """Hear it from now on whenever this process waits for any child, until `finish`."""
+        _ATTENDED.append(self)
+
     def press(self):
         """Hold the child to its time limit: it may print its Python stack, then it is killed."""
         if time.monotonic() < self.deadline:
@@ -145,6 +151,8 @@ class Supervised:
 
     def finish(self):
         """What a child that has ended leaves; returns the `Ending`."""
+        if self in _ATTENDED:
+            _ATTENDED.remove(self)
         for pipe in (self._messages, self._output):
             pipe.drain()
         status = self._reap()
@@ -182,6 +190,10 @@ class Supervised:
 
 def listen(children):
     """Take what `children` have to say; returns at the latest when it is time to look at one of them."""
+    beside = [child for child in _ATTENDED if child not in children and child.pipes() and not child.ended()]
+    for child in beside:
+        child.press()
+    children = [*children, *beside]
     pipes = {pipe.reader: pipe for child in children for pipe in child.pipes()}
     left = min(child.deadline for child in children) - time.monotonic()
     silent = any(not child.pipes() for child in children)  # only its end can be waited for
@@ -267,6 +279,7 @@ def _settle(parent, output):
     for descriptor in (null, output.writer, *_READERS):
         os.close(descriptor)
     _READERS.clear()
+    _ATTENDED.clear()
     faulthandler.enable(file=2, all_threads=False)
     faulthandler.register(signal.SIGUSR1, file=2, all_threads=True)
 

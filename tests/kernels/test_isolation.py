@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import shutil
 import time
 from pathlib import Path
 
 import pytest
 
-from tests.kernels.driving import drive, statuses
+from tests.kernels.driving import STAND_IN, drive, statuses
 
 MODULES = {
     "fine": "x = 1",
@@ -168,3 +169,61 @@ def test_children_die_with_the_driver(modules: Path, tmp_path: Path) -> None:
             time.sleep(0.02)
         driver.send_signal(signal.SIGKILL)
     assert _gone(int(note.read_text()))
+
+
+FAMILY = "import:torch+torchvision+torchaudio"
+
+
+def test_what_checks_need_is_imported_once_and_that_is_the_outcome_of_the_import(tmp_path: Path) -> None:
+    copied, seen = tmp_path / "path", tmp_path / "seen"
+    shutil.copytree(STAND_IN, copied)
+    for name in ("torch", "torchvision", "torchaudio"):
+        with (copied / name / "__init__.py").open("a") as module:
+            module.write(f"with open({str(seen)!r}, 'a') as seen: seen.write('{name}\\n')\n")
+    found = drive("--devices", "cpu", "--checks", f"{FAMILY},matmul,torchvision-nms", path=copied)
+    assert statuses(found) == {
+        ("import torch", None): "pass", ("import torchvision", None): "pass", ("import torchaudio", None): "pass",
+        ("matmul-fp32", "cpu"): "pass", ("matmul-bf16", "cpu"): "pass", ("torchvision-nms", "cpu"): "pass",
+    }  # fmt: skip
+    assert sorted(seen.read_text().split()) == ["torch", "torchaudio", "torchvision"]
+
+
+@pytest.mark.parametrize(
+    ("what", "status", "reason"),
+    [
+        ("segfault", "crash", "ended by SIGSEGV"),
+        ("hang", "timeout", "no end within its time limit (3 s)"),
+        ("error", "fail", "RuntimeError: import torchvision is broken"),
+        ("exit", "crash", "ended with exit status 0 before it had a result"),
+    ],
+)
+def test_a_torchvision_that_checks_need_and_that_cannot_be_imported_is_told_as_such(
+    what: str, status: str, reason: str
+) -> None:
+    fault = f"{what} at import torchvision"
+    found = drive("--devices", "cpu", "--timeout", "3", "--checks", f"{FAMILY},matmul,torchvision-nms", FAULT=fault)
+    outcome = found["import torchvision", None]
+    assert (outcome["status"], outcome["reason"]) == (status, reason)
+    assert outcome["detail"] or what == "exit"
+    assert statuses(found) == {
+        ("import torch", None): "pass", ("import torchvision", None): status, ("import torchaudio", None): "pass",
+        ("matmul-fp32", "cpu"): "pass", ("matmul-bf16", "cpu"): "pass", ("torchvision-nms", "cpu"): status,
+    }  # fmt: skip
+
+
+def test_without_a_torch_that_can_be_imported_each_import_of_its_family_is_told_by_itself() -> None:
+    found = drive("--devices", "cpu", "--checks", f"{FAMILY},matmul", FAULT="error at import torch")
+    reasons = {check: outcome["reason"] for (check, _), outcome in found.items()}
+    broken = "RuntimeError: import torch is broken"
+    assert {name: reasons[f"import {name}"] for name in ("torch", "torchvision", "torchaudio")} == {
+        "torch": broken, "torchvision": broken, "torchaudio": broken,
+    }  # fmt: skip
+    assert reasons["matmul-fp32"] == f"import torch: {broken}"
+
+
+def test_an_import_that_goes_on_beside_other_checks_keeps_its_own_limit() -> None:
+    faults = "hang at import torchvision;hang at matmul"
+    found = drive("--devices", "cpu", "--timeout", "3", "--checks", f"{FAMILY},matmul,torchvision-nms", FAULT=faults)
+    assert found["import torchvision", None]["status"] == "timeout"
+    assert found["matmul-fp32", "cpu"]["status"] == "timeout"
+    assert found["import torchaudio", None]["status"] == "pass"

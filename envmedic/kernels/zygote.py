@@ -1,0 +1,142 @@
+"""Children that import a module once, for all checks that need it."""
+
+from __future__ import annotations
+
+# ruff: noqa: BLE001  # whatever an import raises is its result
+import importlib
+import json
+import math
+import os
+import traceback
+
+from envmedic_kernels import operators, supervise
+from envmedic_kernels.catalogue import Gpus, units_of
+from envmedic_kernels.units import KEPT_DETAIL, describe, ended_badly
+
+ZYGOTE_SLACK_S = 60.0
+
+
+class Zygote:
+    """A child that imports `module` and then works with it in memory.
+
+    Every unit of `requests` gets an outcome, whatever becomes of the child. `own`, the unit that imports the module, gets
+    one only where the import ended well, or not at all.
+    """
+
+    def __init__(self, module, requests, report, own=None):
+        self.module = module
+        self.requests = requests
+        self.gpus = Gpus()
+        self.report = report
+        self.own = own
+        self.done = set()
+        self.ready = False
+        self.failure = None
+        self.because = ""
+        self.child = None
+        self._go = None
+        self._told = False
+
+    def run(self, work):
+        """Let it import and run ``work(send)``, to its end."""
+        self._start(work)
+        self._end()
+
+    def start(self, work):
+        """Let it import while this process does other things; `proceed` lets it run ``work(gpus, send)``."""
+        reader, self._go = os.pipe()
+
+        def wait(send):
+            os.close(self._go)
+            line = b""
+            while not line.endswith(b"\n"):
+                part = os.read(reader, 65536)
+                if not part:
+                    return
+                line += part
+            work(Gpus(**json.loads(line.decode())), send)
+
+        self._start(wait)
+        os.close(reader)
+        self.child.attend()
+
+    def proceed(self, gpus):
+        """Tell it the GPUs as soon as it can hear, and wait for its end."""
+        self.gpus = gpus
+        self._told = True
+        if self.ready:
+            self._tell()
+        self._end()
+        os.close(self._go)
+
+    def _start(self, work):
+        limits = [request["timeout_s"] for request in ([self.own.request] if self.own else self.requests)]
+        self.child = supervise.Supervised(lambda send: self._live(work, send), max(limits), self._hear)
+
+    def _tell(self):
+        os.write(self._go, json.dumps(self.gpus.as_message()["gpus"]).encode() + b"\n")
+        self._extend()
+
+    def _end(self):
+        ending = self.child.wait()
+        if self.own and not self.ready and ending.timed_out:
+            self.report(ended_badly(self.own, ending))
+        for unit in units_of(self.requests, self.gpus):
+            if unit.key not in self.done:
+                self.report(self._missing(unit, ending))
+
+    def _live(self, work, send):
+        try:
+            importlib.import_module(self.module)
+        except BaseException as error:
+            traceback.print_exc()
+            absent = isinstance(error, ModuleNotFoundError) and error.name == self.module
+            send({"failed": describe(error), "absent": absent})
+            if self.module == "torchvision" and not absent:
+                send({"because": operators.loader_message()})
+            return
+        send({"ready": True})
+        work(send)
+
+    def _hear(self, message):
+        if "outcome" in message:
+            outcome = message["outcome"]
+            self.done.add((outcome["index"], outcome["check"], outcome["device"]))
+            self.report(message)
+        elif "gpus" in message:
+            self.gpus = Gpus(**message["gpus"])
+            self.report(message)
+        elif "failed" in message:
+            self.failure = message
+        elif "because" in message:
+            self.because = message["because"]
+        elif "ready" in message:
+            self._imported()
+        self._extend()
+
+    def _imported(self):
+        self.ready = True
+        if self.own:
+            self.report(self.own.outcome("pass", seconds=supervise.now() - self.child.started))
+        if self._told:
+            self._tell()
+
+    def _extend(self):
+        """From the end of the import on, each unit has a limit of its own: this one is only a net below them."""
+        if self.ready and self._go is not None and not self._told:
+            self.child.deadline = math.inf  # it waits for this process
+            return
+        units = len(units_of(self.requests, self.gpus)) + 1
+        longest = max((request["timeout_s"] for request in self.requests), default=0.0)
+        self.child.deadline = supervise.now() + units * longest + ZYGOTE_SLACK_S
+
+    def _missing(self, unit, ending):
+        if self.failure and self.failure["absent"]:
+            return unit.outcome("skip", "%s is not installed" % self.module)
+        if self.failure:
+            because = " (loader: %s)" % self.because if self.because else ""
+            reason = "import %s: %s%s" % (self.module, self.failure["failed"], because)
+            return unit.outcome("fail", reason, detail=ending.output[-KEPT_DETAIL:], seconds=ending.seconds)
+        message = ended_badly(unit, ending)
+        message["outcome"]["reason"] = "import %s: %s" % (self.module, message["outcome"]["reason"])
+        return message
