@@ -92,18 +92,18 @@ def main(arguments: list[str]) -> int:
     parser.add_argument(
         "--hang", type=float, default=40.0, help="seconds for a check that hangs (default: %(default)s)"
     )
+    parser.add_argument("--on", default="", help="break this GPU, such as cuda:1, and leave the verification out")
     parser.add_argument("--json", type=Path, help="write everything to this file")
     given = parser.parse_args(arguments)
-    found = verified(Options(given.prefix, "cuda", (), (), 240.0, given.hang))
-    table = per_gpu(found["document"]["outcomes"])
-    gpus = sorted({device for row in table.values() for device in row if ":" in device})
-    if len(gpus) < 2:
+    found = {} if given.on else verified(Options(given.prefix, "cuda", (), (), 240.0, given.hang))
+    table = per_gpu(found["document"]["outcomes"]) if found else {}
+    gpus = [given.on] if given.on else sorted({device for row in table.values() for device in row if ":" in device})
+    if len(gpus) < 2 and not given.on:
         print(f"skipped: {len(gpus)} GPU is visible, and this is about several")
         return 0
     wrong = gaps(table)
-    for check, row in table.items():
-        print(f"{check:24} " + "  ".join(f"{device} {status}" for device, status in sorted(row.items())))
-    print(f"verify: exit {found['exit']} in {found['seconds']} s on {len(gpus)} GPUs; not passed: {wrong or 'nothing'}")
+    if found:
+        say_verified(found, table, wrong)
     options = Options(given.prefix, "cuda", (), (), 240.0, given.hang, on=gpus[-1])
     victims = [item for item in VICTIMS if item.check in CHECKS]
     lines = [item for kind in given.kinds.split(",") for item in shown(lines_of(options, kind, victims))]
@@ -115,6 +115,13 @@ def main(arguments: list[str]) -> int:
             json.dumps({"verify": found, "table": table, "broken": options.on, "rows": rows}, indent=1)
         )
     return 1 if bad or wrong or not lines else 0
+
+
+def say_verified(found: dict[str, Any], table: dict[str, dict[str, str]], wrong: list[str]) -> None:
+    """Print what the verification told of each GPU."""
+    for check, row in table.items():
+        print(f"{check:24} " + "  ".join(f"{device} {status}" for device, status in sorted(row.items())))
+    print(f"verify: exit {found['exit']} in {found['seconds']} s; not passed: {wrong or 'nothing'}", flush=True)
 
 
 def shown(lines: list[Line]) -> list[Line]:
