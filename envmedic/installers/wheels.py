@@ -154,7 +154,7 @@ def rank(filename: str, ranks: dict[Tag, int]) -> int:
     """Rank of the best tag of a wheel's file name; larger than any rank when none fits, or it is no such name."""
     try:
         _, _, _, tags = parse_wheel_filename(filename)
-    except InvalidWheelFilename:
+    except ValueError:  # `InvalidWheelFilename`, and numbers of thousands of digits
         return len(ranks)
     return min((ranks.get(tag, len(ranks)) for tag in tags), default=len(ranks))
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import pytest
-
 from tests.cli.support import REPAIR, SAMPLES, Done, Shell
 from tests.envs.nms_cuda.case import Case
 from tests.support.venvs import site_packages
@@ -73,6 +71,7 @@ def test_secrets_are_told_and_kept_nowhere(case: Case, user: Shell, room: Path) 
     calm = holder.having(UV_FIND_LINKS="", PIP_EXTRA_INDEX_URL="")
     commands: list[tuple[Shell, tuple[str, ...]]] = [
         (holder, ("facts", "--json", *target)),
+        (holder, ("facts", *target)),
         (holder, ("diagnose", str(log), "--json", *target)),
         (holder, ("diagnose", str(log), "-v", *target)),
         (holder, ("explain", "nms-cuda")),
@@ -95,13 +94,6 @@ def test_secrets_are_told_and_kept_nowhere(case: Case, user: Shell, room: Path) 
         assert leaks(done.out + ("" if words[0] == "run" else done.err)) == [], (
             words
         )  # a command's own output is its own
-    assert ended[8].code == 0, ended[8].told()
-    assert ended[13].code == 0, ended[13].told()
+    assert ended[9].code == 0, ended[9].told()
+    assert ended[14].code == 0, ended[14].told()
     assert written(room, own) == []
-
-
-@pytest.mark.parametrize("words", [("facts",), ("diagnose",)])
-def test_a_report_without_json_tells_none_either(case: Case, user: Shell, room: Path, words: tuple[str, ...]) -> None:
-    holder, _, _ = plant(case, user, room)
-    done = holder.envmedic(*words, "-p", str(case.prefix))
-    assert leaks(done.out + done.err) == []

@@ -69,7 +69,7 @@ class Tally(msgspec.Struct):
 class Fuzzer:
     """Inputs of one target, from one seed."""
 
-    def __init__(self, target: Target, seed: int, scratch: Path) -> None:
+    def __init__(self, target: Target, seed: int, scratch: Path, *, allowed: Path | None = None) -> None:
         self._target = target
         self._chance = random.Random(f"{target.name} {seed}")
         self._samples = [sample[:LARGEST] for sample in target.samples()]
@@ -79,7 +79,7 @@ class Fuzzer:
         self.tally = Tally(target.name)
         self.slowest = b""
         """The input that took longest."""
-        self._allowed = str(scratch)
+        self._allowed = str(allowed or scratch)
 
     def inputs(self) -> Iterator[bytes]:
         """The samples as they are, then mutations without end."""
