@@ -30,6 +30,7 @@ def swap(prefix: Path, directory: TransactionDirectory, method: Method, point: P
 
     Raises PreflightError, with nothing changed, or RecoveryNeeded where renames stopped halfway and `mend` must follow.
     """
+    _refuse_link(prefix)
     times = _times(prefix), _times(directory.tree)
     try:
         if method == "exchange":
@@ -47,6 +48,16 @@ def swap(prefix: Path, directory: TransactionDirectory, method: Method, point: P
     _keep_times(directory.tree, times[0])
     _keep_times(prefix, times[1])
     point("swapped")
+
+
+def _refuse_link(prefix: Path) -> None:
+    """An exchange would take the link for the environment: it would be kept for undo, and what it leads to left behind."""
+    if prefix.is_symlink():
+        raise PreflightError(
+            f"{prefix} was replaced by a symbolic link",
+            cause=f"It leads to {prefix.readlink()}",
+            hint="Put the environment back in its place, then run the same command again",
+        )
 
 
 def _times(root: Path) -> tuple[int, int] | None:
