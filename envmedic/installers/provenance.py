@@ -16,7 +16,6 @@ import msgspec
 from packaging.tags import parse_tag
 from packaging.utils import (
     InvalidSdistFilename,
-    InvalidWheelFilename,
     canonicalize_name,
     parse_sdist_filename,
     parse_wheel_filename,
@@ -284,7 +283,7 @@ def _fitting(files: Sequence[Offered], environment: Environment) -> list[Offered
 def _tags(filename: str) -> frozenset[str]:
     try:
         _, _, _, tags = parse_wheel_filename(filename)
-    except InvalidWheelFilename:  # an index may list anything
+    except ValueError:  # an index may list anything
         return frozenset()
     return frozenset(map(str, tags))
 

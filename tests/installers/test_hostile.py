@@ -102,7 +102,16 @@ def test_addresses_that_are_none_are_passed_over() -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["", "..", "-rf.whl", "a.whl", "../../x-1.0-py3-none-any.whl", "x-1.0.tar.gz", "\x1b[31m-1-py3-none-any.whl"],
+    [
+        "",
+        "..",
+        "-rf.whl",
+        "a.whl",
+        "../../x-1.0-py3-none-any.whl",
+        "x-1.0.tar.gz",
+        f"x-1-{'9' * 5000}-py3-none-any.whl",
+        "\x1b[31m-1-py3-none-any.whl",
+    ],
 )
 def test_names_that_are_none_of_wheels_rank_behind_all_others(name: str) -> None:
     assert wheels.rank(name, {}) == 0

@@ -31,7 +31,7 @@ def test_numbers_with_more_digits_than_can_be_written(text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "[" * 190_000,
+        "[" * 40_000,
         "{a: " * 45_000,
         "- " * 90_000,
         "? " * 90_000,
