@@ -19,6 +19,8 @@ _RECORD = compile_late(r"conda-meta/[^/\0]+\.json")
 
 def refuse_other_places(made: Plan) -> None:
     """Raise InputError where a plan names files that its own making never would: packages outside of the cache."""
+    if not Path(made.real_prefix).is_dir():
+        return  # nothing is done there, and the next step says so
     wrong = next(_others(made), None)
     if wrong is not None:
         raise InputError(

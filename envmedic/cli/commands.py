@@ -184,7 +184,7 @@ def _dry_run(args: argparse.Namespace, output: Output) -> int:
 def _read_plan(args: argparse.Namespace, settings: api.Settings, output: Output) -> Plan:
     if args.playbook or args.log or args.user_command or args.way or args.policy:
         raise InputError(
-            "A plan file says what to do", hint="Leave out --playbook, --log, --policy, --way, --reproduce"
+            "A plan file says what to repair", hint="Leave out --playbook, --log, --policy, --way, --reproduce"
         )
     made = api.read_plan(Path(args.plan))
     named = args.name or args.prefix or args.python

@@ -6,6 +6,7 @@ against what the commands print now, apart from times, sizes and identities.
 
 from __future__ import annotations
 
+import difflib
 import os
 import re
 import shlex
@@ -122,9 +123,10 @@ def main(arguments: Sequence[str]) -> int:
     if "--check" not in arguments:
         PAGE.write_text(page, encoding="utf-8")
         return 0
-    same = steady(page) == steady(PAGE.read_text(encoding="utf-8"))
-    sys.stderr.write("" if same else "docs/tutorial.md is out of date: run `python -m tests.docs.tutorial`\n")
-    return 0 if same else 1
+    differences = list(difflib.unified_diff(steady(PAGE.read_text(encoding="utf-8")), steady(page), "committed", "now", n=0))
+    if differences:
+        sys.stderr.write("\n".join(["docs/tutorial.md is out of date: run `make tutorial`", *differences, ""]))
+    return 1 if differences else 0
 
 
 def told() -> str:
@@ -180,7 +182,7 @@ _VARYING = re.compile(
 )
 
 
-_PROGRESS = re.compile(r"[a-z][^:]*: (?:done in .*|\d+ checks)")
+_PROGRESS = re.compile(r"[a-z][^:]*: (?:done in .*|\d+ checks?)")
 """What is told of stages that take longer than a moment."""
 
 
