@@ -123,7 +123,9 @@ def main(arguments: Sequence[str]) -> int:
     if "--check" not in arguments:
         PAGE.write_text(page, encoding="utf-8")
         return 0
-    differences = list(difflib.unified_diff(steady(PAGE.read_text(encoding="utf-8")), steady(page), "committed", "now", n=0))
+    differences = list(
+        difflib.unified_diff(steady(PAGE.read_text(encoding="utf-8")), steady(page), "committed", "now", n=0)
+    )
     if differences:
         sys.stderr.write("\n".join(["docs/tutorial.md is out of date: run `make tutorial`", *differences, ""]))
     return 1 if differences else 0
