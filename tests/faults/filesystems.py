@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
+import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 from tests.faults import disks
 from tests.faults.cases import Case
-from tests.faults.room import Room, Skipped, told
+from tests.faults.room import KEPT, Room, Skipped, told
 
 Where = AbstractContextManager[Path]
 _IMAGE_MB = {"ext4": 400, "xfs": 600, "btrfs": 600}
@@ -85,11 +87,17 @@ def _fuse(folder: Path) -> Iterator[Path]:
         (memory / "shown").mkdir()
         where = folder / "fuse"
         where.mkdir(exist_ok=True)
-        disks.run("bindfs", memory / "shown", where)
-        try:
-            yield where
-        finally:
-            disks.run("umount", where)
+        with subprocess.Popen(["bindfs", "-f", memory / "shown", where]) as shows:
+            KEPT.add(shows.pid)
+            try:
+                while not os.path.ismount(where):
+                    assert shows.poll() is None, "bindfs ended"
+                    time.sleep(0.01)
+                yield where
+            finally:
+                disks.run("umount", where)
+                shows.wait()
+                KEPT.discard(shows.pid)
 
 
 def _image_layer(folder: Path) -> tuple[str, str]:

@@ -86,6 +86,11 @@ class _Network:
         self._server.faults[:] = [fault] if fault != Fault("") else []
         self._count += 1
         cache = self._room.user.home / f"cache{self._count}"  # nothing was fetched before
-        index = {"PIP_INDEX_URL": self._server.url, "XDG_CACHE_HOME": str(cache), "UV_HTTP_RETRIES": "1"}
+        index = {
+            "PIP_INDEX_URL": self._server.url,
+            "ENVMEDIC_TORCH_INDEX": f"{self._server.host}/whl/{{variant}}",
+            "XDG_CACHE_HOME": str(cache),
+            "UV_HTTP_RETRIES": "1",
+        }
         arguments = ("apply", "--playbook", "nms-cuda", "--yes", "--no-gpu", "--json", "-p", str(self._room.prefix))
         return self._room.user.having(**index).envmedic(*arguments)

@@ -294,12 +294,16 @@ def _free(lock: Path) -> bool:
     return True
 
 
+KEPT: set[int] = set()
+"""Children of this process that are meant to run."""
+
+
 def children() -> list[int]:
     """Processes whose parent is this one, zombies too; orphans come here once `adopt_orphans` was called."""
     found: list[int] = []
     for path in Path("/proc/self/task").glob("*/children"):
         found += map(int, path.read_text().split())
-    return found
+    return [pid for pid in found if pid not in KEPT]
 
 
 def no_children(of: str, limit_s: float = 300.0) -> int:
