@@ -41,7 +41,6 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     promised: tuple[type[BaseException], ...] = ()
     """Errors by which the reader says that it cannot read something."""
     words: tuple[bytes, ...] = ()
-    """What the format is made of."""
     free: bool = False
     """Whether it may do more than read its own directory: the whole observation of an environment starts processes."""
 
@@ -93,14 +92,6 @@ def _metadata(_: Path) -> Reader:
         return metadata.parse_wheel_tags(data), metadata.name_and_version(name), metadata.normalise(name)
 
     return read
-
-
-def _record(_: Path) -> Reader:
-    return metadata.parse_record
-
-
-def _direct_url(_: Path) -> Reader:
-    return metadata.parse_direct_url
 
 
 def _elf(scratch: Path) -> Reader:
@@ -364,8 +355,8 @@ TARGETS: tuple[Target, ...] = (
     Target(name="log", reader=_log, samples=samples.logs, words=(b"&lt;", b"\\u003c", b"\\n", b"</span>", b"\x1b[0m", b"| ")),
     Target(name="playbook", reader=_playbook, samples=samples.playbooks, promised=(EnvmedicError,), words=_YAML),
     Target(name="metadata", reader=_metadata, samples=lambda: samples.installed("METADATA"), words=_META),
-    Target(name="record", reader=_record, samples=lambda: samples.installed("RECORD"), words=_META),
-    Target(name="direct-url", reader=_direct_url, samples=lambda: samples.DIRECT_URLS, words=_JSON),
+    Target(name="record", reader=lambda _: metadata.parse_record, samples=lambda: samples.installed("RECORD"), words=_META),
+    Target(name="direct-url", reader=lambda _: metadata.parse_direct_url, samples=lambda: samples.DIRECT_URLS, words=_JSON),
     Target(name="elf", reader=_elf, samples=samples.libraries, promised=(ElfError,)),
     Target(name="fatbin", reader=_fatbin, samples=samples.fat_binaries, promised=(ElfError,), words=(b"\x50\xed\x55\xba",)),
     Target(name="journal", reader=_journal, samples=lambda: [samples.JOURNAL], promised=(EnvmedicError,), words=_JSON),
