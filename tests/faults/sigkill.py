@@ -56,6 +56,8 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
     mode: Mode
     at: int | None = None
     """The step, from 0; None for a moment of chance."""
+    name: str = ""
+    """Only steps called so are counted by `at`."""
     moment: float = 0.0
     """Seconds after which it is killed."""
     state: tuple[str, str] | None = None
@@ -178,8 +180,11 @@ class Sweep:
                 if key not in steps:  # the way to clone changes no step
                     steps[key] = self.steps_of(operation, mode)
                 for at, step in enumerate(steps[key]):
-                    if turn == 0 or not step.startswith(_OFTEN):
+                    if turn == 0:
                         yield Scenario(number=0, operation=operation, mode=mode, at=at)
+                    elif not step.startswith(_OFTEN):  # by name: how often progress is told depends on the time
+                        earlier = steps[key][:at].count(step)
+                        yield Scenario(number=0, operation=operation, mode=mode, at=earlier, name=step)
 
     def _recoveries(self) -> Iterator[Scenario]:
         for turn, state in enumerate(STATES):
@@ -218,7 +223,7 @@ class Sweep:
     def _first(self, scenario: Scenario) -> armed.Ended:
         arguments = self.arguments(scenario.operation, scenario.mode)
         if scenario.at is not None:
-            return self.run(arguments, scenario.at)
+            return self.run(arguments, scenario.at, name=scenario.name)
         return self.run(arguments, after_s=scenario.moment)
 
     def _recover(self, inside: tuple[int, ...]) -> list[str]:

@@ -17,7 +17,9 @@ def by_mode(survived: Iterable[Survived]) -> Iterator[str]:
         mode = item.scenario.mode
         moment = " at chance" if item.scenario.at is None else ""
         counts = rows.setdefault((item.scenario.operation + moment, mode.staging, mode.clone), Counter())
-        counts.update({"runs": 1, "SIGKILLs": len(item.kills), "orphans": item.orphans, "failed": bool(item.failed)})
+        counts.update(
+            {"runs": 1, "SIGKILLs": len(item.kills), "orphans": item.orphans, "failed": int(bool(item.failed))}
+        )
         counts[item.side] += 1
     total: Counter[str] = Counter()
     for counts in rows.values():
