@@ -122,7 +122,9 @@ def _yaml_files(directory: Path) -> list[Path]:
     if not directory.is_dir():
         return []
     try:
-        found = sorted(path for path in directory.iterdir() if path.suffix in SUFFIXES and not path.name.startswith("."))
+        found = sorted(
+            path for path in directory.iterdir() if path.suffix in SUFFIXES and not path.name.startswith(".")
+        )
         return [path for path in found if path.is_file() or not path.exists()]  # a FIFO would be waited for
     except OSError as error:
         raise InputError(
