@@ -75,7 +75,8 @@ low = place.floor().long(); high = (low + 1).clamp(max=96); part = place - low
 pixels = value.gather(1, low) + part * (value.gather(1, high) - value.gather(1, low))
 expected = (weight.double() * pixels.double()).sum(1)
 for number in range(torch.cuda.device_count()):
-    found = replay_attention.sample(*(item.cuda(number) for item in (value, place, weight))).cpu().double()
+    with torch.cuda.device(number):
+        found = replay_attention.sample(*(item.cuda() for item in (value, place, weight))).cpu().double()
     assert torch.allclose(found, expected, rtol=1e-4), (found - expected).abs().max()
 assert torch.cuda.device_count() > 0
 """
