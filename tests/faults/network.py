@@ -45,8 +45,6 @@ _SLICE = ("the wheel is a sign-in form",)
 def cases(folder: Path, *, short: bool = False) -> Iterator[Case]:
     """Every fault of the network during a repair that plans and fetches."""
     room = Room.build(folder / "room")
-    if not short:
-        room.learn()
     with serve(room.case.wheels.parent / "index") as server:
         network = _Network(room, server)
         for name, fault in _FAILING.items():
@@ -77,6 +75,7 @@ class _Network:
         """The repair comes to a good end."""
         done = self._repair(fault)
         assert done.code == 0, done.told()
+        self._room.new = self._room.now()  # uv notes where a wheel came from
         side = self._room.settled()
         assert side == "new"
         self._room.take_back()
