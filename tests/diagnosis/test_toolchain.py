@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from envmedic.diagnosis import derive
+from envmedic.diagnosis.areas.toolchain import BUILDERS
 from envmedic.diagnosis.derived import Derived
 from envmedic.model.facts import (
     Building,
@@ -21,6 +22,7 @@ from envmedic.model.facts import (
     Variable,
 )
 from envmedic.planner import rebuild
+from tests.diagnosis.helpers import distribution
 
 ARCHES = ("7.5", "8.0", "8.6", "8.9", "9.0", "9.0a")
 
@@ -115,6 +117,32 @@ def test_without_a_gpu_the_usable_entries_stay_and_else_those_of_torch() -> None
     listed = variable("TORCH_CUDA_ARCH_LIST", "8.6;10.1;7.5")
     assert derived(variables=listed)["variables.arch-list-right"] == "7.5;8.6+PTX"
     assert derived()["variables.arch-list-right"] == "8.0;9.0+PTX"
+
+
+@pytest.mark.parametrize(
+    ("listed", "right"),
+    [("86;89", ()), ("86,101", ("86;89",)), ("101", ("86;89",)), ("sm_86", ("86;89",)), ("", ())],
+)
+def test_the_list_of_tiny_cuda_nn_is_corrected_only_where_it_is_set_wrongly(
+    listed: str, right: tuple[str, ...]
+) -> None:
+    found = derived(gpus=gpus("8.6", "8.9"), variables=variable("TCNN_CUDA_ARCHITECTURES", listed))
+    assert found["variables.tcnn-right"] == right
+    assert derived(gpus=gpus("8.6", "8.9"))["variables.tcnn-right"] == ()
+
+
+def test_builders_that_are_there_are_not_installed_again() -> None:
+    assert "ninja" in str(derived()["toolchain.missing-builders"])
+    environment = Environment(
+        prefix="/envs/a",
+        real_prefix="/envs/a",
+        kind="venv",
+        interpreter=Interpreter(path="/envs/a/bin/python", starts=True, version="3.11.9"),
+        torch=TorchBuild(version="2.5.1+cu124", cuda="12.4"),
+        building=Building(architectures=ARCHES),
+        distributions=tuple(distribution(name, "1") for name in BUILDERS),
+    )
+    assert derive(Facts(host=Host(), environment=environment))["toolchain.missing-builders"] == ()
 
 
 def test_a_compiler_that_nvcc_accepts_is_found_beside_one_that_it_does_not() -> None:

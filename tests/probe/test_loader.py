@@ -55,6 +55,20 @@ def test_symbol_of_a_needed_library_is_found_by_runpath_from_origin(tmp_path: Pa
     assert check(path) == LoadCheck()
 
 
+def test_a_preloaded_library_stands_for_the_needed_one_of_its_soname(tmp_path: Path) -> None:
+    needed = provider(tmp_path / "libs", "libp.so", "there", "newer")
+    older = provider(tmp_path / "preloaded", "libp.so", "there")
+    path = user(tmp_path, "u.so", "there", "newer", needs=(needed,), extra=("-Wl,-rpath,$ORIGIN/libs",))
+    with closing(Process(Search(preload=(str(older),)))) as process:
+        process.start(Path(sys.executable).resolve())
+        assert process.fork().check(path).unresolved == (b"newer",)
+    # the loader itself agrees
+    program = [sys.executable, "-c", "import ctypes, os, sys; ctypes.CDLL(sys.argv[1], os.RTLD_NOW)", str(path)]
+    assert subprocess.run(program, check=False, capture_output=True).returncode == 0
+    done = subprocess.run(program, env={**os.environ, "LD_PRELOAD": str(older)}, check=False, capture_output=True)
+    assert b"undefined symbol: newer" in done.stderr
+
+
 def test_missing_library_and_missing_symbol_are_named(tmp_path: Path) -> None:
     needed = provider(tmp_path / "libs", "libp.so", "there")
     path = user(tmp_path, "u.so", "there", "absent", needs=(needed,))
