@@ -102,7 +102,10 @@ def _answer(about: str, what: str, found: Diagnosis, loaded: LoadedPlaybook, *, 
 def _of_others(
     loaded: LoadedPlaybook, others: Sequence[LoadedPlaybook], every: tuple[LoadedPlaybook, ...]
 ) -> Iterator[Trial]:
-    """Samples of other playbooks that this one finds too, and whether it takes their place."""
+    """Samples of other playbooks that this one finds too, and whether it takes their place.
+
+    That is no failure where both say by which facts they are told apart: the text alone is then a hypothesis of either.
+    """
     for other in others:
         for signature in other.playbook.signatures:
             lines = signature.sample.splitlines()
@@ -115,10 +118,12 @@ def _of_others(
             place = (
                 f", and is taken for it in the place of {was or 'what no environment is to blame for'}" if taken else ""
             )
+            by_facts = loaded.playbook.when is not None and other.playbook.when is not None
             yield Trial(
                 about=f"sample of {other.playbook.id}",
-                status="fail" if taken else "note",
-                told=f"{found[0].signature} finds that of {signature.id} too{place}",
+                status="fail" if taken and not by_facts else "note",
+                told=f"{found[0].signature} finds that of {signature.id} too{place}"
+                + ("; facts tell them apart" if taken and by_facts else ""),
             )
 
 

@@ -108,6 +108,14 @@ def test_the_flagship_passes_and_knows_which_of_its_samples_another_knows_better
     assert "is taken for duplicate-install first" in said(found, "note")["signature registered-twice"]
 
 
+def test_playbooks_that_facts_tell_apart_may_share_a_text() -> None:
+    found = tried(ROOT / "playbooks" / "nvidia-wheel-conflict.yaml")
+    assert found.passed
+    shared = [item.told for item in found.trials if item.about == "sample of cudnn-mismatch"]
+    assert shared
+    assert all(told.endswith("; facts tell them apart") for told in shared)
+
+
 def test_mistakes_and_files_that_are_not_there_are_errors(file: Path, tmp_path: Path) -> None:
     with pytest.raises(InvalidPlaybook):
         tried(edited(file, "title:", "titel:"))
