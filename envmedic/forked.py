@@ -5,13 +5,29 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
 _CHUNK_BYTES = 1 << 20
 _PR_SET_PDEATHSIG = 1
+_RAISING = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
+
+
+@contextmanager
+def uninterrupted() -> Iterator[set[int]]:
+    """Let the signals that end a command wait while this process forks; gives the mask, which the child puts back.
+
+    Around a fork Python calls what modules registered for it: logging takes its lock before and gives it back after.
+    What a signal raises within is swallowed there, and the lock is kept for ever.
+    """
+    mask = {int(number) for number in signal.pthread_sigmask(signal.SIG_BLOCK, ())}
+    try:
+        signal.pthread_sigmask(signal.SIG_BLOCK, _RAISING)
+        yield mask
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
 
 class Forked(Generic[T]):
@@ -27,22 +43,25 @@ class Forked(Generic[T]):
         self._pid = 0
         self._pipe = -1
         if len(os.sched_getaffinity(0)) > 1 and threading.active_count() == 1:
-            with suppress(OSError):  # no process or no descriptor to be had
+            try:
                 self._fork()
+            except OSError:  # no process or no descriptor to be had
+                self.close()
+            except BaseException:  # an interruption that has waited
+                self.close()
+                raise
 
     def _fork(self) -> None:
         reading, writing = os.pipe()
         parent = os.getpid()
-        try:
-            self._pid = os.fork()
-        except OSError:
-            os.close(reading)
-            os.close(writing)
-            raise
-        if self._pid == 0:
-            _answer(parent, writing, self._work)
-        os.close(writing)
         self._pipe = reading
+        with uninterrupted() as mask:
+            try:
+                self._pid = os.fork()
+                if self._pid == 0:
+                    _answer(parent, writing, self._work, mask)
+            finally:
+                os.close(writing)
 
     def value(self) -> T:
         """Wait for what `work` returns; once."""
@@ -78,13 +97,14 @@ class Forked(Generic[T]):
             self._pipe = -1
 
 
-def _answer(parent: int, pipe: int, work: Callable[[], object]) -> None:
+def _answer(parent: int, pipe: int, work: Callable[[], object], mask: set[int]) -> None:
     """Write what `work` returns and end this process at once: what its parent would do at its end is not for it."""
     status = 1
     try:
         import ctypes  # noqa: PLC0415  # in the fork, on its own core
         import pickle  # noqa: PLC0415
 
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         if os.getppid() != parent:  # it has ended already
             return

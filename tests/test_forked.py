@@ -128,3 +128,34 @@ def test_work_is_done_here_where_no_process_can_be_had() -> None:
         print(forked.value() == here, os.listdir("/proc/self/fd") == opened)
     """
     assert said(code) == "True True"
+
+
+INTERRUPTED = """
+import os, signal
+from envmedic.forked import Forked
+from envmedic.proc import run
+
+done = []
+
+def after():
+    os.kill(os.getpid(), signal.SIGINT)
+    done.append("after")
+
+os.register_at_fork(after_in_parent=after)
+try:
+    {begin}
+except KeyboardInterrupt:
+    done.append("interrupted")
+print(*done)
+"""
+
+
+@pytest.mark.parametrize(
+    "begin", [pytest.param("Forked(lambda: 1)", marks=SEVERAL_CORES), 'run(["/bin/true"])'], ids=["forked", "sh"]
+)
+def test_an_interruption_waits_until_what_follows_a_fork_is_done(begin: str) -> None:
+    """logging gives its lock back there: what is raised within is swallowed, and the lock is never given back."""
+    program = [sys.executable, "-c", INTERRUPTED.format(begin=begin)]
+    done = subprocess.run(program, capture_output=True, text=True, check=False)
+    assert done.stderr == ""
+    assert done.stdout.split() == ["after", "interrupted"]

@@ -21,6 +21,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from envmedic.forked import uninterrupted
 from envmedic.model.ports import CommandResult, OnLine
 from envmedic.owner import User
 from envmedic.proc.cancelling import cancelling
@@ -95,6 +96,8 @@ class _Child:
         self._pid: int | None = None
         self._refusal: OSError | None = None
         self._failure: Exception | None = None
+        self.mask: set[int] = set()
+        """The signals that it is to have blocked."""
         self.killed = False
         """Whether it was killed by this process while it may have been running."""
 
@@ -109,6 +112,7 @@ class _Child:
                 self._user.become()
             if self._cwd is not None:
                 os.chdir(self._cwd)
+            signal.pthread_sigmask(signal.SIG_SETMASK, self.mask)
             os.execve(self._argv[0], self._argv, self._env)  # noqa: S606  # no shell is wanted
         except (OSError, ValueError) as error:
             self._say(error)
@@ -186,7 +190,10 @@ def _launch(
     # sh forks. Python 3.12 and later warn when threads run, and sh's own of the command before may.
     warnings.filterwarnings("ignore", message=r".*use of fork\(\)", category=DeprecationWarning, module="sh")
     try:
-        with Path(os.devnull).open(encoding="utf-8") as no_input:  # sh's own default is a pipe that never ends
+        with (
+            Path(os.devnull).open(encoding="utf-8") as no_input,
+            uninterrupted() as child.mask,
+        ):  # sh's own default is a pipe that never ends
             command = sh.Command(argv[0])(
                 *argv[1:],
                 _in=no_input,
