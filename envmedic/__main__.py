@@ -17,6 +17,9 @@ _COLLECT_AFTER = 100_000
 """Containers. One command makes some ten thousand that live to its end; looking through them again and again for
 garbage is a tenth of a diagnosis."""
 
+_LAST_STANDARD = 2
+"""Number of standard error."""
+
 
 def _terminal_ui(settings: Settings, options: ApplyOptions) -> int:
     """Open the terminal UI. Raises InputError where Textual is missing."""
@@ -38,11 +41,22 @@ def _terminal_ui(settings: Settings, options: ApplyOptions) -> int:
 def program() -> int:
     """Run one command in a process that is its own, and return its exit code."""
     gc.set_threshold(_COLLECT_AFTER)
+    _open_standard_streams()
     from envmedic.cli.main import main  # noqa: PLC0415  # it makes the first of them
 
     code = main(ui=_terminal_ui)
     gc.freeze()  # the process ends: nothing is looked through once more
     return _left(code)
+
+
+def _open_standard_streams() -> None:
+    """Put the null device where a standard stream is closed (``>&-``), lest the next file that is opened takes its place."""
+    while (number := os.open(os.devnull, os.O_RDWR)) <= _LAST_STANDARD:
+        os.set_inheritable(number, True)
+    os.close(number)
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: PTH123, SIM115  # until the end
 
 
 def _left(code: int) -> int:

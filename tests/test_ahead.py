@@ -103,3 +103,11 @@ def test_a_reader_that_goes_away_is_no_trace_of_a_bug() -> None:
         assert process.stderr is not None
         process.stdout.close()
         assert b"Traceback" not in process.stderr.read()
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_closed_standard_streams_are_no_trace_of_a_bug(closed: str) -> None:
+    program = f'exec "$0" -m envmedic playbooks list {closed}'
+    done = subprocess.run(["/bin/sh", "-c", program, sys.executable], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert ("nms-cuda" in done.stdout) is (" >&-" not in f" {closed}")
