@@ -77,7 +77,8 @@ def _ahead(args: argparse.Namespace) -> Ahead:
     """The survey of the environment that is probably meant, for commands that only look at it."""
     from envmedic.ahead import Ahead  # noqa: PLC0415  # `--version` and `--help` need none of it
 
-    if args.command not in _LOOKING or args.name or args.python or getattr(args, "log_only", False):
+    alone = getattr(args, "log_only", False) or getattr(args, "host_only", False)
+    if args.command not in _LOOKING or args.name or args.python or alone:
         return Ahead(None)
     return Ahead(args.prefix or os.environ.get("VIRTUAL_ENV") or os.environ.get("CONDA_PREFIX") or None)
 
