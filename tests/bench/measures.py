@@ -152,9 +152,9 @@ def probing(prefix: Path, byte_code: Path, count: int) -> Samples:
     facts, diagnose = (
         [sys.executable, "-m", "envmedic", name, "--json", "--prefix", str(prefix)] for name in ("facts", "diagnose")
     )
-    theirs = _variables()
-    compiling = _variables(PYTHONPYCACHEPREFIX=str(byte_code / "none"))
-    ours = _variables(PYTHONPYCACHEPREFIX=str(byte_code))
+    theirs = variables()
+    compiling = variables(PYTHONPYCACHEPREFIX=str(byte_code / "none"))
+    ours = variables(PYTHONPYCACHEPREFIX=str(byte_code))
     return rounds(
         {
             "imports": lambda _: _timed(_import(prefix), theirs),
@@ -168,7 +168,7 @@ def probing(prefix: Path, byte_code: Path, count: int) -> Samples:
     )
 
 
-def _variables(**more: str) -> dict[str, str]:
+def variables(**more: str) -> dict[str, str]:
     """This process's variables without those that say where byte code lies and whether it is written."""
     left_out = {"PYTHONPYCACHEPREFIX", "PYTHONDONTWRITEBYTECODE"}
     return {name: value for name, value in os.environ.items() if name not in left_out} | more

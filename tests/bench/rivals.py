@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from tests.bench.measures import SkippedError
+from tests.bench.measures import SkippedError, variables
 from tests.bench.sampling import Samples, rounds
 from tests.gpu.replays.packing import pack
 from tests.support.venvs import python_of, site_packages, uv
@@ -40,8 +40,8 @@ def diagnosing(prefix: Path, byte_code: Path, count: int) -> Samples:
     conda = os.environ.get("CONDA_EXE") or shutil.which("conda")
     if conda:
         commands["conda doctor"] = [conda, "doctor", "--prefix", str(prefix)]
-    given = _variables(PYTHONPYCACHEPREFIX=str(byte_code))
-    own = _variables()
+    given = variables(PYTHONPYCACHEPREFIX=str(byte_code))
+    own = variables()
     return rounds(
         {name: partial(_timed, argv, given if name == "diagnose" else own) for name, argv in commands.items()}, count
     )
@@ -70,7 +70,7 @@ class Mending:
         measures: dict[str, Callable[[int], float]] = {
             "repair": lambda _: self._repair(env),
             "undo": lambda _: self._back(env),
-            "scan": lambda _: _timed([sys.executable, "-S", "-c", SCAN, str(env)], _variables()),
+            "scan": lambda _: _timed([sys.executable, "-S", "-c", SCAN, str(env)], variables()),
             "pip": lambda _: self._reinstall(plain, _pip(plain, *PIP_OFFLINE, str(wheel))),
             "uv": lambda _: self._reinstall(plain, [*_uv_install(plain), "--reinstall", "--no-deps", str(wheel)]),
         }
@@ -122,7 +122,7 @@ class Mending:
     def _reinstall(self, plain: Path, argv: Sequence[str]) -> float:
         for library in site_packages(plain).glob(f"{BROKEN}/{_LIBRARY}"):
             library.unlink()
-        return _timed(argv, _variables())
+        return _timed(argv, variables())
 
     def _why_not_recreated(self, frozen: Path) -> str:
         """uv makes an environment from its cache alone where it holds every wheel."""
@@ -167,29 +167,24 @@ def _uv_install(prefix: Path) -> list[str]:
 
 
 def _envmedic(*arguments: str) -> dict[str, dict[str, float]]:
-    variables = {"CUDA_VISIBLE_DEVICES": "", "UV_NO_CONFIG": "1", "PIP_CONFIG_FILE": os.devnull}
-    text = _output([sys.executable, "-m", "envmedic", *arguments, "--json"], _variables(**variables))
+    quiet = {"CUDA_VISIBLE_DEVICES": "", "UV_NO_CONFIG": "1", "PIP_CONFIG_FILE": os.devnull}
+    text = _output([sys.executable, "-m", "envmedic", *arguments, "--json"], variables(**quiet))
     document: dict[str, dict[str, float]] = json.loads(text)
     return document
 
 
-def _variables(**more: str) -> dict[str, str]:
-    left_out = {"PYTHONPYCACHEPREFIX", "PYTHONDONTWRITEBYTECODE"}
-    return {name: value for name, value in os.environ.items() if name not in left_out} | more
-
-
-def _timed(argv: Sequence[str], variables: dict[str, str], _number: int = 0) -> float:
+def _timed(argv: Sequence[str], given: dict[str, str], _number: int = 0) -> float:
     """Seconds of a command, which may find something wrong."""
     started = time.perf_counter()
-    done = subprocess.run(argv, capture_output=True, text=True, check=False, env=variables)
+    done = subprocess.run(argv, capture_output=True, text=True, check=False, env=given)
     seconds = time.perf_counter() - started
     if done.returncode not in _TOLD:
         raise SkippedError(f"{' '.join(argv)}: {done.stderr[-300:]}")
     return seconds
 
 
-def _output(argv: Sequence[str], variables: dict[str, str] | None = None) -> str:
-    done = subprocess.run(argv, capture_output=True, text=True, check=False, env=variables)
+def _output(argv: Sequence[str], given: dict[str, str] | None = None) -> str:
+    done = subprocess.run(argv, capture_output=True, text=True, check=False, env=given)
     if done.returncode != 0:
         raise RuntimeError(f"{' '.join(argv)}\n{done.stdout[-1000:]}{done.stderr[-1000:]}")
     return done.stdout

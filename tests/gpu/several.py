@@ -17,25 +17,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tests.gpu.checks import EXPECTED, VICTIMS, Options, Victim, session, verified
+from tests.gpu.checks import EXPECTED, VICTIMS, Options, Row, Victim, session, verified
 
 CHECKS = ("matmul", "conv", "fft", "linalg", "attention", "torchvision-nms", "all-reduce")
 """Each kind of work once; what copies from one GPU to another concerns both, and is left out."""
 TOGETHER = "all-reduce"
-
-
-@dataclasses.dataclass(frozen=True)
-class Line:
-    """What a check told of one GPU while another one, or itself, was broken."""
-
-    kind: str
-    part: str
-    device: str
-    status: str
-    expected: str
-    good: bool
-    seconds: float
-    reason: str
 
 
 def per_gpu(outcomes: list[dict[str, Any]]) -> dict[str, dict[str, str]]:
@@ -62,19 +48,19 @@ def gaps(table: dict[str, dict[str, str]]) -> list[str]:
     return wrong
 
 
-def lines_of(options: Options, kind: str, victims: list[Victim]) -> list[Line]:
+def lines_of(options: Options, kind: str, victims: list[Victim]) -> list[Row]:
     """One line for each part and GPU, of a session in which calls on the one GPU alone are broken."""
     parts = {victim.part for victim in victims}
     outcomes = [item for item in session(options, kind, victims) if item["check"] in parts]
     return [line(options.on, kind, item) for item in outcomes if (item["device"] or "").startswith("cuda")]
 
 
-def line(broken: str, kind: str, outcome: dict[str, Any]) -> Line:
+def line(broken: str, kind: str, outcome: dict[str, Any]) -> Row:
     """Whether the GPU that was broken, and it alone, is reported."""
     device, status, reason = outcome["device"].partition(" ")[0], str(outcome["status"]), str(outcome["reason"])
     expected, says = EXPECTED[kind] if device == broken or outcome["check"] == TOGETHER else ("pass", "")
     told = expected == "pass" or re.search(says, reason) is not None or outcome["check"] == TOGETHER
-    return Line(
+    return Row(
         kind=kind,
         part=outcome["check"],
         device=device,
@@ -126,7 +112,7 @@ def say_verified(found: dict[str, Any], table: dict[str, dict[str, str]], wrong:
     print(f"verify: exit {found['exit']} in {found['seconds']} s; not passed: {wrong or 'nothing'}", flush=True)
 
 
-def shown(lines: list[Line]) -> list[Line]:
+def shown(lines: list[Row]) -> list[Row]:
     """The lines, printed."""
     for item in lines:
         word = "ok " if item.good else "BAD"
