@@ -158,11 +158,34 @@ class Sweep:
     def scenarios(self) -> list[Scenario]:
         """All that is tried, in an order that needs few repairs in between."""
         found = []
-        all_of_it = self._few() if self.short else (*self._operations(), *self._recoveries(), *self._moments())
+        all_of_it = self._few() if self.short else self._all()
         for number, made in enumerate(all_of_it):
             inside = tuple(self.random.randrange(_FIRST_STEPS) for _ in range(_INSIDE))
             found.append(msgspec.structs.replace(made, number=number, inside=inside))
         return found
+
+    def _all(self) -> Iterator[Scenario]:
+        """What has fewer steps comes first, so that a part of it has every operation in every way to clone and stage."""
+        steps = {
+            (operation, staging): self.steps_of(operation, mode)  # the way to clone changes no step
+            for staging, mode in {mode.staging: mode for mode in reversed(self.modes)}.items()
+            for operation in ("apply", "undo", "redo")
+        }
+        for mode in self.modes:
+            for operation in ("undo", "redo"):
+                yield from self._of_operation(operation, mode, steps[operation, mode.staging])
+        yield from self._recoveries()
+        yield from self._moments()
+        for mode in self.modes:
+            yield from self._of_operation("apply", mode, steps["apply", mode.staging])
+
+    def _of_operation(self, operation: str, mode: Mode, steps: tuple[str, ...]) -> Iterator[Scenario]:
+        """Every step in the first way to clone and stage, the seldom ones in the others."""
+        for at, step in enumerate(steps):
+            if mode == self.modes[0]:
+                yield Scenario(number=0, operation=operation, mode=mode, at=at)
+            elif not step.startswith(_OFTEN):  # by name: how often progress is told depends on the time
+                yield Scenario(number=0, operation=operation, mode=mode, at=steps[:at].count(step), name=step)
 
     def _few(self) -> Iterator[Scenario]:
         """One of each operation, where something on disk is half done."""
@@ -170,21 +193,6 @@ class Sweep:
         yield Scenario(number=0, operation="recover", mode=mode, at=2, state=("apply", "swapped"))
         yield Scenario(number=0, operation="redo", mode=mode, at=5)
         yield Scenario(number=0, operation="apply", mode=mode, at=60)
-
-    def _operations(self) -> Iterator[Scenario]:
-        """Every step with the first way to clone and stage, the seldom ones with the others."""
-        steps: dict[tuple[str, str], tuple[str, ...]] = {}
-        for turn, mode in enumerate(self.modes):
-            for operation in ("apply", "undo", "redo"):
-                key = (operation, mode.staging)
-                if key not in steps:  # the way to clone changes no step
-                    steps[key] = self.steps_of(operation, mode)
-                for at, step in enumerate(steps[key]):
-                    if turn == 0:
-                        yield Scenario(number=0, operation=operation, mode=mode, at=at)
-                    elif not step.startswith(_OFTEN):  # by name: how often progress is told depends on the time
-                        earlier = steps[key][:at].count(step)
-                        yield Scenario(number=0, operation=operation, mode=mode, at=earlier, name=step)
 
     def _recoveries(self) -> Iterator[Scenario]:
         for turn, state in enumerate(STATES):
