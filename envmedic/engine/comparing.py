@@ -50,15 +50,14 @@ def difference(prefix: Path, states: States, *, before: str | None = None, after
     second = _state(store, known, states, after or NOW)
     same_tree = (first.name, second.name) == (live, NOW)
     files = tree.compare(*(item.files if same_tree else _without_inodes(item.files) for item in (first, second)))
-    installed = files.installed()
     return Difference(
         prefix=str(prefix),
         before=first.name,
         after=second.name,
         distributions=tuple(_changes(first.distributions, second.distributions)),
-        added=_readable(installed.added),
-        removed=_readable(installed.removed),
-        changed=_readable(installed.changed),
+        added=_readable(files.added),
+        removed=_readable(files.removed),
+        changed=_readable(files.changed),
     )
 
 

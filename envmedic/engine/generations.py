@@ -290,8 +290,7 @@ def _changes(fingerprint: Path, root: Path) -> tuple[str, ...]:
             cause=str(error),
             hint=f"Restore {fingerprint} from a backup; both trees are kept as they are",
         ) from error
-    differences = tree.compare(before, tree.fingerprint(root)).installed()
-    return tuple(sorted((*differences.changed, *differences.added, *differences.removed)))
+    return tuple(sorted(tree.compare(before, tree.fingerprint(root)).names))
 
 
 def _ask(session: Session, loss: Loss, accept: Accept | None) -> None:

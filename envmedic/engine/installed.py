@@ -35,8 +35,7 @@ def unchanged(prefix: Path, record: Record) -> bool:
         before = tree.Fingerprint.load(directory.live_fingerprint)
     except (OSError, ValueError):
         return False  # what cannot be told is not claimed
-    found = tree.compare(before, tree.fingerprint(store.prefix)).installed()
-    return not (found.changed or found.added or found.removed)
+    return not tree.compare(before, tree.fingerprint(store.prefix))
 
 
 def noted(prefix: Path, record: Record, notes: tuple[str, ...]) -> Record:

@@ -278,9 +278,8 @@ def _compare(run: Run) -> None:
         repaired = tree.fingerprint(directory.tree)
         _save_fingerprint(run, repaired, directory.live_fingerprint)
         now = tree.fingerprint(run.session.prefix, twin=repaired)
-        differences = tree.compare(run.original, now).installed()
-    if differences:
-        names = (*differences.changed, *differences.added, *differences.removed)
+        names = tree.compare(run.original, now).names
+    if names:
         raise EnvironmentBusy(
             f"{run.session.prefix} was changed while its copy was being repaired",
             cause=f"{len(names)} files differ, such as {names[0]}",
@@ -336,11 +335,10 @@ def _note_changes(run: Run) -> None:
     """Say so when the environment is not as it was: by somebody, or by a command through a hard link of the clone."""
     run.session.interruption.shield()
     try:
-        differences = tree.compare(run.original, tree.fingerprint(run.session.prefix)).installed()
+        names = tree.compare(run.original, tree.fingerprint(run.session.prefix)).names
     except OSError as error:
         run.transaction.note(notes=(*run.transaction.record.notes, f"It could not be compared at the end: {error}"))
         return
-    names = (*differences.changed, *differences.added, *differences.removed)
     if names:
         text = f"{len(names)} files of {run.session.prefix} changed during the repair: {', '.join(names[:_LISTED])}"
         run.transaction.note(notes=(*run.transaction.record.notes, text))

@@ -39,7 +39,7 @@ def test_every_kind_of_change_is_listed_by_path(prefix: Path) -> None:
     assert found.added == (f"{SITE}/package0/new.py",)
     assert found.removed == (f"{SITE}/linked",)
     assert found.changed == ("bin/tool", f"{SITE}/package1/__init__.py")
-    assert found.touched == (str(SITE), f"{SITE}/package0")
+    assert found.names == (*found.changed, *found.added, *found.removed)
 
 
 def test_a_replaced_file_with_equal_size_and_times_is_a_change(prefix: Path) -> None:
@@ -89,7 +89,7 @@ def test_every_change_shows_beside_a_twin(prefix: Path, open_tmp: Path, change: 
     change(prefix / SITE / "package0" / "__init__.py")
     now = tree.fingerprint(prefix, twin=tree.fingerprint(open_tmp / "clone"))
     assert now == tree.fingerprint(prefix)
-    assert tree.compare(before, now).installed()
+    assert tree.compare(before, now)
 
 
 def test_files_that_are_no_hard_links_are_asked_beside_a_twin(prefix: Path, open_tmp: Path) -> None:
@@ -99,12 +99,28 @@ def test_files_that_are_no_hard_links_are_asked_beside_a_twin(prefix: Path, open
     assert tree.fingerprint(prefix, twin=twin) == tree.fingerprint(prefix)
 
 
-def test_byte_code_is_left_out_of_installed_differences(prefix: Path) -> None:
+def test_byte_code_belongs_to_no_fingerprint(prefix: Path) -> None:
     before = tree.fingerprint(prefix)
     write(prefix / SITE / "package0" / "__pycache__" / "m.cpython-311.pyc", "x")
-    found = tree.compare(before, tree.fingerprint(prefix))
-    assert found
-    assert not found.installed()
+    write(prefix / SITE / "package0" / "legacy.pyc", "x")
+    assert tree.fingerprint(prefix).entries.keys() == before.entries.keys()
+    assert not tree.compare(before, tree.fingerprint(prefix))
+
+
+@pytest.mark.parametrize("caches", ["before", "after"])
+def test_byte_code_in_a_fingerprint_of_an_earlier_version_is_passed_over(prefix: Path, caches: str) -> None:
+    plain = tree.fingerprint(prefix)
+    held = tree.Fingerprint({**plain.entries, f"{SITE}/package0/__pycache__/m.pyc": plain.entries["bin/tool"]})
+    assert not (tree.compare(held, plain) if caches == "before" else tree.compare(plain, held))
+
+
+def test_a_directory_that_became_another_one_is_a_change(prefix: Path) -> None:
+    before = tree.fingerprint(prefix)
+    folder = prefix / SITE / "package0"
+    shutil.copytree(folder, prefix / "copy", symlinks=True)
+    folder.rename(prefix / "old")
+    (prefix / "copy").rename(folder)
+    assert f"{SITE}/package0" in tree.compare(before, tree.fingerprint(prefix)).changed
 
 
 def test_a_saved_fingerprint_comes_back_equal_with_any_name(prefix: Path, open_tmp: Path) -> None:
@@ -128,7 +144,7 @@ def test_a_damaged_fingerprint_is_refused(open_tmp: Path, content: str) -> None:
 def test_the_marker_belongs_to_no_fingerprint_and_no_digest(prefix: Path) -> None:
     before, digest = tree.fingerprint(prefix), tree.digest(prefix)
     write(prefix / tree.MARKER, "id")
-    assert not tree.compare(before, tree.fingerprint(prefix)).installed()
+    assert not tree.compare(before, tree.fingerprint(prefix))
     assert tree.digest(prefix) == digest
 
 

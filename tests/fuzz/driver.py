@@ -24,7 +24,7 @@ import msgspec
 
 from tests.fuzz.mutation import LARGEST, mutated
 from tests.fuzz.reach import Reach
-from tests.fuzz.targets import Target
+from tests.fuzz.target import Target
 
 INPUT_CPU_S = 30.0
 """CPU seconds for one input of at most a quarter of a megabyte: thousands of times what they take."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
@@ -26,23 +25,8 @@ from envmedic.probe import config, distributions, fatbin, import_paths, interpre
 from envmedic.probe.elf import Elf, ElfError, gnu_hash
 from envmedic.probe.environment import observe_environment
 from envmedic.probe.layout import Layout
-from tests.fuzz import samples
-
-Reader = Callable[[bytes], object]
-
-
-class Target(msgspec.Struct, frozen=True, kw_only=True):
-    """One kind of input."""
-
-    name: str
-    reader: Callable[[Path], Reader]
-    """Makes the reader; it may write into the directory that it is given, and nowhere else."""
-    samples: Callable[[], list[bytes]]
-    promised: tuple[type[BaseException], ...] = ()
-    """Errors by which the reader says that it cannot read something."""
-    words: tuple[bytes, ...] = ()
-    free: bool = False
-    """Whether it may do more than read its own directory: the whole observation of an environment starts processes."""
+from tests.fuzz import configured, documents, hosts, samples
+from tests.fuzz.target import CONDA, JSON, META, SHELL, Reader, Target
 
 
 class _Bug(Exception):
@@ -319,53 +303,21 @@ _YAML = (b"- ", b": ", b"|\n", b">-\n", b"&a ", b"*a", b"<<: *a", b"!!python/obj
          b"---\n", b"%YAML 1.1\n", b"when:", b"all:", b"any:", b"not:", b"fact:", b"operator:", b"value:", b"matches", b"in",
          b"steps:", b"step: command", b"argv:", b"pattern:", b"sample:", b"(?P<x>", b"(?i)", b"\\1", b"(?=a)", b"{1,1000}",
          b"((a+)+)+", b"[^", b"\\pL", b"{torch.version}", b"{{", b"__class__", b"{0.__init__}", b"0o17", b"2024-05-01", b".inf")  # fmt: skip
-_JSON = (b"null", b"true", b'"', b"[[[[", b'{"a":', b"\\u0000", b"\\ud800", b"1e400", b"-0", b"[]", b"{}", b'"../../x"')
-_META = (b"Name: ", b"Version: ", b"Requires-Dist: ", b" (", b")", b"; extra == 'x'", b"Requires-Python: ", b"\n\n", b"UNKNOWN",
-         b"../../../../etc/passwd,,", b"/etc/passwd,sha256=x,9", b"sha256=", b",,\n", b'"a,b",,1\n', b"\xd9\xa3")  # fmt: skip
-_SH = (
-    b"export ",
-    b"unset ",
-    b"${A:-",
-    b"$A$A",
-    b"A=$A$A\n",
-    b"LD_LIBRARY_PATH=",
-    b"f () {\n",
-    b"}\n",
-    b"function x",
-    b"''",
-    b"$'",
-)
-_CONDA = (
-    b"==> ",
-    b" <==",
-    b"# update specs: ",
-    b"['",
-    b"']",
-    b"::",
-    b"[version='",
-    b"=*",
-    b"# cmd: ",
-    b"-",
-    b"+",
-    b"^",
-    b"|",
-)
-
 TARGETS: tuple[Target, ...] = (
     Target(name="log", reader=_log, samples=samples.logs, words=(b"&lt;", b"\\u003c", b"\\n", b"</span>", b"\x1b[0m", b"| ")),
     Target(name="playbook", reader=_playbook, samples=samples.playbooks, promised=(EnvmedicError,), words=_YAML),
-    Target(name="metadata", reader=_metadata, samples=lambda: samples.installed("METADATA"), words=_META),
-    Target(name="record", reader=lambda _: metadata.parse_record, samples=lambda: samples.installed("RECORD"), words=_META),
-    Target(name="direct-url", reader=lambda _: metadata.parse_direct_url, samples=lambda: samples.DIRECT_URLS, words=_JSON),
+    Target(name="metadata", reader=_metadata, samples=lambda: samples.installed("METADATA"), words=META),
+    Target(name="record", reader=lambda _: metadata.parse_record, samples=lambda: samples.installed("RECORD"), words=META),
+    Target(name="direct-url", reader=lambda _: metadata.parse_direct_url, samples=lambda: samples.DIRECT_URLS, words=JSON),
     Target(name="elf", reader=_elf, samples=samples.libraries, promised=(ElfError,)),
     Target(name="fatbin", reader=_fatbin, samples=samples.fat_binaries, promised=(ElfError,), words=(b"\x50\xed\x55\xba",)),
-    Target(name="journal", reader=_journal, samples=lambda: [samples.JOURNAL], promised=(EnvmedicError,), words=_JSON),
-    Target(name="fingerprint", reader=_fingerprint, samples=lambda: [samples.FINGERPRINT], promised=(ValueError,), words=_JSON),
-    Target(name="conda-record", reader=_conda_record, samples=lambda: [samples.CONDA_RECORD], promised=(ValueError,), words=_JSON),
-    Target(name="conda-history", reader=_conda_history, samples=lambda: [samples.HISTORY], words=_CONDA),
-    Target(name="conda-spec", reader=_conda_spec, samples=lambda: [samples.SPECS], words=_CONDA),
-    Target(name="conda-state", reader=_conda_state, samples=lambda: [samples.CONDA_STATE], promised=(ValueError,), words=_JSON),
-    Target(name="activation", reader=_script, samples=lambda: samples.SCRIPTS, promised=(ValueError,), words=_SH),
+    Target(name="journal", reader=_journal, samples=lambda: [samples.JOURNAL], promised=(EnvmedicError,), words=JSON),
+    Target(name="fingerprint", reader=_fingerprint, samples=lambda: [samples.FINGERPRINT], promised=(ValueError,), words=JSON),
+    Target(name="conda-record", reader=_conda_record, samples=lambda: [samples.CONDA_RECORD], promised=(ValueError,), words=JSON),
+    Target(name="conda-history", reader=_conda_history, samples=lambda: [samples.HISTORY], words=CONDA),
+    Target(name="conda-spec", reader=_conda_spec, samples=lambda: [samples.SPECS], words=CONDA),
+    Target(name="conda-state", reader=_conda_state, samples=lambda: [samples.CONDA_STATE], promised=(ValueError,), words=JSON),
+    Target(name="activation", reader=_script, samples=lambda: samples.SCRIPTS, promised=(ValueError,), words=SHELL),
     Target(name="pyvenv", reader=_pyvenv, samples=lambda: samples.PYVENV, words=(b"home = ", b"version = ", b"uv = ")),
     Target(name="pth", reader=_pth, samples=lambda: samples.PTH, words=(b"import ", b"#")),
     Target(name="settings", reader=_settings, samples=lambda: [*samples.PIP_CONF, *samples.UV_TOML],
@@ -374,18 +326,21 @@ TARGETS: tuple[Target, ...] = (
     Target(name="wheel", reader=_wheel, samples=samples.wheels, promised=(EnvmedicError,), words=(b"PK\x05\x06", b"PK\x01\x02")),
     Target(name="wheel-names", reader=_wheel_names, samples=lambda: [samples.WHEEL_NAMES], words=(b"-", b".whl", b"+", b"cp311")),
     Target(name="index", reader=_index, samples=lambda: [samples.INDEX_JSON, samples.INDEX_HTML], promised=(EnvmedicError,),
-           words=(*_JSON, b"<a href=", b"<base href=", b"http://[", b"//")),
+           words=(*JSON, b"<a href=", b"<base href=", b"http://[", b"//")),
     Target(name="requirements", reader=_requirements, samples=lambda: [samples.REQUIREMENTS], promised=(EnvmedicError,),
            words=(b"--hash=sha256:", b" @ ", b"-r ", b"--index-url ", b" \\\n", b"===")),
     Target(name="pylock", reader=_pylock, samples=lambda: [samples.PYLOCK], promised=(EnvmedicError,), words=(b"[[packages]]\n",)),
     Target(name="host-file", reader=_facts, samples=lambda: [b'{"schema": "envmedic.facts/1", "host": {"system": "linux"}}'],
-           promised=(EnvmedicError,), words=_JSON),
-    Target(name="prefix", reader=_prefix, free=True, words=(*_META, *_JSON, *_CONDA, *_SH), samples=lambda: [
+           promised=(EnvmedicError,), words=JSON),
+    Target(name="prefix", reader=_prefix, free=True, words=(*META, *JSON, *CONDA, *SHELL), samples=lambda: [
         bytes([number]) + b"\n" + one for number, one in enumerate(sorted(samples.PREFIX.values()) * 3)]),
     Target(name="site-packages", reader=_environment,
            samples=lambda: [bytes([number]) + b"\n" + one for number in range(10) for one in
                             (*samples.installed("METADATA")[:2], *samples.DIRECT_URLS, *samples.installed("RECORD")[:2])],
-           words=(*_META, *_JSON)),
+           words=(*META, *JSON)),
+    *configured.TARGETS,
+    *documents.TARGETS,
+    *hosts.TARGETS,
 )  # fmt: skip
 
 

@@ -14,7 +14,8 @@ import pytest
 
 from tests.fuzz import driver
 from tests.fuzz.__main__ import main
-from tests.fuzz.targets import TARGETS, Target
+from tests.fuzz.target import Target
+from tests.fuzz.targets import TARGETS
 
 COUNTS = {"log": 8, "playbook": 8, "prefix": 12, "elf": 40, "conda-spec": 30, "activation": 30, "settings": 30}
 """Inputs of targets that take long; the others take what `COMMON` says."""
