@@ -10,6 +10,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
+from envmedic import bounded
+
 _PLACES: Final = (
     *(f"{folder}/{name}" for folder in ("/etc/conda", "/var/lib/conda") for name in (".condarc", "condarc")),
     *(f"$CONDA_ROOT/{name}" for name in (".condarc", "condarc")),
@@ -20,6 +22,8 @@ _PLACES: Final = (
     "$CONDARC",
 )
 """The weakest first; beside each ``condarc`` a directory ``condarc.d``."""
+_MOST: Final = 20_000
+"""Values that a file may have; one of a large site has hundreds."""
 _ENDINGS: Final = ("condarc", ".yml", ".yaml")
 """Of files that CONDARC may name: conda passes over others."""
 
@@ -42,6 +46,21 @@ def files(prefix: Path | None, root: Path | None, environ: Mapping[str, str]) ->
             if found not in seen:
                 seen.add(found)
                 yield found
+
+
+def load(text: str) -> object:
+    """The value in the text of such a file. Raises ValueError where it is no YAML, or stands for too many values."""
+    from ruamel.yaml import YAML  # noqa: PLC0415  # 0.1 s, and few users have such files
+    from ruamel.yaml.error import YAMLError  # noqa: PLC0415
+
+    try:
+        value: object = YAML(typ="safe", pure=True).load(text)
+    except RecursionError as error:
+        raise ValueError("its lists and tables nest too deeply") from error
+    except (YAMLError, ArithmeticError, LookupError, TypeError, AttributeError) as error:
+        raise ValueError(" ".join(str(error).split())) from error  # the parser's own, of texts that are hardly YAML
+    bounded.require(value, _MOST)
+    return value
 
 
 def _there(path: Path) -> Iterator[Path]:

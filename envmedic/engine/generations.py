@@ -290,7 +290,7 @@ def _changes(fingerprint: Path, root: Path) -> tuple[str, ...]:
             cause=str(error),
             hint=f"Restore {fingerprint} from a backup; both trees are kept as they are",
         ) from error
-    return tuple(sorted(tree.compare(before, tree.fingerprint(root)).names))
+    return tuple(sorted(tree.changes(before, root).names))
 
 
 def _ask(session: Session, loss: Loss, accept: Accept | None) -> None:

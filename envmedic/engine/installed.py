@@ -35,7 +35,7 @@ def unchanged(prefix: Path, record: Record) -> bool:
         before = tree.Fingerprint.load(directory.live_fingerprint)
     except (OSError, ValueError):
         return False  # what cannot be told is not claimed
-    return not tree.compare(before, tree.fingerprint(store.prefix))
+    return not tree.changes(before, store.prefix)
 
 
 def noted(prefix: Path, record: Record, notes: tuple[str, ...]) -> Record:

@@ -14,7 +14,7 @@ import stat
 import zlib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import msgspec
 
@@ -61,18 +61,31 @@ class Session:
         """Whether the kernels came to their end: every outcome has been reported."""
 
     def hear(self, line: str) -> bool:
-        """Take one line of output; returns whether it was a message."""
+        """Take one line of output; returns whether it was a message.
+
+        What the environment's own code prints can look like one: a report that no check could give is none.
+        """
         message = message_of(line)
         if message is None:
             return False
         if "outcome" in message:
-            said = msgspec.convert(message["outcome"], _Said)
-            fields = {name: value for name, value in msgspec.structs.asdict(said).items() if name != "index"}
-            texts = {name: plain(fields[name]) for name in ("reason", "detail", "check", "excuse")}
-            outcome = msgspec.convert({**fields, **texts, "role": self._checks[said.index].role}, Outcome)
-            self._on_outcome(said.index, outcome)
+            try:
+                index, outcome = self._outcome(message["outcome"])
+            except (msgspec.ValidationError, IndexError):
+                return False
+            self._on_outcome(index, outcome)
         self.ended = self.ended or "end" in message
         return True
+
+    def _outcome(self, reported: object) -> tuple[int, Outcome]:
+        """Raises `msgspec.ValidationError`, and IndexError for a check that there is not."""
+        said = msgspec.convert(reported, _Said)
+        if not 0 <= said.index < len(self._checks):
+            raise IndexError(said.index)
+        fields = {name: value for name, value in msgspec.structs.asdict(said).items() if name != "index"}
+        texts = {name: plain(fields[name]) for name in ("reason", "detail", "check", "excuse")}
+        role = self._checks[said.index].role
+        return said.index, msgspec.convert({**fields, **texts, "role": role}, Outcome)
 
 
 def message_of(line: str) -> dict[str, Any] | None:
@@ -80,10 +93,24 @@ def message_of(line: str) -> dict[str, Any] | None:
     if not line.startswith(MARK):
         return None
     try:
-        message = json.loads(line[len(MARK) :])
-    except ValueError:
+        message = json.loads(line[len(MARK) :], object_pairs_hook=_encodable, parse_constant=_no_number)
+    except (ValueError, RecursionError):
         return None
     return message if isinstance(message, dict) else None
+
+
+def _encodable(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The object of these members, with undecodable bytes in its texts shown by their numbers: JSON holds none."""
+    return {name: _text(value) if isinstance(value, str) else value for name, value in pairs}
+
+
+def _text(value: str) -> str:
+    return value.encode("utf-8", "backslashreplace").decode()
+
+
+def _no_number(text: str) -> NoReturn:
+    """Python writes NaN and infinities, which are no JSON. Raises ValueError."""
+    raise ValueError(f"{text} is no number")
 
 
 def plain(text: str) -> str:

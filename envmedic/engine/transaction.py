@@ -335,7 +335,7 @@ def _note_changes(run: Run) -> None:
     """Say so when the environment is not as it was: by somebody, or by a command through a hard link of the clone."""
     run.session.interruption.shield()
     try:
-        names = tree.compare(run.original, tree.fingerprint(run.session.prefix)).names
+        names = tree.changes(run.original, run.session.prefix).names
     except OSError as error:
         run.transaction.note(notes=(*run.transaction.record.notes, f"It could not be compared at the end: {error}"))
         return

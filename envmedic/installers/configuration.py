@@ -210,7 +210,7 @@ def _toml(path: Path) -> Mapping[str, Any]:
         return tomli.loads(path.read_text(encoding="utf-8"))
     except (FileNotFoundError, NotADirectoryError, PermissionError):
         return {}
-    except (UnicodeDecodeError, tomli.TOMLDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # also numbers of thousands of digits
         raise _unreadable(path, error) from error
 
 

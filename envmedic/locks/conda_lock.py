@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, Final
 
+from envmedic import bounded
 from envmedic.errors import EnvmedicError, InputError, InstallerError
 from envmedic.locks import seal
 from envmedic.locks.completeness import complete
@@ -175,7 +176,8 @@ def _raw(used: Libraries, content: str, source: str) -> Mapping[str, Any]:
     loader = getattr(used.yaml, "CSafeLoader", used.yaml.SafeLoader)
     try:
         raw: object = used.yaml.load(content, Loader=loader)  # a safe loader
-    except used.yaml.YAMLError as error:
+        bounded.require(raw)
+    except (used.yaml.YAMLError, ValueError, RecursionError) as error:
         raise InputError(f"{source} is not YAML", cause=" ".join(str(error).split()), hint=seal.AGAIN) from error
     if not isinstance(raw, dict) or "package" not in raw:
         raise InputError(

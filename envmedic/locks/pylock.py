@@ -109,7 +109,7 @@ def parse(content: str, source: str) -> Lock:
     except PylockUnsupportedVersionError as error:
         hint = f"envmedic reads lock-version 1.0 of pylock; {seal.AGAIN[0].lower()}{seal.AGAIN[1:]}"
         raise InputError(f"{source} is a pylock of an unknown version", cause=str(error), hint=hint) from error
-    except (tomli.TOMLDecodeError, PylockValidationError, RecursionError) as error:
+    except (ValueError, PylockValidationError, RecursionError) as error:  # also numbers of thousands of digits
         raise InputError(f"{source} is not a valid pylock.toml", cause=str(error), hint=seal.AGAIN) from error
     facts = raw.get("tool", {}).get("envmedic", {})
     seal.require(_entries(document.to_dict()), facts.get("digest"), source)

@@ -151,7 +151,7 @@ def parse_uv(text: str, source: str) -> tuple[InstallerSetting, ...]:
         import tomli as tomllib  # noqa: PLC0415
     try:
         content = cast("dict[str, object]", tomllib.loads(text))
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # a number of thousands of digits is no TOMLDecodeError
         return (_setting("uv", "unreadable", str(error), source),)
     tables = [content, content["pip"]] if isinstance(content.get("pip"), dict) else [content]
     stated = [_setting("uv", key, value, source) for table in tables for key, value in _uv_table(table)]

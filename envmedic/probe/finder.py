@@ -83,12 +83,9 @@ def parse_condarc(text: str) -> list[str]:
     """``envs_dirs`` of a .condarc; [] where it has none or is no valid YAML."""
     if "envs_dirs" not in text and "envs_path" not in text:
         return []
-    from ruamel.yaml import YAML  # noqa: PLC0415  # 0.1 s, and few users set this
-    from ruamel.yaml.error import YAMLError  # noqa: PLC0415
-
     try:
-        content: object = YAML(typ="safe", pure=True).load(text)
-    except YAMLError:
+        content = condarc.load(text)
+    except ValueError:
         return []
     stated = content.get("envs_dirs") or content.get("envs_path") if isinstance(content, dict) else None
     return [item for item in stated if isinstance(item, str)] if isinstance(stated, list) else []

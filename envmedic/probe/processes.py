@@ -14,6 +14,11 @@ from envmedic.redact import redact_words
 
 PROC = Path("/proc")
 SHOWN = 200
+_PPID, _FLAGS = 1, 6
+"""Fields of /proc/PID/stat behind the name; source: proc_pid_stat(5)."""
+_PF_KTHREAD = 0x00200000
+"""Flag of a thread of the kernel, which maps nothing and runs no program; source: include/linux/sched.h."""
+_KERNEL = -1
 
 
 @dataclass(frozen=True)
@@ -39,11 +44,12 @@ def users(prefix: Path) -> tuple[ProcessUser, ...]:
     by their command line alone.
     """
     spellings = _Spellings.of(prefix)
-    pids = [int(name) for name in names(PROC) if name.isdecimal()]
-    parents = {pid: _parent(pid) for pid in pids}
+    parents = {int(name): _parent(int(name)) for name in names(PROC) if name.isdecimal()}
     ancestors = _ancestors(os.getpid(), parents)
     found = []
-    for pid in pids:
+    for pid, parent in parents.items():
+        if parent == _KERNEL:
+            continue
         if os.getpid() in _ancestors(pid, parents):
             continue
         why = _why(pid, spellings, started_us=pid in ancestors)
@@ -53,10 +59,12 @@ def users(prefix: Path) -> tuple[ProcessUser, ...]:
 
 
 def _parent(pid: int) -> int:
-    """Parent of a process, 0 when it is gone. The name in parentheses may hold anything."""
+    """Parent of a process, 0 when it is gone, `_KERNEL` for a thread of the kernel."""
     stat = read_bytes(PROC / str(pid) / "stat") or b""
-    fields = stat.rpartition(b")")[2].split()
-    return int(fields[1]) if len(fields) > 1 else 0
+    fields = stat.rpartition(b")")[2].split(maxsplit=_FLAGS + 1)  # the name in parentheses may hold anything
+    if len(fields) <= _FLAGS:
+        return 0
+    return _KERNEL if int(fields[_FLAGS]) & _PF_KTHREAD else int(fields[_PPID])
 
 
 def _ancestors(pid: int, parents: dict[int, int]) -> frozenset[int]:

@@ -11,7 +11,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterable
+import stat
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -40,6 +41,7 @@ __all__ = [
     "Entry",
     "Fingerprint",
     "Survey",
+    "changes",
     "compare",
     "digest",
     "digest_of",
@@ -54,6 +56,7 @@ _FORMAT = 1
 _CHUNK = 1 << 20
 _new = tuple.__new__
 """Makes an `Entry` at once: half a microsecond, thirty thousand times."""
+_FILE = stat.S_IFREG
 _UNSTABLE_INODES = frozenset({"overlay", "aufs"})
 
 
@@ -185,6 +188,38 @@ def compare(before: Fingerprint, after: Fingerprint) -> Differences:
     )
 
 
+def changes(before: Fingerprint, root: Path) -> Differences:
+    """What `compare` returns of `before` and the fingerprint of the tree at `root`, which is not kept: in half the time.
+
+    Raises OSError as `fingerprint` does.
+    """
+    keep = _keeps_inodes(root)
+    left = before.entries.copy()
+    added: list[str] = []
+    changed: list[str] = []
+    for name, status in _root_and_entries(root):
+        old = left.pop(name, None)
+        if old is None:
+            added.append(name)
+            continue
+        kind, size, mtime_ns, mode, uid, gid, inode = old
+        now = status.st_mode
+        if (
+            kind == "f"  # nearly all, and as they were
+            and now == mode | _FILE
+            and size == status.st_size
+            and mtime_ns == status.st_mtime_ns
+            and uid == status.st_uid
+            and gid == status.st_gid
+            and (inode == status.st_ino or not (inode and keep))
+        ):
+            continue
+        if not _same(old, _entry(status, keep_inode=keep)):
+            changed.append(name)
+    left.pop(MARKER, None)
+    return Differences(added=_installed(added), removed=_installed(left), changed=_installed(changed))
+
+
 def digest_of(fingerprint: Fingerprint) -> str:
     """Return the `digest` of the tree that `fingerprint` was taken of, without another walk."""
     return digest_of_lines(
@@ -211,6 +246,21 @@ def manifest(root: Path) -> dict[str, Content]:
 def _installed(names: Iterable[str]) -> tuple[str, ...]:
     """Without byte code, which fingerprints of earlier versions hold."""
     return tuple(sorted(name for name in names if not is_cache(name)))
+
+
+def _root_and_entries(root: Path) -> Iterator[tuple[str, os.stat_result]]:
+    """What belongs to a fingerprint, with its `lstat`."""
+    yield ".", root.lstat()
+    for base, listed in directories(root, caches=False):
+        for item in listed:
+            name = base + item.name
+            if name == MARKER:
+                continue
+            try:
+                status = item.stat(follow_symlinks=False)
+            except FileNotFoundError:  # removed since it was listed
+                continue
+            yield name, status
 
 
 def _entry(status: os.stat_result, *, keep_inode: bool) -> Entry:

@@ -25,6 +25,7 @@ def _append(path: Path) -> None:
 def test_an_untouched_tree_has_no_differences(prefix: Path) -> None:
     before = tree.fingerprint(prefix)
     assert not tree.compare(before, tree.fingerprint(prefix))
+    assert not tree.changes(before, prefix)
     assert before.entries["."].kind == "d"
     assert before.entries["bin/python"].kind == "l"
 
@@ -40,6 +41,7 @@ def test_every_kind_of_change_is_listed_by_path(prefix: Path) -> None:
     assert found.removed == (f"{SITE}/linked",)
     assert found.changed == ("bin/tool", f"{SITE}/package1/__init__.py")
     assert found.names == (*found.changed, *found.added, *found.removed)
+    assert tree.changes(before, prefix) == found
 
 
 def test_a_replaced_file_with_equal_size_and_times_is_a_change(prefix: Path) -> None:
@@ -50,7 +52,8 @@ def test_a_replaced_file_with_equal_size_and_times_is_a_change(prefix: Path) -> 
     os.utime(twin, ns=(status.st_atime_ns, status.st_mtime_ns))
     twin.chmod(0o644)
     twin.replace(path)
-    assert f"{SITE}/package0/__init__.py" in tree.compare(before, tree.fingerprint(prefix)).changed
+    assert tree.compare(before, tree.fingerprint(prefix)).changed == (f"{SITE}/package0/__init__.py",)
+    assert tree.changes(before, prefix).changed == (f"{SITE}/package0/__init__.py",)
 
 
 def test_linking_a_clone_changes_nothing_in_the_original(prefix: Path, open_tmp: Path) -> None:
@@ -90,6 +93,7 @@ def test_every_change_shows_beside_a_twin(prefix: Path, open_tmp: Path, change: 
     now = tree.fingerprint(prefix, twin=tree.fingerprint(open_tmp / "clone"))
     assert now == tree.fingerprint(prefix)
     assert tree.compare(before, now)
+    assert tree.changes(before, prefix) == tree.compare(before, now)
 
 
 def test_files_that_are_no_hard_links_are_asked_beside_a_twin(prefix: Path, open_tmp: Path) -> None:
@@ -112,6 +116,7 @@ def test_byte_code_in_a_fingerprint_of_an_earlier_version_is_passed_over(prefix:
     plain = tree.fingerprint(prefix)
     held = tree.Fingerprint({**plain.entries, f"{SITE}/package0/__pycache__/m.pyc": plain.entries["bin/tool"]})
     assert not (tree.compare(held, plain) if caches == "before" else tree.compare(plain, held))
+    assert not tree.changes(held, prefix)
 
 
 def test_a_directory_that_became_another_one_is_a_change(prefix: Path) -> None:
@@ -120,7 +125,9 @@ def test_a_directory_that_became_another_one_is_a_change(prefix: Path) -> None:
     shutil.copytree(folder, prefix / "copy", symlinks=True)
     folder.rename(prefix / "old")
     (prefix / "copy").rename(folder)
-    assert f"{SITE}/package0" in tree.compare(before, tree.fingerprint(prefix)).changed
+    found = tree.compare(before, tree.fingerprint(prefix))
+    assert f"{SITE}/package0" in found.changed
+    assert tree.changes(before, prefix) == found
 
 
 def test_a_saved_fingerprint_comes_back_equal_with_any_name(prefix: Path, open_tmp: Path) -> None:
@@ -130,6 +137,19 @@ def test_a_saved_fingerprint_comes_back_equal_with_any_name(prefix: Path, open_t
     loaded = tree.Fingerprint.load(open_tmp / "saved")
     assert loaded == before
     assert not tree.compare(loaded, tree.fingerprint(prefix))
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_inodes_count_where_both_sides_have_them(prefix: Path, *, known: bool) -> None:
+    path = prefix / SITE / "package0" / "__init__.py"
+    before = tree.fingerprint(prefix)
+    if not known:
+        before = tree.Fingerprint({name: entry._replace(inode=0) for name, entry in before.entries.items()})
+    path.rename(path.with_name("old"))
+    shutil.copy2(path.with_name("old"), path)
+    path.with_name("old").unlink()
+    assert bool(tree.changes(before, prefix)) == known
+    assert bool(tree.compare(before, tree.fingerprint(prefix))) == known
 
 
 @pytest.mark.parametrize(
@@ -145,6 +165,7 @@ def test_the_marker_belongs_to_no_fingerprint_and_no_digest(prefix: Path) -> Non
     before, digest = tree.fingerprint(prefix), tree.digest(prefix)
     write(prefix / tree.MARKER, "id")
     assert not tree.compare(before, tree.fingerprint(prefix))
+    assert not tree.changes(before, prefix)
     assert tree.digest(prefix) == digest
 
 

@@ -43,12 +43,9 @@ def read(prefix: Path, root: Path | None, environ: Mapping[str, str] = os.enviro
 
 
 def _file(path: Path, environ: Mapping[str, str]) -> dict[str, Any]:
-    from ruamel.yaml import YAML  # noqa: PLC0415  # 0.1 s, where no conda can be asked
-    from ruamel.yaml.error import YAMLError  # noqa: PLC0415
-
     try:
-        document = YAML(typ="safe", pure=True).load(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, YAMLError) as error:
+        document = condarc.load(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
         cause = " ".join(str(error).split())
         raise InputError(f"{path} cannot be read", cause=cause, hint=f"Correct {path}, or move it away") from error
     if document is None:

@@ -1,10 +1,12 @@
-"""torchvision for another torch."""
+"""torchvision for another torch, and one that was built without CUDA."""
 
 from __future__ import annotations
 
 import json
 import shutil
+from pathlib import Path
 
+from tests.gpu.replays.faults import extensions
 from tests.gpu.replays.packing import pack
 from tests.gpu.replays.replay import Command, NotHere, Replay
 from tests.gpu.replays.room import Room
@@ -50,6 +52,51 @@ TORCH_LIBRARY(torchvision, m) {
 TORCH_LIBRARY_IMPL(torchvision, CPU, m) { m.impl("nms", nms); }
 TORCH_LIBRARY_IMPL(torchvision, CatchAll, m) { m.impl("_cuda_version", cuda_version); }
 """
+SOURCE = Path(__file__).parents[1] / "torchvision"
+"""Operators of our own writing, for CPUs and for GPUs."""
+SETUP = """\
+import os
+from pathlib import Path
+
+import torch
+from setuptools import find_packages, setup
+from torch.utils.cpp_extension import CUDA_HOME, BuildExtension, CppExtension, CUDAExtension
+
+cuda = (torch.cuda.is_available() and CUDA_HOME is not None) or os.environ.get("FORCE_CUDA") == "1"
+print("building with CUDA:", cuda)
+build = CUDAExtension if cuda else CppExtension
+sources = ["csrc/ops/operators.cpp", "csrc/ops/cpu/kernels.cpp", *(["csrc/ops/cuda/kernels.cu"] if cuda else [])]
+macros = [("WITH_CUDA", None)] if cuda else []
+setup(
+    name="torchvision",
+    version=VERSION,
+    packages=find_packages(include=["torchvision", "torchvision.*"]),
+    install_requires=REQUIRES,
+    ext_modules=[build("torchvision._C", sources, define_macros=macros)],
+    cmdclass={"build_ext": BuildExtension.with_options(no_python_abi_suffix=True)},
+)
+"""
+"""As torchvision's own: CUDA where a GPU and a toolkit are seen, or where FORCE_CUDA says so."""
+FROM_SOURCE = """\
+id: torchvision-from-source
+fault: torchvision-ops
+title: torchvision was built without CUDA from a source that is there
+fix_kind: rebuild-extension
+explain: torchvision is built again from the source directory that it was installed from.
+signatures:
+  - id: no-cuda-kernel
+    pattern: "Could not run 'torchvision::\\\\w+' with arguments from the 'CUDA' backend"
+    sample: "NotImplementedError: Could not run 'torchvision::nms' with arguments from the 'CUDA' backend."
+    confidence: 0.97
+when:
+  all:
+    - {fact: torch.cuda-build, operator: is, value: true}
+    - {fact: torchvision.has-gpu-code, operator: is, value: false}
+steps:
+  - step: rebuild
+    distribution: torchvision
+checks: [torchvision-dispatch, torchvision-nms, torchvision-roi-align]
+"""
 
 
 def installed(room: Room, name: str) -> str:
@@ -89,7 +136,36 @@ def without_cuda(room: Room) -> Command:
     return ("python", "-c", NMS)
 
 
+def source(room: Room) -> Path:
+    """A source directory of torchvision: our operators, and the Python files of the one that is installed."""
+    folder = room.folder / "source"
+    shutil.copytree(SOURCE / "csrc", folder / "csrc")
+    schemas = room.run(room.python, "-c", SCHEMAS).must().out.splitlines()
+    definitions = "".join(f"m.def({json.dumps(schema)});\n" for schema in schemas)
+    (folder / "csrc" / "ops" / "schemas.inc").write_text(definitions, encoding="utf-8")
+    compiled = shutil.ignore_patterns("*.so", "__pycache__")
+    shutil.copytree(room.site / "torchvision", folder / "torchvision", ignore=compiled)
+    needs = [f"torch=={installed(room, 'torch').partition('+')[0]}", "numpy", "pillow"]
+    text = SETUP.replace("VERSION", repr(installed(room, "torchvision"))).replace("REQUIRES", repr(needs))
+    (folder / "setup.py").write_text(text, encoding="utf-8")
+    return folder
+
+
+def built_without_cuda(room: Room) -> Command:
+    """Built from its source where no GPU was seen, as in the making of an image; the source is still there."""
+    extensions.toolkit(room)
+    room.install(source(room), "--reinstall", CUDA_VISIBLE_DEVICES="", FORCE_CUDA="0")
+    return ("python", "-c", NMS)
+
+
 REPLAYS = (
+    Replay(
+        "torchvision-rebuilt",
+        "torchvision built without CUDA, built again with FORCE_CUDA=1 by a playbook of one's own",
+        frozenset({"nms-cuda"}),
+        built_without_cuda,
+        playbook=FROM_SOURCE,
+    ),
     Replay(
         "torchvision-no-cuda",
         "torchvision built without CUDA",
