@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from functools import cache, partial
 from pathlib import Path
 from typing import Protocol, TypedDict
 
@@ -49,7 +50,7 @@ def settle(settings: Settings, prefix: Path) -> tuple[Record, ...]:
 
 
 def _recover(settings: Settings, prefix: Path) -> tuple[Record, ...]:
-    installer = installer_of(settings)
+    installer = cache(partial(installer_of, settings))
     real = Path(os.path.realpath(prefix))
     ports = engine_ports(settings, installer, prefix=real, confirm=lambda _plan: False)
     checks = check_runner(installer, settings, prefix=real)
@@ -106,7 +107,7 @@ class _Travelling(TypedDict):
 
 
 def _travelling(settings: Settings, prefix: Path, allow: tuple[AllowName, ...]) -> _Travelling:
-    installer, real = installer_of(settings), Path(os.path.realpath(prefix))
+    installer, real = cache(partial(installer_of, settings)), Path(os.path.realpath(prefix))
     return {
         "options": ApplyOptions(allow=allow, timeout_s=settings.timeout_s),
         "ports": engine_ports(settings, installer, prefix=real, confirm=lambda _plan: True),

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from envmedic.api.observation import host_of, observe_clone
 from envmedic.api.settings import Settings
-from envmedic.engine import verify
 from envmedic.model.checks import Check, Outcome, Phase
 from envmedic.model.events import Emit
 from envmedic.model.facts import Host
@@ -24,7 +23,7 @@ from envmedic.model.ports import (
     Installer,
     Runner,
 )
-from envmedic.probe import gpu, processes
+from envmedic.probe import processes
 from envmedic.probe.distributions import states
 
 if TYPE_CHECKING:
@@ -46,7 +45,7 @@ def conda_of(settings: Settings, prefix: Path) -> CondaInstaller:
 
 
 def check_runner(
-    installer: Installer,
+    installer: Callable[[], Installer],
     settings: Settings,
     *,
     prefix: Path,
@@ -65,12 +64,14 @@ def check_runner(
         return FactsProof(settings, prefix, host or cache(partial(host_of, settings)))
 
     def run(checks: Sequence[Check], runner: Runner, phase: Phase, emit: Emit) -> tuple[Outcome, ...]:
+        from envmedic.engine import verify  # noqa: PLC0415
+
         return verify.run_checks(
             checks,
             runner,
             phase,
             emit,
-            pip_check=installer.check_command(str(runner.python)),
+            pip_check=installer().check_command(str(runner.python)),
             facts=proof().of_one_run(),
             no_gpu=no_gpu,
             timeout_s=settings.timeout_s,
@@ -81,7 +82,7 @@ def check_runner(
 
 def engine_ports(
     settings: Settings,
-    installer: Installer,
+    installer: Callable[[], Installer],
     *,
     prefix: Path,
     confirm: Callable[[Plan], bool],
@@ -94,10 +95,16 @@ def engine_ports(
         installer=installer,
         distributions=states,
         processes=processes.users,
-        gpu_visible=gpu.visible,
+        gpu_visible=_gpu_visible,
         confirm=confirm,
         extend=extend,
         conda=conda,
         observe=lambda tree: observe_clone(settings, tree, prefix),
         before_exchange=before_exchange,
     )
+
+
+def _gpu_visible() -> tuple[bool, str]:
+    from envmedic.probe import gpu  # noqa: PLC0415  # the way back asks for none
+
+    return gpu.visible()

@@ -6,6 +6,7 @@ import os
 import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache, partial
 from pathlib import Path
 
 import msgspec
@@ -125,7 +126,7 @@ def _carry_out(  # noqa: PLR0917  # what a transaction is told
     before_exchange: BeforeExchange | None = None,
 ) -> Record:
     prefix = Path(made.real_prefix)
-    installer = installer_of(settings, prefix)
+    installer = cache(partial(installer_of, settings, prefix))
     return transaction.apply(
         made,
         options=options,

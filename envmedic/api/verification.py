@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 import msgspec
@@ -79,7 +79,8 @@ def _checked(
     chosen = tuple(check for name in wanted for check in _checks(name, environment, wish))
     real = Path(environment.real_prefix)
     no_gpu = wish.no_gpu
-    run = check_runner(installer_of(settings), settings, prefix=real, host=lambda: facts.host, no_gpu=no_gpu)
+    installer = cache(partial(installer_of, settings))
+    run = check_runner(installer, settings, prefix=real, host=lambda: facts.host, no_gpu=no_gpu)
     runner = ActivatedRunner(DirectRunner(real), real, Interruption())
     with stage(settings.stream, "verify"):
         outcomes = run(chosen, runner, "after", settings.stream.emit)

@@ -112,7 +112,7 @@ def fetch(session: Session, plan: Plan) -> None:
         for change in changes:
             required(session.ports.conda).fetch(change, offline=session.options.offline, emit=emit)
         if artifacts:
-            session.ports.installer.fetch(artifacts, offline=session.options.offline, emit=emit)
+            session.ports.installer().fetch(artifacts, offline=session.options.offline, emit=emit)
 
 
 def reproduce(run: Run) -> None:
@@ -187,7 +187,7 @@ def take_steps(run: Run, part: Part) -> None:
         trash=run.transaction.directory.trash,
         owner=session.store.owner,
         runner=run.runner,
-        installer=session.ports.installer,
+        installer=session.ports.installer(),
         emit=session.emit,
         poll=session.interruption.poll,
         timeout_s=session.options.timeout_s,

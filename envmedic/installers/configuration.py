@@ -13,15 +13,20 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 from urllib.parse import quote, urlsplit
 
+import msgspec
 import tomli
 
+from envmedic import regular
 from envmedic.errors import InputError
+from envmedic.redact import redact_text
 
 _PIP_SECTIONS = ("global", "install")
 """Sections of pip's files that decide what `pip install` does, the weaker first."""
+_LARGEST = 1 << 20
+"""Bytes of a configuration file."""
 _UV_DEFAULT_VARIABLES = ("UV_DEFAULT_INDEX", "UV_INDEX_URL")
 _UV_EXTRA_VARIABLES = ("UV_INDEX", "UV_EXTRA_INDEX_URL")
 
@@ -95,8 +100,11 @@ def _pip_values(prefix: Path | None, environ: Mapping[str, str]) -> dict[str, st
     for file in _pip_files(prefix, environ):
         parser = configparser.RawConfigParser()
         try:
-            parser.read(file, encoding="utf-8")
-        except (configparser.Error, UnicodeDecodeError) as error:
+            own = prefix is None or not file.is_relative_to(prefix)
+            parser.read_string(regular.read(file, _LARGEST, follow=own).decode(), source=str(file))
+        except (FileNotFoundError, NotADirectoryError, PermissionError):
+            continue
+        except (configparser.Error, UnicodeDecodeError, OSError) as error:
             raise _unreadable(file, error) from error
         for section in _PIP_SECTIONS:
             if parser.has_section(section):
@@ -151,15 +159,31 @@ def _merge(strong: UvConfiguration, weak: UvConfiguration) -> UvConfiguration:
     )
 
 
-def _from_table(table: Mapping[str, Any], environ: Mapping[str, str]) -> UvConfiguration:
-    merged = {**table, **table.get("pip", {})}
-    indexes = [item for item in merged.get("index", []) if isinstance(item, dict) and item.get("url")]
-    urls = [(_with_login(item["url"], item.get("name"), environ), item.get("default", False)) for item in indexes]
+class _UvIndex(msgspec.Struct):
+    """An entry of ``[[index]]``."""
+
+    url: str = ""
+    name: str | None = None
+    default: bool = False
+
+
+class _UvTable(msgspec.Struct, rename="kebab"):
+    """What counts here of uv's settings (https://docs.astral.sh/uv/reference/settings/)."""
+
+    index: list[_UvIndex] = []
+    index_url: str | None = None
+    extra_index_url: list[str] = []
+    index_strategy: str | None = None
+    no_index: bool = False
+
+
+def _from_table(table: _UvTable, environ: Mapping[str, str]) -> UvConfiguration:
+    urls = [(_with_login(item.url, item.name, environ), item.default) for item in table.index if item.url]
     return UvConfiguration(
-        default_index=next((url for url, default in urls if default), None) or merged.get("index-url"),
-        extra_indexes=(*(url for url, default in urls if not default), *merged.get("extra-index-url", ())),
-        strategy=merged.get("index-strategy"),
-        no_index=bool(merged.get("no-index", False)),
+        default_index=next((url for url, default in urls if default), None) or table.index_url,
+        extra_indexes=(*(url for url, default in urls if not default), *table.extra_index_url),
+        strategy=table.index_strategy,
+        no_index=table.no_index,
     )
 
 
@@ -179,37 +203,49 @@ def _with_login(url: str, name: str | None, environ: Mapping[str, str]) -> str:
     return f"{scheme}{separator}{quote(user, safe='')}:{quote(password, safe='')}@{rest}"
 
 
-def _uv_tables(environ: Mapping[str, str]) -> Iterator[Mapping[str, Any]]:
+def _uv_tables(environ: Mapping[str, str]) -> Iterator[_UvTable]:
     """The ``[tool.uv]`` or ``uv.toml`` tables that apply here: the project's, the user's, the system's."""
     if environ.get("UV_NO_CONFIG", "") not in {"", "0", "false"}:
         return
     if environ.get("UV_CONFIG_FILE"):
-        yield _toml(Path(environ["UV_CONFIG_FILE"]))
+        yield _settings(Path(environ["UV_CONFIG_FILE"]))
         return
     yield _project_table(Path.cwd())
     home = Path(environ.get("HOME") or Path.home())
-    yield _toml(Path(environ.get("XDG_CONFIG_HOME") or home / ".config") / "uv" / "uv.toml")
+    yield _settings(Path(environ.get("XDG_CONFIG_HOME") or home / ".config") / "uv" / "uv.toml")
     for folder in (*(environ.get("XDG_CONFIG_DIRS") or "/etc/xdg").split(":"), "/etc"):
-        yield _toml(Path(folder) / "uv" / "uv.toml")
+        yield _settings(Path(folder) / "uv" / "uv.toml")
 
 
-def _project_table(start: Path) -> Mapping[str, Any]:
+def _project_table(start: Path) -> _UvTable:
     for folder in (start, *start.parents):
         if (folder / "uv.toml").is_file():
-            return _toml(folder / "uv.toml")
+            return _settings(folder / "uv.toml")
         if (folder / "pyproject.toml").is_file():
-            table = _toml(folder / "pyproject.toml").get("tool", {}).get("uv")
-            if table is not None:
-                return cast("Mapping[str, Any]", table)
-    return {}
+            table = _toml(folder / "pyproject.toml").get("tool")
+            if isinstance(table, dict) and "uv" in table:
+                return _settings(folder / "pyproject.toml", table["uv"])
+    return _UvTable()
+
+
+def _settings(path: Path, table: object = None) -> _UvTable:
+    """The settings in a file, or in `table` of it; those of ``[pip]`` win. Raises InputError."""
+    found = _toml(path) if table is None else table
+    try:
+        whole = msgspec.convert(found, dict[str, Any])
+        return msgspec.convert({**whole, **msgspec.convert(whole.get("pip", {}), dict[str, Any])}, _UvTable)
+    except msgspec.ValidationError as error:
+        raise _unreadable(path, error) from error
 
 
 def _toml(path: Path) -> Mapping[str, Any]:
     """A TOML file's content; empty when there is none."""
     try:
-        return tomli.loads(path.read_text(encoding="utf-8"))
+        return tomli.loads(regular.read(path, _LARGEST, follow=True).decode())
     except (FileNotFoundError, NotADirectoryError, PermissionError):
         return {}
+    except OSError as error:
+        raise _unreadable(path, error) from error
     except (ValueError, RecursionError) as error:  # also numbers of thousands of digits
         raise _unreadable(path, error) from error
 
@@ -217,6 +253,6 @@ def _toml(path: Path) -> Mapping[str, Any]:
 def _unreadable(path: Path, error: Exception) -> InputError:
     return InputError(
         f"{path} cannot be read as a configuration file",
-        cause=" ".join(str(error).split()),
+        cause=redact_text(" ".join(str(error).split())),
         hint=f"Correct {path}, or move it away",
     )

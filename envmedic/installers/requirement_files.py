@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -32,9 +33,10 @@ def has_editable(path: str) -> bool:
 
 def _every_line(path: Path, seen: set[Path]) -> Iterator[str]:
     """The lines of a file, with those of the files that it names in their places."""
-    if path.resolve() in seen:
+    real = Path(os.path.realpath(path.as_posix().replace("\0", "")))  # a name with NUL is refused by reading it
+    if real in seen:
         return
-    seen.add(path.resolve())
+    seen.add(real)
     for line in _lines(path):
         nested = _NESTED.fullmatch(line)
         if nested is None:
@@ -55,7 +57,7 @@ def _lines(path: Path) -> Iterator[str]:
     """Logical lines: comments gone, continued ones joined."""
     try:
         text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, ValueError) as error:
         raise InputError(
             f"The requirements file {path} cannot be read",
             cause=str(getattr(error, "strerror", None) or error),

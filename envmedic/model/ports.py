@@ -233,7 +233,8 @@ class Exchange(msgspec.Struct, frozen=True):
 class EnginePorts(msgspec.Struct, frozen=True):
     """Everything that a transaction uses from outside `engine`."""
 
-    installer: Installer
+    installer: Callable[[], Installer]
+    """What installs wheels, asked for where some are: the way back needs none."""
     distributions: Callable[[Path], tuple[DistributionState, ...]]
     """Reads the installed distributions of a tree."""
     processes: Callable[[Path], tuple[ProcessUser, ...]]

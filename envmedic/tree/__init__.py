@@ -96,13 +96,16 @@ class Fingerprint:
         raw = path.read_bytes()
         try:
             saved = msgspec.json.decode(raw, type=_Saved)
-        except msgspec.DecodeError:  # names that are no UTF-8, or damage
+        except (msgspec.DecodeError, RecursionError):  # names that are no UTF-8, or damage
             return cls._load_slowly(path, raw)
         return cls(saved.entries)
 
     @classmethod
     def _load_slowly(cls, path: Path, raw: bytes) -> Fingerprint:
-        document = json.loads(raw)
+        try:
+            document = json.loads(raw)
+        except RecursionError as error:
+            raise ValueError(f"{path} is damaged: {error}") from error
         if not isinstance(document, dict) or document.get("format") != _FORMAT:
             raise ValueError(f"{path} is not a fingerprint of format {_FORMAT}")
         try:

@@ -14,6 +14,7 @@ import os
 import sys
 import time
 from collections.abc import Sequence
+from functools import cache, partial
 from pathlib import Path
 
 from envmedic import tree
@@ -36,7 +37,7 @@ def main(arguments: Sequence[str]) -> int:
     prefix, wheel = map(Path, arguments)
     stream = EventStream([])
     settings = Settings(stream=stream, offline=True)
-    installer = installer_of(settings)
+    installer = cache(partial(installer_of, settings))
     plan = make_plan(prefix, wheel)
     started = time.perf_counter()
     record = apply(

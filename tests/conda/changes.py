@@ -116,7 +116,7 @@ class Case:
 
     def _ports(self) -> EnginePorts:
         return EnginePorts(
-            installer=UvInstaller(prefix=self.prefix),
+            installer=lambda: UvInstaller(prefix=self.prefix),
             distributions=states,
             processes=nobody,
             gpu_visible=lambda: (False, "no driver"),

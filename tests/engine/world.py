@@ -176,7 +176,7 @@ class World:
 
     def ports(self) -> EnginePorts:
         return EnginePorts(
-            installer=self.installer,
+            installer=lambda: self.installer,
             distributions=distributions,
             processes=self.processes,
             gpu_visible=lambda: self.gpu,

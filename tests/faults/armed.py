@@ -27,7 +27,7 @@ from envmedic.engine import generations, recovery, transaction
 from envmedic.model.events import EventData, EventStream
 from tests.cli.support import ROOT, Done
 from tests.engine.world import Crash, die
-from tests.faults.room import no_children
+from tests.faults.room import Room, no_children
 
 _PR_SET_CHILD_SUBREAPER = 36
 _OPERATIONS: tuple[Callable[..., object], ...] = (
@@ -54,19 +54,17 @@ def adopt_orphans() -> None:
 class Ended:
     """How a child came to its end."""
 
-    code: int
-    """Exit code, or minus the number of a signal."""
+    done: Done
+    """The code is minus the number of a signal, if that ended it."""
     steps: tuple[str, ...]
     """The steps that it reached; killed, it died at the last."""
     orphans: int
     """Processes that it left, all of which ended by themselves."""
-    out: str
-    err: str
 
     @property
-    def output(self) -> str:
-        """Both streams, for a failed assertion."""
-        return Done(self.code, self.out, self.err).told()
+    def code(self) -> int:
+        """Exit code, or minus the number of a signal."""
+        return self.done.code
 
     @property
     def killed(self) -> bool:
@@ -75,19 +73,21 @@ class Ended:
 
 
 def run(
+    room: Room,
     arguments: Sequence[str],
-    variables: Mapping[str, str],
-    log: Path,
     *,
     at: int | None = None,
     name: str = "",
     act: Callable[[], None] = die,
     after_s: float | None = None,
 ) -> Ended:
-    """Run a command line to its end, or to SIGKILL at step number `at` (from 0), or `after_s` seconds from its start.
+    """Run a command line of the room's user to its end, or to SIGKILL.
 
-    Another `act` than SIGKILL may take place at that step. With `name` the steps called so are counted alone. Returns when every process that it left has ended. Raises AssertionError where one does not.
+    That comes at step number `at` (from 0), or `after_s` seconds from the start. Another `act` may take place at
+    that step. With `name` the steps called so are counted alone. Returns when every process that it left has ended.
+    Raises AssertionError where one does not.
     """
+    variables, log = room.user.environment(), room.user.home / "log"
     reader, writer = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -102,7 +102,7 @@ def run(
     code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
     orphans = no_children(f"envmedic {arguments[0]} killed at {names[-1:]}")
     out, err = (path.read_text(encoding="utf-8", errors="replace") for path in _streams(log))
-    return Ended(code, tuple(names), orphans, out, err)
+    return Ended(Done(code, out, err), tuple(names), orphans)
 
 
 def _streams(log: Path) -> tuple[Path, Path]:

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from envmedic.playbook import cache
 from envmedic.tree import MARKER
 from tests.cli.support import LIMIT_S, Done, Shell, user_of
 from tests.envs.nms_cuda.case import Case, build
@@ -122,16 +123,37 @@ class Room:
         agreed = ("--yes",) if name in {"undo", "redo"} else ()
         return (name, "--json", "-p", str(self.prefix), *agreed, *options)
 
+    def arguments(self, operation: str, *options: str) -> tuple[str, ...]:
+        """Of the command line; `options` are those of a repair."""
+        return self.repairing(*options) if operation == "apply" else self.command(operation)
+
     def run(self, *arguments: str) -> Done:
         """Run envmedic to its end, and see that no process is left of it."""
         done = (self.program or self.user.envmedic)(*arguments)
         no_children(f"envmedic {arguments[0]}")
         return done
 
+    def whole(self, operation: str, *options: str) -> Done:
+        """Run an operation that must come to a good end."""
+        done = self.run(*self.arguments(operation, *options))
+        assert done.code == 0, done.told()
+        return done
+
+    def prepare(self, operation: str, *options: str) -> None:
+        """Bring the environment to where `operation` can begin; a generation that is there serves. `options` are those of the repair."""
+        if operation == "apply":
+            self.take_back()
+            return
+        live = self.side(read=False) == "new"
+        if not live and not any(self.store.glob("*/env")):
+            self.whole("apply", *options)
+            live = True
+        if live != (operation == "undo"):
+            self.whole("undo" if live else "redo")
+
     def learn(self, *options: str) -> None:
         """Repair undisturbed, keep what that makes of it as `new`, and take it back."""
-        done = self.run(*self.repairing(*options))
-        assert done.code == 0, done.told()
+        self.whole("apply", *options)
         self.new = self.now()
         self.take_back()
 
@@ -175,9 +197,7 @@ class Room:
 
     def generations(self) -> list[dict[str, Any]]:
         """The history, which also settles what was interrupted."""
-        done = self.run(*self.command("history"))
-        assert done.code == 0, done.told()
-        found: list[dict[str, Any]] = done.document["generations"]
+        found: list[dict[str, Any]] = self.whole("history").document["generations"]
         return found
 
     def settled(self, *, start: bool = True) -> str:
@@ -228,8 +248,7 @@ class Room:
     def take_back(self) -> None:
         """Bring the old environment back to the byte, by `undo` if the new one is there, and forget the history."""
         if self.side(read=False) == "new":
-            done = self.run(*self.command("undo"))
-            assert done.code == 0, done.told()
+            self.whole("undo")
             assert self.side(read=False) == "old", "undo did not bring the old environment back"
         self.forget()
 
@@ -246,7 +265,18 @@ def _install(case: Case) -> None:
 
 def _user(case: Case, home: Path) -> Shell:
     (home / "tmp").mkdir(parents=True, exist_ok=True)
+    know_playbooks(home / ".cache")
     return user_of(case, home).having(TMPDIR=str(home / "tmp"))
+
+
+def know_playbooks(place: Path) -> None:
+    """Let a new user's cache have the playbooks that were read before: reading all takes seconds."""
+    (place / "envmedic").mkdir(parents=True, exist_ok=True)
+    for known in (cache.cache_directory(), cache.derived_directory()):
+        known.mkdir(parents=True, exist_ok=True)
+        link = place / "envmedic" / known.name
+        if not link.is_symlink():
+            link.symlink_to(known)
 
 
 def manifest_of(root: Path, hashes: dict[tuple[int, int, int], str]) -> dict[str, Entry]:

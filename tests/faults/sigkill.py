@@ -15,7 +15,6 @@ from pathlib import Path
 import msgspec
 
 from envmedic.engine.clone import probe_modes
-from tests.cli.support import Done
 from tests.faults import armed
 from tests.faults.room import Room
 
@@ -105,50 +104,30 @@ class Sweep:
         ordered = sorted(works, key=("link", "reflink", "copy").index)[: 1 if self.short else None]
         return tuple(Mode(staging, clone) for clone in ordered for staging in ("namespace", "relocate"))
 
-    def run(self, arguments: tuple[str, ...], at: int | None = None, **more: object) -> armed.Ended:
-        """Run a command in a child that may be killed."""
-        variables = self.room.user.environment()
-        return armed.run(arguments, variables, self.room.root / "log", at=at, **more)  # type: ignore[arg-type]
-
-    def whole(self, arguments: tuple[str, ...]) -> armed.Ended:
-        """Run a command that must come to a good end."""
-        ended = self.run(arguments)
-        assert ended.code == 0, ended.output
-        return ended
-
     def steps_of(self, operation: str, mode: Mode, state: tuple[str, str] | None = None) -> tuple[str, ...]:
         """The steps of an operation that nobody disturbs."""
         self.prepare(operation, mode, state)
         started = time.monotonic()
-        steps = self.whole(self.arguments(operation, mode)).steps
+        ended = armed.run(self.room, self.room.arguments(operation, *mode.options))
+        assert ended.code == 0, ended.done.told()
         self.seconds[operation] = time.monotonic() - started
         self.clean()
-        return steps
-
-    def arguments(self, operation: str, mode: Mode) -> tuple[str, ...]:
-        """Of the command line."""
-        return self.room.repairing(*mode.options) if operation == "apply" else self.room.command(operation)
+        return ended.steps
 
     def prepare(self, operation: str, mode: Mode, state: tuple[str, str] | None = None) -> None:
         """Bring the environment to where `operation` can begin."""
         if state is not None:
             self.prepare(state[0], mode)
-            assert self.run(self.arguments(state[0], mode), 0, name=state[1]).killed, f"no step {state}"
+            ended = armed.run(self.room, self.room.arguments(state[0], *mode.options), at=0, name=state[1])
+            assert ended.killed, f"no step {state}"
             return
-        if operation == "apply" or self.mode != mode:
+        if self.mode != mode:
             self.clean()
-        if operation != "apply" and self.mode is None:
-            self.whole(self.arguments("apply", mode))
-            self.mode = mode
-        side = self.room.side(read=False)
-        if (operation, side) in {("undo", "old"), ("redo", "new")}:
-            self.whole(self.room.command("redo" if side == "old" else "undo"))
+        self.room.prepare(operation, *mode.options)
+        self.mode = mode
 
     def __post_init__(self) -> None:
-        self.room.program = lambda *arguments: self._done(self.run(arguments))
-
-    def _done(self, ended: armed.Ended) -> Done:
-        return Done(ended.code, ended.out, ended.err)
+        self.room.program = lambda *arguments: armed.run(self.room, arguments).done
 
     def clean(self) -> None:
         """As it was found, without a history."""
@@ -229,20 +208,20 @@ class Sweep:
         )
 
     def _first(self, scenario: Scenario) -> armed.Ended:
-        arguments = self.arguments(scenario.operation, scenario.mode)
+        arguments = self.room.arguments(scenario.operation, *scenario.mode.options)
         if scenario.at is not None:
-            return self.run(arguments, scenario.at, name=scenario.name)
-        return self.run(arguments, after_s=scenario.moment)
+            return armed.run(self.room, arguments, at=scenario.at, name=scenario.name)
+        return armed.run(self.room, arguments, after_s=scenario.moment)
 
     def _recover(self, inside: tuple[int, ...]) -> list[str]:
         kills = []
         for at in inside:
-            ended = self.run(self.room.command("recover"), at)
-            assert ended.killed or ended.code == 0, ended.output
+            ended = armed.run(self.room, self.room.command("recover"), at=at)
+            assert ended.killed or ended.code == 0, ended.done.told()
             if ended.killed:
                 kills.append(f"recover: {ended.steps[-1]}")
                 self.room.side(read=False)
-        self.whole(self.room.command("recover"))
+        self.room.whole("recover")
         return kills
 
     def _stay(self, side: str) -> None:

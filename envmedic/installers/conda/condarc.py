@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from envmedic.conda_meta import condarc
 from envmedic.errors import InputError
+from envmedic.redact import redact_text
 
 _LISTS: Final = ("channels", "default_channels", "pinned_packages", "pkgs_dirs", "allowlist_channels",
                  "denylist_channels")  # fmt: skip
@@ -46,7 +47,7 @@ def _file(path: Path, environ: Mapping[str, str]) -> dict[str, Any]:
     try:
         document = condarc.load(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        cause = " ".join(str(error).split())
+        cause = redact_text(" ".join(str(error).split()))
         raise InputError(f"{path} cannot be read", cause=cause, hint=f"Correct {path}, or move it away") from error
     if document is None:
         return {}
