@@ -37,6 +37,15 @@ Work = Callable[[], tuple[str, str]]
 Case = tuple[str, Work]
 
 
+def skipping(reason: Skipped) -> Work:
+    """A case that cannot be tried."""
+
+    def skip() -> tuple[str, str]:
+        raise reason
+
+    return skip
+
+
 def attempt(part: str, case: str, work: Work) -> Tried:
     """Try one case; whatever it raises is what came of it."""
     started = time.monotonic()

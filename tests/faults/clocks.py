@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 from tests.cli.support import LIMIT_S, Done, lines_of
 from tests.faults.cases import Case
-from tests.faults.libc import Shim, skip
-from tests.faults.room import Room, Skipped
+from tests.faults.room import Room
+from tests.faults.shim import Shim, with_shim
 
 _TEN_YEARS = 10 * 366 * 86400
 _STAGES = ("preflight", "clone", "steps", "verify", "smoke")
@@ -17,37 +18,28 @@ _STAGES = ("preflight", "clone", "steps", "verify", "smoke")
 
 def cases(folder: Path, *, short: bool = False) -> Iterator[Case]:
     """A jump at the beginning of a stage, the way back and forth under the new time and under the old one."""
-    try:
-        shim = Shim.build(folder)
-    except Skipped as reason:
-        why = reason
-        yield "clocks jump", lambda: skip(why)
-        return
+    return with_shim(folder, "clocks jump", partial(_cases, folder, short=short))
+
+
+def _cases(folder: Path, shim: Shim, *, short: bool) -> Iterator[Case]:
     room = Room.build(folder / "room")
-    room.learn()
+    if not short:
+        room.learn()
     for stage in ("steps",) if short else _STAGES:
         for seconds in (-_TEN_YEARS,) if short else (_TEN_YEARS, -_TEN_YEARS):
             years = "forward" if seconds > 0 else "back"
-            yield (
-                f"ten years {years} when {stage} begins",
-                lambda stage=stage, seconds=seconds: _jump(room, shim, stage, seconds),  # type: ignore[misc]
-            )
+            yield f"ten years {years} when {stage} begins", partial(_jump, room, shim, stage, seconds)
 
 
 def _jump(room: Room, shim: Shim, stage: str, seconds: int) -> tuple[str, str]:
+    """Repair and undo while the clock is wrong, redo and undo once it is right again."""
     shim.reset()
-    known, user = room.user, room.user.having(**shim.variables())
-    room.user = user
+    known, room.user = room.user, room.user.having(**shim.variables())
     try:
-        with user.running(*room.repairing("--events")) as process:
-            told = []
-            for line in lines_of(process.stderr):
-                told.append(line)
-                if json.loads(line)["data"] == {"type": "stage-started", "stage": stage}:
-                    shim.advance(seconds)
-            out, rest = process.communicate(timeout=LIMIT_S)
-        done = Done(process.returncode, out.decode(), "".join(told) + rest.decode())
+        done = _repaired(room, shim, stage, seconds)
         assert done.code == 0, done.told()
+        if room.new is None:
+            room.new = room.now()
         assert room.settled(start=False) == "new"
         _travel(room, "undo", "old")
     finally:
@@ -58,7 +50,17 @@ def _jump(room: Room, shim: Shim, stage: str, seconds: int) -> tuple[str, str]:
     return "new", "repaired all the same"
 
 
+def _repaired(room: Room, shim: Shim, stage: str, seconds: int) -> Done:
+    with room.user.running(*room.repairing("--events")) as process:
+        told = []
+        for line in lines_of(process.stderr):
+            told.append(line)
+            if json.loads(line)["data"] == {"type": "stage-started", "stage": stage}:
+                shim.advance(seconds)
+        out, rest = process.communicate(timeout=LIMIT_S)
+    return Done(process.returncode, out.decode(), "".join(told) + rest.decode())
+
+
 def _travel(room: Room, operation: str, side: str) -> None:
-    done = room.run(*room.command(operation))
-    assert done.code == 0, done.told()
+    room.whole(operation)
     assert room.settled() == side

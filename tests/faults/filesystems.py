@@ -8,6 +8,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from pathlib import Path
 
 from tests.faults import disks
@@ -22,7 +23,7 @@ def cases(folder: Path, *, short: bool = False) -> Iterator[Case]:
     """Every file system, each with every way to clone that it has."""
     for name, (make, clones) in {} if short else _systems(folder).items():
         for clone in clones:
-            yield f"{name}, clone {clone}", lambda make=make, clone=clone: _round_trip(make, clone)  # type: ignore[misc]
+            yield f"{name}, clone {clone}", partial(_round_trip, make, clone)
     yield "overlayfs, an environment in an image layer", lambda: _image_layer(folder)
     if short:
         return

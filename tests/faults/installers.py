@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 from tests.cli.support import Done
@@ -46,11 +47,7 @@ def cases(folder: Path, *, short: bool = False) -> Iterator[Case]:
     for name, (code, stagings, options, result) in _WICKED.items():
         for staging in stagings[:1] if short else stagings:
             if not short or name in _SLICE:
-                arguments = ("--staging", staging, *options)
-                yield (
-                    f"{name}, {staging}",
-                    lambda code=code, arguments=arguments, result=result: _try(room, hook, code, arguments, result),  # type: ignore[misc]
-                )
+                yield f"{name}, {staging}", partial(_try, room, hook, code, ("--staging", staging, *options), result)
 
 
 def _try(room: Room, hook: Path, code: str, arguments: tuple[str, ...], result: _Result) -> tuple[str, str]:
@@ -115,6 +112,7 @@ _WICKED: dict[str, tuple[str, tuple[str, ...], tuple[str, ...], _Result]] = {
     ),
     "forks away and goes on": (_FORK, _BOTH, (), _repaired),
     "forks away and hangs": (_FORK + "time.sleep(100_000)", _BOTH, ("--timeout", "3"), _refused(1)),
+    "forks away and fails": (_FORK + "os._exit(3)", _BOTH, (), _refused(1, "3")),
     "does nothing and says it has": ("os._exit(0)", _BOTH, (), _refused(4)),
     "fails": ("os._exit(3)", _ONE, (), _refused(1, "3")),
     "is killed": ("os.kill(os.getpid(), 9)", _BOTH, (), _refused(1)),
@@ -133,4 +131,4 @@ _WICKED: dict[str, tuple[str, tuple[str, ...], tuple[str, ...], _Result]] = {
     "edits a file that is a copy": (_EDIT, _ONE, ("--clone", "copy"), _repaired),
 }  # fmt: skip
 """Name → what pip does, how it is staged, options of the repair, and what has to come of it."""
-_SLICE = ("forks away and goes on", "deletes what it was given")
+_SLICE = ("forks away and fails",)

@@ -1,23 +1,20 @@
-"""The preloaded library that lets calls of the C library fail, fall short, or be the last of their process."""
+"""Calls of the C library that fail, fall short, or are the last of their process, in a repair."""
 
 from __future__ import annotations
 
 import errno
-import os
-import shutil
-import struct
-import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from tests.cli.support import Done
 from tests.faults.cases import Case
 from tests.faults.room import Room, Skipped, told
+from tests.faults.shim import Shim, with_shim
 
 KILL, SHORT = -1, 0
 _EVERY = -1
-_SOURCE = Path(__file__).with_name("shim.c")
 CALLS = {
     "write": (errno.EIO, errno.ENOSPC, SHORT),
     "copy_file_range": (errno.EIO, SHORT),
@@ -34,63 +31,6 @@ CALLS = {
 EVERY = (("write", SHORT), ("copy_file_range", SHORT), ("copy_file_range", errno.EOPNOTSUPP), ("link", errno.EMLINK))
 """What a repair lives with though each call does it."""
 _SAMPLES = 3
-
-
-@dataclass
-class Shim:
-    """The compiled library, and the files that it shares with this process."""
-
-    library: Path
-    shared: Path
-    told: Path
-
-    @classmethod
-    def build(cls, folder: Path) -> Shim:
-        """Compile it. Raises Skipped without a C compiler."""
-        compiler = shutil.which("cc")
-        if compiler is None:
-            raise Skipped("there is no C compiler")
-        made = cls(folder / "shim.so", folder / "shared", folder / "told")
-        command = [compiler, "-shared", "-fPIC", "-O1", "-o", str(made.library), str(_SOURCE), "-ldl"]
-        subprocess.run(command, check=True, capture_output=True)
-        made.reset()
-        return made
-
-    def reset(self) -> None:
-        """Count from 0 again, by clocks that are right."""
-        self.shared.write_bytes(bytes(16))
-        self.told.unlink(missing_ok=True)
-
-    def advance(self, seconds: int) -> None:
-        """Set all clocks forward, or back; takes effect in processes that run."""
-        descriptor = os.open(self.shared, os.O_WRONLY)
-        os.pwrite(descriptor, struct.pack("q", seconds), 8)
-        os.close(descriptor)
-
-    @property
-    def count(self) -> int:
-        """Calls counted so far."""
-        counted: int = struct.unpack("q", self.shared.read_bytes()[:8])[0]
-        return counted
-
-    @property
-    def faults(self) -> list[str]:
-        """What was made to fail: the call and its path."""
-        return self.told.read_text(errors="replace").splitlines() if self.told.exists() else []
-
-    def variables(
-        self, call: str = "", number: int = 1 << 40, do: int = errno.EIO, below: Path | None = None
-    ) -> dict[str, str]:
-        """What has a process, and all that it starts, live with it."""
-        return {
-            "LD_PRELOAD": str(self.library),
-            "FAULT_SHARED": str(self.shared),
-            "FAULT_TOLD": str(self.told),
-            "FAULT_CALL": call,
-            "FAULT_NTH": str(number),
-            "FAULT_DO": str(do),
-            "FAULT_BELOW": str(below or "/"),
-        }
 
 
 @dataclass
@@ -122,8 +62,7 @@ class Faulty:
         if self.room.new is None and done.code == 0:
             self.room.new = self.room.now()
         self.room.side()
-        recovered = self.room.run(*self.room.command("recover"))
-        assert recovered.code == 0, recovered.told()
+        self.room.whole("recover")
         side = self.room.settled()
         assert done.code != 0 or side == "new", done.told()
         assert number != _EVERY or side == "new", done.told()
@@ -139,29 +78,21 @@ class Faulty:
 
 def cases(folder: Path, *, short: bool = False) -> Iterator[Case]:
     """Calls that fail, fall short, or are the last of their process, spread over all of each kind in a repair."""
-    try:
-        shim = Shim.build(folder)
-    except Skipped as reason:
-        why = reason
-        yield "failing calls", lambda: skip(why)
-        return
+    return with_shim(folder, "failing calls", partial(_cases, folder, short=short))
+
+
+def _cases(folder: Path, shim: Shim, *, short: bool) -> Iterator[Case]:
     room = Room.build(folder / "room")
     if not short:
         room.learn()
     faulty = Faulty(room, shim)
     for call, do in EVERY[:1] if short else EVERY:
-        yield f"every {call}: {name_of(do)}", lambda call=call, do=do: faulty.survives(call, _EVERY, do)  # type: ignore[misc]
+        yield f"every {call}: {name_of(do)}", partial(faulty.survives, call, _EVERY, do)
     for call in () if short else CALLS:
         count = faulty.counted(call)
         for number in _spread(count, _SAMPLES):
             for do in (*CALLS[call], KILL):
-                name = f"{call} {number + 1} of {count}: {name_of(do)}"
-                yield name, lambda call=call, do=do, number=number: faulty.survives(call, number, do)  # type: ignore[misc]
-
-
-def skip(reason: Skipped) -> tuple[str, str]:
-    """What a case comes to that cannot be tried."""
-    raise reason
+                yield f"{call} {number + 1} of {count}: {name_of(do)}", partial(faulty.survives, call, number, do)
 
 
 def _spread(count: int, most: int) -> list[int]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 from tests.cli.support import Done
 from tests.envs.nms_cuda.case import REPAIRED
 from tests.faults.cases import Case
-from tests.faults.room import Room, told
+from tests.faults.room import Room, know_playbooks, told
 from tests.support.index import Fault, IndexServer, serve
 
 _WHEEL = rf"torchvision-{REPAIRED}[^/]*\.whl$"
@@ -49,11 +50,11 @@ def cases(folder: Path, *, short: bool = False) -> Iterator[Case]:
         network = _Network(room, server)
         for name, fault in _FAILING.items():
             if not short or name in _SLICE:
-                yield name, lambda fault=fault: network.refused(fault)  # type: ignore[misc]
+                yield name, partial(network.refused, fault)
         for name, fault in () if short else (*_PASSING.items(), *_STALLING.items()):
-            yield name, lambda fault=fault: network.passes(fault)  # type: ignore[misc]
+            yield name, partial(network.passes, fault)
     if not short:
-        yield "nobody listens", lambda: network.refused(Fault(""))
+        yield "nobody listens", partial(network.refused, Fault(""))
 
 
 class _Network:
@@ -85,6 +86,7 @@ class _Network:
         self._server.faults[:] = [fault] if fault != Fault("") else []
         self._count += 1
         cache = self._room.user.home / f"cache{self._count}"  # nothing was fetched before
+        know_playbooks(cache)
         index = {
             "PIP_INDEX_URL": self._server.url,
             "ENVMEDIC_TORCH_INDEX": f"{self._server.host}/whl/{{variant}}",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 from tests.cli.support import Done
@@ -23,15 +24,13 @@ def cases(folder: Path, *, short: bool = False) -> Iterator[Case]:
         room.learn()
     for name, (step, damage, stopped) in _DAMAGES.items():
         if not short or name in _SLICE:
-            yield name, lambda step=step, damage=damage, stopped=stopped: _try(room, step, damage, stopped=stopped)  # type: ignore[misc]
+            yield name, partial(_try, room, step, damage, stopped=stopped)
 
 
 def _try(room: Room, step: str, damage: Damage, *, stopped: bool) -> tuple[str, str]:
     """Bring the state about, damage it, and give the commands that users give next."""
-    log = room.root / "log"
-    at = 0 if step else None
-    ended = armed.run(room.repairing(), room.user.environment(), log, at=at, name=step)
-    assert ended.killed == bool(step), ended.output
+    ended = armed.run(room, room.repairing(), at=0 if step else None, name=step)
+    assert ended.killed == bool(step), ended.done.told()
     directory = next(path for path in room.store.iterdir() if (path / "prefix").exists())
     damage(directory)
     side = room.side()

@@ -52,9 +52,8 @@ def cases(folder: Path, *, short: bool = False) -> Iterator[Case]:
 
 def _at_once(room: Room, operation: str) -> tuple[str, str]:
     """One does it; the others say that they cannot."""
-    for needed in {"apply": (), "undo": ("apply",), "redo": ("apply", "undo")}[operation]:
-        assert room.run(*_arguments(room, needed)).code == 0
-    ended = _together(room, _arguments(room, operation))
+    room.prepare(operation)
+    ended = _together(room, room.arguments(operation))
     codes = Counter(done.code for done in ended)
     assert codes[0] == 1, [done.told() for done in ended]
     if room.new is None:
@@ -67,10 +66,6 @@ def _at_once(room: Room, operation: str) -> tuple[str, str]:
     assert side == ("old" if operation == "undo" else "new")
     room.take_back()
     return side, "exit codes " + ", ".join(f"{code} ({number}x)" for code, number in sorted(codes.items()))
-
-
-def _arguments(room: Room, operation: str) -> tuple[str, ...]:
-    return room.repairing() if operation == "apply" else room.command(operation)
 
 
 def _together(room: Room, arguments: tuple[str, ...]) -> list[Done]:
@@ -88,8 +83,8 @@ def _together(room: Room, arguments: tuple[str, ...]) -> list[Done]:
 
 
 def _recoveries(room: Room) -> tuple[str, str]:
-    killed = armed.run(room.repairing(), room.user.environment(), room.root / "log", at=0, name="swapped")
-    assert killed.killed, killed.output
+    killed = armed.run(room, room.repairing(), at=0, name="swapped")
+    assert killed.killed, killed.done.told()
     ended = _together(room, room.command("recover"))
     codes = Counter(done.code for done in ended)
     assert codes[0] >= 1, [done.told() for done in ended]

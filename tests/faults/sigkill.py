@@ -19,8 +19,8 @@ from tests.faults import armed
 from tests.faults.room import Room
 
 _SEED = 20261122
-_INSIDE = 4
-"""SIGKILLs in the recovery that follows a SIGKILL, one recovery each."""
+_INSIDE = 8
+"""SIGKILLs in the recoveries that follow a SIGKILL, one each, as long as there is something to recover."""
 _FIRST_STEPS = 9
 """Every recovery has about as many steps; those further on are reached by `_RECOVERY_STEPS`."""
 _RECOVERY_STEPS = 20
@@ -94,6 +94,9 @@ class Sweep:
     """That each operation took here."""
     random: random.Random = field(default_factory=lambda: random.Random(_SEED))
 
+    def __post_init__(self) -> None:
+        self.room.program = lambda *arguments: armed.run(self.room, arguments).done
+
     @property
     def modes(self) -> tuple[Mode, ...]:
         """Every way to clone here, with both ways to stage; the one that is tried in full comes first."""
@@ -104,9 +107,9 @@ class Sweep:
         ordered = sorted(works, key=("link", "reflink", "copy").index)[: 1 if self.short else None]
         return tuple(Mode(staging, clone) for clone in ordered for staging in ("namespace", "relocate"))
 
-    def steps_of(self, operation: str, mode: Mode, state: tuple[str, str] | None = None) -> tuple[str, ...]:
+    def steps_of(self, operation: str, mode: Mode) -> tuple[str, ...]:
         """The steps of an operation that nobody disturbs."""
-        self.prepare(operation, mode, state)
+        self.prepare(operation, mode)
         started = time.monotonic()
         ended = armed.run(self.room, self.room.arguments(operation, *mode.options))
         assert ended.code == 0, ended.done.told()
@@ -126,9 +129,6 @@ class Sweep:
         self.room.prepare(operation, *mode.options)
         self.mode = mode
 
-    def __post_init__(self) -> None:
-        self.room.program = lambda *arguments: armed.run(self.room, arguments).done
-
     def clean(self) -> None:
         """As it was found, without a history."""
         self.room.take_back()
@@ -139,7 +139,7 @@ class Sweep:
         found = []
         all_of_it = self._few() if self.short else self._all()
         for number, made in enumerate(all_of_it):
-            inside = tuple(self.random.randrange(_FIRST_STEPS) for _ in range(_INSIDE))
+            inside = tuple(self.random.randrange(_FIRST_STEPS) for _ in range(_INSIDE // (2 if self.short else 1)))
             found.append(msgspec.structs.replace(made, number=number, inside=inside))
         return found
 

@@ -12,14 +12,15 @@ import fcntl
 import os
 import signal
 import struct
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import product
 from pathlib import Path
 
-from tests.cli.support import Done
 from tests.faults import armed, disks
-from tests.faults.cases import Case
+from tests.faults.cases import Case, skipping
 from tests.faults.room import Room, Skipped, told
 
 _SHUTDOWN = 0x8004587D
@@ -31,11 +32,8 @@ _MEBIBYTE = 1 << 20
 _SMALL_MB = 160
 _INODES = 7000
 _TOLD_BY_ERROR = frozenset({1, 4, 6})
-_STEPS = frozenset({
-    "before-create", "created", "marked", "after-ready", "swapped", "after-exchanged", "before-done", "record-saved",
-    "after-undoing", "before-undone", "after-redoing",
-})  # fmt: skip
-"""Points that something on disk hangs on; the beginnings of all stages come to them."""
+RECOVERED = (("apply", "step-taken"), ("apply", "swapped"), ("undo", "after-undoing"), ("redo", "after-redoing"))
+"""Operations that are killed, and where, for the recoveries: one that drops a clone and three that go on."""
 SLICE = ("created", "event stage-started steps")
 """Steps that a short run is content with, after which nothing but the old environment can be there."""
 _SHORT = ("disk full",)
@@ -196,71 +194,79 @@ def on_a_disk(folder: Path, *, learn: bool) -> Iterator[Place]:
 
 
 def cases(folder: Path, *, short: bool = False) -> Iterator[Case]:
-    """Every turn at every step of a repair that something on disk depends on; an undo and a redo besides."""
+    """Every turn at every point and at the beginning of every stage of each operation."""
     everything = ((in_memory, TURNS), (on_a_disk, ON_A_DISK))
-    for makers, turns in ((in_memory, {name: TURNS[name] for name in _SHORT}),) if short else everything:
+    for maker, turns in ((in_memory, {name: TURNS[name] for name in _SHORT}),) if short else everything:
         try:
-            with _entered(makers(folder, learn=not short)) as place:
-                for turn in turns.values():
-                    for operation in ("apply",) if short else ("apply", "undo", "redo"):
-                        yield from _at_steps(place, turn, operation, short=short)
+            with ExitStack() as stack:
+                place = stack.enter_context(maker(folder, learn=not short))
+                for operation in (_SLICE,) if short else _operations(place.room):
+                    for turn, step in product(turns.values(), operation.steps):
+                        name = f"{turn.name}, {operation.name}: {step}"
+                        yield name, partial(_take, place, turn, operation, step)
         except Skipped as reason:  # noqa: PERF203  # two of them
-            yield from ((name, _skipping(reason)) for name in turns)
+            yield from ((name, skipping(reason)) for name in turns)
 
 
-@contextmanager
-def _entered(maker: AbstractContextManager[Place]) -> Iterator[Place]:
-    with maker as place:
-        yield place
+@dataclass(frozen=True)
+class Operation:
+    """What the surroundings disturb."""
+
+    command: str
+    steps: tuple[str, ...]
+    """Where they do."""
+    side: str
+    """The environment that it leaves undisturbed."""
+    state: tuple[str, str] | None = None
+    """For a recovery: the operation before it, and the step where that was killed."""
+
+    @property
+    def name(self) -> str:
+        """In words."""
+        return self.command if self.state is None else f"{self.command} of {self.state[0]} at {self.state[1]}"
+
+    def prepare(self, room: Room) -> None:
+        """Bring the environment to where it can begin."""
+        if self.state is None:
+            room.prepare(self.command)
+            return
+        room.prepare(self.state[0])
+        ended = armed.run(room, room.arguments(self.state[0]), at=0, name=self.state[1])
+        assert ended.killed, f"no step {self.state}"
 
 
-def _skipping(reason: Skipped) -> Callable[[], tuple[str, str]]:
-    def skip() -> tuple[str, str]:
-        raise reason
-
-    return skip
+_SLICE = Operation("apply", SLICE, "new")
 
 
-def _at_steps(place: Place, turn: Turn, operation: str, *, short: bool) -> Iterator[Case]:
-    for step in SLICE if short else _steps(place.room, operation):
-        yield f"{turn.name}, {operation}: {step}", lambda step=step: _take(place, turn, operation, step)  # type: ignore[misc]
+def _operations(room: Room) -> Iterator[Operation]:
+    for state in (None, *RECOVERED):
+        for command in ("apply", "undo", "redo") if state is None else ("recover",):
+            operation = Operation(command, (), "", state)
+            operation.prepare(room)
+            ended = armed.run(room, room.arguments(command))
+            assert ended.code == 0, ended.done.told()
+            yield replace(operation, steps=tuple(_telling(ended.steps)), side=room.settled())
 
 
-def _steps(room: Room, operation: str) -> list[str]:
-    _prepare(room, operation)
-    ended = armed.run(_arguments(room, operation), room.user.environment(), room.root / "log")
-    assert ended.code == 0, ended.output
-    room.take_back()
-    return [step for step in dict.fromkeys(ended.steps) if step in _STEPS or step.startswith("event stage-started")]
+def _telling(steps: Iterable[str]) -> Iterator[str]:
+    """Points, where something on disk hangs on it, and the beginnings of stages, once each."""
+    for step in dict.fromkeys(steps):
+        if not step.startswith("event ") or step.startswith("event stage-started"):
+            yield step
 
 
-def _arguments(room: Room, operation: str) -> tuple[str, ...]:
-    return room.repairing() if operation == "apply" else room.command(operation)
-
-
-def _prepare(room: Room, operation: str) -> None:
-    for needed in {"apply": (), "undo": ("apply",), "redo": ("apply", "undo")}[operation]:
-        done = room.run(*_arguments(room, needed))
-        assert done.code == 0, done.told()
-
-
-def _take(place: Place, turn: Turn, operation: str, step: str) -> tuple[str, str]:
+def _take(place: Place, turn: Turn, operation: Operation, step: str) -> tuple[str, str]:
     """Let the turn come at `step`, mend it, recover, and see that the environment is whole."""
     room = place.room
-    _prepare(room, operation)
-    log = room.user.home / "log"
-    ended = armed.run(
-        _arguments(room, operation), room.user.environment(), log, at=0, name=step, act=lambda: turn.happen(room)
-    )
+    operation.prepare(room)
+    ended = armed.run(room, room.arguments(operation.command), at=0, name=step, act=lambda: turn.happen(room))
     turn.mend(room)
     place.remount()
     said = _said(ended)
     room.side()
-    done = room.run(*room.command("recover"))
-    assert done.code == 0, done.told()
+    room.whole("recover")
     side = room.settled()
-    assert ended.code != 0 or side == ("old" if operation == "undo" else "new"), f"exit 0, but {side}: {ended.output}"
-    room.take_back()
+    assert ended.code != 0 or side == operation.side, f"exit 0, but {side}: {ended.done.told()}"
     return side, said
 
 
@@ -268,6 +274,5 @@ def _said(ended: armed.Ended) -> str:
     """What the command told of the turn, if it came to an end."""
     if ended.killed:
         return "killed"
-    assert ended.code in {0, *_TOLD_BY_ERROR}, ended.output
-    done = Done(ended.code, ended.out, ended.err)
-    return "finished" if ended.code == 0 else told(done, ended.code)
+    assert ended.code in {0, *_TOLD_BY_ERROR}, ended.done.told()
+    return "finished" if ended.code == 0 else told(ended.done, ended.code)
