@@ -71,14 +71,14 @@ class Session:
         if "outcome" in message:
             try:
                 index, outcome = self._outcome(message["outcome"])
-            except (msgspec.ValidationError, IndexError):
+            except (msgspec.ValidationError, ValueError, IndexError):
                 return False
             self._on_outcome(index, outcome)
         self.ended = self.ended or "end" in message
         return True
 
     def _outcome(self, reported: object) -> tuple[int, Outcome]:
-        """Raises `msgspec.ValidationError`, and IndexError for a check that there is not."""
+        """Raises `msgspec.ValidationError`, ValueError for text that is none, IndexError for a check that there is not."""
         said = msgspec.convert(reported, _Said)
         if not 0 <= said.index < len(self._checks):
             raise IndexError(said.index)
@@ -101,7 +101,7 @@ def message_of(line: str) -> dict[str, Any] | None:
 
 def _encodable(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """The object of these members, with undecodable bytes in its texts shown by their numbers: JSON holds none."""
-    return {name: _text(value) if isinstance(value, str) else value for name, value in pairs}
+    return {_text(name): _text(value) if isinstance(value, str) else value for name, value in pairs}
 
 
 def _text(value: str) -> str:

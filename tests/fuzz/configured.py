@@ -96,6 +96,7 @@ COMMANDS = [
     b"conda install -y -n base -c conda-forge 'numpy[version=\">=1,<2\"]' pytorch=2.3",
     b"env micromamba update --all -p /opt/env",
 ]
+_OF_THIS_MACHINE = ("/etc/pip.conf", "/etc/uv/uv.toml")
 _YAML = (b"&a [", b"*a", b"<<: *a", b"!!python/object/apply:os.system [id]", b"!!binary ", b"!!timestamp ", b"2024-13-45", b"? ",
          b"2001-12-14t21:59:43.10-99:99", b"- ", b": ", b"|\n", b"{{", b"---\n", b"...\n", b"%YAML 1.1\n", b"0o17", b"1:60:60",
          b"~", b".inf", b"!!set {a, b}", b"!!omap [a: 1]", b"[" * 3000, b"- " * 3000, b"{a: " * 1000)  # fmt: skip
@@ -192,9 +193,9 @@ TARGETS: tuple[Target, ...] = (
            promised=(EnvmedicError,), words=(*_YAML, b"package:", b"manager: pip", b"platform: osx-64")),
     Target(name="condarc", reader=_condarc, samples=lambda: [CONDARC, *_bombs(b"envs_dirs"), *_bombs(b"channels")],
            promised=(EnvmedicError,), words=(*_YAML, *CONDA, b"${HOME}", b"$HOME", b"envs_dirs: ", b"channels: ")),
-    Target(name="pip-conf", reader=_pip_conf, samples=lambda: [PIP_CONF], promised=(EnvmedicError,),
+    Target(name="pip-conf", reader=_pip_conf, samples=lambda: [PIP_CONF], promised=(EnvmedicError,), reads=_OF_THIS_MACHINE,
            words=(b"[global]\n", b"[install]\n", b"[DEFAULT]\n", b"index-url = ", b"%(x)s", b"constraint = -r x", b"no-index = ")),
-    Target(name="uv-toml", reader=_uv_toml, samples=lambda: [UV_TOML], promised=(EnvmedicError,),
+    Target(name="uv-toml", reader=_uv_toml, samples=lambda: [UV_TOML], promised=(EnvmedicError,), reads=_OF_THIS_MACHINE,
            words=(b"[[index]]\n", b"[pip]\n", b"pip = 1\n", b"index = 1\n", b"tool = 3\n", b"[tool.uv]\n", b"url = 7\n", b'"""', b"'''")),
     Target(name="requirement-files", reader=_requirement_files, samples=lambda: [REQUIREMENTS], promised=(EnvmedicError,),
            words=(b"-r more.txt\n", b"-r requirements.txt\n", b"--requirement=", b" @ ", b"; ", b" \\\n", b"===", b"#")),

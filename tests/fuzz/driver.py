@@ -79,7 +79,7 @@ class Fuzzer:
         self.tally = Tally(target.name)
         self.slowest = b""
         """The input that took longest."""
-        self._allowed = str(allowed or scratch)
+        self._allowed = (str(allowed or scratch), *target.reads)
 
     def inputs(self) -> Iterator[bytes]:
         """The samples as they are, then mutations without end."""
@@ -137,15 +137,15 @@ def limited_time(seconds: float) -> Iterator[None]:
         signal.signal(signal.SIGVTALRM, before)
 
 
-_watched: list[str] = []
-"""The directory in which effects are allowed just now; empty outside of a run."""
+_watched: list[tuple[str, ...]] = []
+"""The directory in which effects are allowed just now, and files that may be read; empty outside of a run."""
 
 
 def _watch(event: str, arguments: tuple[object, ...]) -> None:
     if not _watched:
         return
     if event in _EFFECTS:
-        allowed = _watched[-1]
+        allowed = _watched[-1][0]
         places = [os.fsdecode(item) for item in arguments if isinstance(item, str | bytes)]
         if not places or not all(place.startswith(allowed) for place in places):
             raise Effect(f"{event} {places}")
@@ -156,7 +156,8 @@ def _watch(event: str, arguments: tuple[object, ...]) -> None:
 def _watch_open(path: str, arguments: tuple[object, ...]) -> None:
     flags = arguments[2] if isinstance(arguments[2], int) else 0
     reading = flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC) == 0
-    if path.startswith(_watched[-1]) or (reading and _of_python(path)):
+    allowed, *files = _watched[-1]
+    if path.startswith(allowed) or (reading and (path in files or _of_python(path))):
         return
     raise Effect(f"open {path!r} with flags {flags:#x}")
 
@@ -168,8 +169,11 @@ def _of_python(path: str) -> bool:
 
 
 @contextmanager
-def without_effects(allowed: str) -> Iterator[None]:
-    """Raise `Effect` for anything that is opened or done outside of `allowed`, but for Python's own modules."""
+def without_effects(allowed: tuple[str, ...]) -> Iterator[None]:
+    """Raise `Effect` for what is opened or done outside of the directory `allowed[0]`.
+
+    Python's own modules, and the files that follow it, may be read.
+    """
     _watched.append(allowed)
     try:
         yield

@@ -20,6 +20,8 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     promised: tuple[type[BaseException], ...] = ()
     """Errors by which the reader says that it cannot read something."""
     words: tuple[bytes, ...] = ()
+    reads: tuple[str, ...] = ()
+    """Files of this machine that it may read too."""
     free: bool = False
     """Whether it may do more than read its own directory: the whole observation of an environment starts processes."""
 

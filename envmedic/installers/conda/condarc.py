@@ -12,10 +12,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from envmedic import regular
 from envmedic.conda_meta import condarc
 from envmedic.errors import InputError
 from envmedic.redact import redact_text
 
+_LARGEST: Final = 1 << 20
+"""Bytes of a file."""
 _LISTS: Final = ("channels", "default_channels", "pinned_packages", "pkgs_dirs", "allowlist_channels",
                  "denylist_channels")  # fmt: skip
 _TABLES: Final = ("custom_channels", "custom_multichannels", "proxy_servers")
@@ -29,7 +32,7 @@ def read(prefix: Path, root: Path | None, environ: Mapping[str, str] = os.enviro
 
     Raises InputError for a file that cannot be read.
     """
-    sources = [_file(path, environ) for path in condarc.files(prefix, root, environ)]
+    sources = [_file(path, environ, prefix) for path in condarc.files(prefix, root, environ)]
     sources.append(_from_variables(environ))
     merged: dict[str, Any] = {}
     for source in sources:
@@ -43,9 +46,10 @@ def read(prefix: Path, root: Path | None, environ: Mapping[str, str] = os.enviro
     return merged
 
 
-def _file(path: Path, environ: Mapping[str, str]) -> dict[str, Any]:
+def _file(path: Path, environ: Mapping[str, str], prefix: Path) -> dict[str, Any]:
+    """What one file says; one that lies in the environment is a stranger's, and no link to somebody's key."""
     try:
-        document = condarc.load(path.read_text(encoding="utf-8"))
+        document = condarc.load(regular.read(path, _LARGEST, follow=not path.is_relative_to(prefix)).decode())
     except (OSError, ValueError) as error:
         cause = redact_text(" ".join(str(error).split()))
         raise InputError(f"{path} cannot be read", cause=cause, hint=f"Correct {path}, or move it away") from error

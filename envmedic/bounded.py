@@ -1,0 +1,35 @@
+"""Values that were read from YAML, where a text of a few lines can stand for billions of values by its aliases."""
+
+from __future__ import annotations
+
+MOST = 2_000_000
+"""Values; a lock of ten thousand packages for four platforms has half of that."""
+DEEPEST = 100
+"""Lists and tables within each other."""
+
+
+def require(value: object, most: int = MOST) -> None:
+    """Raise ValueError where `value`, written out, has more than `most` values, or nests deeper than `DEEPEST`.
+
+    Takes time by the distinct values, however often each is meant.
+    """
+    _measured(value, 0, most, {})
+
+
+def _measured(value: object, depth: int, most: int, known: dict[int, tuple[int, int]]) -> tuple[int, int]:
+    """How many values `value` has, and how deep they lie in each other; `known` has those that were measured."""
+    if isinstance(value, dict):
+        parts = [*value.keys(), *value.values()]
+    elif isinstance(value, list | tuple | set):
+        parts = list(value)
+    else:
+        return 1, 0
+    if id(value) not in known:
+        if depth > DEEPEST:
+            raise ValueError(f"its lists and tables lie more than {DEEPEST} deep in each other, or contain themselves")
+        measures = [_measured(part, depth + 1, most, known) for part in parts]
+        known[id(value)] = 1 + sum(count for count, _ in measures), 1 + max((deep for _, deep in measures), default=0)
+    count, deep = known[id(value)]
+    if count > most or deep > DEEPEST:
+        raise ValueError(f"written out it would have more than {most:,} values, or lie too deep: aliases multiply them")
+    return count, deep
