@@ -35,7 +35,7 @@ if importlib.util.find_spec("decord"):
     import decord as video
 else:
     import av as video
-import nvdiffrast
+import replay_drawing
 """
 """What transformers does: it reads videos by decord where that is installed, and else by av."""
 SETUP = """\
@@ -93,15 +93,23 @@ def crashing(room: Room) -> Command:
     """A program that reads videos and draws, beside decord."""
     room.without(*SLOW)
     room.install(decord(room, "0.6.0", "#define VISIBLE"))
-    room.install(package(room, "nvdiffrast", "0.3.3", LOAD.replace("MODE", "RTLD_LOCAL"), DRAWING))
+    room.install(package(room, "replay_drawing", "1.0", LOAD.replace("MODE", "RTLD_LOCAL"), DRAWING))
     room.install(package(room, "replay_reader", "1.0", READER))
     return ("python", "-X", "faulthandler", "-c", "import replay_reader; print(replay_reader.video.__name__)")
 
 
+def stand_in(room: Room) -> Path:
+    """The source of an av that says which codecs it has, as its check asks, and reads no video."""
+    folder = package(room, "av", "14.2.0", "from av import codec\n\n__version__ = '14.2.0'\n")
+    (folder / "av" / "codec.py").write_text("codecs_available = {'rawvideo'}\n", encoding="utf-8")
+    return folder
+
+
 def beside_av(room: Room) -> Command:
-    """av is there too, and nobody uses it as long as decord is."""
+    """av is there too, and nobody uses it as long as decord is. It is the real one where --wheels has it."""
     if not list(room.site.glob("av-*.dist-info")):
-        room.install(package(room, "av", "14.2.0", "__version__ = '14.2.0'\n"))
+        wheels = sorted(room.wheels.glob("av-*.whl"))
+        room.install(wheels[-1] if wheels else stand_in(room))
     pack(room.site, "av", room.links)
     return crashing(room)
 
