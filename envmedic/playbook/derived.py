@@ -30,6 +30,8 @@ class Derived(msgspec.Struct, frozen=True, kw_only=True):
 
 def derived(patterns: Sequence[str]) -> Derived:
     """What `patterns` need, from the cache where it is there and whole."""
+    if len(patterns) == 1:  # a sample is held against its pattern: that is no set which is asked for again
+        return derive(patterns)
     key = _key(patterns)
     stored = None if key is None else cache.read_bytes(key)
     if stored is not None:

@@ -6,6 +6,7 @@ between its characters allowed there, so that nothing has to be copied. Other th
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from math import sqrt
@@ -114,6 +115,7 @@ def _parts(atom: bytes) -> frozenset[bytes]:
     return frozenset(atom[start : start + WINDOW_BYTES] for start in range(max(1, len(atom) - WINDOW_BYTES + 1)))
 
 
+@functools.cache
 def _ordinary() -> Mapping[bytes, int]:
     """How often ordinary logs have each part of a window."""
     return Counter(

@@ -227,6 +227,7 @@ def report_mending(run: Run) -> None:
     run.report.compare(samples, "undo", "uv", "undo / reinstall of the old version by uv")
     run.report.compare(samples, "undo", "scan", "undo / stat scan", Aim(UNDO_AIM))
     run.report.compare(mending.parts(), "own", "others", "own part / installer and checks", Aim(OWN_AIM))
+    run.report.note("Stages: " + ", ".join(f"{name} {seconds:.2f} s" for name, seconds in mending.by_stage().items()))
     if mending.skipped:
         run.report.note(f"made anew: skipped: {mending.skipped}")
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from statistics import median
 
 from tests.bench.measures import SkippedError, variables
 from tests.bench.sampling import Samples, rounds
@@ -24,7 +25,8 @@ _LIBRARY = "_C*.so"
 _TOLD = frozenset({0, 1})
 """Exit codes of what works: nothing is wrong, or something is."""
 CHECKS = ("reproduce", "verify", "smoke")
-OTHERS = ("fetch", "steps", *CHECKS)
+INSTALLER = ("resolve", "fetch", "steps")
+OTHERS = (*INSTALLER, *CHECKS)
 """Stages of a repair whose time is the installer's and the checks'."""
 
 
@@ -89,6 +91,12 @@ class Mending:
         own = [stages["whole"] - other for stages, other in zip(self.repairs[1:], others, strict=True)]
         return {"own": tuple(own), "others": tuple(others)}
 
+    def by_stage(self) -> dict[str, float]:
+        """Median seconds of each stage, and of what lies between them."""
+        stages = self.repairs[1:]
+        medians = {name: median(item.get(name, 0.0) for item in stages) for name in stages[0] if name != "whole"}
+        return medians | {"between them": median(2 * item["whole"] - sum(item.values()) for item in stages)}
+
     def _made(self, name: str) -> Path:
         path = self.folder / name
         path.mkdir()
@@ -105,9 +113,10 @@ class Mending:
             library.unlink()
         links = ("--offline", "--find-links", str(self.folder / "links"))
         started = time.perf_counter()
-        record = _envmedic("apply", "-p", str(env), "--yes", "--no-gpu", *links)
+        events = self.folder / "events"
+        _envmedic("apply", "-p", str(env), "--yes", "--no-gpu", *links, "--events", str(events))
         whole = time.perf_counter() - started
-        seconds: dict[str, float] = record["seconds"]
+        seconds = stage_seconds(events)
         self.repairs.append(seconds | {"whole": whole})
         return whole - sum(seconds.get(stage, 0.0) for stage in CHECKS)
 
@@ -141,6 +150,17 @@ class Mending:
         return time.perf_counter() - started
 
 
+def stage_seconds(events: Path) -> dict[str, float]:
+    """Seconds of each stage that the events of one command tell; the file is deleted."""
+    found: dict[str, float] = {}
+    for line in events.read_text(encoding="utf-8").splitlines():
+        data = json.loads(line)["data"]
+        if data["type"] == "stage-finished":
+            found[data["stage"]] = found.get(data["stage"], 0.0) + data["seconds"]
+    events.unlink()
+    return found
+
+
 SCAN = """
 import os, sys
 pending = [sys.argv[1]]
@@ -166,11 +186,9 @@ def _uv_install(prefix: Path) -> list[str]:
     return [uv(), "pip", "install", "--quiet", "--python", str(python_of(prefix))]
 
 
-def _envmedic(*arguments: str) -> dict[str, dict[str, float]]:
+def _envmedic(*arguments: str) -> None:
     quiet = {"CUDA_VISIBLE_DEVICES": "", "UV_NO_CONFIG": "1", "PIP_CONFIG_FILE": os.devnull}
-    text = _output([sys.executable, "-m", "envmedic", *arguments, "--json"], variables(**quiet))
-    document: dict[str, dict[str, float]] = json.loads(text)
-    return document
+    _output([sys.executable, "-m", "envmedic", *arguments, "--json"], variables(**quiet))
 
 
 def _timed(argv: Sequence[str], given: dict[str, str], _number: int = 0) -> float:

@@ -200,10 +200,10 @@ def cases(folder: Path, *, short: bool = False) -> Iterator[Case]:
         try:
             with ExitStack() as stack:
                 place = stack.enter_context(maker(folder, learn=not short))
-                for operation in (_SLICE,) if short else _operations(place.room):
+                for operation in (_SLICE,) if short else operations(place.room):
                     for turn, step in product(turns.values(), operation.steps):
                         name = f"{turn.name}, {operation.name}: {step}"
-                        yield name, partial(_take, place, turn, operation, step)
+                        yield name, partial(take, place, turn, operation, step)
         except Skipped as reason:  # noqa: PERF203  # two of them
             yield from ((name, skipping(reason)) for name in turns)
 
@@ -238,7 +238,7 @@ class Operation:
 _SLICE = Operation("apply", SLICE, "new")
 
 
-def _operations(room: Room) -> Iterator[Operation]:
+def operations(room: Room) -> Iterator[Operation]:
     for state in (None, *RECOVERED):
         for command in ("apply", "undo", "redo") if state is None else ("recover",):
             operation = Operation(command, (), "", state)
@@ -255,7 +255,7 @@ def _telling(steps: Iterable[str]) -> Iterator[str]:
             yield step
 
 
-def _take(place: Place, turn: Turn, operation: Operation, step: str) -> tuple[str, str]:
+def take(place: Place, turn: Turn, operation: Operation, step: str) -> tuple[str, str]:
     """Let the turn come at `step`, mend it, recover, and see that the environment is whole."""
     room = place.room
     operation.prepare(room)
