@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from envmedic.playbook import atoms, cache, derived, gate
+from envmedic.playbook import atoms, cache, derived, gate, loader
 from envmedic.playbook.derived import derive
 
 PATTERNS = ("operator torchvision::nms does not exist", "undefined symbol: (?P<symbol>\\w+)", "CUDNN_STATUS_\\w+")
@@ -147,3 +147,12 @@ def test_the_oldest_sets_are_dropped_and_no_temporary_files_left() -> None:
     assert len(names) == cache.MOST_DERIVED
     assert {"last", f"key{cache.MOST_DERIVED + 2}"} <= names
     assert "key0" not in names
+
+
+def test_reading_a_new_playbook_leaves_what_was_kept_of_the_others(worked_out: list[int]) -> None:
+    derived.derived(PATTERNS)
+    before = stored()
+    loader.load_file(next(loader.shipped_directory().glob("*.yaml")), "shipped")
+    assert stored() == before
+    assert derived.derived(PATTERNS) == derive(PATTERNS)
+    assert worked_out.count(len(PATTERNS)) == 1
