@@ -35,7 +35,7 @@ if importlib.util.find_spec("decord"):
     import decord as video
 else:
     import av as video
-import replay_drawing
+import pyrender
 """
 """What transformers does: it reads videos by decord where that is installed, and else by av."""
 SETUP = """\
@@ -93,7 +93,7 @@ def crashing(room: Room) -> Command:
     """A program that reads videos and draws, beside decord."""
     room.without(*SLOW)
     room.install(decord(room, "0.6.0", "#define VISIBLE"))
-    room.install(package(room, "replay_drawing", "1.0", LOAD.replace("MODE", "RTLD_LOCAL"), DRAWING))
+    room.install(package(room, "pyrender", "1.0", LOAD.replace("MODE", "RTLD_LOCAL"), DRAWING))
     room.install(package(room, "replay_reader", "1.0", READER))
     return ("python", "-X", "faulthandler", "-c", "import replay_reader; print(replay_reader.video.__name__)")
 
