@@ -175,6 +175,7 @@ def parse(content: str, source: str, platform: str | None = None) -> Lock:
 def _raw(used: Libraries, content: str, source: str) -> Mapping[str, Any]:
     loader = getattr(used.yaml, "CSafeLoader", used.yaml.SafeLoader)
     try:
+        _require_shallow(used, content, loader)
         raw: object = used.yaml.load(content, Loader=loader)  # a safe loader
         bounded.require(raw)
     except (used.yaml.YAMLError, ValueError, RecursionError) as error:
@@ -186,6 +187,15 @@ def _raw(used: Libraries, content: str, source: str) -> Mapping[str, Any]:
             hint="Give a conda-lock.yml, a pylock.toml, or requirements with hashes",
         )
     return raw
+
+
+def _require_shallow(used: Libraries, content: str, loader: Any) -> None:
+    """Raise ValueError where values nest deeper than in any lock: putting them together recurses in C, without a limit."""
+    depth = 0
+    for event in used.yaml.parse(content, Loader=loader):
+        depth += isinstance(event, used.yaml.CollectionStartEvent) - isinstance(event, used.yaml.CollectionEndEvent)
+        if depth > bounded.DEEPEST:
+            raise ValueError(f"its lists and tables lie more than {bounded.DEEPEST} deep in each other")
 
 
 def _short(error: Exception) -> str:

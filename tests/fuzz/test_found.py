@@ -1,0 +1,160 @@
+"""What fuzzing found, kept as it was found: each input was once taken for a bug, never ended, or ended the process."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from envmedic import bounded, tree
+from envmedic.engine.kernel_session import MARK, Session
+from envmedic.errors import EnvmedicError, InputError
+from envmedic.installers import configuration, requirement_files
+from envmedic.installers.conda import condarc
+from envmedic.locks import reading
+from envmedic.model.checks import Check, Outcome
+from envmedic.probe import finder
+from tests.fuzz import configured
+from tests.fuzz.targets import TARGETS, guarded
+
+SECRET = "hf_abcdefghijklmnopqrstuvwxyz0123"
+DEEP = 100_000
+
+
+def read(target: str, data: bytes, scratch: Path) -> object:
+    found = next(item for item in TARGETS if item.name == target)
+    return guarded(found).reader(scratch)(data)
+
+
+@pytest.mark.parametrize("data", configured._bombs(b"version: 1\nmetadata: *x1\npackage"))
+@pytest.mark.parametrize("target", ["conda-lock"])
+def test_aliases_that_multiply_or_contain_themselves_are_refused(target: str, data: bytes, tmp_path: Path) -> None:
+    with pytest.raises(EnvmedicError):
+        read(target, data, tmp_path)
+
+
+@pytest.mark.parametrize("deep", ["[" * DEEP, "- " * DEEP, "{a: " * DEEP], ids=["flow", "block", "map"])
+def test_lists_within_lists_of_a_lock_do_not_end_the_process(deep: str, tmp_path: Path) -> None:
+    lock = tmp_path / "conda-lock.yml"
+    lock.write_text(f"version: 1\npackage: {deep}")
+    with pytest.raises(InputError, match="not YAML"):
+        reading.read(lock)
+
+
+@pytest.mark.parametrize("data", configured._bombs(b"envs_dirs"))
+def test_a_condarc_is_refused_where_its_values_multiply(data: bytes, tmp_path: Path) -> None:
+    (tmp_path / "env").mkdir()
+    (tmp_path / "env" / ".condarc").write_bytes(data)
+    assert finder.parse_condarc(data.decode()) == []
+    with pytest.raises(InputError):
+        condarc.read(tmp_path / "env", None, {"HOME": str(tmp_path)})
+
+
+def test_a_value_may_be_meant_often_as_long_as_all_stays_small() -> None:
+    shared = ["a", "b"]
+    bounded.require({"one": shared, "two": [shared, shared]}, most=20)
+    with pytest.raises(ValueError, match="more than 10"):
+        bounded.require({"one": shared, "two": [shared, shared]}, most=10)
+    for _ in range(bounded.DEEPEST + 1):
+        shared = [shared]  # type: ignore[list-item]
+    with pytest.raises(ValueError, match="deep"):
+        bounded.require(shared)
+
+
+@pytest.mark.parametrize("name", ["pip.conf", ".condarc"])
+def test_a_link_out_of_an_environment_tells_nothing_of_what_it_leads_to(name: str, tmp_path: Path) -> None:
+    key = tmp_path / "key"
+    key.write_text(f"{SECRET}: [\n")
+    env = tmp_path / "env"
+    env.mkdir()
+    (env / name).symlink_to(key)
+    with pytest.raises(InputError) as raised:
+        (configuration.read_pip if name == "pip.conf" else _condarc)(env, {"HOME": str(tmp_path)})
+    error = raised.value
+    assert SECRET not in f"{error.summary} {error.cause} {error.hint} {error.details}"
+    assert "link" in str(error.cause)
+
+
+def _condarc(prefix: Path, environ: dict[str, str]) -> object:
+    return condarc.read(prefix, None, environ)
+
+
+def test_a_users_own_file_may_be_a_link(tmp_path: Path) -> None:
+    (tmp_path / "dotfiles").write_text("[global]\nindex-url = https://example.org/simple\n")
+    (tmp_path / ".pip").mkdir()
+    (tmp_path / ".pip" / "pip.conf").symlink_to(tmp_path / "dotfiles")
+    environ = {"HOME": str(tmp_path), "XDG_CONFIG_DIRS": str(tmp_path)}
+    assert configuration.read_pip(tmp_path / "env", environ).index_url == "https://example.org/simple"
+
+
+@pytest.mark.parametrize("name", ["pip.conf", ".condarc"])
+def test_a_login_in_a_damaged_file_is_not_shown(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text("channels: [https://me:sesame@example.org/simple\n  - {\n")
+    with pytest.raises(InputError) as raised:
+        (configuration.read_pip if name == "pip.conf" else _condarc)(tmp_path, {"HOME": str(tmp_path)})
+    assert "sesame" not in str(raised.value.cause)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"no-index = {'9' * 5000}",
+        "pip = 1",
+        "index = 1",
+        "[[index]]\nurl = 7",
+        "index-url = ['x']",
+        "a = " + "[" * 2000,
+    ],
+    ids=["digits", "table", "list", "number", "type", "nesting"],
+)
+def test_values_of_uvs_file_that_uv_would_not_take_are_refused(text: str, tmp_path: Path) -> None:
+    (tmp_path / "uv.toml").write_text(text)
+    with pytest.raises(InputError, match="configuration file"):
+        configuration.read_uv({"UV_CONFIG_FILE": str(tmp_path / "uv.toml"), "HOME": str(tmp_path)})
+
+
+def test_a_requirements_file_may_name_files_that_cannot_be(tmp_path: Path) -> None:
+    (tmp_path / "requirements.txt").write_text("-r a\0b\n")
+    with pytest.raises(InputError, match="cannot be read"):
+        requirement_files.requirements(str(tmp_path / "requirements.txt"))
+
+
+def test_a_plan_for_a_prefix_that_cannot_be_is_read(tmp_path: Path) -> None:
+    plan = next(item for item in TARGETS if item.name == "plan-file").samples()[0]
+    long = plan.replace(b"/home/me/vision/env", b"/home/me/vision/env" + b"x" * 5000)
+    assert read("plan-file", long, tmp_path) is not None
+
+
+def test_a_fingerprint_nested_deeply_is_damaged(tmp_path: Path) -> None:
+    (tmp_path / "fingerprint").write_text('{"format":1,"entries":' + "[" * DEEP)
+    with pytest.raises(ValueError, match="damaged"):
+        tree.Fingerprint.load(tmp_path / "fingerprint")
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        '{"outcome": {"index": 0, "check": "matmul"}}',
+        '{"outcome": {"index": -1, "check": "matmul", "status": "pass"}}',
+        '{"outcome": {"index": 1, "check": "matmul", "status": "pass"}}',
+        '{"outcome": {"index": 1e30, "check": "matmul", "status": "pass"}}',
+        '{"outcome": {"index": 0, "check": "matmul", "status": "splendid"}}',
+        '{"outcome": {"index": 0, "check": "matmul", "status": "pass", "seconds": NaN}}',
+        '{"outcome": ["\\ud800"]}',
+        "[" * DEEP,
+    ],
+)
+def test_what_looks_like_a_report_of_a_check_and_is_none_is_output(message: str) -> None:
+    heard: list[Outcome] = []
+    session = Session([Check(name="matmul")], lambda _, outcome: heard.append(outcome))
+    assert not session.hear(MARK + message)
+    assert (heard, session.ended) == ([], False)
+
+
+def test_a_report_with_bytes_that_are_no_text_is_heard() -> None:
+    heard: list[Outcome] = []
+    session = Session([Check(name="matmul")], lambda _, outcome: heard.append(outcome))
+    assert session.hear(
+        MARK + '{"outcome": {"index": 0, "check": "matmul", "status": "fail", "detail": "\\udcff \\ud83d\\ude00"}}'
+    )
+    assert heard[0].detail == "\\udcff \U0001f600"
