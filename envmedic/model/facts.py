@@ -51,6 +51,9 @@ class Compiler(Model, frozen=True, kw_only=True):
     name: Literal["gcc", "g++", "clang", "clang++", "unknown"]
     version: str | None
     found_by: str
+    libcuda: bool | None = None
+    """Whether it links with ``-lcuda`` by what lies in its own folders; None of the system's, which looks in the
+    system's folders, and of one that does not tell."""
 
 
 class Variable(Model, frozen=True, kw_only=True):
@@ -443,6 +446,8 @@ class Building(Model, frozen=True, kw_only=True):
     """Variables of builds that its activation scripts set by themselves, in their order, each with file and line."""
     toolkits: tuple[Toolkit, ...] = ()
     """CUDA toolkits inside the prefix, and those that its variables name."""
+    compilers: tuple[Compiler, ...] = ()
+    """Host compilers that its variables CC and CXX name."""
     ninja: str | None = None
     """The ninja that an activated shell finds."""
     python_headers: bool | None = None

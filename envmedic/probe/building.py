@@ -37,7 +37,7 @@ def observe(  # noqa: PLR0917  # what the first readers found
     torch: Package | None,
     variables: Mapping[str, str],
 ) -> Building:
-    """Look at what is there; nothing is run but the ``nvcc --version`` of a toolkit that does not state its version.
+    """Look at what is there; nothing is run but an nvcc that does not state its version, and compilers that are named.
 
     `variables` are those of the shell that activates the environment.
     """
@@ -48,6 +48,7 @@ def observe(  # noqa: PLR0917  # what the first readers found
     return Building(
         assignments=assigned,
         toolkits=tuple(_toolkits(prefix, sites, assigned)),
+        compilers=toolchain.named(_set(prefix, assigned, "CC", "CXX"), path),
         ninja=shutil.which("ninja", path=path),
         python_headers=_headers(found, python),
         architectures=_items(_LIST.search(builder), _QUOTED),
@@ -68,14 +69,18 @@ def _toolkits(prefix: Path, sites: Iterable[Path], assigned: Iterable[KeptVariab
 
 def _named(prefix: Path, assigned: Iterable[KeptVariable]) -> Iterator[tuple[Path, str]]:
     """The folders that the environment's variables name; a list of them is a mistake that is made."""
+    for name, value in _set(prefix, assigned, "CUDA_HOME", "CUDA_PATH"):
+        yield from ((Path(part), name) for part in value.split(":") if part)
+
+
+def _set(prefix: Path, assigned: Iterable[KeptVariable], *names: str) -> Iterator[tuple[str, str]]:
+    """What the environment's activation sets these variables to, by its scripts and by what it keeps."""
     try:
         own = kept.variables(prefix)
     except (OSError, ValueError):  # a damaged state file is told elsewhere
         own = {}
     values = [(item.name, item.value) for item in assigned] + list(own.items())
-    for name, value in values:
-        if name in ("CUDA_HOME", "CUDA_PATH"):
-            yield from ((Path(part), name) for part in (value or "").split(":") if part)
+    yield from ((name, value) for name, value in values if name in names and value is not None)
 
 
 def _inside(prefix: Path, sites: Iterable[Path]) -> Iterator[tuple[Path, str]]:

@@ -8,7 +8,7 @@ import platform
 import re
 import shlex
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Literal
 
@@ -27,6 +27,9 @@ _DIRECTORY_VERSION = compile_late(r"cuda-(\d+\.\d+)$")
 _HEADERS = ("cuda_runtime.h", "cublas_v2.h", "cusparse.h", "cusolverDn.h")
 """What torch's headers for extensions include (ATen/cuda/CUDAContextLight.h and CUDAContext.h)."""
 _LINKED = ("lib64", "usr/lib64", "lib", "usr/lib", "usr/local/lib", "usr/local/lib64")
+_LIBCUDA = "libcuda.so"
+_SYSTEM = ("/usr/bin", "/bin")
+"""Compilers there look for libraries in the system's folders, which `libcuda` lists."""
 _VERSIONED = compile_late(r"(?:gcc|g\+\+|clang|clang\+\+)-(?P<version>\d+)")
 _PROGRAMS = ("gcc", "g++", "clang", "clang++")
 _KNOWN: dict[str, CompilerName] = {"gcc": "gcc", "g++": "g++", "clang": "clang", "clang++": "clang++"}
@@ -119,16 +122,22 @@ def nvcc_version(output: str) -> str | None:
 def compilers(variables: Mapping[str, str]) -> tuple[Compiler, ...]:
     """Host compilers: those that CC and CXX name, then those on PATH."""
     path = variables.get("PATH", os.defpath)
-    wanted = [(name, _first_word(variables.get(name, ""))) for name in ("CC", "CXX")]
-    wanted += [("PATH", program) for program in _PROGRAMS]
-    found: dict[str, Compiler] = {}
-    for found_by, program in wanted:
-        place = shutil.which(program, path=path) if program else None
-        if place is not None and place not in found:
-            found[place] = _compiler(place, found_by)
+    wanted = [(name, variables.get(name, "")) for name in ("CC", "CXX")]
+    found = {item.path: item for item in named([*wanted, *(("PATH", program) for program in _PROGRAMS)], path)}
     for place, version in _versioned(path):
         name = compiler_name(place, "")
         found.setdefault(place, Compiler(path=place, name=name, version=version, found_by="PATH"))
+    return tuple(found.values())
+
+
+def named(commands: Iterable[tuple[str, str]], path: str) -> tuple[Compiler, ...]:
+    """The compilers of `commands`, each with what names it, as a shell with this `path` finds them; each once."""
+    found: dict[str, Compiler] = {}
+    for found_by, command in commands:
+        program = _first_word(command)
+        place = shutil.which(program, path=path) if program else None
+        if place is not None and place not in found:
+            found[place] = _compiler(place, found_by)
     return tuple(found.values())
 
 
@@ -152,7 +161,19 @@ def _first_word(command: str) -> str:
 
 def _compiler(path: str, found_by: str) -> Compiler:
     output = _output(path, "--version")
-    return Compiler(path=path, name=compiler_name(path, output), version=compiler_version(output), found_by=found_by)
+    return Compiler(
+        path=path,
+        name=compiler_name(path, output),
+        version=compiler_version(output),
+        found_by=found_by,
+        libcuda=None if os.path.dirname(path) in _SYSTEM else _links_libcuda(path),  # noqa: PTH120  # as which() writes it
+    )
+
+
+def _links_libcuda(path: str) -> bool | None:
+    """What the compiler answers when it is asked for the library: its path, or the bare name where there is none."""
+    answer = _output(path, f"-print-file-name={_LIBCUDA}").strip()
+    return True if answer.startswith("/") else False if answer == _LIBCUDA else None
 
 
 def compiler_name(path: str, output: str) -> CompilerName:

@@ -174,6 +174,28 @@ def test_the_stub_is_for_the_linker() -> None:
     assert derived(libcuda=("/usr/lib",))["toolchain.libcuda-linkable"] is True
 
 
+def compiler(**more: object) -> Compiler:
+    path = "/opt/conda/bin/x86_64-conda-linux-gnu-c++"
+    return msgspec.convert({"path": path, "name": "g++", "version": "13.2", "found_by": "CXX", **more}, Compiler)
+
+
+def test_a_compiler_with_folders_of_its_own_does_not_look_in_the_systems() -> None:
+    stubs = "/usr/local/cuda-12.4/lib64/stubs"
+    named = (KeptVariable(name="CXX", value=compiler().path, source="activate:3"),)
+
+    def beside(*compilers: Compiler, **more: object) -> Derived:
+        return derived(kept=named, libcuda=("/usr/lib",), compilers=compilers, **more)
+
+    apart = beside(compiler(libcuda=False), toolkits=(toolkit("12.4", stubs=stubs),))
+    assert (apart["toolchain.libcuda-linkable"], apart["toolchain.library-path"]) == (False, stubs)
+    assert beside(compiler(libcuda=False))["toolchain.library-path"] == "/usr/lib"
+    other = compiler(path="/usr/bin/g++", found_by="PATH")
+    for sound in (compiler(libcuda=True), compiler(libcuda=None), other):
+        assert beside(sound)["toolchain.libcuda-linkable"] is True
+    own = compiler(libcuda=True)
+    assert derived(kept=named, compilers=(own,))["toolchain.libcuda-linkable"] is True
+
+
 def test_a_distribution_that_is_not_there_cannot_be_built_again() -> None:
     with pytest.raises(Exception, match="it is not installed"):
         rebuild.step(

@@ -78,6 +78,18 @@ def test_compilers_named_by_variables_come_first(tmp_path: Path) -> None:
     assert found == [("clang", "18.1.3", "CC"), ("gcc", "13.2.0", "CXX"), ("gcc", "13.2.0", "PATH")]
 
 
+@pytest.mark.parametrize(
+    ("answer", "links"), [("libcuda.so", False), ("/opt/root/lib/libcuda.so", True), ("clang: error", None)]
+)
+def test_a_compiler_elsewhere_is_asked_for_the_drivers_library(tmp_path: Path, answer: str, links: bool | None) -> None:  # noqa: FBT001  # a row of a table
+    make_program(tmp_path / "bin" / "x-gcc", answer)
+    found = {
+        item.path: item.libcuda for item in toolchain.compilers({"CC": "x-gcc", "PATH": f"{tmp_path}/bin:/usr/bin"})
+    }
+    assert found.pop(f"{tmp_path}/bin/x-gcc") is links
+    assert set(found.values()) <= {None}, "the system's are not asked"
+
+
 def test_variables_that_name_no_compiler(tmp_path: Path) -> None:
     assert toolchain.compilers({"CC": "'unclosed", "CXX": "nonexistent", "PATH": str(tmp_path)}) == ()
 

@@ -37,11 +37,12 @@ def derive(facts: Facts) -> Derived:
     toolkits = (*building.toolkits, *facts.host.toolkits)
     home, state = _cuda_home(values, toolkits)
     nvcc = _nvcc(environment, building, facts.host, home, state)
+    taken = _taken(values, (*building.compilers, *facts.host.compilers))
     return {
         **_cuda_home_facts(values, state),
         **_nvcc_facts(nvcc, environment, toolkits),
-        **_compiler_facts(facts.host, values, nvcc),
-        **_linking(values, facts.host, toolkits, environment),
+        **_compiler_facts(facts.host, taken, nvcc),
+        **_linking(values, facts.host, taken, toolkits, environment),
         **build_variables.derive(facts.host, environment, building, values, nvcc[0].version if nvcc else None),
         **_setuptools(environment, building),
         "toolchain.ninja": building.ninja,
@@ -136,10 +137,9 @@ def _numbers(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in version.split(".") if part.isdigit())
 
 
-def _compiler_facts(host: Host, values: Values, nvcc: tuple[Toolkit, str] | None) -> Derived:
+def _compiler_facts(host: Host, taken: Compiler | None, nvcc: tuple[Toolkit, str] | None) -> Derived:
     from envmedic.compat.toolchain import compiler_limit  # noqa: PLC0415  # reads the compatibility data
 
-    taken = _taken(values, host.compilers)
     derived: Derived = {
         "toolchain.compiler": taken.path if taken is not None else None,
         "toolchain.compiler-version": taken.version if taken is not None else None,
@@ -186,8 +186,14 @@ def _accepted(compilers: Iterable[Compiler], limit: int | None) -> tuple[str | N
     return best.get("gcc"), best.get("g++")
 
 
-def _linking(values: Values, host: Host, toolkits: Iterable[Toolkit], environment: Environment) -> Derived:
-    """Where libcuda.so is, for -lcuda: the driver's own, which the linker finds, or the stub of a toolkit."""
+def _linking(
+    values: Values, host: Host, taken: Compiler | None, toolkits: Iterable[Toolkit], environment: Environment
+) -> Derived:
+    """Where libcuda.so is, for -lcuda: the driver's own, which the system's linker finds, or the stub of a toolkit.
+
+    A compiler that does not look in the system's folders, as conda's, is not led there if there is a stub: it would take
+    the system's other libraries too.
+    """
     known = list(toolkits)
     cuda = environment.torch.cuda if environment.torch is not None else None
     best = _matching([item for item in known if item.stubs is not None], cuda)
@@ -195,10 +201,12 @@ def _linking(values: Values, host: Host, toolkits: Iterable[Toolkit], environmen
     drivers = [*host.libcuda, *([_WSL] if host.wsl else [])]
     listed = _folders(values, "LIBRARY_PATH")
     usable = {*drivers, *(item.stubs for item in known if item.stubs is not None)}
-    directory = next((folder for folder in (*drivers, *stubs)), None)
+    finds = bool(host.libcuda) if taken is None or taken.libcuda is None else taken.libcuda
+    apart = taken is not None and taken.libcuda is False
+    directory = next(iter((*stubs, *drivers) if apart else (*drivers, *stubs)), None)
     loaded = _folders(values, "LD_LIBRARY_PATH")
     return {
-        "toolchain.libcuda-linkable": bool(host.libcuda) or bool(usable.intersection(listed)),
+        "toolchain.libcuda-linkable": finds or bool(usable.intersection(listed)),
         "toolchain.libcuda-directory": directory,
         "toolchain.library-path": ":".join(dict.fromkeys((directory, *listed))) if directory is not None else None,
         "toolchain.stubs-at-run-time": tuple(

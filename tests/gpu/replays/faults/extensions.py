@@ -7,7 +7,7 @@ import re
 import shutil
 from pathlib import Path
 
-from tests.gpu.replays import hidden
+from tests.gpu.replays import compilers
 from tests.gpu.replays.replay import Command, NotHere, Replay
 from tests.gpu.replays.room import Room
 
@@ -169,19 +169,23 @@ def other_toolkit(room: Room) -> Command:
 
 
 def driver_library(room: Room) -> Command:
-    """Linked with the driver's library, which no directory of the linker holds, as on nodes without the driver's headers."""
+    """Linked with the driver's library by a compiler that looks in its own folders alone, as conda's does."""
     toolkit(room)
+    room.outside["LIBRARY_PATH"] = ""
+    gcc, gxx = compilers.apart(room)
     probe = room.folder / "empty.c"
     probe.write_text("int nothing;\n", encoding="utf-8")
-    room.outside["LIBRARY_PATH"] = ""
-    link = ("gcc", "-shared", "-fPIC", probe, "-lcuda", "-o", room.folder / "empty.so")
-    if room.run(*link).code == 0:
-        hidden.hide(room, "libcuda.so", keep=("libcuda.so.1",))
-    traced = room.run(*link, "-Wl,--trace")
+    link = (gcc, "-shared", "-fPIC", probe, "-o", room.folder / "empty.so")
+    room.run(*link, "-lc", "-lstdc++").must()
+    traced = room.run(*link, "-lcuda", "-Wl,--trace")
     if traced.code == 0:
         found = [line for line in traced.out.splitlines() if "libcuda." in line]
         raise NotHere(f"the linker still finds the driver's library at {', '.join(found)}")
-    return builds(room, "cuda")
+    room.variable("CC", f"'{gcc}'")
+    room.variable("CXX", f"'{gxx}'")
+    *shell, script = builds(room, "cuda")
+    (room.folder / "source" / "use.py").write_text(USE, encoding="utf-8")
+    return (*shell, f"{script} && python use.py")
 
 
 REPLAYS = (
