@@ -183,8 +183,8 @@ def test_a_compiler_with_folders_of_its_own_does_not_look_in_the_systems() -> No
     stubs = "/usr/local/cuda-12.4/lib64/stubs"
     named = (KeptVariable(name="CXX", value=compiler().path, source="activate:3"),)
 
-    def beside(*compilers: Compiler, **more: object) -> Derived:
-        return derived(kept=named, libcuda=("/usr/lib",), compilers=compilers, **more)
+    def beside(*compilers: Compiler, toolkits: tuple[Toolkit, ...] = ()) -> Derived:
+        return derived(kept=named, libcuda=("/usr/lib",), compilers=compilers, toolkits=toolkits)
 
     apart = beside(compiler(libcuda=False), toolkits=(toolkit("12.4", stubs=stubs),))
     assert (apart["toolchain.libcuda-linkable"], apart["toolchain.library-path"]) == (False, stubs)
