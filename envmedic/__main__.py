@@ -6,9 +6,10 @@ import atexit
 import gc
 import os
 import sys
-import threading
-from typing import TYPE_CHECKING
 
+from envmedic import __version__
+
+TYPE_CHECKING = False  # as in typing, which takes longer to load than `--version` may
 if TYPE_CHECKING:
     from envmedic.api.settings import Settings
     from envmedic.model.ports import ApplyOptions
@@ -42,11 +43,26 @@ def program() -> int:
     """Run one command in a process that is its own, and return its exit code."""
     gc.set_threshold(_COLLECT_AFTER)
     _open_standard_streams()
-    from envmedic.cli.main import main  # noqa: PLC0415  # it makes the first of them
-
-    code = main(ui=_terminal_ui)
+    code = _show_version() if sys.argv[1:] == ["--version"] else _command()
     gc.freeze()  # the process ends: nothing is looked through once more
     return _left(code)
+
+
+def _show_version() -> int:
+    """What argparse would show: this alone needs no part of it."""
+    print(f"envmedic {__version__}")  # noqa: T201
+    return 0
+
+
+def _command() -> int:
+    import argparse  # noqa: PLC0415  # it makes the first containers
+
+    from envmedic.cli.main import main  # noqa: PLC0415
+
+    vars(argparse)["_"] = (
+        str  # it looks for a translation of each word in the file system, and there is none of envmedic
+    )
+    return main(ui=_terminal_ui)
 
 
 def _open_standard_streams() -> None:
@@ -65,7 +81,8 @@ def _left(code: int) -> int:
     What Python does after that is taking down each module and value by itself, which for the ten thousands of a
     diagnosis is a twentieth of its time. Returns `code` where other threads still run: Python waits for them.
     """
-    if threading.active_count() > 1:
+    threading = sys.modules.get("threading")  # loaded where a thread was started
+    if threading is not None and threading.active_count() > 1:
         return code
     atexit._run_exitfuncs()  # noqa: SLF001  # as Python does then; the only way to do it before
     try:

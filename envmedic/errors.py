@@ -8,7 +8,10 @@ same object. Anything that is not an `EnvmedicError` is a bug of envmedic.
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import ClassVar
+
+TYPE_CHECKING = False  # as in typing, which takes longer to load than `--version` may
+if TYPE_CHECKING:
+    from typing import ClassVar
 
 
 class ExitCode(IntEnum):

@@ -31,6 +31,7 @@ except SystemExit:
 sys.stdout.flush()
 os.write(3, json.dumps(sorted({name.partition('.')[0] for name in sys.modules})).encode())
 """
+PROGRAM = "import sys; from envmedic.__main__ import program; sys.argv[0] = 'envmedic'; sys.exit(program())"
 
 
 def loaded(home: Path, *arguments: str) -> set[str]:
@@ -52,6 +53,22 @@ def loaded(home: Path, *arguments: str) -> set[str]:
 @pytest.mark.parametrize("arguments", [("--version",), ("--help",), ("apply", "--help")])
 def test_help_and_version_load_next_to_nothing(tmp_path: Path, arguments: tuple[str, ...]) -> None:
     assert loaded(tmp_path, *arguments) & {*HEAVY, "re2"} == set()
+
+
+def times(*arguments: str) -> set[str]:
+    """Every module that the program loads, as ``-X importtime`` tells on stderr."""
+    argv = [sys.executable, "-S", "-X", "importtime", "-c", PROGRAM, *arguments]
+    done = subprocess.run(argv, capture_output=True, text=True, check=True, cwd=ROOT)
+    assert done.stdout
+    return {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+
+
+def test_the_version_loads_no_parser_and_help_nothing_but_one() -> None:
+    assert times("--version") & {"argparse", "re", "enum", "typing", "envmedic.cli"} == set()
+    for arguments in (("--help",), ("plan", "--help")):
+        found = times(*arguments)
+        assert "argparse" in found
+        assert found & {"typing", "contextlib", "shutil", "threading", "shlex", "dataclasses", "msgspec"} == set()
 
 
 def test_a_diagnosis_of_a_text_loads_no_heavy_library(tmp_path: Path) -> None:

@@ -6,13 +6,12 @@ import argparse
 import os
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import closing
-from typing import TYPE_CHECKING
 
 from envmedic.cli.options import FALSE, require_readable, split_command
 from envmedic.cli.parser import build_parser
 from envmedic.errors import RECOVERABLE, UNCHANGED, EnvmedicError, ExitCode, InputError, Interrupted
 
+TYPE_CHECKING = False  # as in typing, which takes longer to load than `--version` may
 if TYPE_CHECKING:
     from envmedic.ahead import Ahead
     from envmedic.api.settings import Settings
@@ -38,6 +37,8 @@ def main(argv: Sequence[str] | None = None, *, ui: Ui | None = None) -> int:
         if args.command in {None, "completion"}:
             return _completion(args) if args.command else _without_command(ui)
         args.user_command = command
+        from contextlib import closing  # noqa: PLC0415  # `--version` and `--help` need none of it
+
         with closing(_ahead(args)) as args.ahead:
             from envmedic.cli.output import Output  # noqa: PLC0415
 

@@ -5,14 +5,19 @@ from __future__ import annotations
 import argparse
 import math
 import os
-import shlex
+import sys
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, NoReturn
 
 from envmedic.errors import InputError
 
+TYPE_CHECKING = False  # as in typing, which takes longer to load than `--version` may
+if TYPE_CHECKING:
+    from typing import Any, Literal, NoReturn
+
 TRUE = frozenset({"1", "true", "yes", "on"})
 FALSE = frozenset({"", "0", "false", "no", "off"})
+_COLUMNS = 80
+"""Where there is no terminal."""
 _OF_WHEELS = ("uv", "pip")
 _OF_CONDA = ("rattler", "conda")
 
@@ -21,7 +26,9 @@ class Parser(argparse.ArgumentParser):
     """A parser whose mistakes are envmedic's own errors, and whose options can be set by variables."""
 
     def __init__(self, *, description: str = "", **settings: Any) -> None:
-        super().__init__(allow_abbrev=False, **settings)  # an abbreviation means another option one day
+        super().__init__(
+            allow_abbrev=False, formatter_class=_help_formatter, **settings
+        )  # an abbreviation means another option one day
         self.meaning = description
         """What the command does, in one sentence; the first line of its help."""
         self.variables: list[tuple[argparse.Action, tuple[str, ...]]] = []
@@ -89,6 +96,24 @@ class Parser(argparse.ArgumentParser):
         return parsed, rest
 
 
+def _help_formatter(prog: str) -> argparse.HelpFormatter:
+    """The usual one, told the width: to find it out, it loads `shutil`, with all that packs and unpacks archives."""
+    return argparse.HelpFormatter(prog, width=_columns() - 2)  # two less, as argparse does
+
+
+def _columns() -> int:
+    """As `shutil.get_terminal_size`: of COLUMNS, else of the terminal, else 80."""
+    stated = os.environ.get("COLUMNS", "")
+    if stated.isdecimal() and int(stated) > 0:
+        return int(stated)
+    if sys.__stdout__ is None:
+        return _COLUMNS
+    try:
+        return os.get_terminal_size(sys.__stdout__.fileno()).columns or _COLUMNS
+    except (OSError, ValueError):  # no terminal, or closed
+        return _COLUMNS
+
+
 def _variable(action: argparse.Action) -> str:
     return "ENVMEDIC_" + action.dest.upper()
 
@@ -118,6 +143,8 @@ def _value(action: argparse.Action, variable: str, text: str) -> object:
 
 def _words(variable: str, text: str) -> list[str]:
     """The values of an option that can be repeated: separated by spaces, quoted where one holds spaces."""
+    import shlex  # noqa: PLC0415  # few variables are lists
+
     try:
         return shlex.split(text)
     except ValueError as error:

@@ -55,6 +55,15 @@ def test_nothing_at_all_is_a_short_help(reader: Shell) -> None:
     assert "exit codes:" in reader.envmedic("--help").out
 
 
+def test_help_is_as_wide_as_argparse_makes_it(reader: Shell) -> None:
+    texts = {
+        columns: reader.having(COLUMNS=columns).envmedic("plan", "--help").out
+        for columns in ("60", "80", "140", "0", "none")
+    }
+    assert texts["60"].count("\n") > texts["80"].count("\n") > texts["140"].count("\n")
+    assert texts["0"] == texts["none"] == texts["80"]  # no terminal
+
+
 @pytest.mark.parametrize(
     ("name", "value", "says"),
     [
