@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from envmedic.errors import InputError
 from envmedic.installers import cache
 from envmedic.installers.configuration import Configuration
-from envmedic.installers.credentials import without_credentials
+from envmedic.installers.credentials import redacted, without_credentials
 from envmedic.installers.remote import local_file
 from envmedic.model.facts import Environment
 from envmedic.model.ports import ResolveRequest
@@ -35,7 +35,8 @@ class UvOptions:
 def translate(
     configuration: Configuration, request: ResolveRequest, environ: Mapping[str, str] = os.environ
 ) -> UvOptions:
-    """Return what uv must be told beyond its own configuration."""
+    """Return what uv must be told beyond its own configuration. Raises InputError for an address that is none."""
+    _require_addresses(configuration, request)
     indexes = _index_arguments(configuration, request)
     arguments = [
         *(f"--find-links={where}" for where in _find_links(configuration, request)),
@@ -51,6 +52,25 @@ def translate(
         arguments.append("--offline")
     shown = tuple(without_credentials(url) for _, url in indexes)
     return UvOptions(arguments=tuple(arguments), environment=_environment(configuration, environ), indexes=shown)
+
+
+def _require_addresses(configuration: Configuration, request: ResolveRequest) -> None:
+    pip, uv = configuration.pip, configuration.uv
+    given = (variant_index(request), *request.indexes, *request.find_links)
+    configured = (pip.index_url, *pip.extra_index_urls, *pip.find_links, *uv.urls)
+    for address in filter(None, (*given, *configured)):
+        _require_address(address)
+
+
+def _require_address(address: str) -> None:
+    try:
+        urlsplit(address)
+    except ValueError as error:
+        raise InputError(
+            f"{redacted(address)} is no address of an index",
+            cause=str(error),
+            hint="Correct it on the command line, or in the configuration of pip or uv",
+        ) from error
 
 
 def without_constraints(told: UvOptions, own: Path, environ: Mapping[str, str] = os.environ) -> UvOptions:
@@ -100,13 +120,13 @@ def _location_argument(where: str) -> tuple[str, str]:
 
 def _find_links(configuration: Configuration, request: ResolveRequest) -> list[str]:
     for where in request.find_links:
-        if "://" not in where and not Path(where).exists():
+        if "://" not in where and not os.path.exists(where):  # noqa: PTH110  # never raises
             raise InputError(
                 f"{where} does not exist",
                 cause="it was given with --find-links",
                 hint="Give a directory that holds wheels, or the URL of a page that links to them",
             )
-    own = [where for where in configuration.pip.find_links if "://" in where or Path(where).exists()]  # as pip does
+    own = [where for where in configuration.pip.find_links if "://" in where or os.path.exists(where)]  # noqa: PTH110  # as pip does; never raises
     cached = [str(folder) for folder in cache.folders()] if request.offline else []
     return list(dict.fromkeys([*request.find_links, *own, *cached]))
 

@@ -9,10 +9,11 @@ import pytest
 from envmedic import bounded, tree
 from envmedic.engine.kernel_session import MARK, Session
 from envmedic.errors import EnvmedicError, InputError
-from envmedic.installers import configuration, requirement_files
+from envmedic.installers import configuration, options, requirement_files
 from envmedic.installers.conda import condarc
 from envmedic.locks import reading
 from envmedic.model.checks import Check, Outcome
+from envmedic.model.ports import ResolveRequest
 from envmedic.probe import finder
 from tests.fuzz import configured
 from tests.fuzz.targets import TARGETS, guarded
@@ -158,3 +159,24 @@ def test_a_report_with_bytes_that_are_no_text_is_heard() -> None:
         MARK + '{"outcome": {"index": 0, "check": "matmul", "status": "fail", "detail": "\\udcff \\ud83d\\ude00"}}'
     )
     assert heard[0].detail == "\\udcff \U0001f600"
+
+
+@pytest.mark.parametrize(
+    "line", ["index-url = https://me:sesame@[x/simple", "find-links = //[x", "extra-index-url = http://[::1"]
+)
+def test_an_address_that_is_none_is_refused_without_its_login(line: str, tmp_path: Path) -> None:
+    (tmp_path / "pip.conf").write_text(f"[global]\n{line}\n")
+    found = configuration.read_pip(tmp_path, {"HOME": str(tmp_path)})
+    told = configuration.Configuration(pip=found, uv=configuration.UvConfiguration())
+    with pytest.raises(InputError, match="no address") as raised:
+        options.translate(told, ResolveRequest(pins=()), {})
+    assert "sesame" not in f"{raised.value.summary} {raised.value.cause}"
+
+
+def test_a_directory_whose_name_is_too_long_is_not_there() -> None:
+    told = configuration.Configuration(
+        pip=configuration.PipConfiguration(find_links=("/" + "x" * 5000,)), uv=configuration.UvConfiguration()
+    )
+    assert options.translate(told, ResolveRequest(pins=()), {}).arguments == ()
+    with pytest.raises(InputError, match="does not exist"):
+        options.translate(told, ResolveRequest(pins=(), find_links=("/" + "x" * 5000,)), {})
