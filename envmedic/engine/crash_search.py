@@ -6,11 +6,13 @@ Every attempt is a process of its own in the environment, which gets no byte cod
 from __future__ import annotations
 
 import itertools
+import re
 import time
 from collections.abc import Callable, Sequence
 
 from envmedic.model.checks import Check, Outcome
 from envmedic.model.facts import ImportCrash
+from envmedic.regex import compile_late
 
 Names = tuple[str, ...]
 Attempt = Callable[[Sequence[Names]], Sequence[Outcome]]
@@ -25,6 +27,8 @@ LIMIT_S = 60.0
 ORDERS_TRIED = 3
 """Larger sets are not put into other orders."""
 KEPT_ERROR = 2000
+_IMPORTING = compile_late(r"^importing (\S+)$", re.MULTILINE)
+"""What the processes print before each import (``kernels/sequence.py``)."""
 
 
 def checks_of(sequences: Sequence[Names], *, timeout_s: float = 120.0) -> tuple[Check, ...]:
@@ -43,24 +47,40 @@ def find(names: Sequence[str], attempt: Attempt, *, clock: Callable[[], float] =
     chosen = tuple(dict.fromkeys(names))[:MOST_NAMES]
     if not chosen:
         return None
-    bad = _first_bad(_whole(chosen), attempt)
-    if bad is not None:
-        usable, alone = _alone(chosen, attempt)
-        if alone is not None:
-            return alone
-        bad = bad if usable == chosen else _first_bad(_whole(usable), attempt)
+    left, alone = chosen, _Alone(attempt)
+    bad = _first_bad_way(left, attempt)
+    while bad is not None:
+        reached = _reached(*bad)
+        crashing = alone.crashing(reached)
+        if crashing is not None:
+            return crashing
+        left = tuple(name for name in left if name not in reached or alone.usable(name))
+        if all(map(alone.usable, reached)):
+            bad = (reached, bad[1])
+            break
+        bad = _first_bad_way(left, attempt) if clock() < end else None
     if bad is None and clock() < end:
         bad = _first_bad(list(itertools.permutations(chosen[:PAIRED], 2)), attempt)
         bad = bad if bad is not None and bad[1].status == "crash" else None
     if bad is None:
         return None
-    smallest, outcome = _reduced(*bad, attempt)
+    smallest, outcome = _reduced(*bad, attempt, alone)
     return _crash(smallest, outcome, _working(smallest, attempt))
 
 
-def _whole(names: Names) -> list[Names]:
-    """All in both directions: in one of them each pair stands in the order that crashes."""
-    return list(dict.fromkeys((names, names[::-1]))) if names else []
+def _first_bad_way(names: Names, attempt: Attempt) -> tuple[Names, Outcome] | None:
+    """All in both directions: in one of them each pair stands in the order that crashes.
+
+    One after the other: names stand in the order in which they disturb each other most, and the first crash ends it.
+    """
+    ways = dict.fromkeys((names, names[::-1])) if names else ()
+    return next((bad for way in ways if (bad := _first_bad([way], attempt)) is not None), None)
+
+
+def _reached(names: Names, outcome: Outcome) -> Names:
+    """Those of `names` that were imported until it ended badly; what comes after them has no part in it."""
+    told = [name for name in _IMPORTING.findall(outcome.detail) if name in names]
+    return names[: names.index(told[-1]) + 1] if told else names
 
 
 def _first_bad(sequences: Sequence[Names], attempt: Attempt) -> tuple[Names, Outcome] | None:
@@ -73,18 +93,30 @@ def failed(outcome: Outcome) -> bool:
     return outcome.status in {"crash", "fail"}
 
 
-def _alone(names: Names, attempt: Attempt) -> tuple[Names, ImportCrash | None]:
-    """Those of `names` that can be imported alone, and the first that crashes alone."""
-    outcomes = dict(zip(names, attempt([(name,) for name in names]), strict=True))
-    crashing = next((name for name in names if outcomes[name].status == "crash"), None)
-    usable = tuple(name for name in names if outcomes[name].status == "pass")
-    return usable, None if crashing is None else _crash((crashing,), outcomes[crashing], ())
+class _Alone:
+    """What comes of names that are imported alone; each is tried once."""
+
+    def __init__(self, attempt: Attempt) -> None:
+        self._attempt = attempt
+        self._outcomes: dict[str, Outcome] = {}
+
+    def crashing(self, names: Names) -> ImportCrash | None:
+        """The first of `names` that crashes alone; those that were not tried yet are."""
+        new = [name for name in names if name not in self._outcomes]
+        self._outcomes |= zip(new, self._attempt([(name,) for name in new]) if new else (), strict=True)
+        found = next((name for name in names if self._outcomes[name].status == "crash"), None)
+        return None if found is None else _crash((found,), self._outcomes[found], ())
+
+    def usable(self, name: str) -> bool:
+        """Whether it is known that the import of `name` alone ends well."""
+        return name in self._outcomes and self._outcomes[name].status == "pass"
 
 
-def _reduced(sequence: Names, outcome: Outcome, attempt: Attempt) -> tuple[Names, Outcome]:
+def _reduced(sequence: Names, outcome: Outcome, attempt: Attempt, alone: _Alone) -> tuple[Names, Outcome]:
     """Leave one out as long as what is left still ends badly."""
     while len(sequence) > 1:
-        shorter = [(*sequence[:index], *sequence[index + 1 :]) for index in range(len(sequence))]
+        every = [(*sequence[:index], *sequence[index + 1 :]) for index in range(len(sequence))]
+        shorter = [names for names in every if len(names) > 1 or not alone.usable(names[0])]
         smaller = _first_bad(shorter, attempt)
         if smaller is None:
             break

@@ -13,6 +13,8 @@ from envmedic_kernels.units import KEPT_DETAIL, Unit, last_words
 
 RUNS = 10
 """Processes in which a sequence must end well, unless ``runs=N`` says otherwise."""
+BEGINS = "importing "
+"""Before the name of each import, on a line of its own, when it begins."""
 FAILED = 3
 """Exit status of a process in which an import raised an error."""
 
@@ -25,6 +27,8 @@ for name in sys.argv[1:]:
     if top not in sys.modules and importlib.util.find_spec(top) is None:
         left_out.append(name)
         continue
+    print("importing", name, file=sys.stderr)
+    sys.stderr.flush()
     try:
         importlib.import_module(name)
     except BaseException:
@@ -36,7 +40,10 @@ if len(left_out) == len(sys.argv) - 1:
     print("none of these is installed", file=sys.stderr)
     __import__("os")._exit(%d)
 """ % (FAILED, FAILED)
-"""What is no longer installed is left out: a repair may have replaced it. The end is Python's own: some crash there."""
+"""What is no longer installed is left out: a repair may have replaced it. The end is Python's own: some crash there.
+
+Each import is told of before it begins, so that of a crash it is known which one was under way.
+"""
 
 
 def names_of(request):
@@ -92,8 +99,14 @@ class Sequence:
         status = "pass"
         if reason:
             status = "timeout" if ending.timed_out else "crash" if ending.signal_name else "fail"
-        detail = ending.output[-KEPT_DETAIL:] if reason else ""
+        detail = _kept(ending.output) if reason else ""
         self._report(self.unit.outcome(status, reason, signal=ending.signal_name, detail=detail, seconds=self.seconds))
+
+
+def _kept(output):
+    """The end of what was printed, with which import it was where its stack is longer than what is kept."""
+    told = [line for line in output[:-KEPT_DETAIL].splitlines() if line.startswith(BEGINS)]
+    return "\n".join([*told[-1:], output[-KEPT_DETAIL:]])
 
 
 def _ignore(_message):
@@ -106,7 +119,7 @@ def words(ending):
         return ""
     if ending.exit_status is None:
         return last_words(ending)
-    lines = [line for line in ending.output.strip().splitlines() if line.strip()]
+    lines = [line for line in ending.output.strip().splitlines() if line.strip() and not line.startswith(BEGINS)]
     told = lines[-2] if len(lines) > 1 and ending.exit_status == FAILED and lines[-1].endswith(" failed") else ""
     return told.strip() or (lines[-1].strip() if lines else "exit status %d" % ending.exit_status)
 

@@ -91,6 +91,45 @@ def test_what_cannot_be_imported_alone_is_left_out() -> None:
     assert (found.sequence, found.signal, found.error) == (("a", "b"), None, "gone")
 
 
+def telling(crashes: Callable[[Names], str | None]) -> Callable[[Names], str | None]:
+    """As processes do it: they tell which import begins, and what crashes ends them at the last that is needed."""
+
+    def told(names: Names) -> str | None:
+        ends = (names[: index + 1] for index in range(len(names)))
+        begun = next((part for part in ends if crashes(part)), None)
+        return None if begun is None else "".join(f"importing {name}\n" for name in begun) + "gone"
+
+    return told
+
+
+def test_what_comes_after_the_import_that_crashed_is_not_imported_again() -> None:
+    world = World(telling(after("a", "b")))
+    found = find(list("abcdef"), world)
+    assert found is not None
+    assert (found.sequence, found.works) == (("a", "b"), ("b", "a"))
+    assert world.tried == [tuple("abcdef"), ("a",), ("b",), ("b", "a")]
+
+
+@given(st.permutations("abcdef"), st.integers(1, 3), st.booleans())
+def test_telling_finds_the_same(names: list[str], size: int, backwards: bool) -> None:  # noqa: FBT001
+    pattern = tuple(name for name in (names[::-1] if backwards else names) if name in names[2 : 2 + size])
+    slow, quick = World(after(*pattern)), World(telling(after(*pattern)))
+    expected, found = find(names, slow), find(names, quick)
+    assert found is not None
+    assert expected is not None
+    assert (found.sequence, found.works) == (expected.sequence, expected.works)
+    assert len(quick.tried) <= len(slow.tried)
+
+
+def test_one_that_cannot_be_imported_hides_no_crash_after_it() -> None:
+    def crashes(names: Names) -> str | None:
+        return "no module" if "x" in names else after("a", "b")(names)
+
+    found = find(["a", "x", "b"], World(telling(crashes), signal=None))
+    assert found is not None
+    assert found.sequence == ("a", "b")
+
+
 def test_no_more_names_than_there_is_time_for() -> None:
     world = World(lambda _names: None)
     find([f"m{number}" for number in range(50)], world)

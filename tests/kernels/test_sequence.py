@@ -47,6 +47,20 @@ def test_what_crashes_in_one_order_alone_is_a_crash_in_it(tmp_path: Path) -> Non
     assert good["status"] == "pass"
 
 
+def test_a_crash_tells_which_import_was_under_way_however_long_its_stack_is(tmp_path: Path) -> None:
+    long_name = "f" * 90
+    deep = (
+        f"import os\ndef {long_name}(n): return {long_name}(n - 1) if n else os.kill(os.getpid(), 11)\n{long_name}(90)"
+    )
+    write(tmp_path, a="", b=deep, c="")
+    for names, under_way in ((("a", "b", "c"), "b"), (("b", "a"), "b")):
+        detail = str(sequence(tmp_path, *names)["detail"])
+        told = [line for line in detail.splitlines() if line.startswith("importing ")]
+        assert told[-1] == f"importing {under_way}"
+        assert len(detail) > 4000
+    assert "File" in detail
+
+
 def test_one_crash_in_many_runs_is_enough(tmp_path: Path) -> None:
     first = tmp_path / "first"
     write(tmp_path, a=f"import os\nif os.path.exists({str(first)!r}): os.abort()\nopen({str(first)!r}, 'w').close()")
