@@ -1,4 +1,8 @@
-"""Values that were read from YAML, where a text of a few lines can stand for billions of values by its aliases."""
+"""What strangers wrote, held to sizes that can be worked with before anything goes through it piece by piece.
+
+A YAML text of a few lines can stand for billions of values by its aliases; a marker of a requirement can nest deeper
+than Python calls itself.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,9 @@ MOST = 2_000_000
 """Values; a lock of ten thousand packages for four platforms has half of that."""
 DEEPEST = 100
 """Lists and tables within each other."""
+_DEEPEST_MARKER = 20
+"""Parentheses within each other; real markers have two."""
+_SHOWN = 60
 
 
 def require(value: object, most: int = MOST) -> None:
@@ -14,6 +21,15 @@ def require(value: object, most: int = MOST) -> None:
     Takes time by the distinct values, however often each is meant.
     """
     _measured(value, 0, most, {})
+
+
+def requirement(text: str) -> str:
+    """`text`, or its beginning, which is no requirement then, where its parentheses nest too deeply to be read."""
+    depth = deepest = 0
+    for character in text if text.count("(") > _DEEPEST_MARKER else "":
+        depth += (character == "(") - (character == ")")
+        deepest = max(deepest, depth)
+    return text if deepest <= _DEEPEST_MARKER else f"{text[:_SHOWN]} …"
 
 
 def _measured(value: object, depth: int, most: int, known: dict[int, tuple[int, int]]) -> tuple[int, int]:

@@ -180,6 +180,20 @@ class RecoveryNeeded(EnvmedicError):
     code = "recovery-needed"
 
 
+class OutOfMemory(EnvmedicError):
+    """The system gave this process no more memory, or none to a thread of it."""
+
+    code = "out-of-memory"
+
+    def __init__(self, *, environment: str = UNCHANGED) -> None:
+        super().__init__(
+            "There is not enough memory",
+            cause="The system refused to give more of it to envmedic",
+            hint="End other programs or raise the limit (`ulimit -v`, the container's or the job's), then do the same again",
+            environment=environment,
+        )
+
+
 class InternalError(EnvmedicError):
     """A broken invariant inside envmedic."""
 

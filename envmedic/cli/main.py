@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 
 from envmedic.cli.options import FALSE, require_readable, split_command
 from envmedic.cli.parser import build_parser
-from envmedic.errors import RECOVERABLE, UNCHANGED, EnvmedicError, ExitCode, InputError, Interrupted
+from envmedic.errors import RECOVERABLE, UNCHANGED, EnvmedicError, ExitCode, InputError, Interrupted, OutOfMemory
 
 TYPE_CHECKING = False  # as in typing, which takes longer to load than `--version` may
 if TYPE_CHECKING:
@@ -51,11 +51,18 @@ def main(argv: Sequence[str] | None = None, *, ui: Ui | None = None) -> int:
         (output or _bare_output(json=json)).error(Interrupted("Interrupted"))
         return int(ExitCode.INTERRUPTED)
     except Exception as error:  # noqa: BLE001  # the one boundary: a bug is reported with what is needed to mend it
-        from envmedic.cli.render.errors import bug  # noqa: PLC0415
+        return _unexpected(error, output or _bare_output(json=json))
 
-        output = output or _bare_output(json=json)
-        output.error(bug(error, environment=UNCHANGED if output.stream.transaction is None else RECOVERABLE))
-        return int(ExitCode.INTERNAL)
+
+def _unexpected(error: Exception, output: Output) -> int:
+    from envmedic.cli.render.errors import bug  # noqa: PLC0415
+
+    environment = UNCHANGED if output.stream.transaction is None else RECOVERABLE
+    known = (
+        OutOfMemory(environment=environment) if isinstance(error, MemoryError) else bug(error, environment=environment)
+    )
+    output.error(known)
+    return int(known.exit_code)
 
 
 def _complete(words: Sequence[str]) -> int:

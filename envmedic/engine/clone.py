@@ -15,6 +15,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Collection
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from pathlib import Path
 
@@ -124,9 +125,10 @@ class _Walk:
         helpers = [threading.Thread(target=self._work, args=(self._check,), daemon=True) for _ in range(threads - 1)]
         started: list[threading.Thread] = []
         try:
-            for helper in helpers:
-                helper.start()
-                started.append(helper)
+            with suppress(RuntimeError):  # no memory or no process for a thread: this one does all of it
+                for helper in helpers:
+                    helper.start()
+                    started.append(helper)
             self._work(self._check_and_report)
         except BaseException as error:  # an interrupt that came between two jobs
             self._fail(error)

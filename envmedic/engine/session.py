@@ -134,14 +134,22 @@ class OpenTransaction:
 
     @contextmanager
     def opened(self) -> Iterator[OpenTransaction]:
-        """Stamp events with this transaction and keep them meanwhile."""
+        """Stamp events with this transaction and keep them meanwhile.
+
+        An error that leaves it unsettled leaves the stamp too, which tells that there is something to recover.
+        """
         stream, log = self.session.stream, EventLog(self.directory, self.session.store)
         stream.add(log)
-        former, stream.transaction = stream.transaction, self.directory.transaction
+        stream.transaction = self.directory.transaction
         try:
             yield self
+        except BaseException:
+            if self.journal.settled:
+                stream.transaction = None
+            raise
+        else:
+            stream.transaction = None
         finally:
-            stream.transaction = former
             log.close()
 
     def move(self, state: State) -> None:

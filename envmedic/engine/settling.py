@@ -29,13 +29,18 @@ def recoverable(prefix: Path) -> Iterator[None]:
     """Tell of an error of the system in the middle of settling as something that `recover` settles."""
     try:
         yield
-    except OSError as error:
-        raise RecoveryNeeded(
-            f"A transaction on {prefix} could not be brought to its end",
-            cause=str(error),
-            hint="Mend that, then run `envmedic recover`; until then nothing is lost",
-            environment=RECOVERABLE,
-        ) from error
+    except (OSError, MemoryError) as error:
+        raise unfinished(prefix, str(error) or "There is not enough memory") from error
+
+
+def unfinished(prefix: Path, cause: str) -> RecoveryNeeded:
+    """A transaction that `recover` settles, and what kept it from its end."""
+    return RecoveryNeeded(
+        f"A transaction on {prefix} could not be brought to its end",
+        cause=cause,
+        hint="Mend that, then run `envmedic recover`; until then nothing is lost",
+        environment=RECOVERABLE,
+    )
 
 
 def drop(transaction: OpenTransaction, failure: EnvmedicError) -> Record:

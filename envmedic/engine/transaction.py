@@ -27,7 +27,7 @@ from envmedic.engine.recovery import settle
 from envmedic.engine.repairing import Run, confirm, fetch, reproduce
 from envmedic.engine.rounds import repair
 from envmedic.engine.session import OpenTransaction, Session
-from envmedic.engine.settling import conclude, drop, recoverable
+from envmedic.engine.settling import conclude, drop, recoverable, unfinished
 from envmedic.engine.stage import DirectRunner, NamespaceRunner, RelocateRunner
 from envmedic.engine.swap import Point, no_point, swap, sync
 from envmedic.errors import (
@@ -35,6 +35,7 @@ from envmedic.errors import (
     EnvironmentBusy,
     EnvmedicError,
     InternalError,
+    OutOfMemory,
     PreflightError,
     RecoveryNeeded,
     RepairDeclined,
@@ -196,8 +197,11 @@ def _carry_out(run: Run) -> Record:
             return _drop(run, error)
         except OSError as error:
             return _drop(run, _of_system(error))
+        except MemoryError:
+            return _drop(run, OutOfMemory())
         except BaseException:
-            _drop(run, InternalError("A bug of envmedic ended the transaction"))
+            if not _exchanged(run):
+                _drop(run, InternalError("A bug of envmedic ended the transaction"))
             raise
         return _finish(run)
 
@@ -325,8 +329,15 @@ def _too_late(session: Session, message: str) -> bool:
     return session.interruption.requested
 
 
+def _exchanged(run: Run) -> bool:
+    return marker.read(run.session.prefix) == run.transaction.directory.transaction
+
+
 def _drop(run: Run, failure: EnvmedicError) -> Record:
+    """End the transaction with the environment as it was. Raises RecoveryNeeded where it failed right after the exchange."""
     with recoverable(run.session.prefix):
+        if _exchanged(run):
+            raise unfinished(run.session.prefix, failure.cause or failure.summary) from failure
         _note_changes(run)
         return drop(run.transaction, failure)
 

@@ -8,6 +8,8 @@ from concurrent.futures import Future, wait
 from types import TracebackType
 from typing import Final, TypeVar
 
+from envmedic.errors import OutOfMemory
+
 T = TypeVar("T")
 TICK_S: Final = 0.1
 """How often it is told that the work goes on."""
@@ -44,7 +46,7 @@ class LeftError(Exception):
 
 
 def beside(work: Callable[[], T], tick: Callable[[], object], hold: Hold) -> T:
-    """The result of `work`, which runs in a thread of its own. Raises what it raises.
+    """The result of `work`, which runs in a thread of its own. Raises what it raises, and OutOfMemory where none starts.
 
     `tick` is called ten times a second meanwhile. What it raises ends the waiting at once, even where the work hangs:
     the thread is left behind, and changes nothing any more under `hold`.
@@ -57,7 +59,10 @@ def beside(work: Callable[[], T], tick: Callable[[], object], hold: Hold) -> T:
         except BaseException as error:  # noqa: BLE001  # it is raised where the work is waited for
             outcome.set_exception(error)
 
-    threading.Thread(target=run, name="beside", daemon=True).start()
+    try:
+        threading.Thread(target=run, name="beside", daemon=True).start()
+    except RuntimeError as error:
+        raise OutOfMemory from error
     try:
         while not wait([outcome], TICK_S).done:
             tick()

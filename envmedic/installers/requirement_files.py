@@ -9,6 +9,7 @@ from pathlib import Path
 
 from packaging.requirements import InvalidRequirement, Requirement
 
+from envmedic import bounded
 from envmedic.errors import InputError
 
 _NESTED = re.compile(r"(?:-r|--requirement)[ =]?\s*(\S+)")
@@ -48,7 +49,7 @@ def _every_line(path: Path, seen: set[Path]) -> Iterator[str]:
 def _requirement(line: str) -> Requirement | None:
     """None for an option, a path or a URL: uv reads these by itself."""
     try:
-        return Requirement(_OPTION.sub("", line))
+        return Requirement(bounded.requirement(_OPTION.sub("", line)))
     except InvalidRequirement:
         return None
 

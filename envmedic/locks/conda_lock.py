@@ -164,7 +164,7 @@ def parse(content: str, source: str, platform: str | None = None) -> Lock:
         )
     try:
         document = used.models.Lockfile.model_validate(raw)
-    except ValueError as error:  # pydantic's
+    except (ValueError, LookupError, TypeError, AttributeError) as error:  # pydantic's, and conda-lock's own besides
         hint = "Write it again with `conda-lock` or `envmedic lock`"
         raise InputError(f"{source} is not a valid conda-lock file", cause=_short(error), hint=hint) from error
     facts = document.metadata.custom_metadata or {}
@@ -178,7 +178,7 @@ def _raw(used: Libraries, content: str, source: str) -> Mapping[str, Any]:
         _require_shallow(used, content, loader)
         raw: object = used.yaml.load(content, Loader=loader)  # a safe loader
         bounded.require(raw)
-    except (used.yaml.YAMLError, ValueError, RecursionError) as error:
+    except (used.yaml.YAMLError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         raise InputError(f"{source} is not YAML", cause=" ".join(str(error).split()), hint=seal.AGAIN) from error
     if not isinstance(raw, dict) or "package" not in raw:
         raise InputError(

@@ -10,6 +10,7 @@ from typing import Literal
 
 from packaging.requirements import InvalidRequirement, Requirement
 
+from envmedic import bounded
 from envmedic.errors import InputError
 from envmedic.model.guard import PipCommand
 from envmedic.planner.options_table import IGNORED, Table, Word, table, words
@@ -240,7 +241,7 @@ def requirement_name(text: str) -> str | None:
     if stem.endswith(".whl"):
         return stem.partition("-")[0]
     try:
-        return Requirement(text).name
+        return Requirement(bounded.requirement(text)).name
     except InvalidRequirement:
         return None
 

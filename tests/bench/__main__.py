@@ -12,7 +12,6 @@ from statistics import median
 
 from tests.bench.conda_repair import repairing
 from tests.bench.environment import environment
-from tests.bench.frames import LINES, first_frames, key_presses
 from tests.bench.growth import Grown, filling, growing
 from tests.bench.locking import AIM_S, CONDA, PIP, locking
 from tests.bench.measures import Overhead, SkippedError, Trees, cloning, compile_loop, probing, real_environment
@@ -314,6 +313,8 @@ def report_reading(run: Run) -> None:
 
 def report_frames(run: Run) -> None:
     """How soon the terminal UI is there, and whether keys are heard while a log pours in."""
+    from tests.bench.frames import LINES, first_frames, key_presses  # no other part needs Textual
+
     run.report.section("First frame of the terminal UI, a new process, against that of an empty Textual app")
     samples = first_frames(run.rounds)
     run.report.show(samples, {"empty": "empty Textual app", "envmedic": "envmedic"})

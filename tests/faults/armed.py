@@ -121,8 +121,10 @@ def _child(arguments: Sequence[str], variables: Mapping[str, str], log: Path, st
     except BaseException:  # noqa: BLE001  # told by the log and the exit code
         traceback.print_exc()
     finally:
-        sys.stderr.flush()
-        os._exit(code)
+        try:
+            sys.stderr.flush()
+        finally:
+            os._exit(code)  # whatever happens: this is a fork of the harness
 
 
 def _become(variables: Mapping[str, str], log: Path) -> None:

@@ -31,7 +31,8 @@ _GET_FLAGS, _SET_FLAGS, _IMMUTABLE = 0x80086601, 0x40086602, 0x10
 _MEBIBYTE = 1 << 20
 _SMALL_MB = 160
 _INODES = 7000
-_TOLD_BY_ERROR = frozenset({1, 4, 6})
+_TOLD_BY_ERROR = frozenset({1, 2, 4, 6})
+_INTERRUPTED = 130
 RECOVERED = (("apply", "step-taken"), ("apply", "swapped"), ("undo", "after-undoing"), ("redo", "after-redoing"))
 """Operations that are killed, and where, for the recoveries: one that drops a clone and three that go on."""
 SLICE = ("created", "event stage-started steps")
@@ -46,6 +47,8 @@ class Turn:
     name: str
     happen: Callable[[Room], None]
     mend: Callable[[Room], None]
+    asks: bool = False
+    """Whether it asks envmedic to end."""
 
 
 def fill(room: Room) -> None:
@@ -262,7 +265,7 @@ def take(place: Place, turn: Turn, operation: Operation, step: str) -> tuple[str
     ended = armed.run(room, room.arguments(operation.command), at=0, name=step, act=lambda: turn.happen(room))
     turn.mend(room)
     place.remount()
-    said = _said(ended)
+    said = _said(ended, asked=turn.asks)
     room.side()
     room.whole("recover")
     side = room.settled()
@@ -270,9 +273,11 @@ def take(place: Place, turn: Turn, operation: Operation, step: str) -> tuple[str
     return side, said
 
 
-def _said(ended: armed.Ended) -> str:
+def _said(ended: armed.Ended, *, asked: bool) -> str:
     """What the command told of the turn, if it came to an end."""
     if ended.killed:
         return "killed"
+    if asked and ended.code == _INTERRUPTED:
+        return "interrupted"
     assert ended.code in {0, *_TOLD_BY_ERROR}, ended.done.told()
     return "finished" if ended.code == 0 else told(ended.done, ended.code)
