@@ -27,7 +27,7 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
 
 
 JSON = (b"null", b"true", b'"', b"[[[[", b'{"a":', b"\\u0000", b"\\ud800", b"1e400", b"-0", b"[]", b"{}", b'"../../x"')
-META = (b"Name: ", b"Version: ", b"Requires-Dist: ", b" (", b")", b"; extra == 'x'", b"Requires-Python: ", b"\n\n", b"UNKNOWN",
+META = (b"Name: ", b"Version: ", b"Requires-Dist: ", b" (", b")", b"; extra == 'x'", b"Requires-Python: ", b"\n\n", b"UNKNOWN", b"Requires-Dist: x; " + b"(" * 2000,
          b"../../../../etc/passwd,,", b"/etc/passwd,sha256=x,9", b"sha256=", b",,\n", b'"a,b",,1\n', b"\xd9\xa3")  # fmt: skip
 SHELL = (
     b"export ",

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 from contextlib import closing
 from pathlib import Path
 
 import msgspec
+from packaging.requirements import InvalidRequirement, Requirement
 
 from envmedic import diagnosis, kept, shell, tree
 from envmedic.conda_meta import history, marks, records, specs
@@ -72,6 +74,9 @@ def _metadata(_: Path) -> Reader:
     def read(data: bytes) -> object:
         core = metadata.parse_core(data)
         to_json([core.name, core.version, core.requires])
+        for text in core.requires:
+            with contextlib.suppress(InvalidRequirement):
+                Requirement(text)
         name = data[:255].decode("utf-8", "replace")
         return metadata.parse_wheel_tags(data), metadata.name_and_version(name), metadata.normalise(name)
 

@@ -5,16 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from packaging.requirements import InvalidRequirement, Requirement
 
 from envmedic import bounded, tree
 from envmedic.engine.kernel_session import MARK, Session
 from envmedic.errors import EnvmedicError, InputError
-from envmedic.installers import configuration, options, requirement_files
+from envmedic.installers import configuration, options, requirement_files, wheels
 from envmedic.installers.conda import condarc
 from envmedic.locks import reading
 from envmedic.model.checks import Check, Outcome
 from envmedic.model.ports import ResolveRequest
-from envmedic.probe import finder
+from envmedic.probe import finder, metadata
 from tests.fuzz import configured
 from tests.fuzz.targets import TARGETS, guarded
 
@@ -40,6 +41,43 @@ def test_lists_within_lists_of_a_lock_do_not_end_the_process(deep: str, tmp_path
     lock.write_text(f"version: 1\npackage: {deep}")
     with pytest.raises(InputError, match="not YAML"):
         reading.read(lock)
+
+
+@pytest.mark.parametrize(
+    "entries",
+    ["[{platform: linux-64}]", "[1]", "{a: b}", "[{name: !!timestamp x}]", "[{name: !!int ''}]", "[{name: {[a]: b}}]"],
+)
+def test_entries_that_are_none_of_a_lock_are_refused(entries: str, tmp_path: Path) -> None:
+    lock = configured.CONDA_LOCK.partition(b"package:")[0].decode() + f"package: {entries}\n"
+    (tmp_path / "conda-lock.yml").write_text(lock)
+    with pytest.raises(InputError, match=r"conda-lock file|not YAML"):
+        reading.read(tmp_path / "conda-lock.yml")
+
+
+NESTED = f"scipy; {'(' * 900}python_version > '3'{')' * 900}"
+
+
+def test_a_requirement_that_nests_too_deeply_to_be_read_is_none() -> None:
+    stated = metadata.parse_core(f"Name: demo\nRequires-Dist: {NESTED}\nRequires-Dist: numpy>1\n".encode()).requires
+    assert stated[1:] == ("numpy>1",)
+    assert wheels.requirements(f"Name: demo\nRequires-Dist: {NESTED}\n") == stated[:1]
+    with pytest.raises(InvalidRequirement):
+        Requirement(stated[0])
+
+
+def test_a_marker_of_many_parts_is_read() -> None:
+    text = "numpy; " + " or ".join(f"(python_version == '3.{minor}' and (os_name == 'posix'))" for minor in range(40))
+    (stated,) = metadata.parse_core(f"Name: demo\nRequires-Dist: {text}\n".encode()).requires
+    assert stated == text
+    assert Requirement(stated).name == "numpy"
+
+
+def test_lists_of_requirements_may_nest_as_deeply(tmp_path: Path) -> None:
+    file = tmp_path / "requirements.txt"
+    file.write_text(f"{NESTED}\nnumpy\n")
+    assert [item.name for item in requirement_files.requirements(str(file))] == ["numpy"]
+    with pytest.raises(InputError, match="no requirement"):
+        reading.read(file)
 
 
 @pytest.mark.parametrize("data", configured._bombs(b"envs_dirs"))
