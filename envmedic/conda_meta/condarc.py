@@ -54,7 +54,9 @@ def load(text: str) -> object:
     from ruamel.yaml.error import YAMLError  # noqa: PLC0415
 
     try:
-        value: object = YAML(typ="safe", pure=True).load(text)
+        reader = YAML(typ="safe", pure=True)
+        reader.composer.warn_double_anchors = False  # it would go to stderr
+        value: object = reader.load(text)
     except RecursionError as error:
         raise ValueError("its lists and tables nest too deeply") from error
     except (YAMLError, ArithmeticError, LookupError, TypeError, AttributeError) as error:

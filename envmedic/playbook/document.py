@@ -78,7 +78,9 @@ def read_document(content: bytes) -> tuple[Located | None, list[Mistake]]:
     if directive is not None:
         return None, [directive]
     try:
-        node = YAML(typ="safe", pure=True).compose(text)
+        reading = YAML(typ="safe", pure=True)
+        reading.composer.warn_double_anchors = False  # anchors are refused, and no warning goes to stderr
+        node = reading.compose(text)
     except YAMLError as error:
         return None, [_syntax_mistake(error, text)]
     except RecursionError:

@@ -191,7 +191,7 @@ def _command(_: Path) -> Reader:
 TARGETS: tuple[Target, ...] = (
     Target(name="conda-lock", reader=_conda_lock, samples=lambda: [CONDA_LOCK, *_bombs(b"version: 1\nmetadata: *x1\npackage")],
            promised=(EnvmedicError,), words=(*_YAML, b"package:", b"manager: pip", b"platform: osx-64")),
-    Target(name="condarc", reader=_condarc, samples=lambda: [CONDARC, *_bombs(b"envs_dirs"), *_bombs(b"channels")],
+    Target(name="condarc", reader=_condarc, samples=lambda: [CONDARC, CONDARC[: CONDARC.index(b"custom_channels")], *_bombs(b"channels")[1:]],
            promised=(EnvmedicError,), words=(*_YAML, *CONDA, b"${HOME}", b"$HOME", b"envs_dirs: ", b"channels: ")),
     Target(name="pip-conf", reader=_pip_conf, samples=lambda: [PIP_CONF], promised=(EnvmedicError,), reads=_OF_THIS_MACHINE,
            words=(b"[global]\n", b"[install]\n", b"[DEFAULT]\n", b"index-url = ", b"%(x)s", b"constraint = -r x", b"no-index = ")),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 
 import pytest
@@ -84,7 +85,9 @@ def test_lists_of_requirements_may_nest_as_deeply(tmp_path: Path) -> None:
 def test_a_condarc_is_refused_where_its_values_multiply(data: bytes, tmp_path: Path) -> None:
     (tmp_path / "env").mkdir()
     (tmp_path / "env" / ".condarc").write_bytes(data)
-    assert finder.parse_condarc(data.decode()) == []
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert finder.parse_condarc(data.decode() + "a: &a 1\nb: &a 2\n") == []
     with pytest.raises(InputError):
         condarc.read(tmp_path / "env", None, {"HOME": str(tmp_path)})
 

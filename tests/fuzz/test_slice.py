@@ -17,7 +17,10 @@ from tests.fuzz.__main__ import main
 from tests.fuzz.target import Target
 from tests.fuzz.targets import TARGETS
 
-COUNTS = {"log": 8, "playbook": 8, "prefix": 12, "elf": 40, "conda-spec": 30, "activation": 30, "settings": 30}
+COUNTS = {
+    "log": 8, "playbook": 8, "prefix": 12, "elf": 40, "conda-spec": 30, "activation": 30, "settings": 30, "condarc": 8, "shown": 8,
+    "conda-lock": 12, "command": 20, "documents": 20, "processes": 20, "rewritten": 10, "requirement-files": 30, "symbols": 40,
+}  # fmt: skip
 """Inputs of targets that take long; the others take what `COMMON` says."""
 COMMON = 80
 GROUPS = tuple(tuple(target.name for target in TARGETS[start::3]) for start in range(3))
