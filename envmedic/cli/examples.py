@@ -96,9 +96,9 @@ EXAMPLES: dict[str, tuple[Example, ...]] = {
         ("lock -n train --format dockerfile -o Dockerfile --fetch-hashes", "an image of it"),
     ),
     "completion": (
-        ("completion bash > ~/.local/share/bash-completion/completions/envmedic", "for bash, from the next shell on"),
+        ("completion bash | install -Dm644 /dev/stdin ~/.local/share/bash-completion/completions/envmedic", "for bash, from the next shell on"),
         ('completion zsh > "${fpath[1]}/_envmedic"', "for zsh"),
-        ("completion fish > ~/.config/fish/completions/envmedic.fish", "for fish"),
+        ("completion fish | install -Dm644 /dev/stdin ~/.config/fish/completions/envmedic.fish", "for fish"),
     ),
 }
 """By the words of the command; the empty text is envmedic itself."""

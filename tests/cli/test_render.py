@@ -298,6 +298,18 @@ def test_history_marks_what_is_live_and_what_can_be_done() -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("count", "told"),
+    [(0, "-"), (1, "c0"), (4, "c0, c1, c2, c3"), (5, "c0, c1, c2, 2 more"), (25, "c0, c1, c2, 22 more")],
+)
+def test_a_row_of_the_history_names_few_changes(count: int, told: str) -> None:
+    one = Generation(
+        transaction="tx", parent=None, state="done", live=False, started="2026", finished=None, playbook=None,
+        changes=tuple(f"c{number}" for number in range(count)), undo_possible=False, redo_possible=False, size_bytes=0,
+    )  # fmt: skip
+    assert f"2026     {told.ljust(7)}  0 B" in history_lines(History(prefix="/env", generations=(one,)), PLAIN)[-1]
+
+
 def test_a_difference_lists_distributions_and_the_first_files() -> None:
     found = Difference(
         prefix="/env", before="found", after="now", added=tuple(f"f{number}" for number in range(22)), removed=(),

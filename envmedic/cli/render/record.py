@@ -83,10 +83,19 @@ def history_lines(history: History, style: Style) -> list[str]:
     rows = [("", "transaction", "state", "started", "changes", "keeps", "can")]
     for item in history.generations:
         can = " ".join(word for word, yes in (("undo", item.undo_possible), ("redo", item.redo_possible)) if yes)
-        changes = ", ".join(item.changes) or "-"
+        changes = _few(item.changes)
         mark = "*" if item.live else ""
         rows.append((mark, item.transaction, item.state, item.started, changes, size(item.size_bytes), can or "-"))
     return [style("Generations (* is live)", "bold"), *table(rows)]
+
+
+_NAMED = 3
+"""Changes that a row names; the document has all."""
+
+
+def _few(changes: Sequence[str]) -> str:
+    more = [f"{len(changes) - _NAMED} more"] if len(changes) > _NAMED + 1 else []
+    return ", ".join([*changes[: _NAMED if more else None], *more]) or "-"
 
 
 _LISTED = 20
