@@ -1,6 +1,7 @@
 """Does to envmedic and its surroundings what machines do, and prints what is left of the environment.
 
-    python -m tests.faults [--part NAME]… [--short] [--runs N] [--share I/N] [--resume FILE] [--json FILE]
+    python -m tests.faults [--part NAME]… [--short] [--runs N] [--share I/N] [--resume FILE] [--only TEXT]
+        [--json FILE]
 
 Ends with 1 where something did not hold. `--resume` keeps what was tried, and goes on from there.
 """
@@ -24,6 +25,7 @@ from tests.faults import (
     filesystems,
     installers,
     libc,
+    limits,
     network,
     old_state,
     sharing,
@@ -38,6 +40,7 @@ from tests.support.rooms import in_memory
 _SIGKILL = "sigkill"
 PARTS: dict[str, Callable[..., Iterator[Case]]] = {
     "turns": turns.cases,
+    "limits": limits.cases,
     "calls": libc.cases,
     "clocks": clocks.cases,
     "network": network.cases,
@@ -75,6 +78,8 @@ def _cases(part: str, folder: Path, options: argparse.Namespace) -> list[Tried]:
     """Try what was not tried before, and say what came of it."""
     tried = _earlier(options.resume, part)
     for name, work in PARTS[part](folder, short=options.short):
+        if options.only not in name:
+            continue
         known = next((item for item in tried if item.case == name), None)
         if known is None:
             known = attempt(part, name, work)
@@ -145,6 +150,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--resume", type=Path, help="what was tried is kept here (SIGKILLs: a folder, else a file), and not tried again"
     )
+    parser.add_argument("--only", default="", help="the cases whose name has this in it (SIGKILLs apart)")
     parser.add_argument("--json", type=Path, help="write what was tried, as a JSON document")
     return parser
 

@@ -7,8 +7,9 @@ import shutil
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from tests.cli.support import LIMIT_S, ROOT, Done, Shell
@@ -42,7 +43,9 @@ def cases(folder: Path, *, short: bool = False) -> Iterator[Case]:
         yield f"{_AT_ONCE} undos at once", lambda: _at_once(room, "undo")
         yield f"{_AT_ONCE} redos at once", lambda: _at_once(room, "redo")
         yield f"{_AT_ONCE} recoveries at once", lambda: _recoveries(room)
-    if not short:
+        for operation, step in (("apply", "swapped"), ("undo", "after-undoing"), ("redo", "after-redoing")):
+            name = f"recovery, undo, repair, redo and history at once, after SIGKILL in {operation} at {step}"
+            yield name, partial(_mixed, room, operation, step)
         yield "a program trains in it", lambda: _training(room)
         yield "a program trains in it, --allow in-use", lambda: _training_allowed(room)
         yield "root repairs what a user owns, who undoes it", lambda: _of_a_user(folder)
@@ -53,7 +56,7 @@ def cases(folder: Path, *, short: bool = False) -> Iterator[Case]:
 def _at_once(room: Room, operation: str) -> tuple[str, str]:
     """One does it; the others say that they cannot."""
     room.prepare(operation)
-    ended = _together(room, room.arguments(operation))
+    ended = _together(room, [room.arguments(operation)] * _AT_ONCE)
     codes = Counter(done.code for done in ended)
     assert codes[0] == 1, [done.told() for done in ended]
     if room.new is None:
@@ -65,15 +68,16 @@ def _at_once(room: Room, operation: str) -> tuple[str, str]:
     side = room.settled()
     assert side == ("old" if operation == "undo" else "new")
     room.take_back()
-    return side, "exit codes " + ", ".join(f"{code} ({number}x)" for code, number in sorted(codes.items()))
+    return side, _counted(codes)
 
 
-def _together(room: Room, arguments: tuple[str, ...]) -> list[Done]:
-    command = [*room.user.program, *arguments]
+def _together(room: Room, commands: Sequence[tuple[str, ...]]) -> list[Done]:
     pipe = subprocess.PIPE
     started = [
-        subprocess.Popen(command, stdout=pipe, stderr=pipe, cwd=ROOT, env=room.user.environment())
-        for _ in range(_AT_ONCE)
+        subprocess.Popen(
+            [*room.user.program, *arguments], stdout=pipe, stderr=pipe, cwd=ROOT, env=room.user.environment()
+        )
+        for arguments in commands
     ]
     ended = []
     for process in started:
@@ -85,14 +89,34 @@ def _together(room: Room, arguments: tuple[str, ...]) -> list[Done]:
 def _recoveries(room: Room) -> tuple[str, str]:
     killed = armed.run(room, room.repairing(), at=0, name="swapped")
     assert killed.killed, killed.done.told()
-    ended = _together(room, room.command("recover"))
+    ended = _together(room, [room.command("recover")] * _AT_ONCE)
     codes = Counter(done.code for done in ended)
     assert codes[0] >= 1, [done.told() for done in ended]
     assert set(codes) <= {0, 6}, [done.told() for done in ended]
     side = room.settled()
     assert side == "new"
     room.take_back()
-    return side, "exit codes " + ", ".join(f"{code} ({number}x)" for code, number in sorted(codes.items()))
+    return side, _counted(codes)
+
+
+def _mixed(room: Room, operation: str, step: str) -> tuple[str, str]:
+    """Whoever comes first settles what was interrupted; the others find it settled, or say that somebody is at work."""
+    room.prepare(operation)
+    killed = armed.run(room, room.arguments(operation), at=0, name=step)
+    assert killed.killed, killed.done.told()
+    ended = _together(room, [room.arguments(name) for name in ("recover", "undo", "apply", "redo", "history")])
+    for done in ended:
+        if done.code:
+            assert done.code in {1, 2, 6}, done.told()
+            told(done, done.code)
+    room.whole("recover")
+    side = room.settled()
+    room.take_back()
+    return side, _counted(Counter(done.code for done in ended))
+
+
+def _counted(codes: Counter[int]) -> str:
+    return "exit codes " + ", ".join(f"{code} ({number}x)" for code, number in sorted(codes.items()))
 
 
 @contextmanager

@@ -19,6 +19,7 @@ from functools import partial
 from itertools import product
 from pathlib import Path
 
+from envmedic.errors import ExitCode
 from tests.faults import armed, disks
 from tests.faults.cases import Case, skipping
 from tests.faults.room import Room, Skipped, told
@@ -32,7 +33,6 @@ _MEBIBYTE = 1 << 20
 _SMALL_MB = 160
 _INODES = 7000
 _TOLD_BY_ERROR = frozenset({1, 2, 4, 6})
-_INTERRUPTED = 130
 RECOVERED = (("apply", "step-taken"), ("apply", "swapped"), ("undo", "after-undoing"), ("redo", "after-redoing"))
 """Operations that are killed, and where, for the recoveries: one that drops a clone and three that go on."""
 SLICE = ("created", "event stage-started steps")
@@ -49,6 +49,8 @@ class Turn:
     mend: Callable[[Room], None]
     asks: bool = False
     """Whether it asks envmedic to end."""
+    heard: bool = True
+    """Whether envmedic can say what became of it."""
 
 
 def fill(room: Room) -> None:
@@ -265,7 +267,7 @@ def take(place: Place, turn: Turn, operation: Operation, step: str) -> tuple[str
     ended = armed.run(room, room.arguments(operation.command), at=0, name=step, act=lambda: turn.happen(room))
     turn.mend(room)
     place.remount()
-    said = _said(ended, asked=turn.asks)
+    said = _said(ended, turn)
     room.side()
     room.whole("recover")
     side = room.settled()
@@ -273,11 +275,13 @@ def take(place: Place, turn: Turn, operation: Operation, step: str) -> tuple[str
     return side, said
 
 
-def _said(ended: armed.Ended, *, asked: bool) -> str:
+def _said(ended: armed.Ended, turn: Turn) -> str:
     """What the command told of the turn, if it came to an end."""
     if ended.killed:
         return "killed"
-    if asked and ended.code == _INTERRUPTED:
+    if turn.asks and ended.code == ExitCode.INTERRUPTED:
         return "interrupted"
+    if not turn.heard and ended.code != ExitCode.INTERNAL:
+        return f"exit code {ended.code}"
     assert ended.code in {0, *_TOLD_BY_ERROR}, ended.done.told()
     return "finished" if ended.code == 0 else told(ended.done, ended.code)
