@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from envmedic import bounded
+from envmedic import bounded, homes
 
 _PLACES: Final = (
     *(f"{folder}/{name}" for folder in ("/etc/conda", "/var/lib/conda") for name in (".condarc", "condarc")),
@@ -30,7 +30,7 @@ _ENDINGS: Final = ("condarc", ".yml", ".yaml")
 
 def files(prefix: Path | None, root: Path | None, environ: Mapping[str, str]) -> Iterator[Path]:
     """The files that are there, the weakest first, for the environment at `prefix` and the conda at `root`."""
-    home = environ.get("HOME") or os.path.expanduser("~")  # noqa: PTH111  # Path.home() raises without a home
+    home = str(homes.home(environ))
     known = {
         "CONDA_ROOT": str(root) if root else "",
         "CONDA_PREFIX": str(prefix) if prefix else "",

@@ -9,14 +9,14 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from envmedic import owner
+from envmedic import homes, owner
 
 _POLL_S = 0.05
 
 
 def root(environ: Mapping[str, str] = os.environ) -> Path:
     """``$XDG_CACHE_HOME/envmedic/wheels``."""
-    base = environ.get("XDG_CACHE_HOME") or str(Path(environ.get("HOME") or Path.home()) / ".cache")
+    base = environ.get("XDG_CACHE_HOME") or str(homes.home(environ) / ".cache")
     return Path(base) / "envmedic" / "wheels"
 
 

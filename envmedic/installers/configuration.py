@@ -19,7 +19,7 @@ from urllib.parse import quote, urlsplit
 import msgspec
 import tomli
 
-from envmedic import regular
+from envmedic import homes, regular
 from envmedic.errors import InputError
 from envmedic.redact import redact_text
 
@@ -122,7 +122,7 @@ def _pip_files(prefix: Path | None, environ: Mapping[str, str]) -> Iterator[Path
     named = environ.get("PIP_CONFIG_FILE")
     if named == os.devnull:
         return
-    home = Path(environ.get("HOME") or Path.home())
+    home = homes.home(environ)
     for folder in (environ.get("XDG_CONFIG_DIRS") or "/etc/xdg").split(":"):
         yield Path(folder) / "pip" / "pip.conf"
     yield Path("/etc/pip.conf")
@@ -211,7 +211,7 @@ def _uv_tables(environ: Mapping[str, str]) -> Iterator[_UvTable]:
         yield _settings(Path(environ["UV_CONFIG_FILE"]))
         return
     yield _project_table(Path.cwd())
-    home = Path(environ.get("HOME") or Path.home())
+    home = homes.home(environ)
     yield _settings(Path(environ.get("XDG_CONFIG_HOME") or home / ".config") / "uv" / "uv.toml")
     for folder in (*(environ.get("XDG_CONFIG_DIRS") or "/etc/xdg").split(":"), "/etc"):
         yield _settings(Path(folder) / "uv" / "uv.toml")

@@ -15,6 +15,8 @@ from envmedic.model.ports import CommandResult
 KEPT_LINES = 40
 """Lines of output that an error carries along."""
 
+_NO_CACHE = "Set HOME, XDG_CACHE_HOME or UV_CACHE_DIR to a directory in which you can write"
+_UNKNOWN = "Read uv's output above; its own configuration may be at fault"
 _URL = re.compile(r"https?://[^\s)`,]+")
 _CHECK_NETWORK = "Check network and proxy, or use --offline with --find-links DIR"
 _CERTIFICATE = "Name your organisation's certificates with SSL_CERT_FILE, or pip's cert setting"
@@ -55,7 +57,7 @@ def error_from(result: CommandResult, pins: tuple[str, ...], variant_index: str 
     return InstallerError(
         f"uv could not resolve {', '.join(pins)}",
         cause=_first_cause(output),
-        hint="Read uv's output above; its own configuration may be at fault",
+        hint=_NO_CACHE if "Failed to initialize cache" in output else _UNKNOWN,
         details=details,
     )
 

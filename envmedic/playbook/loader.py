@@ -11,6 +11,7 @@ from typing import Literal
 import msgspec
 
 import envmedic
+from envmedic import homes
 from envmedic.errors import InputError, InvalidPlaybook, UnknownPlaybook
 from envmedic.model.playbook import LoadedPlaybook, Playbook
 from envmedic.playbook import cache
@@ -107,7 +108,7 @@ def shipped_directory() -> Path:
 
 def user_directory() -> Path:
     """Where the user's own playbooks lie: ``$XDG_CONFIG_HOME/envmedic/playbooks``."""
-    base = os.environ.get("XDG_CONFIG_HOME") or str(Path("~/.config").expanduser())
+    base = os.environ.get("XDG_CONFIG_HOME") or str(homes.home() / ".config")
     return Path(base) / "envmedic" / "playbooks"
 
 

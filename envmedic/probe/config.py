@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Literal, cast
 
+from envmedic import homes
 from envmedic.model.facts import InstallerSetting
 from envmedic.probe.files import is_file, read_text
 from envmedic.redact import redact_url
@@ -86,7 +87,7 @@ def pip_files(prefix: Path, variables: Mapping[str, str]) -> tuple[Path, ...]:
 
 
 def _home(variables: Mapping[str, str]) -> Path:
-    return Path(variables.get("HOME") or os.path.expanduser("~"))  # noqa: PTH111  # Path.home() raises without a home
+    return homes.home(variables)
 
 
 def _user_directory(variables: Mapping[str, str]) -> Path:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import msgspec
 
+from envmedic import homes
 from envmedic.conda_meta import condarc, marks
 from envmedic.probe.files import is_directory, is_file, names, read_text
 
@@ -159,7 +160,7 @@ def _if_venv(prefix: Path, found_by: str) -> Iterator[Place]:
 
 def home(variables: Mapping[str, str]) -> Path:
     """The user's home directory."""
-    return Path(variables.get("HOME") or os.path.expanduser("~"))  # noqa: PTH111  # Path.home() raises without a home
+    return homes.home(variables)
 
 
 def _absolute(path: str, variables: Mapping[str, str]) -> Path:

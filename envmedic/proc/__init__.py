@@ -17,7 +17,7 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -175,10 +175,18 @@ class _Child:
 
 def _inherit_no_files() -> None:
     """Let the program have no open file of this process but the standard ones."""
-    for name in os.listdir("/proc/self/fd"):  # noqa: PTH208  # names are wanted
-        if int(name) > _LAST_STANDARD:
+    for number in _open_files():
+        if number > _LAST_STANDARD:
             with contextlib.suppress(OSError):  # that of the listing itself
-                os.set_inheritable(int(name), False)
+                os.set_inheritable(number, False)
+
+
+def _open_files() -> Iterable[int]:
+    """The open files of this process; all that there may be where /proc is not mounted."""
+    try:
+        return [int(name) for name in os.listdir("/proc/self/fd")]  # noqa: PTH208  # names are wanted
+    except FileNotFoundError:
+        return range(os.sysconf("SC_OPEN_MAX"))
 
 
 def _launch(

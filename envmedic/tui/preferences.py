@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from envmedic import homes
 from envmedic.errors import InputError
 
 
 def theme_file() -> Path:
     """Where the name of the theme is kept."""
-    base = os.environ.get("XDG_CONFIG_HOME") or str(Path.home() / ".config")
+    base = os.environ.get("XDG_CONFIG_HOME") or str(homes.home() / ".config")
     return Path(base) / "envmedic" / "theme"
 
 

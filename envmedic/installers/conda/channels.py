@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
+from envmedic import homes
 from envmedic.conda_meta.urls import without_subdir
 
 ALIAS = "https://conda.anaconda.org"
@@ -56,7 +56,7 @@ class Names:
         if "://" in plain:
             return plain
         if plain.startswith(("/", "./", "../", "~")):
-            return Path(plain).expanduser().absolute().as_uri()
+            return homes.expanded(plain).absolute().as_uri()
         for name, base in self.custom:
             if plain == name or plain.startswith(f"{name}/"):
                 return f"{base.rstrip('/')}/{plain}"

@@ -1,0 +1,23 @@
+"""Where a user's own files lie, also where there is no such user: containers run as numbers that nobody has."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+_NOWHERE = "/nonexistent"
+"""Debian's home of users without one: nothing is there, and nothing can be made there."""
+
+
+def home(variables: Mapping[str, str] | None = None) -> Path:
+    """The home directory by HOME, else by the user's account; one that does not exist where neither tells."""
+    stated = (os.environ if variables is None else variables).get("HOME") or os.path.expanduser("~")  # noqa: PTH111  # Path.home() raises
+    return Path(stated if stated.startswith("/") else _NOWHERE)
+
+
+def expanded(path: str) -> Path:
+    """`path` with a leading ``~`` or ``~user`` filled in; as it is where there is no such user."""
+    if path == "~" or path.startswith("~/"):
+        return home() / path[2:]
+    return Path(os.path.expanduser(path))  # noqa: PTH111  # Path.expanduser raises

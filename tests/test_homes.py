@@ -1,0 +1,51 @@
+"""Homes of users, and of those that have none: containers run as numbers without an account."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from envmedic import homes
+
+NOBODYS = 54321
+CODE = f"""
+import os
+from pathlib import Path
+from envmedic import homes
+from envmedic.installers import cache, configuration
+from envmedic.playbook import loader
+from envmedic.playbook.cache import cache_directory
+del os.environ["HOME"]
+os.setuid({NOBODYS})
+assert homes.home() == homes.home({{}}) == Path("/nonexistent"), homes.home()
+assert homes.expanded("~/x") == Path("/nonexistent/x")
+assert cache.root() == Path("/nonexistent/.cache/envmedic/wheels")
+assert cache_directory() == Path("/nonexistent/.cache/envmedic/playbooks")
+configuration.read(None, {{"UV_NO_CONFIG": "1"}})
+print(len(loader.load_all()))
+"""
+
+
+def test_home_is_what_the_variable_says_else_the_account() -> None:
+    assert homes.home({"HOME": "/home/me"}) == Path("/home/me")
+    assert homes.home({"HOME": "elsewhere"}) == Path("/nonexistent")
+
+
+def test_a_path_of_somebody_who_is_not_there_stays_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/me")
+    assert homes.expanded("~") == Path("/home/me")
+    assert homes.expanded("~/a b") == Path("/home/me/a b")
+    assert homes.expanded("~no-such-user/x") == Path("~no-such-user/x")
+    assert homes.expanded("/a/~") == Path("/a/~")
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can become a user without an account")
+def test_a_user_without_home_and_account_reads_playbooks_and_configuration() -> None:
+    variables = {name: value for name, value in os.environ.items() if not name.startswith(("XDG_", "PIP_"))}
+    done = subprocess.run([sys.executable, "-c", CODE], capture_output=True, text=True, check=False, env=variables)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) > 50
