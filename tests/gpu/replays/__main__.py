@@ -37,6 +37,8 @@ def main(arguments: Sequence[str]) -> int:
             result = future.result()
             results.append(result)
             say(row(result))
+            if options.samples and result.broken:
+                (options.samples / f"{result.name}.txt").write_text(result.sample, encoding="utf-8")
             if options.json:
                 options.json.write_text(json.dumps(document(options, results), indent=1))
     wrong = [item.name for item in results if not item.ok and not item.skipped]
@@ -53,6 +55,8 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--wheels", type=Path, help="directory of wheels of torchvision for other torches")
     parser.add_argument("--json", type=Path, help="write everything to this file, after each replay")
     parser.add_argument("--jobs", type=int, default=1, help="replays at a time (default: %(default)s)")
+    parser.add_argument("--samples", type=Path, help="write the genuine error texts to this directory")
+    parser.add_argument("--no-repair", action="store_true", help="stop when the faults are found")
     parser.add_argument("--no-gpu", action="store_true", help="go through what can be seen without a GPU")
     options = parser.parse_args(arguments)
     options.prefix = (options.prefix or default_prefix()).absolute()
@@ -86,7 +90,7 @@ def attempt(replay: Replay, options: argparse.Namespace) -> Result:
     room = copied(options.prefix, folder, options.wheels, {"UV_CACHE_DIR": str(folder / "uv-cache")})
     copying = round(time.monotonic() - started, 1)
     try:
-        result = perform(replay, room, gpu=not options.no_gpu)
+        result = perform(replay, room, gpu=not options.no_gpu, repair=not options.no_repair)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     result.seconds = {"copy": copying, **result.seconds, "total": round(time.monotonic() - started, 1)}

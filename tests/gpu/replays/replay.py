@@ -73,11 +73,11 @@ class Result:
     record: dict[str, Any] = field(default_factory=dict)
 
 
-def perform(replay: Replay, room: Room, *, gpu: bool) -> Result:
-    """Go through one replay; whatever goes wrong is told in the result."""
+def perform(replay: Replay, room: Room, *, gpu: bool, repair: bool = True) -> Result:
+    """Go through one replay, to the repair or without it; whatever goes wrong is told in the result."""
     result = Result(replay.name, replay.title)
     try:
-        _perform(replay, room, result, gpu=gpu)
+        _perform(replay, room, result, gpu=gpu, repair=repair)
     except NotHere as reason:
         result.skipped = str(reason)
     except (OSError, RuntimeError, ValueError, KeyError) as error:
@@ -85,18 +85,22 @@ def perform(replay: Replay, room: Room, *, gpu: bool) -> Result:
     return result
 
 
-def _perform(replay: Replay, room: Room, result: Result, *, gpu: bool) -> None:
+def _perform(replay: Replay, room: Room, result: Result, *, gpu: bool, repair: bool) -> None:
     command = _timed(result, "provoke", lambda: replay.provoke(room))
     failed = _timed(result, "command", lambda: room.activated(*command))
     result.broken = failed.code != 0
-    result.sample = f"$ {' '.join(command)}\n{_ends(failed.text)}\nexit status {failed.code}"
+    result.sample = f"$ {' '.join(command)}\n{_ends(failed.text)}\nexit status {failed.code}\n"
     if replay.notes is not None:
-        result.sample += f"\n{replay.notes(room)}"
+        result.sample += f"{replay.notes(room)}\n"
+    result.sample = result.sample.replace(str(room.folder), "/home/user/work")
     if not result.broken:
         return
     log = room.folder / "error.txt"
     log.write_text(failed.text, encoding="utf-8")
     _diagnose(replay, room, result, log)
+    if not repair:
+        result.ok = _told(replay, result)
+        return
     before = digest(room.prefix)
     done = _timed(result, "apply", lambda: _apply(replay, room, log, gpu=gpu))
     result.record = _summary(_document(done), done)
@@ -114,9 +118,14 @@ def _perform(replay: Replay, room: Room, result: Result, *, gpu: bool) -> None:
     result.redone = _timed(result, "redo", lambda: _generation(room, "redo")).code == 0
     result.redone = result.redone and room.activated(*command).code == 0
     staged = replay.staging in ("", result.record.get("staging"))
-    told = staged and bool(result.by_text and (result.by_facts or not replay.facts))
     verified = result.gpu == "verified" or not gpu
-    result.ok = told and verified and bool(result.passes and result.undone and result.redone)
+    gone_through = bool(result.passes and result.undone and result.redone)
+    result.ok = staged and verified and _told(replay, result) and gone_through
+
+
+def _told(replay: Replay, result: Result) -> bool:
+    """Whether the fault was found from what it is to be found from."""
+    return bool(result.by_text and (result.by_facts or not replay.facts))
 
 
 def _as_left(replay: Replay, room: Room) -> bool:

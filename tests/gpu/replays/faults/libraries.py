@@ -135,5 +135,11 @@ REPLAYS = (
         CONFLICT,
         older("nvidia_nvjitlink", "libnvJitLink.so", "__nvJitLinkCreate"),
     ),
+    Replay(
+        "cudnn-older",
+        "libcudnn of an older release",
+        CONFLICT,
+        older("nvidia_cudnn", "libcudnn.so", "cudnnBackend"),
+    ),
     Replay("nccl-older", "NCCL of an older release", CONFLICT, older("nvidia_nccl", "libnccl.so", "ncclMem")),
 )
