@@ -6,6 +6,7 @@ Search path: https://docs.conda.io/projects/conda/en/stable/user-guide/configura
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
@@ -24,6 +25,7 @@ _PLACES: Final = (
 """The weakest first; beside each ``condarc`` a directory ``condarc.d``."""
 _MOST: Final = 20_000
 """Values that a file may have; one of a large site has hundreds."""
+_OPENING: Final = re.compile(r"[\[\]{}]|(?:[-?:][ \t]+){9,}")
 _ENDINGS: Final = ("condarc", ".yml", ".yaml")
 """Of files that CONDARC may name: conda passes over others."""
 
@@ -53,6 +55,8 @@ def load(text: str) -> object:
     from ruamel.yaml import YAML  # noqa: PLC0415  # 0.1 s, and few users have such files
     from ruamel.yaml.error import YAMLError  # noqa: PLC0415
 
+    if _nesting(text) > bounded.DEEPEST:  # its reader takes a second for each thousand levels
+        raise ValueError("its lists and tables nest too deeply")
     try:
         reader = YAML(typ="safe", pure=True)
         reader.composer.warn_double_anchors = False  # it would go to stderr
@@ -63,6 +67,16 @@ def load(text: str) -> object:
         raise ValueError(" ".join(str(error).split())) from error  # the parser's own, of texts that are hardly YAML
     bounded.require(value, _MOST)
     return value
+
+
+def _nesting(text: str) -> int:
+    """How deep lists and tables can lie in each other at the most, by the characters that open them."""
+    depth = deepest = 0
+    for found in _OPENING.finditer(text):
+        opened = found[0]
+        depth += 1 if opened in "[{" else -1 if opened in "]}" else 0
+        deepest = max(deepest, depth, len(opened) // 2)
+    return deepest
 
 
 def _there(path: Path) -> Iterator[Path]:

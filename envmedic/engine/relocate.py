@@ -27,7 +27,7 @@ _LONGEST_SHEBANG = 125
 """Bytes after ``#!`` that every Linux kernel reads: 128 with it and the line's end, before 5.1."""
 _WORD = rb"\"(?:[^\"\\]|\\.)*\"|(?:'[^']*'(?:\"'\")?)+|\S+"
 _SHELL_FORM = re.compile(
-    rb"\A#!/bin/sh\n'''exec' (?P<program>" + _WORD + rb")(?P<rest>[^\n]*?) \"\$0\" \"\$@\"\n' '''\n?", re.DOTALL
+    rb"\A#!/bin/sh\n'''exec' (?P<program>" + _WORD + rb")(?P<rest>(?:[ \t\r\f\v][^\n]*?)?) \"\$0\" \"\$@\"\n' '''\n?", re.DOTALL
 )
 _DANGEROUS = frozenset(b"'\"\\$`\n")
 """Bytes that need quoting in scripts and settings, each in its own way."""
@@ -92,7 +92,9 @@ class _Paths:
         self._json = (_in_json(old), _in_json(new))
         self._old_forms = {staging, _quote(staging), self._json[0], staging.replace(b"'", b"'\"'\"'")}
         self._plain_is_safe = not (_DANGEROUS & (set(final) - set(staging)))
-        self._plain_script = re.compile(rb"\A#![ \t]*(?P<program>" + re.escape(staging) + rb"/\S+)(?P<rest>[^\n]*)\n")
+        self._plain_script = re.compile(
+            rb"\A#![ \t]*(?P<program>" + re.escape(staging) + rb"/\S+)(?P<rest>(?:[ \t\r\f\v][^\n]*)?)\n"
+        )
 
     def named_in(self, content: bytes) -> bool:
         """Whether the staging path is in `content` in any form."""

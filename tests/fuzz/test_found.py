@@ -9,6 +9,8 @@ import pytest
 from packaging.requirements import InvalidRequirement, Requirement
 
 from envmedic import bounded, tree
+from envmedic.conda_meta import condarc as condarc_text
+from envmedic.engine import relocate
 from envmedic.engine.kernel_session import MARK, Session
 from envmedic.errors import EnvmedicError, InputError
 from envmedic.installers import configuration, options, requirement_files, wheels
@@ -221,3 +223,15 @@ def test_a_directory_whose_name_is_too_long_is_not_there() -> None:
     assert options.translate(told, ResolveRequest(pins=()), {}).arguments == ()
     with pytest.raises(InputError, match="does not exist"):
         options.translate(told, ResolveRequest(pins=(), find_links=("/" + "x" * 5000,)), {})
+
+
+@pytest.mark.parametrize("first", [b"#!/opt/s/", b"#!/bin/sh\n'''exec' /opt/s/", b"#!/bin/sh\n'''exec' '/opt/s/"])
+def test_a_script_of_one_long_line_is_looked_through_once(first: bytes) -> None:
+    script = first + b"x'" * 2_000_000
+    assert relocate._Paths(b"/opt/s", b"/opt/f")._script(script) == script
+
+
+@pytest.mark.parametrize("deep", ["[" * DEEP, "- " * DEEP, "? [\n" * DEEP], ids=["flow", "block", "keys"])
+def test_a_condarc_that_nests_deeply_is_not_read_at_all(deep: str) -> None:
+    with pytest.raises(ValueError, match="nest too deeply"):
+        condarc_text.load(f"envs_dirs: {deep}")
