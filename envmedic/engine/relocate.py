@@ -27,7 +27,8 @@ _LONGEST_SHEBANG = 125
 """Bytes after ``#!`` that every Linux kernel reads: 128 with it and the line's end, before 5.1."""
 _WORD = rb"\"(?:[^\"\\]|\\.)*\"|(?:'[^']*'(?:\"'\")?)+|\S+"
 _SHELL_FORM = re.compile(
-    rb"\A#!/bin/sh\n'''exec' (?P<program>" + _WORD + rb")(?P<rest>(?:[ \t\r\f\v][^\n]*?)?) \"\$0\" \"\$@\"\n' '''\n?", re.DOTALL
+    rb"\A#!/bin/sh\n'''exec' (?P<program>" + _WORD + rb")(?P<rest>(?:[ \t\r\f\v][^\n]*?)?) \"\$0\" \"\$@\"\n' '''\n?",
+    re.DOTALL,
 )
 _DANGEROUS = frozenset(b"'\"\\$`\n")
 """Bytes that need quoting in scripts and settings, each in its own way."""
