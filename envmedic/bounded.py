@@ -6,6 +6,8 @@ than Python calls itself.
 
 from __future__ import annotations
 
+from envmedic.regex import compile_late
+
 MOST = 2_000_000
 """Values; a lock of ten thousand packages for four platforms has half of that."""
 DEEPEST = 100
@@ -13,6 +15,8 @@ DEEPEST = 100
 _DEEPEST_MARKER = 20
 """Parentheses within each other; real markers have two."""
 _SHOWN = 60
+_MOST_BLANKS = 16
+_BLANKS = compile_late(rf"[^\S\n]{{{_MOST_BLANKS},}}")
 
 
 def require(value: object, most: int = MOST) -> None:
@@ -30,6 +34,11 @@ def requirement(text: str) -> str:
         depth += (character == "(") - (character == ")")
         deepest = max(deepest, depth)
     return text if deepest <= _DEEPEST_MARKER else f"{text[:_SHOWN]} …"
+
+
+def settings(text: str) -> str:
+    """The text of an INI file with long runs of blanks shortened: configparser looks at each of them from each of its blanks."""
+    return _BLANKS.sub(" " * _MOST_BLANKS, text)
 
 
 def _measured(value: object, depth: int, most: int, known: dict[int, tuple[int, int]]) -> tuple[int, int]:

@@ -19,7 +19,7 @@ from urllib.parse import quote, urlsplit
 import msgspec
 import tomli
 
-from envmedic import homes, regular
+from envmedic import bounded, homes, regular
 from envmedic.errors import InputError
 from envmedic.redact import redact_text
 
@@ -101,7 +101,8 @@ def _pip_values(prefix: Path | None, environ: Mapping[str, str]) -> dict[str, st
         parser = configparser.RawConfigParser()
         try:
             own = prefix is None or not file.is_relative_to(prefix)
-            parser.read_string(regular.read(file, _LARGEST, follow=own).decode(), source=str(file))
+            text = regular.read(file, _LARGEST, follow=own).decode()
+            parser.read_string(bounded.settings(text), source=str(file))
         except (FileNotFoundError, NotADirectoryError, PermissionError):
             continue
         except (configparser.Error, UnicodeDecodeError, OSError) as error:

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Literal, cast
 
-from envmedic import homes
+from envmedic import bounded, homes
 from envmedic.model.facts import InstallerSetting
 from envmedic.probe.files import is_file, read_text
 from envmedic.redact import redact_url
@@ -105,7 +105,7 @@ def parse_pip(text: str, source: str) -> tuple[InstallerSetting, ...]:
 
     parser = configparser.RawConfigParser(strict=False)
     try:
-        parser.read_string(text)
+        parser.read_string(bounded.settings(text))
     except configparser.Error as error:
         return (_setting("pip", "unreadable", str(error).splitlines()[0], source),)
     return tuple(

@@ -18,7 +18,7 @@ from envmedic.installers.conda import condarc
 from envmedic.locks import reading
 from envmedic.model.checks import Check, Outcome
 from envmedic.model.ports import ResolveRequest
-from envmedic.probe import finder, metadata
+from envmedic.probe import config, finder, metadata
 from tests.fuzz import configured
 from tests.fuzz.targets import TARGETS, guarded
 
@@ -235,3 +235,15 @@ def test_a_script_of_one_long_line_is_looked_through_once(first: bytes) -> None:
 def test_a_condarc_that_nests_deeply_is_not_read_at_all(deep: str) -> None:
     with pytest.raises(ValueError, match="nest too deeply"):
         condarc_text.load(f"envs_dirs: {deep}")
+
+
+def test_blanks_of_a_pip_conf_are_passed_over_once(tmp_path: Path) -> None:
+    blanks = " " * 300_000
+    text = f"[global]\nindex-url{blanks}={blanks}https://example.org/simple{blanks}\nextra-index-url =\n{blanks}a{blanks}b\nin{blanks}x\n"
+    assert [item.key for item in config.parse_pip(text, "pip.conf")] == ["unreadable"]
+    sound = text.rpartition("in")[0]
+    told = {item.key: item.value for item in config.parse_pip(sound, "pip.conf")}
+    assert told["index-url"] == "https://example.org/simple"
+    (tmp_path / "pip.conf").write_text(sound.replace(blanks, blanks[:100_000]))
+    found = configuration.read_pip(tmp_path, {"HOME": str(tmp_path)})
+    assert (found.index_url, found.extra_index_urls) == ("https://example.org/simple", ("a", "b"))
