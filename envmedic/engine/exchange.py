@@ -42,19 +42,6 @@ def exchange(first: Path, second: Path) -> None:
     syscalls.rename_exchange(first, second)
 
 
-def two_renames(live: Path, clone: Path, spare: Path) -> None:
-    """Move `live` to `spare`, then `clone` to `live`. Between the two `live` does not exist.
-
-    When the second fails `live` is moved back. `spare` must not exist. Raises OSError.
-    """
-    rename_noreplace(live, spare)
-    try:
-        rename_noreplace(clone, live)
-    except OSError:
-        rename_noreplace(spare, live)
-        raise
-
-
 def rename_noreplace(source: Path, target: Path) -> None:
     """Rename without ever replacing `target`. Raises FileExistsError and other OSErrors."""
     try:
