@@ -247,3 +247,21 @@ def test_blanks_of_a_pip_conf_are_passed_over_once(tmp_path: Path) -> None:
     (tmp_path / "pip.conf").write_text(sound.replace(blanks, blanks[:100_000]))
     found = configuration.read_pip(tmp_path, {"HOME": str(tmp_path)})
     assert (found.index_url, found.extra_index_urls) == ("https://example.org/simple", ("a", "b"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["custom_channels: {a: null}", "custom_channels: {a: [b]}", "custom_channels: {a: {auth: [b]}}", "custom_multichannels: {a: b}",
+     "custom_multichannels: {a: [1]}", "proxy_servers: {http: [a]}", "channel_alias: [a]", "channels: {a: b}", "default_channels: [1]"],
+)  # fmt: skip
+def test_channels_that_conda_would_not_take_are_refused(text: str, tmp_path: Path) -> None:
+    (tmp_path / ".condarc").write_text(text)
+    with pytest.raises(InputError, match="conda does not take"):
+        _condarc(tmp_path, {"HOME": str(tmp_path)})
+
+
+def test_channels_in_parts_are_taken(tmp_path: Path) -> None:
+    (tmp_path / ".condarc").write_bytes(configured.CONDARC)
+    found = condarc.read(tmp_path, None, {"HOME": str(tmp_path), "MIRROR": "m.example"})
+    assert found["channel_alias"] == "https://m.example/conda"
+    assert found["custom_channels"]["local"]["location"] == "/srv/conda"

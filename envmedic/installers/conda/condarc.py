@@ -68,15 +68,27 @@ def _checked(key: str, value: Any, where: Path) -> Any:
     if key in _LISTS:
         value = [value] if isinstance(value, str) else value
         wrong = not isinstance(value, list) or not all(isinstance(item, str) for item in value)
+    elif key in _TABLES:
+        wrong = not isinstance(value, dict) or not all(_fits(key, item) for item in value.values())
     else:
-        wrong = key in _TABLES and not isinstance(value, dict)
+        wrong = key == "channel_alias" and not _fits(key, value)
     if wrong:
         raise InputError(
             f"{where} has a {key} that conda does not take",
-            cause=f"it is not a {'list' if key in _LISTS else 'table'} of texts",
+            cause=f"it is no {'list of texts' if key in _LISTS else 'table of texts' if key in _TABLES else 'text'}",
             hint=f"Correct {where}: `conda config --describe {key}` says what it may be",
         )
     return value
+
+
+def _fits(key: str, value: Any) -> bool:
+    """Whether `value` can stand under a name in the table `key`, or be the channel alias: an address, whole or in parts."""
+    if key == "proxy_servers":
+        return value is None or isinstance(value, str)
+    if key == "custom_multichannels":
+        return isinstance(value, list) and all(_fits("custom_channels", item) for item in value)
+    parts = value.values() if isinstance(value, dict) else [value]
+    return all(isinstance(part, str) or (part is None and isinstance(value, dict)) for part in parts)
 
 
 def _expanded(value: Any, environ: Mapping[str, str]) -> Any:
