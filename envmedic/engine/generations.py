@@ -244,7 +244,7 @@ def _next(store: Store, to: str | None) -> _Known:
 
 def _undo(session: Session, item: _Known, accept: Accept | None) -> Record:
     transaction = OpenTransaction.load(session, item.directory)
-    with transaction.opened(), session.stage("undo"), recoverable(session.prefix):
+    with recoverable(session.prefix), transaction.opened(), session.stage("undo"):
         with closing(Forked(partial(_changes, item.directory.fingerprint, item.directory.tree))) as damaged:
             changed = _changes(item.directory.live_fingerprint, session.prefix)
             loss = Loss(transaction=item.directory.transaction, changed=changed, damaged=damaged.value())
@@ -258,7 +258,7 @@ def _undo(session: Session, item: _Known, accept: Accept | None) -> Record:
 
 def _redo(session: Session, item: _Known, accept: Accept | None, lock: int) -> Record:
     transaction = OpenTransaction.load(session, item.directory)
-    with transaction.opened(), session.stage("redo"), recoverable(session.prefix):
+    with recoverable(session.prefix), transaction.opened(), session.stage("redo"):
         changed = _changes(item.directory.fingerprint, session.prefix)
         _ask(session, Loss(transaction=item.directory.transaction, changed=changed), accept)
         _go(transaction, "redoing", "undone")

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from envmedic.engine.files import write_durably
-from envmedic.errors import PreflightError
-from envmedic.model.events import Event, EventStream, TransactionStarted
+from envmedic.errors import PreflightError, RecoveryNeeded
+from envmedic.model.events import Event, EventStream, StageStarted, TransactionStarted
 from tests.engine.test_crashes import is_settled
 from tests.engine.world import World
 
@@ -45,6 +45,27 @@ def test_an_announcement_that_cannot_be_written_drops_the_transaction(
     assert "No space left" in record.failure.summary
     assert is_settled(quick)
     assert quick.version() == "1.0"
+
+
+@pytest.mark.parametrize("operation", ["undo", "redo"])
+def test_an_undo_or_redo_whose_first_word_cannot_be_written_changes_nothing(
+    quick: World, monkeypatch: pytest.MonkeyPatch, operation: str
+) -> None:
+    def fail(event: Event) -> None:
+        if isinstance(event.data, StageStarted):
+            raise no_space()
+
+    quick.apply()
+    if operation == "redo":
+        quick.undo()
+    before = quick.version()
+    with monkeypatch.context() as patched:
+        patched.setattr(quick, "stream", lambda: EventStream([fail]))
+        with pytest.raises(RecoveryNeeded) as caught:
+            getattr(quick, operation)()
+    assert "No space left" in (caught.value.cause or "")
+    assert quick.version() == before
+    assert is_settled(quick)
 
 
 def test_a_file_that_cannot_be_written_leaves_the_old_one_and_nothing_else(
