@@ -180,7 +180,10 @@ def _update_records(root: Path, rewritten: Sequence[str]) -> Iterator[str]:
         if not any(name in content for name in names):
             continue
         site = (root / relative).parent.parent
-        rows = list(csv.reader(io.StringIO(content.decode(errors="surrogateescape"), newline="")))
+        try:
+            rows = list(csv.reader(io.StringIO(content.decode(errors="surrogateescape"), newline="")))
+        except csv.Error:  # what is no table lists nothing, for installers too
+            continue
         fresh = [_row(row, site) if _listed(row, site) in changed else row for row in rows]
         if fresh != rows:
             text = io.StringIO(newline="")

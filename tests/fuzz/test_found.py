@@ -265,3 +265,14 @@ def test_channels_in_parts_are_taken(tmp_path: Path) -> None:
     found = condarc.read(tmp_path, None, {"HOME": str(tmp_path), "MIRROR": "m.example"})
     assert found["channel_alias"] == "https://m.example/conda"
     assert found["custom_channels"]["local"]["location"] == "/srv/conda"
+
+
+def test_a_record_that_is_no_table_is_left_as_it_is(tmp_path: Path) -> None:
+    info = tmp_path / "lib" / "python3.11" / "site-packages" / "demo-1.0.dist-info"
+    info.mkdir(parents=True)
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "demo").write_text("#!/opt/staged/bin/python\n")
+    record = "../../../bin/demo,sha256=x,1\n" + "x" * 200_000 + ",,\n"
+    (info / "RECORD").write_text(record)
+    assert relocate.rewrite(tmp_path, Path("/opt/staged"), Path("/opt/final")).rewritten == ("bin/demo",)
+    assert (info / "RECORD").read_text() == record
