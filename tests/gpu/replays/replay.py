@@ -92,7 +92,7 @@ def _perform(replay: Replay, room: Room, result: Result, *, gpu: bool, repair: b
     result.sample = f"$ {' '.join(command)}\n{_ends(failed.text)}\nexit status {failed.code}\n"
     if replay.notes is not None:
         result.sample += f"{replay.notes(room)}\n"
-    result.sample = result.sample.replace(str(room.folder), "/home/user/work")
+    result.sample = result.sample.replace(str(room.folder), "/home/user/project")
     if not result.broken:
         return
     log = room.folder / "error.txt"
