@@ -126,7 +126,7 @@ def test_every_command_has_examples_that_it_understands() -> None:
         assert command.examples, command.name
         for text, _ in command.examples:
             words = shlex.split(text)
-            cut = next((index for index, word in enumerate(words) if word in {">", "<"}), len(words))
+            cut = next((index for index, word in enumerate(words) if word in {">", "<", "|"}), len(words))
             arguments, _ = split_command(words[:cut])
             parsed = build_parser().parse_args(arguments)
             assert command.name.startswith(parsed.command)
