@@ -96,7 +96,10 @@ EXAMPLES: dict[str, tuple[Example, ...]] = {
         ("lock -n train --format dockerfile -o Dockerfile --fetch-hashes", "an image of it"),
     ),
     "completion": (
-        ("completion bash | install -Dm644 /dev/stdin ~/.local/share/bash-completion/completions/envmedic", "for bash, from the next shell on"),
+        (
+            "completion bash | install -Dm644 /dev/stdin ~/.local/share/bash-completion/completions/envmedic",
+            "for bash, from the next shell on",
+        ),
         ('completion zsh > "${fpath[1]}/_envmedic"', "for zsh"),
         ("completion fish | install -Dm644 /dev/stdin ~/.config/fish/completions/envmedic.fish", "for fish"),
     ),
