@@ -13,6 +13,7 @@ from pathlib import Path
 
 from envmedic.engine.clone import clone
 from tests.bench.environment import environment
+from tests.bench.scan import scan
 
 FILES = (10_000, 30_000, 100_000, 300_000)
 DISTRIBUTIONS = (10, 50, 200, 500)
@@ -85,11 +86,5 @@ def _cloned(prefix: Path, folder: Path, number: int) -> float:
 
 def _scanned(prefix: Path) -> float:
     started = time.perf_counter()
-    pending = [str(prefix)]
-    while pending:
-        with os.scandir(pending.pop()) as entries:
-            for entry in entries:
-                if entry.is_dir(follow_symlinks=False):
-                    pending.append(entry.path)
-                entry.stat(follow_symlinks=False)
+    scan(str(prefix))
     return time.perf_counter() - started

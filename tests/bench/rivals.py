@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from statistics import median
 
+from tests.bench import scan
 from tests.bench.measures import SkippedError, variables
 from tests.bench.sampling import Samples, rounds
 from tests.gpu.replays.packing import pack
@@ -72,7 +73,7 @@ class Mending:
         measures: dict[str, Callable[[int], float]] = {
             "repair": lambda _: self._repair(env),
             "undo": lambda _: self._back(env),
-            "scan": lambda _: _timed([sys.executable, "-S", "-c", SCAN, str(env)], variables()),
+            "scan": lambda _: _timed([sys.executable, "-S", scan.__file__, str(env)], variables()),
             "pip": lambda _: self._reinstall(plain, _pip(plain, *PIP_OFFLINE, str(wheel))),
             "uv": lambda _: self._reinstall(plain, [*_uv_install(plain), "--reinstall", "--no-deps", str(wheel)]),
         }
@@ -161,17 +162,6 @@ def stage_seconds(events: Path) -> dict[str, float]:
     return found
 
 
-SCAN = """
-import os, sys
-pending = [sys.argv[1]]
-while pending:
-    with os.scandir(pending.pop()) as entries:
-        for entry in entries:
-            if entry.is_dir(follow_symlinks=False):
-                pending.append(entry.path)
-            entry.stat(follow_symlinks=False)
-"""
-"""One scan of an environment by `stat`, as little as Python can do."""
 PIP_OFFLINE = ("install", "--force-reinstall", "--no-deps", "--no-index", "--quiet")
 
 
