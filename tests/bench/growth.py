@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from envmedic.engine.clone import clone
+from tests.bench import held
 from tests.bench.environment import environment
 from tests.bench.scan import scan
 
@@ -55,8 +56,8 @@ def _measured(folder: Path, files: int, distributions: int | None, count: int) -
         return Grown(
             files=sum(len(names) for _, _, names in os.walk(prefix)),
             distributions=len(list(prefix.glob("lib/python3*/site-packages/*.dist-info"))),
-            diagnose=min(seconds for seconds, _ in times),
-            memory=max(held for _, held in times),
+            diagnose=min(times),
+            memory=_held(prefix),
             clone=min(_cloned(prefix, folder / "clones", number) for number in range(count)),
             scan=min(_scanned(prefix) for _ in range(count)),
         )
@@ -65,16 +66,31 @@ def _measured(folder: Path, files: int, distributions: int | None, count: int) -
         shutil.rmtree(folder / "clones", ignore_errors=True)
 
 
-def _diagnosed(prefix: Path) -> tuple[float, int]:
-    """Seconds of a diagnosis from facts, and the bytes that it held at most."""
-    argv = [sys.executable, "-m", "envmedic", "diagnose", "-p", str(prefix), "--json"]
+def _diagnosed(prefix: Path) -> float:
+    """Seconds of a diagnosis from facts."""
     started = time.perf_counter()
-    with subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
-        _, status, used = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode not in {0, 1}:
-        raise RuntimeError(f"{' '.join(argv)} ended with {process.returncode}")
-    return time.perf_counter() - started, used.ru_maxrss * 1024
+    done = subprocess.run(_diagnosis(prefix), capture_output=True, check=False)
+    _require_told(done.returncode)
+    return time.perf_counter() - started
+
+
+def _held(prefix: Path) -> int:
+    """Bytes that it holds at the most."""
+    done = subprocess.run(
+        [sys.executable, "-S", held.__file__, *_diagnosis(prefix)], capture_output=True, text=True, check=True
+    )
+    status, size = map(int, done.stdout.split())
+    _require_told(status)
+    return size
+
+
+def _diagnosis(prefix: Path) -> list[str]:
+    return [sys.executable, "-m", "envmedic", "diagnose", "-p", str(prefix), "--json"]
+
+
+def _require_told(status: int) -> None:
+    if status not in {0, 1}:
+        raise RuntimeError(f"envmedic diagnose ended with {status}")
 
 
 def _cloned(prefix: Path, folder: Path, number: int) -> float:
