@@ -191,14 +191,11 @@ def report_rivals(run: Run) -> None:
         "collect_env": "python -m torch.utils.collect_env",
         "pip check": "pip check",
         "uv pip check": "uv pip check",
-        "conda doctor": "conda doctor",
     }
     run.report.show(samples, names)
-    for name in ("collect_env", "pip check", "uv pip check", "conda doctor"):
+    for name in ("collect_env", "pip check", "uv pip check"):
         aim = Aim(COLLECT_AIM, at_least=True) if name == "collect_env" else None
         run.report.compare(samples, name, "diagnose", f"{name} / envmedic diagnose", aim)
-    if "conda doctor" not in samples:
-        run.report.note("conda doctor: skipped: there is no conda (CONDA_EXE)")
 
 
 def report_mending(run: Run) -> None:
@@ -288,10 +285,13 @@ def report_conda(run: Run) -> None:
         "rattler": "py-rattler alone, in place",
         "clone": "envmedic's clone of the environment",
         "conda clone": "conda create --clone",
+        "diagnose": "envmedic diagnose (facts alone)",
+        "doctor": "conda doctor",
     })  # fmt: skip
     run.report.compare(samples, "own", "installer", "own part / installer")
     run.report.compare(samples, "installer", "rattler", "installer / py-rattler alone")
     run.report.compare(samples, "clone", "conda clone", "clone / conda create --clone")
+    run.report.compare(samples, "doctor", "diagnose", "conda doctor / envmedic diagnose")
 
 
 def report_reading(run: Run) -> None:

@@ -33,14 +33,15 @@ CHECKS = ("reproduce", "verify", "smoke")
 def repairing(folder: Path, count: int) -> Samples:
     """Seconds of a repair by their kind, and of py-rattler making the same change in place. Raises `SkippedError`.
 
-    Samples: ``whole``, of it ``installer``, ``checks`` and ``own``; ``rattler``; and ``clone`` beside ``conda clone``.
+    Samples: ``whole``, of it ``installer``, ``checks`` and ``own``; ``rattler``; ``clone`` beside ``conda clone``; and
+    ``diagnose`` beside ``doctor``.
     """
     taken: dict[str, list[float]] = {}
     with _room(folder) as room:
         prefix, plain = (room.by_rattler(name, SOUND) for name in ("env", "plain"))
         room.force(prefix, WRONG)
         for number in range(count + 1):
-            alone = {"rattler": _alone(room, plain)} | _cloned(room, plain, number)
+            alone = {"rattler": _alone(room, plain)} | _cloned(room, plain, number) | _told(room, plain)
             for name, seconds in (_repair(room, prefix) | alone).items():
                 if number:  # the first one warms caches
                     taken.setdefault(name, []).append(seconds)
@@ -84,25 +85,29 @@ def _cloned(room: Room, prefix: Path, number: int) -> dict[str, float]:
     """Clones of the environment, by envmedic and by conda."""
     own, other = (prefix.with_name(f"{name}-{number}") for name in ("own", "other"))
     seconds = clone(prefix, own, "link").seconds
-    argv = [
-        str(conda_program()),
-        "create",
-        "--quiet",
-        "--yes",
-        "--offline",
-        "--clone",
-        str(prefix),
-        "--prefix",
-        str(other),
-    ]
-    started = time.perf_counter()
-    done = subprocess.run(argv, env=room.environment, capture_output=True, text=True, check=False)
-    whole = time.perf_counter() - started
-    if done.returncode != 0:
-        raise SkippedError(f"conda create --clone ended with {done.returncode}: {done.stderr[-300:]}")
+    whole = _conda(room, "create", "--quiet", "--yes", "--offline", "--clone", str(prefix), "--prefix", str(other))
     for path in (own, other):
         shutil.rmtree(path)
     return {"clone": seconds, "conda clone": whole}
+
+
+def _told(room: Room, prefix: Path) -> dict[str, float]:
+    """What is wrong with the environment, by envmedic and by conda."""
+    started = time.perf_counter()
+    _envmedic(room, "diagnose", "-p", str(prefix), "--json")
+    return {"diagnose": time.perf_counter() - started, "doctor": _conda(room, "doctor", "--prefix", str(prefix))}
+
+
+def _conda(room: Room, *arguments: str) -> float:
+    """Seconds of one command of conda."""
+    started = time.perf_counter()
+    done = subprocess.run(
+        [str(conda_program()), *arguments], env=room.environment, capture_output=True, text=True, check=False
+    )
+    seconds = time.perf_counter() - started
+    if done.returncode != 0:
+        raise SkippedError(f"conda {arguments[0]} ended with {done.returncode}: {done.stderr[-300:]}")
+    return seconds
 
 
 def _envmedic(room: Room, *arguments: str) -> dict[str, dict[str, float]]:

@@ -40,9 +40,6 @@ def diagnosing(prefix: Path, byte_code: Path, count: int) -> Samples:
         "pip check": _pip(prefix, "check"),
         "uv pip check": [uv(), "pip", "check", "--python", python],
     }
-    conda = os.environ.get("CONDA_EXE") or shutil.which("conda")
-    if conda:
-        commands["conda doctor"] = [conda, "doctor", "--prefix", str(prefix)]
     given = variables(PYTHONPYCACHEPREFIX=str(byte_code))
     own = variables()
     return rounds(
