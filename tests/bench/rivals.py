@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 from tests.bench import scan
 from tests.bench.measures import SkippedError, variables
@@ -53,13 +54,15 @@ class Mending:
 
     prefix: Path
     folder: Path
+    exchanges: list[float] = field(default_factory=list)
+    """Seconds of the exchange of each undo, from the journal's word that it begins to its word that it is over."""
     repairs: list[dict[str, float]] = field(default_factory=list)
     """Seconds of each repair by stage, and the ``whole``."""
     skipped: str = ""
     """Why the environment was not made anew."""
 
     def samples(self, count: int) -> Samples:
-        """Samples ``repair`` (without its checks), ``undo``, ``scan``, ``recreate``, ``pip`` and ``uv``."""
+        """Samples ``repair`` (without its checks), ``undo``, its ``exchange``, ``scan``, ``recreate``, ``pip`` and ``uv``."""
         shutil.rmtree(self.folder, ignore_errors=True)
         self.folder.mkdir(parents=True)
         wheel = pack(site_packages(self.prefix), BROKEN, self._made("links"))
@@ -79,9 +82,9 @@ class Mending:
             self.skipped = reason
         else:
             measures["recreate"] = lambda number: self._recreate(frozen, number)
-        taken = rounds(measures, count)
+        samples = {**rounds(measures, count), "exchange": tuple(self.exchanges[1:])}
         shutil.rmtree(self.folder, ignore_errors=True)
-        return taken
+        return samples
 
     def parts(self) -> Samples:
         """Seconds of each repair: envmedic's ``own``, and those of all ``others``."""
@@ -120,9 +123,12 @@ class Mending:
 
     def _back(self, env: Path) -> float:
         """Undo. The tree that comes back is the broken one, which the next round finds as it should be."""
+        events = self.folder / "events"
         started = time.perf_counter()
-        _envmedic("undo", "-p", str(env), "--yes")
+        _envmedic("undo", "-p", str(env), "--yes", "--events", str(events))
         seconds = time.perf_counter() - started
+        moved = {event["data"]["state"]: event["time"] for event in taken(events) if "state" in event["data"]}
+        self.exchanges.append(moved["undone"] - moved["undoing"])
         _envmedic("prune", "-p", str(env), "--keep", "0", "--yes")
         return seconds
 
@@ -148,14 +154,19 @@ class Mending:
         return time.perf_counter() - started
 
 
+def taken(events: Path) -> list[dict[str, Any]]:
+    """The events of one command; the file is deleted."""
+    found = [json.loads(line) for line in events.read_text(encoding="utf-8").splitlines()]
+    events.unlink()
+    return found
+
+
 def stage_seconds(events: Path) -> dict[str, float]:
-    """Seconds of each stage that the events of one command tell; the file is deleted."""
+    """Seconds of each stage that the events of one command tell."""
     found: dict[str, float] = {}
-    for line in events.read_text(encoding="utf-8").splitlines():
-        data = json.loads(line)["data"]
+    for data in (event["data"] for event in taken(events)):
         if data["type"] == "stage-finished":
             found[data["stage"]] = found.get(data["stage"], 0.0) + data["seconds"]
-    events.unlink()
     return found
 
 
