@@ -6,7 +6,12 @@ than Python calls itself.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from envmedic.regex import compile_late
+
+if TYPE_CHECKING:
+    from packaging.requirements import Requirement
 
 MOST = 2_000_000
 """Values; a lock of ten thousand packages for four platforms has half of that."""
@@ -34,6 +39,13 @@ def requirement(text: str) -> str:
         depth += (character == "(") - (character == ")")
         deepest = max(deepest, depth)
     return text if deepest <= _DEEPEST_MARKER else f"{text[:_SHOWN]} …"
+
+
+def parsed(text: str) -> Requirement:
+    """The requirement that `text` is. Raises InvalidRequirement where it is none, or nests too deeply to be read."""
+    from packaging.requirements import Requirement  # noqa: PLC0415  # most that hold what they read need no parser
+
+    return Requirement(requirement(text))
 
 
 def settings(text: str) -> str:

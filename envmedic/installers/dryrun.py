@@ -91,7 +91,7 @@ def removed(command: PipCommand, environment: Environment) -> Answer:
 
 def _name(text: str) -> str:
     try:
-        return Requirement(bounded.requirement(text)).name
+        return bounded.parsed(text).name
     except InvalidRequirement as error:
         raise InputError(
             f"{text!r} is not the name of a distribution", hint="Name distributions as they are installed"
@@ -165,7 +165,7 @@ def _by_name(command: PipCommand) -> dict[str, str]:
 def _requirement(text: str) -> Requirement | None:
     """None for a path or a URL."""
     try:
-        return Requirement(bounded.requirement(text))
+        return bounded.parsed(text)
     except InvalidRequirement:
         return None
 

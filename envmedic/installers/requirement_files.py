@@ -49,7 +49,7 @@ def _every_line(path: Path, seen: set[Path]) -> Iterator[str]:
 def _requirement(line: str) -> Requirement | None:
     """None for an option, a path or a URL: uv reads these by itself."""
     try:
-        return Requirement(bounded.requirement(_OPTION.sub("", line)))
+        return bounded.parsed(_OPTION.sub("", line))
     except InvalidRequirement:
         return None
 

@@ -34,7 +34,7 @@ def _requirements(item: LockedPackage) -> Iterator[Requirement]:
     """Those that can be read: old metadata holds some that no installer reads today."""
     for text in item.requires:
         try:
-            yield Requirement(bounded.requirement(text))
+            yield bounded.parsed(text)
         except InvalidRequirement:  # noqa: PERF203  # rare
             continue
 

@@ -111,7 +111,7 @@ def _package(line: str, source: str) -> LockedPackage:
     hashes = tuple(_HASH.findall(line))
     wanted = line.partition(" --hash")[0].strip()
     try:
-        parsed = Requirement(bounded.requirement(wanted))
+        parsed = bounded.parsed(wanted)
     except InvalidRequirement as error:
         raise InputError(f"{source}: `{wanted}` is no requirement", cause=str(error), hint=seal.AGAIN) from error
     version, kind = _version(parsed, wanted, source)

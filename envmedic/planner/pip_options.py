@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from packaging.requirements import InvalidRequirement, Requirement
+from packaging.requirements import InvalidRequirement
 
 from envmedic import bounded
 from envmedic.errors import InputError
@@ -241,7 +241,7 @@ def requirement_name(text: str) -> str | None:
     if stem.endswith(".whl"):
         return stem.partition("-")[0]
     try:
-        return Requirement(bounded.requirement(text)).name
+        return bounded.parsed(text).name
     except InvalidRequirement:
         return None
 

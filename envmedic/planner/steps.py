@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from packaging.requirements import InvalidRequirement, Requirement
+from packaging.requirements import InvalidRequirement
 from packaging.utils import canonicalize_name
 
+from envmedic import bounded
 from envmedic.errors import NoSolution
 from envmedic.model.findings import Finding
 from envmedic.model.plan import Advise, Pin, SetEnv, Step, UnsetEnv
@@ -170,7 +171,7 @@ def _choose_variant(variant: str, wanted: Wanted) -> None:
 def _requirement(text: str) -> str:
     """Return `text` if it is a requirement. Raises `NoSolution` when it is not."""
     try:
-        return str(Requirement(text))
+        return str(bounded.parsed(text))
     except InvalidRequirement as error:
         raise NoSolution(
             f"The playbook asks for {text!r}, which is no requirement",

@@ -73,7 +73,7 @@ def asked(facts: Facts, texts: Sequence[str]) -> Asked:
 
 def _parsed(text: str) -> Requirement:
     try:
-        return Requirement(bounded.requirement(text))
+        return bounded.parsed(text)
     except InvalidRequirement as error:
         raise InputError(
             f"{text!r} is not a requirement",

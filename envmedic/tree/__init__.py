@@ -219,7 +219,6 @@ def changes(before: Fingerprint, root: Path) -> Differences:
             continue
         if not _same(old, _entry(status, keep_inode=keep)):
             changed.append(name)
-    left.pop(MARKER, None)
     return Differences(added=_installed(added), removed=_installed(left), changed=_installed(changed))
 
 

@@ -12,18 +12,21 @@ from envmedic import bounded, tree
 from envmedic.conda_meta import condarc as condarc_text
 from envmedic.engine import relocate
 from envmedic.engine.kernel_session import MARK, Session
-from envmedic.errors import EnvmedicError, InputError
+from envmedic.errors import EnvmedicError, InputError, InvalidPlaybook
 from envmedic.installers import configuration, options, requirement_files, wheels
 from envmedic.installers.conda import condarc
 from envmedic.locks import reading
 from envmedic.model.checks import Check, Outcome
 from envmedic.model.ports import ResolveRequest
+from envmedic.planner import guard
+from envmedic.playbook import loader
 from envmedic.probe import config, finder, metadata
 from tests.fuzz import configured
 from tests.fuzz.targets import TARGETS, guarded
 
 SECRET = "hf_abcdefghijklmnopqrstuvwxyz0123"
 DEEP = 100_000
+SHIPPED = loader.shipped_directory()
 
 
 def read(target: str, data: bytes, scratch: Path) -> object:
@@ -81,6 +84,16 @@ def test_lists_of_requirements_may_nest_as_deeply(tmp_path: Path) -> None:
     assert [item.name for item in requirement_files.requirements(str(file))] == ["numpy"]
     with pytest.raises(InputError, match="no requirement"):
         reading.read(file)
+
+
+def test_a_playbook_or_constraint_that_nests_as_deeply_is_told_in_words() -> None:
+    book = (SHIPPED / "bitsandbytes-cuda.yaml").read_text(encoding="utf-8")
+    name = "    requirements: ["
+    assert name in book
+    with pytest.raises(InvalidPlaybook) as refused:
+        loader.parse(book.replace(name, f'{name}"{NESTED}", ', 1).encode(), "own.yaml")
+    assert "is not a requirement" in "\n".join(refused.value.details)
+    assert guard._requirement(NESTED) is None
 
 
 @pytest.mark.parametrize("data", configured._bombs(b"envs_dirs"))
