@@ -16,6 +16,22 @@ def home(variables: Mapping[str, str] | None = None) -> Path:
     return Path(stated if stated.startswith("/") else _NOWHERE)
 
 
+def cache(variables: Mapping[str, str] | None = None) -> Path:
+    """Where programs keep what they can make again: ``$XDG_CACHE_HOME``."""
+    return _stated("XDG_CACHE_HOME", ".cache", variables)
+
+
+def config(variables: Mapping[str, str] | None = None) -> Path:
+    """Where programs keep the user's settings: ``$XDG_CONFIG_HOME``."""
+    return _stated("XDG_CONFIG_HOME", ".config", variables)
+
+
+def _stated(name: str, usual: str, variables: Mapping[str, str] | None) -> Path:
+    """Source: the XDG Base Directory Specification."""
+    stated = (os.environ if variables is None else variables).get(name)
+    return Path(stated) if stated else home(variables) / usual
+
+
 def expanded(path: str) -> Path:
     """`path` with a leading ``~`` or ``~user`` filled in; as it is where there is no such user."""
     if path == "~" or path.startswith("~/"):

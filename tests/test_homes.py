@@ -35,6 +35,12 @@ def test_home_is_what_the_variable_says_else_the_account() -> None:
     assert homes.home({"HOME": "elsewhere"}) == Path("/nonexistent")
 
 
+def test_cache_and_settings_are_where_the_variables_say_else_at_home() -> None:
+    assert homes.cache({"HOME": "/home/me", "XDG_CACHE_HOME": "/fast"}) == Path("/fast")
+    assert homes.config({"HOME": "/home/me", "XDG_CONFIG_HOME": ""}) == Path("/home/me/.config")
+    assert homes.cache({"HOME": "/home/me"}) == Path("/home/me/.cache")
+
+
 def test_a_path_of_somebody_who_is_not_there_stays_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", "/home/me")
     assert homes.expanded("~") == Path("/home/me")

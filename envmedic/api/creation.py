@@ -69,7 +69,7 @@ def _register(settings: Settings, prefix: Path) -> None:
     from envmedic.installers.conda import client, registration  # noqa: PLC0415
 
     try:
-        registration.register(prefix, finder.home(os.environ), has_conda=client.find(prefix) is not None)
+        registration.register(prefix, homes.home(), has_conda=client.find(prefix) is not None)
     except OSError as error:
         text = (
             f"conda env list will not show {prefix}: {error.filename or '~/.conda/environments.txt'}: {error.strerror}"

@@ -16,8 +16,7 @@ _POLL_S = 0.05
 
 def root(environ: Mapping[str, str] = os.environ) -> Path:
     """``$XDG_CACHE_HOME/envmedic/wheels``."""
-    base = environ.get("XDG_CACHE_HOME") or str(homes.home(environ) / ".cache")
-    return Path(base) / "envmedic" / "wheels"
+    return homes.cache(environ) / "envmedic" / "wheels"
 
 
 def path_of(sha256: str, filename: str, *, prefix: Path | None = None) -> Path:

@@ -123,13 +123,12 @@ def _pip_files(prefix: Path | None, environ: Mapping[str, str]) -> Iterator[Path
     named = environ.get("PIP_CONFIG_FILE")
     if named == os.devnull:
         return
-    home = homes.home(environ)
     for folder in (environ.get("XDG_CONFIG_DIRS") or "/etc/xdg").split(":"):
         yield Path(folder) / "pip" / "pip.conf"
     yield Path("/etc/pip.conf")
     if not (named and Path(named).exists()):
-        yield home / ".pip" / "pip.conf"
-        yield Path(environ.get("XDG_CONFIG_HOME") or home / ".config") / "pip" / "pip.conf"
+        yield homes.home(environ) / ".pip" / "pip.conf"
+        yield homes.config(environ) / "pip" / "pip.conf"
     if prefix is not None:
         yield prefix / "pip.conf"
     if named:
@@ -212,8 +211,7 @@ def _uv_tables(environ: Mapping[str, str]) -> Iterator[_UvTable]:
         yield _settings(Path(environ["UV_CONFIG_FILE"]))
         return
     yield _project_table(Path.cwd())
-    home = homes.home(environ)
-    yield _settings(Path(environ.get("XDG_CONFIG_HOME") or home / ".config") / "uv" / "uv.toml")
+    yield _settings(homes.config(environ) / "uv" / "uv.toml")
     for folder in (*(environ.get("XDG_CONFIG_DIRS") or "/etc/xdg").split(":"), "/etc"):
         yield _settings(Path(folder) / "uv" / "uv.toml")
 

@@ -36,8 +36,7 @@ class _Entry(Model, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 def cache_directory() -> Path:
     """Where compiled playbooks lie: ``$XDG_CACHE_HOME/envmedic/playbooks``."""
-    base = os.environ.get("XDG_CACHE_HOME") or str(homes.home() / ".cache")
-    return Path(base) / "envmedic" / "playbooks"
+    return homes.cache() / "envmedic" / "playbooks"
 
 
 @functools.cache
@@ -66,7 +65,7 @@ def read(key: str) -> Playbook | None:
         if entry.key != key or entry.digest != hashlib.sha256(entry.playbook).hexdigest():
             return None
         return msgspec.json.decode(entry.playbook, type=Playbook)
-    except (OSError, RuntimeError, msgspec.DecodeError, UnicodeDecodeError):
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError):
         return None  # it is read from YAML again, which says what is wrong if anything is
 
 
@@ -74,7 +73,7 @@ def write(key: str, playbook: Playbook) -> None:
     """Store `playbook` under `key`. Where that cannot be done, the next start is slower and that is all."""
     encoded = msgspec.json.encode(playbook)
     entry = _Entry(key=key, digest=hashlib.sha256(encoded).hexdigest(), playbook=msgspec.Raw(encoded))
-    with contextlib.suppress(OSError, RuntimeError):  # RuntimeError: no home directory
+    with contextlib.suppress(OSError):
         _replace(cache_directory() / f"{key}.json", msgspec.json.encode(entry))
 
 
@@ -87,7 +86,7 @@ def read_bytes(key: str) -> bytes | None:
     """What `write_bytes` stored under `key`; None when there is nothing or the file is damaged."""
     try:
         content = (derived_directory() / key).read_bytes()
-    except (OSError, RuntimeError):
+    except OSError:
         return None  # it is derived again
     digest, stored = content[:_DIGEST_BYTES], content[_DIGEST_BYTES:]
     return stored if digest == _digest(key, stored) else None
@@ -95,7 +94,7 @@ def read_bytes(key: str) -> bytes | None:
 
 def write_bytes(key: str, content: bytes) -> None:
     """Store `content` under `key` and drop the oldest entries. Where that cannot be done, it is derived every time."""
-    with contextlib.suppress(OSError, RuntimeError):
+    with contextlib.suppress(OSError):
         _replace(derived_directory() / key, _digest(key, content) + content)
         _drop_oldest(derived_directory())
 

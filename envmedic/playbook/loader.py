@@ -108,8 +108,7 @@ def shipped_directory() -> Path:
 
 def user_directory() -> Path:
     """Where the user's own playbooks lie: ``$XDG_CONFIG_HOME/envmedic/playbooks``."""
-    base = os.environ.get("XDG_CONFIG_HOME") or str(homes.home() / ".config")
-    return Path(base) / "envmedic" / "playbooks"
+    return homes.config() / "envmedic" / "playbooks"
 
 
 def playbook_files(extra: Iterable[str | Path] = ()) -> tuple[tuple[Path, Origin], ...]:

@@ -80,19 +80,10 @@ def pip_files(prefix: Path, variables: Mapping[str, str]) -> tuple[Path, ...]:
     paths = [Path(item, "pip", "pip.conf") for item in _system_directories(variables)]
     paths.append(Path("/etc/pip.conf"))
     if not (chosen and Path(chosen).exists()):
-        paths.append(_home(variables) / ".pip" / "pip.conf")
-        paths.append(_user_directory(variables) / "pip" / "pip.conf")
+        paths.append(homes.home(variables) / ".pip" / "pip.conf")
+        paths.append(homes.config(variables) / "pip" / "pip.conf")
     paths.append(prefix / "pip.conf")
     return (*paths, Path(chosen)) if chosen else tuple(paths)
-
-
-def _home(variables: Mapping[str, str]) -> Path:
-    return homes.home(variables)
-
-
-def _user_directory(variables: Mapping[str, str]) -> Path:
-    stated = variables.get("XDG_CONFIG_HOME")
-    return Path(stated) if stated else _home(variables) / ".config"
 
 
 def _system_directories(variables: Mapping[str, str]) -> list[str]:
@@ -141,7 +132,7 @@ def uv_files(variables: Mapping[str, str]) -> tuple[Path, ...]:
     if chosen:
         return (Path(chosen),)
     system = [Path(item, "uv", "uv.toml") for item in _system_directories(variables)]
-    return (*system, Path("/etc/uv/uv.toml"), _user_directory(variables) / "uv" / "uv.toml")
+    return (*system, Path("/etc/uv/uv.toml"), homes.config(variables) / "uv" / "uv.toml")
 
 
 def parse_uv(text: str, source: str) -> tuple[InstallerSetting, ...]:

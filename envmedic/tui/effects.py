@@ -306,7 +306,7 @@ def kept_text(text: str) -> Path:
     """
     import hashlib  # noqa: PLC0415  # the first frame needs none of it
 
-    folder = Path(os.environ.get("XDG_CACHE_HOME") or homes.home() / ".cache") / "envmedic" / "pasted"
+    folder = homes.cache() / "envmedic" / "pasted"
     path = folder / f"{hashlib.sha256(text.encode('utf-8', 'surrogateescape')).hexdigest()[:12]}.log"
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)

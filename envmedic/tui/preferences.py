@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 from envmedic import homes
@@ -11,8 +10,7 @@ from envmedic.errors import InputError
 
 def theme_file() -> Path:
     """Where the name of the theme is kept."""
-    base = os.environ.get("XDG_CONFIG_HOME") or str(homes.home() / ".config")
-    return Path(base) / "envmedic" / "theme"
+    return homes.config() / "envmedic" / "theme"
 
 
 def kept_theme() -> str | None:
