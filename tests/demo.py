@@ -14,7 +14,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -24,10 +24,16 @@ from tests.support.venvs import editable_project, install_editable, python_of, u
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / ".demo"
+SETTINGS = FOLDER / "settings"
+"""The variables of the demo's shell, for one that goes on by hand."""
 FAULT = "operator torchvision::nms does not exist"
 RESULT = "kept boxes: [0, 2]"
 REAL_TORCHVISION = "torchvision==0.18.1"
 REAL_REST = ("torch==2.5.1", "numpy", "pillow")
+GO_ON = """\
+#   . .demo/settings                                    # wheels and caches of the demo, in this shell
+#   .venv/bin/envmedic undo -p .demo/env                # broken again; docs/tutorial.md goes on from there
+"""
 LAST_PYTHON = (3, 12)
 """The newest Python that torch 2.5.1 has wheels for."""
 
@@ -59,22 +65,32 @@ def main(arguments: Sequence[str]) -> int:
     shutil.rmtree(FOLDER, ignore_errors=True)
     FOLDER.mkdir()
     try:
-        story(real_scene() if options.real else miniature_scene())
+        scene = real_scene() if options.real else miniature_scene()
+        story(scene)
     except DemoError as error:
         say(f"The demo failed: {error}")
         return 1
-    say(f"Done in {time.monotonic() - started:.0f} s. The environment stays in {shown([str(FOLDER)])} to try more.")
+    SETTINGS.write_text(settings(scene.variables), encoding="utf-8")
+    say(f"Done in {time.monotonic() - started:.0f} s. The environment stays in {shown([str(FOLDER)])} to try more:")
+    say(GO_ON, blank=False)
     return 0
+
+
+def settings(variables: Mapping[str, str]) -> str:
+    """Lines for a shell of POSIX that set these variables."""
+    return "".join(f"export {name}={shlex.quote(value)}\n" for name, value in variables.items())
 
 
 def miniature_scene() -> Scene:
     """The environment from miniature wheels; takes some seconds."""
     say("A small broken environment, from miniature wheels (pure Python, not PyTorch), is built in .demo/")
     built = case.build(FOLDER)
-    cache = {"XDG_CACHE_HOME": str(FOLDER / "cache")}  # miniatures must not get among the user's wheels
-    return Scene(
-        built.prefix, built.program, FOLDER / "error.log", case.BROKEN, case.REPAIRED, built.index_variables() | cache
-    )
+    return Scene(built.prefix, built.program, FOLDER / "error.log", case.BROKEN, case.REPAIRED, variables(built))
+
+
+def variables(built: case.Case) -> dict[str, str]:
+    """What the shell of the miniature demo has set: its wheels, and a cache apart from the user's own."""
+    return {**built.index_variables(), "XDG_CACHE_HOME": str(FOLDER / "cache")}
 
 
 def real_scene() -> Scene:

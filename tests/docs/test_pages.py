@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shlex
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from envmedic.cli.options import split_command
 from envmedic.cli.parser import build_parser
 from envmedic.errors import ExitCode
 from envmedic.playbook import loader
+from tests import demo
 from tests.docs import howto, site, tutorial
 from tests.docs.commands import commands
 from tests.docs.schemas import schema
@@ -116,9 +118,9 @@ def test_the_navigation_has_every_page_once() -> None:
 
 
 def test_the_tutorial_shows_what_its_steps_run() -> None:
-    shown = [line for line in tutorial.commands(read(tutorial.PAGE)) if not line.startswith("make ")]
+    shown = list(tutorial.commands(read(tutorial.PAGE)))
     told = [line for line in shown if not line.startswith("uv ")]  # envmedic's own output
-    assert told == [step.command for step in tutorial.STEPS]
+    assert told == [*tutorial.PREPARED, *(step.command for step in tutorial.STEPS)]
 
 
 def test_every_command_has_examples_that_it_understands() -> None:
@@ -157,3 +159,10 @@ def test_variables_of_the_pages_are_options() -> None:
     unknown = words - {name.upper().replace("-", "_") for name in options} - {"TEST_REAL", "CORPUS", "THEME"}
     assert unknown == set()
     assert "TORCH_INDEX" in words
+
+
+def test_the_settings_of_the_demo_reach_a_shell_as_they_are() -> None:
+    wanted = {"PIP_INDEX_URL": "file:///a b/it's/$HOME", "UV_NO_CONFIG": "1"}
+    asked = "".join(f'printf "%s\\n" "${name}"; ' for name in wanted)
+    done = subprocess.run(["sh", "-c", demo.settings(wanted) + asked], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == list(wanted.values())

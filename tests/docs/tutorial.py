@@ -17,6 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests import demo
 from tests.envs.nms_cuda import case
 from tests.support.venvs import uv
 
@@ -40,7 +41,9 @@ class Step:
     """How many lines of its output are shown; all by default."""
 
 
-TITLE = """\
+PREPARED = ("make demo", ". .demo/settings", f"envmedic undo -p {ENV} --yes")
+"""What comes before the first step, by hand."""
+TITLE = f"""\
 # Tutorial
 
 An environment is broken, envmedic says how, repairs a copy, proves the copy, swaps it in, and goes back again. It takes
@@ -48,11 +51,20 @@ five minutes and neither a GPU nor PyTorch: the environment is made of **miniatu
 around them what the real ones have, and break as they do. In a checkout:
 
 ```console
-$ make demo
+$ {PREPARED[0]}
 ```
 
-runs this story by itself and leaves its environment in `.demo/`. With envmedic on your PATH you can follow it there
-command by command. Every command below was run as it stands, and what is below it is what it printed.
+runs this story by itself and leaves its environment, repaired, in `.demo/`. With envmedic on your PATH you can follow it
+there command by command, once the environment is broken again:
+
+```console
+$ {PREPARED[1]}
+$ {PREPARED[2]}
+```
+
+The first line makes wheels come from `.demo` alone in this shell: a real torchvision would not fit a miniature of torch.
+
+Every command below was run as it stands, and what is below it is what it printed.
 """
 STEPS = (
     Step(
@@ -137,6 +149,7 @@ def told() -> str:
     FOLDER.mkdir()
     built = case.build(FOLDER)
     (FOLDER / "home").mkdir()
+    demo.SETTINGS.write_text(demo.settings(demo.variables(built)), encoding="utf-8")
     variables = {**_clean(), **built.index_variables()}
     _run(Step("", "envmedic playbooks list"), variables)  # what is read once takes its time once
     return "\n".join([TITLE, *(_part(step, variables) for step in STEPS), END])
