@@ -47,6 +47,7 @@ _CONTROL = compile_late(r"[\x00-\x08\x0b-\x1f\x7f]")
 _ESCAPED_QUOTE = compile_late(r"\\+(?=['\"])")
 _BREAK = compile_late(rb"\\{1,4}(?:r\\{1,4})?n")
 _WRITTEN_BLANK = compile_late(rb"\\{1,4}[nrt]")
+_PERCENT = compile_late(rb"%([2-7][0-9a-fA-F])")
 _BACKSLASHED = compile_late(rb"\\(?:[nrt]|([\\/_*\[\]()<>#.!-]))")
 _FEW_BREAKS = 2
 """One that looks like a line end may be a part of a path."""
@@ -224,6 +225,8 @@ def _sources(segment: bytes) -> Iterator[tuple[int, bytes]]:
         yield from enumerate(lines)
         yield from ((part, b" ".join(lines[part : part + 3])) for part in range(len(lines) - 1))
     yield 0, segment
+    if b"%20" in segment:  # of an address that carries the message
+        yield 0, _PERCENT.sub(lambda found: bytes.fromhex(found[1].decode()), segment)
     if b"\\" in segment:
         yield 0, _unescaped(segment)
         if not quoted and len(lines) > 1:

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 
+from envmedic.diagnosis import diagnose
+from envmedic.model.findings import Diagnosis
 from envmedic.model.playbook import LoadedPlaybook, Playbook, Signature
+from envmedic.playbook import loader
+from envmedic.playbook.match import scan
 
 MINIMAL = """\
 id: mine
@@ -43,3 +48,14 @@ def loaded(*signatures: tuple[str, str], identifier: str = "mine") -> LoadedPlay
 def lines(*text: str) -> Sequence[bytes]:
     """Lines of a log as bytes."""
     return [line.encode() for line in text]
+
+
+@cache
+def shipped() -> tuple[LoadedPlaybook, ...]:
+    """The shipped playbooks, loaded once."""
+    return tuple(loader.load_file(file, "shipped") for file in sorted(loader.shipped_directory().glob("*.yaml")))
+
+
+def diagnosed(text: str) -> Diagnosis:
+    """What the shipped playbooks make of `text` alone."""
+    return diagnose(scan(text.encode().split(b"\n"), shipped()), None, shipped(), prefix=None, log="log")

@@ -109,6 +109,11 @@ def test_a_text_inside_of_json_is_read_as_a_whole_and_line_by_line() -> None:
     assert "C:\\a\\torch\\x.dll state_dict" in texts(rb"C:\\a\\torch\\x.dll state\_dict")
 
 
+def test_a_message_in_an_address_is_read_as_it_was_written() -> None:
+    line = b"https://search.example/?q=undefined%20symbol:%20%22f(x)%22"
+    assert 'https://search.example/?q=undefined symbol: "f(x)"' in [reading.text for reading in readings(line)]
+
+
 def test_cells_of_a_table_are_read_on_their_own() -> None:
     assert "ImportError: x" in texts(b"| 1 | ImportError: x | pip install y |")
 

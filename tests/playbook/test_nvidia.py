@@ -2,26 +2,9 @@
 
 from __future__ import annotations
 
-from functools import cache
-
 import pytest
 
-from envmedic.diagnosis import diagnose
-from envmedic.model.findings import Diagnosis
-from envmedic.model.playbook import LoadedPlaybook
-from envmedic.playbook import loader
-from envmedic.playbook.match import scan
-
-
-@cache
-def shipped() -> tuple[LoadedPlaybook, ...]:
-    return tuple(loader.load_file(file, "shipped") for file in sorted(loader.shipped_directory().glob("*.yaml")))
-
-
-def diagnosed(text: str) -> Diagnosis:
-    playbooks = shipped()
-    return diagnose(scan(text.encode().split(b"\n"), playbooks), None, playbooks, prefix=None, log="log")
-
+from tests.playbook.helpers import diagnosed
 
 SPELLINGS = """
 missing-cuda-library | ImportError: libcublas.so.11: cannot open shared object file: No such file or directory

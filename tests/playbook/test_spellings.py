@@ -1,0 +1,96 @@
+"""Spellings of messages by other releases, systems and languages, and texts that only look like a fault."""
+
+from __future__ import annotations
+
+import pytest
+
+from envmedic.diagnosis.candidates import CERTAIN_ENOUGH
+from tests.playbook.helpers import diagnosed
+
+SPELLINGS = r"""
+nvidia-wheel-conflict | the import ends with libtorch_cuda.so undefined symbol ncclCommGrow
+nvidia-wheel-conflict | undefined symbol 'cublasLtMatmulAlgoInit'
+nvidia-wheel-conflict | see /search?q=libtorch_cuda.so:%20undefined%20symbol:%20ncclCommShrink
+nvidia-wheel-conflict | libcusolver.so.11: version libcublas.so.12 not defined in file libcublas.so.12 with link time reference
+cudnn-mismatch | version libcudnn_cnn_infer.so.8 not defined in file libcudnn_cnn_infer.so.8
+cudnn-mismatch | undefined symbol cudnnGetVersion_v8
+driver-too-old | main.cpp 77 the provided PTX was complied with an unsupported toolchain
+missing-cuda-library | Require cuDNN 9.* and CUDA 12.*, and the latest MSVC runtime.
+extension-undefined-symbol | OSError: [WinError 127] The specified procedure could not be found. Error loading "D:\x\ops\_ops_cuda.pyd" or one of its dependencies
+extension-undefined-symbol | ImportError: DLL load failed while importing ops_cuda: Не найдена указанная процедура.
+extension-undefined-symbol | ImportError: DLL load failed while importing _C: Das angegebene Modul wurde nicht gefunden.
+extension-undefined-symbol | ImportError: DLL load failed while importing _ext: 找不到指定的模組。
+extension-undefined-symbol | RuntimeError: Detected that PyTorch and torch_cluster were compiled with different CUDA versions. PyTorch has CUDA version 12.4 and torch_cluster has CUDA version 12.1.
+extension-undefined-symbol | ModuleNotFoundError: No module named 'mmcv._ext'
+extension-undefined-symbol | ModuleNotFoundError: No module named 'amp_C'
+extension-undefined-symbol | ModuleNotFoundError: No module named 'selective_scan_cuda_core'
+extension-undefined-symbol | ImportError: cannot import name '_C' from partially initialized module 'pytorch3d' (most likely due to a circular import)
+extension-undefined-symbol | NameError: name '_C' is not defined
+extension-undefined-symbol | RuntimeError: apex.optimizers.FusedLAMB requires cuda extensions
+libstdcxx | OSError: [WinError 126] The specified module could not be found. Error loading "D:\x\lib\site-packages\torch\lib\shm.dll" or one of its dependencies.
+mkl-openmp | OSError: [WinError 126] 找不到指定的模块。 Error loading "D:\x\lib\site-packages\torch\lib\fbgemm.dll" or one of its dependencies.
+duplicate-install | OSError: [WinError 127] 找不到指定的程序。 Error loading "D:\x\lib\site-packages\torch\lib\c10.dll" or one of its dependencies.
+duplicate-install | AttributeError: module 'torch._C' has no attribute '_TensorBase'
+duplicate-install | AttributeError: module 'cv2.dnn' has no attribute 'DictValue'
+duplicate-install | ImportError: ERROR: recursion is detected during loading of "cv2" binary extensions. Check OpenCV installation.
+cpu-only-torch | AttributeError: module 'torch._C' has no attribute '_cuda_setDevice'
+no-kernel-image | nvidia rtx pro 6000 with cuda capability sm_120 is not compatible with the current pytorch installation
+no-kernel-image | RuntimeError: HIP error: invalid device function
+no-kernel-image | FATAL: kernel `fmha_cutlassB_bf16` is for sm80-sm100, but was built for sm70
+no-kernel-image | Command '['/x/triton/backends/nvidia/bin/ptxas', '-v', '--gpu-name=sm_103', '/tmp/a.ptx']' returned non-zero exit status 255.
+gpu-host-fault | torch.AcceleratorError: CUDA error: CUDA-capable device(s) is/are busy or unavailable
+gpu-host-fault | error running prestart hook #0: exit status 1, stdout: , stderr: nvidia-container-runtime-hook
+companion-version | ModuleNotFoundError: No module named 'torch.nn.attention.flex_attention'
+companion-version | ModuleNotFoundError: No module named 'torch.distributed.device_mesh'
+companion-version | ImportError: cannot import name 'is_compile_supported' from 'torch.compiler'
+companion-version | ImportError: cannot import name 'comm_reduce' from 'torch.cuda.comm'
+companion-version | ImportError: cannot import name 'load_state_dict_from_url' from 'torchvision.models.utils'
+companion-version | ModuleNotFoundError: No module named 'torchvision.models.utils'
+companion-version | ImportError: urllib3 v2 only supports OpenSSL 1.1.1+, currently the 'ssl' module is compiled with 'OpenSSL 1.0.2g'
+torchvision-ops | RuntimeError: No such operator image::decode_png
+torchvision-ops | AttributeError: '_OpNamespace' 'image' object has no attribute 'decode_webp'
+extension-build-toolchain | unable to execute '/usr/local/cuda-12/bin/nvcc': No such file or directory
+extension-build-toolchain | CMake Error: CMAKE_CUDA_COMPILER not set, after EnableLanguage
+extension-build-toolchain | /x/include/python3.8/Python.h:44:10: fatal error: crypt.h: No such file or directory
+extension-build-toolchain | AssertionError: Unable to pre-compile sparse_attn
+extension-build-toolchain | kernel.cu(31): error: identifier "cudaGraphExecUpdateResultInfo" is undefined
+cuda-toolkit-mismatch | Installed CUDA version 12.2 does not match the version torch was compiled with 11.8
+unsatisfiable | Requested textract==1.6.5 from file:///x/textract-1.6.5.tar.gz has invalid metadata: .* suffix can only be used with `==` or `!=` operators
+"""  # noqa: RUF001  # Russian
+
+
+@pytest.mark.parametrize(("fault", "text"), [tuple(line.split(" | ", 1)) for line in SPELLINGS.strip().splitlines()])
+def test_every_spelling_leads_to_its_fault_first(fault: str, text: str) -> None:
+    findings = diagnosed(text).findings
+    assert findings, "no signature knows it"
+    assert findings[0].fault == fault
+    assert findings[0].confidence >= CERTAIN_ENOUGH
+
+
+def test_a_submodule_that_is_not_there_is_told_whatever_source_lines_stand_around_it() -> None:
+    text = (
+        "      6 from huggingface_hub.errors import HFValidationError, RepositoryNotFoundError\n"
+        "----> 7 from huggingface_hub.utils import LocalEntryNotFoundError, GatedRepoError\n"
+        "ModuleNotFoundError: No module named 'huggingface_hub.errors'"
+    )
+    assert [finding.fault for finding in diagnosed(text).findings][:1] == ["companion-version"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        (
+            "Installed CUDA version 12.2 does not match the version torch was compiled with 12.6 but since the APIs are "
+            "compatible, accepting this combination"
+        ),
+        "huggingface_hub.errors.GatedRepoError: 401 Client Error. Cannot access gated repo for url https://hub.example/x",
+        "raise RepositoryNotFoundError(message, response) from e",
+        "ValueError: Bfloat16 is only supported on GPUs with compute capability of at least 8.0.",
+        (
+            "ops.py:31: UserWarning: Failed to load custom C++ ops. Running on CPU mode Only!\n"
+            "RuntimeError: PytorchStreamReader failed reading zip archive: failed finding central directory"
+        ),
+    ],
+)
+def test_what_only_looks_like_it_is_no_fault(text: str) -> None:
+    assert all(finding.confidence < CERTAIN_ENOUGH for finding in diagnosed(text).findings)
