@@ -6,7 +6,7 @@ import argparse
 import math
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from envmedic.errors import InputError
 
@@ -66,6 +66,44 @@ class Parser(argparse.ArgumentParser):
         """Raise instead of printing and exiting, so that ``--json`` can report it."""
         raise InputError(message, hint=f"See `{self.prog} --help`")
 
+    def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Parse all words. Raises InputError that names the command whose words are not understood."""
+        parsed, rest = self.parse_known_args(args, namespace)
+        if rest:
+            raise self._not_understood(rest, parsed.command)
+        return parsed
+
+    def _not_understood(self, rest: list[str], command: str | None) -> InputError:
+        parser = self._of_command(command)
+        if command == "run":
+            return InputError(
+                "The command to run stands after `--`", hint=f"Write it so: envmedic run -- {' '.join(rest)}"
+            )
+        near = _near(rest[0], (flag for action in parser._actions for flag in action.option_strings))  # noqa: SLF001  # its own kind
+        return InputError(
+            f"{parser.prog} does not understand: {' '.join(rest)}",
+            cause=f"did you mean {near}?" if near else None,
+            hint=f"See `{parser.prog} --help`",
+        )
+
+    def _of_command(self, command: str | None) -> argparse.ArgumentParser:
+        """The parser of one command, this one where there is none."""
+        for action in self._actions:
+            if isinstance(action, argparse._SubParsersAction) and command:  # noqa: SLF001  # argparse has no other name for it
+                return action.choices[command]  # type: ignore[no-any-return]
+        return self
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        """As argparse does it, with the choice that is likely meant."""
+        if action.choices is None or value in action.choices:
+            return
+        near = _near(value, action.choices)
+        meant = f", did you mean {near}?" if near else ""
+        choices = ", ".join(map(repr, action.choices))
+        if action.dest == "command":
+            raise argparse.ArgumentError(None, f"there is no command {value!r}{meant or f' (there are {choices})'}")
+        raise argparse.ArgumentError(action, f"invalid choice: {value!r}{meant} (choose from {choices})")
+
     def option(
         self,
         *flags: str,
@@ -94,6 +132,13 @@ class Parser(argparse.ArgumentParser):
                 overruled = any(given.get(rival) is not None for rival in rivals)
                 setattr(parsed, action.dest, None if overruled else _from_variable(action))
         return parsed, rest
+
+
+def _near(word: str, known: Iterable[str]) -> str:
+    """The one of the known words that was likely meant, nothing without one."""
+    import difflib  # noqa: PLC0415  # for a mistake alone
+
+    return next(iter(difflib.get_close_matches(word.partition("=")[0], list(known), n=1)), "")
 
 
 def _help_formatter(prog: str) -> argparse.HelpFormatter:

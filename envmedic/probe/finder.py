@@ -18,7 +18,7 @@ _USUAL_ROOTS = (
     "/opt/conda", "/opt/miniforge3", "/opt/miniconda3",
 )  # fmt: skip
 """Where installers of conda, mamba and micromamba put themselves unless told otherwise."""
-_PROJECT_VENVS = (".venv", "venv", "env", ".env")
+PROJECT_VENVS = (".venv", "venv", "env", ".env")
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -137,7 +137,7 @@ def _venvs(variables: Mapping[str, str], folder: Path) -> Iterator[Place]:
     for name in names(folder):
         yield from _if_venv(folder / name, "working directory")
     for above in folder.parents:
-        for name in _PROJECT_VENVS:
+        for name in PROJECT_VENVS:
             yield from _if_venv(above / name, "project")
     for directory, found_by in _collections(variables):
         for name in names(directory):

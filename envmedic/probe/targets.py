@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
 from collections.abc import Mapping
@@ -10,6 +11,10 @@ from pathlib import Path
 
 from envmedic.errors import InputError, NotAnEnvironment
 from envmedic.probe import finder, layout
+
+_INTERPRETER = re.compile(r"(python|pypy)[\w.-]*")
+_WITHIN = (*finder.PROJECT_VENVS, ".pixi/envs/default", ".conda/envs/default")
+"""Where a project keeps its environment."""
 
 
 def resolve_prefix(*, name: str | None, prefix: str | None, python: str | None) -> Path:
@@ -42,7 +47,8 @@ def checked(prefix: Path) -> Path:
         raise NotAnEnvironment(
             f"{prefix} does not exist",
             cause="it is a dangling symbolic link" if prefix.is_symlink() else None,
-            hint="Name the directory of an environment with -p, or its interpreter with --python",
+            hint="Name the directory of an environment with -p, its interpreter with --python, or a conda "
+            "environment by its name with -n; `envmedic envs` lists those that are found",
         )
     if not prefix.is_dir():
         raise NotAnEnvironment(
@@ -51,7 +57,13 @@ def checked(prefix: Path) -> Path:
             hint=f"To name an environment by its interpreter, use --python {prefix}",
         )
     _require_unicode(prefix)
-    layout.read(prefix)
+    if os.path.realpath(prefix) == "/":
+        raise NotAnEnvironment(
+            "/ is the root of the file system, not an environment",
+            cause="a Python that lies there belongs to the operating system",
+            hint="Name the directory of an environment with -p; the system's own Python is -p /usr",
+        )
+    _require_python(prefix)
     if os.path.realpath(prefix) == os.path.realpath(sys.prefix):
         raise InputError(
             f"{prefix} is the environment that envmedic itself runs from",
@@ -59,6 +71,25 @@ def checked(prefix: Path) -> Path:
             hint="Install envmedic into an environment of its own (pipx install envmedic)",
         )
     return prefix
+
+
+def _require_python(prefix: Path) -> None:
+    """Raise NotAnEnvironment where nothing of a Python environment is, with the one that is likely meant."""
+    try:
+        layout.read(prefix)
+    except NotAnEnvironment as error:
+        near = next(filter(_is_environment, (prefix.parent, *(prefix / name for name in _WITHIN))), None)
+        if near is not None:
+            error.hint = f"Perhaps it is this one: -p {near}"
+        raise
+
+
+def _is_environment(prefix: Path) -> bool:
+    try:
+        layout.read(prefix)
+    except NotAnEnvironment:
+        return False
+    return os.path.realpath(prefix) != "/"
 
 
 def _require_unicode(prefix: Path) -> None:
@@ -88,6 +119,12 @@ def prefix_of_python(python: str) -> Path:
         )
     if os.path.isdir(found):  # noqa: PTH112  # never raises
         raise NotAnEnvironment(f"{python} is a directory, not an interpreter", hint=f"Use -p {python}")
+    if not _INTERPRETER.fullmatch(Path(found).name):
+        raise NotAnEnvironment(
+            f"{python} is not an interpreter of Python",
+            cause="the name of one begins with python",
+            hint="Give the path of an environment's bin/python",
+        )
     return Path(os.path.realpath(Path(found).parent)).parent
 
 
@@ -119,6 +156,10 @@ def named(name: str, variables: Mapping[str, str]) -> Path:
     near = difflib.get_close_matches(name, known, n=3)
     raise NotAnEnvironment(
         f"No conda environment is called {name}",
-        cause=f"{len(known)} environments are known" + (f"; near: {', '.join(near)}" if near else ""),
-        hint="Name it by its directory with -p",
+        cause=_known(len(known)) + (f"; near: {', '.join(near)}" if near else ""),
+        hint="Name it by its directory with -p; `envmedic envs` lists those that are found",
     )
+
+
+def _known(count: int) -> str:
+    return "conda lists none" if not count else f"{count} environment{'s are' if count > 1 else ' is'} known"

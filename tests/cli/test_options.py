@@ -22,7 +22,11 @@ COLOUR = re.compile(r"\x1b\[\d+m")
     ("words", "says"),
     [
         (["--bogus"], "--bogus"),
-        (["bogus"], "invalid choice"),
+        (["bogus"], "there is no command 'bogus' (there are 'diagnose', 'run'"),
+        (["diagnoze"], "there is no command 'diagnoze', did you mean diagnose?"),
+        (["verify", "--profile", "quik"], "invalid choice: 'quik', did you mean quick?"),
+        (["diagnose", "one.log", "-q", "two.log"], "envmedic diagnose does not understand: two.log"),
+        (["playbooks", "list", "--all"], "envmedic playbooks does not understand: --all"),
         (["plan", "--bogus"], "--bogus"),
         (["plan", "--no"], "--no"),
         (["apply", "--timeout", "soon"], "'soon' is not a number of seconds above 0"),
@@ -40,6 +44,18 @@ def test_wrong_words(words: list[str], says: str) -> None:
         build_parser().parse_args(words)
     assert raised.value.exit_code == 2
     assert "--help" in str(raised.value.hint)
+
+
+def test_an_option_that_is_nearly_right_is_named() -> None:
+    with pytest.raises(InputError) as raised:
+        build_parser().parse_args(["plan", "--no-gpus"])
+    assert (raised.value.cause, raised.value.hint) == ("did you mean --no-gpu?", "See `envmedic plan --help`")
+
+
+def test_a_command_without_its_dashes_is_shown_with_them() -> None:
+    with pytest.raises(InputError, match="stands after `--`") as raised:
+        build_parser().parse_args(["run", "python", "train.py"])
+    assert raised.value.hint == "Write it so: envmedic run -- python train.py"
 
 
 def test_a_wrong_word_is_a_document_under_json(reader: Shell) -> None:

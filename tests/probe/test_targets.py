@@ -58,6 +58,38 @@ def test_python_that_does_not_exist_or_is_a_directory(tmp_path: Path) -> None:
         resolve(python=str(tmp_path))
 
 
+def test_a_file_that_is_no_interpreter_names_no_environment(tmp_path: Path) -> None:
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "ls").touch()
+    for file in ("/etc/passwd", str(tmp_path / "bin" / "ls")):
+        with pytest.raises(NotAnEnvironment, match="is not an interpreter"):
+            resolve(python=file)
+
+
+def test_the_root_of_the_file_system_is_no_environment(tmp_path: Path) -> None:
+    (tmp_path / "root").symlink_to("/")
+    for prefix in ("/", str(tmp_path / "root")):
+        with pytest.raises(NotAnEnvironment, match="root of the file system") as caught:
+            resolve(prefix=prefix)
+        assert "-p /usr" in str(caught.value.hint)
+
+
+@pytest.mark.parametrize("inside", [".venv", "venv", ".pixi/envs/default"])
+def test_a_project_is_told_where_its_environment_lies(tmp_path: Path, inside: str) -> None:
+    (tmp_path / "project").mkdir()
+    make_prefix(tmp_path / "project" / inside)
+    with pytest.raises(NotAnEnvironment, match="holds no Python") as caught:
+        resolve(prefix=str(tmp_path / "project"))
+    assert caught.value.hint == f"Perhaps it is this one: -p {tmp_path / 'project' / inside}"
+
+
+def test_the_bin_of_an_environment_is_told_whose_it_is(tmp_path: Path) -> None:
+    prefix = make_prefix(tmp_path / "env")
+    with pytest.raises(NotAnEnvironment) as caught:
+        resolve(prefix=str(prefix / "bin"))
+    assert caught.value.hint == f"Perhaps it is this one: -p {prefix}"
+
+
 def test_active_environment_is_the_default(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     venv, conda = make_prefix(tmp_path / "env"), conda_environment(tmp_path / "conda")
     monkeypatch.setenv("CONDA_PREFIX", str(conda))
