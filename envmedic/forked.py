@@ -35,14 +35,14 @@ class Forked(Generic[T]):
 
     What it returns is pickled on its way here. Whatever goes wrong in the fork is of no consequence: `value`
     then does the work here, and raises what it raises. Nothing is forked where other threads run, whose
-    locks the fork would find held for ever.
+    locks the fork would find held for ever, nor on a machine with less than `cores`.
     """
 
-    def __init__(self, work: Callable[[], T]) -> None:
+    def __init__(self, work: Callable[[], T], *, cores: int = 2) -> None:
         self._work = work
         self._pid = 0
         self._pipe = -1
-        if len(os.sched_getaffinity(0)) > 1 and threading.active_count() == 1:
+        if len(os.sched_getaffinity(0)) >= cores and threading.active_count() == 1:
             try:
                 self._fork()
             except OSError:  # no process or no descriptor to be had

@@ -50,17 +50,21 @@ def torch_requirement(distribution: Distribution, build: CompanionBuild | None) 
     if build is not None and build.requires_torch:
         return build.requires_torch
     for text in distribution.requires:
-        requirement = _requirement(text)
-        if requirement is not None and requirement.name == "torch" and requirement.marker is None:
+        requirement = _requirement(text, "torch")
+        if requirement is not None and requirement.marker is None:
             return f"torch{requirement.specifier}" if requirement.specifier else None
     return None
 
 
-def _requirement(text: str) -> Requirement | None:
+def _requirement(text: str, name: str) -> Requirement | None:
+    """`text` as a requirement on `name`; None for one on anything else, most of which need not be read for that."""
+    if not text.startswith(name):
+        return None
     try:
-        return Requirement(text)
+        requirement = Requirement(text)
     except InvalidRequirement:
         return None
+    return requirement if requirement.name == name else None
 
 
 def _companion(
@@ -124,8 +128,8 @@ def _triton(environment: Environment, torch: Distribution | None, host: Host) ->
         return
     target = _target(environment, host, torch.version)
     for text in torch.requires:
-        requirement = _requirement(text)
-        if requirement is None or requirement.name != "triton" or not requirement.specifier:
+        requirement = _requirement(text, "triton")
+        if requirement is None or not requirement.specifier:
             continue
         holds = target.marker(str(requirement.marker) if requirement.marker else None)
         if holds and not versions.allows(str(requirement.specifier), installed.version):

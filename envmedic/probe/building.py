@@ -51,8 +51,8 @@ def observe(  # noqa: PLR0917  # what the first readers found
         compilers=toolchain.named(_set(prefix, assigned, "CC", "CXX"), path),
         ninja=shutil.which("ninja", path=path),
         python_headers=_headers(found, python),
-        architectures=_items(_LIST.search(builder), _QUOTED),
-        named_architectures=_items(_NAMED.search(builder), _NAME),
+        architectures=_items(_LIST, builder, _QUOTED),
+        named_architectures=_items(_NAMED, builder, _NAME),
         sources=tuple(_source(item) for item in installed if item.origin.kind == "directory"),
         imports_of_setuptools=_imports(builder, torch),
     )
@@ -104,7 +104,10 @@ def _headers(found: Layout, python: Interpreter) -> bool | None:
     return any(is_file(folder / "Python.h") for folder in folders if wanted.fullmatch(folder.name))
 
 
-def _items(match: re.Match[str] | None, item: re.Pattern[str]) -> tuple[str, ...]:
+def _items(assignment: re.Pattern[str], text: str, item: re.Pattern[str]) -> tuple[str, ...]:
+    """The items of such a list, looked for from the first line that names one: it stands near the end of a long text."""
+    start = text.find("_arches")
+    match = assignment.search(text, text.rfind("\n", 0, start) + 1) if start >= 0 else None
     return tuple(dict.fromkeys(item.findall(match["items"]))) if match is not None else ()
 
 
@@ -131,7 +134,8 @@ def _files(folder: Path) -> Iterator[str]:
 
 def _imports(builder: str, torch: Package | None) -> tuple[str, ...]:
     """Parts of setuptools that not every version has, as far as torch's builder imports them when it is loaded."""
-    texts = (builder, read_text(torch.folder / "torch_version.py") or "") if torch is not None else ()
+    texts = [builder, read_text(torch.folder / "torch_version.py") or ""] if torch is not None else []
+    texts = [text for text in texts if "pkg_resources" in text]  # before the patterns, which try every line
     if any(map(_PACKAGING.search, texts)):
         return ("pkg_resources", "pkg_resources.packaging")
     return ("pkg_resources",) if any(map(_RESOURCES.search, texts)) else ()

@@ -12,7 +12,15 @@ import msgspec
 
 from envmedic import kept
 from envmedic.forked import Forked
-from envmedic.model.facts import CompanionBuild, Distribution, Environment, Interpreter, KeptVariable, Library
+from envmedic.model.facts import (
+    CompanionBuild,
+    Distribution,
+    Environment,
+    Interpreter,
+    KeptVariable,
+    Library,
+    NumpyModule,
+)
 from envmedic.probe import (
     activation,
     building,
@@ -41,6 +49,8 @@ if TYPE_CHECKING:
     from envmedic.probe.conda import Conda
 
 _COMPANIONS: tuple[Literal["torchvision", "torchaudio"], ...] = ("torchvision", "torchaudio")
+_MANY_CORES = 4
+"""With so many there is one left for a third process, beside this one and those for what is compiled and for the survey."""
 
 
 def observe_environment(
@@ -59,11 +69,12 @@ def observe_environment(
     """
     with closing(begun or Begun(prefix)) as known:
         read = _read(known, os.environ if variables is None else variables)
-        with closing(Forked(read.compiled)) as checked:
+        with closing(Forked(read.compiled)) as checked, closing(Forked(read.numpy_one, cores=_MANY_CORES)) as texts:
             environment = _but_files(read)
             if meanwhile is not None:
                 meanwhile()
             environment = _with_files(environment, read, known.survey(), deep=deep)
+            environment = msgspec.structs.replace(environment, numpy_one=texts.value())
             return encodable(_with_compiled(environment, read, checked.value()))
 
 
@@ -87,6 +98,10 @@ class _Read(msgspec.Struct, frozen=True):
         return compiled.observe(
             self.found.prefix, self.found.python, self.packages, search, scans=self.scans, soabi=self.python.soabi
         )
+
+    def numpy_one(self) -> tuple[NumpyModule, ...] | None:
+        """Search the compiled modules for the NumPy that they were compiled with."""
+        return numpy_api.observe(self.scans, self.found.prefix)
 
 
 def _read(begun: Begun, given: Mapping[str, str]) -> _Read:
@@ -133,7 +148,6 @@ def _but_files(read: _Read) -> Environment:
         openmp=native.runtimes(scans, prefix),
         native_packages=native.packages(prefix),
         bitsandbytes_cuda=bundled.bitsandbytes_cuda(scans),
-        numpy_one=numpy_api.observe(scans, prefix),
         variables=read.own,
         building=building.observe(found, python, read.installed, sites, read.packages.get("torch"), read.given),
         externally_managed=_externally_managed(found, python),

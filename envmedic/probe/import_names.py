@@ -48,7 +48,7 @@ def from_metadata(top_level: bytes | None, paths: Iterable[str], modules: Module
     """Names from top_level.txt that the recorded paths bear out; without such, the names of the recorded modules."""
     recorded = tuple(paths)
     stated = read_top_level(top_level)
-    if stated and any(path.endswith(_HOOK) and "/" not in path for path in recorded):
+    if stated and not all("/" in path for path in recorded if path.endswith(_HOOK)):
         return stated  # its code may lie anywhere
     found = _top(recorded, modules)
     return tuple(name for name in stated if _recorded(name, recorded, found, modules)) or tuple(sorted(found))
@@ -65,16 +65,18 @@ def on_disk(stated: tuple[str, ...], site: Path, modules: Modules) -> tuple[str,
     return tuple(name for name in stated if _exists(site, name, modules)) or stated
 
 
-def _top(paths: Iterable[str], modules: Modules) -> frozenset[str]:
+def _top(paths: tuple[str, ...], modules: Modules) -> frozenset[str]:
     """Top-level names with a module file at or below them."""
-    found: set[str] = set()
+    found = {name for path in paths if "/" not in path and (name := modules.name(path)) is not None}
+    below = {path.partition("/")[0] for path in paths if "/" in path}
+    wanted = {name for name in below if name.isidentifier()}
     for path in paths:
+        if not wanted:  # most often after the first files of each package
+            break
         head, slash, rest = path.partition("/")
-        if slash and (head in found or not head.isidentifier()):
-            continue
-        name = modules.name(path.rpartition("/")[2]) if slash else modules.name(head)
-        if name is not None or (slash and rest.endswith(".py")):
-            found.add(head if slash else str(name))
+        if slash and head in wanted and (rest.endswith(".py") or modules.name(rest.rpartition("/")[2]) is not None):
+            wanted.remove(head)
+            found.add(head)
     return frozenset(found)
 
 

@@ -18,6 +18,7 @@ import msgspec
 
 from envmedic.probe import ldcache, symbol_versions
 from envmedic.probe.elf import Elf, ElfError, gnu_hash
+from envmedic.probe.symbol_versions import VersionNeed
 from envmedic.regex import compile_late
 
 DEFAULT_DIRECTORIES = ("/lib64", "/usr/lib64", "/lib", "/usr/lib")
@@ -222,7 +223,8 @@ class Process:
         root = self.open(path)
         closure = scope(root)
         fresh = [item for identity, item in self._by_file.items() if identity not in before and item in closure]
-        wanted = _undefined(fresh, mangled=mangled)
+        asked = [(item, symbol_versions.needs(item.elf)) for item in fresh]
+        wanted = _undefined(asked, mangled=mangled)
         if self.program is None:
             wanted = [name for name in wanted if not _PYTHON_SYMBOL.match(name)]
         missing = dict.fromkeys(name for item in fresh for name in item.missing)
@@ -230,7 +232,7 @@ class Process:
         return LoadCheck(
             missing=tuple(missing),
             unresolved=self._not_global(unresolved((name for name in wanted if not self._known.get(name)), local)),
-            versions=tuple(version for item in fresh for version in self._missing_versions(item)),
+            versions=tuple(version for item, needed in asked for version in self._missing_versions(item, needed)),
         )
 
     def file(self, path: Path) -> Elf:
@@ -251,7 +253,9 @@ class Process:
 
     def unresolved_of(self, library: Loaded) -> tuple[bytes, ...]:
         """Symbols that `library` itself needs and nothing in the process defines."""
-        return unresolved(self._not_global(_undefined([library], mangled=True)), self.every())
+        return unresolved(
+            self._not_global(_undefined([(library, symbol_versions.needs(library.elf))], mangled=True)), self.every()
+        )
 
     def _not_global(self, names: Sequence[bytes]) -> tuple[bytes, ...]:
         """Those of `names` that the global scope does not define. Many libraries ask for the same ones."""
@@ -260,9 +264,9 @@ class Process:
         self._known.update((name, name not in left) for name in new)
         return tuple(name for name in names if not self._known[name])
 
-    def _missing_versions(self, library: Loaded) -> Iterator[MissingVersion]:
+    def _missing_versions(self, library: Loaded, needed: Iterable[VersionNeed]) -> Iterator[MissingVersion]:
         """What `library` asks the libraries found for, and they do not define."""
-        for need in symbol_versions.needs(library.elf):
+        for need in needed:
             found = self._by_name.get(need.soname)
             if found is None or need.weak:
                 continue
@@ -300,8 +304,11 @@ def expand(item: str, origin: str) -> str:
     return _ORIGIN.sub(lambda _: origin, item)
 
 
-def _undefined(libraries: Iterable[Loaded], *, mangled: bool) -> list[bytes]:
-    found = (item.elf.undefined(symbol_versions.run_time_indexes(item.elf), mangled=mangled) for item in libraries)
+def _undefined(libraries: Iterable[tuple[Loaded, Iterable[VersionNeed]]], *, mangled: bool) -> list[bytes]:
+    """Names that these libraries leave undefined; those of versions of the run-time libraries are the versions' matter."""
+    found = (
+        item.elf.undefined(symbol_versions.run_time_indexes(needed), mangled=mangled) for item, needed in libraries
+    )
     return list(dict.fromkeys(name for names in found for name in names))
 
 

@@ -8,7 +8,7 @@ takes milliseconds this way; `email` and `importlib.metadata` take fifty times a
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import cast
 from urllib.parse import unquote, urlsplit
 
@@ -113,11 +113,18 @@ def parse_record(data: bytes) -> RecordFile:
     error = f"{wrong} lines are not 'path,hash,size'" if wrong else None
     return RecordFile(
         paths=paths,
-        size_bytes=sum(map(int, filter(_is_size, sizes))),
+        size_bytes=_sum(sizes),
         error=error or ("not UTF-8" if "\ufffd" in text else None),
         hashes=hashes,
         sizes=sizes,
     )
+
+
+def _sum(sizes: Sequence[str]) -> int:
+    """Of the recorded sizes; thousands are looked at at once, and one by one only where one is none."""
+    if "".join(sizes).isdecimal() and max(map(len, sizes)) <= _SIZE_DIGITS:
+        return sum(map(int, filter(None, sizes)))
+    return sum(map(int, filter(_is_size, sizes)))
 
 
 def _is_size(text: str) -> bool:

@@ -9,6 +9,7 @@ out, and those written in Rust.
 
 from __future__ import annotations
 
+import mmap
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -48,13 +49,12 @@ def _shows(item: Installed, site: Path, prefix: Path) -> NumpyModule | None:
         return None
     left = BUDGET_BYTES
     for path in _modules(item, site):
-        constants = _constants(path)
-        verdict = _verdict(constants)
+        verdict, size = _read(path)
         if verdict is not None:
             own = item.distribution
             shown = layout.relative(path, prefix)
             return NumpyModule(distribution=own.name, version=own.version, path=shown) if verdict else None
-        left -= len(constants)
+        left -= size
         if left < 0:
             return None
     return None
@@ -74,20 +74,31 @@ def _size(path: Path) -> int:
         return 0
 
 
-def _constants(path: Path) -> bytes:
-    """The read-only data of a module; empty where it cannot be read, which the load check tells."""
+def _read(path: Path) -> tuple[bool | None, int]:
+    """The verdict on a module, and the bytes of its constants; nothing where it cannot be read, which the load check tells."""
     try:
         with closing(Elf(path)) as elf:
             part = next((item for item in elf.sections() if item.name == ".rodata"), None)
-            return b"" if part is None else elf.data[part.offset : part.offset + min(part.size, BUDGET_BYTES)]
+            if part is None:
+                return None, 0
+            start, size = min(part.offset, len(elf.data)), min(part.size, BUDGET_BYTES)
+            end = min(start + size, len(elf.data))  # headers may state anything
+            return _verdict(elf.data, start, end), end - start
     except (OSError, ElfError):
-        return b""
+        return None, 0
 
 
-def _verdict(constants: bytes) -> bool | None:
-    """Whether a module knows NumPy 1 only; None when it does not ask NumPy for its functions while it is imported."""
-    if _INTERFACE not in constants or _RUST in constants:
+def _verdict(data: mmap.mmap, start: int, end: int) -> bool | None:
+    """Whether a module knows NumPy 1 only; None when it does not ask NumPy for its functions while it is imported.
+
+    Its constants are searched where they lie: a copy would take ten times as long.
+    """
+
+    def has(text: bytes) -> bool:
+        return data.find(text, start, end) >= 0
+
+    if not has(_INTERFACE) or has(_RUST):
         return None
-    if _NEW_NAME in constants:
+    if has(_NEW_NAME):
         return False
-    return True if _OLD_NAME in constants and _AT_IMPORT in constants else None
+    return True if has(_OLD_NAME) and has(_AT_IMPORT) else None

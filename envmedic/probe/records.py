@@ -134,10 +134,13 @@ def compare(scans: Iterable[Scan], disk: Disk, *, deep: bool = False) -> Compari
 
 
 def _held(item: Installed, base: str) -> _Held:
-    kept = [not path.endswith(".pyc") and _inside(base, path) for path in item.paths]
-    paths, hashes, sizes = (tuple(compress(column, kept)) for column in (item.paths, item.hashes, item.sizes))
-    names = tuple([base + path if path[0] not in "./" else _normal(base, path) for path in paths])
-    return _Held(item.distribution, paths, names, hashes, sizes)
+    paths, hashes, sizes = item.paths, item.hashes, item.sizes
+    text = "\n".join(item.paths)
+    if ".pyc" in text or ".." in text or text.startswith("/") or "\n/" in text:  # one look, where most have none of it
+        kept = [not path.endswith(".pyc") and _inside(base, path) for path in item.paths]
+        paths, hashes, sizes = (tuple(compress(column, kept)) for column in (paths, hashes, sizes))
+    names = [base + path if path[0] not in "./" else _normal(base, path) for path in paths]
+    return _Held(item.distribution, paths, tuple(names), hashes, sizes)
 
 
 def _hold(

@@ -8,6 +8,7 @@ all is accepted. Format: Linux Standard Base, "Symbol Versioning" (Verneed, Verd
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterable
 
 import msgspec
 
@@ -69,6 +70,6 @@ def definitions(elf: Elf) -> tuple[str, ...]:
     return tuple(found)
 
 
-def run_time_indexes(elf: Elf) -> frozenset[int]:
+def run_time_indexes(needed: Iterable[VersionNeed]) -> frozenset[int]:
     """Version indexes of the C and C++ run-time libraries: where such a version is there, so are its symbols."""
-    return frozenset(need.index for need in needs(elf) if _RUN_TIME.match(need.version))
+    return frozenset(need.index for need in needed if _RUN_TIME.match(need.version))

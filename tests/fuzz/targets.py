@@ -91,7 +91,7 @@ def _elf(scratch: Path) -> Reader:
         with closing(Elf(file)) as elf:
             elf.lacking({b"PyInit_x": gnu_hash(b"PyInit_x"), b"memcpy": gnu_hash(b"memcpy")})
             code = fatbin.read(elf)
-            indexes = symbol_versions.run_time_indexes(elf)
+            indexes = symbol_versions.run_time_indexes(symbol_versions.needs(elf))
             return code, elf.undefined(indexes), symbol_versions.definitions(elf), elf.exports()
 
     return read

@@ -78,7 +78,20 @@ def test_read_only_data_that_is_listed_often_is_read_once(tmp_path: Path, librar
     struct.pack_into("<Q", data, 40, place + len(names))
     struct.pack_into("<HHH", data, 58, 64, 60_001, 60_000)
     (tmp_path / "b.so").write_bytes(data)
-    assert len(numpy_api._constants(tmp_path / "b.so")) == place
+    assert numpy_api._read(tmp_path / "b.so") == (None, place)
+
+
+@pytest.mark.parametrize("offset", [0, 1 << 40, (1 << 64) - 1])
+def test_read_only_data_beyond_the_end_is_nothing_to_read(tmp_path: Path, library: bytearray, offset: int) -> None:
+    names = b"\0.rodata\0"
+    place = len(library)
+    own = struct.pack("<IIQQQQIIQQ", 1, 1, 0, 0, offset, (1 << 64) - 1, 0, 0, 0, 0)
+    text = struct.pack("<IIQQQQIIQQ", 0, 3, 0, 0, place, len(names), 0, 0, 0, 0)
+    data = library + names + own + text
+    struct.pack_into("<Q", data, 40, place + len(names))
+    struct.pack_into("<HHH", data, 58, 64, 2, 1)
+    (tmp_path / "b.so").write_bytes(data)
+    assert numpy_api._read(tmp_path / "b.so") == (None, len(data) if offset == 0 else 0)
 
 
 def test_a_chain_of_a_hash_table_has_an_end(tmp_path: Path, library: bytearray) -> None:

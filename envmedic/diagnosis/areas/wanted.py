@@ -11,6 +11,9 @@ from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
 from envmedic.model.facts import Environment, Host
+from envmedic.regex import compile_late
+
+_NAME = compile_late(r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)")
 
 
 class Dependants:
@@ -21,18 +24,20 @@ class Dependants:
         self._markers = _markers(environment, host)
 
     @cached_property
-    def _by_name(self) -> dict[str, list[tuple[str, Requirement]]]:
-        found: dict[str, list[tuple[str, Requirement]]] = {}
-        for owner, requirement in self._requirements():
-            found.setdefault(canonicalize_name(requirement.name), []).append((owner, requirement))
-        return found
-
-    def _requirements(self) -> Iterator[tuple[str, Requirement]]:
+    def _texts(self) -> dict[str, list[tuple[str, str]]]:
+        """By what they name: of the hundreds of an environment few are asked for, and need to be read."""
+        found: dict[str, list[tuple[str, str]]] = {}
         for item in self._environment.distributions:
             for text in item.requires:
-                requirement = _read(text)
-                if requirement is not None and self._applies(requirement):
-                    yield item.name, requirement
+                if named := _NAME.match(text):
+                    found.setdefault(canonicalize_name(named[1]), []).append((item.name, text))
+        return found
+
+    def _on(self, name: str) -> Iterator[tuple[str, Requirement]]:
+        for owner, text in self._texts.get(name, ()):
+            requirement = _read(text)
+            if requirement is not None and self._applies(requirement):
+                yield owner, requirement
 
     def _applies(self, requirement: Requirement) -> bool:
         try:
@@ -43,7 +48,7 @@ class Dependants:
     def of(self, name: str, *, apart_from: Iterable[str] = ()) -> tuple[Requirement, ...]:
         """What other distributions, some left out, require of `name`."""
         spared = {name, *apart_from}
-        return tuple(requirement for owner, requirement in self._by_name.get(name, ()) if owner not in spared)
+        return tuple(requirement for owner, requirement in self._on(name) if owner not in spared)
 
     def accepting(self, name: str, version: str) -> int:
         """How many requirements on `name` that version meets."""
