@@ -7,6 +7,7 @@ same object. Anything that is not an `EnvmedicError` is a bug of envmedic.
 
 from __future__ import annotations
 
+import errno
 from enum import IntEnum
 
 TYPE_CHECKING = False  # as in typing, which takes longer to load than `--version` may
@@ -40,6 +41,8 @@ class ExitCode(IntEnum):
 UNCHANGED = "unchanged"
 RECOVERABLE = "recoverable"
 CHANGED = "changed"
+_NO_MEMORY = "annot allocate memory"
+"""How ENOMEM reads at the end of what the dynamic loader says, in both of its spellings."""
 
 
 class EnvmedicError(Exception):
@@ -180,7 +183,13 @@ class RecoveryNeeded(EnvmedicError):
     code = "recovery-needed"
 
 
-class OutOfMemory(EnvmedicError):
+class Exhausted(EnvmedicError):
+    """The system gave this process no more of something. That says nothing of what it was wanted for."""
+
+    code = "exhausted"
+
+
+class OutOfMemory(Exhausted):
     """The system gave this process no more memory, or none to a thread of it."""
 
     code = "out-of-memory"
@@ -192,6 +201,56 @@ class OutOfMemory(EnvmedicError):
             hint="End other programs or raise the limit (`ulimit -v`, the container's or the job's), then do the same again",
             environment=environment,
         )
+
+
+class OutOfFiles(Exhausted):
+    """The system let this process open no more files."""
+
+    code = "out-of-files"
+
+    def __init__(self, *, environment: str = UNCHANGED) -> None:
+        super().__init__(
+            "Too many files are open",
+            cause="The system refused to open one more for envmedic",
+            hint="End other programs or raise the limit (`ulimit -n`, the container's or the job's), then do the same again",
+            environment=environment,
+        )
+
+
+class Killed(Exhausted):
+    """A program that envmedic needs was killed by SIGKILL, which the kernel sends where memory has run out."""
+
+    code = "killed"
+
+    def __init__(self, what: str) -> None:
+        super().__init__(
+            f"{what} was killed",
+            cause="Somebody ended it by SIGKILL, or the kernel did because memory had run out",
+            hint="End other programs or raise the limit of the container or the job, then do the same again",
+        )
+
+
+def exhausted(error: BaseException, *, environment: str = UNCHANGED) -> Exhausted | None:
+    """What had run out where `error` was raised; None where it tells of something else."""
+    number = error.errno if isinstance(error, OSError) else None
+    if isinstance(error, MemoryError) or number == errno.ENOMEM:
+        return OutOfMemory(environment=environment)
+    if number in {errno.EMFILE, errno.ENFILE}:
+        return OutOfFiles(environment=environment)
+    # a compiled module that finds no room; the loader gives no number, and puts this alone before its reasons
+    if isinstance(error, ImportError) and str(error).endswith(("failed to map segment from shared object", _NO_MEMORY)):
+        return OutOfMemory(environment=environment)
+    # what CPython 3.10 to 3.13 make of a MemoryError that finds no memory itself
+    if isinstance(error, SystemError) and str(error) == "error return without exception set":
+        return OutOfMemory(environment=environment)
+    return None
+
+
+def require_spare(error: OSError) -> None:
+    """Raise Exhausted where `error` says that memory or descriptors ran out, which makes nothing absent or damaged."""
+    spent = exhausted(error)
+    if spent is not None:
+        raise spent from error
 
 
 class InternalError(EnvmedicError):

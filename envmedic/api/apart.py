@@ -7,6 +7,7 @@ beside the screen, an environment of some gigabytes on a slow disk would freeze 
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
@@ -17,7 +18,7 @@ import msgspec
 
 import envmedic
 from envmedic.api.settings import Settings
-from envmedic.errors import EnvmedicError, InternalError, Interrupted
+from envmedic.errors import EnvmedicError, InternalError, Interrupted, Killed
 from envmedic.model.base import Model, from_json, to_json
 from envmedic.model.events import EventStream
 from envmedic.model.facts import Environment, Facts
@@ -99,6 +100,8 @@ def _asked(request: Request, cancel: Callable[[], bool] | None) -> Reply:
         result = proc.run(argv, cancel=cancel)
         if cancel is not None and cancel():
             raise Interrupted("The reading was stopped", cause="cancelled")
+        if result.returncode == -signal.SIGKILL:
+            raise Killed(f"The process that was reading {request.prefix}")
         if result.returncode != 0 or not answer.is_file():
             raise InternalError(
                 f"Reading {request.prefix} ended with status {result.returncode}",

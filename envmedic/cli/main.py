@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 
 from envmedic.cli.options import FALSE, require_readable, split_command
 from envmedic.cli.parser import build_parser
-from envmedic.errors import RECOVERABLE, UNCHANGED, EnvmedicError, ExitCode, InputError, Interrupted, OutOfMemory
+from envmedic.errors import RECOVERABLE, UNCHANGED, EnvmedicError, ExitCode, InputError, Interrupted, exhausted
 
 TYPE_CHECKING = False  # as in typing, which takes longer to load than `--version` may
 if TYPE_CHECKING:
@@ -58,9 +58,7 @@ def _unexpected(error: Exception, output: Output) -> int:
     from envmedic.cli.render.errors import bug  # noqa: PLC0415
 
     environment = UNCHANGED if output.stream.transaction is None else RECOVERABLE
-    known = (
-        OutOfMemory(environment=environment) if isinstance(error, MemoryError) else bug(error, environment=environment)
-    )
+    known = exhausted(error, environment=environment) or bug(error, environment=environment)
     output.error(known)
     return int(known.exit_code)
 

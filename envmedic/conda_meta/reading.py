@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from envmedic import regular
+from envmedic.errors import require_spare
 
 LARGEST = 64 << 20
 """Bytes. The record of the largest packages (some 30,000 files) has 10 MB."""
@@ -13,9 +14,12 @@ LARGEST = 64 << 20
 def read(path: Path) -> bytes | None:
     """Content of a regular file, None where there is no such file.
 
-    Raises OSError as `regular.read` does.
+    Raises OSError as `regular.read` does, and Exhausted where memory or descriptors ran out.
     """
     try:
         return regular.read(path, LARGEST)
     except FileNotFoundError:
         return None
+    except OSError as error:
+        require_spare(error)
+        raise

@@ -15,7 +15,15 @@ from envmedic.engine import marker, scripts
 from envmedic.engine.judgement import FAILURES
 from envmedic.engine.session import OpenTransaction
 from envmedic.engine.swap import swap, sync
-from envmedic.errors import RECOVERABLE, ChecksFailed, EnvmedicError, InternalError, RecoveryNeeded
+from envmedic.errors import (
+    RECOVERABLE,
+    ChecksFailed,
+    EnvmedicError,
+    Exhausted,
+    InternalError,
+    RecoveryNeeded,
+    exhausted,
+)
 from envmedic.model.checks import OF_GPU_LIBRARIES, Check, Outcome
 from envmedic.model.events import CheckFinished
 from envmedic.model.ports import Runner
@@ -29,8 +37,11 @@ def recoverable(prefix: Path) -> Iterator[None]:
     """Tell of an error of the system in the middle of settling as something that `recover` settles."""
     try:
         yield
-    except (OSError, MemoryError) as error:
-        raise unfinished(prefix, str(error) or "There is not enough memory") from error
+    except (OSError, MemoryError, SystemError, Exhausted) as error:
+        spent = exhausted(error)
+        if spent is None and isinstance(error, SystemError):
+            raise
+        raise unfinished(prefix, str(spent or error)) from error
 
 
 def unfinished(prefix: Path, cause: str) -> RecoveryNeeded:
@@ -74,7 +85,11 @@ def smoke(transaction: OpenTransaction, runner: Runner) -> EnvmedicError | None:
         try:
             outcomes = (*session.checks(checks, runner, "smoke", session.emit), *_scripts(transaction))
         except (EnvmedicError, OSError) as error:
-            return ChecksFailed("The checks at the environment's own path could not run", cause=str(error))
+            return ChecksFailed(
+                "The checks at the environment's own path could not run",
+                cause=_why(error),
+                hint="Mend that, then run the same command again",
+            )
     transaction.note(smoke=outcomes)
     broken = worse(transaction.record.checks_after, outcomes)
     if not broken:
@@ -85,6 +100,12 @@ def smoke(transaction: OpenTransaction, runner: Runner) -> EnvmedicError | None:
         hint="Try --staging relocate (or namespace), and report this",
         details=tuple(f"{outcome.check}: {outcome.status} {outcome.reason}" for outcome in broken),
     )
+
+
+def _why(error: EnvmedicError | OSError) -> str:
+    """What happened, and the cause of it where that is known."""
+    cause = error.cause if isinstance(error, EnvmedicError) else None
+    return str(error) if cause is None else f"{error}: {cause}"
 
 
 def smoke_checks(checks: Iterable[Check]) -> tuple[Check, ...]:

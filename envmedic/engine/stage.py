@@ -250,12 +250,24 @@ def _try_setup(prefix: Path, clone: Path, *, pid_namespace: bool) -> StageRefuse
     request = _request(
         (clone, prefix), owner(prefix), argv=None, env={}, directories=(Path("/"),), pid_namespace=pid_namespace
     )
-    result = proc.start_helper(_HELPER, request).finish(on_line=None, timeout_s=_PROBE_TIMEOUT_S)
     try:
-        _returncode(result, "")
+        _tried(request)
+    except HelperDiedError:  # which says nothing of namespaces, unless it dies of them each time
+        pass
+    except StageRefusedError as error:
+        return error
+    else:
+        return None
+    try:
+        _tried(request)
     except StageRefusedError as error:
         return error
     return None
+
+
+def _tried(request: bytes) -> None:
+    """Have a helper do what is requested. Raises StageRefusedError, and OSError where no helper can be started."""
+    _returncode(proc.start_helper(_HELPER, request).finish(on_line=None, timeout_s=_PROBE_TIMEOUT_S), "")
 
 
 def _request(

@@ -35,11 +35,11 @@ from envmedic.errors import (
     EnvironmentBusy,
     EnvmedicError,
     InternalError,
-    OutOfMemory,
     PreflightError,
     RecoveryNeeded,
     RepairDeclined,
     StalePlan,
+    exhausted,
 )
 from envmedic.model.base import to_json
 from envmedic.model.events import EventStream, TransactionStarted
@@ -196,10 +196,11 @@ def _carry_out(run: Run) -> Record:
         except EnvmedicError as error:
             return _drop(run, error)
         except OSError as error:
-            return _drop(run, _of_system(error))
-        except MemoryError:
-            return _drop(run, OutOfMemory())
-        except BaseException:
+            return _drop(run, exhausted(error) or _of_system(error))
+        except BaseException as error:
+            spent = exhausted(error)
+            if spent is not None:
+                return _drop(run, spent)
             if not _exchanged(run):
                 _drop(run, InternalError("A bug of envmedic ended the transaction"))
             raise

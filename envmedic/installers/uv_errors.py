@@ -7,8 +7,9 @@ cross and an arrow). The messages matched here are produced by uv itself in ``te
 from __future__ import annotations
 
 import re
+import signal
 
-from envmedic.errors import EnvmedicError, InstallerError, IntegrityError, NetworkError, NoSolution
+from envmedic.errors import EnvmedicError, InstallerError, IntegrityError, Killed, NetworkError, NoSolution
 from envmedic.installers.credentials import host_of, redacted
 from envmedic.model.ports import CommandResult
 
@@ -40,6 +41,8 @@ _DENIED = re.compile(r"\b(401 Unauthorized|403 Forbidden)\b")
 
 def error_from(result: CommandResult, pins: tuple[str, ...], variant_index: str | None = None) -> EnvmedicError:
     """The error for a `uv pip compile` that failed; `variant_index` is the PyTorch index, where it was asked."""
+    if result.signal == signal.SIGKILL and not result.timed_out:
+        return Killed("uv")
     output = redacted(result.stderr + result.stdout)
     lines = [line for line in output.strip().splitlines() if not _OWN_FILES.search(line)]
     details = tuple(lines[-KEPT_LINES:])
@@ -56,9 +59,20 @@ def error_from(result: CommandResult, pins: tuple[str, ...], variant_index: str 
         return network
     return InstallerError(
         f"uv could not resolve {', '.join(pins)}",
-        cause=_first_cause(output),
+        cause=_first_cause(output) or _ending(result),
         hint=_NO_CACHE if "Failed to initialize cache" in output else _UNKNOWN,
         details=details,
+    )
+
+
+def _ending(result: CommandResult) -> str:
+    """How a uv ended that said nothing."""
+    if result.timed_out:
+        return f"it took longer than {result.seconds:.0f} s"
+    return (
+        f"it exited with status {result.returncode}"
+        if result.signal is None
+        else f"it was ended by signal {result.signal}"
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from envmedic import kept
+from envmedic.errors import require_spare
 from envmedic.model.facts import KeptVariable
 from envmedic.redact import redact_variable
 
@@ -17,7 +18,10 @@ def observe(prefix: Path, given: Mapping[str, str]) -> tuple[KeptVariable, ...]:
     """
     try:
         found = kept.activated(prefix, prefix, given)
-    except (OSError, ValueError):
+    except ValueError:
+        return ()
+    except OSError as error:
+        require_spare(error)
         return ()
     return tuple(
         KeptVariable(name=name, value=None if value is None else redact_variable(name, value), source=where)

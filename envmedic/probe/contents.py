@@ -11,6 +11,7 @@ import warnings
 from pathlib import Path
 
 from envmedic import regular
+from envmedic.errors import require_spare
 from envmedic.probe.files import read_bytes
 
 _SOURCE_LIMIT = 4 << 20
@@ -53,7 +54,8 @@ def _whole_library(path: Path, size: int) -> bool:
             if head[4:6] != b"\x02\x01":  # other than 64 bits, little-endian: no machine that torch runs on
                 return True
             return _extent(file.fileno(), head) <= size
-    except OSError:
+    except OSError as error:
+        require_spare(error)
         return True
     except (struct.error, OverflowError):
         return False
@@ -104,6 +106,7 @@ def digest(path: Path) -> str | None:
         with regular.opened(path) as file:
             while chunk := file.read(_CHUNK):
                 total.update(chunk)
-    except OSError:
+    except OSError as error:
+        require_spare(error)
         return None
     return "sha256=" + base64.urlsafe_b64encode(total.digest()).rstrip(b"=").decode()

@@ -1,4 +1,7 @@
-"""Reading files of an environment that may be damaged, unreadable or hostile: what cannot be read is absent."""
+"""Reading files of an environment that may be damaged, unreadable or hostile: what cannot be read is absent.
+
+Where this process is out of memory or descriptors nothing is absent: all of these raise Exhausted then.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import os
 from pathlib import Path
 
 from envmedic import regular
+from envmedic.errors import require_spare
 
 MAXIMUM_BYTES = 64 * 1024 * 1024
 """Larger files than this are no metadata (the largest RECORD of a torch wheel has 2 MB)."""
@@ -18,7 +22,8 @@ def read_bytes(path: Path, limit: int = MAXIMUM_BYTES, *, follow: bool = False) 
     """
     try:
         return regular.read(path, limit, follow=follow)
-    except OSError:
+    except OSError as error:
+        require_spare(error)
         return None
 
 
@@ -32,7 +37,10 @@ def names(directory: Path) -> tuple[str, ...]:
     """Sorted names in a directory; () when it cannot be listed."""
     try:
         return tuple(sorted(os.listdir(directory)))  # noqa: PTH208  # names only; Path objects cost 10 times more
-    except (OSError, ValueError):  # ValueError: a name with NUL
+    except ValueError:  # a name with NUL
+        return ()
+    except OSError as error:
+        require_spare(error)
         return ()
 
 

@@ -9,6 +9,7 @@ import signal
 from contextlib import closing
 from pathlib import Path
 
+from envmedic.errors import require_spare
 from envmedic.model.facts import Interpreter
 from envmedic.model.ports import CommandResult
 from envmedic.owner import owner
@@ -152,7 +153,8 @@ def _head(path: Path) -> bytes | None:
     try:
         with path.open("rb") as file:
             return file.read(20)
-    except OSError:
+    except OSError as error:
+        require_spare(error)
         return None
 
 

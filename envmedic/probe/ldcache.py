@@ -9,6 +9,8 @@ import struct
 from collections.abc import Mapping
 from pathlib import Path
 
+from envmedic.errors import require_spare
+
 MAGIC = b"glibc-ld.so.cache1.1"
 PATH = Path("/etc/ld.so.cache")
 _HEADER_SIZE = 48
@@ -39,5 +41,6 @@ def system() -> Mapping[str, tuple[str, ...]]:
     """This host's cache; {} where there is none (musl, a bare container)."""
     try:
         return parse(PATH.read_bytes())
-    except OSError:
+    except OSError as error:
+        require_spare(error)
         return {}

@@ -26,6 +26,7 @@ from envmedic.model.ports import CommandResult, OnLine
 from envmedic.owner import User
 from envmedic.proc.cancelling import cancelling
 from envmedic.proc.lines import Lines, Tail
+from envmedic.proc.reaping import reap_child_of
 from envmedic.redact import is_secret
 
 if TYPE_CHECKING:
@@ -63,10 +64,14 @@ def run(
     started = time.monotonic()
     child = _Child(argv, overlay(env, user), cwd, user)
     out, err = Tail(on_line), Tail(on_line)
-    command = _launch(child, argv, child.guarded(out), child.guarded(err))
-    with cancelling(cancel, child.kill):
-        returncode = _wait(command, child, timeout_s)
-    child.check()
+    try:
+        command = _launch(child, argv, child.guarded(out), child.guarded(err))
+    except _NeverBegunError:
+        returncode = -signal.SIGKILL
+    else:
+        with cancelling(cancel, child.kill):
+            returncode = _wait(command, child, timeout_s)
+        child.check()
     return CommandResult(
         argv=tuple(argv),
         returncode=returncode,
@@ -75,6 +80,10 @@ def run(
         seconds=time.monotonic() - started,
         timed_out=child.killed and returncode == -signal.SIGKILL,
     )
+
+
+class _NeverBegunError(Exception):
+    """A command's process was killed before it could say anything."""
 
 
 class _Child:
@@ -136,12 +145,19 @@ class _Child:
         if self._failure is not None:
             self.kill()
 
-    def abandon(self) -> None:
-        """Kill and reap it where sh cannot be asked to wait for it."""
+    @property
+    def silent(self) -> bool:
+        """Whether it was heard to its end, and has said nothing."""
+        return self._told.closed and self._pid is None
+
+    def abandon(self, command: RunningCommand | None) -> None:
+        """Kill and reap it; sh, which closes its pipes then, cannot be asked where it gave no command."""
         if not self._told.closed:
             self.begun()
         self.kill()
-        if self._pid is not None:
+        if command is not None:
+            command.wait()
+        elif self._pid is not None:
             with contextlib.suppress(ChildProcessError):
                 os.waitpid(self._pid, 0)
 
@@ -197,6 +213,7 @@ def _launch(
 
     # sh forks. Python 3.12 and later warn when threads run, and sh's own of the command before may.
     warnings.filterwarnings("ignore", message=r".*use of fork\(\)", category=DeprecationWarning, module="sh")
+    command = None
     try:
         with (
             Path(os.devnull).open(encoding="utf-8") as no_input,
@@ -219,10 +236,13 @@ def _launch(
             )
         child.begun()
     except BaseException as error:
-        child.abandon()
+        child.abandon(command)
         if isinstance(error, sh.CommandNotFound):
             number = errno.EACCES if os.path.lexists(argv[0]) else errno.ENOENT
             raise OSError(number, os.strerror(number), argv[0]) from error
+        if isinstance(error, ValueError) and child.silent:  # sh reads numbers where there is nothing
+            reap_child_of(error)
+            raise _NeverBegunError from error
         raise
     return command
 
@@ -265,7 +285,7 @@ class HelperResult(NamedTuple):
     stdout: str
     stderr: str
     status: tuple[bytes, ...]
-    """Lines that the helper wrote about itself."""
+    """Whole lines that the helper wrote about itself."""
     returncode: int
     """Of the helper itself; the command's is in `status`."""
     timed_out: bool
@@ -292,9 +312,8 @@ class Helper:
             timed_out = self._pump({"out": out.feed, "err": err.feed, "status": status.extend}, timeout_s, poll)
         finally:
             self._stop()
-        return HelperResult(
-            out.text(), err.text(), tuple(bytes(status).splitlines()), self._process.returncode, timed_out
-        )
+        *lines, _cut_off = bytes(status).split(b"\n")  # by a death in the middle of it
+        return HelperResult(out.text(), err.text(), tuple(lines), self._process.returncode, timed_out)
 
     def _pump(self, feeds: Mapping[str, Feed], timeout_s: float | None, poll: Callable[[], None] | None) -> bool:
         """Read all pipes until the status pipe ends, which the helper alone holds; return whether time ran out."""

@@ -13,7 +13,9 @@ import subprocess
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import closing, suppress
+from functools import partial
 
+from envmedic.errors import require_spare
 from envmedic.model.ports import CommandResult
 from envmedic.owner import User
 from envmedic.proc import _read_ready, overlay
@@ -28,7 +30,9 @@ _LINGER_S = 0.5
 class Question:
     """A program that was started and has not been heard yet; `close` it, whether or not it was.
 
-    It has `timeout_s` seconds from its start on. Otherwise as `ask`, errors too.
+    It has `timeout_s` seconds from its start on. Where SIGKILL ends it before, which nobody here has sent, it is
+    started once more: the kernel kills so when memory is short, and that says nothing of the program. Otherwise as
+    `ask`, errors too.
     """
 
     def __init__(
@@ -41,12 +45,25 @@ class Question:
         user: User | None = None,
     ) -> None:
         self._argv = tuple(argv)
+        self._timeout_s = timeout_s
+        self._start = partial(_start, argv, overlay(env, user), cwd, user)
+        self._begin()
+
+    def _begin(self) -> None:
         self._started = time.monotonic()
-        self._deadline = self._started + timeout_s
-        self._process = _start(argv, overlay(env, user), cwd, user)
+        self._deadline = self._started + self._timeout_s
+        self._process = self._start()
 
     def answer(self) -> CommandResult:
-        """Wait for its end; once."""
+        """Wait for its end; once. Raises OSError where it was killed and cannot be started again."""
+        result = self._heard()
+        if result.returncode != -signal.SIGKILL or result.timed_out:
+            return result
+        self.close()
+        self._begin()
+        return self._heard()
+
+    def _heard(self) -> CommandResult:
         out, err = Lines(Tail()), Lines(Tail())
         killed = _hear(self._process, out, err, self._deadline)
         return CommandResult(
@@ -75,7 +92,7 @@ def ask(
     """Run `argv` as `proc.run` does, for an answer that comes in a moment: no line of it is passed on before.
 
     A non-zero exit, a signal and a timeout, which kills the program and the children in its session, are
-    results. Raises OSError when the program cannot be started.
+    results. Raises OSError when the program cannot be started, and Exhausted where memory or descriptors ran out.
     """
     with closing(Question(argv, timeout_s=timeout_s, env=env, cwd=cwd, user=user)) as question:
         return question.answer()
@@ -95,6 +112,9 @@ def _start(argv: Sequence[str], env: Mapping[str, str], cwd: str | None, user: U
             group=None if user is None else user.gid,
             extra_groups=None if user is None else user.groups,
         )
+    except OSError as error:
+        require_spare(error)
+        raise
     except ValueError as error:  # a NUL in a word
         raise OSError(errno.EINVAL, os.strerror(errno.EINVAL), argv[0]) from error
 

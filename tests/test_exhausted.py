@@ -1,0 +1,143 @@
+"""What ran out of memory, of descriptors, or was killed for it says nothing of an environment, and is told as what it is."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from envmedic import proc
+from envmedic.engine import stage
+from envmedic.errors import OutOfFiles, OutOfMemory, exhausted
+from envmedic.proc.question import ask
+from tests.test_proc import SH
+
+_WITHOUT_DESCRIPTORS = """\
+import os, resource, sys
+from pathlib import Path
+from envmedic.conda_meta import reading
+from envmedic.errors import OutOfFiles
+from envmedic.probe import activation, contents, files, ldcache
+from envmedic.probe.elf import Elf
+from envmedic.proc import question
+here = Path(sys.argv[1])
+readers = {
+    "read_bytes": lambda: files.read_bytes(here / "file"),
+    "names": lambda: files.names(here),
+    "digest": lambda: contents.digest(here / "file"),
+    "elf": lambda: Elf(here / "file"),
+    "cache of the loader": ldcache.system,
+    "conda's record": lambda: reading.read(here / "file"),
+    "activation": lambda: activation.observe(here, {}),
+    "question": lambda: question.ask(["/bin/true"], timeout_s=60),
+}
+_, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+resource.setrlimit(resource.RLIMIT_NOFILE, (3, hard))
+for name, read in readers.items():
+    try:
+        print(name, "returned", read())
+    except OutOfFiles as error:
+        print(name, error.code)
+"""
+
+
+@pytest.mark.parametrize("number", [errno.EMFILE, errno.ENFILE])
+def test_descriptors_that_ran_out_are_known(number: int) -> None:
+    assert isinstance(exhausted(OSError(number, os.strerror(number))), OutOfFiles)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        MemoryError(),
+        OSError(errno.ENOMEM, os.strerror(errno.ENOMEM)),
+        ImportError("/lib/python3/mmap.cpython-311.so: failed to map segment from shared object"),
+        ImportError("/lib/libssl.so.3: cannot create shared object descriptor: Cannot allocate memory"),
+    ],
+)
+def test_memory_that_ran_out_is_known(error: BaseException) -> None:
+    assert isinstance(exhausted(error), OutOfMemory)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        OSError(errno.ENOENT, os.strerror(errno.ENOENT)),
+        ImportError("libcudart.so.12: cannot open shared object file: No such file or directory"),
+        ImportError("/x.so: failed to map segment from shared object: Operation not permitted"),
+        ValueError("x"),
+    ],
+)
+def test_other_errors_are_left_alone(error: BaseException) -> None:
+    assert exhausted(error) is None
+
+
+def test_no_reader_takes_a_file_for_absent_that_it_could_not_open_for_want_of_a_descriptor(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"content")
+    (tmp_path / "conda-meta").mkdir()
+    (tmp_path / "conda-meta" / "state").write_text('{"env_vars": {"A": "1"}}')
+    done = subprocess.run(
+        [sys.executable, "-c", _WITHOUT_DESCRIPTORS, str(tmp_path)], capture_output=True, text=True, check=False
+    )
+    lines = done.stdout.splitlines()
+    assert len(lines) == 8, done.stderr
+    assert [line for line in lines if not line.endswith(" out-of-files")] == []
+
+
+def test_a_program_that_is_killed_is_asked_once_more(tmp_path: Path) -> None:
+    text = "test -e killed || { : > killed; kill -KILL $$; }; echo answer"
+    result = ask([SH, "-c", text], timeout_s=300, cwd=str(tmp_path))
+    assert (result.returncode, result.stdout, result.timed_out) == (0, "answer\n", False)
+
+
+def test_a_program_that_is_killed_each_time_is_asked_twice(tmp_path: Path) -> None:
+    result = ask([SH, "-c", "echo >> asked; kill -KILL $$"], timeout_s=300, cwd=str(tmp_path))
+    assert (result.returncode, result.timed_out) == (-signal.SIGKILL, False)
+    assert (tmp_path / "asked").read_text() == "\n\n"
+
+
+def test_a_program_that_was_too_slow_is_not_asked_again(tmp_path: Path) -> None:
+    result = ask([SH, "-c", "echo >> asked; exec sleep 1000"], timeout_s=0.2, cwd=str(tmp_path))
+    assert result.timed_out
+    assert not (tmp_path / "asked").exists() or (tmp_path / "asked").read_text() == "\n"
+
+
+def test_a_command_that_is_killed_before_it_has_begun_was_ended_by_a_signal(monkeypatch: pytest.MonkeyPatch) -> None:
+    fork = os.fork
+
+    def fork_and_kill() -> int:
+        child = fork()
+        if child == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return child
+
+    monkeypatch.setattr(os, "fork", fork_and_kill)
+    result = proc.run([SH, "-c", "exit 0"])
+    assert (result.returncode, result.timed_out, result.stdout) == (-signal.SIGKILL, False, "")
+
+
+def test_a_helper_that_dies_in_the_middle_of_a_word_has_not_said_it(tmp_path: Path) -> None:
+    helper = tmp_path / "helper.py"
+    helper.write_text('import os, sys\nos.write(int(sys.argv[1]), b\'{"ready": true}\\n{"exi\')\n')
+    result = proc.start_helper(helper, b"").finish(on_line=None, timeout_s=300)
+    assert result.status == (b'{"ready": true}',)
+
+
+def test_a_helper_that_is_killed_says_nothing_of_namespaces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "prefix").mkdir()
+    (tmp_path / "clone").mkdir()
+    known = stage.probe_namespace(tmp_path / "prefix", tmp_path / "clone")
+    dying = tmp_path / "helper.py"
+    dying.write_text(
+        f"import os\nif not os.path.exists({str(tmp_path / 'killed')!r}):\n"
+        f"    open({str(tmp_path / 'killed')!r}, 'w').close()\n    os.kill(os.getpid(), 9)\n"
+        + stage._HELPER.read_text().replace("from __future__ import annotations\n", "")
+    )
+    monkeypatch.setattr(stage, "_HELPER", dying)
+    assert stage.probe_namespace(tmp_path / "prefix", tmp_path / "clone") == known
+    assert (tmp_path / "killed").exists()
