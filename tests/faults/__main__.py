@@ -1,7 +1,7 @@
 """Does to envmedic and its surroundings what machines do, and prints what is left of the environment.
 
     python -m tests.faults [--part NAME]… [--short] [--runs N] [--share I/N] [--resume FILE] [--only TEXT]
-        [--json FILE]
+        [--keep-going] [--json FILE]
 
 Ends with 1 where something did not hold. `--resume` keeps what was tried, and goes on from there.
 """
@@ -20,6 +20,7 @@ import msgspec
 
 from tests.faults import (
     armed,
+    children,
     clocks,
     disks,
     filesystems,
@@ -41,6 +42,7 @@ _SIGKILL = "sigkill"
 PARTS: dict[str, Callable[..., Iterator[Case]]] = {
     "turns": turns.cases,
     "limits": limits.cases,
+    "children": children.cases,
     "calls": libc.cases,
     "clocks": clocks.cases,
     "network": network.cases,
@@ -86,7 +88,7 @@ def _cases(part: str, folder: Path, options: argparse.Namespace) -> list[Tried]:
             tried.append(known)
             _keep(options.resume, known)
         _say(next(rows([known])))
-        if known.failed:
+        if known.failed and not options.keep_going:
             _say("the rest of this part is not tried: what is there now is not known")
             break
     return tried
@@ -151,6 +153,9 @@ def _parser() -> argparse.ArgumentParser:
         "--resume", type=Path, help="what was tried is kept here (SIGKILLs: a folder, else a file), and not tried again"
     )
     parser.add_argument("--only", default="", help="the cases whose name has this in it (SIGKILLs apart)")
+    parser.add_argument(
+        "--keep-going", action="store_true", help="try what comes after a case that failed, SIGKILLs apart"
+    )
     parser.add_argument("--json", type=Path, help="write what was tried, as a JSON document")
     return parser
 

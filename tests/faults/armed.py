@@ -1,12 +1,13 @@
 """The real command line in a child process that SIGKILL ends at a step of it, or at a moment.
 
-A step is a point (where a crash leaves a state of its own on disk: `envmedic.engine.swap.Point`) or an event. The child
-is forked from a process that has the modules loaded, so that a thousand of them take minutes.
+A step is a point (where a crash leaves a state of its own on disk: `envmedic.engine.swap.Point`), an event or a fork. The
+child is forked from a process that has the modules loaded, so that a thousand of them take minutes.
 """
 
 from __future__ import annotations
 
 import ctypes
+import itertools
 import os
 import signal
 import sys
@@ -29,6 +30,8 @@ from tests.cli.support import ROOT, Done
 from tests.engine.world import Crash, die
 from tests.faults.room import Room, no_children
 
+FORK = "fork"
+"""What the steps are called, with a number, at which a part of the work is given to a fork."""
 _PR_SET_CHILD_SUBREAPER = 36
 _OPERATIONS: tuple[Callable[..., object], ...] = (
     transaction.apply, generations.undo, generations.redo, generations.prune, recovery.recover,
@@ -140,11 +143,14 @@ def _become(variables: Mapping[str, str], log: Path) -> None:
 
 
 def _arm(steps: int, crash: Crash) -> None:
-    """Count every point and event, and die at the chosen one."""
+    """Count every point, event and fork, and die at the chosen one."""
+
+    own = os.getpid()
 
     def step(name: str) -> None:
-        os.write(steps, f"{name}\n".encode())
-        crash(name)
+        if os.getpid() == own:  # what forks do is not counted: they work beside it
+            os.write(steps, f"{name}\n".encode())
+            crash(name)
 
     emit = EventStream.emit
 
@@ -157,6 +163,13 @@ def _arm(steps: int, crash: Crash) -> None:
         assert defaults is not None
         defaults["point"] = step
     EventStream.emit = emit_armed  # type: ignore[assignment, method-assign]
+    fork, forks = os.fork, itertools.count(1)
+
+    def fork_armed() -> int:
+        step(f"{FORK} {next(forks)}")
+        return fork()
+
+    os.fork = fork_armed
 
 
 def name_of(data: EventData) -> str:

@@ -55,6 +55,8 @@ def attempt(part: str, case: str, work: Work) -> Tried:
         outcome, told = "skipped", str(reason)
     except subprocess.CalledProcessError as error:
         outcome, told = "FAILED", f"{error}: {error.stderr!r}"
+    except subprocess.TimeoutExpired as error:
+        outcome, told = "FAILED", f"it hangs: {error}"
     except (AssertionError, OSError, ValueError, KeyError) as error:
         place = traceback.extract_tb(error.__traceback__)[-1]
         outcome, told = "FAILED", f"{type(error).__name__} at {place.name}:{place.lineno}: {error}"

@@ -1,20 +1,28 @@
-"""The process itself takes a turn at a step: no memory or descriptor is given to it, or it is told to end."""
+"""The process itself takes a turn at a step: no memory or descriptor is given to it, or it is told to end.
+
+Commands that change nothing too: they answer as ever, or say that they cannot.
+"""
 
 from __future__ import annotations
 
 import os
 import resource
 import signal
+import sys
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import product
 from pathlib import Path
 
+from envmedic.errors import ExitCode
+from tests.faults import armed, reading
 from tests.faults.cases import Case
 from tests.faults.room import Room
 from tests.faults.turns import SLICE, Operation, Place, Turn, nothing, operations, take
 
 _SPARE_BYTES = 1 << 20
+_SILENT = "nobody reads"
+_SHORT = ("diagnose",)
 
 
 def _limit(what: int, most: int) -> None:
@@ -22,10 +30,10 @@ def _limit(what: int, most: int) -> None:
     resource.setrlimit(what, (most, hard))
 
 
-def no_memory(_room: Room) -> None:
-    """Give this process, and each that it starts, a megabyte more than it has."""
+def no_memory(_room: Room, spare: int) -> None:
+    """Give this process, and each that it starts, no more memory than it has and `spare` bytes."""
     pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
-    _limit(resource.RLIMIT_AS, pages * resource.getpagesize() + _SPARE_BYTES)
+    _limit(resource.RLIMIT_AS, pages * resource.getpagesize() + spare)
 
 
 def no_descriptor(_room: Room) -> None:
@@ -44,19 +52,23 @@ def output_goes(_room: Room) -> None:
     for descriptor in (1, 2):
         os.dup2(writer, descriptor)
     os.close(writer)
+    # those of a file would seek, which a process does not that has had a pipe from its beginning
+    sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115  # for the life of the process
+    sys.stderr = open(2, "w", encoding="utf-8", closefd=False, buffering=1)  # noqa: SIM115  # as above
 
 
 TURNS = (
-    Turn("no memory", no_memory, nothing, heard=False),
+    Turn("no memory", partial(no_memory, spare=_SPARE_BYTES), nothing, heard=False),
+    Turn("no memory at all", partial(no_memory, spare=0), nothing, heard=False),
     Turn("no descriptor", no_descriptor, nothing),
     Turn("SIGHUP", _signal(signal.SIGHUP), nothing, asks=True),
     Turn("SIGTERM", _signal(signal.SIGTERM), nothing, asks=True),
-    Turn("nobody reads", output_goes, nothing, heard=False),
+    Turn(_SILENT, output_goes, nothing, heard=False),
 )
 
 
 def cases(folder: Path, *, short: bool = False) -> Iterator[Case]:
-    """Every turn at every point and at the beginning of every stage of each operation."""
+    """Every turn at every point and at the beginning of every stage of each operation, and at each step of what reads."""
     room = Room.build(folder / "room")
     if not short:
         room.learn()
@@ -64,3 +76,21 @@ def cases(folder: Path, *, short: bool = False) -> Iterator[Case]:
     for operation in (Operation("apply", SLICE, "new"),) if short else operations(room):
         for turn, step in product(TURNS[-2:] if short else TURNS, operation.steps):
             yield f"{turn.name}, {operation.name}: {step}", partial(take, place, turn, operation, step)
+    room.take_back()
+    for command in _SHORT if short else reading.READING:
+        undisturbed = armed.run(room, reading.arguments(room, command))
+        answer = reading.Answer.of(undisturbed.done)
+        for turn, step in product(TURNS, dict.fromkeys(undisturbed.steps)):
+            yield f"{turn.name}, {command}: {step}", partial(_read, room, turn, command, step, answer)
+
+
+def _read(room: Room, turn: Turn, command: str, step: str, answer: reading.Answer) -> tuple[str, str]:
+    """Let the turn come at `step` of a command that reads, and hear it."""
+    ended = armed.run(room, reading.arguments(room, command), at=0, name=step, act=lambda: turn.happen(room))
+    if turn.asks and (ended.code == ExitCode.INTERRUPTED or ended.code in {-signal.SIGHUP, -signal.SIGTERM}):
+        said = "ended"  # as any program that has nothing to settle
+    else:
+        said = reading.judged(ended.done, answer, heard=turn.name != _SILENT)
+    assert room.side() == "old"
+    assert room.leaks() == []
+    return "old", said

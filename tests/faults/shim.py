@@ -18,12 +18,27 @@ _SOURCE = Path(__file__).with_name("shim.c")
 
 
 @dataclass
+class Life:
+    """A process, by what it told of itself."""
+
+    name: str
+    """``0`` is the first process, ``0.2`` the second that it forks, ``+0.2`` the program that this becomes."""
+    words: str
+    """Its command line when it began, which a fork has from its parent."""
+    calls: int | None = None
+    """Files opened and writes made, in the end; None where it became another program, or was killed."""
+    last_write: int = 0
+    """Which of the calls was the last write, from 1; 0: there was none."""
+
+
+@dataclass
 class Shim:
     """The compiled library, and the files that it shares with this process."""
 
     library: Path
     shared: Path
     told: Path
+    lived: Path
 
     @classmethod
     def build(cls, folder: Path) -> Shim:
@@ -31,7 +46,7 @@ class Shim:
         compiler = shutil.which("cc")
         if compiler is None:
             raise Skipped("there is no C compiler")
-        made = cls(folder / "shim.so", folder / "shared", folder / "told")
+        made = cls(folder / "shim.so", folder / "shared", folder / "told", folder / "lived")
         command = [compiler, "-shared", "-fPIC", "-O1", "-o", str(made.library), str(_SOURCE), "-ldl"]
         subprocess.run(command, check=True, capture_output=True)
         made.reset()
@@ -41,6 +56,7 @@ class Shim:
         """Count from 0 again, by clocks that are right."""
         self.shared.write_bytes(bytes(16))
         self.told.unlink(missing_ok=True)
+        self.lived.unlink(missing_ok=True)
 
     def advance(self, seconds: int) -> None:
         """Set all clocks forward, or back; takes effect in processes that run."""
@@ -72,6 +88,36 @@ class Shim:
             "FAULT_DO": str(do),
             "FAULT_BELOW": str(below or "/"),
         }
+
+    def killing(self, process: str, at: int, *, half: bool = False) -> dict[str, str]:
+        """What has that process die before its call number `at` (0: as it begins, -1: as it ends), or in the `half` of it."""
+        return {
+            **self.variables(),
+            "FAULT_LIVES": str(self.lived),
+            "FAULT_PROCESS": process,
+            "FAULT_AT": str(at),
+            "FAULT_HALF": "1" if half else "",
+        }
+
+    @property
+    def lives(self) -> list[Life]:
+        """The processes that began, in that order."""
+        found: dict[str, Life] = {}
+        for line in self._lines():
+            what, name, calls, last_write, words = line.split(" ", 4)
+            if what == "begins":
+                found[name] = Life(name, words)
+            elif what == "ends":
+                found[name].calls, found[name].last_write = int(calls), int(last_write)
+        return list(found.values())
+
+    @property
+    def killed(self) -> list[str]:
+        """The command lines of those that were killed."""
+        return [line.split(" ", 4)[4] for line in self._lines() if line.startswith("killed ")]
+
+    def _lines(self) -> list[str]:
+        return self.lived.read_text(errors="replace").splitlines() if self.lived.exists() else []
 
 
 def with_shim(folder: Path, name: str, cases: Callable[[Shim], Iterator[Case]]) -> Iterator[Case]:
