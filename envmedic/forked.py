@@ -6,12 +6,15 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
 _CHUNK_BYTES = 1 << 20
 _PR_SET_PDEATHSIG = 1
+_TURN_BYTES = 2
+_MOST_TURNS = 10_000
+"""Far less than a pipe holds, so that filling it never waits."""
 _RAISING = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
 
 
@@ -95,6 +98,33 @@ class Forked(Generic[T]):
         if self._pipe >= 0:
             os.close(self._pipe)
             self._pipe = -1
+
+
+def each(work: Callable[[int], T], count: int, *, most: int) -> list[T]:
+    """What `work` returns for 0 up to `count`, in that order, with the help of forks: at most so many processes in all.
+
+    Whoever is done takes the next number, since nobody knows how long each takes. What a fork took and did not
+    answer is done here.
+    """
+    turns = min(count, _MOST_TURNS)
+    reading, writing = os.pipe()
+    with closing(os.fdopen(reading, "rb", buffering=0)) as queue:
+        with closing(os.fdopen(writing, "wb", buffering=0)) as filled:
+            filled.write(b"".join(turn.to_bytes(_TURN_BYTES, "little") for turn in range(turns)))
+
+        def share() -> dict[int, T]:
+            found = {}
+            while turn := queue.read(_TURN_BYTES):
+                found.update({number: work(number) for number in range(int.from_bytes(turn, "little"), count, turns)})
+            return found
+
+        with ExitStack() as stack:
+            helpers = min(most, turns, len(os.sched_getaffinity(0))) - 1
+            forks = [stack.enter_context(closing(Forked(share))) for _ in range(helpers)]
+            found = share()
+            for fork in forks:
+                found.update(fork.value())
+    return [found[number] if number in found else work(number) for number in range(count)]
 
 
 def _answer(parent: int, pipe: int, work: Callable[[], object], mask: set[int]) -> None:

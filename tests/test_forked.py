@@ -13,16 +13,16 @@ SEVERAL_CORES = pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="the
 BEGINNING = """
 import os, signal, sys, threading, time
 from contextlib import closing
-from envmedic.forked import Forked
+from envmedic.forked import Forked, each
 here = os.getpid()
 def children():
     return open(f"/proc/self/task/{threading.get_native_id()}/children").read().split()
 """
 
 
-def said(code: str) -> str:
+def said(code: str, before: str = "") -> str:
     """What `code` prints in a process of its own, which has one thread: nothing else may be heard."""
-    argv = [sys.executable, "-c", BEGINNING + textwrap.dedent(code)]
+    argv = [sys.executable, "-c", BEGINNING + before + textwrap.dedent(code)]
     done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=600)
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout.strip()
@@ -159,3 +159,55 @@ def test_an_interruption_waits_until_what_follows_a_fork_is_done(begin: str) -> 
     done = subprocess.run(program, capture_output=True, text=True, check=False)
     assert done.stderr == ""
     assert done.stdout.split() == ["after", "interrupted"]
+
+
+TAKEN = """
+reading, writing = os.pipe()
+def work(number):
+    if os.getpid() == here:
+        os.read(reading, 1)  # until a fork has taken a number
+        os.write(writing, b"1")
+    else:
+        os.write(writing, b"1")
+        ending()
+    return number, os.getpid()
+"""
+
+
+@SEVERAL_CORES
+def test_each_answer_stands_in_its_place_whoever_gave_it() -> None:
+    code = """
+    ending = lambda: None
+    found = each(work, 60, most=4)
+    print([number for number, _ in found] == list(range(60)), len({pid for _, pid in found}) > 1, children())
+    """
+    assert said(code, TAKEN) == "True True []"
+
+
+@SEVERAL_CORES
+def test_what_a_fork_took_and_did_not_answer_is_done_here() -> None:
+    code = """
+    ending = lambda: os.kill(os.getpid(), signal.SIGKILL)
+    print(each(work, 30, most=4) == [(number, here) for number in range(30)], children())
+    """
+    assert said(code, TAKEN) == "True []"
+
+
+@pytest.mark.parametrize("count", [0, 1, 9_999, 10_000, 10_001, 25_000])
+def test_each_of_none_or_of_very_many(count: int) -> None:
+    code = f"print(each(lambda number: number * 2, {count}, most=3) == list(range(0, 2 * {count}, 2)), children())"
+    assert said(code) == "True []"
+
+
+def test_what_each_raises_is_raised_and_ends_the_forks() -> None:
+    code = """
+    def work(number):
+        if number == 7:
+            raise KeyError(number)
+        return number
+    try:
+        each(work, 30, most=4)
+    except KeyError as error:
+        print(error.args[0], children())
+    """
+    assert said(code) == "7 []"

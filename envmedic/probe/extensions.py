@@ -8,15 +8,14 @@ versions that are not there.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing
-from functools import partial
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import msgspec
 
-from envmedic.forked import Forked
+from envmedic.forked import each
 from envmedic.model.facts import Distribution, Library
 from envmedic.probe import libraries
 from envmedic.probe.distributions import Installed, Scan
@@ -31,7 +30,7 @@ FAMILY = frozenset({"torch", "torchvision", "torchaudio"})
 CXX_RUNTIME = "libstdc++.so.6"
 TORCH_LIBRARY = compile_late(r"lib(?:torch|c10|caffe2|shm)\w*\.so")
 _LIBRARY = compile_late(r"[^/]+\.so(?:\.[\w.]+)?")
-_MOST_PARTS = 4
+_MOST_PROCESSES = 6
 """More would read the same libraries once more than they save."""
 _MOST_FOLDERS = 500
 """Directories of a source tree that are searched for the modules of an editable install."""
@@ -62,14 +61,11 @@ def observe(prefix: Path, scans: Iterable[Scan], process: Process, soabi: str | 
     fallbacks = {path.name: path for group in reversed(found) for path in group.libraries}
     fallbacks |= {path.name: path for scan in scans for path in libraries.nvidia_libraries(scan.site).values()}
 
-    def check(part: Sequence[Group]) -> _Checked:
-        return _checked(prefix, part, process, fallbacks)
+    def check(number: int) -> _Checked:
+        return _checked(prefix, found[number], process, fallbacks)
 
-    first, *others = _parts(found)
-    with ExitStack() as forks:
-        elsewhere = [forks.enter_context(closing(Forked(partial(check, part)))) for part in others]
-        answers = [check(first), *(fork.value() for fork in elsewhere)]
-    runtimes = [_path_of(process, CXX_RUNTIME), *(runtime for answer in answers for runtime in answer.runtimes)]
+    answers = each(check, len(found), most=_MOST_PROCESSES)
+    runtimes = [_path_of(process, CXX_RUNTIME), *(answer.runtime for answer in answers)]
     return Extensions(
         libraries=tuple(library for answer in answers for library in answer.libraries),
         count=sum(len(group.modules) for group in found),
@@ -78,33 +74,17 @@ def observe(prefix: Path, scans: Iterable[Scan], process: Process, soabi: str | 
 
 
 class _Checked(msgspec.Struct, frozen=True):
-    """What came of some groups."""
+    """What came of a group."""
 
     libraries: list[Library]
-    runtimes: list[Path | None]
+    runtime: Path | None
 
 
-def _checked(prefix: Path, part: Sequence[Group], process: Process, fallbacks: Mapping[str, Path]) -> _Checked:
-    kept: list[Library] = []
-    runtimes: list[Path | None] = []
-    for group in part:
-        child = process.fork()
-        child.fallbacks = fallbacks
-        kept += filter(_matters, (_observed(prefix, path, group, child) for path in group.modules))
-        runtimes.append(_path_of(child, CXX_RUNTIME))
-    return _Checked(kept, runtimes)
-
-
-def _parts(found: Sequence[Group]) -> list[list[Group]]:
-    """`found` in its order, in parts with about as many modules each, one for each of some cores."""
-    count = min(_MOST_PARTS, len(os.sched_getaffinity(0)))
-    total = sum(len(group.modules) for group in found)
-    parts: list[list[Group]] = [[] for _ in range(count)]
-    before = 0
-    for group in found:
-        parts[min(count - 1, before * count // total)].append(group)
-        before += len(group.modules)
-    return parts
+def _checked(prefix: Path, group: Group, process: Process, fallbacks: Mapping[str, Path]) -> _Checked:
+    child = process.fork()
+    child.fallbacks = fallbacks
+    kept = list(filter(_matters, (_observed(prefix, path, group, child) for path in group.modules)))
+    return _Checked(kept, _path_of(child, CXX_RUNTIME))
 
 
 def _path_of(process: Process, soname: str) -> Path | None:

@@ -185,10 +185,3 @@ def test_with_more_cores_the_same_is_found_in_the_same_order(
     ]
     assert all(item.unresolved_count == 1 for item in found.libraries)
     assert found.count == 13
-    assert len(
-        extensions._parts(list(extensions.groups(distributions.scan(site(prefix), prefix, soabi=TAG), Modules(TAG))))
-    ) == min(4, cores)
-
-
-def test_a_few_modules_make_no_more_parts_than_needed() -> None:
-    assert extensions._parts([])[0] == []
