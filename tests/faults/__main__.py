@@ -29,6 +29,7 @@ from tests.faults import (
     limits,
     network,
     old_state,
+    renames,
     sharing,
     sigkill,
     tables,
@@ -48,6 +49,7 @@ PARTS: dict[str, Callable[..., Iterator[Case]]] = {
     "network": network.cases,
     "installers": installers.cases,
     "filesystems": filesystems.cases,
+    "renames": renames.cases,
     "sharing": sharing.cases,
     "state": old_state.cases,
 }

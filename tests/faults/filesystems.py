@@ -44,7 +44,7 @@ def _systems(folder: Path) -> dict[str, tuple[Callable[[], Where], tuple[str, ..
         "XFS without reflink": (lambda: disks.image(folder, "xfs", 600, "-m", "reflink=0"), ("auto", "reflink")),
         "btrfs": (lambda: disks.image(folder, "btrfs", _IMAGE_MB["btrfs"]), sharing),
         "overlayfs, an environment in the upper layer": (lambda: _overlay(folder), without),
-        "FUSE (bindfs)": (lambda: _fuse(folder), without),
+        "FUSE (bindfs)": (lambda: fuse(folder), without),
     }
 
 
@@ -81,7 +81,7 @@ def _overlay(folder: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def _fuse(folder: Path) -> Iterator[Path]:
+def fuse(folder: Path) -> Iterator[Path]:
     """A directory in memory, shown by a program."""
     disks.require("fuse", "bindfs", "umount")
     with disks.memory(folder, 300) as memory:

@@ -157,16 +157,18 @@ class Room:
         self.new = self.now()
         self.take_back()
 
-    def side(self, *, read: bool = True) -> str:
+    def side(self, *, read: bool = True, where: Path | None = None) -> str:
         """``old`` or ``new``: which environment is there, whole. Raises AssertionError for anything between.
 
         Without `read`, a file that was read before and has the same inode, size and time is not read again; all
-        are where that finds neither, since inodes and times of deleted files come again.
+        are where that finds neither, since inodes and times of deleted files come again. `where` is for an
+        environment that was moved aside.
         """
-        if not read and (side := self._side_of(manifest_of(self.prefix, self.hashes))):
+        root = where or self.prefix
+        if not read and (side := self._side_of(manifest_of(root, self.hashes))):
             return side
         self.hashes.clear()
-        found = manifest_of(self.prefix, self.hashes)
+        found = manifest_of(root, self.hashes)
         if side := self._side_of(found):
             return side
         trees = {"old": contents(self.old), **({"new": self.new} if self.new is not None else {})}

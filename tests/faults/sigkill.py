@@ -6,6 +6,7 @@ take turns with the many events of single checks.
 
 from __future__ import annotations
 
+import os
 import random
 import time
 from collections.abc import Iterator
@@ -26,7 +27,8 @@ _FIRST_STEPS = 9
 _RECOVERY_STEPS = 20
 """Steps of a recovery that are killed at one by one; some recoveries are over before."""
 _RANDOM = 100
-_OFTEN = ("event check-", "event output", "event progress")
+OFTEN = ("event check-", "event output", "event progress")
+"""What the steps begin with that come many times."""
 STATES = (
     ("apply", "fingerprinted"), ("apply", "after-repairing"), ("apply", "step-taken"), ("apply", "after-ready"),
     ("apply", "swapped"), ("apply", "after-exchanged"), ("apply", "before-done"), ("undo", "after-undoing"),
@@ -88,6 +90,8 @@ class Sweep:
     room: Room
     short: bool = False
     """Whether a few are enough."""
+    by_renames: bool = False
+    """Whether the file system can exchange nothing, so that for a moment there is no environment."""
     mode: Mode | None = None
     """Of the generation that is there; None where there is none."""
     seconds: dict[str, float] = field(default_factory=dict)
@@ -163,7 +167,7 @@ class Sweep:
         for at, step in enumerate(steps):
             if mode == self.modes[0]:
                 yield Scenario(number=0, operation=operation, mode=mode, at=at)
-            elif not step.startswith(_OFTEN):  # by name: how often progress is told depends on the time
+            elif not step.startswith(OFTEN):  # by name: how often progress is told depends on the time
                 yield Scenario(number=0, operation=operation, mode=mode, at=steps[:at].count(step), name=step)
 
     def _few(self) -> Iterator[Scenario]:
@@ -197,7 +201,7 @@ class Sweep:
             if first.killed:
                 step, orphans = first.steps[-1] if first.steps else "start", first.orphans
                 kills.append(f"{scenario.operation}: {step}")
-            self.room.side(read=False)  # one whole environment, before anything is recovered
+            self._one_whole()  # before anything is recovered
             kills += self._recover(scenario.inside)
             side = self.room.settled()
             self._stay(side)
@@ -220,9 +224,19 @@ class Sweep:
             assert ended.killed or ended.code == 0, ended.done.told()
             if ended.killed:
                 kills.append(f"recover: {ended.steps[-1]}")
-                self.room.side(read=False)
+                self._one_whole()
         self.room.whole("recover")
         return kills
+
+    def _one_whole(self) -> None:
+        """Assert that one whole environment is in its place; or, between two renames, beside it."""
+        if os.path.lexists(self.room.prefix):
+            self.room.side(read=False)
+            return
+        assert self.by_renames, "there is no environment"
+        aside = next(self.room.store.glob("*/displaced"), None)
+        assert aside is not None, "there is no environment, and none that was moved aside"
+        self.room.side(read=False, where=aside)
 
     def _stay(self, side: str) -> None:
         """Keep the generation for the next of the same kind, or forget what came to nothing."""
