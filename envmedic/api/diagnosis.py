@@ -5,15 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import cache, partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from envmedic import diagnosis
 from envmedic.api.observation import beginning, observe
 from envmedic.api.settings import Settings
+from envmedic.model.events import Notice
 from envmedic.model.facts import Facts
 from envmedic.model.findings import Diagnosis
 from envmedic.model.playbook import LoadedPlaybook, TextMatch
+
+if TYPE_CHECKING:
+    from envmedic.playbook.reading import Log
 
 
 def diagnose(settings: Settings, prefix: Path | None, logs: Sequence[str]) -> tuple[Diagnosis, ...]:
@@ -50,7 +55,20 @@ def diagnose_text(
 
     text = read_lines(log)
     found = diagnose_output(settings, playbooks, facts, text, prefix=prefix, name=log)
+    _tell_what_is_no_text(settings, text)
     return found if text.size or found.findings else msgspec.structs.replace(found, reason="the text is empty")
+
+
+def _tell_what_is_no_text(settings: Settings, text: Log) -> None:
+    """What is found then rests on the facts alone, though a text was given."""
+    name = "standard input" if text.source == "-" else text.source
+    if not text.size:
+        wrong = f"The text of {name} is empty"
+    elif text.binary:
+        wrong = f"{name} is a binary file, where the text of an error was expected"
+    else:
+        return
+    settings.stream.emit(Notice(code="no-text", message=wrong, level="warning"))
 
 
 def diagnose_output(

@@ -228,7 +228,8 @@ def read_plan(path: Path) -> Plan:
         raise InputError(
             f"The plan {path} cannot be read", cause=error.strerror, hint="Write one with `envmedic plan -o FILE`"
         ) from error
-    made = from_json(text, Plan, source=f"The plan {path}", hint="Write one with `envmedic plan -o FILE`")
+    hint = "Write one with `envmedic plan -o FILE`; the text of an error is given with --log FILE"
+    made = from_json(text, Plan, source=f"The plan {path}", hint=hint)
     if not planner.verify_id(made):
         raise InputError(
             f"The plan {path} was edited after it was made",

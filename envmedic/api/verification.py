@@ -15,9 +15,10 @@ from envmedic.engine import judgement
 from envmedic.engine.activated import ActivatedRunner
 from envmedic.engine.interruption import Interruption
 from envmedic.engine.stage import DirectRunner
-from envmedic.errors import InputError
+from envmedic.errors import InputError, PreflightError
 from envmedic.model.base import from_json
 from envmedic.model.checks import GPU_CHECKS, OF_GPU_LIBRARIES, PROFILES, Check, Verification, VerifyWish, named_check
+from envmedic.model.events import Notice
 from envmedic.model.facts import Environment, Facts
 from envmedic.planner import imports
 
@@ -75,6 +76,10 @@ def _checked(
     if facts.environment is None:
         raise AssertionError
     environment = facts.environment
+    _require_start(environment)
+    if environment.torch is None:
+        text = f"There is no torch in {prefix}: what is checked is imports and requirements alone"
+        settings.stream.emit(Notice(code="no-torch", message=text, level="warning"))
     wanted = wish.names or tuple(name for name in PROFILES[wish.profile] if _meaningful(name, environment))
     chosen = tuple(check for name in wanted for check in _checks(name, environment, wish))
     real = Path(environment.real_prefix)
@@ -87,6 +92,16 @@ def _checked(
     before = None if baseline is None else judgement.comparable(baseline, wish.profile, wanted)
     found = judgement.verification(str(prefix), outcomes, profile=wish.profile, no_gpu=no_gpu, baseline=before)
     return msgspec.structs.replace(found, baseline=wish.baseline)
+
+
+def _require_start(environment: Environment) -> None:
+    """Raise PreflightError where no check could run: the environment's Python does not start."""
+    if environment.interpreter.error is not None:
+        raise PreflightError(
+            f"The Python of {environment.prefix} does not start, so nothing can be checked",
+            cause=environment.interpreter.error,
+            hint="`envmedic explain broken-interpreter` says how to bring it back",
+        )
 
 
 def _meaningful(name: str, environment: Environment) -> bool:

@@ -74,3 +74,5 @@ def _report(args: argparse.Namespace, output: Output, diagnosis: Diagnosis, how:
         return [f"envmedic: the command failed{where}: {how}", *diagnosis_lines(diagnosis, style)]
 
     output.report(diagnosis, lines, args.report)
+    if args.report:
+        output.narrate(f"envmedic: the command failed: {how}; why is in {plain(args.report)}")

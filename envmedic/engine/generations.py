@@ -215,7 +215,7 @@ def _not_there(store: Store, to: str | None) -> InputError:
     if to is None:
         return InputError(
             f"There is nothing to undo for {store.prefix}",
-            cause="Its live tree is not one that envmedic put there",
+            cause="No repair of envmedic is in place there",
             hint="See `envmedic history`",
         )
     return InputError(

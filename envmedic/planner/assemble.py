@@ -311,4 +311,4 @@ def _way(text: str) -> PlanAlternative:
 
 
 def _why_not(other: Proposal) -> str:
-    return other.cost or "it ranks lower"
+    return other.cost or "the chosen one is preferred"

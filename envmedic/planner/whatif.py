@@ -338,5 +338,5 @@ def _needs_build(state: Asked) -> str | None:
         toolkits = [item for item in state.facts.host.toolkits if item.nvcc]
         have = f"nvcc {toolkits[0].version} is at {toolkits[0].path}" if toolkits else "no nvcc was found here"
         flags = f" with {' '.join(guide.flags)}" if guide.flags else ""
-        return f"{guide.name} is not on the index as a wheel for this; building it takes {', '.join(guide.needs)}{flags} ({have})"
+        return f"{guide.name} has no wheel on the index that fits this environment; building it takes {', '.join(guide.needs)}{flags} ({have})"
     return None

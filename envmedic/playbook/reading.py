@@ -20,6 +20,9 @@ STDIN = "-"
 _KEPT_BYTES = 32 << 20
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 """See ``mallopt(3)``."""
+_SNIFFED_BYTES = 8192
+_FEW_ZEROS = 16
+"""A text that was cut off by a full disk or a crash may hold some."""
 _UTF16 = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
 
 
@@ -34,6 +37,8 @@ class Log:
         """Where the text begins in the file: after a byte order mark."""
         self.again = False
         """Whether the same bytes can be read once more: from a file, and as they stand there."""
+        self.binary = False
+        """Whether its beginning is that of a program or an archive: it holds bytes of 0, as no text does."""
 
     def __iter__(self) -> Iterator[bytes]:
         """Lines without their ends. A line is held in memory as a whole: see `chunks`."""
@@ -69,6 +74,7 @@ class Log:
         first = next(chunks, b"")
         encoding = _UTF16.get(first[:2])  # what PowerShell's redirection writes
         if encoding is None:
+            self.binary = first[:_SNIFFED_BYTES].count(0) > _FEW_ZEROS
             text = first.removeprefix(codecs.BOM_UTF8)
             self.begins = len(first) - len(text)
             yield from self._counted(chain((text,), chunks))

@@ -45,7 +45,7 @@ class Travel:
             self._app.show_error(
                 InputError(
                     f"There is nothing to undo for {self._prefix}",
-                    cause="Its live tree is not one that envmedic put there"
+                    cause="No repair of envmedic is in place there"
                     if live is None
                     else "The tree from before it was pruned",
                     hint="The history (h) shows what was done, and what is kept",

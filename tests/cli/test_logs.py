@@ -162,3 +162,20 @@ def test_a_large_log_is_read_in_bounded_memory(reader: Shell, tmp_path: Path) ->
     log.unlink()
     assert done.returncode == 1, done.stderr
     assert "torchvision::nms is not registered" in done.stdout
+
+
+def test_a_text_that_is_none_is_told_beside_what_the_facts_say(reader: Shell, shared: Case, tmp_path: Path) -> None:
+    empty, program = tmp_path / "empty.log", tmp_path / "program"
+    empty.touch()
+    program.write_bytes(b"\x7fELF" + bytes(60) + b"RuntimeError: operator torchvision::nms does not exist\n")
+    done = reader.envmedic("diagnose", "-p", str(shared.prefix), str(empty), str(program))
+    assert f"warning: The text of {empty} is empty" in done.err
+    assert f"warning: {program} is a binary file, where the text of an error was expected" in done.err
+    assert "nms-cuda" in done.out
+
+
+def test_a_text_with_a_few_zeros_is_a_text(reader: Shell, tmp_path: Path) -> None:
+    (tmp_path / "cut.log").write_bytes(bytes(8) + b"RuntimeError: operator torchvision::nms does not exist\n")
+    done = reader.envmedic("diagnose", "--log-only", str(tmp_path / "cut.log"))
+    assert "binary" not in done.err
+    assert "nms-cuda" in done.out

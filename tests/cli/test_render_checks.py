@@ -23,6 +23,29 @@ def test_many_gpu_checks_skipped_for_one_reason_are_one_line() -> None:
     assert len(comparison_lines([failed, *skipped[1:]], skipped, PLAIN)) == 6, "too few are left"
 
 
+def test_checks_of_gpus_that_an_import_takes_with_it_are_one_line() -> None:
+    reason = "import torch: AttributeError: no"
+    names = ("matmul-fp32", "matmul-fp8", "fft", "linalg")
+    after = [Outcome(check=name, status="fail", device="cuda", reason=reason) for name in names]
+    before = [msgspec.structs.replace(item, status="skip", reason="no GPU") for item in after]
+    told = f"  4 failed on GPUs, {reason}: matmul, fft, linalg"
+    assert outcome_lines(after, PLAIN) == [told]
+    assert comparison_lines(before, after, PLAIN) == ["Checks", told]
+
+
+def test_a_verification_that_did_not_pass_says_what_to_do_next() -> None:
+    failed = [
+        Outcome(check="torchvision-nms", status="fail", device=device, role="playbook", points_to=("torchvision-ops",))
+        for device in ("cpu", "cuda")
+    ]
+    document = Verification(prefix="/my env", gpu="not verified", passed=False, outcomes=tuple(failed))
+    assert verification_lines(document, PLAIN)[-3:] == [
+        "  torchvision-nms points to: torchvision-ops",
+        "",
+        "Next: envmedic diagnose -p '/my env'",
+    ]
+
+
 def test_a_verification_says_what_a_failure_points_to_and_how_it_compares() -> None:
     failed = Outcome(
         check="complex-kernels", status="fail", role="playbook", points_to=("nvrtc-arch", "missing-cuda-library")

@@ -180,6 +180,7 @@ def test_a_crash_is_reported_with_the_lines_of_python(user: Shell, tmp_path: Pat
     assert document["findings"][0]["fault"] == "native-crash"
     assert "SIGSEGV" in document["log"]
     assert "Verdict" not in err.decode()
+    assert f"why is in {report}" in err.decode()
 
 
 def test_the_report_goes_to_stderr_and_never_to_stdout(user: Shell) -> None:

@@ -78,6 +78,7 @@ def test_an_environment_without_torch_is_not_asked_for_it(room: Path) -> None:
     shell = Shell(room / "home")
     done = shell.envmedic("verify", "--json", "--no-gpu", "-p", str(prefix))
     assert done.code == 0, done.told()
+    assert f"warning: There is no torch in {prefix}" in done.err
     assert {item["check"].split()[0] for item in done.document["outcomes"]} <= {"import", "pip-check"}
     asked = shell.envmedic("verify", "--json", "--no-gpu", "--check", "matmul", "-p", str(prefix))
     assert asked.code == 1, "what is asked for must be there"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 
 from envmedic.cli.render.style import Style, Tone, duration, plain, table
@@ -9,7 +10,7 @@ from envmedic.model.checks import Outcome, Status, Verification, name_of
 
 _TONES: dict[Status, Tone] = {"pass": "good", "fail": "bad", "crash": "bad", "timeout": "bad", "skip": "warn"}
 COLLAPSED_FROM = 4
-"""So many passed import checks, or checks skipped for one reason, are shown as one row."""
+"""So many passed import checks, or checks skipped or failed for one reason, are shown as one row."""
 
 
 def outcome_rows(outcomes: Sequence[Outcome]) -> list[tuple[str, ...]]:
@@ -28,33 +29,34 @@ def outcome_rows(outcomes: Sequence[Outcome]) -> list[tuple[str, ...]]:
 
 
 def outcome_lines(outcomes: Sequence[Outcome], style: Style) -> list[str]:
-    """The table; a long run of passed imports is one line, and so are informative checks skipped for one reason."""
+    """The table; a long run of passed imports is one line, and so are checks of GPUs that end alike for one reason."""
     imports = [item for item in outcomes if item.check.startswith("import ") and item.status == "pass"]
     collapse = len(imports) >= COLLAPSED_FROM
-    skipped = _skipped_alike(outcomes)
-    hidden = {id(item) for group in skipped.values() for item in group}
+    alike = _alike(outcomes)
+    hidden = {id(item) for group in alike.values() for item in group}
     shown = [item for item in outcomes if not (collapse and item in imports) and id(item) not in hidden]
     lines = [_tinted(line, item, style) for line, item in zip(table(outcome_rows(shown)), shown, strict=True)]
     if collapse:
         lines.append(f"  {len(imports)} imports passed in {duration(sum(item.seconds for item in imports))}")
-    return lines + _skipped_lines(skipped)
+    return lines + _alike_lines(alike)
 
 
-def _skipped_alike(outcomes: Sequence[Outcome]) -> dict[str, list[Outcome]]:
-    """Outcomes of GPUs that were skipped for one reason, by the reason, where they are many."""
-    found: dict[str, list[Outcome]] = {}
+def _alike(outcomes: Sequence[Outcome]) -> dict[tuple[str, str], list[Outcome]]:
+    """Outcomes of GPUs that were skipped or failed for one reason, by how and the reason, where they are many."""
+    found: dict[tuple[str, str], list[Outcome]] = {}
     for item in outcomes:
-        if item.status == "skip" and item.device == "cuda":
-            found.setdefault(item.reason, []).append(item)
-    return {reason: items for reason, items in found.items() if len(items) >= COLLAPSED_FROM}
+        if item.status in {"skip", "fail"} and item.device == "cuda":
+            found.setdefault((item.status, item.reason), []).append(item)
+    return {key: items for key, items in found.items() if len(items) >= COLLAPSED_FROM}
 
 
-def _skipped_lines(skipped: Mapping[str, Sequence[Outcome]]) -> list[str]:
+def _alike_lines(alike: Mapping[tuple[str, str], Sequence[Outcome]]) -> list[str]:
     """A line for each reason, with the checks, without their parts."""
     lines = []
-    for reason, items in skipped.items():
+    for (status, reason), items in alike.items():
         names = ", ".join(dict.fromkeys(name_of(item.check) for item in items))
-        lines.append(f"  {len(items)} skipped on GPUs, {plain(reason)}: {names}")
+        how = "skipped" if status == "skip" else "failed"
+        lines.append(f"  {len(items)} {how} on GPUs, {plain(reason)}: {names}")
     return lines
 
 
@@ -72,7 +74,10 @@ def verification_lines(verification: Verification, style: Style) -> list[str]:
     lines += [f"  better: {plain(item)}" for item in verification.better]
     lines += [f"  does not decide: {plain(item)}" for item in verification.excused]
     failed = [item for item in verification.outcomes if item.points_to and item.role != "informative"]
-    lines += [f"  {plain(item.check)} points to: {', '.join(item.points_to)}" for item in failed]
+    pointed = (f"  {plain(item.check)} points to: {', '.join(item.points_to)}" for item in failed)
+    lines += dict.fromkeys(pointed)  # once for all devices
+    if failed and not verification.passed:
+        lines += ["", f"Next: envmedic diagnose -p {shlex.quote(plain(verification.prefix))}"]
     return lines if verification.lock is None else [*_lock_lines(verification, style), "", *lines]
 
 
@@ -97,8 +102,8 @@ def comparison_lines(before: Sequence[Outcome], after: Sequence[Outcome], style:
     """Before and after, one row for each check and device whose result is not a plain pass both times."""
     earlier = {item.key: item for item in before}
     rows, passed = [], 0
-    skipped = _skipped_alike([item for item in after if _not_run(earlier.get(item.key))])
-    hidden = {item.key for group in skipped.values() for item in group}
+    alike = _alike([item for item in after if _not_run(earlier.get(item.key))])
+    hidden = {item.key for group in alike.values() for item in group}
     for item in after:
         was = earlier.get(item.key)
         if item.key in hidden:
@@ -115,7 +120,7 @@ def comparison_lines(before: Sequence[Outcome], after: Sequence[Outcome], style:
     lines = table([("check", "device", "before", "after", "time", ""), *rows]) if rows else []
     if passed:
         lines.append(f"  {passed} imports pass as before")
-    return [style("Checks", "bold"), *lines, *_skipped_lines(skipped)]
+    return [style("Checks", "bold"), *lines, *_alike_lines(alike)]
 
 
 def _not_run(outcome: Outcome | None) -> bool:

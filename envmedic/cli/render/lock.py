@@ -32,7 +32,8 @@ def incomplete_lines(found: Lock, style: Style, *, written: bool) -> list[str]:
     by_reason: dict[str, list[Incomplete]] = {}
     for item in found.incomplete:
         by_reason.setdefault(item.reason, []).append(item)
-    lines = [style("incomplete", "warn") + f": {len(found.incomplete)} entries cannot be locked as {found.format}"]
+    count = "1 entry" if len(found.incomplete) == 1 else f"{len(found.incomplete)} entries"
+    lines = [style("incomplete", "warn") + f": {count} cannot be locked as {found.format}"]
     for reason, items in by_reason.items():
         names = ", ".join(plain(f"{item.name} {item.version}".strip()) for item in items[:_SHOWN])
         more = f" and {len(items) - _SHOWN} more" if len(items) > _SHOWN else ""

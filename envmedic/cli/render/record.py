@@ -10,6 +10,9 @@ from envmedic.cli.render.errors import reason_lines
 from envmedic.cli.render.style import Style, duration, plain, size, table
 from envmedic.model.record import Difference, History, Record
 
+_FAILED_SHOWN = 4
+"""Failures of one round that are shown."""
+
 
 def record_lines(record: Record, style: Style, *, moved: bool = False) -> list[str]:
     """What a transaction did; `moved` says that an undo or redo brought a kept tree back just now."""
@@ -38,9 +41,15 @@ def _rounds(record: Record) -> list[str]:
     """What each round was about and what came of it, where there were several."""
     if len(record.rounds) < 2:  # noqa: PLR2004  # a single one is the repair itself
         return []
-    ends = ("; ".join(item.failed) if item.failed else "repaired" for item in record.rounds)
+    ends = (_failed(item.failed) if item.failed else "repaired" for item in record.rounds)
     lines = [f"round {item.number}: {item.summary}: {end}" for item, end in zip(record.rounds, ends, strict=True)]
     return ["", *map(plain, lines)]
+
+
+def _failed(texts: Sequence[str]) -> str:
+    """What failed in a round: the first ones, for an import that fails takes dozens of checks with it."""
+    more = len(texts) - _FAILED_SHOWN
+    return "; ".join(texts[:_FAILED_SHOWN]) + (f"; and {more} more, which --json lists" if more > 0 else "")
 
 
 def _changed(record: Record) -> list[str]:
