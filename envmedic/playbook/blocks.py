@@ -12,6 +12,9 @@ BLOCK_BYTES = 1 << 20
 JOINED_LINES = 3
 """A wrapped message is looked for in a line and up to this many less one after it."""
 
+_UNDERLINED = 400
+"""The last bytes of a line, by which is told whether it only underlines another."""
+
 Begin = tuple[int, int]
 """A line of a block: its number, from 0, and where it begins."""
 
@@ -41,28 +44,50 @@ class Block(msgspec.Struct, frozen=True):
         """The lines at which a match may start that has a literal beginning on one of `begun`."""
         found: dict[int, int] = {}
         for number, begin in begun:
-            for before in range(number, max(-1, number - JOINED_LINES), -1):
+            for before, start in self._continued(number, begin):
                 if before in found:
                     break
-                found[before] = begin
-                begin = self.content.rfind(b"\n", 0, max(0, begin - 1)) + 1  # noqa: PLW2901  # of the line before
+                found[before] = start
         return sorted((number, begin) for number, begin in found.items() if begin < self.keep)
+
+    def _continued(self, number: int, begin: int) -> Iterator[Begin]:
+        """The line `number`, which begins at `begin`, and those before it that it may continue, from the last one on."""
+        left = JOINED_LINES
+        passed = False
+        while left and number >= 0:
+            yield number, begin
+            before = self.content.rfind(b"\n", 0, max(0, begin - 1)) + 1
+            left -= 1
+            if not passed and number and underlines(self.content[max(before, begin - _UNDERLINED) : begin]):
+                left, passed = left + 1, True
+            number, begin = number - 1, before
 
     def window(self, begin: int) -> tuple[bytes, ...]:
         """The line that begins at `begin` with those that may continue it: none where one is too long for that."""
         limit = len(self.content) if self.end is None else self.end
         lines: list[bytes] = []
+        passed = False
         while len(lines) < JOINED_LINES:
             found = self.content.find(b"\n", begin, limit)
             stop = limit if found < 0 else found
             too_long = stop - begin > LINE_LIMIT
             if too_long and lines:
                 return (lines[0],)
-            lines.append(self.content[begin:stop])
+            line = self.content[begin:stop]
+            if lines and not passed and underlines(line):
+                passed = True
+            else:
+                lines.append(line)
             if too_long or found < 0:
                 break
             begin = stop + 1
         return tuple(lines)
+
+
+def underlines(line: bytes) -> bool:
+    """Whether `line` only marks a part of the one before it, as tracebacks do since Python 3.11."""
+    marks = line.rstrip()
+    return marks.endswith(b"^") and not marks[marks.rfind(b" ") + 1 :].strip(b"^~")
 
 
 def joined(lines: Iterable[bytes]) -> Iterator[bytes]:
@@ -113,6 +138,6 @@ def blocks(chunks: Iterable[bytes], numbering: Numbering) -> Iterator[Block]:
 def _context_start(pending: bytes, end: int) -> int:
     """Where the lines begin that come again in the next block; `end` when they are too long for that."""
     start = end
-    for _ in range(JOINED_LINES - 1):
+    for _ in range(JOINED_LINES):  # one of them may only underline another
         start = pending.rfind(b"\n", 0, max(start - 1, 0)) + 1
     return start if start and end - start < LINE_LIMIT else end

@@ -56,6 +56,20 @@ extension-build-toolchain | AssertionError: Unable to pre-compile sparse_attn
 extension-build-toolchain | kernel.cu(31): error: identifier "cudaGraphExecUpdateResultInfo" is undefined
 cuda-toolkit-mismatch | Installed CUDA version 12.2 does not match the version torch was compiled with 11.8
 unsatisfiable | Requested textract==1.6.5 from file:///x/textract-1.6.5.tar.gz has invalid metadata: .* suffix can only be used with `==` or `!=` operators
+missing-cuda-library | ImportError: libcudnn_adv.so.9: cannot open shared object file: No such file or directory
+half-installed | ImportError: libpython3.8.so.1.0: cannot open shared object file: No such file or directory
+companion-version | AssertionError: peft>=0.10.0 requirement not satisfied
+companion-version | ImportError: cannot import name 'sageattn_qk_int8' from 'sageattention' (/x/lib/python3.12/site-packages/sageattention/__init__.py)
+companion-version | ImportError: cannot import name 'tile' from 'einx' (D:\x\Lib\site-packages\einx\__init__.py)
+companion-version | [libprotobuf FATAL google/protobuf/descriptor.cc:1379] CHECK failed: GeneratedDatabase()->Add(encoded_file_descriptor, size):
+extension-undefined-symbol | AttributeError: '_OpNamespace' '_C_cache_ops' object has no attribute 'reshape_and_cache_flash'
+extension-undefined-symbol | RuntimeError: operator _C::gelu_tanh_and_mul does not exist
+extension-undefined-symbol | NotImplementedError: Could not run 'torch_sparse::spmm_sum' with arguments from the 'CUDA' backend.
+gpu-host-fault | RuntimeError: driver_api INTERNAL ASSERT FAILED at "/pytorch/c10/cuda/driver_api.cpp":27, please report a bug to PyTorch.
+numpy-abi | ModuleNotFoundError: No module named 'numpy.strings'
+numpy-abi | ImportError: cannot import name _validate_lengths
+extension-build-toolchain | ImportError: Numerical Python (NumPy) is not installed.
+unsatisfiable | ould not find a version that satisfies the requirement torch==1.9.0+cu102 (from versions: none)
 """  # noqa: RUF001  # Russian
 
 
@@ -74,6 +88,19 @@ def test_a_submodule_that_is_not_there_is_told_whatever_source_lines_stand_aroun
         "ModuleNotFoundError: No module named 'huggingface_hub.errors'"
     )
     assert [finding.fault for finding in diagnosed(text).findings][:1] == ["companion-version"]
+
+
+@pytest.mark.parametrize("form", ["{}", "(EngineCore_0 pid=7) ERROR 05-07 05:58:46 [core.py:291] {}"])
+@pytest.mark.parametrize("before", [0, 3000], ids=["alone", "in a long log"])
+def test_a_line_that_only_underlines_another_parts_no_message(form: str, before: int) -> None:
+    raised = [
+        '  File "/opt/venv/lib/python3.12/site-packages/boxes/draw.py", line 7, in <module>',
+        "    pen = ink.make_pen(width=2)",
+        "          ~~~^^^^^^^^^",
+        "AttributeError: module 'ink' has no attribute 'make_pen'",
+    ]
+    text = "\n".join(["an ordinary line"] * before + [form.format(line) for line in raised])
+    assert [finding.signature for finding in diagnosed(text).findings][:1] == ["attribute-in-library"]
 
 
 @pytest.mark.parametrize(
