@@ -26,6 +26,11 @@ def config(variables: Mapping[str, str] | None = None) -> Path:
     return _stated("XDG_CONFIG_HOME", ".config", variables)
 
 
+def data(variables: Mapping[str, str] | None = None) -> Path:
+    """Where programs keep what belongs to the user: ``$XDG_DATA_HOME``."""
+    return _stated("XDG_DATA_HOME", ".local/share", variables)
+
+
 def _stated(name: str, usual: str, variables: Mapping[str, str] | None) -> Path:
     """Source: the XDG Base Directory Specification."""
     stated = (os.environ if variables is None else variables).get(name)

@@ -151,6 +151,13 @@ def _collections(variables: Mapping[str, str]) -> Iterator[tuple[Path, str]]:
     yield Path(variables.get("WORKON_HOME") or user / ".virtualenvs"), "WORKON_HOME"
     yield Path(variables.get("PYENV_ROOT") or user / ".pyenv") / "versions", "pyenv"
     yield Path(variables.get("POETRY_VIRTUALENVS_PATH") or cache / "pypoetry" / "virtualenvs"), "poetry"
+    data = homes.data(variables)
+    yield data / "pdm" / "venvs", "pdm"
+    # <project>/<hash of its path>/<environment>, see hatch's documentation of its virtual environments
+    hatch = Path(variables.get("HATCH_DATA_DIR") or data / "hatch") / "env" / "virtual"
+    for project in names(hatch):
+        for path in names(hatch / project):
+            yield hatch / project / path, "hatch"
 
 
 def _if_venv(prefix: Path, found_by: str) -> Iterator[Place]:

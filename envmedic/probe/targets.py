@@ -132,12 +132,23 @@ def active(variables: Mapping[str, str]) -> Path:
     """The activated environment: VIRTUAL_ENV, then CONDA_PREFIX."""
     for variable in ("VIRTUAL_ENV", "CONDA_PREFIX"):
         if variables.get(variable):
-            return _absolute(variables[variable])
+            return _there(_absolute(variables[variable]), variable)
     raise InputError(
         "No environment is named and none is active",
         cause="neither VIRTUAL_ENV nor CONDA_PREFIX is set",
         hint="Activate the environment, or name it with -p PREFIX, -n NAME or --python PATH",
     )
+
+
+def _there(prefix: Path, variable: str) -> Path:
+    """`prefix`, which a variable names and nobody has typed. Raises NotAnEnvironment where nothing is there."""
+    if not os.path.lexists(prefix):
+        raise NotAnEnvironment(
+            f"The active environment, {prefix}, does not exist",
+            cause=f"{variable} names it: it was removed or moved after it was activated",
+            hint="Activate another one (`deactivate` ends this), or name it with -p PREFIX",
+        )
+    return prefix
 
 
 def named(name: str, variables: Mapping[str, str]) -> Path:

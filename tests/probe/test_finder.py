@@ -122,7 +122,8 @@ def test_projects_nearby(here: Path) -> None:
 def test_virtual_environments(here: Path) -> None:
     root = here.parent.parent
     for name in ("work/app/.venv", "work/app/other", "work/venv", "home/.virtualenvs/w", "home/.pyenv/versions/p",
-                 "home/.cache/pypoetry/virtualenvs/q", "uvs/here", "active"):  # fmt: skip
+                 "home/.cache/pypoetry/virtualenvs/q", "uvs/here", "active", "home/.local/share/pdm/venvs/m",
+                 "home/.local/share/hatch/env/virtual/app/Zx9/test"):  # fmt: skip
         venv(root / name)
     (root / "work/app/plain").mkdir()
     listed = found(here, {"VIRTUAL_ENV": str(root / "active"), "UV_PROJECT_ENVIRONMENT": "../../uvs/here"})
@@ -135,6 +136,8 @@ def test_virtual_environments(here: Path) -> None:
         "home/.virtualenvs/w": "WORKON_HOME",
         "home/.pyenv/versions/p": "pyenv",
         "home/.cache/pypoetry/virtualenvs/q": "poetry",
+        "home/.local/share/pdm/venvs/m": "pdm",
+        "home/.local/share/hatch/env/virtual/app/Zx9/test": "hatch",
     }
     assert [path for path, item in listed.items() if item.active] == ["active"]
 

@@ -98,6 +98,13 @@ def test_active_environment_is_the_default(tmp_path: Path, monkeypatch: pytest.M
     assert resolve() == venv
 
 
+def test_an_active_environment_that_is_gone_is_told_as_such(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("VIRTUAL_ENV", str(tmp_path / "gone"))
+    with pytest.raises(NotAnEnvironment, match="The active environment") as caught:
+        resolve()
+    assert "VIRTUAL_ENV" in str(caught.value.cause)
+
+
 def test_nothing_named_and_nothing_active() -> None:
     with pytest.raises(InputError, match="none is active") as caught:
         resolve()
