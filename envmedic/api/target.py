@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from envmedic.api.settings import Settings, Target
 from envmedic.errors import NotAnEnvironment
 from envmedic.model.record import Record
 from envmedic.owner import STORE
 from envmedic.probe import targets
+
+if TYPE_CHECKING:
+    from envmedic.engine.layout import Store
 
 
 def find_prefix(settings: Settings, target: Target) -> Path:
@@ -26,7 +30,14 @@ def find_prefix(settings: Settings, target: Target) -> Path:
 
 
 def _settled(settings: Settings, prefix: Path) -> tuple[Record, ...]:
-    """The transactions that were interrupted there, now settled."""
+    """The transactions that were interrupted there, now settled; those of another user are left to them."""
+    store = _store(prefix)
+    if store is not None and store.closed:
+        from envmedic.model.events import Notice  # noqa: PLC0415
+
+        message = f"What envmedic did here before is not known: {store.root} belongs to another user"
+        settings.stream.emit(Notice(code="another-users", message=message, level="warning"))
+        return ()
     if not interrupted(prefix):
         return ()
     if settings.ahead is not None:
@@ -37,10 +48,19 @@ def _settled(settings: Settings, prefix: Path) -> tuple[Record, ...]:
 
 
 def interrupted(prefix: Path) -> bool:
-    """Whether a crash left something to settle there."""
-    if not (Path(os.path.realpath(prefix)).parent / STORE).is_dir():
+    """Whether a crash left something to settle there. Raises PreflightError where only another user may look."""
+    store = _store(prefix)
+    if store is None:
         return False
-    from envmedic.engine import journal  # noqa: PLC0415  # most environments were never repaired
-    from envmedic.engine.layout import Store  # noqa: PLC0415
+    from envmedic.engine import journal  # noqa: PLC0415
 
-    return journal.interrupted(Store.of(prefix))
+    return journal.interrupted(store)
+
+
+def _store(prefix: Path) -> Store | None:
+    """What envmedic keeps beside the environment, None where there is nothing."""
+    if not os.path.isdir(os.path.join(os.path.dirname(os.path.realpath(prefix)), STORE)):  # noqa: PTH112, PTH118, PTH120  # never raises
+        return None
+    from envmedic.engine.layout import Store  # noqa: PLC0415  # most environments were never repaired
+
+    return Store.of(prefix)

@@ -174,11 +174,30 @@ class Store:
                 hint="Ask its owner to run envmedic, or to remove it after `envmedic prune`",
             )
 
-    def transactions(self) -> tuple[TransactionDirectory, ...]:
-        """The transactions of this environment, oldest first, and those that do not say whose they are."""
+    @property
+    def closed(self) -> bool:
+        """Whether another user made it, who alone may look into it."""
+        return self.root.is_dir() and not os.access(self.root, os.R_OK | os.X_OK, effective_ids=True)
+
+    def _listed(self) -> tuple[Path, ...]:
+        """What lies in the store, nothing where there is none. Raises PreflightError where it is closed."""
         if not self.root.is_dir():
             return ()
-        paths = sorted(path for path in self.root.iterdir() if _TRANSACTION.fullmatch(path.name))
+        try:
+            return tuple(self.root.iterdir())
+        except PermissionError as error:
+            raise PreflightError(
+                f"{self.root} cannot be read",
+                cause=f"It belongs to uid {self.root.stat().st_uid}, who repaired an environment there",
+                hint="Ask them to do it, or make an environment of your own: `envmedic lock`, then `envmedic create`",
+            ) from error
+
+    def transactions(self) -> tuple[TransactionDirectory, ...]:
+        """The transactions of this environment, oldest first, and those that do not say whose they are.
+
+        Raises PreflightError where the store is closed to this user.
+        """
+        paths = sorted(path for path in self._listed() if _TRANSACTION.fullmatch(path.name))
         return tuple(item for item in map(TransactionDirectory, paths) if self._claims(item))
 
     def _claims(self, directory: TransactionDirectory) -> bool:
@@ -202,11 +221,12 @@ class Store:
 
     def unfinished(self) -> tuple[Path, ...]:
         """What a crash in `create` or while probing left; nothing there has a meaning."""
+        listed = self._listed()
         if not self.root.is_dir():
             return ()
         in_store, at_prefix = scratch.names(self.prefix)
         return (
-            *(path for path in self.root.iterdir() if path.name.startswith(self._new)),
+            *(path for path in listed if path.name.startswith(self._new)),
             *scratch.left_over(self.root, in_store),
             *scratch.left_over(self.root.parent, at_prefix),
         )

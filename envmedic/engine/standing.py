@@ -14,9 +14,12 @@ from envmedic.model.record import Record
 def live_records(prefix: Path) -> tuple[Record, ...]:
     """The records of the repairs that the tree at `prefix` was made by, newest first.
 
-    One whose directory was deleted ends the list. Raises RecoveryNeeded for a journal or record that cannot be read.
+    One whose directory was deleted ends the list; another user's store tells nothing. Raises RecoveryNeeded for a
+    journal or record that cannot be read.
     """
     store = Store.of(prefix)
+    if store.closed:
+        return ()
     known = {item.transaction: item for item in store.transactions()}
     found: list[Record] = []
     transaction = marker.read(store.prefix)

@@ -43,19 +43,31 @@ def _absolute(path: str) -> Path:
 
 def checked(prefix: Path) -> Path:
     """`prefix` when it is an environment that envmedic may look after."""
-    if not prefix.exists():
+    try:
+        os.listdir(prefix)  # noqa: PTH208  # asks for the directory and the right to look into it at once
+    except PermissionError as error:
+        raise NotAnEnvironment(
+            f"{prefix} cannot be read",
+            cause=error.strerror,
+            hint="Run envmedic as a user who may, or ask the owner of the environment",
+        ) from error
+    except FileNotFoundError as error:
         raise NotAnEnvironment(
             f"{prefix} does not exist",
-            cause="it is a dangling symbolic link" if prefix.is_symlink() else None,
+            cause="it is a dangling symbolic link" if os.path.islink(prefix) else None,  # noqa: PTH114  # never raises
             hint="Name the directory of an environment with -p, its interpreter with --python, or a conda "
             "environment by its name with -n; `envmedic envs` lists those that are found",
-        )
-    if not prefix.is_dir():
+        ) from error
+    except NotADirectoryError as error:
         raise NotAnEnvironment(
             f"{prefix} is not a directory",
             cause="an environment is a directory that holds bin/python",
             hint=f"To name an environment by its interpreter, use --python {prefix}",
-        )
+        ) from error
+    except OSError as error:
+        raise NotAnEnvironment(
+            f"{prefix} cannot be read", cause=error.strerror, hint="Name the directory of an environment with -p"
+        ) from error
     _require_unicode(prefix)
     if os.path.realpath(prefix) == "/":
         raise NotAnEnvironment(

@@ -104,6 +104,43 @@ def mounted(place: Path, size: str) -> Iterator[Path]:
 
 
 @ROOT_ONLY
+@ROOT_ONLY
+def test_what_another_user_repaired_there_is_theirs_and_looking_goes_on(ordinary: tuple[Case, Shell]) -> None:
+    case, user = ordinary
+    (case.prefix.parent / ".envmedic").mkdir(
+        mode=0o700
+    )  # root's, as a repair by root of an environment beside it makes it
+    target = ("-p", str(case.prefix))
+    looked = user.envmedic("diagnose", "--json", *target)
+    assert (looked.code, looked.document["findings"][0]["playbook"]) == (1, "nms-cuda"), looked.told()
+    assert "belongs to another user" in looked.err
+    for command in (("facts",), ("plan", "--playbook", "nms-cuda", "--no-gpu"), ("guard", "pip install torch==2.5.1")):
+        assert user.envmedic(*command, "--json", *target).code in {0, 1}, command
+    assert user.envmedic("verify", "--json", "--no-gpu", *target).document["passed"] is False
+    before = state_of(case.prefix)
+    for words in (
+        ("undo", "--yes"),
+        ("redo", "--yes"),
+        ("history",),
+        ("diff",),
+        ("prune", "--yes"),
+        ("recover",),
+        REPAIR,
+    ):
+        failure(user.envmedic(*words, "--json", *target), code=1, kind="preflight", says=".envmedic")
+    assert state_of(case.prefix) == before
+
+
+@ROOT_ONLY
+def test_an_environment_that_this_user_may_not_enter(ordinary: tuple[Case, Shell]) -> None:
+    case, user = ordinary
+    (case.prefix.parent / "private" / "env").mkdir(parents=True)
+    (case.prefix.parent / "private").chmod(0o700)
+    for path in ("private", "private/env"):
+        done = user.envmedic("diagnose", "--json", "-p", str(case.prefix.parent / path))
+        failure(done, code=2, kind="not-an-environment", says="cannot be read")
+
+
 def test_no_space_for_the_clone(shared: Case, reader: Shell, tmp_path: Path) -> None:
     with mounted(tmp_path / "small", "20m") as small:
         prefix = small / "env"
