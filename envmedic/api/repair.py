@@ -206,10 +206,13 @@ def _repairable(diagnosis: Diagnosis) -> tuple[Finding, ...]:
             cause=diagnosis.reason,
             hint="\n".join(diagnosis.advice) or "Change the program; `envmedic diagnose` shows the evidence",
         )
+    refuted = any(finding.confirmed is False for finding in diagnosis.findings)
     raise NothingToRepair(
         "envmedic knows no repair for this",
         cause=diagnosis.reason,
-        hint="Give the whole error text with --log FILE, or choose a playbook from `envmedic playbooks list`",
+        hint=f"Name the environment that the program ran in with -p, if that is not {diagnosis.prefix}"
+        if refuted
+        else "Give the whole error text with --log FILE, or choose a playbook from `envmedic playbooks list`",
     )
 
 

@@ -13,6 +13,7 @@ import pytest
 
 from tests.cli.support import ENVMEDIC, ROOT, SAMPLES, Shell, failure
 from tests.envs.nms_cuda.case import Case
+from tests.support.venvs import make_venv
 
 SAMPLE = SAMPLES / "sample_operator_does_not_exist.log"
 LINE = b"RuntimeError: operator torchvision::nms does not exist\n"
@@ -179,3 +180,11 @@ def test_a_text_with_a_few_zeros_is_a_text(reader: Shell, tmp_path: Path) -> Non
     done = reader.envmedic("diagnose", "--log-only", str(tmp_path / "cut.log"))
     assert "binary" not in done.err
     assert "nms-cuda" in done.out
+
+
+def test_a_text_from_another_environment_asks_for_that_one(reader: Shell, tmp_path: Path) -> None:
+    other = make_venv(tmp_path / "other")
+    told = reader.envmedic("diagnose", "-p", str(other), str(SAMPLE))
+    assert told.out.rstrip().endswith(f"Is {other} the environment that the program ran in? -p names another one")
+    refused = reader.envmedic("plan", "--json", "-p", str(other), "--log", str(SAMPLE))
+    assert refused.document["hint"] == f"Name the environment that the program ran in with -p, if that is not {other}"

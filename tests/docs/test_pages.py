@@ -12,9 +12,12 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 
+from envmedic.api.playbook_trial import try_playbook
+from envmedic.api.settings import Settings
 from envmedic.cli.options import split_command
 from envmedic.cli.parser import build_parser
 from envmedic.errors import ExitCode
+from envmedic.model.events import EventStream
 from envmedic.playbook import loader
 from tests import demo
 from tests.docs import howto, site, tutorial
@@ -140,6 +143,14 @@ def test_the_example_playbook_is_valid_and_so_is_the_condition() -> None:
     whole = loader.parse((first_line + example).encode(), "example.yaml")
     assert whole.when is None
     assert loader.parse((example + condition).encode(), "example.yaml").when is not None
+
+
+def test_the_example_of_a_playbook_is_not_taken_for_a_shipped_one(tmp_path: Path) -> None:
+    example = blocks(ROOT / "docs" / "playbooks.md", "yaml")[0]
+    file = tmp_path / f"{loader.parse(example.encode(), 'example.yaml').id}.yaml"
+    file.write_text(example, encoding="utf-8")
+    tried = try_playbook(Settings(stream=EventStream(())), str(file), [])
+    assert tried.passed, tried
 
 
 def test_the_example_of_an_event_is_one() -> None:

@@ -43,6 +43,8 @@ def _dead_python(diagnosis: Diagnosis) -> str | None:
 
 def _next(diagnosis: Diagnosis) -> list[str]:
     best = diagnosis.findings[0] if diagnosis.findings else None
+    if best is not None and best.confirmed is False and diagnosis.prefix and diagnosis.log:
+        return ["", f"Is {plain(diagnosis.prefix)} the environment that the program ran in? -p names another one"]
     if best is None or best.playbook is None or diagnosis.verdict != "env":
         return []
     target = ["-p", diagnosis.prefix] if diagnosis.prefix else []
