@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
     Ui = Callable[[Settings, ApplyOptions], int]
 
+_SPARE_BYTES = 4 << 20
+"""Given back where memory has run out: to say so takes some. Nothing writes to it, so it takes none before."""
 _LOOKING = frozenset({"diagnose", "facts", "plan", "check"})
 
 
@@ -29,6 +31,7 @@ def main(argv: Sequence[str] | None = None, *, ui: Ui | None = None) -> int:
     words, command = split_command(given)
     output: Output | None = None  # loaded when something is said: `--version` and `--help` are quick
     json = "--json" in words or os.environ.get("ENVMEDIC_JSON", "") not in FALSE
+    spare = bytearray(_SPARE_BYTES)
     try:
         require_readable(given)
         if given[:1] == ["__complete"]:
@@ -51,6 +54,7 @@ def main(argv: Sequence[str] | None = None, *, ui: Ui | None = None) -> int:
         (output or _bare_output(json=json)).error(Interrupted("Interrupted"))
         return int(ExitCode.INTERRUPTED)
     except Exception as error:  # noqa: BLE001  # the one boundary: a bug is reported with what is needed to mend it
+        spare.clear()
         return _unexpected(error, output or _bare_output(json=json))
 
 
@@ -80,13 +84,23 @@ def _without_command(ui: Ui | None) -> int:
 
 
 def _ahead(args: argparse.Namespace) -> Ahead:
-    """The survey of the environment that is probably meant, for commands that only look at it."""
+    """What can be begun already on the environment that is probably meant."""
     from envmedic.ahead import Ahead  # noqa: PLC0415  # `--version` and `--help` need none of it
 
+    ahead = Ahead()
+    if args.command not in _LOOKING and not (args.command == "undo" and args.yes):
+        return ahead
+    prefix = args.prefix or os.environ.get("VIRTUAL_ENV") or os.environ.get("CONDA_PREFIX")
     alone = getattr(args, "log_only", False) or getattr(args, "host_only", False)
-    if args.command not in _LOOKING or args.name or args.python or alone:
-        return Ahead(None)
-    return Ahead(args.prefix or os.environ.get("VIRTUAL_ENV") or os.environ.get("CONDA_PREFIX") or None)
+    if not prefix or args.name or args.python or alone:
+        return ahead
+    if args.command == "undo":
+        from envmedic.api.undoing import begin  # noqa: PLC0415
+
+        begin(ahead, prefix)
+    else:
+        ahead.begin_survey(prefix)
+    return ahead
 
 
 def _run(args: argparse.Namespace, output: Output) -> int:

@@ -28,6 +28,7 @@ from tests.faults import (
     libc,
     limits,
     memory,
+    mutations,
     network,
     old_state,
     renames,
@@ -54,6 +55,7 @@ PARTS: dict[str, Callable[..., Iterator[Case]]] = {
     "renames": renames.cases,
     "sharing": sharing.cases,
     "state": old_state.cases,
+    "mutations": mutations.cases,
 }
 _RUNS = 2000
 _SHORT_RUNS = 20

@@ -13,6 +13,8 @@ from tests.faults.room import Room, know_playbooks, told
 from tests.support.index import Fault, IndexServer, serve
 
 _WHEEL = rf"torchvision-{REPAIRED}[^/]*\.whl$"
+_ZIP_TIME = 10
+"""Where the time of the first member stands in a zip archive (PKZIP's application note, 4.3.7)."""
 _PAGE = r"/simple/torchvision/$"
 _HTML = b"<!DOCTYPE html>\n<html><body>Please sign in to the network of this hotel</body></html>\n"
 _FAILING = {
@@ -34,13 +36,15 @@ _FAILING = {
     "the wheel is refused": Fault(_WHEEL, status=403),
 }
 """What a repair cannot live with."""
+_RESUMED = "the wheel breaks off once"
 _PASSING = {
-    "the wheel breaks off once": Fault(_WHEEL, cut_after=100, times=1),
+    _RESUMED: Fault(_WHEEL, cut_after=100, times=1),
     "the server is busy twice": Fault(_WHEEL, status=503, times=2),
 }
 """What passes."""
 _STALLING = {"the wheel stalls once, for the minute that is waited": Fault(_WHEEL, stall_after=100, times=1)}
-_SLICE = ("the wheel is a sign-in form",)
+_ANOTHER = "the wheel is another one of the same name and size"
+_SLICE = ("the wheel is a sign-in form", _ANOTHER, _RESUMED)
 
 
 def cases(folder: Path, *, short: bool = False) -> Iterator[Case]:
@@ -48,13 +52,21 @@ def cases(folder: Path, *, short: bool = False) -> Iterator[Case]:
     room = Room.build(folder / "room")
     with serve(room.case.wheels.parent / "index") as server:
         network = _Network(room, server)
-        for name, fault in _FAILING.items():
+        for name, fault in {**_FAILING, _ANOTHER: Fault(_WHEEL, body=_dated_otherwise(room))}.items():
             if not short or name in _SLICE:
                 yield name, partial(network.refused, fault)
-        for name, fault in () if short else (*_PASSING.items(), *_STALLING.items()):
-            yield name, partial(network.passes, fault)
+        for name, fault in (*_PASSING.items(), *_STALLING.items()):
+            if not short or name in _SLICE:
+                yield name, partial(network.passes, fault)
     if not short:
         yield "nobody listens", partial(network.refused, Fault(""))
+
+
+def _dated_otherwise(room: Room) -> bytes:
+    """The wheel with another time at its first member: it installs as well, and nothing but its hash tells."""
+    content = bytearray(next(room.case.wheels.glob(f"torchvision-{REPAIRED}-*.whl")).read_bytes())
+    content[_ZIP_TIME] ^= 1
+    return bytes(content)
 
 
 class _Network:

@@ -1,0 +1,141 @@
+"""The product broken on purpose, in a copy: each part has to go red where what it guards is gone.
+
+A mutation takes the place of one text in one file of the package, wherever that stands in it.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from tests.cli.support import ROOT
+from tests.faults.cases import Case
+
+_COPIED = ("envmedic", "tests", "playbooks", "pyproject.toml", "README.md")
+_LIMIT_S = 240.0
+"""What hangs is red too: no slice takes that long."""
+
+
+@dataclass(frozen=True)
+class Mutation:
+    """What is broken."""
+
+    part: str
+    name: str
+    """What no longer holds, in words."""
+    file: str
+    """Relative to the package."""
+    old: str
+    new: str
+    only: str = ""
+    """The case that guards it, where it is not in the slice of the part."""
+
+
+MUTATIONS = (
+    Mutation(
+        "clocks", "time limits of steps go by the wall clock", "proc/__init__.py",
+        "left = None if deadline is None else deadline - time.monotonic()",
+        "left = None if deadline is None else deadline - time.monotonic() - (time.time() > 2e9) * 1e8",
+    ),
+    Mutation(
+        "clocks", "undo takes the newest repair by its time", "engine/generations.py",
+        "    known = {item.directory.transaction: item for item in _known(store)}\n    live = marker.read(store.prefix)\n",
+        "    known = {item.directory.transaction: item for item in _known(store)}\n    live = max(known, default=None)\n",
+    ),
+    Mutation(
+        "network", "the hash of a wheel is not compared", "installers/fetch.py",
+        "    if digest != artifact.sha256:\n", "    if False:\n",
+    ),
+    Mutation(
+        "network", "a download that breaks off is not tried again", "installers/session.py",
+        "    attempts: int = 5\n", "    attempts: int = 1\n",
+    ),
+    Mutation(
+        "network", "a server is waited for without end", "installers/session.py",
+        "timeout=(self.patience.connect_s, self.patience.read_s)", "timeout=None",
+        only="the wheel stalls once",
+    ),
+    Mutation(
+        "installers", "the exit status of a step does not count", "engine/workplace.py",
+        "    if result.returncode != 0:\n        raise _failed(result)\n", "",
+    ),
+    Mutation(
+        "installers", "a step has no time limit", "engine/workplace.py",
+        "timeout_s=place.timeout_s", "timeout_s=None",
+    ),
+    Mutation(
+        "installers", "what a step leaves running is not killed", "engine/stage_helper.py",
+        "    left = kill_all()\n", "    left = 0\n",
+    ),
+    Mutation(
+        "installers", "the original is not compared before the exchange", "engine/transaction.py",
+        "        names = tree.compare(run.original, now).names\n", "        names = tree.compare(now, now).names\n",
+    ),
+    Mutation(
+        "installers", "a required check that could not run does not count", "engine/judgement.py",
+        "        skipped_required=tuple(skipped),\n", "        skipped_required=(),\n",
+        only="does nothing and says it has, namespace",
+    ),
+    Mutation(
+        "children", "a program that was killed is not asked again", "proc/question.py",
+        "if result.returncode != -signal.SIGKILL or result.timed_out:", "if True:",
+    ),
+    Mutation(
+        "limits", "what cannot be opened is taken for absent", "errors.py",
+        "    spent = exhausted(error)\n    if spent is not None:\n        raise spent from error\n", "    return\n",
+    ),
+)  # fmt: skip
+
+
+def cases(folder: Path, *, short: bool = False) -> Iterator[Case]:
+    """Every mutation, before the slice of its part; it is too much for a short run."""
+    for mutation in () if short else MUTATIONS:
+        yield f"{mutation.part}: {mutation.name}", partial(_red, folder, mutation)
+
+
+def mutated(mutation: Mutation, package: Path) -> str:
+    """The file of the package with the mutation. Raises AssertionError where it has no place there, or several."""
+    text = (package / mutation.file).read_text(encoding="utf-8")
+    assert text.count(mutation.old) == 1, f"{mutation.name}: {text.count(mutation.old)} places in {mutation.file}"
+    return text.replace(mutation.old, mutation.new)
+
+
+def _red(folder: Path, mutation: Mutation) -> tuple[str, str]:
+    """Let the part run on the broken copy, and see what goes red."""
+    copy = folder / "copy"
+    copy.mkdir()
+    for name in _COPIED:
+        source = ROOT / name
+        (shutil.copytree if source.is_dir() else shutil.copyfile)(source, copy / name)
+    try:
+        (copy / "envmedic" / mutation.file).write_text(mutated(mutation, copy / "envmedic"), encoding="utf-8")
+        failed = _failures(copy, mutation)
+    finally:
+        shutil.rmtree(copy)
+    assert failed, "nothing went red"
+    return "red", failed[0]
+
+
+def _failures(copy: Path, mutation: Mutation) -> list[str]:
+    """The cases that failed, or the news that one hangs."""
+    chosen = ("--only", mutation.only) if mutation.only else ("--short",)
+    command = [sys.executable, "-m", "tests.faults", "--part", mutation.part, *chosen]
+    with subprocess.Popen(
+        command, cwd=copy, env={**os.environ, "PYTHONPATH": str(copy)}, start_new_session=True,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+    ) as run:  # fmt: skip
+        try:
+            said, _ = run.communicate(timeout=_LIMIT_S)
+        except subprocess.TimeoutExpired:
+            os.killpg(run.pid, signal.SIGKILL)
+            return ["it hangs"]
+    lines = [line for line in said.splitlines() if line.startswith(mutation.part) and " FAILED " in line]
+    assert lines or run.returncode == 0, said[-2000:]
+    return [line.partition(" ")[2].strip() for line in lines]
