@@ -240,8 +240,11 @@ def exhausted(error: BaseException, *, environment: str = UNCHANGED) -> Exhauste
     # a compiled module that finds no room; the loader gives no number, and puts this alone before its reasons
     if isinstance(error, ImportError) and str(error).endswith(("failed to map segment from shared object", _NO_MEMORY)):
         return OutOfMemory(environment=environment)
-    # what CPython 3.10 to 3.13 make of a MemoryError that finds no memory itself
-    if isinstance(error, SystemError) and str(error) == "error return without exception set":
+    # the last two are what CPython makes of it: of a MemoryError that finds no memory itself, and of a thread
+    if (type(error), str(error)) in {
+        (SystemError, "error return without exception set"),
+        (RuntimeError, "can't start new thread"),
+    }:
         return OutOfMemory(environment=environment)
     return None
 

@@ -55,6 +55,8 @@ def test_descriptors_that_ran_out_are_known(number: int) -> None:
     "error",
     [
         MemoryError(),
+        RuntimeError("can't start new thread"),
+        SystemError("error return without exception set"),
         OSError(errno.ENOMEM, os.strerror(errno.ENOMEM)),
         ImportError("/lib/python3/mmap.cpython-311.so: failed to map segment from shared object"),
         ImportError("/lib/libssl.so.3: cannot create shared object descriptor: Cannot allocate memory"),
@@ -71,6 +73,7 @@ def test_memory_that_ran_out_is_known(error: BaseException) -> None:
         ImportError("libcudart.so.12: cannot open shared object file: No such file or directory"),
         ImportError("/x.so: failed to map segment from shared object: Operation not permitted"),
         ValueError("x"),
+        RuntimeError("x"),
     ],
 )
 def test_other_errors_are_left_alone(error: BaseException) -> None:
