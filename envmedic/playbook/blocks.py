@@ -29,6 +29,22 @@ class Block(msgspec.Struct, frozen=True):
     """Matches may start at lines that begin before this; the rest is context, and comes again."""
     end: int | None = None
     """Where its last whole line ends in `content`, which is not cut there to save a copy."""
+    offset: int = 0
+    """Where it begins in the log."""
+    line_offset: int = 0
+    """Where its first line begins there: before it, if that is longer than a block."""
+
+    def place(self, begin: int) -> int:
+        """Where the line that begins at `begin` begins in the log."""
+        return self.offset + begin if begin else self.line_offset
+
+    def lines(self) -> list[bytes]:
+        """All whole lines, without their ends."""
+        return self.content[: self.end].split(b"\n")
+
+    def starts(self) -> int:
+        """The number of lines at which matches may start."""
+        return 1 + self.content.count(b"\n", 0, max(0, self.keep - 1))
 
     def every_line(self) -> Iterator[Begin]:
         """All lines at which matches may start."""
@@ -119,20 +135,23 @@ class Numbering:
 def blocks(chunks: Iterable[bytes], numbering: Numbering) -> Iterator[Block]:
     """Cut a stream at line ends into blocks that share their last lines with the next block."""
     pending = b""
+    offset = line = 0
     for chunk in chunks:
         pending += chunk
         while len(pending) >= BLOCK_BYTES:
             end = pending.rfind(b"\n") + 1
-            if not end:  # one line longer than a block
-                passed = len(pending) - WINDOW_OVERLAP
-                yield Block(numbering.begin(pending, passed), pending, 1)
-                pending = pending[passed:]
+            if end:
+                keep = passed = _context_start(pending, end)
+            else:  # one line longer than a block
+                keep, passed = 1, len(pending) - WINDOW_OVERLAP
+            yield Block(numbering.begin(pending, passed), pending, keep, end or None, offset, line)
+            pending = pending[passed:]
+            offset += passed
+            if not end:
                 break
-            keep = _context_start(pending, end)
-            yield Block(numbering.begin(pending, keep), pending, keep, end)
-            pending = pending[keep:]
+            line = offset
     if pending:
-        yield Block(numbering.begin(pending, len(pending)), pending, len(pending))
+        yield Block(numbering.begin(pending, len(pending)), pending, len(pending), None, offset, line)
 
 
 def _context_start(pending: bytes, end: int) -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from itertools import islice
 from math import sqrt
 from threading import Lock
 from typing import Any
@@ -49,13 +50,23 @@ class Gate:
 
     def begun(self, content: bytes) -> tuple[Begin, ...]:
         """The same lines, with where they begin. Some more may be told where a large `content` has escapes."""
+        return tuple(self._begun(content, None))
+
+    def few(self, content: bytes, most: int) -> tuple[Begin, ...] | None:
+        """The same, or None where these are more than `most`."""
+        found = tuple(islice(self._begun(content, most), most + 1))
+        return found if len(found) <= most else None
+
+    def _begun(self, content: bytes, most: int | None) -> Iterable[Begin]:
+        """The same. Where it is several views that are searched, no more than `most` and one in each."""
         escaped = any(mark in content for mark in _MARKS)
         if escaped and len(content) >= _LARGE_BYTES and beyond().search(content) is None:
-            return tuple(_begun(self._past_escapes(), content))
+            return _begun(self._past_escapes(), content)
         seen = views(content)
         if seen == (content,):
-            return tuple(_begun(self._program, content))
-        return tuple(_placed(content, {number for view in seen for number, _ in _begun(self._program, view)}))
+            return _begun(self._program, content)
+        limit = None if most is None else most + 1
+        return _placed(content, {number for view in seen for number, _ in islice(_begun(self._program, view), limit)})
 
     def _past_escapes(self) -> Any:
         with self._lock:

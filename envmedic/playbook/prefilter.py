@@ -10,6 +10,7 @@ from envmedic.playbook.derived import derived
 from envmedic.playbook.gate import Gate
 from envmedic.playbook.lines import squeezed
 from envmedic.playbook.patterns import bytewise
+from envmedic.regex import compile_late
 
 _KEPT = 4096
 """Texts of which it is kept what is in them."""
@@ -18,6 +19,8 @@ _KEPT_BYTES = 2048
 _ONE_TEXT = 512
 _ONE_BY_ONE_BYTES = 1 << 14
 """What is searched for one literal after the other before the two programs of all are compiled, which takes 0.05 s."""
+_REACHING = compile_late(rb"^[a-f]+|(?<=x)[a-f]+")
+"""Where a literal may begin in an address, or go on into it."""
 
 
 class Prefilter:
@@ -58,6 +61,24 @@ class Prefilter:
     def candidates(self, content: bytes) -> frozenset[int]:
         """Indexes of the patterns that may match in a few lines."""
         return self._met(squeezed(content))
+
+    def possible(self, content: bytes) -> frozenset[int]:
+        """Indexes of the patterns that may match in lines like a few masked ones, whose addresses have any letters."""
+        text = squeezed(content)
+        program, reaching = self._reaching
+        begun = [reaching[place] for place in program.Match(text) or ()] if reaching else []
+        numbers = {number for number, pieces in begun if all(piece in text for piece in pieces)}
+        atoms = [self._atoms[number] for number in numbers.union(self._present(text))]
+        return self._always.union(*(self._indexes[atom] for atom in atoms))
+
+    @cached_property
+    def _reaching(self) -> tuple[Any, list[tuple[int, list[bytes]]]]:
+        """The literals that may reach into an address, by their numbers, with what must stand outside of it.
+
+        Before them the program that finds the longest such piece of each.
+        """
+        found = [(number, _REACHING.split(atom)) for number, atom in enumerate(self._atoms) if _REACHING.search(atom)]
+        return _set([max(pieces, key=len) for _, pieces in found]), found
 
     def _any_in(self, text: bytes) -> bool:
         if self._always:

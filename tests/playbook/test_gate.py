@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from envmedic.playbook.gate import WINDOW_BYTES, Gate, gate_pattern, windows
 from envmedic.playbook.lines import SQUEEZED_AWAY, squeezed
 from envmedic.playbook.loader import load_all
-from envmedic.playbook.match import Signatures
+from envmedic.playbook.signatures import Signatures
 
 ATOMS = (b"operatortorchvision::nms", b"undefinedsymbol:", b"nvcc", b"schr\xc4g:text", b"libcudart.so")
 GATE = Gate(gate_pattern(ATOMS[:-1]))

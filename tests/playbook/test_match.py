@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from envmedic.model.playbook import LoadedPlaybook, TextMatch
-from envmedic.playbook import blocks, loader, match, reading
+from envmedic.playbook import blocks, loader, reading, signatures, tally
 from envmedic.playbook.match import scan
 from envmedic.playbook.reading import read_lines
 from tests.playbook.helpers import lines, loaded
@@ -66,7 +66,7 @@ def test_a_repeated_match_is_counted_and_others_are_kept_apart() -> None:
 def test_a_flood_of_different_matches_is_bounded() -> None:
     text = [f"operator torchvision::op{number} does not exist" for number in range(1000)]
     matches = scan(lines(*text), [PLAYBOOK])
-    assert len(matches) == match.DISTINCT_MATCHES
+    assert len(matches) == tally.DISTINCT_MATCHES
     assert sum(item.count for item in matches) == 1000
 
 
@@ -109,7 +109,7 @@ def test_a_message_is_found_in_what_people_paste(line: str) -> None:
 def test_the_line_of_a_long_match_is_an_excerpt_around_it() -> None:
     (only,) = scan(lines("x" * 50_000 + MESSAGE), [PLAYBOOK])
     assert "torchvision::nms" in only.line
-    assert len(only.line) <= match.SHOWN_CHARACTERS
+    assert len(only.line) <= signatures.SHOWN_CHARACTERS
 
 
 def test_binary_rubbish_around_a_message_does_not_hide_it() -> None:
