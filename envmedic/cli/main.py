@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import mmap
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -31,7 +32,7 @@ def main(argv: Sequence[str] | None = None, *, ui: Ui | None = None) -> int:
     words, command = split_command(given)
     output: Output | None = None  # loaded when something is said: `--version` and `--help` are quick
     json = "--json" in words or os.environ.get("ENVMEDIC_JSON", "") not in FALSE
-    spare = bytearray(_SPARE_BYTES)
+    spare = mmap.mmap(-1, _SPARE_BYTES)  # a mapping of its own goes back at once, unlike what malloc was given
     try:
         require_readable(given)
         if given[:1] == ["__complete"]:
@@ -54,7 +55,7 @@ def main(argv: Sequence[str] | None = None, *, ui: Ui | None = None) -> int:
         (output or _bare_output(json=json)).error(Interrupted("Interrupted"))
         return int(ExitCode.INTERRUPTED)
     except Exception as error:  # noqa: BLE001  # the one boundary: a bug is reported with what is needed to mend it
-        spare.clear()
+        spare.close()
         return _unexpected(error, output or _bare_output(json=json))
 
 

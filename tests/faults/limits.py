@@ -92,7 +92,7 @@ def _read(room: Room, turn: Turn, command: str, step: str, answer: reading.Answe
     if turn.asks and (ended.code == ExitCode.INTERRUPTED or ended.code in {-signal.SIGHUP, -signal.SIGTERM}):
         said = "ended"  # as any program that has nothing to settle
     else:
-        said = reading.judged(ended.done, answer, heard=turn.name != _SILENT)
+        said = reading.judged(ended.done, answer, heard=turn.heard)
     assert room.side() == "old"
     left = [item for item in room.leaks() if not (item.startswith("temporary: ") and turn.name == _NONE)]
     assert left == []  # deleting a directory takes memory too
