@@ -1,13 +1,14 @@
-"""The survey of an environment's files, begun before the rest of envmedic is loaded.
+"""Work on an environment's files that is begun before the rest of envmedic is loaded.
 
-Loading takes one core a tenth of a second, the survey of a torch environment another: side by side they take one of
-them. So this module imports next to nothing.
+Loading takes one core a tenth of a second, a look at the files of a torch environment another: side by side they take
+one of them. So this module imports next to nothing.
 """
 
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Hashable
+from typing import TYPE_CHECKING, Any
 
 from envmedic.forked import Forked
 
@@ -18,29 +19,35 @@ if TYPE_CHECKING:
 
 
 class Ahead:
-    """The survey of the files below `prefix`, which is probably the one that is meant; None begins nothing.
+    """What was begun for the environment that is probably meant; `close` it, whether or not it was used."""
 
-    `close` it, whether or not it was used.
-    """
+    def __init__(self) -> None:
+        self._begun: dict[Hashable, Forked[Any]] = {}
 
-    def __init__(self, prefix: str | None) -> None:
-        self._prefix = "" if prefix is None else os.path.abspath(os.path.expanduser(prefix))  # noqa: PTH100, PTH111  # as `targets` does
-        self._survey: Forked[Survey] | None = None if prefix is None else Forked(self._surveyed)
+    def begin(self, key: Hashable, work: Callable[[], object]) -> None:
+        """Begin `work` in a fork. Whoever knows `key` may take it: it says of what the answer is true."""
+        self._begun[key] = Forked(work)
+
+    def take(self, key: Hashable) -> Forked[Any] | None:
+        """What was begun under `key`, once; whoever takes it closes it."""
+        return self._begun.pop(key, None)
+
+    def close(self) -> None:
+        """End what was not taken; from now on there is nothing."""
+        while self._begun:
+            self._begun.popitem()[1].close()
+
+    def begin_survey(self, prefix: str) -> None:
+        """Begin the survey of the files below `prefix`."""
+        path = os.path.abspath(os.path.expanduser(prefix))  # noqa: PTH100, PTH111  # as `targets` does
+
+        def work() -> Survey:
+            from envmedic.walking import survey  # noqa: PLC0415  # loaded in the fork, beside what is loaded here
+
+            return survey(path)
+
+        self.begin(("survey", path), work)
 
     def survey(self, prefix: Path) -> Forked[Survey] | None:
         """The survey, once, if it is that of `prefix`; whoever takes it closes it."""
-        if str(prefix) != self._prefix:
-            return None
-        survey, self._survey = self._survey, None
-        return survey
-
-    def close(self) -> None:
-        """End it, unless it was taken; from now on there is none."""
-        survey, self._survey = self._survey, None
-        if survey is not None:
-            survey.close()
-
-    def _surveyed(self) -> Survey:
-        from envmedic.walking import survey  # noqa: PLC0415  # loaded in the fork, beside what is loaded here
-
-        return survey(self._prefix)
+        return self.take(("survey", str(prefix)))

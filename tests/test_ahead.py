@@ -31,13 +31,19 @@ def prefix(tmp_path: Path) -> Path:
     return make_venv(tmp_path / "env")
 
 
+def _surveying(prefix: str) -> Ahead:
+    ahead = Ahead()
+    ahead.begin_survey(prefix)
+    return ahead
+
+
 def ended(*arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-c", ENDING.format(arguments=list(arguments))]
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
 def test_the_survey_is_that_of_the_prefix_and_is_taken_once(prefix: Path) -> None:
-    with closing(Ahead(str(prefix))) as ahead:
+    with closing(_surveying(str(prefix))) as ahead:
         taken = ahead.survey(prefix)
         assert taken is not None
         with closing(taken):
@@ -46,23 +52,23 @@ def test_the_survey_is_that_of_the_prefix_and_is_taken_once(prefix: Path) -> Non
 
 
 def test_another_prefix_has_none(prefix: Path, tmp_path: Path) -> None:
-    with closing(Ahead(str(prefix))) as ahead:
+    with closing(_surveying(str(prefix))) as ahead:
         assert ahead.survey(tmp_path) is None
-    with closing(Ahead(None)) as nothing:
+    with closing(Ahead()) as nothing:
         assert nothing.survey(prefix) is None
 
 
 def test_the_spelling_is_that_of_the_options(prefix: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(prefix.parent))
     for spelled in (f"~/{prefix.name}", os.path.relpath(prefix), f"{prefix}/lib/.."):
-        with closing(Ahead(spelled)) as ahead:
+        with closing(_surveying(spelled)) as ahead:
             taken = ahead.survey(prefix)
             assert taken is not None, spelled
             taken.close()
 
 
 def test_what_is_not_there_is_told_by_whoever_waits(tmp_path: Path) -> None:
-    with closing(Ahead(str(tmp_path / "gone"))) as ahead:
+    with closing(_surveying(str(tmp_path / "gone"))) as ahead:
         taken = ahead.survey(tmp_path / "gone")
         assert taken is not None
         with closing(taken), pytest.raises(FileNotFoundError):
@@ -70,13 +76,13 @@ def test_what_is_not_there_is_told_by_whoever_waits(tmp_path: Path) -> None:
 
 
 def test_nothing_stays_behind(prefix: Path) -> None:
-    Ahead(str(prefix)).close()
+    _surveying(str(prefix)).close()
     with pytest.raises(ChildProcessError):
         os.waitpid(-1, os.WNOHANG)
 
 
 def test_a_survey_from_before_a_recovery_is_given_up(prefix: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with closing(Ahead(str(prefix))) as ahead:
+    with closing(_surveying(str(prefix))) as ahead:
         settings = Settings(stream=EventStream([]), ahead=ahead)
         monkeypatch.setattr(target, "interrupted", lambda _: True)
         assert target.find_prefix(settings, Target(prefix=str(prefix))) == prefix

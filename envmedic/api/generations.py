@@ -11,14 +11,14 @@ from typing import Protocol, TypedDict
 from envmedic.api.joints import check_runner, engine_ports, installer_of
 from envmedic.api.settings import Settings, Target
 from envmedic.api.target import interrupted
-from envmedic.engine import comparing, generations, recovery
+from envmedic.engine import generations, recovery
 from envmedic.engine.interruption import Cancel, never
+from envmedic.engine.losses import Loss
 from envmedic.errors import ExitCode
 from envmedic.model.events import EventStream, Notice
 from envmedic.model.ports import AllowName, ApplyOptions, CheckRunner, EnginePorts
 from envmedic.model.record import Difference, History, Record, Recovery
 from envmedic.probe import targets
-from envmedic.probe.distributions import states
 
 AcceptLoss = Callable[[tuple[str, ...]], bool]
 """Asks whether to go on although these paths would not be as they are now."""
@@ -82,7 +82,7 @@ def undo(  # `redo` too
 ) -> Record:
     """Bring the environment back as it was before the live generation, byte for byte."""
     travelling = _travelling(settings, prefix, allow)
-    return generations.undo(prefix, **travelling, to=to, accept=_asking(accept), cancel=cancel)
+    return generations.undo(prefix, **travelling, to=to, accept=_asking(accept), cancel=cancel, ahead=settings.ahead)
 
 
 def redo(  # `undo` too
@@ -116,7 +116,7 @@ def _travelling(settings: Settings, prefix: Path, allow: tuple[AllowName, ...]) 
     }
 
 
-def _asking(accept: AcceptLoss) -> Callable[[generations.Loss], bool]:
+def _asking(accept: AcceptLoss) -> Callable[[Loss], bool]:
     return lambda loss: accept((*loss.damaged, *loss.changed))
 
 
@@ -131,6 +131,9 @@ def difference(settings: Settings, prefix: Path, before: str | None = None, afte
 
     A state is named by a transaction, ``found`` or ``now``. Raises InputError for one that is not known.
     """
+    from envmedic.engine import comparing  # noqa: PLC0415  # an undo needs neither
+    from envmedic.probe.distributions import states  # noqa: PLC0415
+
     del settings
     return comparing.difference(prefix, states, before=before, after=after)
 

@@ -24,10 +24,10 @@ from envmedic.model.ports import (
     Runner,
 )
 from envmedic.probe import processes
-from envmedic.probe.distributions import states
 
 if TYPE_CHECKING:
     from envmedic.api.proof import FactsProof
+    from envmedic.model.record import DistributionState
 
 
 def installer_of(settings: Settings, prefix: Path | None = None) -> Installer:
@@ -93,7 +93,7 @@ def engine_ports(
     """Everything that a transaction on the environment whose real path is `prefix` uses from outside the engine."""
     return EnginePorts(
         installer=installer,
-        distributions=states,
+        distributions=_states,
         processes=processes.users,
         gpu_visible=_gpu_visible,
         confirm=confirm,
@@ -102,6 +102,12 @@ def engine_ports(
         observe=lambda tree: observe_clone(settings, tree, prefix),
         before_exchange=before_exchange,
     )
+
+
+def _states(tree: Path) -> tuple[DistributionState, ...]:
+    from envmedic.probe.distributions import states  # noqa: PLC0415  # the way back asks for none
+
+    return states(tree)
 
 
 def _gpu_visible() -> tuple[bool, str]:

@@ -10,27 +10,24 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Literal
 
-from envmedic import tree
+from envmedic.ahead import Ahead
 from envmedic.engine import journal as journals
-from envmedic.engine import marker, trash
+from envmedic.engine import losses, marker, trash
 from envmedic.engine.activated import ActivatedRunner
 from envmedic.engine.interruption import Cancel, Interruption, never
 from envmedic.engine.layout import Store, TransactionDirectory
 from envmedic.engine.lock import locked
+from envmedic.engine.losses import Loss
 from envmedic.engine.protection import refuse_in_use
 from envmedic.engine.recovery import settle
 from envmedic.engine.session import OpenTransaction, Session, load_record
 from envmedic.engine.settling import conclude, recoverable
-from envmedic.engine.stage import DirectRunner
 from envmedic.engine.swap import Point, no_point, swap, sync
 from envmedic.errors import InputError, PreflightError, RecoveryNeeded, RepairDeclined
-from envmedic.forked import Forked
 from envmedic.model.events import Emit, EventStream, Progress, StageFinished, StageStarted
 from envmedic.model.plan import Change
 from envmedic.model.ports import ApplyOptions, CheckRunner, EnginePorts
@@ -40,21 +37,6 @@ FOUND = "found"
 """Names, as the target of an undo, the environment as envmedic first found it."""
 _BLOCK = 512
 _LISTED = 20
-
-
-@dataclass(frozen=True)
-class Loss:
-    """What going to another generation would take out of sight. Paths are relative to the prefix."""
-
-    transaction: str
-    changed: tuple[str, ...] = ()
-    """Changed, added or removed in the live environment since that transaction; the other tree lacks it."""
-    damaged: tuple[str, ...] = ()
-    """Edited in place in a file that both trees share, so that the kept tree no longer has the old content."""
-
-    def __bool__(self) -> bool:
-        """Whether there is any."""
-        return bool(self.changed or self.damaged)
 
 
 Accept = Callable[[Loss], bool]
@@ -143,11 +125,13 @@ def undo(
     accept: Accept | None = None,
     cancel: Cancel = never,
     point: Point = no_point,
+    ahead: Ahead | None = None,
 ) -> Record:
     """Put the tree back that was there before the live generation, byte for byte; returns the record.
 
     `to` names the generation to go back to, over several steps: a transaction id or `FOUND`. Changes made
-    since the repair are not carried over: without `force` they are refused, or put to `accept`. Raises
+    since the repair are not carried over: without `force` they are refused, or put to `accept`; `ahead` may hold
+    the comparisons that tell them, begun before (see `losses.begin`). Raises
     InputError when there is nothing to undo or no such generation, PreflightError with the changes in
     `details`, RepairDeclined, EnvironmentBusy, Interrupted.
     """
@@ -157,7 +141,7 @@ def undo(
         refuse_in_use(session.prefix, ports.processes(session.prefix), options.allow)
         chain = _chain_back(session.store, to)
         agreed = _always if force else accept
-        return [_undo(session, item, agreed) for item in chain][-1]
+        return [_undo(session, item, agreed, ahead) for item in chain][-1]
 
 
 def redo(
@@ -242,12 +226,10 @@ def _next(store: Store, to: str | None) -> _Known:
     return max(possible, key=lambda item: (item.record.finished or "", item.directory.transaction))
 
 
-def _undo(session: Session, item: _Known, accept: Accept | None) -> Record:
+def _undo(session: Session, item: _Known, accept: Accept | None, ahead: Ahead | None) -> Record:
     transaction = OpenTransaction.load(session, item.directory)
     with recoverable(session.prefix), transaction.opened(), session.stage("undo"):
-        with closing(Forked(partial(_changes, item.directory.fingerprint, item.directory.tree))) as damaged:
-            changed = _changes(item.directory.live_fingerprint, session.prefix)
-            loss = Loss(transaction=item.directory.transaction, changed=changed, damaged=damaged.value())
+        loss = losses.of_undo(item.directory, session.prefix, ahead)
         _ask(session, loss, accept)
         _go(transaction, "undoing", "done")
         if loss.damaged:
@@ -259,9 +241,11 @@ def _undo(session: Session, item: _Known, accept: Accept | None) -> Record:
 def _redo(session: Session, item: _Known, accept: Accept | None, lock: int) -> Record:
     transaction = OpenTransaction.load(session, item.directory)
     with recoverable(session.prefix), transaction.opened(), session.stage("redo"):
-        changed = _changes(item.directory.fingerprint, session.prefix)
+        changed = losses.changes(item.directory.fingerprint, session.prefix)
         _ask(session, Loss(transaction=item.directory.transaction, changed=changed), accept)
         _go(transaction, "redoing", "undone")
+        from envmedic.engine.stage import DirectRunner  # noqa: PLC0415  # an undo runs nothing
+
         runner = ActivatedRunner(DirectRunner(session.prefix, inherit=[lock]), session.prefix, session.interruption)
         return conclude(transaction, runner, redo=True)
 
@@ -279,18 +263,6 @@ def _go(
         transaction.move(otherwise)
         raise
     sync(session.prefix, transaction.directory)
-
-
-def _changes(fingerprint: Path, root: Path) -> tuple[str, ...]:
-    try:
-        before = tree.Fingerprint.load(fingerprint)
-    except (OSError, ValueError) as error:
-        raise RecoveryNeeded(
-            "What has changed since the repair cannot be told",
-            cause=str(error),
-            hint=f"Restore {fingerprint} from a backup; both trees are kept as they are",
-        ) from error
-    return tuple(sorted(tree.changes(before, root).names))
 
 
 def _ask(session: Session, loss: Loss, accept: Accept | None) -> None:

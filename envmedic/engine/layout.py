@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import secrets
 import shutil
 import stat
 import time
@@ -252,4 +251,4 @@ class Store:
 def new_transaction_id(now_ns: int | None = None) -> str:
     """A fresh id that sorts by its time, to the microsecond: ``YYYYMMDDTHHMMSSffffffZ-xxxxxx``, UTC."""
     seconds, rest = divmod(time.time_ns() if now_ns is None else now_ns, 1_000_000_000)
-    return f"{time.strftime('%Y%m%dT%H%M%S', time.gmtime(seconds))}{rest // 1000:06d}Z-{secrets.token_hex(3)}"
+    return f"{time.strftime('%Y%m%dT%H%M%S', time.gmtime(seconds))}{rest // 1000:06d}Z-{os.urandom(3).hex()}"

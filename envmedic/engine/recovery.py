@@ -31,7 +31,6 @@ from envmedic.engine.layout import Store
 from envmedic.engine.lock import locked
 from envmedic.engine.session import OpenTransaction, Session, empty_trash
 from envmedic.engine.settling import conclude, drop, recoverable
-from envmedic.engine.stage import DirectRunner
 from envmedic.engine.swap import Point, mend, no_point, swap, sync
 from envmedic.errors import RECOVERABLE, Interrupted, RecoveryNeeded
 from envmedic.model.events import EventStream
@@ -132,6 +131,8 @@ def _require_known(transaction: OpenTransaction, *, live: bool) -> None:
 
 
 def _in_place(session: Session) -> ActivatedRunner:
+    from envmedic.engine.stage import DirectRunner  # noqa: PLC0415  # an undo runs nothing
+
     return ActivatedRunner(DirectRunner(session.prefix), session.prefix, session.interruption)
 
 

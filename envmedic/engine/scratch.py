@@ -6,7 +6,6 @@ import errno
 import fcntl
 import hashlib
 import os
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,6 +23,8 @@ def names(prefix: Path) -> tuple[str, str]:
 @contextmanager
 def scratch(directory: Path, start: str) -> Iterator[Path]:
     """A directory in `directory` whose name begins with `start`, held until it is removed. Raises OSError."""
+    import tempfile  # noqa: PLC0415  # an undo makes none
+
     with tempfile.TemporaryDirectory(prefix=start, dir=directory) as name, held(Path(name)):
         yield Path(name)
 

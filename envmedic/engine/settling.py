@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from envmedic.engine import marker, scripts
+from envmedic.engine import marker
 from envmedic.engine.judgement import FAILURES
 from envmedic.engine.session import OpenTransaction
 from envmedic.engine.swap import swap, sync
@@ -128,6 +128,8 @@ def _scripts(transaction: OpenTransaction) -> tuple[Outcome, ...]:
     """Whether scripts start, where staging elsewhere has rewritten them."""
     if transaction.journal.staging != "relocate":
         return ()
+    from envmedic.engine import scripts  # noqa: PLC0415  # few repairs are staged elsewhere
+
     session = transaction.session
     outcome = scripts.check(session.prefix, transaction.directory.tree, session.store.root)
     session.emit(CheckFinished(phase="smoke", outcome=outcome))
