@@ -80,7 +80,7 @@ gpu: $(INSTALLED)
 	$(BIN)/python -m tests.gpu --prefix $(GPU_PREFIX) --jobs $(GPU_JOBS)
 
 # What was tried is kept in .faults, and a second run goes on from there.
-FAULTS := turns limits calls clocks network installers filesystems sharing state
+FAULTS := turns limits children memory calls clocks network installers filesystems renames sharing state mutations
 faults: $(INSTALLED)
 	@mkdir -p .faults
 	$(BIN)/python -m tests.faults --part sigkill --resume .faults/sigkill

@@ -28,7 +28,8 @@ def cases(folder: Path, *, short: bool = False) -> Iterator[Case]:
         with ExitStack() as stack:
             where = stack.enter_context(fuse(folder))
             sweep = Sweep(Room.build(where / "room"), short=short, by_renames=True)
-            sweep.room.learn()
+            if not short:
+                sweep.room.learn()
             for scenario in _few(sweep) if short else _all(sweep):
                 yield _name(scenario), partial(_survive, sweep, scenario)
     except Skipped as reason:
@@ -37,8 +38,7 @@ def cases(folder: Path, *, short: bool = False) -> Iterator[Case]:
 
 def _few(sweep: Sweep) -> Iterator[Scenario]:
     mode = sweep.modes[0]
-    yield Scenario(number=0, operation="apply", mode=mode, at=0, name=_BETWEEN[0], inside=_INSIDE[:2])
-    yield Scenario(number=0, operation="undo", mode=mode, at=0, name=_BETWEEN[1], inside=_INSIDE[:2])
+    yield Scenario(number=0, operation="apply", mode=mode, at=0, name=_BETWEEN[0], inside=_INSIDE[1:3])
 
 
 def _all(sweep: Sweep) -> Iterator[Scenario]:

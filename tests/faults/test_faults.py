@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from tests.cli.support import LIMIT_S, ROOT
-from tests.faults import sigkill, tables
+from tests.faults import mutations, sigkill, tables
 from tests.faults.cases import Tried, attempt, rows, summary
 from tests.faults.room import Skipped
 
@@ -18,10 +18,14 @@ OUTCOMES = {
     "sigkill": {"old", "new"},
     "turns": {"old"},
     "calls": {"new"},
-    "clocks": {"new"},
-    "network": {"old"},
+    "limits": {"old"},
+    "children": {"old"},
+    "memory": {"old"},
+    "clocks": {"old", "new"},
+    "network": {"old", "new"},
     "installers": {"old"},
     "filesystems": {"old"},
+    "renames": {"old"},
     "sharing": {"new"},
     "state": {"old"},
 }
@@ -59,6 +63,12 @@ def test_what_does_not_hold_fails_its_case_and_says_where() -> None:
     assert item.failed
     assert "broken" in item.told
     assert "arithmetic" in item.told
+
+
+@pytest.mark.parametrize("mutation", mutations.MUTATIONS, ids=lambda item: item.name)
+def test_what_is_broken_on_purpose_is_still_there(mutation: mutations.Mutation) -> None:
+    assert mutation.part in OUTCOMES
+    assert mutations.mutated(mutation, ROOT / "envmedic")
 
 
 def test_what_cannot_be_tried_is_skipped_with_its_reason() -> None:

@@ -233,7 +233,7 @@ class Operation:
 
     def left(self, done: Done) -> str:
         """The environment that is there by what the command said, which came to a good end."""
-        if self.state is None:
+        if self.state is None or not done.out:  # nobody could hear it
             return self.side
         # a recovery puts the old one back where the new one cannot be proven to work
         settled = done.document["settled"]
