@@ -14,6 +14,7 @@ import pytest
 from envmedic import proc
 from envmedic.engine import stage
 from envmedic.errors import OutOfFiles, OutOfMemory, exhausted
+from envmedic.proc import HelperResult
 from envmedic.proc.question import ask
 from tests.test_proc import SH
 
@@ -129,6 +130,11 @@ def test_a_helper_that_dies_in_the_middle_of_a_word_has_not_said_it(tmp_path: Pa
     helper.write_text('import os, sys\nos.write(int(sys.argv[1]), b\'{"ready": true}\\n{"exi\')\n')
     result = proc.start_helper(helper, b"").finish(on_line=None, timeout_s=300)
     assert result.status == (b'{"ready": true}',)
+
+
+def test_a_helper_tells_of_a_child_that_died_in_the_middle_of_a_word() -> None:
+    said = (b'{"ready": true}', b'{"exi', b'{"exit": -9}')
+    assert stage._returncode(HelperResult("", "", said, 0, False), "/bin/true") == -signal.SIGKILL
 
 
 def test_a_helper_that_is_killed_says_nothing_of_namespaces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

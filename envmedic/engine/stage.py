@@ -8,6 +8,7 @@ with all their descendants on a timeout, an interrupt or the death of envmedic.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import json
 import os
@@ -301,7 +302,8 @@ def _returncode(result: proc.HelperResult, program: str) -> int:
     """Read the helper's last word. Raises StageRefusedError, or OSError when the program did not start."""
     status: dict[str, Any] = {}
     for line in result.status:
-        status.update(json.loads(line))
+        with contextlib.suppress(ValueError):  # a process was killed in the middle of it: it was not said
+            status.update(json.loads(line))
     if "failed" in status:
         raise StageRefusedError(status["failed"], status["errno"])
     if "exec" in status:

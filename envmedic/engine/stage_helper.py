@@ -60,9 +60,12 @@ class Status:
         self._descriptor = descriptor
 
     def send(self, **message: Any) -> None:
-        """Write one line. Without a reader envmedic has died, and its death signal ends this process."""
+        """Write one line, and end one that a child has left unfinished by its death.
+
+        Without a reader envmedic has died, and its death signal ends this process.
+        """
         with contextlib.suppress(BrokenPipeError):
-            os.write(self._descriptor, json.dumps(message).encode() + b"\n")
+            os.write(self._descriptor, b"\n" + json.dumps(message).encode() + b"\n")
 
 
 def _call(step: str, result: int) -> None:
