@@ -58,6 +58,36 @@ cuda-toolkit-mismatch | Installed CUDA version 12.2 does not match the version t
 unsatisfiable | Requested textract==1.6.5 from file:///x/textract-1.6.5.tar.gz has invalid metadata: .* suffix can only be used with `==` or `!=` operators
 missing-cuda-library | ImportError: libcudnn_adv.so.9: cannot open shared object file: No such file or directory
 half-installed | ImportError: libpython3.8.so.1.0: cannot open shared object file: No such file or directory
+driver-too-old | [W] [TRT] CUDA initialization failure with error: 35. Please check your CUDA installation
+driver-too-old | Error: unsupported CUDA version: driver 10.2 < image 11.4
+gpu-host-fault | [TRT] Cuda initialization failure with error 100. Please check cuda installation
+gpu-host-fault | WARNING: Could not find any nv files on this host!
+extension-undefined-symbol | ImportError: cannot import name '_C'
+extension-undefined-symbol | pytorch3d._C             failed to import
+extension-undefined-symbol | OSError: dlopen(/x/lib/libink.dylib, 0x000A): tried: '/x/lib/libink.dylib' (mach-o file, but is an incompatible architecture (have (arm64), need (x86_64h)))
+extension-undefined-symbol | OSError: /x/ink/libink.so: wrong ELF class: ELFCLASS32
+extension-undefined-symbol | ImportError: DLL load failed while importing _ink: %1 is not a valid Win32 application.
+libstdcxx | ImportError: dlopen(/x/ink/_C.cpython-38-darwin.so, 2): Library not loaded: @rpath/libc++.1.dylib
+companion-version | ImportError: dlopen(/x/ink/_C.so, 0x0002): Library not loaded: /usr/local/opt/webp/lib/libwebp.6.dylib
+companion-version | ImportError: No xformers
+companion-version | File "/x/transformers/models/auto/configuration_auto.py", line 7, in __getitem__ raise KeyError(key) KeyError: 'ink2'
+companion-version | Exception: data did not match any variant of untagged enum PyPreTokenizerTypeWrapper
+companion-version | ValueError: Tokenizer class Ink2Tokenizer does not exist or is not currently imported.
+companion-version | TypeError: DPOTrainer.__init__() got an unexpected keyword argument 'beta'
+companion-version | TypeError: InkForCausalLM.__init__() got an unexpected keyword argument 'load_in_8bit'
+companion-version | AttributeError: 'InkRotaryEmbedding' object has no attribute 'rope_type'
+companion-version | AttributeError: module 'torch.backends' has no attribute 'mps'
+companion-version | AttributeError: module 'apex' has no attribute 'amp'
+companion-version | TypeError: ForwardRef._evaluate() missing 1 required positional argument: 'type_params'
+companion-version | ImportError: cannot import name 'is_torch_version'
+extension-undefined-symbol | ModuleNotFoundError: No module named 'exllamav2_kernels'
+extension-build-toolchain | subprocess.CalledProcessError: Command '['ninja', '-v']' returned non-zero exit status 1.
+extension-build-toolchain | subprocess.CalledProcessError: Command '['/usr/bin/gcc-11', '/tmp/a/main.c', '-O3', '-lcuda']' returned non-zero exit status 1.
+extension-build-toolchain | ImportError: /x/torch_extensions/py39_cu118/ink/ink.so: cannot open shared object file: No such file or directory
+extension-build-toolchain | KeyError: 'CUDA_HOME'
+extension-build-toolchain | with CUDA 12.1, g++ versions later than 12 are not supported
+unsatisfiable | Examining conflict for ink python boxes:  42%|####      | 11/26 [01:31<02:35,  7.80s/it]
+duplicate-install | File "/x/packaging/version.py", line 200, in __init__ match = self._regex.search(version) TypeError: expected string or bytes-like object
 companion-version | AssertionError: peft>=0.10.0 requirement not satisfied
 companion-version | ImportError: cannot import name 'sageattn_qk_int8' from 'sageattention' (/x/lib/python3.12/site-packages/sageattention/__init__.py)
 companion-version | ImportError: cannot import name 'tile' from 'einx' (D:\x\Lib\site-packages\einx\__init__.py)
@@ -90,6 +120,13 @@ def test_a_submodule_that_is_not_there_is_told_whatever_source_lines_stand_aroun
     assert [finding.fault for finding in diagnosed(text).findings][:1] == ["companion-version"]
 
 
+def test_a_failed_build_without_its_reason_is_told_and_not_claimed() -> None:
+    text = "  Caused by: Failed to fetch wheel: boxes==2.6.1\n  Caused by: Build backend failed to build wheel (exit status: 1)"
+    assert [(found.fault, found.confidence < CERTAIN_ENOUGH) for found in diagnosed(text).findings] == [
+        ("extension-build-toolchain", True)
+    ]
+
+
 @pytest.mark.parametrize("form", ["{}", "(EngineCore_0 pid=7) ERROR 05-07 05:58:46 [core.py:291] {}"])
 @pytest.mark.parametrize("before", [0, 3000], ids=["alone", "in a long log"])
 def test_a_line_that_only_underlines_another_parts_no_message(form: str, before: int) -> None:
@@ -113,6 +150,10 @@ def test_a_line_that_only_underlines_another_parts_no_message(form: str, before:
         "huggingface_hub.errors.GatedRepoError: 401 Client Error. Cannot access gated repo for url https://hub.example/x",
         "raise RepositoryNotFoundError(message, response) from e",
         "ValueError: Bfloat16 is only supported on GPUs with compute capability of at least 8.0.",
+        "subprocess.CalledProcessError: Command '['ffmpeg', '-i', 'a.mp4']' returned non-zero exit status 1.",
+        "[TRT] Cuda initialization failure with error 2. Please check cuda installation",
+        "TypeError: InkTrainer.__init__() got an unexpected keyword argument 'tokenizer'",
+        "KeyError: 'model'",
         (
             "ops.py:31: UserWarning: Failed to load custom C++ ops. Running on CPU mode Only!\n"
             "RuntimeError: PytorchStreamReader failed reading zip archive: failed finding central directory"
