@@ -75,6 +75,12 @@ class Settled(NamedTuple):
     """Those that match what is joined with the lines before."""
     text: str
     """This, with all runs of digits alike."""
+    span: slice | None
+    """Where it stands in each of the lines; None where it does not stand there as it is read."""
+
+    def joined(self, line: bytes) -> str:
+        """What is joined with the lines before and after `line`."""
+        return _first(line) if self.span is None else line[self.span].decode()
 
     def hits(self, line: bytes) -> tuple[Hit, ...] | None:
         """What is found on `line` alone; None where a witness says otherwise than before."""
@@ -241,10 +247,9 @@ class Repeats:
 
     def _apart(self, window: Window, lines: Sequence[Settled]) -> bool:
         """Whether the joins of `window` say nothing that its lines don't say alone."""
-        left = _besides(self._signatures.candidates(b"\n".join(window)), lines)
-        if not left:
-            return True
-        return not self._signatures.possible(every_join([_first(line) for line in window]), left)
+        texts = [line.joined(text) for line, text in zip(lines, window, strict=True)]
+        left = _besides(self._signatures.candidates("\n".join(texts).encode()), lines)
+        return not left or not self._signatures.possible(every_join(texts), left)
 
 
 def _next(lines: Sequence[bytes], names: Sequence[int | None]) -> tuple[list[int | None], list[int | None]]:
@@ -285,7 +290,19 @@ def settled(line: bytes, shape: bytes, signatures: Signatures) -> Settled | None
         indexes=indexes,
         beside=signatures.indexes(_first(line), indexes) if indexes else indexes,
         text=alike.shortened(_first(shape)),
+        span=_span(_first(line).encode(), line),
     )
+
+
+def _span(text: bytes, line: bytes) -> slice | None:
+    """Where `text`, which is read in `line`, stands there as it is; None if that is nowhere, or not certain."""
+    if not text:
+        return slice(0)
+    start = line.find(text)
+    looked_for, shape = alike.masked(text), alike.masked(line)
+    if start < 0 or shape.find(looked_for) < shape.rfind(looked_for):
+        return None
+    return slice(start, start + len(text))
 
 
 def _first(line: bytes) -> str:
@@ -300,10 +317,8 @@ def _matched(index: int, reading: Reading, line: bytes, signatures: Signatures) 
     matched = compiled(pattern).search(text)
     if alike.indifferent(pattern) and _is_the_same(matched, alike.masked(text)):
         return signatures.hit(index, reading)
-    start = line.rfind(text)
-    if start < 0 or len(readings(line)) > 1:
-        return None
-    return Witness(index, slice(start, start + len(text)), reading.part, signatures)
+    span = _span(text, line)
+    return None if span is None or len(readings(line)) > 1 else Witness(index, span, reading.part, signatures)
 
 
 def _is_the_same(matched: Any, text: bytes) -> bool:

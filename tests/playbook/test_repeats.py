@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
+from itertools import chain, count
 
 import pytest
 from hypothesis import given
@@ -15,6 +16,7 @@ from envmedic.playbook.blocks import Numbering, joined
 from envmedic.playbook.lines import Reading
 from envmedic.playbook.loader import load_all
 from envmedic.playbook.match import scan
+from envmedic.playbook.repeats import Repeats
 from envmedic.playbook.signatures import Signatures
 from envmedic.playbook.tally import Tally
 from tests.playbook.helpers import loaded
@@ -111,6 +113,35 @@ def test_the_same_is_found_in_what_is_repeated_with_other_numbers(log: list[str]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(blocks, "BLOCK_BYTES", size)
         assert scan(text, [PICKY]) == plainly(text, [PICKY])
+
+
+WRAPPED = (
+    ("Could not run", "[rank{n}]: the kernel k{n} of", "[rank{n}]: stage {d}, exit status"),
+    ("[rank{n}]: Could not run the kernel k{n}", "    ^^^^^", "node-{n} | of stage {d} on device {n}"),
+    ("operator torchvision::nms", "[rank{n}]: does not exist", ""),
+    ("at 0x{h} symbol table", "epoch {n}"),
+)
+"""Where what stands before a line parts the words of a message."""
+
+
+@given(
+    logs() | st.lists(st.sampled_from(WRAPPED), max_size=20).map(lambda parts: [*map(numbered, count(), chain(*parts))])
+)
+def test_lines_that_were_seen_before_tell_what_they_tell_by_themselves(log: list[str]) -> None:
+    signatures = Signatures([PICKY])
+    remembering = Repeats(signatures)
+    for block in blocks.blocks(joined([line.encode() for line in log]), Numbering()):
+        for _, begin in block.every_line():
+            window = block.window(begin)
+            seen, alone = remembering.hits(window), signatures.hits(window)
+            assert [(hit.key, hit.match.passing, hit.match.part) for hit in seen] == [
+                (hit.key, hit.match.passing, hit.match.part) for hit in alone
+            ]
+
+
+def numbered(number: int, line: str) -> str:
+    """`line` with numbers that are its own."""
+    return line.format(n=number % 13, d=number % 10, h=f"{number * 7919:08x}d")
 
 
 def renumbered(line: str, number: int) -> str:
