@@ -1,6 +1,6 @@
 """The product broken on purpose, in a copy: each part has to go red where what it guards is gone.
 
-A mutation takes the place of one text in one file of the package, wherever that stands in it.
+A mutation takes the place of a text in one file of the package.
 """
 
 from __future__ import annotations
@@ -36,13 +36,16 @@ class Mutation:
     new: str
     only: str = ""
     """The case that guards it, where it is not in the slice of the part."""
+    everywhere: bool = False
+    """Whether every place of `old` in the file is meant; otherwise there must be one."""
 
 
 MUTATIONS = (
     Mutation(
         "clocks", "time limits of steps go by the wall clock", "proc/__init__.py",
-        "left = None if deadline is None else deadline - time.monotonic()",
-        "left = None if deadline is None else deadline - time.monotonic() - (time.time() > 2e9) * 1e8",
+        "time.monotonic()",
+        "time.time()",
+        everywhere=True,
     ),
     Mutation(
         "clocks", "undo takes the newest repair by its time", "engine/generations.py",
@@ -103,7 +106,8 @@ def cases(folder: Path, *, short: bool = False) -> Iterator[Case]:
 def mutated(mutation: Mutation, package: Path) -> str:
     """The file of the package with the mutation. Raises AssertionError where it has no place there, or several."""
     text = (package / mutation.file).read_text(encoding="utf-8")
-    assert text.count(mutation.old) == 1, f"{mutation.name}: {text.count(mutation.old)} places in {mutation.file}"
+    places = text.count(mutation.old)
+    assert places == 1 or (places and mutation.everywhere), f"{mutation.name}: {places} places in {mutation.file}"
     return text.replace(mutation.old, mutation.new)
 
 
