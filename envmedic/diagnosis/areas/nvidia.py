@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import PurePosixPath
 
 import msgspec
@@ -121,20 +121,33 @@ def _wanted(facts: Facts, environment: Environment, torch: Distribution) -> tupl
     direct = list(_holding(torch.requires, marker))
     for item in direct:
         toolkit = environment.distribution(item.name) if item.name == _TOOLKIT else None
-        for extra in sorted(item.requirement.extras) if toolkit is not None else ():
-            direct += _holding(toolkit.requires if toolkit else (), {**marker, "extra": extra}, of_extra=True)
+        if toolkit is not None:
+            direct += _holding(toolkit.requires, marker, item.requirement.extras)
     return tuple({item.name: item for item in direct}.values())
 
 
-def _holding(requires: Iterable[str], marker: Mapping[str, str], *, of_extra: bool = False) -> Iterator[_Wanted]:
+def _holding(
+    requires: Iterable[str], marker: Mapping[str, str], extras: Collection[str] | None = None
+) -> Iterator[_Wanted]:
+    """Those that hold; with `extras` those that one of them brings."""
     for text in requires:
         try:
             requirement = Requirement(text)
-            holds = requirement.marker.evaluate(dict(marker)) if requirement.marker else not of_extra
+            if requirement.marker is None:
+                holds = extras is None
+            else:
+                chosen = ("",) if extras is None else _named(extras, text)
+                holds = any(requirement.marker.evaluate({**marker, "extra": extra}) for extra in chosen)
         except (InvalidRequirement, UndefinedEnvironmentName):
             continue  # a distribution's own mistake
         if holds:
             yield _Wanted(canonicalize_name(requirement.name), requirement)
+
+
+def _named(extras: Iterable[str], text: str) -> Iterator[str]:
+    """Those of `extras` that a requirement can be of: a toolkit has hundreds, each of one."""
+    spelled = canonicalize_name(text)
+    return (extra for extra in extras if canonicalize_name(extra) in spelled)
 
 
 def _marker_environment(facts: Facts, environment: Environment) -> dict[str, str]:
