@@ -80,7 +80,7 @@ def prune(args: argparse.Namespace, output: Output) -> int:
     settings = settings_of(args, output)
     prefix = prefix_of(args, settings, output)
     which = f"all kept generations but the {args.keep} nearest" if args.keep else "all kept generations"
-    if not (args.yes or ask(f"Remove {which}? There is no way back to them then")):
+    if not (args.yes or ask(f"Remove {which}? There is no way back then")):
         raise RepairDeclined("Declined")
     found = api.prune(settings, prefix, args.keep)
     output.document(found, history_lines(found, output.style))

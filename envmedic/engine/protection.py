@@ -49,8 +49,8 @@ def refuse_in_use(prefix: Path, processes: Sequence[ProcessUser], allow: Sequenc
     more = len(processes) - len(listed)
     error = EnvironmentBusy(
         f"{prefix} is in use by {len(processes)} running process{'es' * (len(processes) > 1)}",
-        cause="They would mix old modules in memory with new ones on disk",
-        hint="End them, or use --allow in-use and restart them afterwards",
+        cause="What runs from it would mix old modules in memory with new ones on disk",
+        hint="End what runs, or use --allow in-use and restart it afterwards",
         details=(*listed, *((f"and {more} more",) if more else ())),
     )
     error.allow = "in-use"

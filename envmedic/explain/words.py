@@ -28,6 +28,7 @@ _OPERATORS = {
     "contains": "contains", "<": "is less than", "<=": "is at most", ">": "is more than", ">=": "is at least",
     "matches": "matches", "exists": "is there", "missing": "is not there",
 }  # fmt: skip
+_TOLD = {"exists": "the text tells", "missing": "the text does not tell"}
 _POLICIES = {
     "keep-torch": "the installed torch stays",
     "keep-release": "its release stays, in another CUDA variant",
@@ -57,7 +58,12 @@ def condition_lines(condition: Condition, indent: str = "") -> Iterator[str]:
 def _comparison(condition: Condition) -> str:
     name, operator = condition.fact or "", condition.operator or "exists"
     kind = FACTS.get(name)
-    subject, where = (kind.doc, f" [{name}]") if kind is not None else (name, "")
+    if kind is None:  # a group of the text's match
+        if operator in _TOLD:
+            return f"{_TOLD[operator]} `{name}`"
+        subject, where = f"`{name}` in the text", ""
+    else:
+        subject, where = kind.doc.partition(", None ")[0], f" [{name}]"
     if isinstance(condition.value, bool) and operator in {"is", "=="}:
         return f"{subject}: {'yes' if condition.value else 'no'}{where}"
     value = "" if condition.value is None else f" {_shown(condition.value)}"

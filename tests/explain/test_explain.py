@@ -58,6 +58,23 @@ def test_a_condition_reads_as_its_comparisons() -> None:
     ]
 
 
+def test_what_the_text_tells_is_not_taken_for_a_fact() -> None:
+    parts = Condition(
+        all=(
+            Condition(fact="symbol"),
+            Condition(fact="limit", operator="missing"),
+            Condition(fact="library", operator="==", value="libcudnn"),
+            Condition(fact="torchvision.version"),
+        )
+    )
+    assert list(condition_lines(parts))[1:] == [
+        "  the text tells `symbol`",
+        "  the text does not tell `limit`",
+        "  `library` in the text: is libcudnn",
+        "  torchvision: installed version with its local label: is there [torchvision.version]",
+    ]
+
+
 def test_an_unknown_topic_names_near_ones(playbooks: tuple[LoadedPlaybook, ...]) -> None:
     with pytest.raises(InputError) as caught:
         explain("numpy-abbi", playbooks)

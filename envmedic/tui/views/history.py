@@ -196,7 +196,7 @@ def prune_question(history: History, doomed: Collection[str], command: str) -> l
         line(""),
         *(line(f"  {when(item.started)}  {', '.join(item.changes)}") for item in gone),
         line(""),
-        line("There is no way back to them then. The environment itself is not touched.", "warn"),
+        line("There is no way back then. The environment itself is not touched.", "warn"),
         line(""),
         line(f"$ {command}", "dim"),
     ]
