@@ -18,7 +18,7 @@ from tests.bench.measures import Overhead, SkippedError, Trees, cloning, compile
 from tests.bench.place import Place, place
 from tests.bench.report import Aim, Report, load, machine
 from tests.bench.rivals import Mending, diagnosing
-from tests.bench.text import MEGABYTES, PASSES, WORDS, large_log, reading
+from tests.bench.text import FLOOD_LINES, MEGABYTES, PASSES, WORDS, flooded, floods, large_log, reading
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 FOLDER = ROOT / ".bench"
@@ -30,6 +30,8 @@ CLONE_AIM, PROBE_AIM, OVERHEAD_AIM, READING_AIM, COMMAND_AIM = 1.3, 8.0, 4.0, 1.
 FRAME_AIM = 1.5
 COLLECT_AIM, OWN_AIM, UNDO_AIM = 10.0, 0.1, 2.0
 EXCHANGE_AIM_S = 0.05
+FLOOD_AIM_S = 5.0
+"""Of a processor."""
 _MEGABYTE = 1e6
 
 
@@ -315,6 +317,26 @@ def report_reading(run: Run) -> None:
         for word in WORDS:
             run.report.compare(samples, "scan", word, f"signatures / grep {word}", Aim(READING_AIM))
             run.report.compare(samples, "command", word, f"envmedic diagnose / grep {word}", Aim(COMMAND_AIM))
+    report_floods(run)
+
+
+def report_floods(run: Run) -> None:
+    """What it costs to read what a restart loop wrote."""
+    run.report.section(f"Logs of {FLOOD_LINES:,} lines that all look like failures, all signatures, a new process")
+    rows: list[tuple[str, ...]] = []
+    for words, log in floods(run.folder).items():
+        readings = flooded(log, min(run.rounds, 3))
+        processor = median([item.processor for item in readings])
+        met = "met" if processor <= FLOOD_AIM_S else "NOT met"
+        rows.append((
+            words,
+            f"{log.stat().st_size / _MEGABYTE:.0f} MB",
+            f"{median([item.seconds for item in readings]):.2f} s",
+            f"{processor:.2f} s",
+            f"{max(item.memory for item in readings) / _MEGABYTE:.0f} MB",
+            f"≤ {FLOOD_AIM_S:g} s: {met}",
+        ))  # fmt: skip
+    run.report.table(("log", "size", "time", "of a processor", "most memory", "aim"), rows)
 
 
 def report_frames(run: Run) -> None:

@@ -17,7 +17,7 @@ from tests.bench.measures import Overhead, SkippedError, Trees, cloning, compile
 from tests.bench.one_apply import OTHERS
 from tests.bench.place import Place, filesystem
 from tests.bench.sampling import Ratio, ratio, rounds
-from tests.bench.text import WORDS, large_log, reading
+from tests.bench.text import WORDS, flooded, floods, large_log, reading
 
 FILES = 400
 
@@ -163,3 +163,11 @@ def test_keys_are_measured_while_the_log_pours_in(tmp_path: Path, monkeypatch: p
     found = frames.key_presses(1, tmp_path / "cache")
     assert set(found) == {"idle", "pouring"}
     assert all(0 < seconds < 10 for samples in found.values() for seconds in samples)
+
+
+def test_every_line_of_a_flood_or_every_traceback_is_counted(tmp_path: Path) -> None:
+    logs = floods(tmp_path, 2000)
+    counted = [max(item.count for item in scan(read_lines(log), load_all())) for log in logs.values()]
+    assert counted == [2000, 2000, 400]
+    (taken,) = flooded(logs["a warning with pointers"], 1)
+    assert min(taken) > 0

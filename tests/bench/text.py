@@ -11,6 +11,7 @@ import sys
 import time
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 from envmedic.playbook.loader import load_all
 from envmedic.playbook.match import scan
@@ -40,6 +41,25 @@ _FAILURE = (
     "ValueError: batch size must be positive",
 )
 _LONG_LINE_TOKENS = 20_000
+FLOOD_LINES = 1_000_000
+_FLOODS = {
+    "the same failure of 1000 ranks": (
+        "2026-01-05 {a:02d}:{b:02d}:{c:02d},{d:03d} [rank{e}]: NotImplementedError: Could not run 'torchvision::nms' with "
+        "arguments from the 'CUDA' backend. This could be because the operator doesn't exist for this backend"
+    ),
+    "a warning with pointers": (
+        "node{b}:{f}:{g} [{a}] transport/net_ib.cc:295 NCCL WARN Call to ibv_reg_mr failed with error Cannot allocate "
+        "memory comm 0x{h:012x} rank {e}, in a restart loop of {c} of {d} jobs since its last checkpoint"
+    ),
+    "tracebacks that end differently": (
+        "[rank{e}]: Traceback (most recent call last):\n"
+        '[rank{e}]:   File "/opt/venv/lib/python3.11/site-packages/torch/_ops.py", line {d}, in __call__\n'
+        "[rank{e}]:     return self._op(*args, **(kwargs or {{}}))\n"
+        "[rank{e}]: torch.AcceleratorError: CUDA error: no kernel image is available for execution on the device {b}\n"
+        "[rank{e}]: Fatal Python error: Segmentation fault at address 0x{h:x} of process {f} and of {g} others"
+    ),
+}
+"""What a restart loop, or every rank of a large job, says again and again."""
 _BATCH = 5000
 """Lines that end alike, with one failure among them in a mixed log."""
 
@@ -66,6 +86,60 @@ def large_log(path: Path, megabytes: int = MEGABYTES, *, mixed: bool = False) ->
         if not mixed:
             stream.write("\n")
     return path
+
+
+def floods(folder: Path, lines: int = FLOOD_LINES) -> dict[str, Path]:
+    """Logs of which every line looks like a failure, by what is in them; made once."""
+    made: dict[str, Path] = {}
+    for number, (words, text) in enumerate(_FLOODS.items()):
+        path = made[words] = folder / f"flood-{number}.log"
+        if path.is_file():
+            continue
+        source = random.Random(4711)
+        unfinished = path.with_suffix(".part")
+        with unfinished.open("w", encoding="utf-8") as stream:
+            for _ in range(lines // (text.count("\n") + 1)):
+                stream.write(text.format(
+                    a=source.randrange(24), b=source.randrange(60), c=source.randrange(60), d=source.randrange(1000),
+                    e=source.randrange(1000), f=source.randrange(99999), g=source.randrange(99999), h=source.getrandbits(47),
+                ) + "\n")  # fmt: skip
+        unfinished.rename(path)
+    return made
+
+
+class Flooded(NamedTuple):
+    """What it takes to read a log of which every line looks like a failure, in a process of its own."""
+
+    seconds: float
+    processor: float
+    """Seconds of a processor."""
+    memory: int
+    """Peak, in bytes."""
+
+
+_FLOODED = (
+    "import sys, time\n"
+    "from pathlib import Path\n"
+    "from envmedic.playbook.loader import load_all\n"
+    "from envmedic.playbook.match import scan\n"
+    "from envmedic.playbook.reading import read_lines\n"
+    "playbooks = load_all()\n"
+    "started, used = time.perf_counter(), time.process_time()\n"
+    "assert scan(read_lines(sys.argv[1]), playbooks)\n"
+    "now = time.perf_counter() - started, time.process_time() - used\n"
+    "status = Path('/proc/self/status').read_text().split()\n"  # ru_maxrss may be that of the process that started it
+    "print(*now, int(status[status.index('VmHWM:') + 1]) * 1024)\n"
+)
+
+
+def flooded(log: Path, count: int) -> list[Flooded]:
+    """Readings of `log`."""
+    found: list[Flooded] = []
+    for _ in range(count):
+        done = subprocess.run([sys.executable, "-c", _FLOODED, log], capture_output=True, text=True, check=True)
+        seconds, processor, memory = done.stdout.split()
+        found.append(Flooded(float(seconds), float(processor), int(memory)))
+    return found
 
 
 def _line(source: random.Random) -> str:
