@@ -38,11 +38,13 @@ _FAILING = {
 """What a repair cannot live with."""
 _RESUMED = "the wheel breaks off once"
 _PASSING = {
-    _RESUMED: Fault(_WHEEL, cut_after=100, times=1),
-    "the server is busy twice": Fault(_WHEEL, status=503, times=2),
+    _RESUMED: Fault(_WHEEL, cut_after=100, times=1, method="GET"),
+    "the server is busy twice": Fault(_WHEEL, status=503, times=2, method="GET"),
 }
 """What passes."""
-_STALLING = {"the wheel stalls once, for the minute that is waited": Fault(_WHEEL, stall_after=100, times=1)}
+_STALLING = {
+    "the wheel stalls once, for the minute that is waited": Fault(_WHEEL, stall_after=100, times=1, method="GET")
+}
 _ANOTHER = "the wheel is another one of the same name and size"
 _SLICE = ("the wheel is a sign-in form", _ANOTHER, _RESUMED)
 

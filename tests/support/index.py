@@ -82,10 +82,12 @@ class Fault:
     location: str | None = None
     """Redirect to this path or URL."""
     times: int = -1
+    method: str = ""
+    """Of the requests that are meant; empty for all. A HEAD would use up what is there for the GET that follows it."""
 
-    def take(self, path: str) -> bool:
-        """Whether this fault applies to `path` now; counts it down."""
-        if self.times == 0 or not re.search(self.pattern, path):
+    def take(self, path: str, method: str) -> bool:
+        """Whether this fault applies to such a request for `path` now; counts it down."""
+        if self.times == 0 or self.method not in {"", method} or not re.search(self.pattern, path):
             return False
         self.times -= 1 if self.times > 0 else 0
         return True
@@ -190,7 +192,7 @@ class _Handler(BaseHTTPRequestHandler):
         if not self._authorized():
             self._send(401, b"who are you", body=body, headers={"WWW-Authenticate": 'Basic realm="index"'})
             return
-        fault = next((item for item in self.index.faults if item.take(path)), None)
+        fault = next((item for item in self.index.faults if item.take(path, self.command)), None)
         if fault is not None and fault.hang:
             self.index.stopping.wait()
             self.close_connection = True
