@@ -5,7 +5,7 @@ Used by the transaction itself and by recovery after a crash, so both end alike.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -97,9 +97,16 @@ def smoke(transaction: OpenTransaction, runner: Runner) -> EnvmedicError | None:
     return ChecksFailed(
         "The repaired environment fails at its own path what it passed in the clone",
         cause=f"{broken[0].check}: {broken[0].reason}",
-        hint="Try --staging relocate (or namespace), and report this",
+        hint=_hint(broken),
         details=tuple(f"{outcome.check}: {outcome.status} {outcome.reason}" for outcome in broken),
     )
+
+
+def _hint(broken: Sequence[Outcome]) -> str:
+    """The next step: a check that was killed says nothing of the environment."""
+    if any(outcome.signal == "SIGKILL" for outcome in broken):
+        return "A check was killed, as the kernel does where memory has run out: give it more, then do the same again"
+    return "Try --staging relocate (or namespace), and report this"
 
 
 def _why(error: EnvmedicError | OSError) -> str:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from envmedic.cli import commands
@@ -13,10 +14,12 @@ from envmedic.cli.main import main
 from envmedic.engine.clone import clone
 from envmedic.errors import OutOfMemory, RecoveryNeeded
 from envmedic.installers.beside import Hold, beside
-from envmedic.model.events import EventStream
+from envmedic.model.checks import Check, Outcome, Phase
+from envmedic.model.events import Emit, EventStream
+from envmedic.model.ports import Runner
 from tests.cli.support import Done
 from tests.engine.test_crashes import is_settled
-from tests.engine.world import World
+from tests.engine.world import World, fails_in_place
 from tests.real.manifest import manifest
 
 
@@ -59,6 +62,22 @@ def test_what_a_bug_leaves_to_recover_is_told_by_the_stream(
     assert (stream.transaction is not None) == left
     quick.recover()
     assert stream.transaction is None
+
+
+def test_a_check_that_is_killed_in_place_puts_the_old_environment_back_and_is_told_as_that(quick: World) -> None:
+    fails = fails_in_place(quick)
+
+    def killed(checks: Sequence[Check], runner: Runner, phase: Phase, emit: Emit) -> tuple[Outcome, ...]:
+        outcomes = fails(checks, runner, phase, emit)
+        return tuple(msgspec.structs.replace(item, signal="SIGKILL") for item in outcomes)
+
+    quick.checks = killed
+    record = quick.apply()
+    assert record.failure is not None
+    assert (record.state, record.failure.exit_code) == ("aborted", 4)
+    assert "memory" in (record.failure.hint or "")
+    assert is_settled(quick)
+    assert quick.version() == "1.0"
 
 
 def no_thread(_thread: threading.Thread) -> None:
