@@ -99,6 +99,7 @@ def _takes_all_or_none(listed: str) -> bool:
 def widened(pattern: str, *, short: bool) -> Any | None:
     """A program that finds something in masked lines if `pattern` matches a line that they stand for.
 
+    It finds no less than the longest of such matches, and nothing after where the first of them may begin.
     With `short` lines are meant that are `shortened` too, where a zero stands for any number of them. None where such
     a program is not known.
     """
@@ -110,7 +111,7 @@ def widened(pattern: str, *, short: bool) -> Any | None:
     inside = _continuing(tokens) if short else [False] * len(tokens)
     parts = [_widened(kind, token, within=within) for (kind, token), within in zip(tokens, inside, strict=True)]
     try:
-        return by_line("".join(parts))
+        return by_line("".join(parts), longest=True)
     except re2.error:  # larger than what RE2 is allowed
         return None
 

@@ -57,12 +57,16 @@ def compiled(pattern: str) -> Any:
 
 
 @lru_cache(maxsize=4096)
-def by_line(pattern: str) -> Any:
-    """A program that finds something in lines one of which `pattern` matches, and perhaps in others."""
+def by_line(pattern: str, *, longest: bool = False) -> Any:
+    """A program that finds something in lines one of which `pattern` matches, and perhaps in others.
+
+    With `longest` it is the longest of those that begin first.
+    """
     import re2  # noqa: PLC0415
 
     chosen = options()
     chosen.never_capture = True
+    chosen.longest_match = longest
     # the ends of the text become ends of lines
     anchored = pattern.replace("\\\\", "\\x5c").replace("\\A", "^").replace("\\z", "$")
     return re2.compile(f"(?m:{anchored})".encode(), chosen)

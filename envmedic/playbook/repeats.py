@@ -315,20 +315,25 @@ def _matched(index: int, reading: Reading, line: bytes, signatures: Signatures) 
     pattern = signatures.pattern(index)
     text = reading.text.encode()
     matched = compiled(pattern).search(text)
-    if alike.indifferent(pattern) and _is_the_same(matched, alike.masked(text)):
+    if alike.indifferent(pattern) and _is_the_same(matched, pattern, alike.masked(text)):
         return signatures.hit(index, reading)
     span = _span(text, line)
     return None if span is None or len(readings(line)) > 1 else Witness(index, span, reading.part, signatures)
 
 
-def _is_the_same(matched: Any, text: bytes) -> bool:
+def _is_the_same(matched: Any, pattern: str, text: bytes) -> bool:
     """Whether a match is found, with the same groups, in all that is masked as `text`, by an indifferent pattern."""
     groups: tuple[bytes, ...] = matched.groups(b"")
+    if any(byte in b"0123456789" for group in groups for byte in group):
+        return False
     begin, end = matched.span()
-    addresses = alike.addresses(text)
-    if groups:  # another match may come first where addresses differ
-        return not addresses and not any(byte in b"0123456789" for group in groups for byte in group)
-    return all(end <= start or begin >= stop for start, stop in addresses)
+    if groups and alike.has_addresses(text):  # another match may come first, or go further, where these differ
+        widest = alike.widened(pattern, short=False)
+        found = None if widest is None else widest.search(text)
+        if found is None or found.start() < begin:
+            return False
+        end = found.end()
+    return all(end <= start or begin >= stop for start, stop in alike.addresses(text))
 
 
 def _unsure(shape: bytes, found: Mapping[int, Reading], signatures: Signatures) -> Iterator[bool]:
