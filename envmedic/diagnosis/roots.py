@@ -32,6 +32,11 @@ SYMPTOMS: dict[Fault, frozenset[Fault]] = {
     "cuda-arch-list": frozenset({"extension-build-toolchain"}),
 }  # fmt: skip
 
+HARDLY_SURE = 0.6
+"""Readings below this confidence are of a general kind: some library lacks something."""
+ONE_MESSAGE = 3
+"""A message and the lines of the traceback that name its place take up to so many lines."""
+
 _Rank = tuple[bool, bool, bool, bool, bool, bool, float, tuple[int, int], float]
 
 
@@ -40,17 +45,28 @@ def explained(fault: Fault | None, present: frozenset[Fault]) -> bool:
     return any(fault in SYMPTOMS.get(other, frozenset()) for other in present if other != fault)
 
 
+def _outdone(reading: Candidate, other: Candidate) -> bool:
+    """Whether `reading` is a general one of a message that `other` knows better."""
+    if reading.signature is None or other.signature is None:
+        return False
+    if reading.confidence >= min(other.confidence, HARDLY_SURE):
+        return False
+    return all(abs(here - there) < ONE_MESSAGE for here, there in zip(reading.line, other.line, strict=True))
+
+
 def ranked(causes: Sequence[Candidate]) -> tuple[Candidate, ...]:
     """Best first.
 
     Refuted ones come last, and after the others those that are not sure enough for a verdict. What facts confirm goes
-    before what the text alone says; roots before the symptoms that they explain; what stopped the
-    program before what it passed by with a warning. Among those equally sure, the first in the text
-    goes first: in chains of exceptions, build logs and retries, later errors follow from earlier ones.
+    before what the text alone says; roots before the symptoms that they explain, unless they are only a more
+    general reading of the same message; what stopped the program before what it passed by with a
+    warning. Among those equally sure, the first in the text goes first: in chains of exceptions, build
+    logs and retries, later errors follow from earlier ones.
     """
-    present = frozenset(
-        cause.fault for cause in causes if cause.fault is not None and cause.certain and not cause.refuted
-    )
+    sure = [cause for cause in causes if cause.fault is not None and cause.certain and not cause.refuted]
+
+    def present(cause: Candidate) -> frozenset[Fault]:
+        return frozenset(other.fault for other in sure if other.fault is not None and not _outdone(other, cause))
 
     def rank(cause: Candidate) -> _Rank:
         return (
@@ -58,7 +74,7 @@ def ranked(causes: Sequence[Candidate]) -> tuple[Candidate, ...]:
             cause.fault is None and cause.passing,  # what is harmless explains nothing else
             not cause.certain,
             not cause.confirmed,
-            explained(cause.fault, present),
+            explained(cause.fault, present(cause)),
             cause.passing,
             -round(cause.confidence, 1),
             cause.line,

@@ -120,6 +120,23 @@ def test_a_submodule_that_is_not_there_is_told_whatever_source_lines_stand_aroun
     assert [finding.fault for finding in diagnosed(text).findings][:1] == ["companion-version"]
 
 
+@pytest.mark.parametrize(
+    ("module", "general"), [("amp_C", "module-of-a-library"), ("mmcv._ext", "submodule-in-library")]
+)
+def test_a_general_reading_of_a_message_explains_no_better_one(module: str, general: str) -> None:
+    frame = '  File "/opt/venv/lib/python3.12/site-packages/ink/ops.py", line 4, in <module>\n    from . import pen\n'
+    findings = diagnosed(f"{frame}ModuleNotFoundError: No module named '{module}'").findings
+    assert [found.signature for found in findings] == ["compiled-half-missing", general]
+    assert findings[0].confidence > findings[1].confidence
+
+
+def test_a_part_of_a_library_that_is_not_there_is_not_told_as_the_library_being_absent() -> None:
+    text = "File \"/x/site-packages/boxes/a.py\", line 3, in <module>\nModuleNotFoundError: No module named 'ink.pens'"
+    assert [found.summary for found in diagnosed(text).findings] == [
+        "ink has no part pens: the library that asks for it was made for another release"
+    ]
+
+
 def test_a_failed_build_without_its_reason_is_told_and_not_claimed() -> None:
     text = "  Caused by: Failed to fetch wheel: boxes==2.6.1\n  Caused by: Build backend failed to build wheel (exit status: 1)"
     assert [(found.fault, found.confidence < CERTAIN_ENOUGH) for found in diagnosed(text).findings] == [
