@@ -299,6 +299,8 @@ class EnvmedicApp(App[int]):
     def _opened(self, path: str | None) -> None:
         if path:
             self.effects.open_log(path)
+            if isinstance(self.screen, HomeScreen):
+                self.screen.show_findings()
 
     def action_named_environment(self) -> None:
         """Ask for an environment that is not listed."""

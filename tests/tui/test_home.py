@@ -9,6 +9,7 @@ from textual.pilot import Pilot
 from textual.widgets import Input
 
 from envmedic.tui.app import EnvmedicApp
+from envmedic.tui.screens.finding import FindingScreen
 from envmedic.tui.widgets.choices import Choices
 from envmedic.tui.widgets.paste import PasteBox
 from tests.envs.nms_cuda.case import Case
@@ -112,6 +113,9 @@ def test_a_log_is_opened_by_its_path_with_completion(tmp_path: Path, error_text:
         assert source is not None
         assert source.name == str(tmp_path / "error of today.log")
         await until_shown(pilot, "torchvision-ops")
+        await until(pilot, lambda: app.session.source is not None and app.session.source.joined is not None)
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, FindingScreen))
 
     drive(scenario)
 

@@ -358,6 +358,9 @@ async def save_log(opened: EnvmedicApp, pilot: Pilot[int], target: Path) -> None
     """From the result to the log, into a file, and back."""
     await pilot.press("v")
     await until(pilot, lambda: isinstance(opened.screen, RepairScreen))
+    keys = {active.binding.description for active in opened.screen.active_bindings.values()}
+    assert "Result" in keys, "where nothing is asked any more, Enter goes on to the result"
+    assert "Answer" not in keys
     await pilot.press("s")
     await until_shown(pilot, "Save the log")
     await pilot.press("ctrl+u", *str(target), "enter")

@@ -138,6 +138,10 @@ class HomeScreen(BaseScreen):
         """A paste anywhere on the screen is an error text."""
         event.stop()
         self.query_one(PasteBox).put(event.text)
+        self.show_findings()
+
+    def show_findings(self) -> None:
+        """A text was given: Enter opens what is found in it."""
         self.query_one(FindingList).focus()
 
     @on(TextGiven)

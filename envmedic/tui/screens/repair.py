@@ -51,7 +51,8 @@ class RepairScreen(BaseScreen):
     )
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("c", "cancel", "Cancel"),
-        Binding("enter", "go_on", "Answer", key_display="Enter"),
+        Binding("enter", "answer", "Answer", key_display="Enter"),
+        Binding("enter", "result", "Result", key_display="Enter"),
         Binding("s", "save", "Save log"),
         Binding("f", "full", "Full size"),
     ]
@@ -156,8 +157,10 @@ class RepairScreen(BaseScreen):
         repair = self.session.repair
         if action == "cancel":
             return repair is not None and repair.running and not repair.stopping
-        if action == "go_on":
-            return repair is not None and (repair.asked is not None or not repair.running)
+        if action == "answer":
+            return repair is not None and repair.asked is not None
+        if action == "result":
+            return repair is not None and repair.asked is None and not repair.running
         return super().check_action(action, parameters)
 
     # questions
@@ -184,13 +187,13 @@ class RepairScreen(BaseScreen):
 
         self.app.push_screen(panel, answered)
 
-    def action_go_on(self) -> None:
-        """Answer the question that waits, or go on to the result."""
-        repair = self.session.repair
-        if repair is not None and repair.asked is not None:
-            self.ask()
-        elif repair is not None and not repair.running:
-            self.envmedic.show_result()
+    def action_answer(self) -> None:
+        """Answer the question that waits."""
+        self.ask()
+
+    def action_result(self) -> None:
+        """Go on to the result."""
+        self.envmedic.show_result()
 
     def action_full(self) -> None:
         """Give the part that has the focus all of the room, or take it back."""

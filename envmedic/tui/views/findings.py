@@ -31,7 +31,8 @@ def verdict_lines(session: Session) -> list[Line]:
         waiting = current is not None and current.phase in {"waiting", "reading"}
         return [*lines, line("… waiting for the facts", "dim")] if waiting or session.searching else lines
     word, tone = verdict_of(diagnosis)
-    lines.append((Part(word, tone), Part(f"  {VERDICTS[diagnosis.verdict]}")))
+    told = "" if diagnosis.verdict == "healthy" else f"  {VERDICTS[diagnosis.verdict]}"  # its word says it already
+    lines.append((Part(word, tone), Part(told)))
     return lines + [line(text) for text in _reasons(diagnosis)]
 
 
