@@ -142,9 +142,15 @@ def named(commands: Iterable[tuple[str, str]], path: str) -> tuple[Compiler, ...
 
 
 def _versioned(path: str) -> Iterator[tuple[str, str]]:
-    """Compilers that carry their major version in their name, as distributions install several beside each other."""
-    for folder in dict.fromkeys(path.split(os.pathsep)):
-        for name in names(Path(folder)) if folder else ():
+    """Compilers that carry their major version in their name, as distributions install several beside each other.
+
+    A directory that PATH reaches by two ways, as /bin and /usr/bin, counts once.
+    """
+    folders: dict[str, str] = {}
+    for folder in filter(None, path.split(os.pathsep)):
+        folders.setdefault(os.path.realpath(folder), folder)
+    for folder in folders.values():
+        for name in names(Path(folder)):
             match = _VERSIONED.fullmatch(name)
             if match is not None:
                 yield os.path.join(folder, name), match["version"]  # noqa: PTH118  # as which() writes it

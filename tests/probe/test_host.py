@@ -94,6 +94,14 @@ def test_variables_that_name_no_compiler(tmp_path: Path) -> None:
     assert toolchain.compilers({"CC": "'unclosed", "CXX": "nonexistent", "PATH": str(tmp_path)}) == ()
 
 
+def test_a_compiler_that_path_reaches_by_two_ways_is_one(tmp_path: Path) -> None:
+    (tmp_path / "usr" / "bin").mkdir(parents=True)
+    (tmp_path / "usr" / "bin" / "g++-12").touch(mode=0o755)
+    (tmp_path / "bin").symlink_to("usr/bin")
+    found = toolchain.compilers({"PATH": f"{tmp_path}/usr/bin:{tmp_path}/bin"})
+    assert [item.path for item in found] == [f"{tmp_path}/usr/bin/g++-12"]
+
+
 def test_relevant_variables_are_chosen_and_redacted() -> None:
     variables = {
         "CUDA_HOME": "/usr/local/cuda",
