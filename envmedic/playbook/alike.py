@@ -19,7 +19,10 @@ from envmedic.regex import compile_late
 
 _ZEROS = bytes.maketrans(b"123456789", b"0" * 9)
 _HEXADECIMAL = bytes.maketrans(b"abcdef", b"0" * 6)
-_ADDRESS = compile_late(rb"0x[0a-f]+\b")
+_POINTER = compile_late(rb"0x[0a-f]{12}\b")
+_ZERO_POINTER = b"0x" + b"0" * 12
+"""What most addresses become, without a call for each."""
+_ADDRESS = compile_late(rb"0x0*[a-f][0a-f]*\b")
 """In a text whose digits are masked. Of an address in capitals only the digits are."""
 _MASKED_ADDRESS = compile_late(rb"0x0+\b")
 _UNCERTAIN = compile_late(rb"%00|\\[ux0]|&\\*#|<[\\/]*h")
@@ -53,7 +56,7 @@ def masked(content: bytes) -> bytes:
     """`content` with every digit, and every letter of an address, as a zero. Lengths and lines stay."""
     found = content.translate(_ZEROS)
     if b"0x" in found:
-        found = _ADDRESS.sub(_zeros, found)
+        found = _ADDRESS.sub(_zeros, _POINTER.sub(_ZERO_POINTER, found))
     return found
 
 

@@ -27,6 +27,8 @@ _SMALL_BYTES = 8192
 """Of logs whose every line is looked at: compiling what finds the suspicious ones takes 20 ms."""
 _MANY_LINES = 512
 """Suspicious lines of a block, of which it is then cut up as a whole."""
+_SOME_LINES = 32
+"""The same after another such block."""
 
 
 def scan(lines: Iterable[bytes], playbooks: Sequence[LoadedPlaybook]) -> tuple[TextMatch, ...]:
@@ -64,7 +66,7 @@ def _searched(stream: Iterator[Block], signatures: Signatures) -> Iterator[tuple
     if gate is None:
         yield from ((block, repeats.among(block, block.every_line())) for block in stream)
         return
-    told = _told(stream, gate) if len(first) > 1 else ((block, _few(gate, block)) for block in first)
+    told = _told(stream, gate) if len(first) > 1 else ((block, _few(gate, block, _MANY_LINES)) for block in first)
     for block, begun in told:
         if begun is None:
             yield block, repeats.throughout(block, gate)
@@ -72,8 +74,8 @@ def _searched(stream: Iterator[Block], signatures: Signatures) -> Iterator[tuple
             yield block, repeats.among(block, block.starting(begun))
 
 
-def _few(gate: Gate, block: Block) -> tuple[Begin, ...] | None:
-    return gate.few(block.content, _MANY_LINES)
+def _few(gate: Gate, block: Block, most: int) -> tuple[Begin, ...] | None:
+    return gate.few(block.content, most)
 
 
 def _told(stream: Iterator[Block], gate: Gate) -> Iterator[tuple[Block, tuple[Begin, ...] | None]]:
@@ -82,12 +84,15 @@ def _told(stream: Iterator[Block], gate: Gate) -> Iterator[tuple[Block, tuple[Be
 
     keep_freed_memory()
     count = min(len(os.sched_getaffinity(0)), _MOST_THREADS)
+    most = _MANY_LINES
     waiting: deque[tuple[Block, Future[tuple[Begin, ...] | None]]] = deque()
     with ThreadPoolExecutor(count, "envmedic-search") as pool:
         for block in stream:
-            waiting.append((block, pool.submit(_few, gate, block)))
+            waiting.append((block, pool.submit(_few, gate, block, most)))
             if len(waiting) > count:
                 before, answer = waiting.popleft()
-                yield before, answer.result()
+                begun = answer.result()
+                most = _SOME_LINES if begun is None else _MANY_LINES
+                yield before, begun
         for before, answer in waiting:
             yield before, answer.result()

@@ -25,9 +25,7 @@ _KEPT_KINDS = 4096
 _LONGEST_LINE = KEPT_BYTES // JOINED_LINES
 """Lines alike are remembered up to this length, in bytes."""
 _FIRST = 2
-"""Of lines alike, the one with which it is settled what holds for all of them."""
-_FIRST_WITH_ADDRESSES = 4
-"""The same where more signatures have to be asked for that."""
+"""Times that lines alike are seen until it is settled what holds for all of them."""
 _KEPT_HITS = 128
 """Of one signature on lines alike, by groups."""
 _KEPT_LINES = 256
@@ -101,14 +99,11 @@ class Kind:
         self.settled: Settled | None = None
         self.name: int | None = None
         """Shared with lines of other kinds that don't differ for the join with their neighbours."""
-        if shape is None or alike.uncertain(shape):
-            self._left = -1
-        else:
-            self._left = _FIRST_WITH_ADDRESSES if alike.has_addresses(shape) else _FIRST
+        self._left = -1 if shape is None or alike.uncertain(shape) else _FIRST
         """Times that it is still to be seen before it is settled; negative if that is no use."""
 
     def seen(self, line: bytes, signatures: Signatures) -> None:
-        """Settle what holds for all such lines when enough of them have been seen."""
+        """Settle what holds for all such lines, where they have been seen often enough."""
         self._left -= 1
         if self._left == 0:
             self.settled = settled(line, self._shape, signatures)
@@ -255,7 +250,8 @@ class Repeats:
 def _next(lines: Sequence[bytes], names: Sequence[int | None]) -> tuple[list[int | None], list[int | None]]:
     """Of `names`, for each of `lines` those of the two that follow it, past one that only underlines another."""
     second, third, fourth = ([*names[start:], *[None] * start] for start in range(1, JOINED_LINES + 1))
-    marked = {number for number, line in enumerate(lines) if line.rstrip().endswith(b"^") and underlines(line)}
+    some = b"^" in b"".join(lines)  # most logs have none
+    marked = {number for number, line in enumerate(lines) if underlines(line)} if some else set()
     for number in marked:
         if number:
             second[number - 1], third[number - 1] = third[number - 1], fourth[number - 1]

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from envmedic.model.playbook import LoadedPlaybook, TextMatch
-from envmedic.playbook import blocks, match, repeats
+from envmedic.playbook import blocks, match
 from envmedic.playbook.blocks import Numbering, joined
 from envmedic.playbook.lines import Reading
 from envmedic.playbook.loader import load_all
@@ -100,11 +100,10 @@ def plainly(text: Sequence[bytes], playbooks: Sequence[LoadedPlaybook]) -> tuple
 
 
 @pytest.fixture(autouse=True)
-def _eager(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lines alike are settled as soon as may be, and blocks are cut up for a few suspicious lines."""
+def _cut_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blocks are cut up for a few suspicious lines."""
     monkeypatch.setattr(match, "_SMALL_BYTES", 0)
     monkeypatch.setattr(match, "_MANY_LINES", 3)
-    monkeypatch.setattr(repeats, "_FIRST_WITH_ADDRESSES", 2)
 
 
 @given(logs(), st.sampled_from([150, 1 << 20]))
