@@ -132,5 +132,5 @@ _WICKED: dict[str, tuple[str, tuple[str, ...], tuple[str, ...], _Result]] = {
 }  # fmt: skip
 """Name → what pip does, how it is staged, options of the repair, and what has to come of it."""
 _SLICE = (
-    ("forks away and fails", "namespace"), ("forks away and hangs", "relocate"), ("writes into the original", "relocate"),
+    ("forks away and fails", "relocate"), ("forks away and hangs", "relocate"), ("writes into the original", "relocate"),
 )  # fmt: skip
