@@ -91,8 +91,8 @@ MUTATIONS = (
         "if result.returncode != -signal.SIGKILL or result.timed_out:", "if True:",
     ),
     Mutation(
-        "limits", "what cannot be opened is taken for absent", "errors.py",
-        "    spent = exhausted(error)\n    if spent is not None:\n        raise spent from error\n", "    return\n",
+        "limits", "memory and descriptors that run out are told as a bug", "cli/main.py",
+        "exhausted(error, environment=environment) or bug(", "bug(",
     ),
 )  # fmt: skip
 
