@@ -143,6 +143,32 @@ def numbered(number: int, line: str) -> str:
     return line.format(n=number % 13, d=number % 10, h=f"{number * 7919:08x}d")
 
 
+UNDERLINED = ["Could not run", "the kernel k1 of", "    ^^^^^"]
+DECIDING = {
+    "digits that stand for characters": [
+        f"the watchdog of worker 1&#{code}; gave up" for code in (49, 50, 51, 65, 66, 49)
+    ],
+    "a number that is another failure": [f"RuntimeError: CUDA error: 80{digit} there" for digit in "343545"],
+    "a number that is a failure": [f"RuntimeError: CUDA error: 80{digit} there" for digit in "151234"],
+    "a number in a wrapped message": [f"Could not run the kernel k1~of stage {digit} on" for digit in "2484637"],
+    "an address that is another failure": [f"NCCL WARN comm 0x7f3a91c{digit} is broken" for digit in "dd0dcfd"],
+    "an address that is a failure": [f"NCCL WARN comm 0x7f3a91c{digit} is broken" for digit in "000abdc"],
+    "words of its own": [f"the watchdog of worker {number} gave up" for number in (1, 12, 17, 12)],
+    "lines that underline others": [*(UNDERLINED + UNDERLINED[-1:]) * 9, *(*UNDERLINED, "stage 3") * 9],
+}
+"""Lines that are alike, where what is masked, or what stands around it, decides."""
+
+
+@pytest.mark.parametrize("size", [150, 400, 1 << 20])
+@pytest.mark.parametrize("log", DECIDING.values(), ids=DECIDING.keys())
+def test_what_is_masked_decides_where_it_matters(log: list[str], size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(blocks, "BLOCK_BYTES", size)
+    text = "\n".join(log).replace("~", "\n").encode().split(b"\n")
+    found = scan(text, [PICKY])
+    assert found
+    assert found == plainly(text, [PICKY])
+
+
 def renumbered(line: str, number: int) -> str:
     """`line` as another process says it at another time."""
     return f"2026-01-05 05:58:{number:02d} [rank{number}]: " + line.replace("0x7f", f"0x{number}f")
