@@ -17,6 +17,7 @@ from pathlib import Path
 
 from tests.cli.support import ROOT
 from tests.faults.cases import Case
+from tests.faults.room import children
 
 _COPIED = ("envmedic", "tests", "playbooks", "pyproject.toml", "README.md")
 _LIMIT_S = 240.0
@@ -127,6 +128,20 @@ def _red(folder: Path, mutation: Mutation) -> tuple[str, str]:
     return "red", failed[0]
 
 
+def _end(run: subprocess.Popen[str]) -> None:
+    """End a run and all that it has left, which come to this process, and let it clear away what it made."""
+    os.killpg(run.pid, signal.SIGINT)
+    try:
+        run.communicate(timeout=_LIMIT_S)
+    except subprocess.TimeoutExpired:
+        os.killpg(run.pid, signal.SIGKILL)
+    run.wait()
+    while left := children():
+        for pid in left:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+
+
 def _failures(copy: Path, mutation: Mutation) -> list[str]:
     """The cases that failed, or the news that one hangs."""
     chosen = ("--only", mutation.only) if mutation.only else ("--short",)
@@ -138,7 +153,7 @@ def _failures(copy: Path, mutation: Mutation) -> list[str]:
         try:
             said, _ = run.communicate(timeout=_LIMIT_S)
         except subprocess.TimeoutExpired:
-            os.killpg(run.pid, signal.SIGKILL)
+            _end(run)
             return ["it hangs"]
     lines = [line for line in said.splitlines() if line.startswith(mutation.part) and " FAILED " in line]
     assert lines or run.returncode == 0, said[-2000:]

@@ -16,5 +16,7 @@ def in_memory(otherwise: Path) -> Iterator[Path]:
         yield otherwise
         return
     root = Path(tempfile.mkdtemp(dir="/dev/shm"))
-    yield root
-    trash.empty(root)
+    try:
+        yield root
+    finally:
+        trash.empty(root)
