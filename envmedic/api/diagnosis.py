@@ -31,6 +31,9 @@ def diagnose(settings: Settings, prefix: Path | None, logs: Sequence[str]) -> tu
 
     with beginning(settings, prefix) as begun:
         facts = None if prefix is None else observe(settings, prefix, begun, meanwhile=meanwhile)
+    if facts is not None and facts.environment is not None and not facts.environment.site_packages:
+        text = f"{facts.environment.prefix} has no site-packages: whatever was installed in it is gone"
+        settings.stream.emit(Notice(code="no-site-packages", message=text, level="warning"))
     sources: Sequence[str | None] = logs or [None]
     return tuple(diagnose_text(settings, playbooks(), facts, log, prefix) for log in sources)
 

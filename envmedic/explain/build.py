@@ -11,14 +11,16 @@ from envmedic.errors import InputError
 from envmedic.explain import terms
 from envmedic.explain.pages import PAGES
 from envmedic.explain.words import check_line, condition_lines, step_line
-from envmedic.model.explanation import Explanation, PlaybookTitle, Sign
+from envmedic.model.explanation import Explanation, PlaybookTitle, Sign, Term
 from envmedic.model.findings import FAULTS, Fault
 from envmedic.model.playbook import LoadedPlaybook, Playbook, Signature
-from envmedic.playbook.filling import fill
+from envmedic.model.vocabulary import fact_kind
+from envmedic.playbook.filling import fill, placeholders
 from envmedic.playbook.patterns import compiled
 
 SHOWN_SIGNS = 6
 """Messages of a playbook that are shown; the surest ones."""
+_OF_TEXT = "what the error text says, or what the playbook makes of it"
 
 
 def explain(topic: str, playbooks: Sequence[LoadedPlaybook]) -> Explanation:
@@ -35,7 +37,8 @@ def explain(topic: str, playbooks: Sequence[LoadedPlaybook]) -> Explanation:
         found = _of_fault(fault, playbooks)
     else:
         raise _unknown(topic, playbooks)
-    return msgspec.structs.replace(found, terms=terms.used(_texts(found)))
+    words = (*_filled_in((*found.repair, *found.alternatives)), *terms.used(_texts(found)))
+    return msgspec.structs.replace(found, terms=words)
 
 
 def _unknown(topic: str, playbooks: Sequence[LoadedPlaybook]) -> InputError:
@@ -106,6 +109,15 @@ def _titles(
 ) -> tuple[PlaybookTitle, ...]:
     own = (item.playbook for item in playbooks if item.playbook.fault == fault and item.playbook.id != apart)
     return tuple(PlaybookTitle(id=playbook.id, title=playbook.title) for playbook in own)
+
+
+def _filled_in(texts: Sequence[str]) -> tuple[Term, ...]:
+    """What stands in braces: a plan puts there what it finds."""
+    kinds = ((name, fact_kind(name)) for name in placeholders("\n".join(texts)))
+    return tuple(
+        Term(term=f"{{{name}}}", meaning=_OF_TEXT if kind is None else kind.doc.partition("; ")[0])
+        for name, kind in kinds
+    )
 
 
 def _texts(found: Explanation) -> tuple[str, ...]:

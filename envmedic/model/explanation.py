@@ -68,6 +68,6 @@ class Explanation(Model, frozen=True, kw_only=True):
     playbooks: tuple[PlaybookTitle, ...] = ()
     """For a class of fault: the playbooks that repair it."""
     terms: tuple[Term, ...] = ()
-    """Words of the field that are used above."""
+    """What stands in braces above, and words of the field that are used there."""
     references: tuple[str, ...] = ()
     """URLs of what it relies on."""

@@ -13,6 +13,7 @@ from envmedic.explain import PAGES, explain
 from envmedic.explain.words import condition_lines
 from envmedic.model.findings import FAULTS
 from envmedic.model.playbook import Condition, LoadedPlaybook
+from envmedic.playbook.filling import placeholders
 from envmedic.playbook.loader import load_all
 
 
@@ -45,6 +46,18 @@ def test_words_of_the_field_are_explained_where_they_are_used(playbooks: tuple[L
     terms = {term.term for term in explain("no-kernel-image", playbooks).terms}
     assert {"PTX", "kernel"} <= terms
     assert "OpenMP" not in terms
+
+
+def test_what_a_plan_fills_in_is_told_as_what_it_is(playbooks: tuple[LoadedPlaybook, ...]) -> None:
+    terms = {term.term: term.meaning for term in explain("numpy-abi", playbooks).terms}
+    assert terms["{numpy.pins}"].startswith("what to install so that NumPy")
+    assert (
+        "the error text" in {term.term: term.meaning for term in explain("mkl-jit-symbols", playbooks).terms}["{limit}"]
+    )
+    for item in playbooks:
+        found = explain(item.playbook.id, playbooks)
+        named = {name for text in (*found.repair, *found.alternatives) for name in placeholders(text)}
+        assert named <= {term.term.strip("{}") for term in found.terms}, item.playbook.id
 
 
 def test_a_condition_reads_as_its_comparisons() -> None:
