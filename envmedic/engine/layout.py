@@ -17,9 +17,7 @@ One store serves every environment of a parent directory::
 
 from __future__ import annotations
 
-import hashlib
 import os
-import shutil
 import stat
 import time
 from dataclasses import dataclass
@@ -132,12 +130,12 @@ class Store:
     def _key(self) -> str:
         """The environment's name, or a digest where the name leaves no room for a suffix."""
         name = os.fsencode(self.prefix.name)
-        return self.prefix.name if len(name) <= _LONGEST_NAME else hashlib.sha256(name).hexdigest()
+        return self.prefix.name if len(name) <= _LONGEST_NAME else _digest(name)
 
     @property
     def _new(self) -> str:
         """Prefix of directories of this environment that are being made."""
-        return f"{_NEW}{hashlib.sha256(os.fsencode(self.prefix.name)).hexdigest()[:16]}-"
+        return f"{_NEW}{_digest(os.fsencode(self.prefix.name))[:16]}-"
 
     def prepare(self) -> None:
         """Make the store. Raises PreflightError when another user owns it or it cannot be written."""
@@ -234,7 +232,7 @@ class Store:
         """Remove what `unfinished` returns, and wheels of a repair that has ended. The caller holds the lock."""
         for path in self.unfinished():
             with as_owner_of(path):
-                shutil.rmtree(path)
+                _remove(path)
         self.drop_wheels()
 
     def drop_wheels(self) -> None:
@@ -243,9 +241,21 @@ class Store:
         if not os.path.lexists(own):
             return
         with as_owner_of(self.root):
-            shutil.rmtree(own)
+            _remove(own)
             if not any(own.parent.iterdir()):
                 own.parent.rmdir()
+
+
+def _digest(name: bytes) -> str:
+    import hashlib  # noqa: PLC0415  # what an undo begins ahead needs none
+
+    return hashlib.sha256(name).hexdigest()
+
+
+def _remove(directory: Path) -> None:
+    import shutil  # noqa: PLC0415  # there is rarely something to remove
+
+    shutil.rmtree(directory)
 
 
 def new_transaction_id(now_ns: int | None = None) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -40,37 +40,50 @@ def begin(ahead: Ahead, prefix: Path) -> None:
     live = marker.read(prefix)
     for directory in Store(prefix).transactions() if live is not None else ():
         if directory.transaction == live:
-            for fingerprint, root in _sides(directory, prefix):
-                ahead.begin(_key(fingerprint, root), partial(changes, fingerprint, root))
+            ahead.begin(_key(directory.live_fingerprint, prefix), partial(_changed, directory, prefix))
+            ahead.begin(_key(directory.fingerprint, directory.tree), partial(_damaged, directory))
 
 
 def of_undo(directory: TransactionDirectory, prefix: Path, ahead: Ahead | None) -> Loss:
     """What an undo would lose. Raises RecoveryNeeded where a fingerprint cannot be read, OSError where a tree cannot."""
-    live, kept = _sides(directory, prefix)
-    with closing(_begun(ahead, *kept) or Forked(partial(changes, *kept))) as damaged:
-        begun = _begun(ahead, *live)
-        if begun is None:
-            return Loss(directory.transaction, changes(*live), damaged.value())
-        with closing(begun):
-            return Loss(directory.transaction, begun.value(), damaged.value())
+    with ExitStack() as begun:
+        damaged = begun.enter_context(
+            closing(_begun(ahead, directory.fingerprint, directory.tree) or Forked(partial(_damaged, directory)))
+        )
+        early = _begun(ahead, directory.live_fingerprint, prefix)
+        changed = _changed(directory, prefix) if early is None else begun.enter_context(closing(early)).value()
+        # files that the trees share are looked at in the live one, so what has changed there may be in both
+        found = changes(directory.fingerprint, directory.tree) if changed else damaged.value()
+    return Loss(directory.transaction, changed, found)
 
 
-def changes(fingerprint: Path, root: Path) -> tuple[str, ...]:
-    """Paths that have changed below `root` since the fingerprint was saved. Raises as `of_undo`."""
+def _changed(directory: TransactionDirectory, prefix: Path) -> tuple[str, ...]:
+    return changes(directory.live_fingerprint, prefix)
+
+
+def _damaged(directory: TransactionDirectory) -> tuple[str, ...]:
+    """Changes in the kept tree, as long as nothing has changed in the live one."""
+    return changes(directory.fingerprint, directory.tree, twin=directory.live_fingerprint)
+
+
+def changes(fingerprint: Path, root: Path, *, twin: Path | None = None) -> tuple[str, ...]:
+    """Paths that have changed below `root` since the fingerprint was saved; `twin` as for `tree.changes`.
+
+    Raises as `of_undo`.
+    """
+    known = None if twin is None else _loaded(twin)
+    return tuple(sorted(tree.changes(_loaded(fingerprint), root, twin=known).names))
+
+
+def _loaded(fingerprint: Path) -> tree.Fingerprint:
     try:
-        before = tree.Fingerprint.load(fingerprint)
+        return tree.Fingerprint.load(fingerprint)
     except (OSError, ValueError) as error:
         raise RecoveryNeeded(
             "What has changed since the repair cannot be told",
             cause=str(error),
             hint=f"Restore {fingerprint} from a backup; both trees are kept as they are",
         ) from error
-    return tuple(sorted(tree.changes(before, root).names))
-
-
-def _sides(directory: TransactionDirectory, prefix: Path) -> tuple[tuple[Path, Path], tuple[Path, Path]]:
-    """The live tree and the kept one, each behind the fingerprint of what it was."""
-    return (directory.live_fingerprint, prefix), (directory.fingerprint, directory.tree)
 
 
 def _key(fingerprint: Path, root: Path) -> Hashable:

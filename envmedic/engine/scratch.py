@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import fcntl
-import hashlib
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,6 +15,8 @@ _NO_LOCKS = frozenset({errno.EBADF, errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS
 
 def names(prefix: Path) -> tuple[str, str]:
     """How directories for probes on the environment at `prefix` begin: in the store, and beside the environment."""
+    import hashlib  # noqa: PLC0415  # what begins ahead needs none
+
     key = hashlib.sha256(os.fsencode(prefix.name)).hexdigest()[:16]
     return f".probe-{key}-", f".envmedic-probe-{key}-"
 

@@ -193,30 +193,35 @@ def compare(before: Fingerprint, after: Fingerprint) -> Differences:
     )
 
 
-def changes(before: Fingerprint, root: Path) -> Differences:
+def changes(before: Fingerprint, root: Path, *, twin: Fingerprint | None = None) -> Differences:
     """What `compare` returns of `before` and the fingerprint of the tree at `root`, which is not kept: in half the time.
 
-    Raises OSError as `fingerprint` does.
+    `twin` is that of another tree, which is as it says: files that both fingerprints hold under one name and inode are
+    hard links, and where they still have it not asked again. Raises OSError as `fingerprint` does.
     """
     keep = _keeps_inodes(root)
-    left = before.entries.copy()
+    known = twin.entries if twin is not None and keep else {}
+    entries = before.entries
+    top = entries.get(".")
+    seen = 0 if top is None else 1
     added: list[str] = []
-    changed: list[str] = []
-    top = left.pop(".", None)
-    if top is None or not _same(top, _entry(root.lstat(), keep_inode=keep)):
-        changed.append(".")
+    changed = [] if top is not None and _same(top, _entry(root.lstat(), keep_inode=keep)) else ["."]
     for base, listed in directories(root, caches=False):
         for item in listed:  # as in `walking.survey`, the calls for each of ten thousands are what takes the time
-            try:
-                status = item.stat(follow_symlinks=False)
-            except FileNotFoundError:  # removed since it was listed
-                continue
             name = base + item.name
-            old = left.pop(name, None)
+            old = entries.get(name)
             if old is None:
                 added.append(name)
                 continue
             kind, size, mtime_ns, mode, uid, gid, inode = old
+            if kind == "f" and inode and known.get(name) == old and item.inode() == inode:
+                seen += 1
+                continue
+            try:
+                status = item.stat(follow_symlinks=False)
+            except FileNotFoundError:  # removed since it was listed
+                continue
+            seen += 1
             if (
                 kind == "f"  # nearly all, and as they were
                 and status.st_mode == mode | _FILE
@@ -229,7 +234,13 @@ def changes(before: Fingerprint, root: Path) -> Differences:
                 continue
             if not _same(old, _entry(status, keep_inode=keep)):
                 changed.append(name)
-    return Differences(added=_installed(added), removed=_installed(left), changed=_installed(changed))
+    removed = _gone(entries, root) if seen < len(entries) else ()
+    return Differences(added=_installed(added), removed=_installed(removed), changed=_installed(changed))
+
+
+def _gone(entries: Iterable[str], root: Path) -> set[str]:
+    """Those of `entries` that the tree at `root` does not have: looked for where some have not been seen."""
+    return {*entries}.difference((".",), (base + item.name for base, listed in directories(root) for item in listed))
 
 
 def digest_of(fingerprint: Fingerprint) -> str:

@@ -26,7 +26,7 @@ def ahead() -> Iterator[Ahead]:
         yield begun
 
 
-def test_what_was_begun_ahead_is_told_and_nothing_is_asked_again(
+def test_what_was_begun_ahead_is_told_and_the_live_tree_not_asked_again(
     quick: World, ahead: Ahead, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     quick.options = ApplyOptions(staging="relocate", clone="link")
@@ -35,7 +35,7 @@ def test_what_was_begun_ahead_is_told_and_nothing_is_asked_again(
         shared.write("# edited in place in both trees\n")
     (quick.site / "mine.py").write_text("")
     losses.begin(ahead, quick.prefix)
-    monkeypatch.setattr(losses, "changes", lambda *_: pytest.fail("compared once more"))
+    monkeypatch.setattr(losses, "_changed", lambda *_: pytest.fail("compared once more"))
     with pytest.raises(PreflightError, match="has changed since") as caught:
         quick.undo(ahead=ahead)
     edited = f"{SITE}/other3/__init__.py"
