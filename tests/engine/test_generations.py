@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from envmedic import tree
-from envmedic.engine.generations import FOUND, Loss, held_alone, history
+from envmedic.engine.generations import FOUND, held_alone, history
 from envmedic.engine.layout import new_transaction_id
+from envmedic.engine.losses import Loss
 from envmedic.errors import EnvironmentBusy, InputError, PreflightError, RecoveryNeeded, RepairDeclined
 from envmedic.model.ports import ApplyOptions, ProcessUser
 from envmedic.model.record import Generation
