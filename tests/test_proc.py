@@ -29,6 +29,14 @@ def script(path: Path, text: str, mode: int = 0o755) -> str:
     return str(path)
 
 
+def closes(before: set[str]) -> bool:
+    """Wait until no more files are open than before: threads of sh close theirs once they have read to the end."""
+    deadline = time.monotonic() + 300
+    while not open_files() <= before and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return open_files() <= before
+
+
 def open_files() -> set[str]:
     return {path.name for path in Path("/proc/self/fd").iterdir()}
 
@@ -277,6 +285,7 @@ def test_what_breaks_in_kills_the_program_and_its_children(tmp_path: Path, numbe
         raise StopError
 
     argv, pids = grandchild_script(tmp_path)
+    before = open_files()
     former = signal.signal(number, signal.default_int_handler if number == signal.SIGINT else stop)
     watcher = threading.Thread(target=send_when, args=(pids, number))
     try:
@@ -287,6 +296,7 @@ def test_what_breaks_in_kills_the_program_and_its_children(tmp_path: Path, numbe
         watcher.join()
         signal.signal(number, former)
     assert all(ends(int(pid)) for pid in pids.read_text().split())
+    assert closes(before)
     assert not children()
 
 
@@ -294,7 +304,26 @@ def send_when(path: Path, number: int) -> None:
     """Send the signal to this process once `path` exists."""
     while not path.exists():
         time.sleep(0.01)
-    os.kill(os.getpid(), number)
+    signal.pthread_kill(threading.main_thread().ident or 0, number)
+
+
+def test_what_breaks_in_right_after_the_end_is_raised_and_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between the process being reaped and sh noting its status."""
+    reap = os.waitpid
+
+    def interrupted(pid: int, options: int) -> tuple[int, int]:
+        found = reap(pid, options)
+        if options == 0 and threading.current_thread() is threading.main_thread():
+            monkeypatch.undo()
+            raise KeyboardInterrupt
+        return found
+
+    before = open_files()
+    monkeypatch.setattr(os, "waitpid", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        proc.run([SH, "-c", "sleep 0.5"], timeout_s=300)
+    assert closes(before)
+    assert not children()
 
 
 def test_an_error_of_the_reader_kills_the_program_and_is_raised(tmp_path: Path) -> None:

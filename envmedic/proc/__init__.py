@@ -156,7 +156,7 @@ class _Child:
             self.begun()
         self.kill()
         if command is not None:
-            command.wait()
+            _finish(command)
         elif self._pid is not None:
             with contextlib.suppress(ChildProcessError):
                 os.waitpid(self._pid, 0)
@@ -259,12 +259,21 @@ def _wait(command: RunningCommand, child: _Child, timeout_s: float | None) -> in
         return int(command.wait().exit_code)
     except BaseException:
         child.kill()
-        command.wait()
+        _finish(command)
         raise
     finally:
         if limit is not None:
             limit.cancel()
             limit.join()
+
+
+def _finish(command: RunningCommand) -> None:
+    """Let sh reap `command`, which was killed, and close its pipes."""
+    try:
+        command.wait()
+    except ChildProcessError:  # what broke in came right after sh had reaped it, and sh knows no status
+        command.process.exit_code = -signal.SIGKILL
+        command.wait()
 
 
 def overlay(env: Mapping[str, str | None] | None, user: User | None = None) -> dict[str, str]:
