@@ -64,14 +64,17 @@ def run(
     started = time.monotonic()
     child = _Child(argv, overlay(env, user), cwd, user)
     out, err = Tail(on_line), Tail(on_line)
+    command = None
     try:
         command = _launch(child, argv, child.guarded(out), child.guarded(err))
-    except _NeverBegunError:
-        returncode = -signal.SIGKILL
-    else:
         with cancelling(cancel, child.kill):
             returncode = _wait(command, child, timeout_s)
-        child.check()
+    except _NeverBegunError:
+        returncode = -signal.SIGKILL
+    except BaseException:  # wherever it breaks in, between these lines too
+        child.abandon(command)
+        raise
+    child.check()
     return CommandResult(
         argv=tuple(argv),
         returncode=returncode,
@@ -105,6 +108,8 @@ class _Child:
         self._pid: int | None = None
         self._refusal: OSError | None = None
         self._failure: Exception | None = None
+        self._gone = False
+        """Whether it was abandoned to the end."""
         self.mask: set[int] = set()
         """The signals that it is to have blocked."""
         self.killed = False
@@ -151,7 +156,9 @@ class _Child:
         return self._told.closed and self._pid is None
 
     def abandon(self, command: RunningCommand | None) -> None:
-        """Kill and reap it; sh, which closes its pipes then, cannot be asked where it gave no command."""
+        """Kill and reap it, once; sh, which closes its pipes then, cannot be asked where it gave no command."""
+        if self._gone:
+            return
         if not self._told.closed:
             self.begun()
         self.kill()
@@ -160,6 +167,7 @@ class _Child:
         elif self._pid is not None:
             with contextlib.suppress(ChildProcessError):
                 os.waitpid(self._pid, 0)
+        self._gone = True
 
     def kill(self) -> None:
         """End it and its children at once."""
@@ -257,14 +265,11 @@ def _wait(command: RunningCommand, child: _Child, timeout_s: float | None) -> in
         if limit is not None:
             limit.start()
         return int(command.wait().exit_code)
-    except BaseException:
-        child.kill()
-        _finish(command)
-        raise
     finally:
         if limit is not None:
             limit.cancel()
-            limit.join()
+            with contextlib.suppress(RuntimeError):  # it had not begun when something broke in, and ends at once
+                limit.join()
 
 
 def _finish(command: RunningCommand) -> None:
