@@ -161,6 +161,8 @@ class _Child:
             return
         if not self._told.closed:
             self.begun()
+        if self._pid is None and command is not None:  # `begun` was broken off after it had heard it
+            self._pid = command.pid
         self.kill()
         if command is not None:
             _finish(command)
