@@ -51,6 +51,7 @@ def test_what_was_begun_of_another_generation_is_not_taken(quick: World, ahead: 
     with pytest.raises(PreflightError) as caught:
         quick.undo(ahead=ahead)
     assert caught.value.details == (f"{SITE}/mine.py",)
+    assert len(ahead._begun) == 2, "neither was taken"
 
 
 def test_what_was_begun_before_an_exchange_is_not_taken(quick: World, ahead: Ahead) -> None:
@@ -65,6 +66,7 @@ def test_what_was_begun_before_an_exchange_is_not_taken(quick: World, ahead: Ahe
     found = losses.of_undo(directory, quick.prefix, ahead)
     assert f"{SITE}/fam/__init__.py" in found.changed
     assert f"{SITE}/fam/__init__.py" in found.damaged
+    assert len(ahead._begun) == 2, "neither was taken"
 
 
 @pytest.mark.parametrize("name", ["../../elsewhere", "", "20990101T000000000000Z-000000", "\udcff"])
