@@ -15,7 +15,7 @@ from envmedic.forked import Forked
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from envmedic.walking import Survey
+    from envmedic.tree.walk import Survey
 
 
 class Ahead:
@@ -42,7 +42,7 @@ class Ahead:
         path = os.path.abspath(os.path.expanduser(prefix))  # noqa: PTH100, PTH111  # as `targets` does
 
         def work() -> Survey:
-            from envmedic.walking import survey  # noqa: PLC0415  # loaded in the fork, beside what is loaded here
+            from envmedic.tree.walk import survey  # noqa: PLC0415  # loaded in the fork, beside what is loaded here
 
             return survey(path)
 

@@ -14,7 +14,7 @@ from envmedic.ahead import Ahead
 from envmedic.api import target
 from envmedic.api.settings import Settings, Target
 from envmedic.model.events import EventStream
-from envmedic.walking import survey
+from envmedic.tree.walk import survey
 from tests.support.venvs import make_venv
 
 ENDING = """

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from envmedic import homes
+from envmedic import xdg
 
 NOBODYS = 54321
 CODE = f"""
@@ -31,22 +31,22 @@ configuration.read(None, {{"UV_NO_CONFIG": "1", "PIP_CONFIG_FILE": os.devnull}})
 
 
 def test_home_is_what_the_variable_says_else_the_account() -> None:
-    assert homes.home({"HOME": "/home/me"}) == Path("/home/me")
-    assert homes.home({"HOME": "elsewhere"}) == Path("/nonexistent")
+    assert xdg.home({"HOME": "/home/me"}) == Path("/home/me")
+    assert xdg.home({"HOME": "elsewhere"}) == Path("/nonexistent")
 
 
 def test_cache_and_settings_are_where_the_variables_say_else_at_home() -> None:
-    assert homes.cache({"HOME": "/home/me", "XDG_CACHE_HOME": "/fast"}) == Path("/fast")
-    assert homes.config({"HOME": "/home/me", "XDG_CONFIG_HOME": ""}) == Path("/home/me/.config")
-    assert homes.cache({"HOME": "/home/me"}) == Path("/home/me/.cache")
+    assert xdg.cache({"HOME": "/home/me", "XDG_CACHE_HOME": "/fast"}) == Path("/fast")
+    assert xdg.config({"HOME": "/home/me", "XDG_CONFIG_HOME": ""}) == Path("/home/me/.config")
+    assert xdg.cache({"HOME": "/home/me"}) == Path("/home/me/.cache")
 
 
 def test_a_path_of_somebody_who_is_not_there_stays_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", "/home/me")
-    assert homes.expanded("~") == Path("/home/me")
-    assert homes.expanded("~/a b") == Path("/home/me/a b")
-    assert homes.expanded("~no-such-user/x") == Path("~no-such-user/x")
-    assert homes.expanded("/a/~") == Path("/a/~")
+    assert xdg.expanded("~") == Path("/home/me")
+    assert xdg.expanded("~/a b") == Path("/home/me/a b")
+    assert xdg.expanded("~no-such-user/x") == Path("~no-such-user/x")
+    assert xdg.expanded("/a/~") == Path("/a/~")
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can become a user without an account")

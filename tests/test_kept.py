@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from envmedic import kept
+from envmedic import activation
 
-BLOCK = f"{kept.BEGIN}\n{{}}\n{kept.END}\n"
+BLOCK = f"{activation.BEGIN}\n{{}}\n{activation.END}\n"
 
 
 def activate(prefix: Path, text: str) -> Path:
@@ -21,7 +21,7 @@ def activate(prefix: Path, text: str) -> Path:
 
 
 def values(prefix: Path, **given: str) -> dict[str, str | None]:
-    return kept.activated_values(prefix, prefix, given)
+    return activation.activated_values(prefix, prefix, given)
 
 
 LINES = [
@@ -49,18 +49,18 @@ def test_lines_of_users_count_as_the_shell_reads_them(tmp_path: Path, line: str)
 def test_what_envmedic_keeps_comes_after_what_the_user_wrote(tmp_path: Path) -> None:
     activate(tmp_path, "export PYTHONPATH=/old\nexport OTHER=1\n" + BLOCK.format("unset PYTHONPATH\nexport MINE='a'"))
     assert values(tmp_path) == {"PYTHONPATH": None, "MINE": "a"}
-    assert kept.variables(tmp_path) == {"PYTHONPATH": None, "MINE": "a"}
+    assert activation.variables(tmp_path) == {"PYTHONPATH": None, "MINE": "a"}
 
 
 def test_it_is_said_where_a_variable_comes_from(tmp_path: Path) -> None:
     activate(tmp_path, "\nexport LD_PRELOAD=/x.so\n" + BLOCK.format("export CUDA_VISIBLE_DEVICES='0'"))
-    found = kept.activated(tmp_path, tmp_path, {})
+    found = activation.activated(tmp_path, tmp_path, {})
     assert found == {"CUDA_VISIBLE_DEVICES": ("0", "bin/activate"), "LD_PRELOAD": ("/x.so", "bin/activate:2")}
 
 
 def test_scripts_of_conda_packages_come_after_conda_s_own_variables(tmp_path: Path) -> None:
     (tmp_path / "conda-meta").mkdir()
-    state = {"env_vars": {"PYTHONPATH": "/state", "KEPT": "1", "LD_PRELOAD": kept.CONDA_UNSET}}
+    state = {"env_vars": {"PYTHONPATH": "/state", "KEPT": "1", "LD_PRELOAD": activation.CONDA_UNSET}}
     (tmp_path / "conda-meta" / "state").write_text(json.dumps(state), encoding="utf-8")
     folder = tmp_path / "etc" / "conda" / "activate.d"
     folder.mkdir(parents=True)
@@ -70,4 +70,4 @@ def test_scripts_of_conda_packages_come_after_conda_s_own_variables(tmp_path: Pa
 
 
 def test_a_prefix_without_scripts_keeps_nothing(tmp_path: Path) -> None:
-    assert kept.activated(tmp_path, tmp_path, {}) == {}
+    assert activation.activated(tmp_path, tmp_path, {}) == {}

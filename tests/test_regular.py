@@ -7,19 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from envmedic import regular
+from envmedic import safe_io
 
 
 def test_a_regular_file_is_read_whole(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"abc")
-    assert regular.read(tmp_path / "a", 3) == b"abc"
+    assert safe_io.read(tmp_path / "a", 3) == b"abc"
 
 
 def test_larger_files_than_asked_for_are_refused_however_sparse(tmp_path: Path) -> None:
     with (tmp_path / "a").open("wb") as file:
         file.truncate(1 << 40)
     with pytest.raises(OSError, match="1099511627776 bytes"):
-        regular.read(tmp_path / "a", 1 << 20)
+        safe_io.read(tmp_path / "a", 1 << 20)
 
 
 @pytest.mark.parametrize("kind", ["fifo", "device", "directory", "nul"])
@@ -34,7 +34,7 @@ def test_what_is_no_regular_file_is_refused_at_once(tmp_path: Path, kind: str) -
     else:
         path = tmp_path / "a\0b"
     with pytest.raises(OSError):  # noqa: PT011  # whichever
-        regular.read(path, 100)
+        safe_io.read(path, 100)
 
 
 def test_links_are_followed_to_files_of_the_same_name_and_in_their_directory_alone(tmp_path: Path) -> None:
@@ -48,9 +48,9 @@ def test_links_are_followed_to_files_of_the_same_name_and_in_their_directory_alo
     (inside / "beside").symlink_to("real")
     (inside / "theft").symlink_to(outside / "id_rsa")
     (inside / "again").symlink_to("theft")
-    assert regular.read(inside / "METADATA", 99) == b"METADATA"
-    assert regular.read(inside / "beside", 99) == b"real"
+    assert safe_io.read(inside / "METADATA", 99) == b"METADATA"
+    assert safe_io.read(inside / "beside", 99) == b"real"
     for name in ("theft", "again"):
         with pytest.raises(OSError, match="link"):
-            regular.read(inside / name, 99)
-        assert regular.read(inside / name, 99, follow=True) == b"id_rsa"
+            safe_io.read(inside / name, 99)
+        assert safe_io.read(inside / name, 99, follow=True) == b"id_rsa"

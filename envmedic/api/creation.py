@@ -7,7 +7,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from envmedic import homes
+from envmedic import xdg
 from envmedic.api.joints import installer_of
 from envmedic.api.observation import host_of, stage
 from envmedic.api.settings import Settings
@@ -69,7 +69,7 @@ def _register(settings: Settings, prefix: Path) -> None:
     from envmedic.installers.conda import client, registration  # noqa: PLC0415
 
     try:
-        registration.register(prefix, homes.home(), has_conda=client.find(prefix) is not None)
+        registration.register(prefix, xdg.home(), has_conda=client.find(prefix) is not None)
     except OSError as error:
         text = (
             f"conda env list will not show {prefix}: {error.filename or '~/.conda/environments.txt'}: {error.strerror}"
@@ -85,7 +85,7 @@ def _prefix(place: Place, wanted: Lock) -> Path:
     if (place.prefix is None) == (place.name is None):
         raise InputError("create needs a place", hint="Name it with -p NEW, or a conda environment with -n NAME")
     if place.prefix is not None:
-        return homes.expanded(place.prefix).absolute()
+        return xdg.expanded(place.prefix).absolute()
     if not _has_conda(wanted):
         raise InputError("Only conda environments have names", hint="Name its directory with -p NEW")
     folders = finder.environment_directories(os.environ)

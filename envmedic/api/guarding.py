@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from envmedic import homes
+from envmedic import xdg
 from envmedic.api.joints import conda_of
 from envmedic.api.observation import observe, stage
 from envmedic.api.settings import Settings
@@ -57,7 +57,7 @@ def _require_this(read: command_words.Read, environment: Environment) -> None:
     named = command.python if isinstance(command, PipCommand) else command.prefix
     program = read.program if by_pip and "/" in read.program and not read.program.endswith("/uv") else None
     for text in filter(None, (named, program)):
-        path = homes.expanded(text)
+        path = xdg.expanded(text)
         prefix = path.parent.parent if path.is_file() else path
         if path.exists() and os.path.realpath(prefix) != environment.real_prefix:
             raise InputError(

@@ -83,11 +83,11 @@ def run(argv: Sequence[str], *, prefix: Path | None = None) -> Ran:
 def _variables(prefix: Path | None) -> dict[str, str]:
     base = dict(os.environ)
     if prefix is not None:
-        from envmedic import kept  # noqa: PLC0415  # only where an environment is named
+        from envmedic import activation  # noqa: PLC0415  # only where an environment is named
         from envmedic.engine.surroundings import variables  # noqa: PLC0415
 
-        own = kept.activated_values(prefix, prefix, base)
-        base = kept.overlaid(variables(prefix, None, {}), own)
+        own = activation.activated_values(prefix, prefix, base)
+        base = activation.overlaid(variables(prefix, None, {}), own)
     base.setdefault(FAULTHANDLER, "1")
     return base
 

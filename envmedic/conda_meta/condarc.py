@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from envmedic import bounded, homes
+from envmedic import limits, xdg
 
 _PLACES: Final = (
     *(f"{folder}/{name}" for folder in ("/etc/conda", "/var/lib/conda") for name in (".condarc", "condarc")),
@@ -32,7 +32,7 @@ _ENDINGS: Final = ("condarc", ".yml", ".yaml")
 
 def files(prefix: Path | None, root: Path | None, environ: Mapping[str, str]) -> Iterator[Path]:
     """The files that are there, the weakest first, for the environment at `prefix` and the conda at `root`."""
-    home = str(homes.home(environ))
+    home = str(xdg.home(environ))
     known = {
         "CONDA_ROOT": str(root) if root else "",
         "CONDA_PREFIX": str(prefix) if prefix else "",
@@ -55,7 +55,7 @@ def load(text: str) -> object:
     from ruamel.yaml import YAML  # noqa: PLC0415  # 0.1 s, and few users have such files
     from ruamel.yaml.error import YAMLError  # noqa: PLC0415
 
-    if _nesting(text) > bounded.DEEPEST:  # its reader takes a second for each thousand levels
+    if _nesting(text) > limits.DEEPEST:  # its reader takes a second for each thousand levels
         raise ValueError("its lists and tables nest too deeply")
     try:
         reader = YAML(typ="safe", pure=True)
@@ -65,7 +65,7 @@ def load(text: str) -> object:
         raise ValueError("its lists and tables nest too deeply") from error
     except (YAMLError, ArithmeticError, LookupError, TypeError, AttributeError) as error:
         raise ValueError(" ".join(str(error).split())) from error  # the parser's own, of texts that are hardly YAML
-    bounded.require(value, _MOST)
+    limits.require(value, _MOST)
     return value
 
 

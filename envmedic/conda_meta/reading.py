@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from envmedic import regular
+from envmedic import safe_io
 from envmedic.errors import require_spare
 
 LARGEST = 64 << 20
@@ -17,7 +17,7 @@ def read(path: Path) -> bytes | None:
     Raises OSError as `regular.read` does, and Exhausted where memory or descriptors ran out.
     """
     try:
-        return regular.read(path, LARGEST)
+        return safe_io.read(path, LARGEST)
     except FileNotFoundError:
         return None
     except OSError as error:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from envmedic import kept
+from envmedic import activation
 from envmedic.engine.interruption import Interruption
 from envmedic.model.ports import CommandResult, OnLine, Runner
 
@@ -43,9 +43,9 @@ class ActivatedRunner:
         timeout_s: float | None = None,
     ) -> CommandResult:
         """Run `argv` to its end. Raises `Interrupted` when somebody asks to stop meanwhile."""
-        own = kept.activated_values(self._tree, self._inner.python.parent.parent, os.environ)
+        own = activation.activated_values(self._tree, self._inner.python.parent.parent, os.environ)
         unset = [word for name, value in own.items() if value is None for word in ("-u", name)]
-        overlay = kept.overlaid({}, own) | dict(env or {})
+        overlay = activation.overlaid({}, own) | dict(env or {})
         with self._interruption.at_once():
             return self._inner(
                 [_ENV, *unset, *argv] if unset else argv, env=overlay, on_line=on_line, timeout_s=timeout_s

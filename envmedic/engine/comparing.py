@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from envmedic import tree
 from envmedic.engine import journal as journals
 from envmedic.engine import marker
 from envmedic.engine.generations import FOUND
@@ -15,6 +14,7 @@ from envmedic.engine.layout import Store, TransactionDirectory
 from envmedic.engine.session import load_record
 from envmedic.errors import InputError, RecoveryNeeded
 from envmedic.model.record import Difference, DistributionChange, DistributionState, Record
+from envmedic.tree import fingerprint
 
 NOW: Final = "now"
 """Names the environment as it is, whoever changed it."""
@@ -28,7 +28,7 @@ class _State:
 
     name: str
     distributions: tuple[DistributionState, ...]
-    files: tree.Fingerprint
+    files: fingerprint.Fingerprint
 
 
 def difference(prefix: Path, states: States, *, before: str | None = None, after: str | None = None) -> Difference:
@@ -49,7 +49,7 @@ def difference(prefix: Path, states: States, *, before: str | None = None, after
     first = _state(store, known, states, before or live)
     second = _state(store, known, states, after or NOW)
     same_tree = (first.name, second.name) == (live, NOW)
-    files = tree.compare(*(item.files if same_tree else _without_inodes(item.files) for item in (first, second)))
+    files = fingerprint.compare(*(item.files if same_tree else _without_inodes(item.files) for item in (first, second)))
     return Difference(
         prefix=str(prefix),
         before=first.name,
@@ -71,7 +71,7 @@ def _known(store: Store) -> Iterator[tuple[TransactionDirectory, Record]]:
 
 def _state(store: Store, known: Iterable[tuple[TransactionDirectory, Record]], states: States, name: str) -> _State:
     if name == NOW:
-        return _State(NOW, states(store.prefix), tree.fingerprint(store.prefix))
+        return _State(NOW, states(store.prefix), fingerprint.fingerprint(store.prefix))
     if name == FOUND:
         directory, record = [item for item in known if item[1].parent is None][-1]
         return _State(FOUND, record.before, _loaded(directory.fingerprint))
@@ -84,9 +84,9 @@ def _state(store: Store, known: Iterable[tuple[TransactionDirectory, Record]], s
     )
 
 
-def _loaded(path: Path) -> tree.Fingerprint:
+def _loaded(path: Path) -> fingerprint.Fingerprint:
     try:
-        return tree.Fingerprint.load(path)
+        return fingerprint.Fingerprint.load(path)
     except (OSError, ValueError) as error:
         raise RecoveryNeeded(
             "What the generation consisted of cannot be told",
@@ -95,9 +95,9 @@ def _loaded(path: Path) -> tree.Fingerprint:
         ) from error
 
 
-def _without_inodes(found: tree.Fingerprint) -> tree.Fingerprint:
+def _without_inodes(found: fingerprint.Fingerprint) -> fingerprint.Fingerprint:
     """A copy of a file is the same file here: generations are clones of each other."""
-    return tree.Fingerprint({name: entry._replace(inode=0) for name, entry in found.entries.items()})
+    return fingerprint.Fingerprint({name: entry._replace(inode=0) for name, entry in found.entries.items()})
 
 
 def _readable(paths: Iterable[str]) -> tuple[str, ...]:

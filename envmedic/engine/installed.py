@@ -7,13 +7,13 @@ from pathlib import Path
 
 import msgspec
 
-from envmedic import tree
 from envmedic.engine.files import write_durably
 from envmedic.engine.layout import Store, TransactionDirectory
 from envmedic.engine.lock import locked
 from envmedic.model.base import to_json
 from envmedic.model.plan import Artifact, Install
 from envmedic.model.record import Record
+from envmedic.tree import fingerprint
 
 
 def artifacts(records: Iterable[Record]) -> tuple[Artifact, ...]:
@@ -32,10 +32,10 @@ def unchanged(prefix: Path, record: Record) -> bool:
     store = Store.of(prefix)
     directory = TransactionDirectory(store.root / record.transaction)
     try:
-        before = tree.Fingerprint.load(directory.live_fingerprint)
+        before = fingerprint.Fingerprint.load(directory.live_fingerprint)
     except (OSError, ValueError):
         return False  # what cannot be told is not claimed
-    return not tree.changes(before, store.prefix)
+    return not fingerprint.changes(before, store.prefix)
 
 
 def noted(prefix: Path, record: Record, notes: tuple[str, ...]) -> Record:

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from envmedic import tree
 from envmedic.ahead import Ahead
 from envmedic.engine import marker
 from envmedic.engine.layout import Store, TransactionDirectory
 from envmedic.errors import RecoveryNeeded
 from envmedic.forked import Forked
+from envmedic.tree import fingerprint as tree
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from envmedic.engine.files import Owner, write_whole
-from envmedic.tree import MARKER
+from envmedic.tree.fingerprint import MARKER
 
 _LONGEST = 200
 

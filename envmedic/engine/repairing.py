@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from envmedic import tree
 from envmedic.engine import steps
 from envmedic.engine.judgement import PROOF, judge, not_reproduced, reproduced
 from envmedic.engine.preflight import Capabilities
@@ -24,6 +23,7 @@ from envmedic.model.events import EventData, StepFinished, StepStarted, distinct
 from envmedic.model.plan import Install, Plan, Step
 from envmedic.model.ports import Runner
 from envmedic.model.record import Round
+from envmedic.tree import fingerprint
 
 
 @dataclass(eq=False)
@@ -53,7 +53,7 @@ class Run:
     plan: Plan
     """The plan that was confirmed."""
     runner: Runner
-    original: tree.Fingerprint
+    original: fingerprint.Fingerprint
     """Of the environment, from right before it was cloned."""
     make_clone: Callable[[Run], None]
     """Clones the environment; the place of the clone is free."""

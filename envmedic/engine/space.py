@@ -6,8 +6,8 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from envmedic import tree
 from envmedic.engine.entries import CloneMode, is_private_file, is_private_tree
+from envmedic.tree import fingerprint
 
 _BLOCK = 512
 _PER_ENTRY = 4096
@@ -49,7 +49,7 @@ def measure(root: Path, mode: CloneMode) -> Size:
     seen: set[tuple[int, int]] = set()
     files = directories = others = copied = allocated = 0
     private = {"": False}
-    for base, entries in tree.directories(root):
+    for base, entries in fingerprint.directories(root):
         copies_all = mode == "copy" or (mode == "link" and (not base or private[base]))
         for entry in entries:
             if entry.is_dir(follow_symlinks=False):

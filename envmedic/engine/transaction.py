@@ -10,7 +10,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 
-from envmedic import __version__, tree
+from envmedic import __version__
 from envmedic.engine import journal as journals
 from envmedic.engine import marker, relocate
 from envmedic.engine.activated import ActivatedRunner
@@ -46,6 +46,7 @@ from envmedic.model.events import EventStream, TransactionStarted
 from envmedic.model.plan import Plan
 from envmedic.model.ports import ApplyOptions, CheckRunner, EnginePorts, Exchange, Runner
 from envmedic.model.record import Record
+from envmedic.tree import fingerprint as tree
 
 _LISTED = 10
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from envmedic import kept
+from envmedic import activation
 from envmedic.engine.files import Owner
 from envmedic.engine.inside import replace_file
 from envmedic.errors import InputError, PreflightError
@@ -70,7 +70,7 @@ def keep(tree: Path, changes: Changes, owner: Owner | None) -> tuple[str, ...]:
             raise InputError(f"{name!r} cannot be kept as an environment variable", cause=f"Its value is {value!r}")
     if (tree / "conda-meta").is_dir():
         return _keep_conda(tree, changes, owner)
-    merged = {**kept.variables(tree), **changes}
+    merged = {**activation.variables(tree), **changes}
     written = tuple(f"bin/{script}" for script in _DIALECTS if (tree / "bin" / script).is_file())
     if "bin/activate" not in written:
         raise PreflightError(
@@ -97,17 +97,17 @@ def _text(script: Path) -> str:
 
 def _block(variables: Changes, dialect: Callable[[str, str | None], str]) -> str:
     lines = [dialect(name, variables[name]) for name in sorted(variables)]
-    return "\n" + "\n".join([kept.BEGIN, *lines, kept.END]) + "\n"
+    return "\n" + "\n".join([activation.BEGIN, *lines, activation.END]) + "\n"
 
 
 def _without_block(text: str) -> str:
-    text = kept.BLOCK.sub("", text)
+    text = activation.BLOCK.sub("", text)
     return text if not text or text.endswith("\n") else text + "\n"
 
 
 def _keep_conda(tree: Path, changes: Changes, owner: Owner | None) -> tuple[str, ...]:
-    state = kept.conda_state(tree)
-    values = {name: kept.CONDA_UNSET if value is None else value for name, value in changes.items()}
+    state = activation.conda_state(tree)
+    values = {name: activation.CONDA_UNSET if value is None else value for name, value in changes.items()}
     state["env_vars"] = {**state.get("env_vars", {}), **values}
-    replace_file(tree, kept.CONDA_STATE, json.dumps(state, indent=2).encode(), owner)
-    return (kept.CONDA_STATE,)
+    replace_file(tree, activation.CONDA_STATE, json.dumps(state, indent=2).encode(), owner)
+    return (activation.CONDA_STATE,)

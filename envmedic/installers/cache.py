@@ -9,14 +9,14 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from envmedic import homes, owner
+from envmedic import owner, xdg
 
 _POLL_S = 0.05
 
 
 def root(environ: Mapping[str, str] = os.environ) -> Path:
     """``$XDG_CACHE_HOME/envmedic/wheels``."""
-    return homes.cache(environ) / "envmedic" / "wheels"
+    return xdg.cache(environ) / "envmedic" / "wheels"
 
 
 def path_of(sha256: str, filename: str, *, prefix: Path | None = None) -> Path:

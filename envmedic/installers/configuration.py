@@ -19,7 +19,7 @@ from urllib.parse import quote, urlsplit
 import msgspec
 import tomli
 
-from envmedic import bounded, homes, regular
+from envmedic import limits, safe_io, xdg
 from envmedic.errors import InputError
 from envmedic.redact import redact_text
 
@@ -101,8 +101,8 @@ def _pip_values(prefix: Path | None, environ: Mapping[str, str]) -> dict[str, st
         parser = configparser.RawConfigParser()
         try:
             own = prefix is None or not file.is_relative_to(prefix)
-            text = regular.read(file, _LARGEST, follow=own).decode()
-            parser.read_string(bounded.settings(text), source=str(file))
+            text = safe_io.read(file, _LARGEST, follow=own).decode()
+            parser.read_string(limits.settings(text), source=str(file))
         except (FileNotFoundError, NotADirectoryError, PermissionError):
             continue
         except (configparser.Error, UnicodeDecodeError, OSError) as error:
@@ -127,8 +127,8 @@ def _pip_files(prefix: Path | None, environ: Mapping[str, str]) -> Iterator[Path
         yield Path(folder) / "pip" / "pip.conf"
     yield Path("/etc/pip.conf")
     if not (named and Path(named).exists()):
-        yield homes.home(environ) / ".pip" / "pip.conf"
-        yield homes.config(environ) / "pip" / "pip.conf"
+        yield xdg.home(environ) / ".pip" / "pip.conf"
+        yield xdg.config(environ) / "pip" / "pip.conf"
     if prefix is not None:
         yield prefix / "pip.conf"
     if named:
@@ -211,7 +211,7 @@ def _uv_tables(environ: Mapping[str, str]) -> Iterator[_UvTable]:
         yield _settings(Path(environ["UV_CONFIG_FILE"]))
         return
     yield _project_table(Path.cwd())
-    yield _settings(homes.config(environ) / "uv" / "uv.toml")
+    yield _settings(xdg.config(environ) / "uv" / "uv.toml")
     for folder in (*(environ.get("XDG_CONFIG_DIRS") or "/etc/xdg").split(":"), "/etc"):
         yield _settings(Path(folder) / "uv" / "uv.toml")
 
@@ -240,7 +240,7 @@ def _settings(path: Path, table: object = None) -> _UvTable:
 def _toml(path: Path) -> Mapping[str, Any]:
     """A TOML file's content; empty when there is none."""
     try:
-        return tomli.loads(regular.read(path, _LARGEST, follow=True).decode())
+        return tomli.loads(safe_io.read(path, _LARGEST, follow=True).decode())
     except (FileNotFoundError, NotADirectoryError, PermissionError):
         return {}
     except OSError as error:

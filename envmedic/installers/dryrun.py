@@ -20,7 +20,7 @@ import tomli
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name, parse_wheel_filename
 
-from envmedic import bounded, proc
+from envmedic import limits, proc
 from envmedic.errors import InputError, InstallerError, NoSolution
 from envmedic.installers import configuration, options
 from envmedic.installers.configuration import Configuration, PipConfiguration, UvConfiguration
@@ -91,7 +91,7 @@ def removed(command: PipCommand, environment: Environment) -> Answer:
 
 def _name(text: str) -> str:
     try:
-        return bounded.parsed(text).name
+        return limits.parsed(text).name
     except InvalidRequirement as error:
         raise InputError(
             f"{text!r} is not the name of a distribution", hint="Name distributions as they are installed"
@@ -165,7 +165,7 @@ def _by_name(command: PipCommand) -> dict[str, str]:
 def _requirement(text: str) -> Requirement | None:
     """None for a path or a URL."""
     try:
-        return bounded.parsed(text)
+        return limits.parsed(text)
     except InvalidRequirement:
         return None
 

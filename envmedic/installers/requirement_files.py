@@ -9,7 +9,7 @@ from pathlib import Path
 
 from packaging.requirements import InvalidRequirement, Requirement
 
-from envmedic import bounded
+from envmedic import limits
 from envmedic.errors import InputError
 
 _NESTED = re.compile(r"(?:-r|--requirement)[ =]?\s*(\S+)")
@@ -49,7 +49,7 @@ def _every_line(path: Path, seen: set[Path]) -> Iterator[str]:
 def _requirement(line: str) -> Requirement | None:
     """None for an option, a path or a URL: uv reads these by itself."""
     try:
-        return bounded.parsed(_OPTION.sub("", line))
+        return limits.parsed(_OPTION.sub("", line))
     except InvalidRequirement:
         return None
 

@@ -19,7 +19,7 @@ from typing import BinaryIO
 from packaging.tags import Tag, compatible_tags, cpython_tags
 from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
 
-from envmedic import bounded
+from envmedic import limits
 from envmedic.errors import IntegrityError
 from envmedic.model.facts import Interpreter
 from envmedic.regex import compile_late
@@ -47,7 +47,7 @@ def sha256_of(path: Path) -> str:
 def requirements(metadata: str) -> tuple[str, ...]:
     """Every Requires-Dist of a METADATA text."""
     found = HeaderParser().parsestr(metadata).get_all("Requires-Dist", ())
-    return tuple(bounded.requirement(str(value)) for value in found)
+    return tuple(limits.requirement(str(value)) for value in found)
 
 
 def metadata_in(wheel: BinaryIO) -> str:

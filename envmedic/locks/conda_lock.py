@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, Final
 
-from envmedic import bounded
+from envmedic import limits
 from envmedic.errors import EnvmedicError, InputError, InstallerError
 from envmedic.locks import seal
 from envmedic.locks.completeness import complete
@@ -177,7 +177,7 @@ def _raw(used: Libraries, content: str, source: str) -> Mapping[str, Any]:
     try:
         _require_shallow(used, content, loader)
         raw: object = used.yaml.load(content, Loader=loader)  # a safe loader
-        bounded.require(raw)
+        limits.require(raw)
     except (used.yaml.YAMLError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         raise InputError(f"{source} is not YAML", cause=" ".join(str(error).split()), hint=seal.AGAIN) from error
     if not isinstance(raw, dict) or "package" not in raw:
@@ -194,8 +194,8 @@ def _require_shallow(used: Libraries, content: str, loader: Any) -> None:
     depth = 0
     for event in used.yaml.parse(content, Loader=loader):
         depth += isinstance(event, used.yaml.CollectionStartEvent) - isinstance(event, used.yaml.CollectionEndEvent)
-        if depth > bounded.DEEPEST:
-            raise ValueError(f"its lists and tables lie more than {bounded.DEEPEST} deep in each other")
+        if depth > limits.DEEPEST:
+            raise ValueError(f"its lists and tables lie more than {limits.DEEPEST} deep in each other")
 
 
 def _short(error: Exception) -> str:

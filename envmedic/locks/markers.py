@@ -8,7 +8,7 @@ from packaging.markers import default_environment
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
-from envmedic import bounded
+from envmedic import limits
 from envmedic.model.lock import Lock, LockedPackage
 
 _SYSTEMS = {
@@ -34,7 +34,7 @@ def _requirements(item: LockedPackage) -> Iterator[Requirement]:
     """Those that can be read: old metadata holds some that no installer reads today."""
     for text in item.requires:
         try:
-            yield bounded.parsed(text)
+            yield limits.parsed(text)
         except InvalidRequirement:  # noqa: PERF203  # rare
             continue
 

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
-from envmedic import bounded
+from envmedic import limits
 from envmedic.errors import InputError
 from envmedic.locks import seal
 from envmedic.locks.completeness import complete
@@ -111,7 +111,7 @@ def _package(line: str, source: str) -> LockedPackage:
     hashes = tuple(_HASH.findall(line))
     wanted = line.partition(" --hash")[0].strip()
     try:
-        parsed = bounded.parsed(wanted)
+        parsed = limits.parsed(wanted)
     except InvalidRequirement as error:
         raise InputError(f"{source}: `{wanted}` is no requirement", cause=str(error), hint=seal.AGAIN) from error
     version, kind = _version(parsed, wanted, source)

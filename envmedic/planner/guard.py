@@ -10,7 +10,7 @@ import msgspec
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
-from envmedic import bounded
+from envmedic import limits
 from envmedic.compat import problems, versions
 from envmedic.compat.pairs import default_torch_variant
 from envmedic.compat.target import target_of
@@ -177,7 +177,7 @@ def _against_constraints(item: Foreseen, standing: Standing) -> Iterator[Harm]:
 def _requirement(line: str) -> Requirement | None:
     """A line of a file of constraints; None for a comment, an option, or what nobody can read."""
     try:
-        return bounded.parsed(line.partition(" #")[0].strip())
+        return limits.parsed(line.partition(" #")[0].strip())
     except InvalidRequirement:
         return None
 

@@ -10,7 +10,7 @@ from typing import Literal
 
 from packaging.requirements import InvalidRequirement
 
-from envmedic import bounded
+from envmedic import limits
 from envmedic.errors import InputError
 from envmedic.model.guard import PipCommand
 from envmedic.planner.options_table import IGNORED, Table, Word, table, words
@@ -241,7 +241,7 @@ def requirement_name(text: str) -> str | None:
     if stem.endswith(".whl"):
         return stem.partition("-")[0]
     try:
-        return bounded.parsed(text).name
+        return limits.parsed(text).name
     except InvalidRequirement:
         return None
 

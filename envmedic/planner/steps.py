@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from packaging.requirements import InvalidRequirement
 from packaging.utils import canonicalize_name
 
-from envmedic import bounded
+from envmedic import limits
 from envmedic.errors import NoSolution
 from envmedic.model.findings import Finding
 from envmedic.model.plan import Advise, Pin, SetEnv, Step, UnsetEnv
@@ -171,7 +171,7 @@ def _choose_variant(variant: str, wanted: Wanted) -> None:
 def _requirement(text: str) -> str:
     """Return `text` if it is a requirement. Raises `NoSolution` when it is not."""
     try:
-        return str(bounded.parsed(text))
+        return str(limits.parsed(text))
     except InvalidRequirement as error:
         raise NoSolution(
             f"The playbook asks for {text!r}, which is no requirement",

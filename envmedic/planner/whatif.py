@@ -12,7 +12,7 @@ import msgspec
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
-from envmedic import bounded
+from envmedic import limits
 from envmedic.compat import family, guides, versions
 from envmedic.compat.guides import Guide, Row
 from envmedic.errors import InputError, NotAnEnvironment
@@ -73,7 +73,7 @@ def asked(facts: Facts, texts: Sequence[str]) -> Asked:
 
 def _parsed(text: str) -> Requirement:
     try:
-        return bounded.parsed(text)
+        return limits.parsed(text)
     except InvalidRequirement as error:
         raise InputError(
             f"{text!r} is not a requirement",

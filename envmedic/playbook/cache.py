@@ -15,7 +15,7 @@ from pathlib import Path
 
 import msgspec
 
-from envmedic import __version__, homes, model
+from envmedic import __version__, model, xdg
 from envmedic.model.base import Model
 from envmedic.model.playbook import Playbook
 from envmedic.model.vocabulary import FACTS, PACKAGE_FACTS, PLAYBOOK_CHECKS
@@ -36,7 +36,7 @@ class _Entry(Model, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 def cache_directory() -> Path:
     """Where compiled playbooks lie: ``$XDG_CACHE_HOME/envmedic/playbooks``."""
-    return homes.cache() / "envmedic" / "playbooks"
+    return xdg.cache() / "envmedic" / "playbooks"
 
 
 @functools.cache

@@ -11,7 +11,7 @@ from typing import Literal
 import msgspec
 
 import envmedic
-from envmedic import homes
+from envmedic import xdg
 from envmedic.errors import InputError, InvalidPlaybook, UnknownPlaybook
 from envmedic.model.playbook import LoadedPlaybook, Playbook
 from envmedic.playbook import cache
@@ -108,7 +108,7 @@ def shipped_directory() -> Path:
 
 def user_directory() -> Path:
     """Where the user's own playbooks lie: ``$XDG_CONFIG_HOME/envmedic/playbooks``."""
-    return homes.config() / "envmedic" / "playbooks"
+    return xdg.config() / "envmedic" / "playbooks"
 
 
 def playbook_files(extra: Iterable[str | Path] = ()) -> tuple[tuple[Path, Origin], ...]:

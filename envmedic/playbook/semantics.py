@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator
 from packaging.requirements import InvalidRequirement
 from packaging.specifiers import InvalidSpecifier, Specifier
 
-from envmedic import bounded
+from envmedic import limits
 from envmedic.model.fact_kind import FactType
 from envmedic.model.playbook import LoadedPlaybook, Playbook, Signature
 from envmedic.model.vocabulary import FACTS, PACKAGE_FACTS, PLAYBOOK_CHECKS, fact_kind
@@ -307,7 +307,7 @@ def _requirement(item: Located, path: Path) -> Iterator[Mistake]:
     if not text or placeholders(text):
         return
     try:
-        bounded.parsed(text)
+        limits.parsed(text)
     except InvalidRequirement as error:
         reason = str(error).splitlines()[0]
         yield Mistake(item.position, path, f"{text!r} is not a requirement: {reason}")

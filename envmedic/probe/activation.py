@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from envmedic import kept
+from envmedic import activation
 from envmedic.errors import require_spare
 from envmedic.model.facts import KeptVariable
 from envmedic.redact import redact_variable
@@ -17,7 +17,7 @@ def observe(prefix: Path, given: Mapping[str, str]) -> tuple[KeptVariable, ...]:
     `given` are the variables of the shell that activates it.
     """
     try:
-        found = kept.activated(prefix, prefix, given)
+        found = activation.activated(prefix, prefix, given)
     except ValueError:
         return ()
     except OSError as error:

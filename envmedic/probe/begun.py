@@ -9,7 +9,7 @@ from envmedic.ahead import Ahead
 from envmedic.forked import Forked
 from envmedic.model.facts import Interpreter
 from envmedic.probe import interpreter, layout
-from envmedic.walking import Survey, survey
+from envmedic.tree.walk import Survey, survey
 
 
 class Begun:

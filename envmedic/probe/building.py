@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from envmedic import kept
+from envmedic import activation
 from envmedic.model.facts import Building, Distribution, Interpreter, KeptVariable, RecordedSource, Toolkit
 from envmedic.probe import shell_scripts, toolchain
 from envmedic.probe.family_files import Package
@@ -76,7 +76,7 @@ def _named(prefix: Path, assigned: Iterable[KeptVariable]) -> Iterator[tuple[Pat
 def _set(prefix: Path, assigned: Iterable[KeptVariable], *names: str) -> Iterator[tuple[str, str]]:
     """What the environment's activation sets these variables to, by its scripts and by what it keeps."""
     try:
-        own = kept.variables(prefix)
+        own = activation.variables(prefix)
     except (OSError, ValueError):  # a damaged state file is told elsewhere
         own = {}
     values = [(item.name, item.value) for item in assigned] + list(own.items())

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Literal, cast
 
-from envmedic import bounded, homes
+from envmedic import limits, xdg
 from envmedic.model.facts import InstallerSetting
 from envmedic.probe.files import is_file, read_text
 from envmedic.redact import redact_url
@@ -80,8 +80,8 @@ def pip_files(prefix: Path, variables: Mapping[str, str]) -> tuple[Path, ...]:
     paths = [Path(item, "pip", "pip.conf") for item in _system_directories(variables)]
     paths.append(Path("/etc/pip.conf"))
     if not (chosen and Path(chosen).exists()):
-        paths.append(homes.home(variables) / ".pip" / "pip.conf")
-        paths.append(homes.config(variables) / "pip" / "pip.conf")
+        paths.append(xdg.home(variables) / ".pip" / "pip.conf")
+        paths.append(xdg.config(variables) / "pip" / "pip.conf")
     paths.append(prefix / "pip.conf")
     return (*paths, Path(chosen)) if chosen else tuple(paths)
 
@@ -96,7 +96,7 @@ def parse_pip(text: str, source: str) -> tuple[InstallerSetting, ...]:
 
     parser = configparser.RawConfigParser(strict=False)
     try:
-        parser.read_string(bounded.settings(text))
+        parser.read_string(limits.settings(text))
     except configparser.Error as error:
         return (_setting("pip", "unreadable", str(error).splitlines()[0], source),)
     return tuple(
@@ -132,7 +132,7 @@ def uv_files(variables: Mapping[str, str]) -> tuple[Path, ...]:
     if chosen:
         return (Path(chosen),)
     system = [Path(item, "uv", "uv.toml") for item in _system_directories(variables)]
-    return (*system, Path("/etc/uv/uv.toml"), homes.config(variables) / "uv" / "uv.toml")
+    return (*system, Path("/etc/uv/uv.toml"), xdg.config(variables) / "uv" / "uv.toml")
 
 
 def parse_uv(text: str, source: str) -> tuple[InstallerSetting, ...]:

@@ -10,7 +10,7 @@ import struct
 import warnings
 from pathlib import Path
 
-from envmedic import regular
+from envmedic import safe_io
 from envmedic.errors import require_spare
 from envmedic.probe.files import read_bytes
 
@@ -47,7 +47,7 @@ def cut_off(path: Path, size: int, recorded: int) -> bool:
 def _whole_library(path: Path, size: int) -> bool:
     """Whether every part that the ELF header names lies inside the file. What cannot be read is taken as whole."""
     try:
-        with regular.opened(path) as file:
+        with safe_io.opened(path) as file:
             head = file.read(_HEADER_BYTES)
             if len(head) < _HEADER_BYTES or head[:4] != b"\x7fELF":
                 return False
@@ -103,7 +103,7 @@ def digest(path: Path) -> str | None:
     """The content's hash as RECORD writes it (``sha256=`` and URL-safe base64); None when it cannot be read."""
     total = hashlib.sha256()
     try:
-        with regular.opened(path) as file:
+        with safe_io.opened(path) as file:
             while chunk := file.read(_CHUNK):
                 total.update(chunk)
     except OSError as error:

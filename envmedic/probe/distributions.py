@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from envmedic import bounded
+from envmedic import limits
 from envmedic.model.facts import Distribution, Origin
 from envmedic.model.record import DistributionState
 from envmedic.probe import import_names, layout
@@ -161,7 +161,7 @@ def _egg_requires(folder: Path) -> tuple[str, ...]:
     """The unconditional part of requires.txt, which egg-infos have in place of Requires-Dist."""
     text = read_text(folder / "requires.txt") or ""
     plain = text.split("[", 1)[0]
-    return tuple(bounded.requirement(line.strip()) for line in plain.splitlines() if line.strip())
+    return tuple(limits.requirement(line.strip()) for line in plain.splitlines() if line.strip())
 
 
 def _owner(folder: Path) -> Owner:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from envmedic import kept
+from envmedic import activation as kept
 from envmedic.forked import Forked
 from envmedic.model.facts import (
     CompanionBuild,
@@ -43,7 +43,7 @@ from envmedic.probe.family_files import Package
 from envmedic.probe.files import names
 from envmedic.probe.loader import Search
 from envmedic.probe.text import encodable
-from envmedic.walking import Survey
+from envmedic.tree.walk import Survey
 
 if TYPE_CHECKING:
     from envmedic.probe.conda import Conda

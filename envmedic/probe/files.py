@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from envmedic import regular
+from envmedic import safe_io
 from envmedic.errors import require_spare
 
 MAXIMUM_BYTES = 64 * 1024 * 1024
@@ -21,7 +21,7 @@ def read_bytes(path: Path, limit: int = MAXIMUM_BYTES, *, follow: bool = False) 
     Links that lead to files of other names are not followed, unless `follow` says that it is no stranger's.
     """
     try:
-        return regular.read(path, limit, follow=follow)
+        return safe_io.read(path, limit, follow=follow)
     except OSError as error:
         require_spare(error)
         return None

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from envmedic import homes
+from envmedic import xdg
 from envmedic.conda_meta import condarc, marks
 from envmedic.probe.files import is_directory, is_file, names, read_text
 
@@ -52,7 +52,7 @@ def conda(variables: Mapping[str, str]) -> Iterator[Place]:
         for name in names(directory):
             if is_directory(directory / name / "conda-meta"):
                 yield Place(directory / name, "envs_dirs", name)
-    listed = read_text(homes.home(variables) / ".conda" / "environments.txt", follow=True) or ""
+    listed = read_text(xdg.home(variables) / ".conda" / "environments.txt", follow=True) or ""
     bases = {os.path.realpath(root) for root in roots(variables)}
     for line in filter(None, map(str.strip, listed.splitlines())):
         name = "base" if os.path.realpath(line) in bases else Path(line).name
@@ -68,14 +68,14 @@ def environment_directories(variables: Mapping[str, str]) -> tuple[Path, ...]:
     folders = [item for value in stated for item in value.split(":") if item]
     folders += _configured(variables)
     folders += [str(root / "envs") for root in roots(variables)]
-    folders.append(str(homes.home(variables) / ".conda" / "envs"))
+    folders.append(str(xdg.home(variables) / ".conda" / "envs"))
     return tuple(dict.fromkeys(_absolute(item, variables) for item in folders))
 
 
 def _configured(variables: Mapping[str, str]) -> Iterator[str]:
     """``envs_dirs`` of configuration files, the strongest first; damaged ones say nothing here."""
     prefix, root = variables.get("CONDA_PREFIX"), root_of(variables)
-    files = [*condarc.files(Path(prefix) if prefix else None, root, variables), homes.home(variables) / ".mambarc"]
+    files = [*condarc.files(Path(prefix) if prefix else None, root, variables), xdg.home(variables) / ".mambarc"]
     for file in reversed(files):
         yield from parse_condarc(read_text(file, follow=True) or "")
 
@@ -112,12 +112,12 @@ def root_of(variables: Mapping[str, str]) -> Path | None:
 def _projects(variables: Mapping[str, str], folder: Path) -> Iterator[Place]:
     """Environments of pixi and of conda-workspaces: of the projects around `folder`, and pixi's global ones."""
     for above in (folder, *folder.parents):
-        for within in (".pixi", ".conda") if above != homes.home(variables) else ():
+        for within in (".pixi", ".conda") if above != xdg.home(variables) else ():
             for name in names(above / within / "envs"):
                 prefix = above / within / "envs" / name
                 if is_directory(prefix / "conda-meta") and marks.project(prefix) is not None:
                     yield Place(prefix, "project")
-    own = variables.get("PIXI_HOME") or str(homes.home(variables) / ".pixi")
+    own = variables.get("PIXI_HOME") or str(xdg.home(variables) / ".pixi")
     for name in names(Path(own) / "envs"):
         if is_directory(Path(own) / "envs" / name / "conda-meta"):
             yield Place(Path(own) / "envs" / name, "pixi global")
@@ -146,12 +146,12 @@ def _venvs(variables: Mapping[str, str], folder: Path) -> Iterator[Place]:
 
 def _collections(variables: Mapping[str, str]) -> Iterator[tuple[Path, str]]:
     """Directories in which tools keep virtual environments."""
-    user = homes.home(variables)
-    cache = homes.cache(variables)
+    user = xdg.home(variables)
+    cache = xdg.cache(variables)
     yield Path(variables.get("WORKON_HOME") or user / ".virtualenvs"), "WORKON_HOME"
     yield Path(variables.get("PYENV_ROOT") or user / ".pyenv") / "versions", "pyenv"
     yield Path(variables.get("POETRY_VIRTUALENVS_PATH") or cache / "pypoetry" / "virtualenvs"), "poetry"
-    data = homes.data(variables)
+    data = xdg.data(variables)
     yield data / "pdm" / "venvs", "pdm"
     # <project>/<hash of its path>/<environment>, see hatch's documentation of its virtual environments
     hatch = Path(variables.get("HATCH_DATA_DIR") or data / "hatch") / "env" / "virtual"
@@ -169,5 +169,5 @@ def _absolute(path: str, variables: Mapping[str, str]) -> Path:
     """With ``~`` and variables filled in; links are kept."""
     expanded = os.path.expandvars(path)
     if expanded == "~" or expanded.startswith("~/"):
-        expanded = str(homes.home(variables)) + expanded[1:]
+        expanded = str(xdg.home(variables)) + expanded[1:]
     return Path(os.path.abspath(expanded))  # noqa: PTH100

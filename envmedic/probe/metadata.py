@@ -14,7 +14,7 @@ from urllib.parse import unquote, urlsplit
 
 import msgspec
 
-from envmedic import bounded
+from envmedic import limits
 from envmedic.model.facts import Origin
 from envmedic.redact import redact_url
 from envmedic.regex import compile_late
@@ -52,7 +52,7 @@ def parse_core(data: bytes) -> CoreMetadata:
     return CoreMetadata(
         name=_first(fields, "name"),
         version=_first(fields, "version"),
-        requires=tuple(_plain(bounded.requirement(item)) for item in fields.get("requires-dist", ())),
+        requires=tuple(_plain(limits.requirement(item)) for item in fields.get("requires-dist", ())),
         requires_python=_first(fields, "requires-python"),
     )
 

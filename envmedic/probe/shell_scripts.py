@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from envmedic import kept, shell
+from envmedic import activation, shell
 from envmedic.model.facts import KeptVariable
 from envmedic.probe import layout
 from envmedic.probe.files import names, read_bytes, read_text
@@ -31,7 +31,7 @@ def assignments(prefix: Path, variables: Mapping[str, str]) -> tuple[KeptVariabl
     """
     known = {**variables, "VIRTUAL_ENV": str(prefix), "CONDA_PREFIX": str(prefix)}
     found: list[KeptVariable] = []
-    for script in kept.scripts(prefix):
+    for script in activation.scripts(prefix):
         for name, value, number in shell.statements(read_text(script, shell.LARGEST) or "", known, NAMES):
             where = f"{layout.relative(script, prefix)}:{number}"
             found.append(KeptVariable(name=name, value=value, source=where))

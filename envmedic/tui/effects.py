@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from msgspec.structs import replace
 
-from envmedic import homes
+from envmedic import xdg
 from envmedic.errors import EnvmedicError, InputError, Interrupted
 from envmedic.model.events import Event, EventStream
 from envmedic.tui.command_lines import words
@@ -306,7 +306,7 @@ def kept_text(text: str) -> Path:
     """
     import hashlib  # noqa: PLC0415  # the first frame needs none of it
 
-    folder = homes.cache() / "envmedic" / "pasted"
+    folder = xdg.cache() / "envmedic" / "pasted"
     path = folder / f"{hashlib.sha256(text.encode('utf-8', 'surrogateescape')).hexdigest()[:12]}.log"
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from envmedic import homes
+from envmedic import xdg
 from envmedic.errors import InputError
 
 
 def theme_file() -> Path:
     """Where the name of the theme is kept."""
-    return homes.config() / "envmedic" / "theme"
+    return xdg.config() / "envmedic" / "theme"
 
 
 def kept_theme() -> str | None:

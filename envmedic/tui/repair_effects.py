@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from msgspec.structs import replace
 
-from envmedic import homes
+from envmedic import xdg
 from envmedic.errors import EnvironmentBusy, EnvmedicError, InputError, Interrupted
 from envmedic.model.events import Event
 from envmedic.tui.command_lines import apply_line
@@ -196,7 +196,7 @@ class Repairs:
         if repair is None:
             return
         lines = repair.log.since(0)
-        target = homes.expanded(path).absolute()
+        target = xdg.expanded(path).absolute()
 
         def work(_settings: Settings, _job: Job[str]) -> str:
             try:
@@ -217,7 +217,7 @@ class Repairs:
         repair = self.repair
         if repair is None:
             return
-        prefix, target = Path(repair.prefix), homes.expanded(folder).absolute()
+        prefix, target = Path(repair.prefix), xdg.expanded(folder).absolute()
 
         def work(settings: Settings, _job: Job[tuple[Lock, ...]]) -> tuple[Lock, ...]:
             from envmedic import api  # noqa: PLC0415  # the first frame needs none of it

@@ -17,7 +17,6 @@ from collections.abc import Sequence
 from functools import cache, partial
 from pathlib import Path
 
-from envmedic import tree
 from envmedic.api.joints import check_runner, engine_ports, installer_of
 from envmedic.api.settings import Settings
 from envmedic.engine.transaction import apply
@@ -27,6 +26,7 @@ from envmedic.model.facts import Host
 from envmedic.model.findings import Finding
 from envmedic.model.plan import Artifact, Install, Plan
 from envmedic.model.ports import ApplyOptions
+from envmedic.tree import fingerprint
 
 OTHERS = ("fetch", "reproduce", "steps", "verify", "smoke")
 """Stages whose time is that of the installer and of the checks."""
@@ -71,7 +71,7 @@ def make_plan(prefix: Path, wheel: Path) -> Plan:
         created="2026-01-01T00:00:00Z",
         prefix=str(prefix),
         real_prefix=os.path.realpath(prefix),
-        environment_digest=tree.digest(prefix),
+        environment_digest=fingerprint.digest(prefix),
         playbook="bench",
         fault="torchvision-ops",
         finding=Finding(

@@ -10,7 +10,6 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from envmedic import tree
 from envmedic.conda_meta import records as meta
 from envmedic.engine.generations import undo
 from envmedic.engine.swap import Point, no_point
@@ -26,6 +25,7 @@ from envmedic.model.ports import ApplyOptions, EnginePorts
 from envmedic.model.record import Record
 from envmedic.probe.distributions import states
 from envmedic.probe.environment import observe_environment
+from envmedic.tree import fingerprint
 from tests.conda.room import Room
 from tests.engine.world import finding, nobody, run_python_checks
 
@@ -90,7 +90,7 @@ class Case:
             created="2026-01-01T00:00:00Z",
             prefix=str(self.prefix),
             real_prefix=os.path.realpath(self.prefix),
-            environment_digest=tree.digest(self.prefix),
+            environment_digest=fingerprint.digest(self.prefix),
             playbook="nms-cuda",
             fault="torchvision-ops",
             finding=finding(),

@@ -12,7 +12,6 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from envmedic import tree
 from envmedic.engine.verify import run_checks
 from envmedic.errors import ChecksFailed, EnvironmentBusy, PreflightError, RecoveryNeeded, RepairDeclined, StalePlan
 from envmedic.model.checks import Check
@@ -20,6 +19,7 @@ from envmedic.model.events import Event, Notice, StageStarted, StateChanged, Ste
 from envmedic.model.plan import Install, Purge
 from envmedic.model.ports import AllowName, ApplyOptions, ProcessUser
 from envmedic.model.record import Record
+from envmedic.tree import fingerprint
 from tests.engine.world import SITE, World, artifact, finding, make_environment, replacement
 
 STAGINGS = ("namespace", "relocate")
@@ -29,26 +29,26 @@ def failure_code(record: Record) -> str | None:
     return record.failure.code if record.failure else None
 
 
-def unchanged(world: World, before: dict[str, tree.Content], record: Record) -> bool:
+def unchanged(world: World, before: dict[str, fingerprint.Content], record: Record) -> bool:
     """Whether the environment is as it was and nothing but the record is kept."""
     kept = {path.name for path in (world.store / record.transaction).iterdir()} & {"env", "trash", "displaced"}
-    return tree.manifest(world.prefix) == before and record.environment == "unchanged" and not kept
+    return fingerprint.manifest(world.prefix) == before and record.environment == "unchanged" and not kept
 
 
 @pytest.mark.parametrize("staging", STAGINGS)
 def test_undo_gives_the_old_tree_back_byte_for_byte_and_redo_the_new_one(tmp_path: Path, staging: str) -> None:
     world = World(make_environment(tmp_path / "env"), msgspec.convert({"staging": staging}, ApplyOptions))
-    old, old_root = tree.manifest(world.prefix), tree.fingerprint(world.prefix).entries["."]
+    old, old_root = fingerprint.manifest(world.prefix), fingerprint.fingerprint(world.prefix).entries["."]
     record = world.apply()
     assert (record.state, record.environment, record.staging) == ("done", "repaired", staging)
     assert world.version() == "2.0"
-    new = tree.manifest(world.prefix)
+    new = fingerprint.manifest(world.prefix)
     for _ in range(2):
         assert world.undo().environment == "restored"
-        assert tree.manifest(world.prefix) == old
-        assert tree.fingerprint(world.prefix).entries["."] == old_root
+        assert fingerprint.manifest(world.prefix) == old
+        assert fingerprint.fingerprint(world.prefix).entries["."] == old_root
         assert world.redo().state == "done"
-        assert tree.manifest(world.prefix) == new
+        assert fingerprint.manifest(world.prefix) == new
 
 
 @pytest.mark.parametrize("staging", STAGINGS)
@@ -66,7 +66,7 @@ def test_a_real_venv_is_proven_by_the_real_checks(tmp_path: Path) -> None:
     (prefix / SITE / "fam" / "__init__.py").write_text("raise ImportError('built for another torch')\n")
     (prefix / SITE / "fam-1.0.dist-info").mkdir()
     world = World(prefix, checks=partial(run_checks, no_gpu=True))
-    old = tree.manifest(prefix)
+    old = fingerprint.manifest(prefix)
     record = world.apply(world.plan(checks=(Check(name="import", role="playbook", arguments=("fam", "json")),)))
     assert [(item.check, item.status) for item in record.checks_before] == [
         ("import fam", "fail"),
@@ -76,7 +76,7 @@ def test_a_real_venv_is_proven_by_the_real_checks(tmp_path: Path) -> None:
     assert record.smoke
     assert not list(prefix.rglob("*.pyc")), "the smoke check wrote byte code into the live environment"
     world.undo()
-    assert tree.manifest(prefix) == old
+    assert fingerprint.manifest(prefix) == old
 
 
 def test_an_environment_is_reached_through_a_symbolic_link(tmp_path: Path) -> None:
@@ -113,7 +113,7 @@ def test_everything_about_a_transaction_is_kept_in_its_directory(world: World) -
 
 def test_a_fault_that_neither_reproduces_nor_is_confirmed_is_not_repaired(world: World) -> None:
     healthy = (Check(name="fam-imports", role="playbook", arguments=("pass",)),)
-    before = tree.manifest(world.prefix)
+    before = fingerprint.manifest(world.prefix)
     record = world.apply(world.plan(checks=healthy, finding=finding(confirmed=None)))
     assert failure_code(record) == "not-confirmed"
     assert record.failure is not None
@@ -126,7 +126,7 @@ def test_an_unconfirmed_fault_that_reproduces_is_repaired(world: World) -> None:
 
 
 def test_a_failing_step_leaves_the_environment_unchanged(world: World) -> None:
-    before = tree.manifest(world.prefix)
+    before = fingerprint.manifest(world.prefix)
     record = world.apply(world.plan(*replacement("2.0"), Install(artifacts=(artifact("fam", "2.0"),))))
     assert record.failure is not None
     assert (record.failure.code, record.failure.exit_code) == ("installer", 1)
@@ -136,7 +136,7 @@ def test_a_failing_step_leaves_the_environment_unchanged(world: World) -> None:
 
 
 def test_a_failing_check_leaves_the_environment_unchanged(world: World) -> None:
-    before = tree.manifest(world.prefix)
+    before = fingerprint.manifest(world.prefix)
     checks = (Check(name="fam-works", role="playbook", arguments=("import fam; assert fam.__version__ == '2.5'",)),)
     record = world.apply(world.plan(checks=checks))
     assert record.failure is not None
@@ -159,7 +159,7 @@ def test_a_check_that_writes_through_a_hard_link_is_told(world: World) -> None:
 def test_a_regression_leaves_the_environment_unchanged(world: World) -> None:
     code = "import pathlib, sysconfig; assert pathlib.Path(sysconfig.get_path('purelib'), 'fam-1.0.dist-info').exists()"
     checks = (*world.plan().checks, Check(name="old-metadata", role="regression", arguments=(code,)))
-    before = tree.manifest(world.prefix)
+    before = fingerprint.manifest(world.prefix)
     record = world.apply(world.plan(checks=checks))
     assert failure_code(record) == "checks-failed"
     assert "old-metadata" in record.regressions[0]
@@ -168,7 +168,7 @@ def test_a_regression_leaves_the_environment_unchanged(world: World) -> None:
 
 def test_what_fails_at_the_true_path_is_exchanged_back(world: World) -> None:
     code = "import fam, pathlib, sys; assert not pathlib.Path(sys.prefix, '.envmedic-tx').exists(), 'live'"
-    before = tree.manifest(world.prefix)
+    before = fingerprint.manifest(world.prefix)
     record = world.apply(world.plan(checks=(Check(name="fam-imports", role="playbook", arguments=(code,)),)))
     assert (record.state, failure_code(record)) == ("aborted", "checks-failed")
     assert record.smoke[0].status == "fail"
@@ -224,10 +224,10 @@ def test_a_plan_for_another_state_of_the_environment_is_refused(world: World) ->
 
 def test_a_declined_plan_changes_nothing(world: World) -> None:
     world.confirm = lambda _plan: False
-    before = tree.manifest(world.prefix)
+    before = fingerprint.manifest(world.prefix)
     with pytest.raises(RepairDeclined):
         world.apply()
-    assert tree.manifest(world.prefix) == before
+    assert fingerprint.manifest(world.prefix) == before
     assert world.installer.fetched == []
 
 
@@ -255,10 +255,10 @@ def test_a_bug_drops_the_clone_and_surfaces(world: World) -> None:
         if name == "reproduced":
             raise ZeroDivisionError
 
-    before = tree.manifest(world.prefix)
+    before = fingerprint.manifest(world.prefix)
     with pytest.raises(ZeroDivisionError):
         world.apply(point=bug)
-    assert tree.manifest(world.prefix) == before
+    assert fingerprint.manifest(world.prefix) == before
     assert not list(world.store.glob("*/env"))
 
 
@@ -268,14 +268,14 @@ def test_an_error_of_the_system_while_settling_is_left_to_recovery(quick: World,
         if point == name:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    before = tree.manifest(quick.prefix)
+    before = fingerprint.manifest(quick.prefix)
     healthy = name != "tree-discarded"
     plan = quick.plan() if healthy else quick.plan(*replacement("2.0"), Purge(leftovers=("..",)))
     with pytest.raises(RecoveryNeeded) as caught:
         quick.apply(plan, point=full)
     assert (caught.value.environment, "No space left" in (caught.value.cause or "")) == ("recoverable", True)
     assert quick.recover()[0].state == ("done" if healthy else "aborted")
-    assert healthy or tree.manifest(quick.prefix) == before
+    assert healthy or fingerprint.manifest(quick.prefix) == before
 
 
 def test_a_reader_of_events_that_is_gone_does_not_stop_a_repair_in_place(world: World) -> None:

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from envmedic import tree
 from envmedic.errors import Interrupted
 from envmedic.model.checks import Check
 from envmedic.model.events import Emit, Progress, StateChanged
 from envmedic.model.plan import Artifact
 from envmedic.model.ports import Exchange, ProcessUser
+from envmedic.tree import fingerprint
 from tests.engine.world import ShellInstaller, World
 
 NOTEBOOK = ProcessUser(pid=4242, command="jupyter", why="exe")
@@ -47,12 +47,12 @@ def test_it_is_asked_with_what_will_change_places_when_the_clone_is_proven(quick
 
 
 def test_no_leaves_the_environment_as_it_is(quick: World) -> None:
-    before = tree.manifest(quick.prefix)
+    before = fingerprint.manifest(quick.prefix)
     quick.before_exchange = lambda _exchange: False
     record = quick.apply()
     assert record.failure is not None
     assert (record.failure.code, record.environment, record.state) == ("declined", "unchanged", "aborted")
-    assert tree.manifest(quick.prefix) == before
+    assert fingerprint.manifest(quick.prefix) == before
     assert not list(quick.store.glob("*/env"))
 
 

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from envmedic import tree
 from envmedic.engine import swap, transaction
 from envmedic.engine.exchange import rename_noreplace
 from envmedic.engine.generations import history
@@ -19,6 +18,7 @@ from envmedic.engine.preflight import Capabilities, preflight
 from envmedic.errors import RecoveryNeeded
 from envmedic.model.ports import ApplyOptions
 from envmedic.model.record import FINAL_STATES
+from envmedic.tree import fingerprint
 from tests.engine.world import (
     Crash,
     ShellInstaller,
@@ -29,7 +29,7 @@ from tests.engine.world import (
     run_file_checks,
 )
 
-Manifest = dict[str, tree.Content]
+Manifest = dict[str, fingerprint.Content]
 AROUND_THE_SWAP = frozenset({
     "after-ready", "prefix-displaced", "prefix-replaced", "swapped", "before-exchanged", "after-exchanged",
 })  # fmt: skip
@@ -80,7 +80,7 @@ def check_whole(world: World, old: Manifest, *, recovered: bool) -> None:
         assert not recovered
         assert list(world.store.glob("*/displaced"))
         return
-    now = tree.manifest(world.prefix)
+    now = fingerprint.manifest(world.prefix)
     live = any(item.live for item in history(world.prefix).generations)
     assert is_repaired(now, old) if live else now == old
 
@@ -89,7 +89,7 @@ def check_undo(world: World, old: Manifest) -> None:
     """If the repaired tree stayed, undo still gives the old one."""
     if any(item.live for item in history(world.prefix).generations):
         world.undo()
-    assert tree.manifest(world.prefix) == old
+    assert fingerprint.manifest(world.prefix) == old
 
 
 def kill_repairs(root: Path, names: frozenset[str] = frozenset()) -> int:
@@ -97,7 +97,7 @@ def kill_repairs(root: Path, names: frozenset[str] = frozenset()) -> int:
     ended, number = False, 0
     while not ended:
         world = small_world(root / str(number))
-        old = tree.manifest(world.prefix)
+        old = fingerprint.manifest(world.prefix)
         crash = Crash(number, names)
         ended = in_child(lambda: world.apply(point=crash))  # noqa: B023  # called at once
         check_whole(world, old, recovered=False)
@@ -112,7 +112,7 @@ def kill_repairs(root: Path, names: frozenset[str] = frozenset()) -> int:
 def kill_moves(root: Path, prepare: Callable[[World], object], move: Callable[[World, Crash], object]) -> int:
     """Kill an undo or a redo at each of its points, always in the same environment; returns their number."""
     world = small_world(root)
-    old = tree.manifest(world.prefix)
+    old = fingerprint.manifest(world.prefix)
     world.apply()
     ended, number = False, 0
     while not ended:
@@ -171,20 +171,20 @@ def test_a_repair_that_fails_in_place_killed_anywhere_leaves_the_old_environment
     names = frozenset({"after-exchanged", "swapped", "tree-discarded", "removing", "trash-emptied", "record-saved"})
     while not ended:
         world = small_world(memory / str(number))
-        old = tree.manifest(world.prefix)
+        old = fingerprint.manifest(world.prefix)
         crash = Crash(number, names)
         world.checks = fails_in_place(world)
         ended = in_child(lambda: world.apply(point=crash))  # noqa: B023  # called at once
         recover_under_fire(world)
         assert is_settled(world), f"kill point {number}"
-        assert tree.manifest(world.prefix) == old
+        assert fingerprint.manifest(world.prefix) == old
         number += 1
     assert number > len(names)
 
 
 def test_pruning_killed_anywhere_keeps_the_live_tree_and_whole_generations(memory: Path) -> None:
     world = small_world(memory)
-    old = tree.manifest(world.prefix)
+    old = fingerprint.manifest(world.prefix)
     world.apply()
     ended, number = False, 0
     while not ended:
@@ -199,18 +199,18 @@ def test_pruning_killed_anywhere_keeps_the_live_tree_and_whole_generations(memor
 @pytest.mark.parametrize("state", ["after-ready", "swapped", "after-exchanged"])
 def test_the_old_tree_is_not_dropped_when_the_environment_was_replaced_after_a_crash(memory: Path, state: str) -> None:
     world = small_world(memory)
-    old = tree.manifest(world.prefix)
+    old = fingerprint.manifest(world.prefix)
     assert not in_child(lambda: world.apply(point=Crash(0, {state})))
     world.prefix.rename(memory / "moved away by the user")
     make_environment(world.prefix)
-    fresh = tree.manifest(world.prefix)
+    fresh = fingerprint.manifest(world.prefix)
     if state == "after-ready":  # what is kept is the clone
         assert [record.state for record in world.recover()] == ["aborted"]
     else:
         with pytest.raises(RecoveryNeeded, match="replaced by something else"):
             world.recover()
-        assert tree.manifest(next(world.store.glob("*/env"))) == old
-    assert tree.manifest(world.prefix) == fresh
+        assert fingerprint.manifest(next(world.store.glob("*/env"))) == old
+    assert fingerprint.manifest(world.prefix) == fresh
 
 
 @pytest.mark.usefixtures("_no_exchange")
@@ -222,7 +222,7 @@ def test_renames_that_stop_halfway_are_left_to_recovery(
     live: bool,  # noqa: FBT001  # of parametrize
 ) -> None:
     world = small_world(memory)
-    old = tree.manifest(world.prefix)
+    old = fingerprint.manifest(world.prefix)
     with monkeypatch.context() as patch:
         patch.setattr(swap, "rename_noreplace", failing_renames(failing))
         with pytest.raises(RecoveryNeeded, match="halfway"):
@@ -238,7 +238,7 @@ def test_an_undo_by_renames_that_stops_halfway_is_left_to_recovery(
     memory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world = small_world(memory)
-    old = tree.manifest(world.prefix)
+    old = fingerprint.manifest(world.prefix)
     world.apply()
     with monkeypatch.context() as patch:
         patch.setattr(swap, "rename_noreplace", failing_renames({3}))
@@ -246,7 +246,7 @@ def test_an_undo_by_renames_that_stops_halfway_is_left_to_recovery(
             world.undo()
     assert [record.state for record in world.recover()] == ["undone"]
     assert is_settled(world)
-    assert tree.manifest(world.prefix) == old
+    assert fingerprint.manifest(world.prefix) == old
 
 
 def failing_renames(failing: set[int]) -> Callable[[Path, Path], None]:

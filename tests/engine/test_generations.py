@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from envmedic import tree
 from envmedic.engine.generations import FOUND, held_alone, history
 from envmedic.engine.layout import new_transaction_id
 from envmedic.engine.losses import Loss
 from envmedic.errors import EnvironmentBusy, InputError, PreflightError, RecoveryNeeded, RepairDeclined
 from envmedic.model.ports import ApplyOptions, ProcessUser
 from envmedic.model.record import Generation
+from envmedic.tree import fingerprint
 from tests.engine.world import SITE, Crash, World, in_child, replacement
 
 
@@ -61,11 +61,11 @@ def test_one_generation_is_kept_by_default(quick: World) -> None:
 
 
 def test_undo_goes_back_over_several_generations(quick: World) -> None:
-    old = tree.manifest(quick.prefix)
+    old = fingerprint.manifest(quick.prefix)
     first, second = repair_twice(quick, keep=2)
     record = quick.undo(to=FOUND)
     assert record.transaction == first
-    assert tree.manifest(quick.prefix) == old
+    assert fingerprint.manifest(quick.prefix) == old
     assert quick.redo().transaction == first
     assert quick.redo().transaction == second
     assert quick.version() == "3.0"
@@ -100,11 +100,11 @@ def test_undo_refuses_to_lose_changes_made_since(quick: World) -> None:
     added, edited = quick.site / "mine.py", quick.site / "fam" / "__init__.py"
     added.write_text("mine = 1\n")
     edited.write_text("__version__ = '2.0' # edited\n")
-    now = tree.manifest(quick.prefix)
+    now = fingerprint.manifest(quick.prefix)
     with pytest.raises(PreflightError, match="has changed since") as caught:
         quick.undo()
     assert caught.value.details == (f"{SITE}/fam/__init__.py", f"{SITE}/mine.py")
-    assert tree.manifest(quick.prefix) == now
+    assert fingerprint.manifest(quick.prefix) == now
     assert generation(quick, history(quick.prefix).generations[0].transaction).state == "done"
     assert quick.undo(force=True).state == "undone"
     assert not added.exists()
@@ -153,11 +153,11 @@ def test_a_redo_that_no_longer_works_is_taken_back(quick: World) -> None:
     transaction = quick.apply().transaction
     quick.undo()
     (quick.store / transaction / "env" / SITE / "fam" / "__init__.py").write_text("broken meanwhile\n")
-    before = tree.manifest(quick.prefix)
+    before = fingerprint.manifest(quick.prefix)
     record = quick.redo()
     assert record.failure is not None
     assert (record.state, record.failure.code) == ("undone", "checks-failed")
-    assert tree.manifest(quick.prefix) == before
+    assert fingerprint.manifest(quick.prefix) == before
 
 
 def test_an_environment_in_use_is_not_exchanged_by_undo(quick: World) -> None:

@@ -11,7 +11,6 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from envmedic import tree
 from envmedic.engine.interruption import Interruption
 from envmedic.errors import Interrupted
 from envmedic.model.checks import Check
@@ -19,6 +18,7 @@ from envmedic.model.events import Notice
 from envmedic.model.plan import Plan
 from envmedic.model.ports import ApplyOptions
 from envmedic.model.record import Record
+from envmedic.tree import fingerprint
 from tests.engine.world import ShellInstaller, World
 
 BEFORE = (
@@ -43,11 +43,11 @@ class Raise:
 
 @pytest.mark.parametrize("name", BEFORE)
 def test_an_interrupt_before_the_exchange_leaves_the_environment_unchanged(quick: World, name: str) -> None:
-    before = tree.manifest(quick.prefix)
+    before = fingerprint.manifest(quick.prefix)
     record = quick.apply(point=Raise(name, signal.SIGINT))
     assert record.failure is not None
     assert (record.failure.exit_code, record.failure.cause, record.state) == (130, "SIGINT", "aborted")
-    assert tree.manifest(quick.prefix) == before
+    assert fingerprint.manifest(quick.prefix) == before
     assert not list(quick.store.glob("*/env"))
 
 

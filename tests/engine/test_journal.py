@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from envmedic import tree
 from envmedic.engine.generations import history
 from envmedic.errors import RecoveryNeeded
+from envmedic.tree import fingerprint
 from tests.engine.world import Crash, World, in_child, make_environment
 
 FOREIGN = {"schema": "envmedic.journal/9"}
@@ -27,9 +27,9 @@ def journal(world: World) -> Path:
     return next(world.store.glob("*/journal.json"))
 
 
-def transactions(world: World) -> dict[str, tree.Content]:
+def transactions(world: World) -> dict[str, fingerprint.Content]:
     """Everything in the directories of transactions."""
-    return {name: content for name, content in tree.manifest(world.store).items() if name[0].isdigit()}
+    return {name: content for name, content in fingerprint.manifest(world.store).items() if name[0].isdigit()}
 
 
 @pytest.mark.parametrize(
@@ -50,14 +50,14 @@ def test_a_damaged_journal_is_told_with_what_to_do_and_nothing_is_deleted(
 ) -> None:
     path = journal(interrupted)
     path.write_text(damage(path.read_text()), encoding="latin-1")
-    before, kept = tree.manifest(interrupted.prefix), transactions(interrupted)
+    before, kept = fingerprint.manifest(interrupted.prefix), transactions(interrupted)
     for command in (interrupted.recover, interrupted.apply, interrupted.undo, lambda: history(interrupted.prefix)):
         with pytest.raises(RecoveryNeeded) as caught:
             command()
         assert caught.value.exit_code == 6
         assert str(path) in (caught.value.cause or "")
         assert "mv " in (caught.value.hint or "")
-    assert tree.manifest(interrupted.prefix) == before
+    assert fingerprint.manifest(interrupted.prefix) == before
     assert transactions(interrupted) == kept
 
 

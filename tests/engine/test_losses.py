@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from envmedic import tree
 from envmedic.ahead import Ahead
 from envmedic.api import undoing
 from envmedic.cli.main import _ahead
@@ -17,6 +16,7 @@ from envmedic.engine import losses
 from envmedic.engine.layout import Store
 from envmedic.errors import PreflightError
 from envmedic.model.ports import ApplyOptions
+from envmedic.tree import fingerprint
 from tests.engine.world import SITE, World, replacement
 
 
@@ -72,7 +72,7 @@ def test_what_was_begun_before_an_exchange_is_not_taken(quick: World, ahead: Ahe
 @pytest.mark.parametrize("name", ["../../elsewhere", "", "20990101T000000000000Z-000000", "\udcff"])
 def test_a_marker_that_names_no_transaction_begins_nothing(quick: World, ahead: Ahead, name: str) -> None:
     quick.apply()
-    (quick.prefix / tree.MARKER).write_text(name, encoding="utf-8", errors="surrogateescape")
+    (quick.prefix / fingerprint.MARKER).write_text(name, encoding="utf-8", errors="surrogateescape")
     undoing.begin(ahead, str(quick.prefix))
     assert not ahead._begun
 

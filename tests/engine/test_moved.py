@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from envmedic import tree
 from envmedic.errors import PreflightError
+from envmedic.tree import fingerprint
 from tests.engine.test_crashes import is_settled
 from tests.engine.world import World
 
@@ -22,7 +22,7 @@ def take_link_away(world: World) -> None:
 
 
 def test_a_link_in_the_place_of_the_environment_is_not_exchanged(quick: World) -> None:
-    old = tree.manifest(quick.prefix)
+    old = fingerprint.manifest(quick.prefix)
     record = quick.apply(point=lambda name: put_link(quick) if name == "after-ready" else None)
     assert quick.prefix.is_symlink()
     take_link_away(quick)
@@ -30,11 +30,11 @@ def test_a_link_in_the_place_of_the_environment_is_not_exchanged(quick: World) -
     assert record.failure is not None
     assert "symbolic link" in record.failure.summary
     assert is_settled(quick)
-    assert tree.manifest(quick.prefix) == old
+    assert fingerprint.manifest(quick.prefix) == old
 
 
 def test_an_undo_of_what_became_a_link_changes_nothing(quick: World) -> None:
-    old = tree.manifest(quick.prefix)
+    old = fingerprint.manifest(quick.prefix)
     quick.apply()
     with pytest.raises(PreflightError, match="symbolic link"):
         quick.undo(point=lambda name: put_link(quick) if name == "after-undoing" else None)
@@ -42,4 +42,4 @@ def test_an_undo_of_what_became_a_link_changes_nothing(quick: World) -> None:
     assert is_settled(quick)
     assert quick.version() == "2.0"
     quick.undo()
-    assert tree.manifest(quick.prefix) == old
+    assert fingerprint.manifest(quick.prefix) == old

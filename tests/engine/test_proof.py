@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from envmedic import tree
 from envmedic.model.checks import Check
+from envmedic.tree import fingerprint
 from tests.engine.test_apply import failure_code, unchanged
 from tests.engine.world import World, finding
 
@@ -23,7 +23,7 @@ def test_a_command_that_never_failed_is_enough_where_facts_confirm_the_fault(wor
 
 @pytest.mark.parametrize("confirmed", [None, False])
 def test_a_command_that_never_failed_proves_nothing_without_facts(world: World, confirmed: bool | None) -> None:  # noqa: FBT001
-    before = tree.manifest(world.prefix)
+    before = fingerprint.manifest(world.prefix)
     record = world.apply(world.plan(checks=(WORKS, *world.plan().checks), finding=finding(confirmed=confirmed)))
     assert failure_code(record) == "not-confirmed"
     assert record.checks_before[1].status == "fail", "it is not the playbook's own check that refuses"
@@ -47,7 +47,7 @@ def test_scripts_are_looked_at_where_their_first_lines_were_rewritten(world: Wor
 
 def test_a_script_that_cannot_start_in_place_is_exchanged_back(world: World) -> None:
     world.options = msgspec.structs.replace(world.options, staging="relocate")
-    before = tree.manifest(world.prefix)
+    before = fingerprint.manifest(world.prefix)
 
     def damage(name: str) -> None:
         if name == "relocated":

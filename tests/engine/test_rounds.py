@@ -8,13 +8,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from envmedic import tree
 from envmedic.errors import NetworkError
 from envmedic.model.checks import Check
 from envmedic.model.events import CheckFinished, Notice, RoundStarted, StageStarted
 from envmedic.model.facts import Environment
 from envmedic.model.plan import Install, Plan, Purge, Step
 from envmedic.model.ports import ApplyOptions, ExtendRequest, Extension
+from envmedic.tree import fingerprint
 from tests.engine.test_apply import failure_code, unchanged
 from tests.engine.world import SITE, World, artifact, finding, replacement
 
@@ -95,7 +95,7 @@ def test_the_loop_ends_after_its_rounds_with_what_was_tried(world: World) -> Non
             plan=another(plan, *install(f"extra_{request.round}")), because="more", keep=len(request.plans)
         )
     )
-    before = tree.manifest(world.prefix)
+    before = fingerprint.manifest(world.prefix)
     record = world.apply(plan)
     assert len(record.rounds) == 3
     assert len(record.extensions) == 2
@@ -109,7 +109,7 @@ def test_a_declined_extension_leaves_the_environment_unchanged(world: World) -> 
     plan = world.plan(checks=(BOTH,), extendable=True)
     world.confirm = lambda asked: asked.id != "plan-2"
     world.extend = after_checks(lambda _request: extension(plan))
-    before = tree.manifest(world.prefix)
+    before = fingerprint.manifest(world.prefix)
     record = world.apply(plan)
     assert failure_code(record) == "declined"
     assert unchanged(world, before, record)

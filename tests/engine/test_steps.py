@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envmedic import kept, tree
+from envmedic import activation
 from envmedic.engine import variables
 from envmedic.engine.inside import locate, replace_file
 from envmedic.engine.sharing import unshare
@@ -22,6 +22,7 @@ from envmedic.errors import InputError, PreflightError
 from envmedic.model.checks import Check
 from envmedic.model.events import Notice
 from envmedic.model.plan import Advise, Install, InstalledReference, Pin, Purge, SetEnv, UnsetEnv
+from envmedic.tree import fingerprint
 from tests.engine.world import SITE, World, artifact, make_environment, replacement
 
 VALUES = st.text(st.characters(blacklist_categories=["Cs"], blacklist_characters="\0\r\n"))
@@ -32,7 +33,7 @@ def test_leftovers_are_deleted_in_the_clone_and_come_back_by_undo(quick: World) 
     (quick.site / "~am" / "old.so").write_bytes(b"\x7fELF")
     (quick.site / "other0-3.1.dist-info" / "RECORD").unlink()
     (quick.site / "other1-3.1.dist-info").rename(quick.site / "~ther1-3.1.dist-info")
-    old = tree.manifest(quick.prefix)
+    old = fingerprint.manifest(quick.prefix)
     leftovers = (f"{SITE}/~am", f"{SITE}/other0", "lib64/" + SITE.removeprefix("lib/") + "/other1/__init__.py", "gone")
     record = quick.apply(quick.plan(*replacement("2.0"), Purge(leftovers=leftovers)))
     assert record.state == "done"
@@ -40,7 +41,7 @@ def test_leftovers_are_deleted_in_the_clone_and_come_back_by_undo(quick: World) 
     assert not (quick.site / "other0").exists()
     assert not (quick.site / "other1" / "__init__.py").exists()
     quick.undo()
-    assert tree.manifest(quick.prefix) == old
+    assert fingerprint.manifest(quick.prefix) == old
 
 
 @pytest.mark.parametrize(
@@ -53,11 +54,11 @@ def test_a_leftover_outside_the_clone_is_refused_before_anything_is_deleted(quic
     (quick.prefix / "elsewhere").symlink_to(outside)
     (quick.prefix / "own").symlink_to(quick.site / "other0")  # absolute: from the clone it leads to the original
     (quick.site / "other0" / "x").write_text("keep")
-    before = tree.manifest(quick.prefix)
+    before = fingerprint.manifest(quick.prefix)
     record = quick.apply(quick.plan(*replacement("2.0"), Purge(leftovers=(escape,))))
     assert record.failure is not None
     assert (record.failure.code, record.state) == ("input", "aborted")
-    assert tree.manifest(quick.prefix) == before
+    assert fingerprint.manifest(quick.prefix) == before
     assert (outside / "file").read_text() == "keep"
 
 
@@ -68,12 +69,12 @@ def test_what_clone_and_original_share_by_a_link_is_not_changed(quick: World, sh
     (quick.prefix / SITE / "fam-1.0.dist-info" / "RECORD").write_text("fam/__init__.py,,\n")
     (quick.prefix / shared).rename(elsewhere)
     (quick.prefix / shared).symlink_to(elsewhere)  # absolute: staged elsewhere it leads to the original
-    before = tree.manifest(quick.prefix), tree.manifest(elsewhere)
+    before = fingerprint.manifest(quick.prefix), fingerprint.manifest(elsewhere)
     record = quick.apply()
     assert record.failure is not None
     assert (record.failure.code, record.state) == ("preflight", "aborted")
     assert "lies elsewhere" in record.failure.summary
-    assert (tree.manifest(quick.prefix), tree.manifest(elsewhere)) == before
+    assert (fingerprint.manifest(quick.prefix), fingerprint.manifest(elsewhere)) == before
 
 
 def test_links_that_stay_inside_are_followed(quick: World) -> None:
@@ -158,7 +159,7 @@ def activated(prefix: Path, shell: str = "/bin/sh", script: str = "activate", **
 
 
 def test_variables_are_kept_for_activated_shells_and_seen_by_the_checks(world: World) -> None:
-    old = tree.manifest(world.prefix)
+    old = fingerprint.manifest(world.prefix)
     code = "import fam, os; assert os.environ['TORCH_CUDA_ARCH_LIST'] == '8.6;8.9+PTX' and 'LIBRARY_PATH' not in os.environ"
     os.environ["LIBRARY_PATH"] = "/stubs"
     try:
@@ -178,7 +179,7 @@ def test_variables_are_kept_for_activated_shells_and_seen_by_the_checks(world: W
     assert seen["TORCH_CUDA_ARCH_LIST"] == "8.6;8.9+PTX"
     assert "LIBRARY_PATH" not in seen
     world.undo()
-    assert tree.manifest(world.prefix) == old
+    assert fingerprint.manifest(world.prefix) == old
 
 
 @given(value=VALUES)
@@ -187,7 +188,7 @@ def test_a_kept_value_reaches_the_shell_as_it_is(tmp_path_factory: pytest.TempPa
     (prefix / "bin").mkdir()
     (prefix / "bin" / "activate").write_text("# without a line end")
     variables.keep(prefix, {"KEPT": value, "GONE": None}, None)
-    assert kept.variables(prefix) == {"KEPT": value, "GONE": None}
+    assert activation.variables(prefix) == {"KEPT": value, "GONE": None}
     seen = activated(prefix, GONE="yes")
     assert seen.get("KEPT") == value
     assert "GONE" not in seen
@@ -220,18 +221,18 @@ def test_keeping_variables_again_replaces_the_block(tmp_path: Path) -> None:
     prefix = make_environment(tmp_path / "env")
     variables.keep(prefix, {"ONE": "1", "TWO": "2"}, None)
     variables.keep(prefix, {"TWO": None, "THREE": "3"}, None)
-    assert kept.variables(prefix) == {"ONE": "1", "TWO": None, "THREE": "3"}
+    assert activation.variables(prefix) == {"ONE": "1", "TWO": None, "THREE": "3"}
     text = (prefix / "bin" / "activate").read_text()
-    assert text.count(kept.BEGIN) == text.count(kept.END) == 1
+    assert text.count(activation.BEGIN) == text.count(activation.END) == 1
 
 
 def test_conda_variables_are_kept_where_conda_keeps_them(tmp_path: Path) -> None:
     (tmp_path / "conda-meta").mkdir()
-    (tmp_path / kept.CONDA_STATE).write_text(json.dumps({"version": 1, "env_vars": {"OLD": "1"}}))
+    (tmp_path / activation.CONDA_STATE).write_text(json.dumps({"version": 1, "env_vars": {"OLD": "1"}}))
     variables.keep(tmp_path, {"NEW": "2", "GONE": None}, None)
-    state = json.loads((tmp_path / kept.CONDA_STATE).read_text())
+    state = json.loads((tmp_path / activation.CONDA_STATE).read_text())
     assert state == {"version": 1, "env_vars": {"OLD": "1", "NEW": "2", "GONE": "***unset***"}}
-    assert kept.variables(tmp_path) == {"OLD": "1", "NEW": "2", "GONE": None}
+    assert activation.variables(tmp_path) == {"OLD": "1", "NEW": "2", "GONE": None}
 
 
 @pytest.mark.parametrize("changes", [{"A B": "1"}, {"1A": "1"}, {"A": "line\nline"}, {"": "1"}, {"A": "\0"}])

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import msgspec
 
-from envmedic import tree
 from envmedic.engine.generations import prune, redo, undo
 from envmedic.engine.recovery import recover
 from envmedic.engine.swap import no_point
@@ -35,6 +34,7 @@ from envmedic.model.ports import (
     Runner,
 )
 from envmedic.model.record import DistributionState, Record
+from envmedic.tree import fingerprint
 
 SITE = f"lib/python{sys.version_info.major}.{sys.version_info.minor}/site-packages"
 Point = Callable[[str], None]
@@ -199,7 +199,7 @@ class World:
             created="2026-01-01T00:00:00Z",
             prefix=str(self.prefix),
             real_prefix=os.path.realpath(self.prefix),
-            environment_digest=tree.digest(self.prefix),
+            environment_digest=fingerprint.digest(self.prefix),
             playbook="nms-cuda",
             fault="torchvision-ops",
             finding=finding(),
@@ -316,7 +316,7 @@ def fails_in_place(world: World) -> CheckRunner:
 
     def run(checks: Sequence[Check], runner: Runner, phase: Phase, emit: Emit) -> tuple[Outcome, ...]:
         outcomes = run_file_checks(checks, runner, phase, emit)
-        marked = phase == "smoke" and (world.prefix / tree.MARKER).exists()
+        marked = phase == "smoke" and (world.prefix / fingerprint.MARKER).exists()
         return tuple(msgspec.structs.replace(item, status="fail") for item in outcomes) if marked else outcomes
 
     return run

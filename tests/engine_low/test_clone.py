@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from envmedic import tree
 from envmedic.engine import entries
 from envmedic.engine.clone import CloneMode, clone, make_private, probe_modes
+from envmedic.tree import fingerprint
 from tests.engine_low.support import as_user, make_prefix, needs_seccomp, run_code, write
 
 SITE = Path("lib/python3.11/site-packages")
@@ -25,10 +25,10 @@ def test_a_clone_equals_its_original_in_content_modes_owners_and_times(
     prefix: Path, open_tmp: Path, mode: CloneMode, threads: int
 ) -> None:
     (prefix / "lib").chmod(0o2751)
-    before = tree.manifest(prefix)
+    before = fingerprint.manifest(prefix)
     report = clone(prefix, open_tmp / "clone", mode, threads=threads)
-    assert tree.manifest(open_tmp / "clone") == before
-    assert tree.manifest(prefix) == before
+    assert fingerprint.manifest(open_tmp / "clone") == before
+    assert fingerprint.manifest(prefix) == before
     assert (open_tmp / "clone").stat().st_mtime_ns == prefix.stat().st_mtime_ns
     kinds = [content.entry.kind for content in before.values()]
     assert (report.files, report.directories, report.symlinks) == (kinds.count("f"), kinds.count("d"), kinds.count("l"))
@@ -51,14 +51,14 @@ def test_files_that_tools_edit_in_place_are_not_shared(prefix: Path, open_tmp: P
 
 
 def test_editing_a_clone_in_place_leaves_the_original_alone(prefix: Path, open_tmp: Path) -> None:
-    before = tree.manifest(prefix)
+    before = fingerprint.manifest(prefix)
     clone(prefix, open_tmp / "clone", "link")
     for relative in ("pyvenv.cfg", "bin/tool", f"{SITE}/local.pth", f"{SITE}/package0-1.0.dist-info/licenses/LICENSE"):
         with (open_tmp / "clone" / relative).open("a", encoding="utf-8") as stream:
             stream.write("edited")
     make_private(open_tmp / "clone" / SITE / "package0" / "native.so")
     write(open_tmp / "clone" / SITE / "package0" / "native.so", "edited")
-    assert tree.manifest(prefix) == before
+    assert fingerprint.manifest(prefix) == before
 
 
 def test_making_a_file_private_keeps_what_stat_shows(prefix: Path, open_tmp: Path) -> None:
@@ -83,12 +83,12 @@ def test_only_regular_files_can_be_made_private(prefix: Path) -> None:
 def test_hard_links_between_copied_files_are_kept(prefix: Path, open_tmp: Path, mode: CloneMode) -> None:
     os.link(prefix / "bin" / "tool", prefix / "bin" / "tool3")
     os.link(prefix / "bin" / "tool", prefix / "etc" / "tool")
-    before = tree.manifest(prefix)
+    before = fingerprint.manifest(prefix)
     report = clone(prefix, open_tmp / "clone", mode)
     copies = [open_tmp / "clone" / name for name in ("bin/tool", "bin/tool3", "etc/tool")]
     assert len({path.stat().st_ino for path in copies}) == 1
     assert not copies[0].samefile(prefix / "bin" / "tool")
-    assert tree.manifest(open_tmp / "clone") == before
+    assert fingerprint.manifest(open_tmp / "clone") == before
     assert report.files == sum(content.entry.kind == "f" for content in before.values())
 
 
@@ -181,10 +181,10 @@ except PermissionError as error:
 
 
 def test_probing_leaves_nothing_and_finds_a_way(prefix: Path, open_tmp: Path) -> None:
-    before = tree.manifest(open_tmp)
+    before = fingerprint.manifest(open_tmp)
     found = probe_modes(prefix, open_tmp)
     assert found["copy"] == ""
-    assert {path: content.sha256 for path, content in tree.manifest(open_tmp).items()} == {
+    assert {path: content.sha256 for path, content in fingerprint.manifest(open_tmp).items()} == {
         path: content.sha256 for path, content in before.items()
     }
 
@@ -207,7 +207,7 @@ report = clone(Path(sys.argv[1]), Path(sys.argv[2]), "link")
 result = [report.linked, report.fallbacks, report.copied == report.files]
 """
     assert run_code(code, prefix, open_tmp / "clone") == [0, 6, True]
-    assert tree.manifest(open_tmp / "clone") == tree.manifest(prefix)
+    assert fingerprint.manifest(open_tmp / "clone") == fingerprint.manifest(prefix)
 
 
 def test_another_users_environment_is_copied_where_links_are_protected(prefix: Path, open_tmp: Path) -> None:
@@ -236,9 +236,9 @@ def test_root_keeps_the_owner_of_every_entry(prefix: Path, open_tmp: Path) -> No
     for path in [prefix, *prefix.rglob("*")]:
         os.chown(path, 1234, 5678, follow_symlinks=False)
     (prefix / "bin" / "tool").chmod(0o4755)
-    before = tree.manifest(prefix)
+    before = fingerprint.manifest(prefix)
     clone(prefix, open_tmp / "clone", "link")
-    assert tree.manifest(open_tmp / "clone") == before
+    assert fingerprint.manifest(open_tmp / "clone") == before
     assert (open_tmp / "clone").stat().st_uid == 1234
 
 
@@ -251,7 +251,7 @@ result = clone(Path(sys.argv[1]), Path(sys.argv[2]), "copy").copied
 """
     write(prefix / "bin" / "large", "0123456789abcdef" * (1 << 17))
     assert run_code(code, prefix, open_tmp / "clone") > 0
-    assert tree.manifest(open_tmp / "clone") == tree.manifest(prefix)
+    assert fingerprint.manifest(open_tmp / "clone") == fingerprint.manifest(prefix)
 
 
 def test_entries_that_vanish_after_they_were_listed_are_counted(
@@ -269,4 +269,6 @@ def test_entries_that_vanish_after_they_were_listed_are_counted(
     monkeypatch.setattr(entries._Directory, "_link", remove_then_link)
     report = clone(prefix, open_tmp / "clone", "link", threads=1)
     assert report.vanished == 2
-    assert report.files == sum(content.entry.kind == "f" for content in tree.manifest(open_tmp / "clone").values())
+    assert report.files == sum(
+        content.entry.kind == "f" for content in fingerprint.manifest(open_tmp / "clone").values()
+    )

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from envmedic import tree
 from envmedic.engine import space
 from envmedic.engine.clone import clone, probe_modes
 from envmedic.engine.preflight import Capabilities, preflight
@@ -19,6 +18,7 @@ from envmedic.errors import EnvironmentBusy, EnvmedicError, NotAnEnvironment, Pr
 from envmedic.model.facts import Host
 from envmedic.model.plan import Plan
 from envmedic.model.ports import ApplyOptions, ProcessUser
+from envmedic.tree import fingerprint
 from tests.engine_low.support import as_user, needs_seccomp, own_mounts, run_code, write
 
 _CODE = """
@@ -61,14 +61,14 @@ def _refusal(prefix: Path, kind: type[EnvmedicError] = PreflightError, **options
 
 
 def test_a_good_place_is_found_good_and_left_untouched(prefix: Path, open_tmp: Path) -> None:
-    before = tree.manifest(open_tmp)
+    before = fingerprint.manifest(open_tmp)
     found = _preflight(prefix)
     refused = probe_modes(prefix, open_tmp)
     assert found.prefix == prefix
     assert found.clone == ("link" if refused["reflink"] else "reflink")
     assert found.exchange == "exchange"
     assert found.staging == ("namespace" if probe_namespace(prefix, open_tmp).ok else "relocate")
-    after = tree.manifest(open_tmp)
+    after = fingerprint.manifest(open_tmp)
     assert before == after
     assert not (open_tmp / ".envmedic").exists()
 

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from envmedic import tree
 from envmedic.engine.relocate import rewrite
 from envmedic.errors import PreflightError
+from envmedic.tree import fingerprint
 from tests.engine_low.support import make_prefix, write
 from tests.support.venvs import install, make_venv
 from tests.support.wheels import make_wheel
@@ -97,9 +97,9 @@ def _check_record(site: Path) -> None:
 
 
 def test_a_tree_that_does_not_name_the_staging_path_is_left_as_it_is(staged: Path) -> None:
-    before = tree.manifest(staged)
+    before = fingerprint.manifest(staged)
     assert rewrite(staged, Path("/none/staging"), Path("/none/env")).rewritten == ()
-    assert tree.manifest(staged) == before
+    assert fingerprint.manifest(staged) == before
 
 
 def test_modes_stay_and_shared_inodes_are_left(staged: Path, open_tmp: Path) -> None:

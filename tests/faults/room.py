@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from envmedic.playbook import cache
-from envmedic.tree import MARKER
+from envmedic.tree.fingerprint import MARKER
 from tests.cli.support import LIMIT_S, Done, Shell, user_of
 from tests.envs.nms_cuda.case import Case, build
 from tests.real.manifest import Entry

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 from packaging.requirements import InvalidRequirement, Requirement
 
-from envmedic import diagnosis, kept, shell, tree
+from envmedic import activation, diagnosis, shell
 from envmedic.conda_meta import history, marks, records, specs
 from envmedic.engine import journal
 from envmedic.engine.layout import TransactionDirectory
@@ -27,6 +27,7 @@ from envmedic.probe import config, distributions, fatbin, import_paths, interpre
 from envmedic.probe.elf import Elf, ElfError, gnu_hash
 from envmedic.probe.environment import observe_environment
 from envmedic.probe.layout import Layout
+from envmedic.tree import fingerprint
 from tests.fuzz import configured, documents, hosts, samples
 from tests.fuzz.target import CONDA, JSON, META, SHELL, Reader, Target
 
@@ -117,7 +118,7 @@ def _fingerprint(scratch: Path) -> Reader:
 
     def read(data: bytes) -> object:
         file.write_bytes(data)
-        return tree.Fingerprint.load(file)
+        return fingerprint.Fingerprint.load(file)
 
     return read
 
@@ -154,26 +155,26 @@ def _spec(text: str) -> bool:
 
 
 def _conda_state(scratch: Path) -> Reader:
-    file = scratch / kept.CONDA_STATE
+    file = scratch / activation.CONDA_STATE
     file.parent.mkdir()
     (scratch / "etc" / "conda" / "activate.d").mkdir(parents=True)
 
     def read(data: bytes) -> object:
         file.write_bytes(data)
-        return kept.activated(scratch, scratch, {})
+        return activation.activated(scratch, scratch, {})
 
     return read
 
 
 def _script(scratch: Path) -> Reader:
-    file = scratch / kept.ACTIVATE
+    file = scratch / activation.ACTIVATE
     file.parent.mkdir()
 
     def read(data: bytes) -> object:
         file.write_bytes(data)
         text = data.decode("utf-8", "replace")
-        list(shell.statements(text, {"PATH": "/bin"}, kept.AT_RUN_TIME))
-        return kept.activated(scratch, scratch, {"PATH": "/bin"}), import_paths.parse_script(text)
+        list(shell.statements(text, {"PATH": "/bin"}, activation.AT_RUN_TIME))
+        return activation.activated(scratch, scratch, {"PATH": "/bin"}), import_paths.parse_script(text)
 
     return read
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from packaging.requirements import InvalidRequirement, Requirement
 
-from envmedic import bounded, tree
+from envmedic import limits
 from envmedic.conda_meta import condarc as condarc_text
 from envmedic.engine import relocate
 from envmedic.engine.kernel_session import MARK, Session
@@ -21,6 +21,7 @@ from envmedic.model.ports import ResolveRequest
 from envmedic.planner import guard
 from envmedic.playbook import loader
 from envmedic.probe import config, finder, metadata
+from envmedic.tree import fingerprint
 from tests.fuzz import configured
 from tests.fuzz.targets import TARGETS, guarded
 
@@ -109,13 +110,13 @@ def test_a_condarc_is_refused_where_its_values_multiply(data: bytes, tmp_path: P
 
 def test_a_value_may_be_meant_often_as_long_as_all_stays_small() -> None:
     shared = ["a", "b"]
-    bounded.require({"one": shared, "two": [shared, shared]}, most=20)
+    limits.require({"one": shared, "two": [shared, shared]}, most=20)
     with pytest.raises(ValueError, match="more than 10"):
-        bounded.require({"one": shared, "two": [shared, shared]}, most=10)
-    for _ in range(bounded.DEEPEST + 1):
+        limits.require({"one": shared, "two": [shared, shared]}, most=10)
+    for _ in range(limits.DEEPEST + 1):
         shared = [shared]  # type: ignore[list-item]
     with pytest.raises(ValueError, match="deep"):
-        bounded.require(shared)
+        limits.require(shared)
 
 
 @pytest.mark.parametrize("name", ["pip.conf", ".condarc"])
@@ -185,7 +186,7 @@ def test_a_plan_for_a_prefix_that_cannot_be_is_read(tmp_path: Path) -> None:
 def test_a_fingerprint_nested_deeply_is_damaged(tmp_path: Path) -> None:
     (tmp_path / "fingerprint").write_text('{"format":1,"entries":' + "[" * DEEP)
     with pytest.raises(ValueError, match="damaged"):
-        tree.Fingerprint.load(tmp_path / "fingerprint")
+        fingerprint.Fingerprint.load(tmp_path / "fingerprint")
 
 
 @pytest.mark.parametrize(

@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from envmedic import tree
 from envmedic.errors import NotAnEnvironment
 from envmedic.model.base import from_json, to_json
 from envmedic.model.facts import Environment, Facts, Host
 from envmedic.probe import interpreter, layout
 from envmedic.probe.begun import Begun
 from envmedic.probe.environment import observe_environment
+from envmedic.tree import fingerprint
 from tests.probe.prefixes import add_distribution, build_library, make_prefix, site
 
 VERSION = f"{sys.version_info.major}.{sys.version_info.minor}"
@@ -49,9 +49,9 @@ def test_real_venv(venv: Path) -> None:
 
 
 def test_nothing_is_written_into_the_prefix(venv: Path) -> None:
-    before = tree.manifest(venv)
+    before = fingerprint.manifest(venv)
     observe_environment(venv)
-    assert tree.manifest(venv) == before
+    assert fingerprint.manifest(venv) == before
 
 
 def test_prefix_keeps_its_spelling_and_has_its_real_path(venv: Path, tmp_path: Path) -> None:
@@ -66,7 +66,7 @@ def test_prefix_keeps_its_spelling_and_has_its_real_path(venv: Path, tmp_path: P
 def test_the_survey_is_the_same_by_another_process_and_by_this_one(venv: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with closing(Begun(venv)) as begun:
         beside = begun.survey()
-    assert beside == tree.survey(venv)
+    assert beside == fingerprint.survey(venv)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0})
     with closing(Begun(venv)) as begun:
         assert begun.survey() == beside

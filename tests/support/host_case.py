@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from envmedic import tree
+from envmedic.tree import fingerprint
 from tests.support.cuda_family import broken, host_file
 from tests.support.native_case import Done, NativeCase
 
@@ -22,12 +22,12 @@ class HostCase:
     def text_leads_to_advice(self) -> None:
         """The text makes the verdict, whatever the environment; nothing is planned or changed."""
         case = broken(self.room / "room")
-        before = tree.digest(case.prefix)
+        before = fingerprint.digest(case.prefix)
         self._is_host(case.envmedic("diagnose", str(self.log), "--log-only", "--json"))
         self._is_host(case.envmedic("diagnose", str(self.log), "-p", str(case.prefix), "--json"))
         done = case.apply("--log", str(self.log))
         assert done.code == 5, done.told()
-        assert tree.digest(case.prefix) == before
+        assert fingerprint.digest(case.prefix) == before
 
     def facts_confirm_it(self, *, alone: bool) -> None:
         """Facts of the host confirm the text; `alone` says whether they tell without any."""

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from envmedic import homes
+from envmedic import xdg
 from envmedic.conda_meta.urls import without_subdir
 
 ALIAS = "https://conda.anaconda.org"
@@ -56,7 +56,7 @@ class Names:
         if "://" in plain:
             return plain
         if plain.startswith(("/", "./", "../", "~")):
-            return homes.expanded(plain).absolute().as_uri()
+            return xdg.expanded(plain).absolute().as_uri()
         for name, base in self.custom:
             if plain == name or plain.startswith(f"{name}/"):
                 return f"{base.rstrip('/')}/{plain}"

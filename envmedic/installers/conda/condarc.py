@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from envmedic import regular
+from envmedic import safe_io
 from envmedic.conda_meta import condarc
 from envmedic.errors import InputError
 from envmedic.redact import redact_text
@@ -49,7 +49,7 @@ def read(prefix: Path, root: Path | None, environ: Mapping[str, str] = os.enviro
 def _file(path: Path, environ: Mapping[str, str], prefix: Path) -> dict[str, Any]:
     """What one file says; one that lies in the environment is a stranger's, and no link to somebody's key."""
     try:
-        document = condarc.load(regular.read(path, _LARGEST, follow=not path.is_relative_to(prefix)).decode())
+        document = condarc.load(safe_io.read(path, _LARGEST, follow=not path.is_relative_to(prefix)).decode())
     except (OSError, ValueError) as error:
         cause = redact_text(" ".join(str(error).split()))
         raise InputError(f"{path} cannot be read", cause=cause, hint=f"Correct {path}, or move it away") from error

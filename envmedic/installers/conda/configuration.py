@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from envmedic import homes
+from envmedic import xdg
 from envmedic.conda_meta import history, reading, urls
 from envmedic.errors import InstallerError
 from envmedic.installers.conda import channels, client, condarc
@@ -156,7 +156,7 @@ def _proxies(value: Mapping[str, object]) -> Iterator[tuple[str, str]]:
 
 
 def _package_folders(settings: Mapping[str, Any], root: Path | None, environ: Mapping[str, str]) -> tuple[Path, ...]:
-    home = homes.home(environ)
-    named = [homes.expanded(str(item)) for item in settings.get("pkgs_dirs", ())]
+    home = xdg.home(environ)
+    named = [xdg.expanded(str(item)) for item in settings.get("pkgs_dirs", ())]
     usual = [home / ".conda" / "pkgs"] if named else [*([root / "pkgs"] if root else []), home / ".conda" / "pkgs"]
     return tuple(dict.fromkeys([*named, *usual]))

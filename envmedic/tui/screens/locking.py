@@ -12,7 +12,7 @@ from textual.binding import Binding, BindingType
 from textual.widget import Widget
 from textual.widgets import Input, OptionList, Static
 
-from envmedic import homes
+from envmedic import xdg
 from envmedic.model.lock import LockFormat
 from envmedic.tui.command_lines import lock_line
 from envmedic.tui.screens.panels import Panel
@@ -83,7 +83,7 @@ class LockPanel(Panel[LockWish | None]):
             line(f"$ {lock_line(self._prefix, form, wish.folder, NAMES[form], incomplete=wish.incomplete)}", "dim")
             for form in wish.forms
         ]
-        folder = homes.expanded(wish.folder)
+        folder = xdg.expanded(wish.folder)
         there = [NAMES[form] for form in wish.forms if (folder / NAMES[form]).exists()]
         self.query_one("#told", Static).update(content_of([*lines, *replaced_lines(there)]))
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from envmedic.walking import digest
+from envmedic.tree.walk import digest
 from tests.gpu.replays.room import Done, Room
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -11,7 +11,7 @@ import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
-from envmedic import regular, shell
+from envmedic import safe_io, shell
 from envmedic.regex import compile_late
 
 BEGIN = "# >>> envmedic >>> kept by envmedic; `envmedic undo` takes it back"
@@ -42,7 +42,7 @@ def variables(tree: Path) -> dict[str, str | None]:
     script = tree / ACTIVATE
     if not script.is_file():
         return {}
-    block = BLOCK.search(regular.read(script, shell.LARGEST).decode("utf-8", "surrogateescape"))
+    block = BLOCK.search(safe_io.read(script, shell.LARGEST).decode("utf-8", "surrogateescape"))
     found: dict[str, str | None] = {}
     for line in block[0].split("\n") if block else ():
         word, _, rest = line.partition(" ")
@@ -67,7 +67,7 @@ def activated(tree: Path, prefix: Path, given: Mapping[str, str]) -> dict[str, t
         known = overlaid(known, own)
     found: dict[str, tuple[str | None, str]] = {name: (value, where) for name, value in own.items()}
     for script in scripts(tree):
-        text = regular.read(script, shell.LARGEST).decode("utf-8", "replace")
+        text = safe_io.read(script, shell.LARGEST).decode("utf-8", "replace")
         for name, value, number in shell.statements(text, known, AT_RUN_TIME):
             if (value, where) != found.get(name):
                 found[name] = (value, f"{script.relative_to(tree)}:{number}")
@@ -95,7 +95,7 @@ def conda_state(tree: Path) -> dict[str, dict[str, str]]:
     import json  # noqa: PLC0415  # no virtual environment has one
 
     try:
-        state: object = json.loads(regular.read(path, shell.LARGEST))
+        state: object = json.loads(safe_io.read(path, shell.LARGEST))
     except RecursionError as error:
         raise ValueError(f"{CONDA_STATE} is nested too deeply") from error
     if not isinstance(state, dict) or not _are_texts(state.get("env_vars", {})):
