@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 
-from envmedic_kernels import (
+from envmedic_kernels.checks import (
     algebra,
     attention,
     audio,
@@ -18,7 +18,7 @@ from envmedic_kernels import (
     smoke,
     transforms,
 )
-from envmedic_kernels.units import Unit
+from envmedic_kernels.harness.units import Unit
 
 EVERYWHERE = "the CPU and every GPU"
 RATHER_GPU = "every GPU, and where no GPU is asked for the CPU"

@@ -20,10 +20,10 @@ import argparse
 import json
 import os
 
-from envmedic_kernels import imports, supervise
 from envmedic_kernels.catalogue import BY_MODULE, CHECKS, NOWHERE, ON_TORCH, SLOW, Gpus, units_of
-from envmedic_kernels.sequence import run_sequences
-from envmedic_kernels.units import SEED, describe, last_words, run_side_by_side
+from envmedic_kernels.harness import imports, supervise
+from envmedic_kernels.harness.sequence import run_sequences
+from envmedic_kernels.harness.units import SEED, describe, last_words, run_side_by_side
 from envmedic_kernels.zygote import Zygote
 
 MARK = "@envmedic "

@@ -9,9 +9,10 @@ import math
 import os
 import traceback
 
-from envmedic_kernels import operators, supervise
 from envmedic_kernels.catalogue import Gpus, units_of
-from envmedic_kernels.units import KEPT_DETAIL, describe, ended_badly
+from envmedic_kernels.checks import operators
+from envmedic_kernels.harness import supervise
+from envmedic_kernels.harness.units import KEPT_DETAIL, describe, ended_badly
 
 ZYGOTE_SLACK_S = 60.0
 

@@ -12,8 +12,10 @@ from __future__ import annotations
 # ruff: noqa: S311, B905  # numbers to compute with, not secrets; zip(strict=) needs Python 3.10
 import random
 
-from envmedic_kernels import dense, exact, reference, versions
-from envmedic_kernels.outcome import Result, same, within
+from envmedic_kernels.checks import dense
+from envmedic_kernels.harness import torch_support
+from envmedic_kernels.harness.outcome import Result, same, within
+from envmedic_kernels.references import exact, reference
 
 ORDERS = {"cpu": (5, 24), "gpu": (5, 96)}
 """Rows of the matrices that are factored."""
@@ -66,7 +68,7 @@ def linalg(context):
 
 def _functions(torch):
     """The functions of ``torch.linalg``, or what they were called before 1.8."""
-    if versions.release(torch) >= (1, 8):
+    if torch_support.release(torch) >= (1, 8):
         module = torch.linalg
         return module.cholesky, module.qr, module.eigh, module.solve
     return (
@@ -128,7 +130,7 @@ def _sparse_round(torch, context, seed, shape):
     coordinates = torch.sparse_coo_tensor(numbers, tensors[0], (rows, inner)).to(context.device)
     got = _listed(torch.sparse.mm(coordinates, tensors[1]), context)
     yield "coordinates", reference.largest_error(got, wanted, scale)
-    if context.on_gpu and versions.release(torch) >= (1, 10):
+    if context.on_gpu and torch_support.release(torch) >= (1, 10):
         starts = [sum(1 for row, _ in places if row < bound) for bound in range(rows + 1)]
         pieces = (torch.tensor(each, dtype=torch.int64).to(context.device) for each in (starts, [c for _, c in places]))
         compressed = torch.sparse_csr_tensor(*pieces, tensors[0].to(context.device), size=(rows, inner))

@@ -12,8 +12,9 @@ import importlib.util
 import os
 import random
 
-from envmedic_kernels import dense, exact, reference
-from envmedic_kernels.outcome import NotApplicable, Result, Skipped, same, within
+from envmedic_kernels.checks import dense
+from envmedic_kernels.harness.outcome import NotApplicable, Result, Skipped, same, within
+from envmedic_kernels.references import exact, reference
 
 HALF = 32.0 * reference.UNIT_ROUNDOFF["fp16"]
 SINGLE = 256.0 * reference.UNIT_ROUNDOFF["fp32"]

@@ -14,8 +14,10 @@ from __future__ import annotations
 import importlib
 import random
 
-from envmedic_kernels import dense, exact, reference, versions
-from envmedic_kernels.outcome import NotApplicable, Result, same, within
+from envmedic_kernels.checks import dense
+from envmedic_kernels.harness import torch_support
+from envmedic_kernels.harness.outcome import NotApplicable, Result, same, within
+from envmedic_kernels.references import exact, reference
 
 SHAPES = {"cpu": (2, 9, 8), "gpu": (2, 96, 64)}
 """(heads, positions, width)"""
@@ -36,7 +38,7 @@ def default(context):
     """Attention by whichever backend torch takes."""
     import torch
 
-    versions.needs(torch, FIRST, "scaled_dot_product_attention")
+    torch_support.needs(torch, FIRST, "scaled_dot_product_attention")
     return _check(torch, context, lambda attend, *_: attend())
 
 
@@ -46,7 +48,7 @@ def by(name):
     def check(context):
         import torch
 
-        versions.needs(torch, BACKENDS[name][1], "attention by %s" % name)
+        torch_support.needs(torch, BACKENDS[name][1], "attention by %s" % name)
         return _check(torch, context, lambda attend, *operands: _only(torch, name, attend, operands))
 
     return check
@@ -83,7 +85,7 @@ def _claims(torch, name, operands):
 
 def _allowed(torch, name):
     """The context in which `name` is the only backend."""
-    if versions.release(torch) >= (2, 3):
+    if torch_support.release(torch) >= (2, 3):
         module = importlib.import_module("torch.nn.attention")
         return module.sdpa_kernel([getattr(module.SDPBackend, BACKENDS[name][0])])
     return torch.backends.cuda.sdp_kernel(

@@ -17,7 +17,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from envmedic_kernels.outcome import NotApplicable, Result, same
+from envmedic_kernels.harness.outcome import NotApplicable, Result, same
 
 TENSORS = """
 #if __has_include(<ATen/ops/add.h>)  // from torch 1.11 on, and many times faster to compile

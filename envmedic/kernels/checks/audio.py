@@ -11,8 +11,9 @@ from __future__ import annotations
 import importlib
 import random
 
-from envmedic_kernels import dense, exact, reference
-from envmedic_kernels.outcome import Result, same, within
+from envmedic_kernels.checks import dense
+from envmedic_kernels.harness.outcome import Result, same, within
+from envmedic_kernels.references import exact, reference
 
 COUNT = {"cpu": 200, "gpu": 2000}
 FEEDBACK, FORWARD = [1.0, -0.5, 0.25], [0.5, 0.25, -0.125]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from envmedic_kernels.outcome import NotApplicable
+from envmedic_kernels.harness.outcome import NotApplicable
 
 
 def release(torch):

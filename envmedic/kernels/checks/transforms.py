@@ -17,8 +17,10 @@ import math
 import os
 import random
 
-from envmedic_kernels import dense, exact, reference, versions
-from envmedic_kernels.outcome import Result, same, within
+from envmedic_kernels.checks import dense
+from envmedic_kernels.harness import torch_support
+from envmedic_kernels.harness.outcome import Result, same, within
+from envmedic_kernels.references import exact, reference
 
 LENGTHS = {"cpu": (16, 45), "gpu": (64, 90, 101)}
 """Lengths of the transforms: a power of two, a product of small primes, a prime."""
@@ -120,7 +122,7 @@ def jiterator(context):
     """A function of our own, compiled by NVRTC for the GPU present."""
     import torch
 
-    versions.needs(torch, (1, 11), "torch.cuda.jiterator")
+    torch_support.needs(torch, (1, 11), "torch.cuda.jiterator")
     os.environ["USE_PYTORCH_KERNEL_CACHE"] = "0"
     dense.prepare(torch, context)
     function = torch.cuda.jiterator._create_jit_fn(COMPILED)

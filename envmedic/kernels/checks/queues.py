@@ -13,8 +13,10 @@ from __future__ import annotations
 # ruff: noqa: S311  # numbers to compute with, not secrets
 import random
 
-from envmedic_kernels import dense, reference, versions
-from envmedic_kernels.outcome import NotApplicable, Result, same
+from envmedic_kernels.checks import dense
+from envmedic_kernels.harness import torch_support
+from envmedic_kernels.harness.outcome import NotApplicable, Result, same
+from envmedic_kernels.references import reference
 
 COUNT = 1 << 16
 REPLAYS = 3
@@ -60,7 +62,7 @@ def streams(context):
 def graph(context):
     """A captured graph computes with what its inputs hold when it is replayed."""
     torch = _begin(context)
-    versions.needs(torch, (1, 10), "CUDA graphs")
+    torch_support.needs(torch, (1, 10), "CUDA graphs")
     x, halves, sums = (_poisoned(torch, context) for _ in range(3))
     side = torch.cuda.Stream()
     side.wait_stream(torch.cuda.current_stream())

@@ -6,9 +6,9 @@ import importlib
 import importlib.util
 import sys
 
-from envmedic_kernels import supervise
-from envmedic_kernels.outcome import Result
-from envmedic_kernels.units import Unit, job_of, run_unit
+from envmedic_kernels.harness import supervise
+from envmedic_kernels.harness.outcome import Result
+from envmedic_kernels.harness.units import Unit, job_of, run_unit
 
 
 def unit_of(request, name):

@@ -18,9 +18,10 @@ import os
 import random
 import tempfile
 
-from envmedic_kernels import reference, supervise
-from envmedic_kernels.outcome import Disagreement, Ended, Result, within
-from envmedic_kernels.units import describe, last_words
+from envmedic_kernels.harness import supervise
+from envmedic_kernels.harness.outcome import Disagreement, Ended, Result, within
+from envmedic_kernels.harness.units import describe, last_words
+from envmedic_kernels.references import reference
 
 COUNT = 5003
 PROCESSES = 2

@@ -18,8 +18,9 @@ import os
 import random
 import re
 
-from envmedic_kernels import dense, reference
-from envmedic_kernels.outcome import Disagreement, Result, same, within
+from envmedic_kernels.checks import dense
+from envmedic_kernels.harness.outcome import Disagreement, Result, same, within
+from envmedic_kernels.references import reference
 
 OPERATORS = ("torchvision::nms", "torchvision::roi_align")
 _REGISTERED = re.compile(r"^(\w+): registered at (\S+?)(?::\d+)? ", re.MULTILINE)

@@ -8,8 +8,8 @@ from __future__ import annotations
 import os
 import sys
 
-from envmedic_kernels import supervise
-from envmedic_kernels.units import KEPT_DETAIL, Unit, last_words
+from envmedic_kernels.harness import supervise
+from envmedic_kernels.harness.units import KEPT_DETAIL, Unit, last_words
 
 RUNS = 10
 """Processes in which a sequence must end well, unless ``runs=N`` says otherwise."""

@@ -15,8 +15,10 @@ import shutil
 import sys
 import tempfile
 
-from envmedic_kernels import dense, reference, versions
-from envmedic_kernels.outcome import NotApplicable, Result, same, within
+from envmedic_kernels.checks import dense
+from envmedic_kernels.harness import torch_support
+from envmedic_kernels.harness.outcome import NotApplicable, Result, same, within
+from envmedic_kernels.references import reference
 
 FIRST = {(3, 11): (2, 1), (3, 12): (2, 4), (3, 13): (2, 6), (3, 14): (2, 10)}
 """Python → the first torch whose torch.compile runs on it."""
@@ -59,11 +61,11 @@ def _called(function, x):
 
 def _applicable(torch, context):
     """Raise `NotApplicable` where nothing can be compiled, whatever the state of torch."""
-    versions.needs(torch, (2, 0), "torch.compile")
+    torch_support.needs(torch, (2, 0), "torch.compile")
     first = next((value for python, value in sorted(FIRST.items(), reverse=True) if sys.version_info >= python), (2, 0))
-    versions.needs(torch, first, "torch.compile for Python %d.%d" % tuple(sys.version_info[:2]))
+    torch_support.needs(torch, first, "torch.compile for Python %d.%d" % tuple(sys.version_info[:2]))
     if context.on_gpu:
-        versions.capable(torch, context, (7, 0), "Triton")
+        torch_support.capable(torch, context, (7, 0), "Triton")
         if importlib.util.find_spec("triton") is None:
             raise NotApplicable("Triton is not installed")
     names = [os.environ.get("CC")] if os.environ.get("CC") else ["cc", "gcc", "clang"]

@@ -5,8 +5,8 @@ from __future__ import annotations
 # ruff: noqa: BLE001  # whatever a check raises is its result
 import traceback
 
-from envmedic_kernels import supervise
-from envmedic_kernels.outcome import Context, Disagreement, Ended, NotApplicable, Skipped
+from envmedic_kernels.harness import supervise
+from envmedic_kernels.harness.outcome import Context, Disagreement, Ended, NotApplicable, Skipped
 
 SEED = 20250
 KEPT_DETAIL = 4000

@@ -10,7 +10,7 @@ from __future__ import annotations
 # ruff: noqa: S311, B905  # numbers to compute with, not secrets; zip(strict=) needs Python 3.10
 import random
 
-from envmedic_kernels.outcome import Disagreement, Result
+from envmedic_kernels.harness.outcome import Disagreement, Result
 
 SIZES = {"cpu": (1, 4097, 1 << 16), "gpu": (1, 4097, 1 << 20)}
 """Bytes."""

@@ -19,8 +19,9 @@ from __future__ import annotations
 import os
 import random
 
-from envmedic_kernels import reference, versions
-from envmedic_kernels.outcome import NotApplicable, Result, same, within
+from envmedic_kernels.harness import torch_support
+from envmedic_kernels.harness.outcome import NotApplicable, Result, same, within
+from envmedic_kernels.references import reference
 
 ALGORITHM = 16.0
 """Factor for algorithms that transform their operands first (Winograd): their constants exceed those of plain sums."""
@@ -200,14 +201,14 @@ def _lacks_bf16(context):
 
     if context.on_gpu:
         return torch.cuda.get_device_capability(context.device)[0] < FIRST_WITH_BF16
-    return versions.release(torch) < (1, 12)
+    return torch_support.release(torch) < (1, 12)
 
 
 def tf32(check, context):
     """Run `check` with TF32 allowed, on GPUs that have it."""
     import torch
 
-    versions.capable(torch, context, (8, 0), "TF32")
+    torch_support.capable(torch, context, (8, 0), "TF32")
     return check(context, "tf32")
 
 
@@ -215,8 +216,8 @@ def fp8(context):
     """Matrix products of fp8 numbers (e4m3) with results in bf16, on GPUs that have them."""
     import torch
 
-    versions.needs(torch, (2, 1), "fp8 matrix product")
-    versions.capable(torch, context, (8, 9), "fp8")
+    torch_support.needs(torch, (2, 1), "fp8 matrix product")
+    torch_support.capable(torch, context, (8, 9), "fp8")
     prepare(torch, context)
     limit = tolerance("bf16", FP8_SHAPE[1])
     worst = 0.0

@@ -1,0 +1,1 @@
+"""Checks of torch and its companions."""

@@ -1,0 +1,1 @@
+"""References in plain Python that kernels must agree with."""
