@@ -9,7 +9,7 @@ from envmedic.api.joints import installer_of
 from envmedic.api.observation import observe, stage
 from envmedic.api.settings import Settings
 from envmedic.errors import EnvmedicError, InstallerError, NetworkError, NoSolution
-from envmedic.model.compatibility import Compatibility
+from envmedic.model.answers.compatibility import Compatibility
 from envmedic.model.ports import ResolveRequest
 from envmedic.planner import whatif
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from envmedic.model.environments import Environments, FoundEnvironment
+from envmedic.model.answers.environments import Environments, FoundEnvironment
 from envmedic.probe import environments
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from envmedic import explain as pages
 from envmedic.api.playbooks import find_playbook, is_playbook_file, load_playbooks
 from envmedic.api.settings import Settings
-from envmedic.model.explanation import Explanation
+from envmedic.model.answers.explanation import Explanation
 from envmedic.model.playbook import LoadedPlaybook
 
 

@@ -12,9 +12,9 @@ from envmedic.api.observation import observe, stage
 from envmedic.api.settings import Settings
 from envmedic.engine.standing import live_records
 from envmedic.errors import InputError, NoSolution, NotAnEnvironment
+from envmedic.model.answers.guard import CondaCommand, Guard, GuardVerdict, Harm, PipCommand
 from envmedic.model.conda import CondaChange, CondaRequest
 from envmedic.model.facts import Environment, Facts
-from envmedic.model.guard import CondaCommand, Guard, GuardVerdict, Harm, PipCommand
 from envmedic.model.plan import CONSTRAINTS
 from envmedic.planner import command_words
 from envmedic.planner import guard as judge

@@ -8,9 +8,9 @@ from pathlib import Path
 from envmedic.api.diagnosis import conclude, diagnose_text
 from envmedic.api.playbooks import is_playbook_file, load_playbooks
 from envmedic.api.settings import Settings
+from envmedic.model.answers.playbook_trial import PlaybookTest, Trial
 from envmedic.model.findings import Diagnosis
 from envmedic.model.playbook import AdviseStep, CommandStep, LoadedPlaybook, Signature
-from envmedic.model.playbook_trial import PlaybookTest, Trial
 from envmedic.playbook.atoms import atoms
 from envmedic.playbook.loader import load_file
 from envmedic.playbook.match import scan

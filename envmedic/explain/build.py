@@ -11,10 +11,10 @@ from envmedic.errors import InputError
 from envmedic.explain import terms
 from envmedic.explain.pages import PAGES
 from envmedic.explain.words import check_line, condition_lines, step_line
-from envmedic.model.explanation import Explanation, PlaybookTitle, Sign, Term
+from envmedic.model.answers.explanation import Explanation, PlaybookTitle, Sign, Term
 from envmedic.model.findings import FAULTS, Fault
 from envmedic.model.playbook import LoadedPlaybook, Playbook, Signature
-from envmedic.model.vocabulary import fact_kind
+from envmedic.model.vocabulary.names import fact_kind
 from envmedic.playbook.filling import fill, placeholders
 from envmedic.playbook.patterns import compiled
 

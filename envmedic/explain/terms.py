@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from envmedic.model.explanation import Term
+from envmedic.model.answers.explanation import Term
 
 _TERMS: tuple[tuple[str, str, str], ...] = (
     ("ABI", r"\bABI\b", ("how compiled code finds and calls other compiled code: names of functions, layout of data. "

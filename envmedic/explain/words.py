@@ -21,7 +21,7 @@ from envmedic.model.playbook import (
     TorchFamilyStep,
     UnsetEnvStep,
 )
-from envmedic.model.vocabulary import FACTS
+from envmedic.model.vocabulary.names import FACTS
 
 _OPERATORS = {
     "is": "is", "==": "is", "is-not": "is not", "!=": "is not", "in": "is one of", "not-in": "is none of",

@@ -27,8 +27,8 @@ from envmedic.installers.configuration import Configuration, PipConfiguration, U
 from envmedic.installers.remote import local_file
 from envmedic.installers.requirement_files import has_editable, requirements
 from envmedic.installers.uv_errors import error_from
+from envmedic.model.answers.guard import PipCommand
 from envmedic.model.facts import Environment
-from envmedic.model.guard import PipCommand
 from envmedic.model.ports import CommandResult, ResolveRequest
 from envmedic.owner import owner
 

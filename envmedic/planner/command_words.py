@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from envmedic.errors import InputError
-from envmedic.model.guard import GuardedCommand
+from envmedic.model.answers.guard import GuardedCommand
 from envmedic.planner import conda_options, pip_options
 
 UNDERSTOOD = (

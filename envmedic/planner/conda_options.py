@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from envmedic.errors import InputError
-from envmedic.model.guard import CondaCommand
+from envmedic.model.answers.guard import CondaCommand
 from envmedic.planner.options_table import Table, Word, table, words
 
 TOOLS = frozenset({"conda", "mamba", "micromamba"})

@@ -15,9 +15,9 @@ from envmedic.compat import problems, versions
 from envmedic.compat.pairs import default_torch_variant
 from envmedic.compat.target import target_of
 from envmedic.errors import InputError
+from envmedic.model.answers.guard import CondaCommand, GuardVerdict, Harm
 from envmedic.model.conda import CondaChange, CondaEnvironment, CondaPackage, CondaRequest
 from envmedic.model.facts import Distribution, Environment, Facts, Origin, TorchBuild
-from envmedic.model.guard import CondaCommand, GuardVerdict, Harm
 from envmedic.model.plan import Change, Plan, Rebuild
 from envmedic.model.record import Record
 from envmedic.planner import question

@@ -12,7 +12,7 @@ from packaging.requirements import InvalidRequirement
 
 from envmedic import limits
 from envmedic.errors import InputError
-from envmedic.model.guard import PipCommand
+from envmedic.model.answers.guard import PipCommand
 from envmedic.planner.options_table import IGNORED, Table, Word, table, words
 
 _PIP_GENERAL = table(

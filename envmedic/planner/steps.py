@@ -28,7 +28,7 @@ from envmedic.model.playbook import (
     TorchFamilyStep,
     UnsetEnvStep,
 )
-from envmedic.model.vocabulary import fact_kind
+from envmedic.model.vocabulary.names import fact_kind
 from envmedic.playbook.filling import fill, placeholders, sole_placeholder
 
 Values = Mapping[str, FactValue]

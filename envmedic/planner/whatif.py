@@ -16,7 +16,7 @@ from envmedic import limits
 from envmedic.compat import family, guides, versions
 from envmedic.compat.guides import Guide, Row
 from envmedic.errors import InputError, NotAnEnvironment
-from envmedic.model.compatibility import Compatibility, Consideration, Verdict
+from envmedic.model.answers.compatibility import Compatibility, Consideration, Verdict
 from envmedic.model.facts import Environment, Facts
 from envmedic.model.family import FamilyAnswer, FamilyQuery, FamilySet, Member
 from envmedic.model.plan import Change

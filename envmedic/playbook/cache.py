@@ -18,7 +18,7 @@ import msgspec
 from envmedic import __version__, model, xdg
 from envmedic.model.base import Model
 from envmedic.model.playbook import Playbook
-from envmedic.model.vocabulary import FACTS, PACKAGE_FACTS, PLAYBOOK_CHECKS
+from envmedic.model.vocabulary.names import FACTS, PACKAGE_FACTS, PLAYBOOK_CHECKS
 
 MOST_DERIVED = 8
 """Sets of playbooks whose derived parts are kept."""

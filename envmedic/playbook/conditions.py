@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 import msgspec
 
 from envmedic.model.checks import Confirmation
-from envmedic.model.fact_kind import FactType
 from envmedic.model.playbook import Condition, FactValue
-from envmedic.model.vocabulary import LISTED_PACKAGES, fact_kind, package_fact
+from envmedic.model.vocabulary.fact_kind import FactType
+from envmedic.model.vocabulary.names import LISTED_PACKAGES, fact_kind, package_fact
 from envmedic.playbook.filling import fill, placeholders, shown
 from envmedic.playbook.patterns import compiled
 

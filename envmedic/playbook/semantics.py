@@ -12,9 +12,9 @@ from packaging.requirements import InvalidRequirement
 from packaging.specifiers import InvalidSpecifier, Specifier
 
 from envmedic import limits
-from envmedic.model.fact_kind import FactType
 from envmedic.model.playbook import LoadedPlaybook, Playbook, Signature
-from envmedic.model.vocabulary import FACTS, PACKAGE_FACTS, PLAYBOOK_CHECKS, fact_kind
+from envmedic.model.vocabulary.fact_kind import FactType
+from envmedic.model.vocabulary.names import FACTS, PACKAGE_FACTS, PLAYBOOK_CHECKS, fact_kind
 from envmedic.playbook.conditions import LIST_OPERATORS, OPERATORS, UNARY
 from envmedic.playbook.document import Located
 from envmedic.playbook.filling import placeholders, sole_placeholder

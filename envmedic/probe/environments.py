@@ -9,8 +9,8 @@ from pathlib import Path
 
 from envmedic.conda_meta import history, marks
 from envmedic.errors import InputError, NotAnEnvironment
+from envmedic.model.answers.environments import Environments, FoundEnvironment
 from envmedic.model.conda import CondaTool
-from envmedic.model.environments import Environments, FoundEnvironment
 from envmedic.probe import finder, layout, targets
 from envmedic.probe.files import is_directory, names, read_text
 from envmedic.probe.finder import Place

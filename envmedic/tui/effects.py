@@ -26,8 +26,8 @@ from envmedic.tui.session import Known, Phase, Session, Source
 if TYPE_CHECKING:
     from envmedic.api.repair import Prepared
     from envmedic.api.settings import Settings, Wish
-    from envmedic.model.environments import Environments, FoundEnvironment
-    from envmedic.model.explanation import Explanation
+    from envmedic.model.answers.environments import Environments, FoundEnvironment
+    from envmedic.model.answers.explanation import Explanation
     from envmedic.model.facts import Facts
     from envmedic.model.findings import Diagnosis
     from envmedic.model.plan import Plan

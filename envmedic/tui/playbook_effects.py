@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from envmedic.errors import EnvmedicError, InputError
-from envmedic.model.explanation import Explanation
+from envmedic.model.answers.explanation import Explanation
 from envmedic.tui.effects import Effects
 from envmedic.tui.jobs import Job
 from envmedic.tui.views.playbooks import Book, books, mistakes_of

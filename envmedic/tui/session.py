@@ -11,7 +11,7 @@ from envmedic.api.settings import Settings, Wish
 from envmedic.errors import EnvmedicError, InputError, NothingToRepair
 
 if TYPE_CHECKING:
-    from envmedic.model.environments import FoundEnvironment
+    from envmedic.model.answers.environments import FoundEnvironment
     from envmedic.model.facts import Environment, Facts, Host
     from envmedic.model.findings import Diagnosis, Finding
     from envmedic.model.plan import Plan

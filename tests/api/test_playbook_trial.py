@@ -10,8 +10,8 @@ import pytest
 from envmedic.api.playbook_trial import try_playbook
 from envmedic.api.settings import Settings
 from envmedic.errors import InputError, InvalidPlaybook
+from envmedic.model.answers.playbook_trial import PlaybookTest
 from envmedic.model.events import EventStream
-from envmedic.model.playbook_trial import PlaybookTest
 from tests.cli.support import Shell
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -8,7 +8,7 @@ import pytest
 
 from envmedic.diagnosis import areas, derive
 from envmedic.model.facts import Environment, Gpu, Host, ImportPath, Leftover
-from envmedic.model.vocabulary import FACTS, fact_kind
+from envmedic.model.vocabulary.names import FACTS, fact_kind
 from tests.diagnosis.helpers import HOST, TORCH_LIBRARY, environment, facts, library
 
 ENVIRONMENTS: list[Environment | None] = [

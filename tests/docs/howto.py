@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
 from envmedic.explain import PAGES, explain
-from envmedic.model.explanation import Explanation
+from envmedic.model.answers.explanation import Explanation
 from envmedic.model.playbook import AdviseStep, LoadedPlaybook
 from envmedic.playbook import loader
 

@@ -16,22 +16,8 @@ from typing import Any
 
 import msgspec
 
-from envmedic.model import (
-    checks,
-    compatibility,
-    conda,
-    environments,
-    events,
-    explanation,
-    facts,
-    findings,
-    guard,
-    lock,
-    plan,
-    playbook,
-    playbook_trial,
-    record,
-)
+from envmedic.model import checks, conda, events, facts, findings, lock, plan, playbook, record
+from envmedic.model.answers import compatibility, environments, explanation, guard, playbook_trial
 from envmedic.model.base import Model
 from envmedic.playbook import library
 

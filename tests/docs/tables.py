@@ -12,7 +12,7 @@ from typing import Any
 import envmedic
 from envmedic import errors
 from envmedic.model.checks import CHECK_NAMES, GPU_CHECKS, PROFILES
-from envmedic.model.vocabulary import FACTS, PACKAGE_FACTS, PLAYBOOK_CHECKS
+from envmedic.model.vocabulary.names import FACTS, PACKAGE_FACTS, PLAYBOOK_CHECKS
 from envmedic.playbook.conditions import OPERATORS
 from tests.docs.commands import reference
 from tests.docs.schemas import DOCUMENTS, UNNAMED, Schema, attribute_docstrings, file_name, schema

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from envmedic.errors import InputError
-from envmedic.model.guard import CondaCommand, PipCommand
+from envmedic.model.answers.guard import CondaCommand, PipCommand
 from envmedic.planner import command_words
 
 

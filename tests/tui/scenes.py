@@ -16,7 +16,7 @@ from envmedic.api.choosing import Choices
 from envmedic.api.playbooks import Survey
 from envmedic.api.repair import Prepared
 from envmedic.errors import EnvmedicError, InstallerError, PreflightError
-from envmedic.model.environments import FoundEnvironment
+from envmedic.model.answers.environments import FoundEnvironment
 from envmedic.model.events import CheckFinished, Event, EventStream
 from envmedic.model.findings import Finding
 from envmedic.model.playbook import LoadedPlaybook

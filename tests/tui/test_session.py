@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from envmedic.api.settings import Settings, Wish
 from envmedic.errors import InputError
-from envmedic.model.environments import FoundEnvironment
+from envmedic.model.answers.environments import FoundEnvironment
 from envmedic.model.events import EventStream
 from envmedic.model.facts import Host
 from envmedic.model.findings import Diagnosis, Finding

@@ -6,7 +6,7 @@ import shlex
 
 from envmedic.cli.render.plan import change_rows
 from envmedic.cli.render.style import Style, Tone, plain, table
-from envmedic.model.compatibility import Compatibility, Verdict
+from envmedic.model.answers.compatibility import Compatibility, Verdict
 
 _WORDS: dict[Verdict, tuple[str, Tone]] = {
     "works": ("yes", "good"),

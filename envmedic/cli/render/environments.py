@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from envmedic.cli.render.style import Style, plain, table
-from envmedic.model.environments import Environments, FoundEnvironment
+from envmedic.model.answers.environments import Environments, FoundEnvironment
 
 _HEADS = ("", "NAME", "PYTHON", "TORCH", "KIND", "PREFIX")
 

@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterable
 
 from envmedic.cli.render.style import Style, plain
-from envmedic.model.explanation import Explanation
+from envmedic.model.answers.explanation import Explanation
 
 WIDTH = 96
 UNWRAPPED = 1_000_000

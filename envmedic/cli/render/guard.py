@@ -6,7 +6,7 @@ import shlex
 
 from envmedic.cli.render.plan import change_rows
 from envmedic.cli.render.style import Style, Tone, plain, table
-from envmedic.model.guard import Guard, GuardVerdict
+from envmedic.model.answers.guard import Guard, GuardVerdict
 
 _WORDS: dict[GuardVerdict, tuple[str, Tone]] = {
     "harmless": ("no harm", "good"),

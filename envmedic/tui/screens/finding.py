@@ -7,7 +7,7 @@ from typing import ClassVar
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
-from envmedic.model.explanation import Explanation
+from envmedic.model.answers.explanation import Explanation
 from envmedic.model.findings import Alternative, Finding
 from envmedic.tui.command_lines import plan_line
 from envmedic.tui.screens.base import BaseScreen, Searchable

@@ -10,7 +10,7 @@ import msgspec
 
 from envmedic.cli.render.explanation import UNWRAPPED, explanation_lines
 from envmedic.errors import EnvmedicError, InvalidPlaybook
-from envmedic.model.explanation import Explanation
+from envmedic.model.answers.explanation import Explanation
 from envmedic.model.playbook import LoadedPlaybook
 from envmedic.tui.text import COLOURED, Line, Part, end, line, padded, rendered, visible, width
 

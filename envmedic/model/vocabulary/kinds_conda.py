@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from envmedic.model.fact_kind import FactKind
+from envmedic.model.vocabulary.fact_kind import FactKind
 
 KINDS: tuple[FactKind, ...] = (
     FactKind(name="conda.packages", type="strings", doc="names of the installed conda packages"),

@@ -7,7 +7,8 @@ for and is not there.
 
 from __future__ import annotations
 
-from envmedic.model import (
+from envmedic.model.checks import CHECK_NAMES
+from envmedic.model.vocabulary import (
     kinds_conda,
     kinds_extensions,
     kinds_files,
@@ -18,8 +19,7 @@ from envmedic.model import (
     kinds_runtimes,
     kinds_toolchain,
 )
-from envmedic.model.checks import CHECK_NAMES
-from envmedic.model.fact_kind import FactKind, FactType
+from envmedic.model.vocabulary.fact_kind import FactKind, FactType
 from envmedic.regex import compile_late
 
 PLAYBOOK_CHECKS = tuple(name for name in CHECK_NAMES if name != "command")

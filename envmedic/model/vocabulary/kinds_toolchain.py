@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from envmedic.model.fact_kind import FactKind, FactType
+from envmedic.model.vocabulary.fact_kind import FactKind, FactType
 
 _ROWS: tuple[tuple[str, FactType, str, str | None], ...] = (
     (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from envmedic.model.fact_kind import FactKind
+from envmedic.model.vocabulary.fact_kind import FactKind
 
 KINDS: tuple[FactKind, ...] = (
     FactKind(

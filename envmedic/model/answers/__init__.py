@@ -1,0 +1,1 @@
+"""Documents that answer a question of the user."""

@@ -1,0 +1,1 @@
+"""The vocabulary of playbooks: kinds of facts by area, and the names of checks."""
