@@ -21,7 +21,7 @@ from envmedic.model.facts import Interpreter
 from envmedic.model.lock import Lock, LockDifference
 from envmedic.model.plan import Install
 from envmedic.model.ports import CommandResult
-from envmedic.probe import finder
+from envmedic.probe.prefix import finder
 
 _ELSEWHERE = {"linux-64": ("linux", "x86_64"), "linux-aarch64": ("linux", "aarch64")}
 

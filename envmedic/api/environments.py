@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from envmedic.model.answers.environments import Environments, FoundEnvironment
-from envmedic.probe import environments
+from envmedic.probe.prefix import environments
 
 
 def list_environments() -> Environments:

@@ -18,7 +18,7 @@ from envmedic.errors import ExitCode
 from envmedic.model.events import EventStream, Notice
 from envmedic.model.ports import AllowName, ApplyOptions, CheckRunner, EnginePorts
 from envmedic.model.record import Difference, History, Record, Recovery
-from envmedic.probe import targets
+from envmedic.probe.prefix import targets
 
 AcceptLoss = Callable[[tuple[str, ...]], bool]
 """Asks whether to go on although these paths would not be as they are now."""
@@ -132,7 +132,7 @@ def difference(settings: Settings, prefix: Path, before: str | None = None, afte
     A state is named by a transaction, ``found`` or ``now``. Raises InputError for one that is not known.
     """
     from envmedic.engine import comparing  # noqa: PLC0415  # an undo needs neither
-    from envmedic.probe.distributions import states  # noqa: PLC0415
+    from envmedic.probe.packages.distributions import states  # noqa: PLC0415
 
     del settings
     return comparing.difference(prefix, states, before=before, after=after)

@@ -23,7 +23,7 @@ from envmedic.model.ports import (
     Installer,
     Runner,
 )
-from envmedic.probe import processes
+from envmedic.probe.prefix import processes
 
 if TYPE_CHECKING:
     from envmedic.api.proof import FactsProof
@@ -105,12 +105,12 @@ def engine_ports(
 
 
 def _states(tree: Path) -> tuple[DistributionState, ...]:
-    from envmedic.probe.distributions import states  # noqa: PLC0415  # the way back asks for none
+    from envmedic.probe.packages.distributions import states  # noqa: PLC0415  # the way back asks for none
 
     return states(tree)
 
 
 def _gpu_visible() -> tuple[bool, str]:
-    from envmedic.probe import gpu  # noqa: PLC0415  # the way back asks for none
+    from envmedic.probe.machine import gpu  # noqa: PLC0415  # the way back asks for none
 
     return gpu.visible()

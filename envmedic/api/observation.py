@@ -19,7 +19,7 @@ from envmedic.model.events import EventStream, Stage, StageFinished, StageStarte
 from envmedic.model.facts import Environment, Facts, Host
 
 if TYPE_CHECKING:
-    from envmedic.probe.begun import Begun
+    from envmedic.probe.prefix.begun import Begun
 
 
 @contextmanager
@@ -41,7 +41,7 @@ def beginning(settings: Settings, prefix: Path | None) -> Iterator[Begun | None]
     if prefix is None:
         yield None
         return
-    from envmedic.probe.begun import Begun  # noqa: PLC0415  # a text alone needs no probe
+    from envmedic.probe.prefix.begun import Begun  # noqa: PLC0415  # a text alone needs no probe
 
     with closing(Begun(prefix, settings.ahead)) as begun:
         yield begun
@@ -80,8 +80,8 @@ def _environment(
 ) -> Environment | None:
     if prefix is None:
         return None
-    from envmedic.probe.begun import Begun  # noqa: PLC0415  # a text alone needs no probe
     from envmedic.probe.environment import observe_environment  # noqa: PLC0415
+    from envmedic.probe.prefix.begun import Begun  # noqa: PLC0415  # a text alone needs no probe
 
     begun = begun or Begun(prefix, settings.ahead)
     return observe_environment(prefix, deep=settings.deep, begun=begun, meanwhile=meanwhile)
@@ -113,7 +113,7 @@ def host_of(settings: Settings) -> Host:
 
 
 def _this_host() -> Host:
-    from envmedic.probe.host import observe_host  # noqa: PLC0415
+    from envmedic.probe.machine.host import observe_host  # noqa: PLC0415
 
     return observe_host()
 

@@ -32,7 +32,7 @@ from envmedic.model.plan import Plan
 from envmedic.model.playbook import LoadedPlaybook
 from envmedic.model.ports import ApplyOptions, Exchange, Means
 from envmedic.model.record import Record
-from envmedic.probe import processes
+from envmedic.probe.prefix import processes
 
 Confirm = Callable[[Plan], bool]
 BeforeExchange = Callable[[Exchange], bool]

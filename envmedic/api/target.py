@@ -10,7 +10,7 @@ from envmedic.api.settings import Settings, Target
 from envmedic.errors import NotAnEnvironment
 from envmedic.model.record import Record
 from envmedic.owner import STORE
-from envmedic.probe import targets
+from envmedic.probe.prefix import targets
 
 if TYPE_CHECKING:
     from envmedic.engine.layout import Store

@@ -21,32 +21,20 @@ from envmedic.model.facts import (
     Library,
     NumpyModule,
 )
-from envmedic.probe import (
-    activation,
-    building,
-    bundled,
-    compiled,
-    config,
-    distributions,
-    family_files,
-    import_paths,
-    layout,
-    leftovers,
-    native,
-    numpy_api,
-    records,
-    shadows,
-    torch_family,
-)
-from envmedic.probe.begun import Begun
-from envmedic.probe.family_files import Package
-from envmedic.probe.files import names
-from envmedic.probe.loader import Search
+from envmedic.probe import layout
+from envmedic.probe.binaries import bundled, family_files, load_checks, numpy_api, openmp, torch_family
+from envmedic.probe.binaries.family_files import Package
+from envmedic.probe.elf.loader import Search
+from envmedic.probe.machine import build_tools
+from envmedic.probe.packages import distributions, index_configuration, leftovers, record_check, shadows
+from envmedic.probe.prefix import import_paths, kept_variables
+from envmedic.probe.prefix.begun import Begun
+from envmedic.probe.readable import names
 from envmedic.probe.text import encodable
 from envmedic.tree.walk import Survey
 
 if TYPE_CHECKING:
-    from envmedic.probe.conda import Conda
+    from envmedic.probe.conda.conda_prefix import Conda
 
 _COMPANIONS: tuple[Literal["torchvision", "torchaudio"], ...] = ("torchvision", "torchaudio")
 _MANY_CORES = 4
@@ -92,10 +80,10 @@ class _Read(msgspec.Struct, frozen=True):
     installed: tuple[Distribution, ...]
     packages: Mapping[str, Package]
 
-    def compiled(self) -> compiled.Compiled:
+    def compiled(self) -> load_checks.Compiled:
         """Check what is compiled: as long a work as all else."""
         search = Search.here(self.activated)
-        return compiled.observe(
+        return load_checks.observe(
             self.found.prefix, self.found.python, self.packages, search, scans=self.scans, soabi=self.python.soabi
         )
 
@@ -110,7 +98,7 @@ def _read(begun: Begun, given: Mapping[str, str]) -> _Read:
     sites = layout.site_packages(found, python.version or found.version)
     scans = tuple(distributions.scan(site, found.prefix, soabi=python.soabi) for site in sites)
     by_conda = _conda(found, python, scans)
-    own = activation.observe(found.prefix, given)
+    own = kept_variables.observe(found.prefix, given)
     installed = tuple(item.distribution for scan in scans for item in scan.installed)
     return _Read(
         found=found,
@@ -143,13 +131,13 @@ def _but_files(read: _Read) -> Environment:
         duplicates=distributions.duplicates(read.installed),
         leftovers=(*leftovers.find(scans, prefix), *shadows.path_files(hidden, scans)),
         shadows=hidden,
-        settings=config.observe(prefix),
+        settings=index_configuration.observe(prefix),
         import_paths=paths,
-        openmp=native.runtimes(scans, prefix),
-        native_packages=native.packages(prefix),
+        openmp=openmp.runtimes(scans, prefix),
+        native_packages=openmp.packages(prefix),
         bitsandbytes_cuda=bundled.bitsandbytes_cuda(scans),
         variables=read.own,
-        building=building.observe(found, python, read.installed, sites, read.packages.get("torch"), read.given),
+        building=build_tools.observe(found, python, read.installed, sites, read.packages.get("torch"), read.given),
         externally_managed=_externally_managed(found, python),
         frozen="frozen" in names(prefix / "conda-meta"),
     )
@@ -157,8 +145,8 @@ def _but_files(read: _Read) -> Environment:
 
 def _with_files(environment: Environment, read: _Read, measured: Survey, *, deep: bool) -> Environment:
     """`environment` with what comparing its files with their records tells."""
-    disk = records.Disk(Path(os.path.realpath(read.found.prefix)), measured.sizes)
-    held = records.compare(read.scans, disk, deep=deep)
+    disk = record_check.Disk(Path(os.path.realpath(read.found.prefix)), measured.sizes)
+    held = record_check.compare(read.scans, disk, deep=deep)
     condas = read.by_conda.observe(read.scans, disk, deep=deep) if read.by_conda is not None else None
     return msgspec.structs.replace(
         environment,
@@ -169,7 +157,7 @@ def _with_files(environment: Environment, read: _Read, measured: Survey, *, deep
     )
 
 
-def _with_compiled(environment: Environment, read: _Read, binaries: compiled.Compiled) -> Environment:
+def _with_compiled(environment: Environment, read: _Read, binaries: load_checks.Compiled) -> Environment:
     """`environment` with what its compiled files tell."""
     prefix, packages, family = read.found.prefix, read.packages, binaries.family
     torch = packages.get("torch")
@@ -189,9 +177,9 @@ def _conda(found: layout.Layout, python: Interpreter, scans: Sequence[distributi
     """The records of a conda prefix, by which the owners of distributions are set; None for any other."""
     if found.kind != "conda":
         return None
-    from envmedic.probe import conda  # noqa: PLC0415  # nothing of it is needed for a virtual environment
+    from envmedic.probe.conda import conda_prefix  # noqa: PLC0415  # nothing of it is needed for a virtual environment
 
-    installed = conda.read(found.prefix, python.version or found.version)
+    installed = conda_prefix.read(found.prefix, python.version or found.version)
     installed.settle_owners(scans)
     return installed
 

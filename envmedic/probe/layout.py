@@ -10,8 +10,8 @@ import msgspec
 
 from envmedic.errors import NotAnEnvironment
 from envmedic.model.facts import EnvironmentKind
-from envmedic.probe.files import is_directory, names, read_bytes
 from envmedic.probe.metadata import parse_pyvenv
+from envmedic.probe.readable import is_directory, names, read_bytes
 from envmedic.regex import compile_late
 
 _LIBRARY = compile_late(r"python(?P<version>\d{1,2}\.\d{1,2})(?P<threads>t?)")

@@ -29,7 +29,7 @@ def test_facts_are_observed_apart_where_a_front_end_asks_for_it(tmp_path: Path) 
     prefix = make_venv(tmp_path / "env")
     before = set(sys.modules)
     apart = api.observe(replace(SETTINGS, apart=True), prefix)
-    assert not {name for name in set(sys.modules) - before if name.startswith("envmedic.probe.compiled")}
+    assert not {name for name in set(sys.modules) - before if name.startswith("envmedic.probe.binaries.load_checks")}
     assert apart == api.observe(SETTINGS, prefix)
     clone = make_venv(tmp_path / "clone")
     there = observe_clone(replace(SETTINGS, apart=True), clone, prefix)

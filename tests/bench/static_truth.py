@@ -18,9 +18,11 @@ from typing import Any
 
 from envmedic.diagnosis.areas.extensions import DRIVER
 from envmedic.model.facts import Environment, Library
-from envmedic.probe import distributions, extensions, layout
+from envmedic.probe import layout
+from envmedic.probe.binaries import extensions
 from envmedic.probe.environment import observe_environment
-from envmedic.probe.import_names import Modules
+from envmedic.probe.packages import distributions
+from envmedic.probe.packages.import_names import Modules
 from tests.support.venvs import python_of
 
 ROOT = Path(__file__).resolve().parent.parent.parent

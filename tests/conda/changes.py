@@ -23,8 +23,8 @@ from envmedic.model.facts import Environment, Host, Interpreter
 from envmedic.model.plan import Plan, Step
 from envmedic.model.ports import ApplyOptions, EnginePorts
 from envmedic.model.record import Record
-from envmedic.probe.distributions import states
 from envmedic.probe.environment import observe_environment
+from envmedic.probe.packages.distributions import states
 from envmedic.tree import fingerprint
 from tests.conda.room import Room
 from tests.engine.world import finding, nobody, run_python_checks

@@ -9,7 +9,9 @@ from pathlib import Path
 from envmedic.engine import ownership, relocate, variables
 from envmedic.errors import EnvmedicError
 from envmedic.model.base import to_json
-from envmedic.probe import demangle, driver, host, ldcache, processes, toolchain
+from envmedic.probe.elf import demangle, ldcache
+from envmedic.probe.machine import driver, host, toolchain
+from envmedic.probe.prefix import processes
 from tests.fuzz import samples
 from tests.fuzz.target import JSON, META, SHELL, Reader, Target
 

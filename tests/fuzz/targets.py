@@ -23,10 +23,13 @@ from envmedic.model.findings import Diagnosis
 from envmedic.model.playbook import LoadedPlaybook, Playbook
 from envmedic.playbook import loader
 from envmedic.playbook.match import scan
-from envmedic.probe import config, distributions, fatbin, import_paths, interpreter, metadata, symbol_versions
-from envmedic.probe.elf import Elf, ElfError, gnu_hash
+from envmedic.probe import metadata
+from envmedic.probe.elf import fatbin, symbol_versions
+from envmedic.probe.elf.dynamic import Elf, ElfError, gnu_hash
 from envmedic.probe.environment import observe_environment
 from envmedic.probe.layout import Layout
+from envmedic.probe.packages import distributions, index_configuration
+from envmedic.probe.prefix import import_paths, interpreter
 from envmedic.tree import fingerprint
 from tests.fuzz import configured, documents, hosts, samples
 from tests.fuzz.target import CONDA, JSON, META, SHELL, Reader, Target
@@ -194,7 +197,7 @@ def _pth(_: Path) -> Reader:
 def _settings(_: Path) -> Reader:
     def read(data: bytes) -> object:
         text = data.decode("utf-8", "replace")
-        return config.parse_pip(text, "pip.conf"), config.parse_uv(text, "uv.toml")
+        return index_configuration.parse_pip(text, "pip.conf"), index_configuration.parse_uv(text, "uv.toml")
 
     return read
 

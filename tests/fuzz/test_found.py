@@ -20,7 +20,9 @@ from envmedic.model.checks import Check, Outcome
 from envmedic.model.ports import ResolveRequest
 from envmedic.planner import guard
 from envmedic.playbook import loader
-from envmedic.probe import config, finder, metadata
+from envmedic.probe import metadata
+from envmedic.probe.packages import index_configuration
+from envmedic.probe.prefix import finder
 from envmedic.tree import fingerprint
 from tests.fuzz import configured
 from tests.fuzz.targets import TARGETS, guarded
@@ -254,9 +256,9 @@ def test_a_condarc_that_nests_deeply_is_not_read_at_all(deep: str) -> None:
 def test_blanks_of_a_pip_conf_are_passed_over_once(tmp_path: Path) -> None:
     blanks = " " * 300_000
     text = f"[global]\nindex-url{blanks}={blanks}https://example.org/simple{blanks}\nextra-index-url =\n{blanks}a{blanks}b\nin{blanks}x\n"
-    assert [item.key for item in config.parse_pip(text, "pip.conf")] == ["unreadable"]
+    assert [item.key for item in index_configuration.parse_pip(text, "pip.conf")] == ["unreadable"]
     sound = text.rpartition("in")[0]
-    told = {item.key: item.value for item in config.parse_pip(sound, "pip.conf")}
+    told = {item.key: item.value for item in index_configuration.parse_pip(sound, "pip.conf")}
     assert told["index-url"] == "https://example.org/simple"
     (tmp_path / "pip.conf").write_text(sound.replace(blanks, blanks[:100_000]))
     found = configuration.read_pip(tmp_path, {"HOME": str(tmp_path)})

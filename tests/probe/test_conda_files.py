@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from envmedic.model.facts import DistributionFiles
-from envmedic.probe import conda
-from envmedic.probe.records import Disk
+from envmedic.probe.conda import conda_prefix
+from envmedic.probe.packages.record_check import Disk
 from tests.conda_meta.support import paths, record, write
 
 _SITE = "lib/python3.11/site-packages"
@@ -15,7 +15,7 @@ _SITE = "lib/python3.11/site-packages"
 def observed(prefix: Path, *, deep: bool = False) -> tuple[DistributionFiles, ...]:
     """What differs, by the records alone."""
     files = {str(path.relative_to(prefix)): path.stat().st_size for path in prefix.rglob("*") if path.is_file()}
-    return conda.read(prefix, "3.11.7").observe((), Disk(prefix, files), deep=deep).files
+    return conda_prefix.read(prefix, "3.11.7").observe((), Disk(prefix, files), deep=deep).files
 
 
 def entry(path: str, size: int, **more: object) -> dict[str, object]:

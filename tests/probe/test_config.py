@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from envmedic.probe import config
+from envmedic.probe.packages import index_configuration
 
 
 def rows(tmp_path: Path, variables: dict[str, str]) -> list[tuple[str, str, str, str]]:
     base = {"HOME": str(tmp_path / "home"), "XDG_CONFIG_DIRS": str(tmp_path / "xdg")}
-    found = config.observe(tmp_path / "env", {**base, **variables})
+    found = index_configuration.observe(tmp_path / "env", {**base, **variables})
     return [
         (item.tool, item.key, item.value, item.source.replace(str(tmp_path), ""))
         for item in found
@@ -94,4 +94,4 @@ def test_uv_can_be_told_to_leave_its_files(tmp_path: Path, variables: dict[str, 
 
 @pytest.mark.parametrize("text", ["pip = 3\n", "index = 5\n", "index = [1, {}]\n", 'find-links = [1, "a"]\n', ""])
 def test_unexpected_values_in_uv_files_are_left_out(text: str) -> None:
-    assert [item.value for item in config.parse_uv(text, "uv.toml") if item.key == "unreadable"] == []
+    assert [item.value for item in index_configuration.parse_uv(text, "uv.toml") if item.key == "unreadable"] == []

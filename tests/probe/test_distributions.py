@@ -9,7 +9,7 @@ import pytest
 
 from envmedic.errors import NotAnEnvironment
 from envmedic.model.facts import Distribution, Leftover
-from envmedic.probe import distributions, leftovers
+from envmedic.probe.packages import distributions, leftovers
 from tests.probe.prefixes import add_distribution, make_prefix, site
 
 

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from envmedic.model.facts import Gpu
-from envmedic.probe import driver, gpu, nvml_child, visibility
-from envmedic.probe.loader import Search
+from envmedic.probe.elf.loader import Search
+from envmedic.probe.machine import driver, gpu, nvml_child, visibility
 
 UUIDS = ("GPU-aaaa1111", "GPU-aaaa2222", "GPU-bbbb3333")
 GPUS = tuple(Gpu(index=index, name="H200", uuid=uuid) for index, uuid in enumerate(UUIDS))

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from envmedic.probe.elf import Elf, ElfError, gnu_hash
+from envmedic.probe.elf.dynamic import Elf, ElfError, gnu_hash
 from tests.probe.prefixes import build_library
 
 _SOURCE = """

@@ -15,9 +15,10 @@ import pytest
 from envmedic.errors import NotAnEnvironment
 from envmedic.model.base import from_json, to_json
 from envmedic.model.facts import Environment, Facts, Host
-from envmedic.probe import interpreter, layout
-from envmedic.probe.begun import Begun
+from envmedic.probe import layout
 from envmedic.probe.environment import observe_environment
+from envmedic.probe.prefix import interpreter
+from envmedic.probe.prefix.begun import Begun
 from envmedic.tree import fingerprint
 from tests.probe.prefixes import add_distribution, build_library, make_prefix, site
 

@@ -8,11 +8,13 @@ from pathlib import Path
 import pytest
 
 from envmedic.model.facts import Library
-from envmedic.probe import distributions, extensions, symbol_versions
-from envmedic.probe.elf import Elf
-from envmedic.probe.extensions import Extensions
-from envmedic.probe.import_names import Modules
-from envmedic.probe.loader import Process, Search
+from envmedic.probe.binaries import extensions
+from envmedic.probe.binaries.extensions import Extensions
+from envmedic.probe.elf import symbol_versions
+from envmedic.probe.elf.dynamic import Elf
+from envmedic.probe.elf.loader import Process, Search
+from envmedic.probe.packages import distributions
+from envmedic.probe.packages.import_names import Modules
 from tests.probe.prefixes import add_distribution, build_library, compiler, make_prefix, site
 from tests.support.cxx_runtime import SONAME, WANTED, module, runtime
 from tests.support.gpu_family import gpu_source

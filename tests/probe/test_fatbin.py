@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from envmedic.probe import fatbin
-from envmedic.probe.elf import Elf, ElfError
+from envmedic.probe.elf import fatbin
+from envmedic.probe.elf.dynamic import Elf, ElfError
 from tests.probe.prefixes import build_library
 
 _A, _F, _NEW = 0x100011, 0x200011, 0x1000011

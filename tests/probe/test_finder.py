@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from envmedic.model.answers.environments import FoundEnvironment
-from envmedic.probe import environments, finder
+from envmedic.probe.prefix import environments, finder
 from tests.probe.prefixes import make_prefix
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from envmedic import redact
-from envmedic.probe import host, toolchain
+from envmedic.probe.machine import host, toolchain
 
 
 def make_program(path: Path, output: str) -> Path:

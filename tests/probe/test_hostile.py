@@ -12,10 +12,13 @@ import pytest
 from envmedic import shell
 from envmedic.model.base import to_json
 from envmedic.model.facts import Environment
-from envmedic.probe import fatbin, interpreter, metadata, numpy_api
-from envmedic.probe.activation import observe as activated
-from envmedic.probe.elf import Elf, ElfError
+from envmedic.probe import metadata
+from envmedic.probe.binaries import numpy_api
+from envmedic.probe.elf import fatbin
+from envmedic.probe.elf.dynamic import Elf, ElfError
 from envmedic.probe.environment import observe_environment
+from envmedic.probe.prefix import interpreter
+from envmedic.probe.prefix.kept_variables import observe as activated
 from tests.probe.prefixes import add_distribution, build_library, make_prefix, site
 
 SECRET = "correct-horse-battery-staple"

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envmedic.probe import distributions
-from envmedic.probe.import_names import Modules, from_metadata, on_disk, read_top_level
+from envmedic.probe.packages import distributions
+from envmedic.probe.packages.import_names import Modules, from_metadata, on_disk, read_top_level
 from tests.probe.prefixes import add_distribution, make_prefix, site
 
 HERE = Modules("cpython-311-x86_64-linux-gnu")

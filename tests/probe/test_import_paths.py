@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from envmedic.model.facts import ImportPath, Interpreter
-from envmedic.probe import import_paths, layout
+from envmedic.probe import layout
+from envmedic.probe.prefix import import_paths
 from tests.probe.prefixes import make_prefix, site
 
 PYTHON = Interpreter(path="x", starts=True, version="3.11.4")

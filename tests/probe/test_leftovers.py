@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from envmedic.model.facts import Leftover
-from envmedic.probe import distributions, leftovers
+from envmedic.probe.packages import distributions, leftovers
 
 
 def found(site: Path) -> dict[str, Leftover]:

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from envmedic.probe import ldcache
-from envmedic.probe.demangle import demangle
-from envmedic.probe.elf import ElfError
-from envmedic.probe.loader import LoadCheck, Process, Search
+from envmedic.probe.elf import ldcache
+from envmedic.probe.elf.demangle import demangle
+from envmedic.probe.elf.dynamic import ElfError
+from envmedic.probe.elf.loader import LoadCheck, Process, Search
 from tests.probe.prefixes import build_library
 
 NOWHERE = Search(defaults=())

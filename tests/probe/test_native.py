@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from envmedic.probe import native
+from envmedic.probe.binaries import openmp
 from envmedic.probe.environment import observe_environment
 from tests.support.venvs import install, make_venv
 from tests.support.wheels import make_wheel
@@ -53,6 +53,6 @@ def test_conda_packages_of_mkl_and_openmp(tmp_path: Path) -> None:
         "odd",
     ):
         (records / f"{name}.json").write_text("{}")
-    found = [(item.name, item.version, item.build) for item in native.packages(tmp_path)]
+    found = [(item.name, item.version, item.build) for item in openmp.packages(tmp_path)]
     assert found == [("_openmp_mutex", "5.1", "1_gnu"), ("mkl", "2024.1.0", "ha957f24_693")]
-    assert native.packages(tmp_path / "elsewhere") == ()
+    assert openmp.packages(tmp_path / "elsewhere") == ()

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from envmedic.probe import bundled, numpy_api
-from envmedic.probe.distributions import scan
+from envmedic.probe.binaries import bundled, numpy_api
+from envmedic.probe.packages.distributions import scan
 from tests.support.native import shared_library
 from tests.support.venvs import install, make_venv, site_packages
 from tests.support.wheels import Wheel, make_wheel

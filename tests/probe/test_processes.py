@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import envmedic
-from envmedic.probe import processes
+from envmedic.probe.prefix import processes
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="no /proc")
 SLEEP = "import sys, time; print('up', flush=True); time.sleep(60)"

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from envmedic.probe import contents
-from envmedic.probe.records import Disk, needed
+from envmedic.probe.packages import contents
+from envmedic.probe.packages.record_check import Disk, needed
 from tests.support.native import shared_library
 
 LIBRARY = shared_library("int one(void) { return 1; }\nchar room[9000] = {1};\n", name="libone.so")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from envmedic.probe.shell_scripts import assignments, origin
+from envmedic.probe.prefix.shell_scripts import assignments, origin
 
 SCRIPT = """\
 # conda and venv put old values back here

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from envmedic.errors import InputError, NotAnEnvironment
-from envmedic.probe import finder, targets
+from envmedic.probe.prefix import finder, targets
 from tests.probe.prefixes import make_prefix
 
 

@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 
 from envmedic.model.facts import Library
-from envmedic.probe import distributions, family_files, layout, libraries, torch_family
-from envmedic.probe.loader import Search
+from envmedic.probe import layout
+from envmedic.probe.binaries import family_files, libraries, torch_family
+from envmedic.probe.elf.loader import Search
+from envmedic.probe.packages import distributions
 from tests.probe.prefixes import add_distribution, build_library, make_prefix, site
 
 _TORCH_VERSION = """

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from envmedic.model.base import to_json
 from envmedic.model.facts import Facts, Gpu, Host, Toolkit
-from envmedic.probe.host import observe_host
+from envmedic.probe.machine.host import observe_host
 from tests.support.index import write_index
 from tests.support.miniature import torch_sources
 from tests.support.native import PLATFORM_TAGS, shared_library

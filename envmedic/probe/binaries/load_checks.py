@@ -1,0 +1,43 @@
+"""Everything compiled in an environment, checked in one model of a process that has imported torch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from pathlib import Path
+
+import msgspec
+
+from envmedic.model.facts import CudaLibrary, CxxRuntime, Library
+from envmedic.probe.binaries import cuda_libraries, cxx_runtime, extensions, libraries
+from envmedic.probe.binaries.extensions import Extensions
+from envmedic.probe.binaries.family_files import Package
+from envmedic.probe.elf.loader import Search
+from envmedic.probe.packages.distributions import Scan
+
+
+class Compiled(msgspec.Struct, frozen=True):
+    """What was found."""
+
+    family: tuple[Library, ...]
+    cuda: tuple[CudaLibrary, ...]
+    extensions: Extensions
+    cxx_runtimes: tuple[CxxRuntime, ...]
+
+
+def observe(
+    prefix: Path,
+    python: Path,
+    packages: Mapping[str, Package],
+    search: Search,
+    *,
+    scans: Sequence[Scan],
+    soabi: str | None,
+) -> Compiled:
+    """Check the torch family and every compiled module as a process of `python` would load them, torch first."""
+    with closing(libraries.process_of(python, packages.get("torch"), search)) as process:
+        family = libraries.family(prefix, packages, process)
+        cuda = cuda_libraries.observe(prefix, packages.get("torch"), process)
+        others = extensions.observe(prefix, scans, process, soabi)
+        wanting = any(item.unmet_versions for item in (*family, *others.libraries))
+        return Compiled(family, cuda, others, cxx_runtime.observe(prefix, others.cxx_runtime, search, others=wanting))

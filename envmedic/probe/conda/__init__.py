@@ -1,0 +1,1 @@
+"""Conda's packages in a prefix, and what other installers put over them."""

@@ -1,0 +1,117 @@
+"""Conda's side of an environment: what `conda-meta` says, and which files are conda's, a wheel's, both's or nobody's."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from envmedic.conda_meta import history, marks, packages, records
+from envmedic.conda_meta.records import BriefRecord, Records
+from envmedic.model.conda import CondaEnvironment, CondaOverlay, CondaPackage
+from envmedic.model.facts import DistributionFiles, FileConflict
+from envmedic.probe.conda import conda_files, conda_overlays
+from envmedic.probe.packages.distributions import Installed, Scan
+from envmedic.probe.packages.record_check import Disk
+from envmedic.probe.readable import read_text
+
+_NOT_CONDA = frozenset({"pip", "uv"})
+
+
+@dataclass(frozen=True)
+class Observed:
+    """Conda's side of an environment, and how its files stand."""
+
+    environment: CondaEnvironment
+    files: tuple[DistributionFiles, ...]
+    conflicts: tuple[FileConflict, ...]
+
+
+@dataclass(frozen=True)
+class Conda:
+    """The records of a conda prefix, and the packages that they are of."""
+
+    prefix: Path
+    records: Records[BriefRecord]
+    packages: tuple[CondaPackage, ...]
+
+    def settle_owners(self, scans: Sequence[Scan]) -> None:
+        """Set the owner of every distribution by what the records list, not by what its own metadata says alone.
+
+        Metadata that conda lists is conda's, unless pip or uv wrote its INSTALLER anew since.
+        """
+        listed = _installer_sizes(self)
+        for scan in scans:
+            scan.installed[:] = [_settled(item, listed, self.prefix) for item in scan.installed]
+
+    def observe(self, scans: Sequence[Scan], disk: Disk, *, deep: bool = False) -> Observed:
+        """Everything of it; `scans` are those of which the owners were settled, `deep` hashes every file."""
+        known = conda_files.index(self.records)
+        overlays = conda_overlays.find(self.records, self.packages, known, scans, disk)
+        replaced = {item.package for item in overlays.overlaid if item.same}
+        passed_over = {item.record for item in self.packages if item.name in replaced}
+        return Observed(
+            environment=_environment(self, overlays.overlaid, conda_overlays.unowned(known, scans, disk)),
+            files=conda_files.compare(self.records, disk, known, passed_over, deep=deep),
+            conflicts=overlays.conflicts,
+        )
+
+
+def read(prefix: Path, version: str | None) -> Conda:
+    """What is installed by the records in `prefix`, whose Python has that `version`."""
+    found = records.read_brief(prefix, python=version)
+    return Conda(prefix, found, packages.packages(found))
+
+
+def _installer_sizes(conda: Conda) -> dict[str, int | None]:
+    """Metadata directories and files that conda lists → the size of INSTALLER in them, None where it lists none."""
+    names = {item.record for item in conda.packages if item.distributions}
+    found: dict[str, int | None] = {}
+    for where in names:
+        for path, item in conda.records.packages[where].files(conda.records.site_packages):
+            folder, _, file = path.rpartition("/")
+            if file == "INSTALLER":
+                found[folder] = item.installed_size
+            elif file in {"METADATA", "PKG-INFO"}:
+                found.setdefault(folder, None)
+            elif file.endswith(".egg-info"):
+                found[path] = None
+    return found
+
+
+def _settled(item: Installed, listed: dict[str, int | None], prefix: Path) -> Installed:
+    where = item.distribution.metadata_path
+    if where not in listed:
+        return item
+    size = listed[where]
+    word = read_text(prefix / where / "INSTALLER")
+    known = word is not None and size is not None
+    own = len((word or "").encode()) == size if known else item.distribution.owner not in _NOT_CONDA
+    return _as(item, own=own)
+
+
+def _as(item: Installed, *, own: bool) -> Installed:
+    distribution = item.distribution
+    if not own or distribution.owner == "conda":
+        return item
+    origin = msgspec.structs.replace(distribution.origin, kind="conda")
+    changed = msgspec.structs.replace(distribution, owner="conda", origin=origin)
+    return Installed(changed, item.paths, item.hashes, item.sizes)
+
+
+def _environment(conda: Conda, overlaid: tuple[CondaOverlay, ...], unowned: int) -> CondaEnvironment:
+    text = read_text(conda.prefix / history.PATH)
+    revisions = history.read(text or "")
+    installed = [item.name for item in conda.packages]
+    return CondaEnvironment(
+        packages=conda.packages,
+        damaged=tuple(conda.records.damaged),
+        requested=tuple(history.specs_in_force(revisions, installed).values()),
+        history="missing" if text is None else "present" if revisions else "empty",
+        pinned=marks.pins(read_text(conda.prefix / marks.PINNED) or ""),
+        made_by=marks.made_by(conda.prefix, revisions),
+        overlaid=overlaid,
+        unowned=unowned,
+    )

@@ -1,0 +1,1 @@
+"""ELF files and the run-time loader, read without loading anything."""

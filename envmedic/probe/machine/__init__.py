@@ -1,0 +1,1 @@
+"""The machine: driver, GPUs, CUDA toolkits and compilers."""

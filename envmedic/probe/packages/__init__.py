@@ -1,0 +1,1 @@
+"""Installed distributions: metadata, records, leftovers, and packages that shadow others."""

@@ -1,0 +1,291 @@
+"""What distributions list as their files, held against the disk.
+
+A mismatch alone is no fault: people edit modules, strip libraries, and delete tests and headers to save
+space. So what is missing counts only where a program needs it, and a file of another size is looked into.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import compress, repeat
+from operator import eq, not_
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from envmedic.model.facts import Distribution, DistributionFiles, FileConflict
+from envmedic.probe.metadata import recorded_size
+from envmedic.probe.packages import contents
+from envmedic.probe.packages.distributions import Installed, Scan
+
+SHOWN = 20
+_SPARE_FOLDERS = frozenset({
+    "tests", "test", "docs", "doc", "examples", "example", "benchmarks", "include", "share", "man", "etc",
+})  # fmt: skip
+"""Directories of which nothing is needed at run time."""
+_SPARE_SUFFIXES = (
+    ".pyi", ".typed", ".pxd", ".pyx", ".pxi", ".c", ".cc", ".cpp", ".cu", ".h", ".hh", ".hpp", ".cuh", ".inl", ".inc",
+    ".a", ".lib", ".exe", ".dll", ".pyd", ".dylib", ".bat", ".ps1", ".cmake", ".pc", ".md", ".rst", ".txt", ".html",
+    ".map", ".pth", ".pdb", ".f", ".f90", ".sh", ".license", ".in", ".toml", ".cfg",
+)  # fmt: skip
+"""Files that no program on Linux needs at run time, and hooks that people switch off by deleting them."""
+_LICENSES = ("LICENSE", "LICENCE", "COPYING", "NOTICE", "README", "AUTHORS", "CHANGELOG", "py.typed")
+
+
+class Comparison(msgspec.Struct, frozen=True):
+    """What differs between lists and disk."""
+
+    files: tuple[DistributionFiles, ...] = ()
+    conflicts: tuple[FileConflict, ...] = ()
+
+
+class _Row(NamedTuple):
+    """One entry of a RECORD."""
+
+    path: str
+    """As the RECORD writes it, relative to site-packages."""
+    name: str
+    """Relative to the prefix."""
+    sha256: str
+    size: str
+
+
+class _Held(msgspec.Struct):
+    """One distribution held against the disk: its RECORD by columns, without byte code."""
+
+    distribution: Distribution
+    paths: tuple[str, ...]
+    names: tuple[str, ...]
+    """The same, relative to the prefix."""
+    hashes: tuple[str, ...]
+    sizes: tuple[str, ...]
+    missing: list[_Row] = msgspec.field(default_factory=list)
+    other: list[tuple[_Row, int]] = msgspec.field(default_factory=list)
+    """Entries of another size than recorded, with the size on disk."""
+    altered: list[_Row] = msgspec.field(default_factory=list)
+    """Entries of the recorded size that hold something else, where contents were read."""
+
+    @property
+    def recorded(self) -> int:
+        """Entries."""
+        return len(self.paths)
+
+    def row(self, place: int) -> _Row:
+        """One entry."""
+        return _Row(self.paths[place], self.names[place], self.hashes[place], self.sizes[place])
+
+
+class _Contested(NamedTuple):
+    """A path that two distributions list with different content."""
+
+    name: str
+    first: str
+    second: str
+    """The hashes that they list."""
+
+
+class Disk(msgspec.Struct, frozen=True):
+    """The files of a prefix."""
+
+    prefix: Path
+    """With symbolic links resolved."""
+    sizes: Mapping[str, int]
+    """Of regular files by their path relative to it."""
+
+    def base_of(self, site: Path) -> str:
+        """What a path in RECORD is prefixed by to be relative to the prefix."""
+        return os.path.relpath(os.path.realpath(site), self.prefix) + "/"
+
+    def size(self, name: str) -> int | None:
+        """Bytes of a file, also behind symbolic links; None when it is not there."""
+        known = self.sizes.get(name)
+        if known is not None:
+            return known
+        try:
+            return os.stat(self.prefix / name).st_size  # noqa: PTH116  # a third of the time
+        except (OSError, ValueError):
+            return None
+
+
+def compare(scans: Iterable[Scan], disk: Disk, *, deep: bool = False) -> Comparison:
+    """Hold every RECORD inside the prefix against the disk; `deep` reads and hashes every file.
+
+    What conda installed is left to its own records: its RECORD lists files that conda takes out.
+    """
+    held: list[_Held] = []
+    shared: dict[tuple[int, int], list[_Contested]] = {}
+    owners: dict[str, tuple[int, str]] = {}
+    for scan in scans:
+        for item in scan.installed:
+            if item.sizes and item.distribution.metadata_path.endswith(".dist-info"):
+                held.append(_held(item, disk.base_of(scan.site)))
+                _hold(len(held) - 1, held[-1], disk.sizes, owners, shared)
+    if deep:
+        _read(held, disk)
+    contested = frozenset(item.name for items in shared.values() for item in items)
+    doubled = Counter(item.distribution.name for item in held)
+    own = [item for item in held if item.distribution.owner != "conda"]
+    reports = ((_report(item, disk, contested), doubled[item.distribution.name] > 1) for item in own)
+    told = tuple(report for report, twice in reports if twice or _tells(report))
+    return Comparison(told, tuple(_conflicts(held, shared, disk)))
+
+
+def _held(item: Installed, base: str) -> _Held:
+    paths, hashes, sizes = item.paths, item.hashes, item.sizes
+    text = "\n".join(item.paths)
+    if ".pyc" in text or ".." in text or text.startswith("/") or "\n/" in text:  # one look, where most have none of it
+        kept = [not path.endswith(".pyc") and _inside(base, path) for path in item.paths]
+        paths, hashes, sizes = (tuple(compress(column, kept)) for column in (paths, hashes, sizes))
+    names = [base + path if path[0] not in "./" else _normal(base, path) for path in paths]
+    return _Held(item.distribution, paths, tuple(names), hashes, sizes)
+
+
+def _hold(
+    index: int,
+    item: _Held,
+    sizes: Mapping[str, int],
+    owners: dict[str, tuple[int, str]],
+    shared: dict[tuple[int, int], list[_Contested]],
+) -> None:
+    """Look up every entry of one RECORD; all of them together are some thirty thousand, nearly all as recorded."""
+    names = item.names
+    there = list(map(sizes.get, names))
+    same = map(eq, map(str, there), item.sizes)
+    for place in compress(range(len(names)), map(not_, same)):
+        _differs(item, item.row(place), there[place])
+    if len(set(names)) == len(names) and owners.keys().isdisjoint(names):
+        owners.update(zip(names, zip(repeat(index), item.hashes), strict=True))
+        return
+    for name, sha256 in zip(names, item.hashes, strict=True):
+        first, content = owners.setdefault(name, (index, sha256))
+        if content != sha256 and content and sha256:
+            shared.setdefault((first, index), []).append(_Contested(name, content, sha256))
+
+
+def _differs(item: _Held, row: _Row, there: int | None) -> None:
+    if there is None:
+        item.missing.append(row)
+    elif row.size:
+        item.other.append((row, there))
+
+
+def _inside(base: str, path: str) -> bool:
+    """Whether a path of a RECORD lies inside the prefix by its words; what lies outside is nobody's to ask for."""
+    if path[0] != "/" and ".." not in path:
+        return True
+    return not _normal(base, path).startswith(("/", "../")) and "/../" not in path.lstrip("./")
+
+
+def _normal(base: str, path: str) -> str:
+    return path if path.startswith("/") else os.path.normpath(base + path)
+
+
+def _read(held: Iterable[_Held], disk: Disk) -> None:
+    """Hash every file that has the recorded size, several at a time."""
+    from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415  # for `--deep` alone
+
+    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        for item in held:
+            known = {row.name for row in item.missing} | {row.name for row, _ in item.other}
+            rows = map(item.row, range(item.recorded))
+            asked = [row for row in rows if row.sha256.startswith("sha256=") and row.name not in known]
+            found = pool.map(contents.digest, (disk.prefix / row.name for row in asked))
+            item.altered += [row for row, sha256 in zip(asked, found, strict=True) if sha256 not in {None, row.sha256}]
+
+
+def _tells(report: DistributionFiles) -> bool:
+    return bool(report.missing_count or report.cut_off or report.changed_count)
+
+
+def _report(item: _Held, disk: Disk, contested: frozenset[str]) -> DistributionFiles:
+    """What is to be told of one distribution; contested files are no fault of it alone."""
+    absent, other = _asked(item, disk)
+    missing = [row.name for row in absent if _matters(row, disk)]
+    cut = [row.name for row, size in other if _own(row, contested) and _ends_early(row, size, disk)]
+    cut += [row.name for row in item.altered if _own(row, contested) and contents.is_library(row.path)]
+    told = {*cut, *contested}
+    changed = [row.name for row in (*(row for row, _ in other), *item.altered) if _own(row, told)]
+    return DistributionFiles(
+        distribution=item.distribution.name,
+        version=item.distribution.version,
+        metadata_path=item.distribution.metadata_path,
+        recorded=item.recorded,
+        matching=item.recorded - len(absent) - len(other) - len(item.altered),
+        missing=tuple(missing[:SHOWN]),
+        missing_count=len(missing),
+        cut_off=tuple(cut),
+        changed=tuple(changed[:SHOWN]),
+        changed_count=len(changed),
+    )
+
+
+def _own(row: _Row, others: Collection[str]) -> bool:
+    """Whether a file is the distribution's alone, and neither metadata nor a script, which installers write anew."""
+    return row.name not in others and row.path[0] not in "./" and not _metadata(row.path)
+
+
+def _ends_early(row: _Row, size: int, disk: Disk) -> bool:
+    return contents.cut_off(disk.prefix / row.name, size, recorded_size(row.size))
+
+
+def _asked(item: _Held, disk: Disk) -> tuple[list[_Row], list[tuple[_Row, int]]]:
+    """What is really absent or of another size, once symbolic links and paths outside the prefix are asked."""
+    absent: list[_Row] = []
+    other = list(item.other)
+    for row in item.missing:
+        size = disk.size(row.name)
+        if size is None:
+            absent.append(row)
+        elif row.size and str(size) != row.size:
+            other.append((row, size))
+    return absent, other
+
+
+def _matters(row: _Row, disk: Disk) -> bool:
+    """Whether a program can miss this file. Scripts and data files outside of site-packages are not looked into."""
+    if row.size == "0" or row.path[0] in "./":
+        return False
+    if _metadata(row.path):
+        return row.path.endswith("/entry_points.txt")
+    return needed(row.path, disk, name=row.name)
+
+
+def needed(path: str, disk: Disk, *, name: str | None = None) -> bool:
+    """Whether a program needs a file, by its path; `name` is its path relative to the prefix where that differs."""
+    *folders, file = path.split("/")
+    if not _SPARE_FOLDERS.isdisjoint(folders) or file.endswith(_SPARE_SUFFIXES) or file.startswith(_LICENSES):
+        return False
+    return not (file.endswith(".py") and disk.size(f"{name or path}c") is not None)  # byte code in its place
+
+
+def _metadata(path: str) -> bool:
+    return ".dist-info/" in path
+
+
+def _conflicts(
+    held: Sequence[_Held], shared: Mapping[tuple[int, int], list[_Contested]], disk: Disk
+) -> Iterator[FileConflict]:
+    """Pairs of differently named distributions that both bring code under one path."""
+    for (one, two), items in shared.items():
+        names = (held[one].distribution.name, held[two].distribution.name)
+        code = [item for item in items if is_code(item.name)]
+        if code and names[0] != names[1]:
+            found = [contents.digest(disk.prefix / item.name) for item in code[:SHOWN]]
+            yield FileConflict(
+                distributions=names,
+                paths=tuple(item.name for item in code[:SHOWN]),
+                count=len(code),
+                content_of=(
+                    sum(item.first == sha256 for item, sha256 in zip(code, found, strict=False)),
+                    sum(item.second == sha256 for item, sha256 in zip(code, found, strict=False)),
+                ),
+            )
+
+
+def is_code(name: str) -> bool:
+    """Whether a path is code that is imported or loaded; sloppy wheels also share tests and licences."""
+    *folders, file = name.split("/")
+    return _SPARE_FOLDERS.isdisjoint(folders) and (file.endswith(".py") or contents.is_library(file))

@@ -1,0 +1,1 @@
+"""The environment itself: interpreter, search paths, processes, and where environments are found."""

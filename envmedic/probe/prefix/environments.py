@@ -1,0 +1,84 @@
+"""A first look at environments that were found: a few directory listings each, and nothing is started."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from envmedic.conda_meta import history, marks
+from envmedic.errors import InputError, NotAnEnvironment
+from envmedic.model.answers.environments import Environments, FoundEnvironment
+from envmedic.model.conda import CondaTool
+from envmedic.probe import layout
+from envmedic.probe.prefix import finder, targets
+from envmedic.probe.prefix.finder import Place
+from envmedic.probe.readable import is_directory, names, read_text
+from envmedic.probe.text import encodable
+from envmedic.regex import compile_late
+
+_TORCH = compile_late(r"torch-(?P<version>\d[^-]*?)(?:-py\d[.\d]*)?\.(?:dist|egg)-info")
+_PYTHON_RECORD = compile_late(r"python-(?P<version>\d[^-]*)-[^-]+\.json")
+
+
+def find(variables: Mapping[str, str], folder: Path) -> Environments:
+    """Every environment that is found from the directory `folder` with these variables."""
+    active = _active(variables)
+    found: list[FoundEnvironment] = []
+    gone: list[str] = []
+    for place in finder.everywhere(variables, folder):
+        item = _described(place, active)
+        if item is None:
+            gone.append(str(place.prefix))
+        else:
+            found.append(item)
+    return encodable(Environments(environments=tuple(found), gone=tuple(gone)))
+
+
+def look(variables: Mapping[str, str], prefix: Path) -> FoundEnvironment:
+    """The one at `prefix`, which was named by hand. Raises NotAnEnvironment where none is."""
+    item = _described(Place(prefix, "its path"), _active(variables))
+    if item is None:
+        raise NotAnEnvironment(f"{prefix} is no environment any more", hint="Name another one")
+    return encodable(item)
+
+
+def _active(variables: Mapping[str, str]) -> str | None:
+    try:
+        return os.path.realpath(targets.active(variables))
+    except InputError:  # none is
+        return None
+
+
+def _described(place: Place, active: str | None) -> FoundEnvironment | None:
+    """What its files tell; None where nothing of an environment is there."""
+    try:
+        found = layout.read(place.prefix)
+    except NotAnEnvironment:
+        return None
+    meta = names(place.prefix / "conda-meta")
+    return FoundEnvironment(
+        prefix=str(place.prefix),
+        name=place.name,
+        kind=found.kind,
+        tool=_tool(place.prefix) if found.kind == "conda" else None,
+        python=_first(_PYTHON_RECORD, meta) or found.version,
+        torch=_torch(found),
+        active=os.path.realpath(place.prefix) == active,
+        base=found.kind == "conda" and is_directory(place.prefix / "condabin"),
+        found_by=place.found_by,
+    )
+
+
+def _tool(prefix: Path) -> CondaTool:
+    return marks.made_by(prefix, history.read(read_text(prefix / history.PATH) or ""))
+
+
+def _torch(found: layout.Layout) -> str | None:
+    sites = layout.site_packages(found, found.version)
+    return _first(_TORCH, (name for site in sites for name in names(site)))
+
+
+def _first(pattern: re.Pattern[str], entries: Iterable[str]) -> str | None:
+    return next((match["version"] for name in entries if (match := pattern.fullmatch(name))), None)

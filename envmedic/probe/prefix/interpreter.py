@@ -1,0 +1,214 @@
+"""The interpreter of an environment, asked for what only it knows."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import signal
+from contextlib import closing
+from pathlib import Path
+
+from envmedic.errors import require_spare
+from envmedic.model.facts import Interpreter
+from envmedic.model.ports import CommandResult
+from envmedic.owner import owner
+from envmedic.probe.layout import Layout
+from envmedic.probe.readable import is_file
+from envmedic.proc.question import Question
+from envmedic.regex import compile_late
+
+TIMEOUT_S = 20.0
+_QUESTION = """\
+import sys
+name = sys.implementation.name
+if name == "cpython" and sys.platform == "linux":
+    import _imp, posix
+    soabi = _imp.extension_suffixes()[0][1:-3] if _imp.extension_suffixes() else None
+    platform, free_threaded = "linux_" + posix.uname()[4], "t" in getattr(sys, "abiflags", "")
+else:
+    import sysconfig
+    soabi, platform = sysconfig.get_config_var("SOABI"), sysconfig.get_platform()
+    free_threaded = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
+print(ascii({
+    "version": sys.version.split()[0],
+    "implementation": name,
+    "soabi": soabi or None,
+    "base_prefix": getattr(sys, "base_prefix", sys.prefix),
+    "platform_tag": platform.replace("-", "_").replace(".", "_"),
+    "free_threaded": free_threaded,
+}))
+"""
+"""What sysconfig says of CPython on Linux is asked where it has it from: loading sysconfig and json takes as long as
+Python's own start."""
+_LONGEST_ANSWER = 16 << 10
+_VERSION = compile_late(r"\d{1,2}\.\d{1,2}(?:\.\d{1,3})?(?:[A-Za-z.+][A-Za-z0-9.+]{0,31})?", re.ASCII)
+"""``3.14.0rc1+`` too."""
+
+
+class Asked:
+    """The interpreter of an environment, started to answer; `close` it, whether or not it is heard.
+
+    It runs in isolated mode, without its site-packages and without writing byte code.
+    """
+
+    def __init__(self, layout: Layout) -> None:
+        self._layout = layout
+        self._question: Question | None = None
+        self._hopeless = why_absent(layout.python) or why_no_program(layout.python)
+        if self._hopeless is None:
+            self._start()
+
+    def _start(self) -> None:
+        try:
+            user = owner(self._layout.prefix)  # root runs nothing that another user could have put there
+            self._question = Question(
+                _argv(self._layout.python), env={"LC_ALL": "C"}, cwd="/", timeout_s=TIMEOUT_S, user=user
+            )
+        except OSError as error:
+            self._hopeless = f"it cannot be started: {error.strerror}"
+
+    def value(self) -> Interpreter:
+        """Its answer. One that does not start is a fact with its error; its version then comes from the files."""
+        if self._question is None:
+            return _dead(self._layout, self._hopeless or "it was not started")
+        result = self._question.answer()
+        answer = parse_answer(result.stdout) if result.returncode == 0 else None
+        return _dead(self._layout, failure(result)) if answer is None else _living(self._layout, answer)
+
+    def close(self) -> None:
+        """End it."""
+        if self._question is not None:
+            self._question.close()
+
+
+def observe(layout: Layout) -> Interpreter:
+    """Start the interpreter and hear its answer."""
+    with closing(Asked(layout)) as asked:
+        return asked.value()
+
+
+def _living(layout: Layout, answer: dict[str, object]) -> Interpreter:
+    return Interpreter(
+        path=str(layout.python),
+        starts=True,
+        version=_text(answer, "version"),
+        implementation=_text(answer, "implementation"),
+        soabi=_text(answer, "soabi"),
+        base_prefix=_text(answer, "base_prefix"),
+        platform_tag=_text(answer, "platform_tag"),
+        free_threaded=answer.get("free_threaded") is True,
+    )
+
+
+def _dead(layout: Layout, error: str) -> Interpreter:
+    return Interpreter(
+        path=str(layout.python),
+        starts=False,
+        error=error,
+        version=layout.version,
+        base_prefix=_base_by_files(layout),
+        free_threaded=bool(layout.libraries) and layout.libraries[-1].endswith("t"),
+    )
+
+
+def _base_by_files(layout: Layout) -> str | None:
+    """``home`` of pyvenv.cfg is the directory of the base interpreter."""
+    home = layout.settings.get("home")
+    return str(Path(home).parent) if home else None
+
+
+def _argv(python: Path) -> list[str]:
+    return [str(python), "-I", "-S", "-B", "-c", _QUESTION]
+
+
+def why_absent(python: Path) -> str | None:
+    """In which way there is nothing to start; None when there is a file."""
+    if not os.path.lexists(python):
+        return "there is no bin/python"
+    try:
+        python.stat()
+    except PermissionError:
+        return f"it leads to {_target(python)}, which this user may not reach"
+    except OSError:
+        return f"dangling symbolic link to {_target(python)}"
+    return None
+
+
+def why_no_program(python: Path) -> str | None:
+    """In which way the file is no program of this machine, which the kernel tells by one error alone; else None."""
+    if not is_file(python):
+        return "it is no file"
+    head = _head(python)
+    if head is None or head.startswith(b"#!"):
+        return None
+    if not head.startswith(b"\x7fELF"):
+        return "it is no program"
+    mine = _head(Path("/proc/self/exe"))
+    return None if mine is None or _machine(head) == _machine(mine) else "it is made for another processor"
+
+
+def _head(path: Path) -> bytes | None:
+    """The first bytes; None for a program that is executable and not readable."""
+    try:
+        with path.open("rb") as file:
+            return file.read(20)
+    except OSError as error:
+        require_spare(error)
+        return None
+
+
+def _machine(head: bytes) -> bytes:
+    """Word size, byte order and processor of an ELF header."""
+    return head[4:6] + head[18:20]
+
+
+def _target(link: Path) -> str:
+    """The first target in the chain of links that does not exist, or the link's own for a cycle."""
+    seen: set[Path] = set()
+    current = link
+    while os.path.islink(current) and current not in seen:  # noqa: PTH114  # unlike Path.is_symlink it never raises
+        seen.add(current)
+        current = Path(os.path.normpath(current.parent / current.readlink()))
+    return str(link.readlink() if current in seen else current)
+
+
+def parse_answer(output: str) -> dict[str, object] | None:
+    """The dictionary on the last line of the interpreter's output."""
+    lines = output.strip().splitlines()
+    if not lines or len(lines[-1]) > _LONGEST_ANSWER:
+        return None
+    try:
+        answer: object = ast.literal_eval(lines[-1])
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return None
+    return answer if isinstance(answer, dict) and _has_version(answer) else None
+
+
+def _has_version(answer: dict[str, object]) -> bool:
+    """Whether it states a version of Python; what does not is no answer of one, whatever it printed."""
+    version = answer.get("version")
+    return isinstance(version, str) and _VERSION.fullmatch(version) is not None
+
+
+def failure(result: CommandResult) -> str:
+    """Why an interpreter that was started gave no answer, in one line."""
+    if result.timed_out:
+        return f"no answer within {TIMEOUT_S:.0f} s"
+    said = [line.strip() for line in result.stderr.strip().splitlines() if line.strip()]
+    last = f": {said[-1][:300]}" if said else ""
+    if result.signal is not None:
+        return f"ended by {_signal_name(result.signal)}{last}"
+    return f"exit status {result.returncode}{last}"
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def _text(answer: dict[str, object], key: str) -> str | None:
+    value = answer.get(key)
+    return value if isinstance(value, str) else None

@@ -1,0 +1,189 @@
+"""Which environment the user means."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from envmedic.errors import InputError, NotAnEnvironment
+from envmedic.probe import layout
+from envmedic.probe.prefix import finder
+
+_INTERPRETER = re.compile(r"(python|pypy)[\w.-]*")
+_WITHIN = (*finder.PROJECT_VENVS, ".pixi/envs/default", ".conda/envs/default")
+"""Where a project keeps its environment."""
+
+
+def resolve_prefix(*, name: str | None, prefix: str | None, python: str | None) -> Path:
+    """Return the absolute prefix that the options name, by default that of the active environment.
+
+    Links in the path are kept as the user spelled them. Raises `NotAnEnvironment` when nothing is
+    there, and `InputError` when no environment is named or active, or when it is envmedic's own.
+    """
+    variables = os.environ
+    if sum(option is not None for option in (name, prefix, python)) > 1:
+        raise InputError("More than one environment is named", hint="Give one of --name, --prefix and --python")
+    if prefix is not None:
+        chosen = _absolute(prefix)
+    elif python is not None:
+        chosen = prefix_of_python(python)
+    elif name is not None:
+        chosen = named(name, variables)
+    else:
+        chosen = active(variables)
+    return checked(chosen)
+
+
+def _absolute(path: str) -> Path:
+    return Path(os.path.abspath(os.path.expanduser(path)))  # noqa: PTH100, PTH111  # keeps links
+
+
+def checked(prefix: Path) -> Path:
+    """`prefix` when it is an environment that envmedic may look after."""
+    try:
+        os.listdir(prefix)  # noqa: PTH208  # asks for the directory and the right to look into it at once
+    except PermissionError as error:
+        raise NotAnEnvironment(
+            f"{prefix} cannot be read",
+            cause=error.strerror,
+            hint="Run envmedic as a user who may, or ask the owner of the environment",
+        ) from error
+    except FileNotFoundError as error:
+        raise NotAnEnvironment(
+            f"{prefix} does not exist",
+            cause="it is a dangling symbolic link" if os.path.islink(prefix) else None,  # noqa: PTH114  # never raises
+            hint="Name the directory of an environment with -p, its interpreter with --python, or a conda "
+            "environment by its name with -n; `envmedic envs` lists those that are found",
+        ) from error
+    except NotADirectoryError as error:
+        raise NotAnEnvironment(
+            f"{prefix} is not a directory",
+            cause="an environment is a directory that holds bin/python",
+            hint=f"To name an environment by its interpreter, use --python {prefix}",
+        ) from error
+    except OSError as error:
+        raise NotAnEnvironment(
+            f"{prefix} cannot be read", cause=error.strerror, hint="Name the directory of an environment with -p"
+        ) from error
+    _require_unicode(prefix)
+    if os.path.realpath(prefix) == "/":
+        raise NotAnEnvironment(
+            "/ is the root of the file system, not an environment",
+            cause="a Python that lies there belongs to the operating system",
+            hint="Name the directory of an environment with -p; the system's own Python is -p /usr",
+        )
+    _require_python(prefix)
+    if os.path.realpath(prefix) == os.path.realpath(sys.prefix):
+        raise InputError(
+            f"{prefix} is the environment that envmedic itself runs from",
+            cause="a repair would pull its own interpreter and libraries away from under it",
+            hint="Install envmedic into an environment of its own (pipx install envmedic)",
+        )
+    return prefix
+
+
+def _require_python(prefix: Path) -> None:
+    """Raise NotAnEnvironment where nothing of a Python environment is, with the one that is likely meant."""
+    try:
+        layout.read(prefix)
+    except NotAnEnvironment as error:
+        near = next(filter(_is_environment, (prefix.parent, *(prefix / name for name in _WITHIN))), None)
+        if near is not None:
+            error.hint = f"Perhaps it is this one: -p {near}"
+        raise
+
+
+def _is_environment(prefix: Path) -> bool:
+    try:
+        layout.read(prefix)
+    except NotAnEnvironment:
+        return False
+    return os.path.realpath(prefix) != "/"
+
+
+def _require_unicode(prefix: Path) -> None:
+    """Plans and records are JSON: a path that is no text cannot stand in them."""
+    try:
+        str(prefix).encode()
+    except UnicodeEncodeError as error:
+        raise InputError(
+            f"The path of the environment is not valid UTF-8: {os.fsencode(prefix)!r}",
+            hint="Reach it through a symbolic link with a readable name",
+        ) from error
+
+
+def prefix_of_python(python: str) -> Path:
+    """Prefix of an interpreter: the parent of its directory.
+
+    The interpreter's own link is not followed, since in a virtual environment it leads to the base; it
+    may even dangle, which is a fault that the environment can be diagnosed for.
+    """
+    path = os.path.expanduser(python)  # noqa: PTH111  # a bare name must stay one
+    found = path if "/" in path else shutil.which(path)
+    if found is None or not os.path.lexists(found):
+        raise NotAnEnvironment(
+            f"There is no interpreter {python}",
+            cause="it is not on PATH" if found is None else "no such file",
+            hint="Give the path of an environment's bin/python",
+        )
+    if os.path.isdir(found):  # noqa: PTH112  # never raises
+        raise NotAnEnvironment(f"{python} is a directory, not an interpreter", hint=f"Use -p {python}")
+    if not _INTERPRETER.fullmatch(Path(found).name):
+        raise NotAnEnvironment(
+            f"{python} is not an interpreter of Python",
+            cause="the name of one begins with python",
+            hint="Give the path of an environment's bin/python",
+        )
+    return Path(os.path.realpath(Path(found).parent)).parent
+
+
+def active(variables: Mapping[str, str]) -> Path:
+    """The activated environment: VIRTUAL_ENV, then CONDA_PREFIX."""
+    for variable in ("VIRTUAL_ENV", "CONDA_PREFIX"):
+        if variables.get(variable):
+            return _there(_absolute(variables[variable]), variable)
+    raise InputError(
+        "No environment is named and none is active",
+        cause="neither VIRTUAL_ENV nor CONDA_PREFIX is set",
+        hint="Activate the environment, or name it with -p PREFIX, -n NAME or --python PATH",
+    )
+
+
+def _there(prefix: Path, variable: str) -> Path:
+    """`prefix`, which a variable names and nobody has typed. Raises NotAnEnvironment where nothing is there."""
+    if not os.path.lexists(prefix):
+        raise NotAnEnvironment(
+            f"The active environment, {prefix}, does not exist",
+            cause=f"{variable} names it: it was removed or moved after it was activated",
+            hint="Activate another one (`deactivate` ends this), or name it with -p PREFIX",
+        )
+    return prefix
+
+
+def named(name: str, variables: Mapping[str, str]) -> Path:
+    """The conda environment called `name`, as conda would find it. Raises `InputError` with near names."""
+    if "/" in name:
+        raise InputError(
+            f"{name} is a path, not a name", cause="names of environments hold no /", hint=f"Use -p {name}"
+        )
+    known: dict[str, Path] = {}
+    for place in finder.conda(variables):
+        known.setdefault(place.name or place.prefix.name, place.prefix)
+    if name in known:
+        return known[name]
+    import difflib  # noqa: PLC0415  # for a mistake alone
+
+    near = difflib.get_close_matches(name, known, n=3)
+    raise NotAnEnvironment(
+        f"No conda environment is called {name}",
+        cause=_known(len(known)) + (f"; near: {', '.join(near)}" if near else ""),
+        hint="Name it by its directory with -p; `envmedic envs` lists those that are found",
+    )
+
+
+def _known(count: int) -> str:
+    return "conda lists none" if not count else f"{count} environment{'s are' if count > 1 else ' is'} known"
