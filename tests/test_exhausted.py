@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from envmedic import proc
-from envmedic.engine import stage
+from envmedic.engine.stage import runners
 from envmedic.errors import OutOfFiles, OutOfMemory, exhausted
 from envmedic.proc import HelperResult
 from envmedic.proc.question import ask
@@ -134,19 +134,19 @@ def test_a_helper_that_dies_in_the_middle_of_a_word_has_not_said_it(tmp_path: Pa
 
 def test_a_helper_tells_of_a_child_that_died_in_the_middle_of_a_word() -> None:
     said = (b'{"ready": true}', b'{"exi', b'{"exit": -9}')
-    assert stage._returncode(HelperResult("", "", said, 0, False), "/bin/true") == -signal.SIGKILL
+    assert runners._returncode(HelperResult("", "", said, 0, False), "/bin/true") == -signal.SIGKILL
 
 
 def test_a_helper_that_is_killed_says_nothing_of_namespaces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "prefix").mkdir()
     (tmp_path / "clone").mkdir()
-    known = stage.probe_namespace(tmp_path / "prefix", tmp_path / "clone")
+    known = runners.probe_namespace(tmp_path / "prefix", tmp_path / "clone")
     dying = tmp_path / "helper.py"
     dying.write_text(
         f"import os\nif not os.path.exists({str(tmp_path / 'killed')!r}):\n"
         f"    open({str(tmp_path / 'killed')!r}, 'w').close()\n    os.kill(os.getpid(), 9)\n"
-        + stage._HELPER.read_text().replace("from __future__ import annotations\n", "")
+        + runners._HELPER.read_text().replace("from __future__ import annotations\n", "")
     )
-    monkeypatch.setattr(stage, "_HELPER", dying)
-    assert stage.probe_namespace(tmp_path / "prefix", tmp_path / "clone") == known
+    monkeypatch.setattr(runners, "_HELPER", dying)
+    assert runners.probe_namespace(tmp_path / "prefix", tmp_path / "clone") == known
     assert (tmp_path / "killed").exists()

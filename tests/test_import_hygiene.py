@@ -126,7 +126,7 @@ def test_no_module_loads_torch_or_the_terminal_ui_when_imported(tmp_path: Path) 
         item.name
         for item in pkgutil.walk_packages([str(PACKAGE)], "envmedic.")
         if not item.name.startswith(
-            ("envmedic.kernels", "envmedic.__main__", "envmedic.engine.stage_helper", "envmedic.tui")
+            ("envmedic.kernels", "envmedic.__main__", "envmedic.engine.stage.namespace_helper", "envmedic.tui")
         )
     ]
     assert "envmedic.cli.commands" in names

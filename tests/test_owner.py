@@ -143,7 +143,7 @@ def test_a_program_that_the_owner_cannot_reach_is_an_error_with_a_next_step(open
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can act for another user")
 def test_what_runs_as_somebody_else_gets_none_of_roots_secrets(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    from envmedic.engine.surroundings import variables
+    from envmedic.engine.stage.environ import variables
     from envmedic.owner import User
     from envmedic.proc.question import ask
 

@@ -19,7 +19,7 @@ from envmedic.planner import imports
 from envmedic.regex import compile_late
 
 if TYPE_CHECKING:
-    from envmedic.engine.crash_search import Attempt
+    from envmedic.engine.verify.crash_search import Attempt
 
 SEARCHED = "import-sequence"
 """A playbook with this check is about imports that crash, and its text starts a search for them."""
@@ -48,7 +48,7 @@ def search(settings: Settings, facts: Facts, matches: Sequence[TextMatch]) -> Fa
     names = candidates(environment, matches) if environment is not None else ()
     if environment is None or not names:
         return facts
-    from envmedic.engine import crash_search  # noqa: PLC0415  # only for texts of crashes
+    from envmedic.engine.verify import crash_search  # noqa: PLC0415  # only for texts of crashes
 
     message = (
         f"looking for imports that crash, in processes of their own: {', '.join(names[: crash_search.MOST_NAMES])}"
@@ -69,15 +69,15 @@ def _tells(playbooks: Sequence[LoadedPlaybook], matches: Sequence[TextMatch]) ->
 
 def _attempt(prefix: Path) -> Attempt:
     """Imports in the live environment, in which no byte code is written; nothing is narrated."""
-    from envmedic.engine import crash_search, verify  # noqa: PLC0415  # only for texts of crashes
-    from envmedic.engine.activated import ActivatedRunner  # noqa: PLC0415
-    from envmedic.engine.interruption import Interruption  # noqa: PLC0415
-    from envmedic.engine.stage import DirectRunner  # noqa: PLC0415
+    from envmedic.engine.stage.activated_runner import ActivatedRunner  # noqa: PLC0415
+    from envmedic.engine.stage.runners import DirectRunner  # noqa: PLC0415
+    from envmedic.engine.store.interruption import Interruption  # noqa: PLC0415
+    from envmedic.engine.verify import crash_search, verification  # noqa: PLC0415  # only for texts of crashes
 
     runner = ActivatedRunner(DirectRunner(prefix), prefix, Interruption())
 
     def attempt(sequences: Sequence[tuple[str, ...]]) -> Sequence[Outcome]:
-        return verify.run_checks(crash_search.checks_of(sequences), runner, "before", lambda _event: None)
+        return verification.run_checks(crash_search.checks_of(sequences), runner, "before", lambda _event: None)
 
     return attempt
 

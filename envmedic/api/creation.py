@@ -12,7 +12,7 @@ from envmedic.api.joints import installer_of
 from envmedic.api.observation import host_of, stage
 from envmedic.api.settings import Settings
 from envmedic.api.verification import verify_lock
-from envmedic.engine import making
+from envmedic.engine.transaction import create as making
 from envmedic.errors import InputError, InstallerError, IntegrityError
 from envmedic.locks import reading
 from envmedic.model.checks import Profile, Verification, VerifyWish

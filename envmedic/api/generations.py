@@ -11,9 +11,9 @@ from typing import Protocol, TypedDict
 from envmedic.api.joints import check_runner, engine_ports, installer_of
 from envmedic.api.settings import Settings, Target
 from envmedic.api.target import interrupted
-from envmedic.engine import generations, recovery
-from envmedic.engine.interruption import Cancel, never
-from envmedic.engine.losses import Loss
+from envmedic.engine.generations import generations, recovery
+from envmedic.engine.generations.undo_losses import Loss
+from envmedic.engine.store.interruption import Cancel, never
 from envmedic.errors import ExitCode
 from envmedic.model.events import EventStream, Notice
 from envmedic.model.ports import AllowName, ApplyOptions, CheckRunner, EnginePorts
@@ -131,11 +131,11 @@ def difference(settings: Settings, prefix: Path, before: str | None = None, afte
 
     A state is named by a transaction, ``found`` or ``now``. Raises InputError for one that is not known.
     """
-    from envmedic.engine import comparing  # noqa: PLC0415  # an undo needs neither
+    from envmedic.engine.generations import state_diff  # noqa: PLC0415  # an undo needs neither
     from envmedic.probe.packages.distributions import states  # noqa: PLC0415
 
     del settings
-    return comparing.difference(prefix, states, before=before, after=after)
+    return state_diff.difference(prefix, states, before=before, after=after)
 
 
 def prunable(settings: Settings, prefix: Path, keep: int) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from envmedic import xdg
 from envmedic.api.joints import conda_of
 from envmedic.api.observation import observe, stage
 from envmedic.api.settings import Settings
-from envmedic.engine.standing import live_records
+from envmedic.engine.store.live_records import live_records
 from envmedic.errors import InputError, NoSolution, NotAnEnvironment
 from envmedic.model.answers.guard import CondaCommand, Guard, GuardVerdict, Harm, PipCommand
 from envmedic.model.conda import CondaChange, CondaRequest

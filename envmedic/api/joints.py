@@ -64,9 +64,9 @@ def check_runner(
         return FactsProof(settings, prefix, host or cache(partial(host_of, settings)))
 
     def run(checks: Sequence[Check], runner: Runner, phase: Phase, emit: Emit) -> tuple[Outcome, ...]:
-        from envmedic.engine import verify  # noqa: PLC0415
+        from envmedic.engine.verify import verification  # noqa: PLC0415
 
-        return verify.run_checks(
+        return verification.run_checks(
             checks,
             runner,
             phase,

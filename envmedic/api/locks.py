@@ -26,24 +26,24 @@ def lock(settings: Settings, prefix: Path, *, fetch_hashes: bool = False) -> Loc
 
 def lock_of(settings: Settings, facts: Facts, *, fetch_hashes: bool = False) -> Lock:
     """The same of an environment that was observed."""
-    from envmedic.engine import installed, standing  # noqa: PLC0415  # a third of the engine
+    from envmedic.engine.store import installed_by_repairs, live_records  # noqa: PLC0415  # a third of the engine
     from envmedic.installers import provenance, uv  # noqa: PLC0415  # requests
 
     if facts.environment is None:
         raise AssertionError
     real = Path(facts.environment.real_prefix)
-    behind = standing.live_records(real)
+    behind = live_records.live_records(real)
     sources = provenance.Sources(
         uv=uv.find_uv(),
         fetch=fetch_hashes and not settings.offline,
-        artifacts=installed.artifacts(behind),
+        artifacts=installed_by_repairs.artifacts(behind),
         find_links=settings.find_links,
         torch_index=settings.torch_index,
     )
     with stage(settings.stream, "resolve"):
         known = provenance.known(facts.environment, _unknown(facts.environment), sources)
     found = collect.collect(facts.environment, facts.host, known, envmedic=__version__, created=_now())
-    return _verified(found, behind[0]) if behind and installed.unchanged(real, behind[0]) else found
+    return _verified(found, behind[0]) if behind and installed_by_repairs.unchanged(real, behind[0]) else found
 
 
 def _unknown(environment: Environment) -> Sequence[Distribution]:
@@ -121,12 +121,14 @@ def lock_repair(settings: Settings, record: Record, folder: Path) -> Record:
 
     Nothing of this can undo a repair that is done: a lock that cannot be written is told, no more.
     """
-    from envmedic.engine import installed  # noqa: PLC0415
+    from envmedic.engine.store import installed_by_repairs  # noqa: PLC0415
 
     if record.environment != "repaired":
         return record
     try:
-        return installed.noted(Path(record.plan.real_prefix), record, _written(settings, Path(record.prefix), folder))
+        return installed_by_repairs.noted(
+            Path(record.plan.real_prefix), record, _written(settings, Path(record.prefix), folder)
+        )
     except EnvmedicError as error:
         told = f"No lock was written: {error.summary}" + (f" ({error.cause})" if error.cause else "")
         return msgspec.structs.replace(record, notes=(*record.notes, told))

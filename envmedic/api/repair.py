@@ -21,10 +21,10 @@ from envmedic.api.plan_places import refuse_other_places
 from envmedic.api.playbooks import find_playbook, load_playbooks
 from envmedic.api.rounds import Loop
 from envmedic.api.settings import Settings, Wish
-from envmedic.engine import transaction
-from envmedic.engine.interruption import Cancel, never
-from envmedic.engine.preflight import preflight
-from envmedic.engine.protection import refuse_protected
+from envmedic.engine.store.interruption import Cancel, never
+from envmedic.engine.store.protection import refuse_protected
+from envmedic.engine.transaction import transaction
+from envmedic.engine.transaction.preflight import preflight
 from envmedic.errors import InputError, NothingToRepair
 from envmedic.model.base import from_json
 from envmedic.model.findings import Diagnosis, Finding

@@ -84,7 +84,7 @@ def _variables(prefix: Path | None) -> dict[str, str]:
     base = dict(os.environ)
     if prefix is not None:
         from envmedic import activation  # noqa: PLC0415  # only where an environment is named
-        from envmedic.engine.surroundings import variables  # noqa: PLC0415
+        from envmedic.engine.stage.environ import variables  # noqa: PLC0415
 
         own = activation.activated_values(prefix, prefix, base)
         base = activation.overlaid(variables(prefix, None, {}), own)

@@ -13,7 +13,7 @@ from envmedic.owner import STORE
 from envmedic.probe.prefix import targets
 
 if TYPE_CHECKING:
-    from envmedic.engine.layout import Store
+    from envmedic.engine.store.layout import Store
 
 
 def find_prefix(settings: Settings, target: Target) -> Path:
@@ -52,7 +52,7 @@ def interrupted(prefix: Path) -> bool:
     store = _store(prefix)
     if store is None:
         return False
-    from envmedic.engine import journal  # noqa: PLC0415
+    from envmedic.engine.store import journal  # noqa: PLC0415
 
     return journal.interrupted(store)
 
@@ -61,6 +61,6 @@ def _store(prefix: Path) -> Store | None:
     """What envmedic keeps beside the environment, None where there is nothing."""
     if not os.path.isdir(os.path.join(os.path.dirname(os.path.realpath(prefix)), STORE)):  # noqa: PTH112, PTH118, PTH120  # never raises
         return None
-    from envmedic.engine.layout import Store  # noqa: PLC0415  # most environments were never repaired
+    from envmedic.engine.store.layout import Store  # noqa: PLC0415  # most environments were never repaired
 
     return Store.of(prefix)

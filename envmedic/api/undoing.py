@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from envmedic.ahead import Ahead
-from envmedic.engine import losses
+from envmedic.engine.generations import undo_losses
 from envmedic.errors import EnvmedicError
 
 
@@ -16,6 +16,6 @@ def begin(ahead: Ahead, prefix: str) -> None:
     Nothing is begun where nothing can be undone; what is wrong there is for the undo to say.
     """
     try:
-        losses.begin(ahead, Path(os.path.realpath(os.path.expanduser(prefix))))  # noqa: PTH111  # as `targets` does
+        undo_losses.begin(ahead, Path(os.path.realpath(os.path.expanduser(prefix))))  # noqa: PTH111  # as `targets` does
     except (OSError, EnvmedicError):
         ahead.close()

@@ -11,10 +11,10 @@ import msgspec
 from envmedic.api.joints import check_runner, installer_of
 from envmedic.api.observation import observe, stage
 from envmedic.api.settings import Settings
-from envmedic.engine import judgement
-from envmedic.engine.activated import ActivatedRunner
-from envmedic.engine.interruption import Interruption
-from envmedic.engine.stage import DirectRunner
+from envmedic.engine.stage.activated_runner import ActivatedRunner
+from envmedic.engine.stage.runners import DirectRunner
+from envmedic.engine.store.interruption import Interruption
+from envmedic.engine.verify import verdict
 from envmedic.errors import InputError, PreflightError
 from envmedic.model.base import from_json
 from envmedic.model.checks import GPU_CHECKS, OF_GPU_LIBRARIES, PROFILES, Check, Verification, VerifyWish, named_check
@@ -89,8 +89,8 @@ def _checked(
     runner = ActivatedRunner(DirectRunner(real), real, Interruption())
     with stage(settings.stream, "verify"):
         outcomes = run(chosen, runner, "after", settings.stream.emit)
-    before = None if baseline is None else judgement.comparable(baseline, wish.profile, wanted)
-    found = judgement.verification(str(prefix), outcomes, profile=wish.profile, no_gpu=no_gpu, baseline=before)
+    before = None if baseline is None else verdict.comparable(baseline, wish.profile, wanted)
+    found = verdict.verification(str(prefix), outcomes, profile=wish.profile, no_gpu=no_gpu, baseline=before)
     return msgspec.structs.replace(found, baseline=wish.baseline)
 
 

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from envmedic.engine.clone import clone
+from envmedic.engine.clone.clone import clone
 from tests.bench.measures import SkippedError
 from tests.bench.sampling import Samples
 from tests.conda.channel import channels

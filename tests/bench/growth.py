@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from envmedic.engine.clone import clone
+from envmedic.engine.clone.clone import clone
 from tests.bench import held
 from tests.bench.environment import environment
 from tests.bench.scan import scan

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 
-from envmedic.engine.clone import clone
+from envmedic.engine.clone.clone import clone
 from envmedic.probe.environment import observe_environment
 from tests.bench.place import Place
 from tests.bench.sampling import Samples, rounds

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from envmedic.api.joints import check_runner, engine_ports, installer_of
 from envmedic.api.settings import Settings
-from envmedic.engine.transaction import apply
+from envmedic.engine.transaction.transaction import apply
 from envmedic.model.checks import Check
 from envmedic.model.events import EventStream
 from envmedic.model.facts import Host

@@ -11,9 +11,9 @@ import msgspec
 import pytest
 
 from envmedic.conda_meta import records as meta
-from envmedic.engine.generations import undo
-from envmedic.engine.swap import Point, no_point
-from envmedic.engine.transaction import apply
+from envmedic.engine.generations.generations import undo
+from envmedic.engine.store.swap import Point, no_point
+from envmedic.engine.transaction.transaction import apply
 from envmedic.installers.conda.side import CondaSide, Executor
 from envmedic.installers.uv import UvInstaller
 from envmedic.model.checks import Check

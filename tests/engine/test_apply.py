@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from envmedic.engine.verify import run_checks
+from envmedic.engine.verify.verification import run_checks
 from envmedic.errors import ChecksFailed, EnvironmentBusy, PreflightError, RecoveryNeeded, RepairDeclined, StalePlan
 from envmedic.model.checks import Check
 from envmedic.model.events import Event, Notice, StageStarted, StateChanged, StepFinished

@@ -4,8 +4,8 @@ import shutil
 
 import pytest
 
-from envmedic.engine.comparing import difference
-from envmedic.engine.generations import prunable
+from envmedic.engine.generations.generations import prunable
+from envmedic.engine.generations.state_diff import difference
 from envmedic.errors import InputError, RecoveryNeeded
 from envmedic.model.ports import ApplyOptions
 from envmedic.model.record import Difference

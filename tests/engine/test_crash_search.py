@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envmedic.engine.crash_search import LIMIT_S, MOST_NAMES, checks_of, find
+from envmedic.engine.verify.crash_search import LIMIT_S, MOST_NAMES, checks_of, find
 from envmedic.model.checks import Outcome, Status
 
 Names = tuple[str, ...]

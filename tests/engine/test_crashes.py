@@ -11,10 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from envmedic.engine import swap, transaction
-from envmedic.engine.exchange import rename_noreplace
-from envmedic.engine.generations import history
-from envmedic.engine.preflight import Capabilities, preflight
+from envmedic.engine.fs.exchange import rename_noreplace
+from envmedic.engine.generations.generations import history
+from envmedic.engine.store import swap
+from envmedic.engine.transaction import transaction
+from envmedic.engine.transaction.preflight import Capabilities, preflight
 from envmedic.errors import RecoveryNeeded
 from envmedic.model.ports import ApplyOptions
 from envmedic.model.record import FINAL_STATES

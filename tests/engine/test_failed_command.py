@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from envmedic.engine.workplace import called
+from envmedic.engine.store.workspace import called
 from envmedic.errors import InstallerError
 from envmedic.model.plan import Install, Purge
 from envmedic.model.ports import ApplyOptions

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from envmedic.engine.files import write_durably
+from envmedic.engine.fs.durable import write_durably
 from envmedic.errors import PreflightError, RecoveryNeeded
 from envmedic.model.events import Event, EventStream, StageStarted, TransactionStarted
 from tests.engine.test_crashes import is_settled

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from envmedic.engine.generations import FOUND, held_alone, history
-from envmedic.engine.layout import new_transaction_id
-from envmedic.engine.losses import Loss
+from envmedic.engine.generations.generations import FOUND, held_alone, history
+from envmedic.engine.generations.undo_losses import Loss
+from envmedic.engine.store.layout import new_transaction_id
 from envmedic.errors import EnvironmentBusy, InputError, PreflightError, RecoveryNeeded, RepairDeclined
 from envmedic.model.ports import ApplyOptions, ProcessUser
 from envmedic.model.record import Generation

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from envmedic.engine.files import Owner, make_directory, write_durably
-from envmedic.engine.layout import Store, TransactionDirectory
-from envmedic.engine.lock import locked
-from envmedic.engine.session import EventLog
+from envmedic.engine.fs.durable import Owner, make_directory, write_durably
+from envmedic.engine.store.context import EventLog
+from envmedic.engine.store.layout import Store, TransactionDirectory
+from envmedic.engine.store.lock import locked
 from envmedic.errors import PreflightError
 
 pytestmark = pytest.mark.skipif(os.getuid() != 0, reason="only root can act for another user")

@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from envmedic.engine.interruption import Interruption
+from envmedic.engine.store.interruption import Interruption
 from envmedic.errors import Interrupted
 from envmedic.model.checks import Check
 from envmedic.model.events import Notice

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from envmedic.engine.generations import history
+from envmedic.engine.generations.generations import history
 from envmedic.errors import RecoveryNeeded
 from envmedic.tree import fingerprint
 from tests.engine.world import Crash, World, in_child, make_environment

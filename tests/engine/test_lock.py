@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from envmedic.engine import lock as locks
-from envmedic.engine.layout import Store
-from envmedic.engine.lock import locked
+from envmedic.engine.store import lock as locks
+from envmedic.engine.store.layout import Store
+from envmedic.engine.store.lock import locked
 from envmedic.errors import EnvironmentBusy, PreflightError
 from tests.engine.world import World, make_environment
 

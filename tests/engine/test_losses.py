@@ -12,8 +12,8 @@ from envmedic.ahead import Ahead
 from envmedic.api import undoing
 from envmedic.cli.main import _ahead
 from envmedic.cli.parser import build_parser
-from envmedic.engine import losses
-from envmedic.engine.layout import Store
+from envmedic.engine.generations import undo_losses
+from envmedic.engine.store.layout import Store
 from envmedic.errors import PreflightError
 from envmedic.model.ports import ApplyOptions
 from envmedic.tree import fingerprint
@@ -34,8 +34,8 @@ def test_what_was_begun_ahead_is_told_and_the_live_tree_not_asked_again(
     with (quick.site / "other3" / "__init__.py").open("a") as shared:
         shared.write("# edited in place in both trees\n")
     (quick.site / "mine.py").write_text("")
-    losses.begin(ahead, quick.prefix)
-    monkeypatch.setattr(losses, "_changed", lambda *_: pytest.fail("compared once more"))
+    undo_losses.begin(ahead, quick.prefix)
+    monkeypatch.setattr(undo_losses, "_changed", lambda *_: pytest.fail("compared once more"))
     with pytest.raises(PreflightError, match="has changed since") as caught:
         quick.undo(ahead=ahead)
     edited = f"{SITE}/other3/__init__.py"
@@ -45,7 +45,7 @@ def test_what_was_begun_ahead_is_told_and_the_live_tree_not_asked_again(
 def test_what_was_begun_of_another_generation_is_not_taken(quick: World, ahead: Ahead) -> None:
     quick.options = ApplyOptions(staging="relocate", keep=2)
     quick.apply()
-    losses.begin(ahead, quick.prefix)
+    undo_losses.begin(ahead, quick.prefix)
     quick.apply(quick.plan(*replacement("3.0", before="2.0"), version="3.0"))
     (quick.site / "mine.py").write_text("")
     with pytest.raises(PreflightError) as caught:
@@ -57,13 +57,13 @@ def test_what_was_begun_of_another_generation_is_not_taken(quick: World, ahead: 
 def test_what_was_begun_before_an_exchange_is_not_taken(quick: World, ahead: Ahead) -> None:
     """The tree under the name is another one, though marker and fingerprints have the same names again."""
     record = quick.apply()
-    losses.begin(ahead, quick.prefix)
+    undo_losses.begin(ahead, quick.prefix)
     directory = next(item for item in Store.of(quick.prefix).transactions() if item.transaction == record.transaction)
     other = quick.prefix.with_name("other")
     quick.prefix.rename(other)
     directory.tree.rename(quick.prefix)
     other.rename(directory.tree)
-    found = losses.of_undo(directory, quick.prefix, ahead)
+    found = undo_losses.of_undo(directory, quick.prefix, ahead)
     assert f"{SITE}/fam/__init__.py" in found.changed
     assert f"{SITE}/fam/__init__.py" in found.damaged
     assert len(ahead._begun) == 2, "neither was taken"

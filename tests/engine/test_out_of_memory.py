@@ -11,7 +11,7 @@ import pytest
 
 from envmedic.cli import commands
 from envmedic.cli.main import main
-from envmedic.engine.clone import clone
+from envmedic.engine.clone.clone import clone
 from envmedic.errors import OutOfMemory, RecoveryNeeded
 from envmedic.installers.beside import Hold, beside
 from envmedic.model.checks import Check, Outcome, Phase

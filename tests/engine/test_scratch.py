@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from envmedic.engine import exchange, scratch, stage
-from envmedic.engine.scratch import left_over, names
+from envmedic.engine.fs import exchange, scratch
+from envmedic.engine.fs.scratch import left_over, names
+from envmedic.engine.stage import runners
 from envmedic.model.ports import ApplyOptions
 from tests.engine.world import World, in_child
 
@@ -18,7 +19,7 @@ def die(*_arguments: object, **_more: object) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-@pytest.mark.parametrize(("module", "function"), [(exchange, "exchange"), (stage, "proc"), (scratch, "held")])
+@pytest.mark.parametrize(("module", "function"), [(exchange, "exchange"), (runners, "proc"), (scratch, "held")])
 def test_what_a_killed_probe_left_goes_with_the_next_recovery(
     quick: World, monkeypatch: pytest.MonkeyPatch, module: object, function: str
 ) -> None:

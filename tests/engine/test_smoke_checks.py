@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from envmedic.engine.settling import smoke_checks
+from envmedic.engine.generations.finish import smoke_checks
 from envmedic.model.checks import named_check
 
 

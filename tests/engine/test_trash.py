@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from envmedic.engine import trash
+from envmedic.engine.fs import trash
 from tests.engine.world import in_child
 
 NOBODY = 65534

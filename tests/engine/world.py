@@ -12,10 +12,10 @@ from pathlib import Path
 
 import msgspec
 
-from envmedic.engine.generations import prune, redo, undo
-from envmedic.engine.recovery import recover
-from envmedic.engine.swap import no_point
-from envmedic.engine.transaction import apply
+from envmedic.engine.generations.generations import prune, redo, undo
+from envmedic.engine.generations.recovery import recover
+from envmedic.engine.store.swap import no_point
+from envmedic.engine.transaction.transaction import apply
 from envmedic.model.checks import Check, Outcome, Phase
 from envmedic.model.events import CheckFinished, Emit, Event, EventData, EventStream
 from envmedic.model.facts import Environment, Host

@@ -62,7 +62,9 @@ def as_user() -> Wrap:
     if setpriv is None:
         pytest.skip("root without setpriv cannot become an ordinary user")
     command = [setpriv, f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
-    again = "import subprocess, sys, envmedic.engine.stage; subprocess.run([sys.executable, '-c', ''], check=True)"
+    again = (
+        "import subprocess, sys, envmedic.engine.stage.runners; subprocess.run([sys.executable, '-c', ''], check=True)"
+    )
     system = f"/usr/bin/python{sys.version_info.major}.{sys.version_info.minor}"
     for python in (sys.executable, system):
         if _run([*command, python, "-c", again]).returncode == 0:

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from envmedic.engine import entries
-from envmedic.engine.clone import CloneMode, clone, make_private, probe_modes
+from envmedic.engine.clone import directory_entries
+from envmedic.engine.clone.clone import CloneMode, clone, make_private, probe_modes
 from envmedic.tree import fingerprint
 from tests.engine_low.support import as_user, make_prefix, needs_seccomp, run_code, write
 
@@ -258,15 +258,15 @@ def test_entries_that_vanish_after_they_were_listed_are_counted(
     prefix: Path, open_tmp: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     package = prefix / SITE / "package1"
-    link = entries._Directory._link
+    link = directory_entries._Directory._link
 
-    def remove_then_link(self: entries._Directory, name: str) -> None:
+    def remove_then_link(self: directory_entries._Directory, name: str) -> None:
         if self._job.path.endswith("package1/"):
             for path in package.iterdir():
                 path.unlink()
         link(self, name)
 
-    monkeypatch.setattr(entries._Directory, "_link", remove_then_link)
+    monkeypatch.setattr(directory_entries._Directory, "_link", remove_then_link)
     report = clone(prefix, open_tmp / "clone", "link", threads=1)
     assert report.vanished == 2
     assert report.files == sum(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from envmedic.engine import exchange, syscalls
+from envmedic.engine.fs import exchange, syscalls
 from tests.engine_low.support import as_user, needs_seccomp, own_mounts, run_code, write
 
 _PROBE = """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from envmedic.engine import mounts
+from envmedic.engine.fs import mounts
 from tests.engine_low.support import own_mounts, run_code
 
 LINE = rb"36 35 98:0 /mnt1 /mnt\0402\134x\012y rw,noatime master:1 - ext3 /dev/root rw,errors=continue"

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from envmedic.engine import space
-from envmedic.engine.clone import clone, probe_modes
-from envmedic.engine.preflight import Capabilities, preflight
-from envmedic.engine.stage import probe_namespace
+from envmedic.engine.clone import disk_space
+from envmedic.engine.clone.clone import clone, probe_modes
+from envmedic.engine.stage.runners import probe_namespace
+from envmedic.engine.transaction.preflight import Capabilities, preflight
 from envmedic.errors import EnvironmentBusy, EnvmedicError, NotAnEnvironment, PreflightError
 from envmedic.model.facts import Host
 from envmedic.model.plan import Plan
@@ -220,7 +220,7 @@ result = [attempt(place("small", "size=4m"), clone="copy"), attempt(place("few",
 
 
 def test_what_the_plan_needs_counts_too(prefix: Path) -> None:
-    free, _ = space.free(prefix)
+    free, _ = disk_space.free(prefix)
     error = _refusal(prefix, plan=a_plan(disk_bytes=2 * free))  # others free some meanwhile
     assert "free space" in error.summary
 
@@ -280,7 +280,7 @@ def test_a_file_system_without_exchange_gets_two_renames_said_beforehand(prefix:
 def test_the_estimate_of_a_clone_is_not_less_than_the_clone(prefix: Path, open_tmp: Path, mode: Any) -> None:
     write(prefix / "bin" / "large", "x" * 300_000)
     os.link(prefix / "bin" / "large", prefix / "bin" / "large2")
-    size = space.measure(prefix, mode)
+    size = disk_space.measure(prefix, mode)
     report = clone(prefix, open_tmp / "clone", mode)
     inodes = {path.lstat().st_ino for path in (open_tmp / "clone").rglob("*")}
     originals = {path.lstat().st_ino for path in prefix.rglob("*")}

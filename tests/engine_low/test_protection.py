@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from envmedic.engine.protection import refuse_protected
+from envmedic.engine.store.protection import refuse_protected
 from envmedic.errors import PreflightError
 from envmedic.model.ports import AllowName
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from envmedic.engine.relocate import rewrite
+from envmedic.engine.stage.relocate import rewrite
 from envmedic.errors import PreflightError
 from envmedic.tree import fingerprint
 from tests.engine_low.support import make_prefix, write

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from envmedic.engine.scripts import check
+from envmedic.engine.stage.shebangs import check
 
 
 @pytest.fixture

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from envmedic.engine import stage
-from envmedic.engine.stage import DirectRunner, NamespaceProbe, NamespaceRunner, RelocateRunner, probe_namespace
+from envmedic.engine.stage import runners
+from envmedic.engine.stage.runners import DirectRunner, NamespaceProbe, NamespaceRunner, RelocateRunner, probe_namespace
 from envmedic.errors import InternalError, PreflightError
 from envmedic.model.ports import Runner
 from tests.engine_low.support import NOBODY, ROOT, Wrap, as_user, needs_seccomp, own_mounts, run_code, write
@@ -480,7 +480,7 @@ def test_a_relocated_interpreter_is_checked(open_tmp: Path) -> None:
 
 
 def test_a_venv_runs_at_its_true_path_from_a_clone(open_tmp: Path) -> None:
-    from envmedic.engine.clone import clone
+    from envmedic.engine.clone.clone import clone
 
     venv = make_venv(open_tmp / "a b" / "env é")
     clone(venv, open_tmp / "clone", "link")
@@ -505,7 +505,7 @@ def test_direct_commands_write_no_byte_code(open_tmp: Path) -> None:
 
 
 def test_a_helper_that_dies_is_told(pair: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch, open_tmp: Path) -> None:
-    monkeypatch.setattr(stage, "_HELPER", write(open_tmp / "helper.py", "raise SystemExit('no')\n"))
+    monkeypatch.setattr(runners, "_HELPER", write(open_tmp / "helper.py", "raise SystemExit('no')\n"))
     with pytest.raises(PreflightError) as caught:
         DirectRunner(pair[0])([SHELL, "-c", "true"])
     assert str(caught.value.cause).endswith("unexpectedly (exit 1): no")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from envmedic.engine.surroundings import User, owner, variables
+from envmedic.engine.stage.environ import User, owner, variables
 
 USER = User(uid=1000, gid=1000, groups=(1000,), name="ada", home="/home/ada")
 

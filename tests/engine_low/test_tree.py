@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from envmedic.engine.clone import clone
+from envmedic.engine.clone.clone import clone
 from envmedic.tree import fingerprint, walk
 from tests.engine_low.support import write
 

@@ -1,6 +1,6 @@
 """The real command line in a child process that SIGKILL ends at a step of it, or at a moment.
 
-A step is a point (where a crash leaves a state of its own on disk: `envmedic.engine.swap.Point`), an event or a fork. The
+A step is a point (where a crash leaves a state of its own on disk: `envmedic.engine.store.swap.Point`), an event or a fork. The
 child is forked from a process that has the modules loaded, so that a thousand of them take minutes.
 """
 
@@ -21,10 +21,11 @@ import envmedic.api.generations
 import envmedic.api.repair
 import envmedic.cli.commands
 import envmedic.cli.output
-import envmedic.engine.stage
+import envmedic.engine.stage.runners
 import envmedic.installers.uv
 from envmedic.cli.main import main
-from envmedic.engine import generations, recovery, transaction
+from envmedic.engine.generations import generations, recovery
+from envmedic.engine.transaction import transaction
 from envmedic.model.events import EventData, EventStream
 from tests.cli.support import ROOT, Done
 from tests.engine.world import Crash, die
@@ -41,7 +42,7 @@ LOADED = (
     envmedic.api.repair,
     envmedic.cli.commands,
     envmedic.cli.output,
-    envmedic.engine.stage,
+    envmedic.engine.stage.runners,
     envmedic.installers.uv,
 )
 

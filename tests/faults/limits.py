@@ -14,7 +14,7 @@ from functools import partial
 from itertools import product
 from pathlib import Path
 
-from envmedic.engine import trash
+from envmedic.engine.fs import trash
 from envmedic.errors import ExitCode
 from tests.faults import armed, reading
 from tests.faults.cases import Case

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
-from envmedic.engine import trash
+from envmedic.engine.fs import trash
 from envmedic.errors import ExitCode
 from tests.cli.support import LIMIT_S, Done
 from tests.faults import reading

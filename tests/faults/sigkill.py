@@ -15,7 +15,7 @@ from pathlib import Path
 
 import msgspec
 
-from envmedic.engine.clone import probe_modes
+from envmedic.engine.clone.clone import probe_modes
 from tests.faults import armed
 from tests.faults.room import Room
 

@@ -18,7 +18,7 @@ from envmedic.cli.render.lock import lock_lines
 from envmedic.cli.render.plan import plan_lines
 from envmedic.cli.render.record import record_lines
 from envmedic.cli.render.style import Style
-from envmedic.engine.kernel_session import MARK, Session
+from envmedic.engine.verify.kernel_session import MARK, Session
 from envmedic.errors import EnvmedicError
 from envmedic.locks import reading
 from envmedic.model.base import from_json, to_json

@@ -6,7 +6,9 @@ import os
 import shutil
 from pathlib import Path
 
-from envmedic.engine import ownership, relocate, variables
+from envmedic.engine.clone import listed_files
+from envmedic.engine.stage import relocate
+from envmedic.engine.transaction import activation_edits
 from envmedic.errors import EnvmedicError
 from envmedic.model.base import to_json
 from envmedic.probe.elf import demangle, ldcache
@@ -96,9 +98,9 @@ def _rewritten(scratch: Path) -> Reader:
         if len(data) % 2:
             places[-1].parent.mkdir()
             places[-1].write_bytes(data)
-        ownership.listed_files(clone, ())
-        ownership.own_files(clone, str(info.relative_to(clone)))
-        return relocate.rewrite(clone, staging, final), variables.keep(clone, {"LD_PRELOAD": "a'b"}, None)
+        listed_files.listed_files(clone, ())
+        listed_files.own_files(clone, str(info.relative_to(clone)))
+        return relocate.rewrite(clone, staging, final), activation_edits.keep(clone, {"LD_PRELOAD": "a'b"}, None)
 
     return read
 

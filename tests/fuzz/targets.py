@@ -11,8 +11,8 @@ from packaging.requirements import InvalidRequirement, Requirement
 
 from envmedic import activation, diagnosis, shell
 from envmedic.conda_meta import history, marks, records, specs
-from envmedic.engine import journal
-from envmedic.engine.layout import TransactionDirectory
+from envmedic.engine.store import journal
+from envmedic.engine.store.layout import TransactionDirectory
 from envmedic.errors import EnvmedicError, InternalError
 from envmedic.installers import listing, wheels
 from envmedic.locks import pylock, requirements

@@ -10,8 +10,8 @@ from packaging.requirements import InvalidRequirement, Requirement
 
 from envmedic import limits
 from envmedic.conda_meta import condarc as condarc_text
-from envmedic.engine import relocate
-from envmedic.engine.kernel_session import MARK, Session
+from envmedic.engine.stage import relocate
+from envmedic.engine.verify.kernel_session import MARK, Session
 from envmedic.errors import EnvmedicError, InputError, InvalidPlaybook
 from envmedic.installers import configuration, options, requirement_files, wheels
 from envmedic.installers.conda import condarc

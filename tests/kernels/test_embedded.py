@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from envmedic.engine.kernel_session import program
+from envmedic.engine.verify.kernel_session import program
 from tests.kernels.driving import STAND_IN, outcomes, statuses
 
 LONGEST_ARGUMENT = 128 * 1024

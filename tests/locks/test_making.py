@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from envmedic.engine import making
-from envmedic.engine.stage import RelocateRunner, StagingMode
+from envmedic.engine.stage.runners import RelocateRunner, StagingMode
+from envmedic.engine.transaction import create
 from envmedic.errors import InputError, PreflightError
 from tests.support.venvs import python_of, uv
 from tests.support.wheels import make_wheel
 
 
-def furnish(site: making.Site, wheels: Path) -> None:
+def furnish(site: create.Site, wheels: Path) -> None:
     """A venv with a script in it, by commands that see the site."""
     for argv in (
         [uv(), "venv", "--quiet", "--no-config", "--allow-existing", str(site.seen)],
@@ -36,7 +36,7 @@ def test_scripts_run_at_the_place_in_either_way(tmp_path: Path, staging: Staging
     )
     prefix = tmp_path / "new"
     try:
-        with making.made(prefix, staging=staging) as site:
+        with create.made(prefix, staging=staging) as site:
             assert isinstance(site.runner, RelocateRunner) == (staging == "relocate")
             furnish(site, tmp_path / "wheels")
     except PreflightError as error:
@@ -50,13 +50,13 @@ def test_scripts_run_at_the_place_in_either_way(tmp_path: Path, staging: Staging
 
 def _fail(prefix: Path) -> None:
     """Break off half way, with a directory that cannot be written to."""
-    with making.made(prefix) as site:
+    with create.made(prefix) as site:
         (site.tree / "locked").mkdir(mode=0o500)
         raise InterruptedError
 
 
 def _overtaken(prefix: Path) -> None:
-    with making.made(prefix) as site:
+    with create.made(prefix) as site:
         (site.tree / "ours").touch()
         (prefix / "theirs").touch()
 
@@ -82,5 +82,5 @@ def test_what_somebody_else_puts_there_meanwhile_is_not_overwritten(tmp_path: Pa
 
 
 def test_a_parent_that_is_missing_is_told(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="does not exist"), making.made(tmp_path / "no" / "new"):
+    with pytest.raises(InputError, match="does not exist"), create.made(tmp_path / "no" / "new"):
         pass

@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from envmedic.engine import trash
+from envmedic.engine.fs import trash
 
 
 def in_memory(otherwise: Path) -> Iterator[Path]:

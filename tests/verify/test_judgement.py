@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envmedic.engine.judgement import comparable, otherwise
-from envmedic.engine.verify import judge, reproduced, verification
+from envmedic.engine.verify.verdict import comparable, otherwise
+from envmedic.engine.verify.verification import judge, reproduced, verification
 from envmedic.model.checks import Outcome, Role, Status, name_of
 
 GPU = "cuda:0 NVIDIA H200"

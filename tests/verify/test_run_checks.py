@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from envmedic.engine import kernel_session
-from envmedic.engine.verify import merged, run_checks
+from envmedic.engine.verify import kernel_session
+from envmedic.engine.verify.verification import merged, run_checks
 from envmedic.errors import InputError
 from envmedic.model.checks import CHECK_NAMES, GPU_CHECKS, POINTS_TO, PROFILES, Check, Outcome, named_check
 from envmedic.model.events import CheckFinished, EventData, OutputLine
@@ -204,7 +204,7 @@ def test_a_name_is_imported_once_for_the_check_that_asks_most_of_it() -> None:
 def test_imports_side_by_side_are_told_in_the_order_of_their_names(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("envmedic.engine.workers.at_once", lambda: 3)
+    monkeypatch.setattr("envmedic.engine.verify.concurrency.at_once", lambda: 3)
     (tmp_path / "slow.py").write_text("import time; time.sleep(0.5)")
     (tmp_path / "poor.py").write_text("import nowhere_to_be_found")
     heard = Heard()

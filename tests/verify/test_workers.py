@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from envmedic.engine import workers
-from envmedic.engine.workers import BYTES_EACH, MOST, System, at_once, available_bytes
+from envmedic.engine.verify import concurrency
+from envmedic.engine.verify.concurrency import BYTES_EACH, MOST, System, at_once, available_bytes
 
 GIB = 1 << 30
 
@@ -68,4 +68,4 @@ def test_control_groups_version_1_limit_memory(system: System) -> None:
 
 def test_this_machine_has_an_answer() -> None:
     assert 1 <= at_once() <= min(MOST, os.cpu_count() or 1)
-    assert 0 < available_bytes(workers.System()) < float("inf")
+    assert 0 < available_bytes(concurrency.System()) < float("inf")

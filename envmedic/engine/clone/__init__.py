@@ -1,0 +1,1 @@
+"""Cloning the tree of an environment."""

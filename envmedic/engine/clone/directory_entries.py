@@ -1,0 +1,160 @@
+"""Cloning the entries of one directory, and which files a clone must own."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Literal
+
+from envmedic.engine.fs.file_copy import NO_LINK, Counts, copy_special, copy_symlink, keep_metadata, reflink_or_copy
+
+CloneMode = Literal["reflink", "link", "copy"]
+
+_PRIVATE_TREES = frozenset({"bin", "etc", "conda-meta", "share/jupyter/kernels"})
+_PRIVATE_SUFFIXES = (".pth", ".egg-link", ".egg-info")
+_METADATA_SUFFIXES = (".dist-info", ".egg-info")
+
+
+def is_private_file(name: str) -> bool:
+    """Whether tools edit files of this name in place wherever they lie, so that a clone copies them."""
+    return name.endswith(_PRIVATE_SUFFIXES)
+
+
+def is_private_tree(path: str) -> bool:
+    """Whether tools edit files in place below the directory `path`, relative to the root."""
+    return path in _PRIVATE_TREES or path.endswith(_METADATA_SUFFIXES)
+
+
+@dataclass(frozen=True)
+class Job:
+    """A directory to clone; its twin in the target exists already."""
+
+    path: str
+    """Relative to the root, with a slash at the end; empty for the root."""
+    private: bool
+    """Whether every file below is copied."""
+
+
+@dataclass
+class Shared:
+    """What all threads of one clone share."""
+
+    source: str
+    """With a slash at the end, as `target`."""
+    target: str
+    mode: CloneMode
+    private: frozenset[str]
+    first_of: dict[tuple[int, int], str] = field(default_factory=dict)
+    """Path of the first copy of each file that has several names, by device and inode."""
+
+
+def clone_directory(job: Job, shared: Shared, counts: Counts, go_on: Callable[[], None]) -> list[Job]:
+    """Clone the entries of one directory and return its directories, made but empty, as new jobs.
+
+    All entries of a directory are made here, so its times can be set at the end for good. A
+    directory that vanished meanwhile is counted and stays empty. Raises OSError.
+    """
+    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
+    try:
+        source = os.open(shared.source + job.path, flags)
+    except FileNotFoundError:
+        counts.vanished += 1
+        return []
+    try:
+        target = os.open(shared.target + job.path, flags)
+        try:
+            found = _Directory(job, shared, counts, go_on).clone(source, target)
+            keep_metadata(source, target, os.fstat(source), counts)
+        finally:
+            os.close(target)
+    finally:
+        os.close(source)
+    return found
+
+
+class _Directory:
+    def __init__(self, job: Job, shared: Shared, counts: Counts, go_on: Callable[[], None]) -> None:
+        self._job = job
+        self._shared = shared
+        self._source = self._target = -1
+        self._counts = counts
+        self._go_on = go_on
+        self._found: list[Job] = []
+
+    def clone(self, source: int, target: int) -> list[Job]:
+        """Clone every entry of the open directory `source` into `target`."""
+        self._source, self._target = source, target
+        linking = self._shared.mode == "link" and not self._job.private and bool(self._job.path)
+        is_private = self._is_private if self._shared.private else is_private_file
+        with os.scandir(source) as entries:
+            for entry in entries:  # what most entries are is asked first
+                try:
+                    if entry.is_file(follow_symlinks=False):
+                        if linking and not is_private(entry.name):
+                            self._link(entry.name)
+                        else:
+                            self._copy(entry.name, reflink=self._shared.mode == "reflink")
+                    elif entry.is_dir(follow_symlinks=False):
+                        self._make_directory(entry.name)
+                    else:
+                        self._other(entry.name, entry.stat(follow_symlinks=False))
+                except FileNotFoundError:  # noqa: PERF203  # costs nothing when nothing vanishes
+                    self._counts.vanished += 1
+        return self._found
+
+    def _is_private(self, name: str) -> bool:
+        return is_private_file(name) or self._job.path + name in self._shared.private
+
+    def _link(self, name: str) -> None:
+        try:
+            os.link(name, name, src_dir_fd=self._source, dst_dir_fd=self._target, follow_symlinks=False)
+        except OSError as error:
+            if error.errno not in NO_LINK:
+                raise
+            self._counts.fallbacks += 1
+            self._copy(name, reflink=False)
+        else:
+            self._counts.linked += 1
+            self._counts.files += 1
+
+    def _make_directory(self, name: str) -> None:
+        os.mkdir(name, 0o700, dir_fd=self._target)
+        self._counts.directories += 1
+        path = self._job.path + name
+        private = self._job.private or is_private_tree(path)
+        self._found.append(Job(path + "/", private))
+
+    def _other(self, name: str, status: os.stat_result) -> None:
+        if stat.S_ISLNK(status.st_mode):
+            copy_symlink(name, self._source, self._target, status, self._counts)
+            self._counts.symlinks += 1
+        else:
+            copy_special(name, self._target, status, self._counts)
+            self._counts.special += 1
+
+    def _copy(self, name: str, *, reflink: bool) -> None:
+        self._go_on()
+        source = os.open(name, os.O_RDONLY | os.O_NOFOLLOW, dir_fd=self._source)
+        try:
+            status = os.fstat(source)
+            if status.st_nlink > 1 and not self._is_first(name, status):
+                return
+            target = os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600, dir_fd=self._target)
+            try:
+                reflink_or_copy(source, target, status, self._counts, reflink=reflink, go_on=self._go_on)
+                keep_metadata(source, target, status, self._counts)
+            finally:
+                os.close(target)
+        finally:
+            os.close(source)
+        self._counts.files += 1
+
+    def _is_first(self, name: str, status: os.stat_result) -> bool:
+        """Whether no other name of this file was copied; else this one is linked to that copy later."""
+        path = self._job.path + name
+        first = self._shared.first_of.setdefault((status.st_dev, status.st_ino), path)
+        if first != path:
+            self._counts.deferred.append((first, path))
+        return first == path

@@ -1,0 +1,85 @@
+"""Deleting trees so that a crash never leaves half of one under a name that means something.
+
+What goes is first renamed into the transaction's ``trash``; the removal itself may stop anywhere.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+from envmedic.engine.fs.durable import Owner, make_directory
+
+OnRemoved = Callable[[int], None]
+"""Gets the number of files removed so far."""
+
+_WRITABLE = stat.S_IRWXU
+_REPORT_EVERY = 500
+
+
+def discard(path: Path, trash: Path, owner: Owner | None = None) -> Path:
+    """Move `path` (a tree, file or link) into `trash` in one step and return its new place.
+
+    The caller empties the trash when it may take time.
+    """
+    if not trash.is_dir():
+        make_directory(trash, owner)
+    target = trash / _free_name(trash)
+    if stat.S_ISDIR(path.lstat().st_mode):
+        _open_up(path)  # moving a directory to another parent writes its `..`
+    path.rename(target)
+    return target
+
+
+def _free_name(trash: Path) -> str:
+    taken = {path.name for path in trash.iterdir()}
+    return next(name for name in map(str, range(len(taken) + 1)) if name not in taken)
+
+
+def empty(trash: Path, on_removed: OnRemoved | None = None) -> int:
+    """Remove `trash` and all in it; returns the number of files. A missing one is empty."""
+    if not trash.is_dir():
+        return 0
+    counter = _Counter(on_removed)
+    _remove(trash, counter)
+    trash.rmdir()
+    counter.finish()
+    return counter.files
+
+
+class _Counter:
+    def __init__(self, on_removed: OnRemoved | None) -> None:
+        self.files = 0
+        self._on_removed = on_removed
+
+    def add(self) -> None:
+        self.files += 1
+        if self.files % _REPORT_EVERY == 1:
+            self.finish()
+
+    def finish(self) -> None:
+        if self._on_removed is not None:
+            self._on_removed(self.files)
+
+
+def _remove(directory: Path, counter: _Counter) -> None:
+    """Remove what is in `directory`. Directories of a clone are its own: opening them up changes no original."""
+    _open_up(directory)
+    with os.scandir(directory) as entries:
+        listed = list(entries)
+    for entry in listed:
+        if entry.is_dir(follow_symlinks=False):
+            _remove(Path(entry.path), counter)
+            Path(entry.path).rmdir()
+        else:
+            Path(entry.path).unlink()
+            counter.add()
+
+
+def _open_up(directory: Path) -> None:
+    """Give the owner the right to list and change a directory, where it is missing."""
+    mode = stat.S_IMODE(directory.lstat().st_mode)
+    if mode & _WRITABLE != _WRITABLE:
+        directory.chmod(mode | _WRITABLE)

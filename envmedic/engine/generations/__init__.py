@@ -1,0 +1,1 @@
+"""Generations of an environment: finish, undo, redo, recovery, and the differences between them."""

@@ -1,0 +1,346 @@
+"""The generations of an environment: what is kept, and the way back and forth between them.
+
+Each finished transaction keeps the tree that is not at the prefix: the old one while it is `done`, the
+repaired one once it is `undone`. Its parent is the transaction whose tree was live before, so generations
+form a tree, and only a step along one of its edges is possible.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from envmedic.ahead import Ahead
+from envmedic.engine.fs import trash
+from envmedic.engine.generations import undo_losses
+from envmedic.engine.generations.finish import conclude, recoverable
+from envmedic.engine.generations.recovery import settle
+from envmedic.engine.generations.undo_losses import Loss
+from envmedic.engine.stage.activated_runner import ActivatedRunner
+from envmedic.engine.store import journal as journals
+from envmedic.engine.store import marker
+from envmedic.engine.store.context import OpenTransaction, Session, load_record
+from envmedic.engine.store.interruption import Cancel, Interruption, never
+from envmedic.engine.store.layout import Store, TransactionDirectory
+from envmedic.engine.store.lock import locked
+from envmedic.engine.store.protection import refuse_in_use
+from envmedic.engine.store.swap import Point, no_point, swap, sync
+from envmedic.errors import InputError, PreflightError, RecoveryNeeded, RepairDeclined
+from envmedic.model.events import Emit, EventStream, Progress, StageFinished, StageStarted
+from envmedic.model.plan import Change
+from envmedic.model.ports import ApplyOptions, CheckRunner, EnginePorts
+from envmedic.model.record import Generation, History, Record
+
+FOUND = "found"
+"""Names, as the target of an undo, the environment as envmedic first found it."""
+_BLOCK = 512
+_LISTED = 20
+
+
+Accept = Callable[[Loss], bool]
+"""Asks whether to go on in spite of a loss."""
+
+
+@dataclass(frozen=True)
+class _Known:
+    """A transaction as its files tell it."""
+
+    directory: TransactionDirectory
+    record: Record
+    parent: str | None
+
+    @property
+    def has_tree(self) -> bool:
+        return self.directory.tree.is_dir()
+
+
+def history(prefix: Path) -> History:
+    """Every transaction on the environment at `prefix`, newest first; reads only.
+
+    Raises RecoveryNeeded for a journal or record that cannot be read.
+    """
+    store = Store.of(prefix)
+    live = marker.read(store.prefix)
+    known = sorted(_known(store), key=lambda item: item.directory.transaction, reverse=True)
+    return History(prefix=str(prefix), generations=tuple(_generation(item, live) for item in known))
+
+
+def _known(store: Store) -> Iterator[_Known]:
+    for directory in store.transactions():
+        journal = journals.read(directory)
+        yield _Known(directory, load_record(directory, journal), journal.parent)
+
+
+def _generation(item: _Known, live: str | None) -> Generation:
+    record = item.record
+    return Generation(
+        transaction=record.transaction,
+        parent=item.parent,
+        state=record.state,
+        live=live == record.transaction,
+        started=record.started,
+        finished=record.finished,
+        playbook=record.plan.playbook,
+        changes=tuple(_change(change) for change in record.plan.changes),
+        undo_possible=record.state == "done" and live == record.transaction and item.has_tree,
+        redo_possible=record.state == "undone" and live == item.parent and item.has_tree,
+        kept=item.has_tree,
+        size_bytes=held_alone(item.directory.tree),
+    )
+
+
+def _change(change: Change) -> str:
+    if change.before and change.before == change.after:
+        return f"reinstall {change.name} {change.after}"
+    if change.before and change.after:
+        return f"{change.name} {change.before} -> {change.after}"
+    return f"{change.kind} {change.name} {change.after or change.before or ''}".rstrip()
+
+
+def held_alone(root: Path) -> int:
+    """Disk space of the files that no other tree shares, in bytes; 0 for a missing tree."""
+    total = 0
+    pending = [root] if root.is_dir() else []
+    while pending:
+        with os.scandir(pending.pop()) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    pending.append(Path(entry.path))
+                elif (status := entry.stat(follow_symlinks=False)).st_nlink == 1:
+                    total += status.st_blocks * _BLOCK
+    return total
+
+
+def undo(
+    prefix: Path,
+    *,
+    options: ApplyOptions,
+    ports: EnginePorts,
+    checks: CheckRunner,
+    stream: EventStream,
+    to: str | None = None,
+    force: bool = False,
+    accept: Accept | None = None,
+    cancel: Cancel = never,
+    point: Point = no_point,
+    ahead: Ahead | None = None,
+) -> Record:
+    """Put the tree back that was there before the live generation, byte for byte; returns the record.
+
+    `to` names the generation to go back to, over several steps: a transaction id or `FOUND`. Changes made
+    since the repair are not carried over: without `force` they are refused, or put to `accept`; `ahead` may hold
+    the comparisons that tell them, begun before (see `losses.begin`). Raises
+    InputError when there is nothing to undo or no such generation, PreflightError with the changes in
+    `details`, RepairDeclined, EnvironmentBusy, Interrupted.
+    """
+    session = Session(Store.of(prefix), options, ports, checks, stream, Interruption(cancel), point)
+    with session.interruption.watching(), locked(session.store):
+        settle(session)
+        refuse_in_use(session.prefix, ports.processes(session.prefix), options.allow)
+        chain = _chain_back(session.store, to)
+        agreed = _always if force else accept
+        return [_undo(session, item, agreed, ahead) for item in chain][-1]
+
+
+def redo(
+    prefix: Path,
+    *,
+    options: ApplyOptions,
+    ports: EnginePorts,
+    checks: CheckRunner,
+    stream: EventStream,
+    to: str | None = None,
+    force: bool = False,
+    accept: Accept | None = None,
+    cancel: Cancel = never,
+    point: Point = no_point,
+) -> Record:
+    """Put a repaired tree in place again that was undone, by default the one undone last.
+
+    It is checked in place, and taken back when it does not work there (the record is then `undone` and
+    has a `failure`). `to`, `force`, `accept` and the errors are those of `undo`.
+    """
+    session = Session(Store.of(prefix), options, ports, checks, stream, Interruption(cancel), point)
+    with session.interruption.watching(), locked(session.store) as lock:
+        settle(session)
+        refuse_in_use(session.prefix, ports.processes(session.prefix), options.allow)
+        return _redo(session, _next(session.store, to), _always if force else accept, lock)
+
+
+def _always(_loss: Loss) -> bool:
+    return True
+
+
+def _chain_back(store: Store, to: str | None) -> list[_Known]:
+    """The transactions to undo, live one first, until `to` is live."""
+    known = {item.directory.transaction: item for item in _known(store)}
+    live = marker.read(store.prefix)
+    target = to if to is not None else known[live].parent if live in known else None
+    target = None if target == FOUND else target
+    chain: list[_Known] = []
+    while live != target or not chain:
+        item = known.get(live) if live is not None else None
+        if item is None or item.record.state != "done":
+            raise _not_there(store, to)
+        if not item.has_tree:
+            raise InputError(
+                f"Transaction {live} can no longer be undone",
+                cause="The tree from before it was pruned",
+                hint="See what is kept with `envmedic history`",
+            )
+        chain.append(item)
+        live = item.parent
+    return chain
+
+
+def _not_there(store: Store, to: str | None) -> InputError:
+    if to is None:
+        return InputError(
+            f"There is nothing to undo for {store.prefix}",
+            cause="No repair of envmedic is in place there",
+            hint="See `envmedic history`",
+        )
+    return InputError(
+        f"{store.prefix} does not descend from a generation {to}",
+        cause="It is not among those that led to the live one",
+        hint="See `envmedic history` for their ids",
+    )
+
+
+def _next(store: Store, to: str | None) -> _Known:
+    live = marker.read(store.prefix)
+    possible = [
+        item
+        for item in _known(store)
+        if item.record.state == "undone" and item.parent == live and item.has_tree
+        if to is None or item.directory.transaction == to
+    ]
+    if not possible:
+        raise InputError(
+            f"There is nothing to redo for {store.prefix}",
+            cause="No undone repair of the live generation is kept" + (f" with the id {to}" if to else ""),
+            hint="See `envmedic history`",
+        )
+    return max(possible, key=lambda item: (item.record.finished or "", item.directory.transaction))
+
+
+def _undo(session: Session, item: _Known, accept: Accept | None, ahead: Ahead | None) -> Record:
+    transaction = OpenTransaction.load(session, item.directory)
+    with recoverable(session.prefix), transaction.opened(), session.stage("undo"):
+        loss = undo_losses.of_undo(item.directory, session.prefix, ahead)
+        _ask(session, loss, accept)
+        _go(transaction, "undoing", "done")
+        if loss.damaged:
+            lost = f"Edited in place since the repair, so not as before: {', '.join(loss.damaged[:_LISTED])}"
+            transaction.note(notes=(*transaction.record.notes, lost))
+        return transaction.finish("undone")
+
+
+def _redo(session: Session, item: _Known, accept: Accept | None, lock: int) -> Record:
+    transaction = OpenTransaction.load(session, item.directory)
+    with recoverable(session.prefix), transaction.opened(), session.stage("redo"):
+        changed = undo_losses.changes(item.directory.fingerprint, session.prefix)
+        _ask(session, Loss(transaction=item.directory.transaction, changed=changed), accept)
+        _go(transaction, "redoing", "undone")
+        from envmedic.engine.stage.runners import DirectRunner  # noqa: PLC0415  # an undo runs nothing
+
+        runner = ActivatedRunner(DirectRunner(session.prefix, inherit=[lock]), session.prefix, session.interruption)
+        return conclude(transaction, runner, redo=True)
+
+
+def _go(
+    transaction: OpenTransaction, under: Literal["undoing", "redoing"], otherwise: Literal["done", "undone"]
+) -> None:
+    """Swap the trees under the journal's word; when that cannot be done all is as it was."""
+    session = transaction.session
+    session.interruption.commit()
+    transaction.move(under)
+    try:
+        swap(session.prefix, transaction.directory, transaction.journal.method, session.point)
+    except PreflightError:
+        transaction.move(otherwise)
+        raise
+    sync(session.prefix, transaction.directory)
+
+
+def _ask(session: Session, loss: Loss, accept: Accept | None) -> None:
+    if not loss:
+        return
+    if accept is None:
+        names = (*loss.damaged, *loss.changed)
+        raise PreflightError(
+            f"{session.prefix} has changed since: {len(names)} files would not be as they are now",
+            cause=_reason(loss),
+            hint="Save what you need, then accept it (--yes)",
+            details=names,
+        )
+    with session.interruption.at_once():
+        agreed = accept(loss)
+    if not agreed:
+        raise RepairDeclined("Declined")
+
+
+def _reason(loss: Loss) -> str:
+    if loss.damaged:
+        return f"{loss.damaged[0]} was edited in place in both trees, so its old content cannot come back"
+    return f"{loss.changed[0]} differs from what the repair left"
+
+
+def prune(prefix: Path, *, keep: int, stream: EventStream, point: Point = no_point) -> tuple[str, ...]:
+    """Delete kept trees but the `keep` most useful ones; returns the transactions that lost theirs.
+
+    The live tree and the records stay. Raises EnvironmentBusy, RecoveryNeeded while a transaction is
+    interrupted.
+    """
+    store = Store.of(prefix)
+    if not store.transactions():
+        return ()
+    with locked(store):
+        for directory in store.transactions():
+            if not journals.read(directory).settled:
+                raise RecoveryNeeded(
+                    f"Transaction {directory.transaction} was interrupted", hint="Run `envmedic recover` first"
+                )
+        return prune_trees(store, keep, stream.emit, point)
+
+
+def prune_trees(store: Store, keep: int, emit: Emit, point: Point = no_point) -> tuple[str, ...]:
+    """As `prune`, for a caller that holds the lock.
+
+    Trees that undo leads to come first, nearest first, then those that redo leads to, newest first.
+    """
+    doomed = _doomed(store, keep)
+    for item in doomed:
+        started = time.monotonic()
+        emit(StageStarted(stage="prune"))
+        trash.discard(item.directory.tree, item.directory.trash, store.owner)
+        point("tree-discarded")
+        trash.empty(item.directory.trash, lambda files: emit(Progress(stage="prune", unit="files", done=files)))
+        point("trash-emptied")
+        emit(StageFinished(stage="prune", seconds=time.monotonic() - started))
+    return tuple(item.directory.transaction for item in doomed)
+
+
+def prunable(prefix: Path, *, keep: int) -> tuple[str, ...]:
+    """The transactions that `prune` would take the tree of, oldest first; reads only. Raises RecoveryNeeded."""
+    return tuple(item.directory.transaction for item in _doomed(Store.of(prefix), keep))
+
+
+def _doomed(store: Store, keep: int) -> list[_Known]:
+    spared = {item.directory.transaction for item in _by_use(store)[: max(keep, 0)]}
+    return [item for item in _known(store) if item.has_tree and item.directory.transaction not in spared]
+
+
+def _by_use(store: Store) -> list[_Known]:
+    known = {item.directory.transaction: item for item in _known(store)}
+    chain: list[_Known] = []
+    live = marker.read(store.prefix)
+    while live in known and known[live] not in chain:
+        chain.append(known[live])
+        live = known[live].parent
+    undone = [item for item in reversed(known.values()) if item.record.state == "undone"]
+    return [item for item in (*chain, *undone) if item.has_tree]

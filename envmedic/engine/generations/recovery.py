@@ -1,0 +1,153 @@
+"""After a crash: every interrupted transaction is finished or dropped, and the environment is whole.
+
+The state says how far the transaction had come for certain, the marker at the prefix which side is live:
+
+=====================  ====================================  ===================================
+state                  the repaired tree is at the prefix    it is not
+=====================  ====================================  ===================================
+cloning, repairing     (cannot be)                           drop it: aborted
+ready                  smoke check: done, or back: aborted   drop it: aborted
+exchanged              smoke check: done, or back: aborted   it was taken back, drop it: aborted
+undoing                exchange: undone                      undone
+redoing                smoke check: done, or back: undone    exchange, then the same
+done, undone, aborted  nothing; what was being deleted is deleted
+=====================  ====================================  ===================================
+
+Each row may itself be cut by a crash and is then taken again.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import shlex
+from pathlib import Path
+
+from envmedic.engine.generations.finish import conclude, drop, recoverable
+from envmedic.engine.stage.activated_runner import ActivatedRunner
+from envmedic.engine.store import journal as journals
+from envmedic.engine.store import marker
+from envmedic.engine.store.context import OpenTransaction, Session, empty_trash
+from envmedic.engine.store.interruption import Interruption
+from envmedic.engine.store.layout import Store
+from envmedic.engine.store.lock import locked
+from envmedic.engine.store.swap import Point, mend, no_point, swap, sync
+from envmedic.errors import RECOVERABLE, Interrupted, RecoveryNeeded
+from envmedic.model.events import EventStream
+from envmedic.model.ports import ApplyOptions, CheckRunner, EnginePorts
+from envmedic.model.record import Record
+
+
+def recover(
+    prefix: Path, *, ports: EnginePorts, checks: CheckRunner, stream: EventStream, point: Point = no_point
+) -> tuple[Record, ...]:
+    """Settle what a crash interrupted on the environment at `prefix`; returns the records of what was settled.
+
+    The prefix itself may be missing. Nothing is written where there is nothing to settle. Raises
+    EnvironmentBusy while another envmedic works on it, RecoveryNeeded with what to do by hand.
+    """
+    store = Store.of(prefix)
+    if not journals.interrupted(store):
+        return ()
+    session = Session(store, ApplyOptions(), ports, checks, stream, point=point)
+    with locked(store), session.interruption.watching():
+        return settle(session)
+
+
+def settle(session: Session) -> tuple[Record, ...]:
+    """Settle every interrupted transaction, oldest first. The caller holds the lock.
+
+    It is not interrupted: that would only leave the same work for later.
+    """
+    session = dataclasses.replace(session, interruption=Interruption.finishing())
+    records = []
+    with recoverable(session.prefix):
+        session.store.sweep()
+        for directory in session.store.transactions():
+            if journals.read(directory).settled:
+                empty_trash(session, directory)
+                continue
+            transaction = OpenTransaction.load(session, directory)
+            with transaction.opened():
+                records.append(_settle(transaction))
+    return tuple(records)
+
+
+def _settle(transaction: OpenTransaction) -> Record:
+    session, directory = transaction.session, transaction.directory
+    state = transaction.journal.state
+    with session.stage("recover"):
+        mend(session.prefix, directory)
+        session.point("mended")
+        if not os.path.lexists(session.prefix):
+            raise _missing(transaction)
+        live = marker.read(session.prefix) == directory.transaction
+        _require_known(transaction, live=live)
+        if state == "undoing":
+            return _take_back(transaction, live=live)
+        if state == "redoing":
+            return _bring_back(transaction, live=live)
+        if not live:
+            return drop(transaction, _killed(transaction))
+        sync(session.prefix, directory)
+        if state == "ready":
+            transaction.move("exchanged")
+        return conclude(transaction, _in_place(session))
+
+
+def _take_back(transaction: OpenTransaction, *, live: bool) -> Record:
+    session = transaction.session
+    if live:
+        swap(session.prefix, transaction.directory, transaction.journal.method, session.point)
+    sync(session.prefix, transaction.directory)
+    return transaction.finish("undone")
+
+
+def _bring_back(transaction: OpenTransaction, *, live: bool) -> Record:
+    session = transaction.session
+    if not live:
+        swap(session.prefix, transaction.directory, transaction.journal.method, session.point)
+    sync(session.prefix, transaction.directory)
+    return conclude(transaction, _in_place(session), redo=True)
+
+
+def _require_known(transaction: OpenTransaction, *, live: bool) -> None:
+    """One of the two trees is the repaired one, or the other is no longer what it is taken for.
+
+    Without this the only copy of an environment would be dropped as a failed clone. Raises RecoveryNeeded.
+    """
+    directory, kept = transaction.directory, transaction.directory.tree
+    if live or transaction.journal.state in {"cloning", "repairing"} or not kept.is_dir():
+        return
+    if marker.read(kept) == directory.transaction:
+        return
+    aside = directory.path.parent.parent / f"envmedic-{directory.transaction}"
+    raise RecoveryNeeded(
+        f"{transaction.session.prefix} was replaced by something else after envmedic had been interrupted",
+        cause=f"Neither it nor {kept}, the environment as it was before the repair, is the repaired one",
+        hint=f"Nothing was deleted. To keep both: mv {shlex.quote(str(directory.path))} {shlex.quote(str(aside))}",
+        environment=RECOVERABLE,
+    )
+
+
+def _in_place(session: Session) -> ActivatedRunner:
+    from envmedic.engine.stage.runners import DirectRunner  # noqa: PLC0415  # an undo runs nothing
+
+    return ActivatedRunner(DirectRunner(session.prefix), session.prefix, session.interruption)
+
+
+def _killed(transaction: OpenTransaction) -> Interrupted:
+    return Interrupted(
+        f"envmedic was killed while transaction {transaction.directory.transaction} was {transaction.journal.state}",
+        hint="Run the repair again",
+    )
+
+
+def _missing(transaction: OpenTransaction) -> RecoveryNeeded:
+    kept = transaction.directory.tree
+    return RecoveryNeeded(
+        f"{transaction.session.prefix} does not exist",
+        cause="It was removed or moved away after envmedic had been interrupted",
+        hint=f"Put it back, then run `envmedic recover`; a copy of it, with or without the repair, is {kept}",
+        environment=RECOVERABLE,
+    )

@@ -1,0 +1,264 @@
+"""Where transactions are kept: ``<parent>/.envmedic``, beside the environments that they repair.
+
+One store serves every environment of a parent directory::
+
+    .envmedic/.gitignore, CACHEDIR.TAG
+    .envmedic/locks/<name>.lock           one per environment, never deleted
+    .envmedic/wheels/<name>/              as root: wheels for an owner who cannot read root's cache, for one repair
+    .envmedic/<txid>/prefix               the environment it belongs to, readable without the journal
+    .envmedic/<txid>/journal.json         the state, see `journal`
+    .envmedic/<txid>/plan.json, record.json, events.jsonl
+    .envmedic/<txid>/fingerprint          of the original, taken right after cloning
+    .envmedic/<txid>/fingerprint-live     of the repaired tree, taken after the exchange
+    .envmedic/<txid>/env                  the clone before the exchange, the old tree after it
+    .envmedic/<txid>/displaced            the old tree in the middle of a swap by renames
+    .envmedic/<txid>/trash                what is being deleted
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from envmedic.engine.fs import scratch
+from envmedic.engine.fs.durable import Owner, as_owner_of, give, make_directory, write_whole
+from envmedic.engine.fs.exchange import sync_directory
+from envmedic.errors import PreflightError
+from envmedic.owner import STORE, wheels
+from envmedic.regex import compile_late
+
+_TRANSACTION = compile_late(r"[0-9]{8}T[0-9]{12}Z-[0-9a-f]{6}")
+_NEW = ".new-"
+_LONGEST_NAME = 200
+_CACHEDIR_TAG = (
+    "Signature: 8a477f597d28d172789f06886806bc55\n"
+    "# Trees kept by envmedic for undo. `envmedic prune` removes them; do not delete by hand while it runs.\n"
+)
+
+
+@dataclass(frozen=True)
+class TransactionDirectory:
+    """The files of one transaction."""
+
+    path: Path
+
+    @property
+    def transaction(self) -> str:
+        """The transaction's id."""
+        return self.path.name
+
+    @property
+    def prefix(self) -> Path:
+        """Names the environment, so that a damaged journal blocks that one only."""
+        return self.path / "prefix"
+
+    @property
+    def journal(self) -> Path:
+        """The state, see `journal.Journal`."""
+        return self.path / "journal.json"
+
+    @property
+    def plan(self) -> Path:
+        """The plan as it was confirmed."""
+        return self.path / "plan.json"
+
+    @property
+    def record(self) -> Path:
+        """What was done."""
+        return self.path / "record.json"
+
+    @property
+    def events(self) -> Path:
+        """Every event, one JSON object per line."""
+        return self.path / "events.jsonl"
+
+    @property
+    def fingerprint(self) -> Path:
+        """Of the original environment."""
+        return self.path / "fingerprint"
+
+    @property
+    def live_fingerprint(self) -> Path:
+        """Of the repaired environment, right after the exchange."""
+        return self.path / "fingerprint-live"
+
+    @property
+    def tree(self) -> Path:
+        """The tree that is not at the prefix."""
+        return self.path / "env"
+
+    @property
+    def displaced(self) -> Path:
+        """The tree that was at the prefix, in the middle of a swap by renames."""
+        return self.path / "displaced"
+
+    @property
+    def trash(self) -> Path:
+        """What is being deleted; nothing in it has a meaning any more."""
+        return self.path / "trash"
+
+
+@dataclass(frozen=True)
+class Store:
+    """The store as seen from one environment. `prefix` is its real path; it need not exist."""
+
+    prefix: Path
+    owner: Owner | None = None
+    """Who shall own what is written; None leaves it to this process."""
+
+    @classmethod
+    def of(cls, prefix: Path) -> Store:
+        """The store of the environment at `prefix`, which may be reached through symbolic links."""
+        real = Path(os.path.realpath(prefix))
+        known = next((path for path in (real, real.parent) if path.exists()), None)
+        return cls(real, Owner.of(known) if known else None)
+
+    @property
+    def root(self) -> Path:
+        """The directory of the store."""
+        return self.prefix.parent / STORE
+
+    @property
+    def lock(self) -> Path:
+        """The lock file of this environment."""
+        return self.root / "locks" / f"{self._key}.lock"
+
+    @property
+    def _key(self) -> str:
+        """The environment's name, or a digest where the name leaves no room for a suffix."""
+        name = os.fsencode(self.prefix.name)
+        return self.prefix.name if len(name) <= _LONGEST_NAME else _digest(name)
+
+    @property
+    def _new(self) -> str:
+        """Prefix of directories of this environment that are being made."""
+        return f"{_NEW}{_digest(os.fsencode(self.prefix.name))[:16]}-"
+
+    def prepare(self) -> None:
+        """Make the store. Raises PreflightError when another user owns it or it cannot be written."""
+        try:
+            if not self.root.is_dir():
+                self._make_root()
+            self._check_owner(self.root)
+            if not self.lock.parent.is_dir():
+                make_directory(self.lock.parent, self.owner)
+            self._check_owner(self.lock.parent)
+            for name, text in ((".gitignore", "*\n"), ("CACHEDIR.TAG", _CACHEDIR_TAG)):
+                if not (self.root / name).exists():
+                    write_whole(self.root / name, text.encode(), self.owner, synced=False)
+        except OSError as error:
+            raise PreflightError(
+                f"{self.root} cannot be written",
+                cause=f"{error.strerror}: {error.filename}",
+                hint=f"Make {self.root.parent} writable for the owner of the environment",
+            ) from error
+
+    def _make_root(self) -> None:
+        """By root itself, since the owner of an environment need not be allowed to write beside it."""
+        self.root.mkdir(mode=0o700)
+        give(self.root, self.owner)
+
+    def _check_owner(self, directory: Path) -> None:
+        status = directory.lstat()
+        trusted = {0, os.geteuid()} | ({self.owner.uid} if self.owner else set())
+        if not stat.S_ISDIR(status.st_mode) or status.st_uid not in trusted:
+            raise PreflightError(
+                f"{directory} is not a directory of this user",
+                cause=f"It belongs to uid {status.st_uid}, who could change what a repair puts in place",
+                hint="Ask its owner to run envmedic, or to remove it after `envmedic prune`",
+            )
+
+    @property
+    def closed(self) -> bool:
+        """Whether another user made it, who alone may look into it."""
+        return self.root.is_dir() and not os.access(self.root, os.R_OK | os.X_OK, effective_ids=True)
+
+    def _listed(self) -> tuple[Path, ...]:
+        """What lies in the store, nothing where there is none. Raises PreflightError where it is closed."""
+        if not self.root.is_dir():
+            return ()
+        try:
+            return tuple(self.root.iterdir())
+        except PermissionError as error:
+            raise PreflightError(
+                f"{self.root} cannot be read",
+                cause=f"It belongs to uid {self.root.stat().st_uid}, who repaired an environment there",
+                hint="Ask them to do it, or make an environment of your own: `envmedic lock`, then `envmedic create`",
+            ) from error
+
+    def transactions(self) -> tuple[TransactionDirectory, ...]:
+        """The transactions of this environment, oldest first, and those that do not say whose they are.
+
+        Raises PreflightError where the store is closed to this user.
+        """
+        paths = sorted(path for path in self._listed() if _TRANSACTION.fullmatch(path.name))
+        return tuple(item for item in map(TransactionDirectory, paths) if self._claims(item))
+
+    def _claims(self, directory: TransactionDirectory) -> bool:
+        try:
+            name = directory.prefix.read_text(encoding="utf-8", errors="surrogateescape")
+        except FileNotFoundError:
+            return True
+        return name == self.prefix.name
+
+    def create(self, files: dict[str, bytes], *, transaction: str) -> TransactionDirectory:
+        """Make the directory of a transaction with `files` in it, all at once and durably."""
+        fresh = self.root / f"{self._new}{transaction}"
+        make_directory(fresh, self.owner)
+        for name, content in {"prefix": os.fsencode(self.prefix.name), **files}.items():
+            write_whole(fresh / name, content, self.owner)
+        sync_directory(fresh)
+        directory = TransactionDirectory(self.root / transaction)
+        fresh.rename(directory.path)
+        sync_directory(self.root)
+        return directory
+
+    def unfinished(self) -> tuple[Path, ...]:
+        """What a crash in `create` or while probing left; nothing there has a meaning."""
+        listed = self._listed()
+        if not self.root.is_dir():
+            return ()
+        in_store, at_prefix = scratch.names(self.prefix)
+        return (
+            *(path for path in listed if path.name.startswith(self._new)),
+            *scratch.left_over(self.root, in_store),
+            *scratch.left_over(self.root.parent, at_prefix),
+        )
+
+    def sweep(self) -> None:
+        """Remove what `unfinished` returns, and wheels of a repair that has ended. The caller holds the lock."""
+        for path in self.unfinished():
+            with as_owner_of(path):
+                _remove(path)
+        self.drop_wheels()
+
+    def drop_wheels(self) -> None:
+        """Remove the wheels that were put where the environment's owner can read them."""
+        own = wheels(self.prefix)
+        if not os.path.lexists(own):
+            return
+        with as_owner_of(self.root):
+            _remove(own)
+            if not any(own.parent.iterdir()):
+                own.parent.rmdir()
+
+
+def _digest(name: bytes) -> str:
+    import hashlib  # noqa: PLC0415  # what an undo begins ahead needs none
+
+    return hashlib.sha256(name).hexdigest()
+
+
+def _remove(directory: Path) -> None:
+    import shutil  # noqa: PLC0415  # there is rarely something to remove
+
+    shutil.rmtree(directory)
+
+
+def new_transaction_id(now_ns: int | None = None) -> str:
+    """A fresh id that sorts by its time, to the microsecond: ``YYYYMMDDTHHMMSSffffffZ-xxxxxx``, UTC."""
+    seconds, rest = divmod(time.time_ns() if now_ns is None else now_ns, 1_000_000_000)
+    return f"{time.strftime('%Y%m%dT%H%M%S', time.gmtime(seconds))}{rest // 1000:06d}Z-{os.urandom(3).hex()}"

@@ -1,0 +1,122 @@
+"""Swapping the tree at the prefix with the one that a transaction keeps, either way, under the journal.
+
+Where the file system cannot exchange two directories at once it takes three renames, between the first
+two of which the prefix does not exist; `mend` settles what a crash left of them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from envmedic.engine.fs.exchange import exchange, rename_noreplace, sync_directory
+from envmedic.engine.store.journal import Method
+from envmedic.engine.store.layout import TransactionDirectory
+from envmedic.errors import RECOVERABLE, PreflightError, RecoveryNeeded
+
+Point = Callable[[str], None]
+"""Called where a crash leaves a state of its own on disk; tests end the process there."""
+
+
+def no_point(_name: str) -> None:
+    """The `Point` of everybody but tests."""
+
+
+def swap(prefix: Path, directory: TransactionDirectory, method: Method, point: Point = no_point) -> None:
+    """Swap `prefix` with the transaction's tree; `sync` makes it durable.
+
+    Raises PreflightError, with nothing changed, or RecoveryNeeded where renames stopped halfway and `mend` must follow.
+    """
+    _refuse_link(prefix)
+    times = _times(prefix), _times(directory.tree)
+    try:
+        if method == "exchange":
+            exchange(prefix, directory.tree)
+        else:
+            _rename_thrice(prefix, directory, point)
+    except OSError as error:
+        if os.path.lexists(directory.displaced):
+            raise _halfway(prefix, error) from error
+        raise PreflightError(
+            f"{prefix} cannot be exchanged with its repaired copy",
+            cause=f"{error.strerror} ({errno.errorcode.get(error.errno or 0, error.errno)})",
+            hint="Check that nothing is mounted there and that its directory and its parent are writable",
+        ) from error
+    _keep_times(directory.tree, times[0])
+    _keep_times(prefix, times[1])
+    point("swapped")
+
+
+def _refuse_link(prefix: Path) -> None:
+    """An exchange would take the link for the environment: it would be kept for undo, and what it leads to left behind."""
+    if prefix.is_symlink():
+        raise PreflightError(
+            f"{prefix} was replaced by a symbolic link",
+            cause=f"It leads to {prefix.readlink()}",
+            hint="Put the environment back in its place, then run the same command again",
+        )
+
+
+def _times(root: Path) -> tuple[int, int] | None:
+    """When `root` was read and changed, in ns; None where it is missing, which the exchange will tell."""
+    try:
+        status = root.lstat()
+    except FileNotFoundError:
+        return None
+    return status.st_atime_ns, status.st_mtime_ns
+
+
+def _keep_times(root: Path, times: tuple[int, int] | None) -> None:
+    """XFS takes a directory that moves to another parent for changed. To an undo it is as it was."""
+    if times is None or root.lstat().st_mtime_ns == times[1]:
+        return
+    with contextlib.suppress(PermissionError):  # somebody else's directory, which this user may move but not date
+        os.utime(root, ns=times)
+
+
+def _halfway(prefix: Path, error: OSError) -> RecoveryNeeded:
+    return RecoveryNeeded(
+        f"The exchange of {prefix} stopped halfway",
+        cause=str(error),
+        hint="Mend that, then run `envmedic recover`; nothing is lost",
+        environment=RECOVERABLE,
+    )
+
+
+def sync(prefix: Path, directory: TransactionDirectory) -> None:
+    """Make the names on both sides durable."""
+    sync_directory(prefix.parent)
+    sync_directory(directory.path)
+
+
+def _rename_thrice(prefix: Path, directory: TransactionDirectory, point: Point) -> None:
+    rename_noreplace(prefix, directory.displaced)
+    try:
+        point("prefix-displaced")
+        rename_noreplace(directory.tree, prefix)
+    except OSError:
+        rename_noreplace(directory.displaced, prefix)
+        raise
+    point("prefix-replaced")
+    rename_noreplace(directory.displaced, directory.tree)
+
+
+def mend(prefix: Path, directory: TransactionDirectory) -> None:
+    """Settle a swap by renames that a crash cut: as if it had not begun, or as if it were over."""
+    if not os.path.lexists(directory.displaced):
+        return
+    if not os.path.lexists(prefix):
+        rename_noreplace(directory.displaced, prefix)
+    elif not os.path.lexists(directory.tree):
+        rename_noreplace(directory.displaced, directory.tree)
+    else:
+        raise RecoveryNeeded(
+            f"Somebody created {prefix} while a swap of it was interrupted",
+            cause=f"The environment that was there is {directory.displaced}",
+            hint=f"Nothing was deleted. Move {prefix} away, then run `envmedic recover` again",
+            environment=RECOVERABLE,
+        )
+    sync(prefix, directory)

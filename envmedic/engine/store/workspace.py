@@ -1,0 +1,90 @@
+"""Where the steps of a plan are carried out, and running a command there."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from envmedic.engine.fs.durable import Owner
+from envmedic.errors import InstallerError, InternalError
+from envmedic.model.events import Emit, OutputLine
+from envmedic.model.ports import CommandResult, CondaInstaller, Installer, Runner
+
+_TAIL_LINES = 20
+
+
+@dataclass(frozen=True)
+class Workplace:
+    """The clone and the tools that change it."""
+
+    tree: Path
+    trash: Path
+    owner: Owner | None
+    runner: Runner
+    installer: Installer
+    emit: Emit
+    poll: Callable[[], None]
+    """Raises `Interrupted` when somebody asked to stop."""
+    timeout_s: float | None = None
+    conda: CondaInstaller | None = None
+    """None outside a conda prefix."""
+
+    @property
+    def conda_side(self) -> CondaInstaller:
+        """What changes conda packages. Raises InternalError where a plan has such a step and nothing to take it."""
+        return required(self.conda)
+
+
+def required(conda: CondaInstaller | None) -> CondaInstaller:
+    """`conda`, which a plan with a step for it cannot do without. Raises InternalError."""
+    if conda is None:
+        raise InternalError("The plan changes conda packages, and nothing was given to do that")
+    return conda
+
+
+def run(argv: tuple[str, ...], place: Workplace, *, env: Mapping[str, str] | None = None) -> None:
+    """Run a command in the clone, its output as events. Raises InstallerError when it fails, and `Interrupted`."""
+    source = called(argv)
+
+    def on_line(line: str) -> None:
+        place.emit(OutputLine(source=source, line=line))
+        place.poll()
+
+    place.poll()
+    result = place.runner(argv, env=env, on_line=on_line, timeout_s=place.timeout_s)
+    place.poll()
+    if result.returncode != 0:
+        raise _failed(result)
+
+
+def called(argv: Sequence[str]) -> str:
+    """What people call a command: its program, or the module that Python runs; ``env`` and its variables apart."""
+    words = list(argv)
+    if os.path.basename(words[0]) == "env":  # noqa: PTH119  # no path is asked about
+        words = [word for word in words[1:] if "=" not in word] or words
+    if "-m" in words[1:-1]:
+        return words[words.index("-m", 1) + 1]
+    return os.path.basename(words[0])  # noqa: PTH119  # a word for people
+
+
+def _failed(result: CommandResult) -> InstallerError:
+    hint = "See the output above, and `envmedic plan` for other ways"
+    if result.timed_out:
+        how, silent = (
+            f"took longer than {result.seconds:.0f} s",
+            "It said nothing, and was killed with all it had started",
+        )
+        hint = "Give it more time with --timeout SECONDS, or see `envmedic plan` for other ways"
+    elif result.signal is not None:
+        how, silent = f"was ended by signal {result.signal}", "It said nothing before"
+    else:
+        how, silent = f"exited with status {result.returncode}", "It did not say why"
+    lines = (result.stdout + result.stderr).splitlines()[-_TAIL_LINES:]
+    return InstallerError(
+        f"{called(result.argv)} {how}",
+        cause=next((line for line in reversed(lines) if line.strip()), silent),
+        hint=hint,
+        details=(" ".join(result.argv), *lines),
+    )

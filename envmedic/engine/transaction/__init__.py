@@ -1,0 +1,1 @@
+"""One repair: preflight, clone, steps, proof, rounds of further plans, exchange."""

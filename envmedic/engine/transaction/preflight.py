@@ -1,0 +1,226 @@
+"""Can a transaction be carried out here, and how: found out by trying, before anything changes."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from envmedic.engine.clone import disk_space
+from envmedic.engine.clone.clone import CloneMode, probe_modes
+from envmedic.engine.fs import mounts, scratch
+from envmedic.engine.fs.exchange import ExchangeMethod, ExchangeObstacle, probe_exchange
+from envmedic.engine.stage.runners import StagingMode, probe_namespace
+from envmedic.engine.store.protection import refuse_in_use, refuse_protected
+from envmedic.errors import NotAnEnvironment, PreflightError
+from envmedic.model.plan import Plan
+from envmedic.model.ports import ApplyOptions, ProcessUser
+
+_MARGIN_BYTES = 64 << 20
+_MARGIN_INODES = 2000
+"""For what cannot be known before: byte-code caches, logs, files of the new distributions."""
+_PREFERENCE: tuple[CloneMode, ...] = ("reflink", "link", "copy")
+_EXCHANGE_HINTS: dict[ExchangeObstacle, str] = {
+    "mount-point": "Mount its parent directory instead, or copy the environment off the mount",
+    "image-layer": "Move it out of the image layer once: cp -a PREFIX PREFIX.new && rm -rf PREFIX && mv PREFIX.new PREFIX",
+    "cross-device": "Move the environment so that it and its parent are on one file system",
+    "permission": "Run envmedic as the owner of the environment and of its parent directory",
+}
+
+
+@dataclass(frozen=True)
+class Capabilities:
+    """How the transaction will be carried out."""
+
+    prefix: Path
+    """The real path."""
+    clone: CloneMode
+    staging: StagingMode
+    exchange: ExchangeMethod
+    pid_namespace: bool
+    """Whether commands in a namespace get process ids of their own, so that nothing outlives envmedic."""
+    size: disk_space.Size
+    clone_bytes: int
+    """Upper estimate of the disk space that the clone takes before the first step."""
+    notes: tuple[str, ...] = ()
+    """What the user should know: why not the better way."""
+
+
+def preflight(
+    prefix: Path,
+    plan: Plan,
+    options: ApplyOptions,
+    *,
+    processes: Sequence[ProcessUser],
+    workdir: Path | None = None,
+) -> Capabilities:
+    """Find out how the transaction of `plan` on `prefix` can be carried out.
+
+    `workdir` is where the clone will be, by default ``<parent>/.envmedic``; when it does not exist
+    it is made for the probes and removed again. Nothing else is left behind. Raises
+    NotAnEnvironment, EnvironmentBusy when `processes` run from it, or PreflightError; the
+    environment is unchanged.
+    """
+    real = _real(prefix)
+    refuse_protected(real, options.allow)
+    refuse_in_use(real, processes, options.allow)
+    _refuse_unwritable(real)
+    _refuse_inner_mounts(real)
+    with _existing(workdir or real.parent / ".envmedic") as directory:
+        method, exchange_notes = _choose_exchange(real, directory)
+        mode, clone_notes = _choose_clone(real, directory, options)
+        size = disk_space.measure(real, mode)
+        _refuse_no_space(directory, size, plan)
+        staging, pid_namespace, staging_notes = _choose_staging(real, directory, options)
+    return Capabilities(
+        prefix=real,
+        clone=mode,
+        staging=staging,
+        exchange=method,
+        pid_namespace=pid_namespace,
+        size=size,
+        clone_bytes=size.clone_bytes,
+        notes=(*exchange_notes, *clone_notes, *staging_notes),
+    )
+
+
+def _real(prefix: Path) -> Path:
+    try:
+        real = prefix.resolve(strict=True)
+    except (OSError, RuntimeError) as error:
+        raise NotAnEnvironment(f"{prefix} cannot be reached", cause=str(error), hint="Name an environment") from error
+    if not real.is_dir():
+        raise NotAnEnvironment(f"{prefix} is not a directory", hint="Name an environment's directory with --prefix")
+    return real
+
+
+def _refuse_unwritable(prefix: Path) -> None:
+    for path in (prefix.parent, prefix):
+        if os.statvfs(path).f_flag & os.ST_RDONLY:
+            raise PreflightError(
+                f"{path} is on a read-only file system",
+                cause="A repair needs room beside the environment",
+                hint="Mount it writable, or repair a copy of the environment elsewhere",
+            )
+        if not os.access(path, os.W_OK | os.X_OK):
+            what = "the environment's parent directory" if path == prefix.parent else "the environment itself"
+            raise PreflightError(
+                f"{path} is not writable",
+                cause=f"Exchanging directories needs write permission on {what}",
+                hint="Run envmedic as the owner of both, or move the environment",
+            )
+
+
+def _refuse_inner_mounts(prefix: Path) -> None:
+    inside = mounts.below(prefix)
+    if inside:
+        raise PreflightError(
+            f"Something is mounted inside {prefix}",
+            cause="A clone would hold the mounted files, or none of them, in place of the mount",
+            hint=f"Unmount {inside[0]} for the time of the repair",
+            details=inside,
+        )
+
+
+@contextmanager
+def _existing(workdir: Path) -> Iterator[Path]:
+    """The directory for probes, for this time only if it was not there."""
+    try:
+        workdir.mkdir(0o700)
+    except FileExistsError:
+        yield workdir
+        return
+    except OSError as error:
+        raise PreflightError(
+            f"{workdir} cannot be made", cause=error.strerror, hint=f"Make {workdir.parent} writable"
+        ) from error
+    try:
+        yield workdir
+    finally:
+        _remove_empty(workdir)
+
+
+def _remove_empty(directory: Path) -> None:
+    try:
+        directory.rmdir()
+    except OSError as error:
+        if error.errno != errno.ENOTEMPTY:  # another envmedic began to use it
+            raise
+
+
+def _choose_exchange(prefix: Path, workdir: Path) -> tuple[ExchangeMethod, tuple[str, ...]]:
+    probe = probe_exchange(prefix, workdir)
+    if probe.method is None:
+        raise PreflightError(
+            f"A clone cannot take the place of {prefix}",
+            cause=probe.reason,
+            hint=_EXCHANGE_HINTS.get(probe.code, "Move the environment to a local file system").replace(
+                "PREFIX", os.fspath(prefix)
+            ),
+        )
+    if probe.method == "two-renames":
+        return probe.method, (f"{probe.reason}: for a moment during the exchange {prefix} will not exist",)
+    return probe.method, ()
+
+
+def _choose_clone(prefix: Path, workdir: Path, options: ApplyOptions) -> tuple[CloneMode, tuple[str, ...]]:
+    try:
+        refused = probe_modes(prefix, workdir)
+    except OSError as error:
+        raise PreflightError(
+            f"{prefix} cannot be cloned", cause=f"{error.strerror}: {error.filename}", hint="Check its permissions"
+        ) from error
+    if options.clone != "auto":
+        if refused[options.clone]:
+            raise PreflightError(
+                f"--clone {options.clone} does not work here",
+                cause=refused[options.clone],
+                hint=f"Leave it out: --clone {_first_working(refused)} would be taken",
+            )
+        return options.clone, ()
+    mode = _first_working(refused)
+    return mode, (f"hard links do not work here, so all is copied: {refused['link']}",) if mode == "copy" else ()
+
+
+def _first_working(refused: dict[CloneMode, str]) -> CloneMode:
+    return next(mode for mode in _PREFERENCE if not refused[mode])
+
+
+def _refuse_no_space(workdir: Path, size: disk_space.Size, plan: Plan) -> None:
+    free_bytes, free_inodes = disk_space.free(workdir)
+    needed = size.clone_bytes + plan.disk_bytes + plan.download_bytes + _MARGIN_BYTES
+    if free_bytes < needed:
+        raise PreflightError(
+            f"Not enough free space in {workdir.parent}: {_megabytes(free_bytes)} of {_megabytes(needed)}",
+            cause=f"The clone ({size.mode}) takes up to {_megabytes(size.clone_bytes)}, the repair up to "
+            f"{_megabytes(plan.disk_bytes + plan.download_bytes)}",
+            hint="Free some space; `envmedic prune` removes kept generations",
+        )
+    inodes = size.clone_inodes + _MARGIN_INODES
+    if free_inodes is not None and free_inodes < inodes:
+        raise PreflightError(
+            f"Not enough free inodes in {workdir.parent}: {free_inodes} of {inodes}",
+            cause=f"The clone ({size.mode}) takes {size.clone_inodes}",
+            hint="Remove some files; `envmedic prune` removes kept generations",
+        )
+
+
+def _megabytes(count: int) -> str:
+    return f"{count / 1e6:,.0f} MB"
+
+
+def _choose_staging(prefix: Path, workdir: Path, options: ApplyOptions) -> tuple[StagingMode, bool, tuple[str, ...]]:
+    if options.staging == "relocate":
+        return "relocate", False, ()
+    with scratch.scratch(workdir, scratch.names(prefix)[0]) as stand_in:
+        probe = probe_namespace(prefix, stand_in)
+    if probe.ok:
+        return "namespace", probe.pid_namespace, (probe.note,) if probe.note else ()
+    if options.staging == "namespace":
+        raise PreflightError(
+            "--staging namespace does not work here", cause=probe.reason, hint="Use --staging relocate"
+        )
+    return "relocate", False, (f"steps run beside the environment and their paths are rewritten: {probe.reason}",)

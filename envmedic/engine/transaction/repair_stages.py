@@ -1,0 +1,264 @@
+"""The inside of a transaction: reproduce the fault in the clone, take the steps, prove them.
+
+`rounds` does this again with further plans.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+import msgspec
+
+from envmedic.engine.store.context import OpenTransaction, Session
+from envmedic.engine.store.workspace import required
+from envmedic.engine.transaction import steps
+from envmedic.engine.transaction.preflight import Capabilities
+from envmedic.engine.verify.verdict import PROOF, judge, not_reproduced, reproduced
+from envmedic.errors import ChecksFailed, EnvmedicError, NothingToRepair, RepairDeclined
+from envmedic.model.checks import Check, Judgement, Outcome
+from envmedic.model.conda import CondaChange
+from envmedic.model.events import EventData, StepFinished, StepStarted, distinct
+from envmedic.model.plan import Install, Plan, Step
+from envmedic.model.ports import Runner
+from envmedic.model.record import Round
+from envmedic.tree import fingerprint
+
+
+@dataclass(eq=False)
+class Part:
+    """One plan of those that are carried out in the clone, with what was seen before its steps."""
+
+    plan: Plan
+    checks: tuple[Check, ...] = ()
+    """Its checks that no part before it has."""
+    before: tuple[Outcome, ...] = ()
+    """Their outcomes."""
+    unseen: EnvmedicError | None = None
+    """Why its steps are not taken: neither checks nor facts show the fault."""
+    taken: bool = False
+    """Whether its steps were begun."""
+
+
+@dataclass
+class Run:
+    """What a transaction has found out and made so far."""
+
+    session: Session
+    transaction: OpenTransaction
+    how: Capabilities
+    lock: int
+    """The lock's descriptor, which commands inherit."""
+    plan: Plan
+    """The plan that was confirmed."""
+    runner: Runner
+    original: fingerprint.Fingerprint
+    """Of the environment, from right before it was cloned."""
+    make_clone: Callable[[Run], None]
+    """Clones the environment; the place of the clone is free."""
+    parts: list[Part] = field(default_factory=list)
+    """What the clone holds, or is about to."""
+    rounds: list[Round] = field(default_factory=list)
+
+    @property
+    def checks(self) -> tuple[Check, ...]:
+        """Every check of every part."""
+        return tuple(check for part in self.parts for check in part.checks)
+
+    @property
+    def before(self) -> tuple[Outcome, ...]:
+        """What they said before the steps of their part."""
+        return tuple(outcome for part in self.parts for outcome in part.before)
+
+    @property
+    def plans(self) -> tuple[Plan, ...]:
+        """The plans of the parts."""
+        return tuple(part.plan for part in self.parts)
+
+    @property
+    def extendable(self) -> bool:
+        """Whether the repair loop may go on with other plans."""
+        return self.session.ports.extend is not None and self.plan.extendable
+
+    def note_parts(self) -> None:
+        """Put into the record which plans the clone holds."""
+        first, *others = self.plans
+        self.transaction.note(plan=first, extensions=tuple(others), checks_before=self.before)
+
+
+def confirm(session: Session, plan: Plan) -> None:
+    """Ask for the go-ahead. Raises RepairDeclined."""
+    with session.interruption.at_once():
+        agreed = session.ports.confirm(plan)
+    if not agreed:
+        raise RepairDeclined("The repair was declined")
+
+
+def fetch(session: Session, plan: Plan) -> None:
+    """Every wheel and conda package is on this machine and verified before the first change."""
+    artifacts = [artifact for step in plan.steps if isinstance(step, Install) for artifact in step.artifacts]
+    changes = [step for step in plan.steps if isinstance(step, CondaChange) and step.install]
+    if not artifacts and not changes:
+        return
+
+    news = distinct(session.emit)
+
+    def emit(data: EventData) -> None:
+        news(data)
+        session.interruption.poll()  # a signal breaks into a download; a token is asked whenever it is told of one
+
+    with session.stage("fetch"), session.interruption.at_once():
+        for change in changes:
+            required(session.ports.conda).fetch(change, offline=session.options.offline, emit=emit)
+        if artifacts:
+            session.ports.installer().fetch(artifacts, offline=session.options.offline, emit=emit)
+
+
+def reproduce(run: Run) -> None:
+    """Run the plan's checks in the untouched clone.
+
+    Raises NothingToRepair where the fault is not there and no other may be taken in its place, and ChecksFailed.
+    """
+    add_part(run, run.plan)
+    if run.parts[-1].unseen is not None and not run.extendable:
+        raise run.parts[-1].unseen
+
+
+def add_part(run: Run, plan: Plan, *, seen: bool = False) -> None:
+    """Let `plan` be the next that is carried out in the clone: its checks that are new are run before its steps.
+
+    A fault that neither shows there (or was `seen` to) nor in the facts is not repaired, which `Part.unseen` says.
+    Raises ChecksFailed for a plan without a check that would prove its repair.
+    """
+    if not any(check.required for check in plan.checks):
+        raise ChecksFailed("The plan has no check that would prove its repair", hint="Name checks in the playbook")
+    part = Part(plan, _new(run.checks, plan.checks))
+    run.parts.append(part)
+    with run.session.stage("reproduce"):
+        part.before = run.session.checks(part.checks, run.runner, "before", run.session.emit) if part.checks else ()
+    run.note_parts()
+    run.session.point("reproduced")
+    passed = not_reproduced(part.before, no_gpu=run.session.options.no_gpu)
+    if not seen and not _confirmed(plan) and (passed or not reproduced(part.before)):
+        part.unseen = NothingToRepair(
+            "The fault does not reproduce in a copy of the environment, and no fact confirms it",
+            cause=_by_status(part.before) or "no check could tell",
+            hint="Give the failing command with --reproduce -- CMD, or the full error text with --log",
+        )
+
+
+def _new(known: Sequence[Check], checks: Iterable[Check]) -> tuple[Check, ...]:
+    """Those of `checks`, and of their imports, that are not `known`, or ask for more than the known ones do."""
+    found = []
+    for check in checks:
+        like = [item for item in known if item.name == check.name and (item.role in PROOF or check.role not in PROOF)]
+        if check.name == "import":
+            names = {name for item in like for name in item.arguments}
+            left = tuple(name for name in check.arguments if name not in names)
+            if left:
+                found.append(msgspec.structs.replace(check, arguments=left))
+        elif all(item.arguments != check.arguments for item in like):
+            found.append(check)
+    return tuple(found)
+
+
+def _by_status(outcomes: tuple[Outcome, ...]) -> str:
+    """What the checks of the fault say, such as ``pass: torchvision-dispatch, torchvision-nms on cpu``."""
+    names: dict[str, list[str]] = {}
+    for outcome in outcomes:
+        if outcome.role in PROOF:
+            where = f" on {outcome.device}" if outcome.device else ""
+            names.setdefault(outcome.status, []).append(outcome.check + where)
+    return "; ".join(f"{status}: {', '.join(checks)}" for status, checks in names.items())
+
+
+def _confirmed(plan: Plan) -> bool:
+    """Whether facts say that the fault is there, or the plan is about none."""
+    return plan.finding is None or plan.finding.confirmed is True
+
+
+def take_steps(run: Run, part: Part) -> None:
+    """Carry the steps of a plan out in the clone. Raises InstallerError, InputError, PreflightError, OSError."""
+    session, plan = run.session, part.plan
+    part.taken = True
+    place = steps.Workplace(
+        tree=run.transaction.directory.tree,
+        trash=run.transaction.directory.trash,
+        owner=session.store.owner,
+        runner=run.runner,
+        installer=session.ports.installer(),
+        emit=session.emit,
+        poll=session.interruption.poll,
+        timeout_s=session.options.timeout_s,
+        conda=session.ports.conda,
+    )
+    with session.stage("steps"):
+        for index, step in enumerate(plan.steps, 1):
+            session.interruption.poll()
+            commands = steps.commands(step, place)
+            session.emit(
+                StepStarted(index=index, total=len(plan.steps), description=step.describe(), commands=commands)
+            )
+            _take_step(run, index, step, place)
+            session.point("step-taken")
+
+
+def _take_step(run: Run, index: int, step: Step, place: steps.Workplace) -> None:
+    started, ok, detail = time.monotonic(), False, ""
+    try:
+        detail = steps.carry_out(step, place)
+        ok = True
+    finally:
+        run.session.emit(StepFinished(index=index, seconds=time.monotonic() - started, ok=ok, detail=detail))
+
+
+def verify(run: Run, *, proofs_only: bool = False) -> Judgement:
+    """Run the checks of every part again and judge them; with `proofs_only` those that prove the repairs."""
+    chosen = tuple(check for check in run.checks if not proofs_only or check.role in PROOF)
+    before = tuple(outcome for outcome in run.before if not proofs_only or outcome.role in PROOF)
+    with run.session.stage("verify"):
+        after = run.session.checks(chosen, run.runner, "after", run.session.emit)
+    confirmed = _confirmed(run.parts[0].plan)
+    judgement = judge(before, after, no_gpu=run.session.options.no_gpu, confirmed=confirmed)
+    run.transaction.note(checks_after=after, regressions=judgement.regressions)
+    if confirmed:
+        _note_not_reproduced(run, judgement)
+    _note_gpu(run, judgement)
+    run.session.point("verified")
+    return judgement
+
+
+def _note_not_reproduced(run: Run, judgement: Judgement) -> None:
+    new = (f"{check}: did not fail before; the facts confirm the fault" for check in judgement.not_reproduced)
+    add_notes(run, new)
+
+
+def add_notes(run: Run, texts: Iterable[str]) -> None:
+    """Tell the record what the user should know, each once."""
+    run.transaction.note(notes=tuple(dict.fromkeys((*run.transaction.record.notes, *texts))))
+
+
+def _note_gpu(run: Run, judgement: Judgement) -> None:
+    """What is known of the GPUs; a plan that wanted them proven is never told as needing none."""
+    if any(plan.gpu_checks for plan in run.plans) and judgement.gpu == "not needed":
+        waived = run.session.options.no_gpu
+        run.transaction.note(gpu="not verified", gpu_reason="--no-gpu" if waived else "no check ran on a GPU")
+    else:
+        run.transaction.note(gpu=judgement.gpu, gpu_reason=judgement.gpu_reason)
+
+
+def reasons(judgement: Judgement) -> tuple[str, ...]:
+    """Why the exchange may not take place, worst first; empty when it may."""
+    return (*judgement.failed_required, *judgement.regressions, *judgement.skipped_required)
+
+
+def unproven(judgement: Judgement, tried: Sequence[str] = ()) -> ChecksFailed:
+    """The error for a repair that its checks do not prove; `tried` has a line for each round."""
+    could_not, failed = not judgement.failed_required and not judgement.regressions, reasons(judgement)
+    return ChecksFailed(
+        "Required checks could not run" if could_not else "The repaired copy fails its checks",
+        cause=failed[0] if failed else judgement.gpu_reason or None,
+        hint="See what each check said above; the kept record has the whole output",
+        details=(*failed, *tried),
+    )

@@ -1,0 +1,264 @@
+"""The repair loop: plans are carried out in the clone one after the other until it is proven, or nothing is left.
+
+A round takes the steps of one plan. The port `extend` names the next: for a further fault, in the same clone; or in
+place of what failed, in a fresh clone in which the plans before it are carried out again. Where a further fault
+cannot be repaired, what was repaired before it stands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from envmedic.engine.transaction.repair_stages import (
+    Part,
+    Run,
+    add_notes,
+    add_part,
+    confirm,
+    fetch,
+    reasons,
+    take_steps,
+    unproven,
+    verify,
+)
+from envmedic.engine.verify.verdict import blocking, otherwise
+from envmedic.errors import (
+    EnvmedicError,
+    InputError,
+    InstallerError,
+    IntegrityError,
+    InternalError,
+    NetworkError,
+    PreflightError,
+    RepairDeclined,
+)
+from envmedic.model.checks import Judgement, Outcome
+from envmedic.model.events import RoundStarted
+from envmedic.model.facts import Environment
+from envmedic.model.plan import Plan
+from envmedic.model.ports import ExtendRequest, Extension
+from envmedic.model.record import Round
+
+_OF_STEPS = (InstallerError, PreflightError, InputError)
+"""What may end the steps of one plan and not those of another."""
+
+
+@dataclass
+class _Result:
+    """How a round came out."""
+
+    judgement: Judgement | None = None
+    """Of the checks; None where they did not run."""
+    error: EnvmedicError | None = None
+    """What ended the steps, or kept them from being taken."""
+    further: Extension | None = None
+    """The next plan, by what facts show after the steps."""
+
+    @property
+    def good(self) -> bool:
+        """Whether all that ran passed."""
+        return self.judgement is not None and self.judgement.passed
+
+    @property
+    def failed(self) -> tuple[str, ...]:
+        """Why the clone is not proven; empty when it is."""
+        if self.error is not None:
+            return (self.error.summary,)
+        if self.judgement is not None:
+            return reasons(self.judgement) if not self.judgement.passed else ()
+        return (self.further.because,) if self.further is not None else ()
+
+    def as_error(self, run: Run) -> EnvmedicError:
+        """The error that ends the transaction."""
+        if self.error is not None:
+            return self.error
+        return unproven(self.judgement, tried(run)) if self.judgement is not None else InternalError("Nothing failed")
+
+
+def repair(run: Run) -> None:
+    """Carry plans out until the clone is proven. Raises ChecksFailed, or what ended the steps."""
+    good: tuple[Part, ...] = ()
+    because = ""
+    while True:
+        result = _round(run, because, good)
+        if result.good:
+            good = tuple(run.parts)
+            result.further = result.further or _ask_about_lasting(run, good)
+            if result.further is None:
+                _note_what_is_left(run)
+                return
+        extension = result.further or _ask(run, result, good)
+        if extension is None or not _go_on(run, extension, result, proven=bool(good)):
+            _fall_back(run, good, result)
+            return
+        because = extension.because
+
+
+def _round(run: Run, because: str, good: Sequence[Part]) -> _Result:
+    """Take the steps of the last plan and see what came of them."""
+    part = run.parts[-1]
+    result = _try_steps(run, part)
+    if result.error is None:
+        _judge(run, result, good)
+    done = Round(
+        number=len(run.rounds) + 1,
+        plan_id=part.plan.id,
+        failed=result.failed,
+        because=because,
+        summary=_fault(part.plan),
+    )
+    run.rounds.append(done)
+    run.transaction.note(rounds=tuple(run.rounds))
+    return result
+
+
+def _try_steps(run: Run, part: Part) -> _Result:
+    if part.unseen is not None:
+        return _Result(error=part.unseen)
+    try:
+        take_steps(run, part)
+    except _OF_STEPS as error:
+        if not run.extendable:
+            raise
+        return _Result(error=error)
+    return _Result()
+
+
+def _judge(run: Run, result: _Result, good: Sequence[Part]) -> None:
+    """Ask the facts first. Where they show a further fault, only the proofs so far are run before it is repaired."""
+    result.further = _ask(run, result, good)
+    if result.further is None:
+        result.judgement = verify(run)
+    elif result.further.keep == len(run.parts):
+        result.judgement = verify(run, proofs_only=True)
+        if not result.judgement.passed:
+            result.further = None
+
+
+def _ask(run: Run, result: _Result, good: Sequence[Part]) -> Extension | None:
+    """The next plan, if the loop may go on."""
+    verified = result.judgement is not None or result.error is not None
+    if len(run.rounds) + (not verified) >= run.session.options.max_rounds:
+        return None
+    return _next(run, result, good, verified=verified)
+
+
+def _ask_about_lasting(run: Run, good: Sequence[Part]) -> Extension | None:
+    """The next plan where imports fail still, and otherwise than before: behind the fault there was another one."""
+    lasting = otherwise(run.before, run.transaction.record.checks_after)
+    if not lasting or len(run.rounds) >= run.session.options.max_rounds:
+        return None
+    return _next(run, _Result(), good, verified=False, failed=lasting)
+
+
+def _next(
+    run: Run, result: _Result, good: Sequence[Part], *, verified: bool, failed: tuple[Outcome, ...] = ()
+) -> Extension | None:
+    extend = run.session.ports.extend
+    if extend is None or not run.extendable:
+        return None
+    outcomes = run.transaction.record.checks_after if result.judgement is not None else ()
+    request = ExtendRequest(
+        plans=run.plans,
+        environment=lambda: _observe_clone(run),
+        round=len(run.rounds),
+        verified=verified,
+        failed=failed or blocking(run.before, outcomes),
+        error=result.error,
+        good=_standing(run, good),
+    )
+    with run.session.interruption.at_once():
+        return extend(request)
+
+
+def _standing(run: Run, good: Sequence[Part]) -> int:
+    """How many of the parts in the clone are the first of those that were good."""
+    pairs = zip(run.parts, good)  # noqa: B905  # either may be longer
+    return next(
+        (number for number, (one, other) in enumerate(pairs) if one is not other), min(len(run.parts), len(good))
+    )
+
+
+def _note_what_is_left(run: Run) -> None:
+    """Say what else facts show, where the loop ends since its rounds are used up."""
+    rounds = run.session.options.max_rounds
+    left = _next(run, _Result(), run.parts, verified=False) if len(run.rounds) >= rounds else None
+    if left is not None and left.keep == len(run.parts):
+        add_notes(run, (f"Not repaired, since --max-rounds is {rounds}: {left.because}",))
+
+
+def _observe_clone(run: Run) -> Environment:
+    """The clone as it will look at the prefix."""
+    observe = run.session.ports.observe
+    if observe is None:
+        raise InternalError("The repair loop was given no way to observe the clone")
+    return observe(run.transaction.directory.tree)
+
+
+def _go_on(run: Run, extension: Extension, result: _Result, *, proven: bool) -> bool:
+    """Make the clone ready for another plan; returns False where what is `proven` is kept without it."""
+    run.session.emit(RoundStarted(round=len(run.rounds) + 1, because=extension.because))
+    try:
+        confirm(run.session, extension.plan)
+        fetch(run.session, extension.plan)
+    except (RepairDeclined, NetworkError, IntegrityError) as error:
+        if not proven:
+            raise
+        add_notes(run, (f"Not repaired: {_fault(extension.plan)}: {error.summary}",))
+        return False
+    on_top = extension.keep == len(run.parts)
+    if not on_top:
+        _start_again(run, run.parts[: extension.keep])
+    add_part(run, extension.plan, seen=on_top and bool(result.failed))
+    return True
+
+
+def _start_again(run: Run, parts: Sequence[Part]) -> None:
+    """Give up what is in the clone, but for `parts`: these are carried out in a fresh one."""
+    dropped = [part for part in run.parts if part not in parts]
+    intact = run.parts[: len(parts)] == list(parts) and not any(part.taken for part in dropped)
+    given_up = (part.plan for part in dropped if part.taken)
+    run.transaction.note(abandoned=(*run.transaction.record.abandoned, *given_up))
+    run.parts[:] = parts
+    if not intact:
+        run.transaction.discard_tree()
+        if run.how.clone == "copy":  # others take next to no space, and are deleted at the end
+            run.transaction.empty_trash()
+        run.make_clone(run)
+        for part in parts:
+            take_steps(run, part)
+    if run.parts:
+        run.note_parts()
+
+
+def _fall_back(run: Run, good: tuple[Part, ...], result: _Result) -> None:
+    """End with the most that is proven of what was good before. Raises what failed where nothing is."""
+    if result.good:
+        if verify(run).passed:
+            return
+        good = good[:-1]
+    elif tuple(run.parts) == good:
+        good = good[:-1]
+    lost = [part.plan for part in run.parts if part not in good]
+    error = result.as_error(run) if result.failed else None
+    while good:
+        _start_again(run, good)
+        judgement = verify(run)
+        if judgement.passed:
+            why = "; ".join(result.failed) or "its repair could not be proven"
+            add_notes(run, (f"Not repaired: {_fault(plan)}: {why}" for plan in lost))
+            return
+        good, error = good[:-1], error or unproven(judgement, tried(run))
+    raise error or InternalError("Nothing is proven and nothing failed")
+
+
+def _fault(plan: Plan) -> str:
+    return plan.finding.summary if plan.finding is not None else plan.id
+
+
+def tried(run: Run) -> tuple[str, ...]:
+    """A line for each round, where there were several."""
+    if len(run.rounds) == 1:
+        return ()
+    return tuple(f"round {item.number}: {item.summary}: {'; '.join(item.failed) or 'repaired'}" for item in run.rounds)

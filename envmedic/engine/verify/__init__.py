@@ -1,0 +1,1 @@
+"""Running checks, and the verdict on their outcomes."""

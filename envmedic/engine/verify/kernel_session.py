@@ -1,0 +1,173 @@
+"""Starting ``kernels/`` with the environment's own Python, and reading the outcomes as they come.
+
+The kernels are found by path and never imported. Where envmedic is root and the environment's owner could not
+read its files, their sources travel on the command line.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import re
+import stat
+import zlib
+from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+import msgspec
+
+from envmedic.engine.verify import concurrency
+from envmedic.model.checks import Check, Outcome
+from envmedic.model.ports import CommandResult, Runner
+
+KERNELS = Path(__file__).resolve().parent.parent / "kernels"
+MARK = "@envmedic "
+"""Begins a line that carries a message; the same as in ``kernels/session.py``."""
+NO_BYTECODE: Mapping[str, str] = {"PYTHONDONTWRITEBYTECODE": "1"}
+"""Checks leave no ``.pyc`` behind, whether they see the clone or the live environment."""
+_LARGEST_NODE_GPUS = 16
+_MOST_PARTS = 5
+"""Parts of a check that run on each GPU."""
+_NET_SLACK_S = 180.0
+_CONTROL = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|[\x00-\x08\x0b-\x1f\x7f\x80-\x9f]")
+
+
+class _Said(msgspec.Struct, frozen=True, kw_only=True):
+    """An outcome as the kernels report it."""
+
+    index: int
+    check: str
+    status: str
+    device: str | None = None
+    seconds: float = 0.0
+    max_relative_error: float | None = None
+    tolerance: float | None = None
+    reason: str = ""
+    detail: str = ""
+    signal: str | None = None
+    applicable: bool = True
+    excuse: str = ""
+
+
+class Session:
+    """What one session has reported so far."""
+
+    def __init__(self, checks: Sequence[Check], on_outcome: Callable[[int, Outcome], None]) -> None:
+        self._checks = checks
+        self._on_outcome = on_outcome
+        self.ended = False
+        """Whether the kernels came to their end: every outcome has been reported."""
+
+    def hear(self, line: str) -> bool:
+        """Take one line of output; returns whether it was a message.
+
+        What the environment's own code prints can look like one: a report that no check could give is none.
+        """
+        message = message_of(line)
+        if message is None:
+            return False
+        if "outcome" in message:
+            try:
+                index, outcome = self._outcome(message["outcome"])
+            except (msgspec.ValidationError, ValueError, IndexError):
+                return False
+            self._on_outcome(index, outcome)
+        self.ended = self.ended or "end" in message
+        return True
+
+    def _outcome(self, reported: object) -> tuple[int, Outcome]:
+        """Raises `msgspec.ValidationError`, ValueError for text that is none, IndexError for a check that there is not."""
+        said = msgspec.convert(reported, _Said)
+        if not 0 <= said.index < len(self._checks):
+            raise IndexError(said.index)
+        fields = {name: value for name, value in msgspec.structs.asdict(said).items() if name != "index"}
+        texts = {name: plain(fields[name]) for name in ("reason", "detail", "check", "excuse")}
+        role = self._checks[said.index].role
+        return said.index, msgspec.convert({**fields, **texts, "role": role}, Outcome)
+
+
+def message_of(line: str) -> dict[str, Any] | None:
+    """The message in a line of output; None for anything else that was printed."""
+    if not line.startswith(MARK):
+        return None
+    try:
+        message = json.loads(line[len(MARK) :], object_pairs_hook=_encodable, parse_constant=_no_number)
+    except (ValueError, RecursionError):
+        return None
+    return message if isinstance(message, dict) else None
+
+
+def _encodable(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The object of these members, with undecodable bytes in its texts shown by their numbers: JSON holds none."""
+    return {_text(name): _text(value) if isinstance(value, str) else value for name, value in pairs}
+
+
+def _text(value: str) -> str:
+    return value.encode("utf-8", "backslashreplace").decode()
+
+
+def _no_number(text: str) -> NoReturn:
+    """Python writes NaN and infinities, which are no JSON. Raises ValueError."""
+    raise ValueError(f"{text} is no number")
+
+
+def plain(text: str) -> str:
+    """`text` without terminal escapes and control characters, line ends and tabs apart."""
+    return _CONTROL.sub("", text)
+
+
+def start(checks: Mapping[int, Check], runner: Runner, on_line: Callable[[str], None], *, no_gpu: str) -> CommandResult:
+    """Run `checks` (by the index under which they are reported) in one session.
+
+    `no_gpu` is the reason for which GPUs are left alone, empty where they are not. Raises OSError when the
+    interpreter cannot be started.
+    """
+    requests = [
+        {"index": i, "name": c.name, "arguments": c.arguments, "gpu": c.gpu, "timeout_s": c.timeout_s}
+        for i, c in checks.items()
+    ]
+    spec = json.dumps({"requests": requests, "no_gpu": no_gpu, "workers": concurrency.at_once()})
+    argv = (os.fspath(runner.python), "-B", *program(readable=readable_by_owner()), "--spec", spec)
+    return runner(argv, env=NO_BYTECODE, on_line=on_line, timeout_s=_net(checks.values()))
+
+
+def _net(checks: Collection[Check]) -> float:
+    """Seconds after which a whole session is given up; each unit has a limit of its own below it."""
+    parts = ((c, max(_MOST_PARTS, len(c.arguments))) for c in checks)
+    units = (len(c.arguments) if c.name == "import" else most * (1 + _LARGEST_NODE_GPUS * c.gpu) for c, most in parts)
+    return sum(count * (check.timeout_s + 1) for count, check in zip(units, checks, strict=True)) + _NET_SLACK_S
+
+
+def program(*, readable: bool) -> tuple[str, ...]:
+    """Arguments of the interpreter that begin a session, from the files or from their sources."""
+    if readable:
+        return (os.fspath(KERNELS / "driver.py"),)
+    sources = {path.stem: path.read_text(encoding="utf-8") for path in sorted(KERNELS.glob("*.py"))}
+    text = f"SOURCES = {sources!r}\n" + sources["embedded"].replace("from __future__ import annotations\n", "")
+    packed = base64.b64encode(zlib.compress(text.encode(), 9)).decode()
+    return ("-c", f"import base64, zlib; exec(zlib.decompress(base64.b64decode('{packed}')))")
+
+
+def launcher(runner: Runner, command: Sequence[str]) -> tuple[str, ...]:
+    """Argv that runs the user's own `command` in the environment and in the present directory."""
+    text = (KERNELS / "launch.py").read_text(encoding="utf-8")
+    return (os.fspath(runner.python), "-I", "-S", "-c", text, os.fspath(Path.cwd()), os.fspath(runner.python), *command)
+
+
+def readable_by_owner() -> bool:
+    """Whether the user that runs the checks can read the kernels.
+
+    That user is this process's own, or as root the environment's owner, whoever that is: then everybody must be
+    able to.
+    """
+    if os.geteuid() != 0:
+        return True
+    return _everybody(KERNELS / "driver.py", stat.S_IROTH) and all(
+        _everybody(directory, stat.S_IXOTH) for directory in KERNELS.parents
+    )
+
+
+def _everybody(path: Path, permission: int) -> bool:
+    return bool(path.stat().st_mode & permission)
