@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from envmedic.errors import InstallerError, PreflightError
-from envmedic.installers import handover
+from envmedic.installers.wheels import chown
 from envmedic.owner import User, can_reach, files_of, has_home, owner, wheels
 
 SOMEBODY = User(uid=54321, gid=54321, groups=(54321,), name="somebody", home="/")
@@ -101,13 +101,13 @@ def test_a_wheel_is_handed_over_as_the_user(open_tmp: Path, tmp_path: Path) -> N
     stored = tmp_path / "a.whl"
     stored.write_bytes(b"wheel" * 1000)
     target = open_tmp / "wheels" / "aa" / "a.whl"
-    handover.copy(stored, target, SOMEBODY)
+    chown.copy(stored, target, SOMEBODY)
     assert target.read_bytes() == stored.read_bytes()
     assert {path.stat().st_uid for path in (target, target.parent, target.parent.parent)} == {54321}
     assert can_reach(SOMEBODY, target)
     assert not can_reach(SOMEBODY, stored)
     stored.write_bytes(b"other")
-    handover.copy(stored, target, SOMEBODY)
+    chown.copy(stored, target, SOMEBODY)
     assert target.read_bytes() == b"other"
 
 
@@ -118,13 +118,13 @@ def test_links_of_the_user_lead_root_nowhere(open_tmp: Path, tmp_path: Path) -> 
     private.mkdir(mode=0o755)
     (open_tmp / "wheels").symlink_to(private)
     with pytest.raises(PreflightError, match="cannot be put where somebody can read it"):
-        handover.copy(stored, open_tmp / "wheels" / "a.whl", SOMEBODY)
+        chown.copy(stored, open_tmp / "wheels" / "a.whl", SOMEBODY)
     assert not list(private.iterdir())
     victim = private / "victim"
     victim.write_text("root's")
     (open_tmp / "a.whl.partial").symlink_to(victim)
     with pytest.raises(PreflightError):
-        handover.copy(stored, open_tmp / "a.whl", SOMEBODY)
+        chown.copy(stored, open_tmp / "a.whl", SOMEBODY)
     assert victim.read_text() == "root's"
 
 
@@ -136,9 +136,9 @@ def test_a_program_that_the_owner_cannot_reach_is_an_error_with_a_next_step(open
     program.write_text("")
     python = str(open_tmp / "env" / "bin" / "python")
     with pytest.raises(InstallerError, match="54321, who owns") as caught:
-        handover.require_reachable(str(program), python)
+        chown.require_reachable(str(program), python)
     assert caught.value.hint is not None
-    handover.require_reachable("/bin/sh", python)
+    chown.require_reachable("/bin/sh", python)
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can act for another user")

@@ -63,7 +63,7 @@ def _request(settings: Settings, way: whatif.Way) -> ResolveRequest:
 
 
 def _index(request: ResolveRequest) -> str | None:
-    from envmedic.installers.credentials import without_credentials  # noqa: PLC0415  # installers are loaded when asked
+    from envmedic.installers.index.credentials import without_credentials  # noqa: PLC0415  # installers are loaded when asked
 
     if not request.needs_variant_index or request.variant is None:
         return None

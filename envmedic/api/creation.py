@@ -66,7 +66,7 @@ def create(
 
 def _register(settings: Settings, prefix: Path) -> None:
     """Let conda list the environment; that it cannot be is told, and no matter."""
-    from envmedic.installers.conda import client, registration  # noqa: PLC0415
+    from envmedic.installers.conda.configuration import client, registration  # noqa: PLC0415
 
     try:
         registration.register(prefix, xdg.home(), has_conda=client.find(prefix) is not None)
@@ -113,13 +113,14 @@ class _Work:
     """Making one environment at a site."""
 
     def __init__(self, settings: Settings, wanted: Lock, place: Place, site: making.Site) -> None:
-        from envmedic.installers import locked, uv  # noqa: PLC0415  # installers are loaded when asked
+        from envmedic.installers import uv  # noqa: PLC0415  # installers are loaded when asked
+        from envmedic.installers.resolution import install_lock  # noqa: PLC0415  # installers are loaded when asked
 
         self._settings = settings
         self._wanted = wanted
         self._place = place
         self._site = site
-        self._sources = locked.Sources(uv.find_uv(), settings.find_links, offline=settings.offline)
+        self._sources = install_lock.Sources(uv.find_uv(), settings.find_links, offline=settings.offline)
 
     def carry_out(self) -> None:
         """Fetch everything, then make it."""
@@ -132,8 +133,9 @@ class _Work:
             self._pip(self._venv())
 
     def _by_conda(self) -> None:
-        from envmedic.installers.conda import creation, virtual  # noqa: PLC0415
-        from envmedic.installers.conda.side import CondaSide  # noqa: PLC0415
+        from envmedic.installers.conda.conda_installer import CondaSide  # noqa: PLC0415
+        from envmedic.installers.conda.install import creation  # noqa: PLC0415
+        from envmedic.installers.conda.solve import virtual_packages  # noqa: PLC0415
 
         side, emit = (
             CondaSide(self._site.prefix, timeout_s=self._settings.timeout_s),
@@ -143,7 +145,7 @@ class _Work:
         with stage(self._settings.stream, "fetch"):
             side.fetch(change, offline=self._settings.offline, emit=emit)
             change = creation.described(change)
-        for text in virtual.unmet(change.install, host_of(self._settings)):
+        for text in virtual_packages.unmet(change.install, host_of(self._settings)):
             emit(Notice(code="virtual-package", message=text, level="warning"))
         with stage(self._settings.stream, "make"):
             meta = self._site.tree / "conda-meta"
@@ -152,7 +154,7 @@ class _Work:
             side.carry_out(change, self._site.runner, emit)
 
     def _venv(self) -> Interpreter:
-        from envmedic.installers import pythons  # noqa: PLC0415
+        from envmedic.installers.resolution import pythons  # noqa: PLC0415
 
         path, version = pythons.find(self._sources.uv, self._wanted.python, given=self._place.python)
         argv = [self._sources.uv, "venv", "--no-config", "--no-project", "--no-python-downloads", "--allow-existing"]
@@ -163,7 +165,7 @@ class _Work:
 
     def _pip(self, python: Interpreter | None) -> None:
         """What pip or uv installed: wheels as they were fetched and verified, then what is built from source."""
-        from envmedic.installers import locked  # noqa: PLC0415
+        from envmedic.installers.resolution import install_lock  # noqa: PLC0415
 
         wanted = [item for item in self._wanted.packages if item.manager == "pip"]
         if not wanted:
@@ -172,13 +174,13 @@ class _Work:
             raise InputError("The lock has pip packages and no Python", hint="Lock an environment that has a Python")
         installer = installer_of(self._settings, self._site.prefix)
         with stage(self._settings.stream, "fetch"):
-            found = locked.parts(wanted, python, self._site.prefix, self._sources)
+            found = install_lock.parts(wanted, python, self._site.prefix, self._sources)
             installer.fetch(found.artifacts, offline=self._settings.offline, emit=distinct(self._settings.stream.emit))
         target = str(self._site.runner.python)
         with stage(self._settings.stream, "make"), tempfile.TemporaryDirectory(prefix="envmedic-create-") as name:
             for argv in installer.commands(Install(artifacts=found.artifacts), target):
                 self._run(argv)
-            for built in locked.build_commands(found.built, target, Path(name), self._sources):
+            for built in install_lock.build_commands(found.built, target, Path(name), self._sources):
                 self._run(built)
 
     def _run(self, argv: list[str] | tuple[str, ...]) -> None:

@@ -85,13 +85,13 @@ class _Asked:
 
     def pip(self, command: PipCommand) -> Guard:
         """The answer for a command of pip or uv."""
-        from envmedic.installers import dryrun  # noqa: PLC0415  # only where something is resolved
+        from envmedic.installers.resolution import dry_run  # noqa: PLC0415  # only where something is resolved
         from envmedic.installers.uv import find_uv  # noqa: PLC0415
 
         if command.verb == "uninstall":
-            found = dryrun.removed(command, self._environment)
+            found = dry_run.removed(command, self._environment)
         else:
-            asking = dryrun.Asking(
+            asking = dry_run.Asking(
                 find_uv(),
                 command,
                 self._environment,
@@ -100,7 +100,7 @@ class _Asked:
                 timeout_s=self._settings.timeout_s,
             )
             with stage(self._settings.stream, "resolve"):
-                found = dryrun.foresee(asking)
+                found = dry_run.foresee(asking)
         foreseen = tuple(judge.Foreseen(item.name, item.before, item.after) for item in found.changes)
         return self._answer(foreseen, refused=found.refused, unknown=found.unknown)
 
@@ -195,6 +195,6 @@ class _Asked:
 
 
 def _shown(words: Sequence[str]) -> tuple[str, ...]:
-    from envmedic.installers.credentials import redacted  # noqa: PLC0415  # installers are loaded when asked
+    from envmedic.installers.index.credentials import redacted  # noqa: PLC0415  # installers are loaded when asked
 
     return tuple(map(redacted, words))

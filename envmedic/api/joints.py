@@ -39,7 +39,7 @@ def installer_of(settings: Settings, prefix: Path | None = None) -> Installer:
 
 def conda_of(settings: Settings, prefix: Path) -> CondaInstaller:
     """What solves and changes the conda packages of the environment whose real path is `prefix`."""
-    from envmedic.installers.conda.side import CondaSide  # noqa: PLC0415  # only in a conda prefix
+    from envmedic.installers.conda.conda_installer import CondaSide  # noqa: PLC0415  # only in a conda prefix
 
     return CondaSide(prefix, executor=settings.conda_installer, timeout_s=settings.timeout_s)
 

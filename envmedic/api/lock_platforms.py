@@ -10,7 +10,8 @@ from packaging.utils import canonicalize_name
 
 from envmedic.api.observation import stage
 from envmedic.api.settings import Settings
-from envmedic.installers import elsewhere, uv
+from envmedic.installers import uv
+from envmedic.installers.resolution import other_platforms
 from envmedic.locks import platforms
 from envmedic.model.facts import Environment, Facts
 from envmedic.model.lock import Lock, LockedPackage
@@ -52,7 +53,7 @@ class _Elsewhere:
         return any(item.manager == "conda" for item in self.found.packages)
 
     def _conda(self) -> tuple[LockedPackage, ...]:
-        from envmedic.installers.conda import elsewhere as conda  # noqa: PLC0415  # the solver, for conda prefixes
+        from envmedic.installers.conda.solve import other_platforms as conda  # noqa: PLC0415  # the solver, for conda prefixes
 
         host = platforms.host_of(self.name, self.found, self.facts.host)
         emit, offline = self.settings.stream.emit, self.settings.offline
@@ -60,16 +61,16 @@ class _Elsewhere:
 
     def _wheels(self, own: Sequence[LockedPackage], by_conda: set[str]) -> tuple[LockedPackage, ...]:
         wheels = [item for item in own if item.kind == "wheel"]
-        needed = elsewhere.needed_by_others(self.environment)
+        needed = other_platforms.needed_by_others(self.environment)
         pairs = [(item.name, item.version) for item in wheels]
         roots = tuple(pair for pair in pairs if pair[0] not in needed) or tuple(pairs)
-        wanted = elsewhere.Wanted(
+        wanted = other_platforms.Wanted(
             platform=self.name,
             roots=roots,
             others=tuple(pair for pair in pairs if pair not in roots),
             left_out=tuple(sorted({*self._of_conda(by_conda), *(item.name for item in own if item not in wheels)})),
         )
-        files = elsewhere.wheels(
+        files = other_platforms.wheels(
             uv.find_uv(), self.environment, wanted, self.settings.stream.emit, self.settings.torch_index
         )
         requires = {item.name: item.requires for item in wheels}

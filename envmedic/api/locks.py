@@ -27,7 +27,8 @@ def lock(settings: Settings, prefix: Path, *, fetch_hashes: bool = False) -> Loc
 def lock_of(settings: Settings, facts: Facts, *, fetch_hashes: bool = False) -> Lock:
     """The same of an environment that was observed."""
     from envmedic.engine.store import installed_by_repairs, live_records  # noqa: PLC0415  # a third of the engine
-    from envmedic.installers import provenance, uv  # noqa: PLC0415  # requests
+    from envmedic.installers import uv  # noqa: PLC0415  # requests
+    from envmedic.installers.resolution import provenance  # noqa: PLC0415  # requests
 
     if facts.environment is None:
         raise AssertionError

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from envmedic.errors import InputError
-from envmedic.installers import cache
+from envmedic.installers.wheels import download_cache
 from envmedic.model.conda import CondaChange
 from envmedic.model.plan import Artifact, Install, Pin, Plan, Rebuild
 from envmedic.owner import STORE
@@ -47,7 +47,7 @@ def _others(made: Plan) -> Iterator[str]:
 
 def _is_cached(item: Artifact, prefix: Path) -> bool:
     """Whether a wheel lies where the cache has wheels with its hash."""
-    expected = cache.path_of(item.sha256, item.filename, prefix=prefix)
+    expected = download_cache.path_of(item.sha256, item.filename, prefix=prefix)
     return _plain(item.filename, item.sha256) and item.local_path == os.fspath(expected)
 
 

@@ -8,7 +8,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from envmedic.errors import InstallerError
-from envmedic.installers import configuration, handover, removal
+from envmedic.installers import removal
+from envmedic.installers.index import configuration
+from envmedic.installers.wheels import chown
 from envmedic.model.events import Emit
 from envmedic.model.facts import Environment
 from envmedic.model.plan import CONSTRAINTS, Artifact, Install, Purge, Rebuild
@@ -61,19 +63,21 @@ class UvInstaller:
     def resolve(self, request: ResolveRequest, environment: Environment, emit: Emit) -> Resolution:
         """Return exact wheels for the pins and what they need. Raises NetworkError, NoSolution, InstallerError."""
         del emit  # it takes a second; its stage is what there is to say
-        from envmedic.installers import options, resolve, session  # noqa: PLC0415  # requests costs 0.1 s
+        from envmedic.installers.index import http as session  # noqa: PLC0415  # requests costs 0.1 s
+        from envmedic.installers.resolution import resolve, uv_options  # noqa: PLC0415  # requests costs 0.1 s
 
         self._prefix = Path(environment.prefix)
         read = configuration.read(self._prefix)
         own = Path(environment.real_prefix) / CONSTRAINTS
-        told = options.without_constraints(options.translate(read, request), own)
+        told = uv_options.without_constraints(uv_options.translate(read, request), own)
         question = resolve.Question(self.uv, request, environment, told)
         with session.opened(read) as http:
             return resolve.resolve(question, http)
 
     def fetch(self, artifacts: Sequence[Artifact], *, offline: bool, emit: Emit) -> None:
         """Fetch every wheel into the cache, verified. Raises NetworkError, IntegrityError, PreflightError."""
-        from envmedic.installers import fetch, session  # noqa: PLC0415  # requests costs 0.1 s
+        from envmedic.installers.index import http as session  # noqa: PLC0415  # requests costs 0.1 s
+        from envmedic.installers.wheels import fetch  # noqa: PLC0415  # requests costs 0.1 s
 
         user = owner(self._prefix) if self._prefix is not None else None
         with session.opened(configuration.read(self._prefix)) as http:
@@ -100,17 +104,17 @@ class UvInstaller:
 
         Raises `InstallerError` when the user that builds cannot reach uv.
         """
-        from envmedic.installers import build  # noqa: PLC0415  # needed for this step alone
+        from envmedic.installers.resolution import build_options  # noqa: PLC0415  # needed for this step alone
 
-        handover.require_reachable(self.uv, python)
-        return (*unset(os.environ), self.uv, *build.arguments(step, python))
+        chown.require_reachable(self.uv, python)
+        return (*unset(os.environ), self.uv, *build_options.arguments(step, python))
 
     def check_command(self, python: str) -> Argv:
         """Argv that exits 0 when every installed distribution's requirements are met, and lists those that are not."""
         return self._base("check", python)
 
     def _base(self, verb: str, python: str) -> Argv:
-        handover.require_reachable(self.uv, python)
+        chown.require_reachable(self.uv, python)
         return (*unset(os.environ), self.uv, "pip", verb, "--no-config", "--no-progress", f"--python={python}")
 
 

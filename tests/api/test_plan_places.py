@@ -10,7 +10,7 @@ import pytest
 from envmedic import planner
 from envmedic.api.repair import read_plan
 from envmedic.errors import InputError
-from envmedic.installers import cache
+from envmedic.installers.wheels import download_cache
 from envmedic.model.base import to_json
 from envmedic.model.conda import CondaArtifact, CondaChange, CondaReference
 from envmedic.model.facts import Host, Origin
@@ -21,7 +21,9 @@ WHEEL = "demo-1.0-py3-none-any.whl"
 
 
 def install(tmp_path: Path, *, filename: str = WHEEL, sha256: str = SHA, local_path: str | None = None) -> Install:
-    where = local_path if local_path is not None else os.fspath(cache.path_of(sha256, filename, prefix=tmp_path))
+    where = (
+        local_path if local_path is not None else os.fspath(download_cache.path_of(sha256, filename, prefix=tmp_path))
+    )
     url = "https://example.org/x.whl"
     return Install(
         artifacts=(Artifact(name="demo", version="1.0", filename=filename, url=url, sha256=sha256, local_path=where),)

@@ -14,7 +14,7 @@ from envmedic.conda_meta import records as meta
 from envmedic.engine.generations.generations import undo
 from envmedic.engine.store.swap import Point, no_point
 from envmedic.engine.transaction.transaction import apply
-from envmedic.installers.conda.side import CondaSide, Executor
+from envmedic.installers.conda.conda_installer import CondaSide, Executor
 from envmedic.installers.uv import UvInstaller
 from envmedic.model.checks import Check
 from envmedic.model.conda import CondaChange, CondaEnvironment, CondaRequest

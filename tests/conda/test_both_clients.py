@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from envmedic.installers.conda import client, configuration
-from envmedic.installers.conda.side import Executor
+from envmedic.installers.conda.conda_installer import Executor
+from envmedic.installers.conda.configuration import client, configuration
 from envmedic.model.ports import ApplyOptions
 from tests.conda import damage
 from tests.conda.changes import Case, carried_out, content, enter, installed

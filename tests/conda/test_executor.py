@@ -19,8 +19,8 @@ from pathlib import Path
 import pytest
 
 from envmedic.conda_meta import history
-from envmedic.installers.conda import store
-from envmedic.installers.conda.job import WORK
+from envmedic.installers.conda.install import package_cache
+from envmedic.installers.conda.install.change_job import WORK
 from envmedic.model.ports import ApplyOptions
 from tests.conda import damage, package
 from tests.conda.changes import Case, carried_out, content, enter, installed
@@ -209,7 +209,7 @@ def test_a_package_file_that_was_damaged_in_the_cache_is_not_taken(case: Case) -
     made(case, "filelock=3.15.4")
     change = case.resolve("filelock=3.16.1")
     case.side.fetch(change, offline=False, emit=case.events.append)
-    path = store.path_of(change.install[0])
+    path = package_cache.path_of(change.install[0])
     path.write_bytes(path.read_bytes()[:-10])
     carried_out(case.apply(change))
     assert case.notices("damaged-cache") == [f"{path} was damaged and is fetched again"]

@@ -14,7 +14,8 @@ import msgspec
 import pytest
 
 from envmedic.errors import IntegrityError, Interrupted, NetworkError
-from envmedic.installers.conda import configuration, store
+from envmedic.installers.conda.configuration import configuration
+from envmedic.installers.conda.install import package_cache
 from envmedic.model.conda import CondaChange
 from envmedic.model.events import EventData
 from tests.conda.changes import Case, carried_out, enter
@@ -161,8 +162,8 @@ def test_another_content_than_announced_is_refused(
     archive.write_bytes(archive.read_bytes() + b"more")
     with pytest.raises(IntegrityError, match="another hash than announced"):
         case.side.fetch(change, offline=False, emit=case.events.append)
-    assert not store.path_of(change.install[0]).exists()
-    assert list(store.path_of(change.install[0]).parent.iterdir()) == []
+    assert not package_cache.path_of(change.install[0]).exists()
+    assert list(package_cache.path_of(change.install[0]).parent.iterdir()) == []
 
 
 def test_a_package_that_does_not_come_is_given_up_at_once(
@@ -186,7 +187,7 @@ def test_a_package_that_does_not_come_is_given_up_at_once(
             case.side.fetch(change, offline=False, emit=cancel)
     finally:
         stall.over.set()
-    assert not store.path_of(change.install[0]).exists()
+    assert not package_cache.path_of(change.install[0]).exists()
     monkeypatch.setattr(Guarded, "stall", None)
     case.side.fetch(change, offline=False, emit=case.events.append)
     assert case.side.is_fetched(change.install[0])

@@ -9,9 +9,9 @@ import msgspec
 import pytest
 
 from envmedic.errors import InputError, InstallerError, NetworkError, NoSolution
-from envmedic.installers.conda import asking, solving, virtual
-from envmedic.installers.conda.channels import Source
-from envmedic.installers.conda.configuration import Configuration
+from envmedic.installers.conda.configuration.channels import Source
+from envmedic.installers.conda.configuration.configuration import Configuration
+from envmedic.installers.conda.solve import helper_client, solving, virtual_packages
 from envmedic.model.conda import CondaChange, CondaEnvironment, CondaPackage, CondaRequest
 from envmedic.model.events import EventData
 from envmedic.model.facts import Environment, Host, Interpreter
@@ -239,9 +239,9 @@ def test_a_spec_that_cannot_be_read_is_an_input_error(asked: Asked) -> None:
 
 def test_a_helper_that_takes_too_long_or_fails_is_an_installer_error() -> None:
     with pytest.raises(InstallerError, match="gave no answer within"):
-        asking.ask({"do": "solve"}, timeout_s=0.001)
+        helper_client.ask({"do": "solve"}, timeout_s=0.001)
     with pytest.raises(InstallerError) as refusal:
-        asking.ask({"do": "nothing of the kind"}, timeout_s=60)
+        helper_client.ask({"do": "nothing of the kind"}, timeout_s=60)
     assert "nothing of the kind" in (refusal.value.cause or "")
 
 
@@ -260,28 +260,28 @@ def test_what_happens_at_the_end_of_the_interpreter_does_not_spoil_the_answer(tm
     request.write_text(json.dumps({"do": "solve", "paths": [str(tmp_path)]}))
     from envmedic import proc
 
-    result = proc.run(asking.command("-", str(request)), timeout_s=60)
+    result = proc.run(helper_client.command("-", str(request)), timeout_s=60)
     assert result.returncode == 0
-    assert result.stdout == f'{asking.MARK}{{"packages": []}}\n'
+    assert result.stdout == f'{helper_client.MARK}{{"packages": []}}\n'
 
 
 def test_virtual_packages_are_those_of_the_facts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CONDA_OVERRIDE_GLIBC", "2.99")
-    known = {name: version for name, version, _ in virtual.packages(TEST_HOST)}
+    known = {name: version for name, version, _ in virtual_packages.packages(TEST_HOST)}
     assert known == {"__unix": "0", "__linux": "6.1.0", "__glibc": "2.36", "__cuda": "12.2", "__archspec": "1"}
     here = msgspec.structs.replace(TEST_HOST, source="observed")
-    known = {name: version for name, version, _ in virtual.packages(here)}
+    known = {name: version for name, version, _ in virtual_packages.packages(here)}
     assert known["__glibc"] == "2.99"
     assert "__archspec" not in known  # py-rattler says that of this machine
     without = msgspec.structs.replace(TEST_HOST, driver_cuda=None, driver_version=None)
-    assert "__cuda" not in {name for name, _, _ in virtual.packages(without)}
+    assert "__cuda" not in {name for name, _, _ in virtual_packages.packages(without)}
 
 
 def test_the_drivers_version_tells_the_cuda_that_it_supports() -> None:
     host = Host(driver_version="550.54.15")
-    assert virtual.cuda(host) == "12.4"
-    assert virtual.cuda(Host(driver_version="1.0")) is None
-    assert virtual.cuda(Host()) is None
+    assert virtual_packages.cuda(host) == "12.4"
+    assert virtual_packages.cuda(Host(driver_version="1.0")) is None
+    assert virtual_packages.cuda(Host()) is None
 
 
 def test_an_environment_without_conda_has_nothing_to_solve(asked: Asked) -> None:

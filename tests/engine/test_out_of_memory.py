@@ -13,7 +13,7 @@ from envmedic.cli import commands
 from envmedic.cli.main import main
 from envmedic.engine.clone.clone import clone
 from envmedic.errors import OutOfMemory, RecoveryNeeded
-from envmedic.installers.beside import Hold, beside
+from envmedic.installers.wheels.cancellable import Hold, beside
 from envmedic.model.checks import Check, Outcome, Phase
 from envmedic.model.events import Emit, EventStream
 from envmedic.model.ports import Runner

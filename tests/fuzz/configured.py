@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from envmedic.errors import EnvmedicError
-from envmedic.installers import configuration, options, requirement_files
-from envmedic.installers.conda import configuration as conda_configuration
+from envmedic.installers.conda.configuration import configuration as conda_configuration
+from envmedic.installers.index import configuration
+from envmedic.installers.resolution import requirement_files, uv_options
 from envmedic.locks import reading
 from envmedic.model.base import from_json, to_json
 from envmedic.model.lock import Lock
@@ -148,7 +149,7 @@ def _pip_conf(scratch: Path) -> Reader:
     def read(data: bytes) -> object:
         file.write_bytes(data)
         found = configuration.read(scratch, environ)
-        return options.translate(found, ResolveRequest(pins=("torch==2.5.1",)), environ)
+        return uv_options.translate(found, ResolveRequest(pins=("torch==2.5.1",)), environ)
 
     return read
 
@@ -164,7 +165,7 @@ def _uv_toml(scratch: Path) -> Reader:
         configuration._project_table(project.parent)
         file.write_bytes(data)
         found = configuration.read(None, environ)
-        return options.translate(found, ResolveRequest(pins=("torch==2.5.1",)), environ)
+        return uv_options.translate(found, ResolveRequest(pins=("torch==2.5.1",)), environ)
 
     return read
 

@@ -14,7 +14,8 @@ from envmedic.conda_meta import history, marks, records, specs
 from envmedic.engine.store import journal
 from envmedic.engine.store.layout import TransactionDirectory
 from envmedic.errors import EnvmedicError, InternalError
-from envmedic.installers import listing, wheels
+from envmedic.installers.resolution import simple_index
+from envmedic.installers.wheels import wheel_files
 from envmedic.locks import pylock, requirements
 from envmedic.model.base import from_json, to_json
 from envmedic.model.conda import CondaPackage
@@ -208,7 +209,7 @@ def _answer(_: Path) -> Reader:
         if answer is None:
             return None
         found = interpreter._living(Layout(Path("/nonexistent"), "venv"), answer)
-        return wheels.tag_ranks(found), to_json(found)
+        return wheel_files.tag_ranks(found), to_json(found)
 
     return read
 
@@ -218,18 +219,18 @@ def _wheel(scratch: Path) -> Reader:
 
     def read(data: bytes) -> object:
         file.write_bytes(data)
-        wheels.require_wheel(file, file.name)
-        return wheels.requires(file)
+        wheel_files.require_wheel(file, file.name)
+        return wheel_files.requires(file)
 
     return read
 
 
 def _wheel_names(_: Path) -> Reader:
-    ranks = wheels.tag_ranks(Interpreter(path="p", starts=True, version="3.11.4"))
+    ranks = wheel_files.tag_ranks(Interpreter(path="p", starts=True, version="3.11.4"))
 
     def read(data: bytes) -> object:
         names = data.decode("utf-8", "replace").splitlines()[:64]
-        return [wheels.rank(name, ranks) for name in names]
+        return [wheel_files.rank(name, ranks) for name in names]
 
     return read
 
@@ -238,8 +239,8 @@ def _index(_: Path) -> Reader:
     page = "https://example.org/simple/demo/"
 
     def read(data: bytes) -> object:
-        html = list(listing._from_html(data.decode("utf-8", "replace"), page))
-        return html, list(listing._from_json(data, page))
+        html = list(simple_index._from_html(data.decode("utf-8", "replace"), page))
+        return html, list(simple_index._from_json(data, page))
 
     return read
 

@@ -13,8 +13,10 @@ from envmedic.conda_meta import condarc as condarc_text
 from envmedic.engine.stage import relocate
 from envmedic.engine.verify.kernel_session import MARK, Session
 from envmedic.errors import EnvmedicError, InputError, InvalidPlaybook
-from envmedic.installers import configuration, options, requirement_files, wheels
-from envmedic.installers.conda import condarc
+from envmedic.installers.conda.configuration import condarc
+from envmedic.installers.index import configuration
+from envmedic.installers.resolution import requirement_files, uv_options
+from envmedic.installers.wheels import wheel_files
 from envmedic.locks import reading
 from envmedic.model.checks import Check, Outcome
 from envmedic.model.ports import ResolveRequest
@@ -69,7 +71,7 @@ NESTED = f"scipy; {'(' * 900}python_version > '3'{')' * 900}"
 def test_a_requirement_that_nests_too_deeply_to_be_read_is_none() -> None:
     stated = metadata.parse_core(f"Name: demo\nRequires-Dist: {NESTED}\nRequires-Dist: numpy>1\n".encode()).requires
     assert stated[1:] == ("numpy>1",)
-    assert wheels.requirements(f"Name: demo\nRequires-Dist: {NESTED}\n") == stated[:1]
+    assert wheel_files.requirements(f"Name: demo\nRequires-Dist: {NESTED}\n") == stated[:1]
     with pytest.raises(InvalidRequirement):
         Requirement(stated[0])
 
@@ -228,7 +230,7 @@ def test_an_address_that_is_none_is_refused_without_its_login(line: str, tmp_pat
     found = configuration.read_pip(tmp_path, {"HOME": str(tmp_path)})
     told = configuration.Configuration(pip=found, uv=configuration.UvConfiguration())
     with pytest.raises(InputError, match="no address") as raised:
-        options.translate(told, ResolveRequest(pins=()), {})
+        uv_options.translate(told, ResolveRequest(pins=()), {})
     assert "sesame" not in f"{raised.value.summary} {raised.value.cause}"
 
 
@@ -236,9 +238,9 @@ def test_a_directory_whose_name_is_too_long_is_not_there() -> None:
     told = configuration.Configuration(
         pip=configuration.PipConfiguration(find_links=("/" + "x" * 5000,)), uv=configuration.UvConfiguration()
     )
-    assert options.translate(told, ResolveRequest(pins=()), {}).arguments == ()
+    assert uv_options.translate(told, ResolveRequest(pins=()), {}).arguments == ()
     with pytest.raises(InputError, match="does not exist"):
-        options.translate(told, ResolveRequest(pins=(), find_links=("/" + "x" * 5000,)), {})
+        uv_options.translate(told, ResolveRequest(pins=(), find_links=("/" + "x" * 5000,)), {})
 
 
 @pytest.mark.parametrize("first", [b"#!/opt/s/", b"#!/bin/sh\n'''exec' /opt/s/", b"#!/bin/sh\n'''exec' '/opt/s/"])

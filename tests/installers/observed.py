@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from envmedic.installers import cache
+from envmedic.installers.wheels import download_cache
 from envmedic.model.facts import Distribution, Environment, Interpreter, Origin
 from envmedic.model.plan import Artifact, InstalledReference
 from tests.support.index import normalise
@@ -54,5 +54,5 @@ def artifact(wheel: Wheel, url: str | None = None) -> Artifact:
         url=url or wheel.path.as_uri(),
         sha256=wheel.sha256,
         size_bytes=wheel.size,
-        local_path=str(cache.path_of(wheel.sha256, wheel.path.name)),
+        local_path=str(download_cache.path_of(wheel.sha256, wheel.path.name)),
     )

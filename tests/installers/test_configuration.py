@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from envmedic.errors import InputError
-from envmedic.installers import configuration
-from envmedic.installers.credentials import logins, redacted, without_credentials
-from envmedic.installers.options import translate
+from envmedic.installers.index import configuration
+from envmedic.installers.index.credentials import logins, redacted, without_credentials
+from envmedic.installers.resolution.uv_options import translate
 from envmedic.model.ports import ResolveRequest
 
 

@@ -13,9 +13,10 @@ import msgspec
 import pytest
 
 from envmedic.errors import IntegrityError, Interrupted, NetworkError, PreflightError
-from envmedic.installers import configuration, session
-from envmedic.installers.fetch import disk_errors, fetch
+from envmedic.installers.index import configuration
+from envmedic.installers.index import http as session
 from envmedic.installers.uv import UvInstaller
+from envmedic.installers.wheels.fetch import disk_errors, fetch
 from envmedic.model.events import EventData, Notice, Progress, distinct
 from envmedic.model.plan import Artifact
 from tests.installers.observed import artifact
@@ -200,7 +201,7 @@ def test_a_zip_that_is_not_this_wheel(
 
 def wheel_of(path: Path) -> Wheel:
     """A file as if it were a wheel."""
-    from envmedic.installers.wheels import sha256_of
+    from envmedic.installers.wheels.wheel_files import sha256_of
 
     return Wheel(name="app", version="1.0", path=path, sha256=sha256_of(path), size=path.stat().st_size, metadata="")
 

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from envmedic.errors import IntegrityError, NetworkError
-from envmedic.installers import listing, wheels
-from envmedic.installers.provenance import _tags
+from envmedic.installers.resolution import simple_index
+from envmedic.installers.resolution.provenance import _tags
+from envmedic.installers.wheels import wheel_files
 from envmedic.model.facts import Interpreter
 
 NAME = "demo-1.0-py3-none-any.whl"
@@ -32,7 +33,7 @@ def wheel(
 
 def refusal(file: Path) -> str:
     with pytest.raises(IntegrityError) as caught:
-        wheels.require_wheel(file, file.name)
+        wheel_files.require_wheel(file, file.name)
     return caught.value.cause or ""
 
 
@@ -50,7 +51,7 @@ def test_a_wheel_with_a_symbolic_link_is_refused(tmp_path: Path) -> None:
 
 
 def test_an_archive_bomb_is_refused_by_what_it_says_of_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wheels, "_SMALL_BYTES", 1 << 20)
+    monkeypatch.setattr(wheel_files, "_SMALL_BYTES", 1 << 20)
     file = wheel(tmp_path)
     with (
         zipfile.ZipFile(file, "a", zipfile.ZIP_DEFLATED) as archive,
@@ -62,7 +63,7 @@ def test_an_archive_bomb_is_refused_by_what_it_says_of_itself(tmp_path: Path, mo
 
 
 def test_metadata_that_become_larger_than_any_are_not_held_in_memory(tmp_path: Path) -> None:
-    assert "more than" in refusal(wheel(tmp_path, metadata=b"Name: demo\n" + bytes(wheels.LARGEST_TEXT)))
+    assert "more than" in refusal(wheel(tmp_path, metadata=b"Name: demo\n" + bytes(wheel_files.LARGEST_TEXT)))
 
 
 def test_damaged_and_strange_archives_are_refused_in_words(tmp_path: Path) -> None:
@@ -74,13 +75,13 @@ def test_damaged_and_strange_archives_are_refused_in_words(tmp_path: Path) -> No
         file.write_bytes(whole[:place] + value + whole[place + len(value) :])
         assert refusal(file)
         with pytest.raises(IntegrityError):
-            wheels.requires(file)
+            wheel_files.requires(file)
 
 
 def test_a_sound_wheel_is_taken(tmp_path: Path) -> None:
     file = wheel(tmp_path, ("demo/..data", b""), ("demo/a..b/c", b"x" * 1000))
-    wheels.require_wheel(file, file.name)
-    assert wheels.metadata_text(file.read_bytes()).startswith("Name")
+    wheel_files.require_wheel(file, file.name)
+    assert wheel_files.metadata_text(file.read_bytes()).startswith("Name")
 
 
 @pytest.mark.parametrize(
@@ -89,14 +90,14 @@ def test_a_sound_wheel_is_taken(tmp_path: Path) -> None:
 )
 def test_a_page_that_is_no_page_is_told(content: bytes) -> None:
     with pytest.raises(NetworkError, match="not readable"):
-        list(listing._from_json(content, PAGE))
+        list(simple_index._from_json(content, PAGE))
 
 
 def test_addresses_that_are_none_are_passed_over() -> None:
     page = b'{"files": [{"url": "https://[x"}, {"url": "../demo-1.0-py3-none-any.whl", "hashes": {"sha256": "a"}}]}'
-    (found,) = listing._from_json(page, PAGE)
+    (found,) = simple_index._from_json(page, PAGE)
     assert found.url == "https://example.org/simple/demo-1.0-py3-none-any.whl"
-    (same,) = listing._from_html("<a href='//[x'>a</a><a href='../demo-1.0-py3-none-any.whl#sha256=a'>b</a>", PAGE)
+    (same,) = simple_index._from_html("<a href='//[x'>a</a><a href='../demo-1.0-py3-none-any.whl#sha256=a'>b</a>", PAGE)
     assert same == found
 
 
@@ -114,15 +115,15 @@ def test_addresses_that_are_none_are_passed_over() -> None:
     ],
 )
 def test_names_that_are_none_of_wheels_rank_behind_all_others(name: str) -> None:
-    assert wheels.rank(name, {}) == 0
+    assert wheel_files.rank(name, {}) == 0
     assert _tags(name) == frozenset() or name.startswith(("../", "\x1b"))
 
 
 @pytest.mark.parametrize("version", [None, "", "3", "x.y", "3.99999999", "\u0663.\u0661\u0661\u0661"])
 def test_versions_that_no_python_has_accept_nothing(version: str | None) -> None:
-    assert wheels.tag_ranks(Interpreter(path="p", starts=True, version=version)) == {}
+    assert wheel_files.tag_ranks(Interpreter(path="p", starts=True, version=version)) == {}
 
 
 def test_a_wheel_in_memory_that_is_none() -> None:
     with pytest.raises(zipfile.BadZipFile):
-        wheels.metadata_in(io.BytesIO(b"PK\x05\x06" + b"\xff" * 18))
+        wheel_files.metadata_in(io.BytesIO(b"PK\x05\x06" + b"\xff" * 18))

@@ -321,7 +321,7 @@ def test_requirements_are_read_without_the_metadata_file_where_ranges_work(
 def test_a_wheel_here_without_a_hash_in_uvs_answer_is_hashed(tmp_path: Path) -> None:
     from packaging.tags import sys_tags
 
-    from envmedic.installers.resolve import candidates
+    from envmedic.installers.resolution.resolve import candidates
 
     wheel = make_wheel(tmp_path, "torch", "2.5.1")
     package = {"name": "torch", "version": "2.5.1", "wheels": [{"path": str(wheel.path), "hashes": {}}]}

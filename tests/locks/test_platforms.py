@@ -9,8 +9,8 @@ import pytest
 import tomli
 from packaging.pylock import Pylock
 
-from envmedic.installers.elsewhere import tag_ranks
-from envmedic.installers.wheels import rank
+from envmedic.installers.resolution.other_platforms import tag_ranks
+from envmedic.installers.wheels.wheel_files import rank
 from envmedic.locks.reading import read
 from tests.cli.support import Shell
 from tests.conda.channel import channels, noarch, write_channel

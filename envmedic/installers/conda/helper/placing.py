@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from envmedic.conda_meta import records as meta
-from envmedic.installers.conda.helper import records
+from envmedic.installers.conda.helper import rattler_records
 from envmedic.installers.conda.helper.writing import replace_json
 
 if TYPE_CHECKING:
@@ -43,9 +43,11 @@ async def _install(
 ) -> None:
     from rattler.install.installer import install  # noqa: PLC0415  # found on the helper's own path
 
-    values = dict(zip(current, records.loaded(current.values()), strict=True))
+    values = dict(zip(current, rattler_records.loaded(current.values()), strict=True))
     desired: list[RepoDataRecord] = [value for where, value in values.items() if where not in gone]
-    desired += records.loaded(package["metadata"] | {"url": package["archive"]} for package in request["packages"])
+    desired += rattler_records.loaded(
+        package["metadata"] | {"url": package["archive"]} for package in request["packages"]
+    )
     await install(
         desired,
         prefix,

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from envmedic.installers.conda.helper import network, records
+from envmedic.installers.conda.helper import network, rattler_records
 
 if TYPE_CHECKING:
     from rattler.match_spec.match_spec import MatchSpec
@@ -55,7 +55,7 @@ class _Question:
                 channels.remove(gone)
                 skipped.append({"channel": gone["urls"][0], "why": str(error)})
             else:
-                return {"packages": records.described(found), "skipped": skipped}
+                return {"packages": rattler_records.described(found), "skipped": skipped}
 
     async def _by_priority(self, channels: Sequence[dict[str, Any]]) -> list[RepoDataRecord]:
         """Of conda's priorities ``flexible`` priority is the strict one, and where that has no solution none at all."""
@@ -88,8 +88,8 @@ class _Question:
             list(_specs(asked["specs"], whole=strict)),
             gateway=_gateway(asked),
             platforms=asked["subdirs"],
-            pinned_packages=records.loaded(asked["pinned"]),
-            locked_packages=records.loaded(asked["preferred"]),
+            pinned_packages=rattler_records.loaded(asked["pinned"]),
+            locked_packages=rattler_records.loaded(asked["preferred"]),
             virtual_packages=_virtual_packages(asked),
             constraints=[_read(text) for text in asked["constraints"]],
             channel_priority=ChannelPriority.Strict if strict else ChannelPriority.Disabled,

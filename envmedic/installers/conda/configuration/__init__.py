@@ -1,0 +1,1 @@
+"""The user's configuration of conda: channels, credentials, registered environments."""

@@ -1,0 +1,162 @@
+"""What the user has configured of conda, for one environment: from conda itself, else from its files."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from envmedic import xdg
+from envmedic.conda_meta import history, reading, urls
+from envmedic.errors import InstallerError
+from envmedic.installers.conda.configuration import channels, client, condarc
+from envmedic.installers.conda.configuration.channels import Source
+from envmedic.model.conda import CondaPackage
+
+Verify = bool | str
+"""Whether certificates are checked, or the file with those that are trusted."""
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """Where packages come from, and what is asked of them besides. Addresses may hold credentials."""
+
+    sources: tuple[Source, ...]
+    """The strongest first."""
+    priority: str = "flexible"
+    """``strict``, ``flexible`` or ``disabled``."""
+    pinned: tuple[str, ...] = ()
+    offline: bool = False
+    verify: Verify = True
+    proxies: tuple[tuple[str, str], ...] = ()
+    """Scheme → address."""
+    package_folders: tuple[Path, ...] = ()
+    """conda's package caches."""
+    client: Path | None = None
+    notes: tuple[str, ...] = ()
+    names: channels.Names = channels.Names()  # noqa: RUF009  # frozen
+
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        """Address of every channel, with credentials."""
+        return tuple(url for source in self.sources for url in source.urls)
+
+    @property
+    def network(self) -> dict[str, Any]:
+        """What the helper is told of connections."""
+        return {"verify": self.verify, "proxies": dict(self.proxies)}
+
+    def spec(self, text: str) -> str:
+        """A match spec in which a channel's name is its address, as this configuration explains it."""
+        channel, mark, rest = text.partition("::")
+        meant = self.names.source(channel).urls if mark and "/" not in channel else ()
+        return f"{urls.without_credentials(meant[0])}::{rest}" if len(meant) == 1 else text
+
+    def with_login(self, url: str) -> str:
+        """`url` of a package, with the credentials of the channel that it lies in."""
+        for address in self.addresses:
+            plain = urls.without_credentials(address)
+            if plain != address and url.startswith(f"{plain.rstrip('/')}/"):
+                return address.rstrip("/") + url[len(plain.rstrip("/")) :]
+        return url
+
+
+def read(
+    prefix: Path, packages: tuple[CondaPackage, ...] = (), environ: Mapping[str, str] = os.environ
+) -> Configuration:
+    """The configuration for the environment at `prefix`, in which `packages` are installed. Raises InputError."""
+    program = client.find(prefix, environ)
+    settings, notes = _settings(program, prefix, environ)
+    names = channels.names(settings)
+    return Configuration(
+        sources=_sources(settings, names, prefix, packages),
+        priority=_priority(settings.get("channel_priority")),
+        pinned=tuple(settings.get("pinned_packages", ())),
+        offline=settings.get("offline") is True,
+        verify=_verify(settings.get("ssl_verify", True)),
+        proxies=tuple(sorted(_proxies(settings.get("proxy_servers", {})))),
+        package_folders=_package_folders(settings, client.root_of(program, prefix), environ),
+        client=program,
+        notes=notes,
+        names=names,
+    )
+
+
+def _settings(program: Path | None, prefix: Path, environ: Mapping[str, str]) -> tuple[dict[str, Any], tuple[str, ...]]:
+    notes: tuple[str, ...] = ()
+    if program is not None:
+        try:
+            return client.settings(program, prefix), notes
+        except InstallerError as error:  # conda itself may be what is broken
+            notes = (f"{error.summary}: its configuration files were read instead",)
+    return condarc.read(prefix, client.root_of(program, prefix), environ), notes
+
+
+def _sources(
+    settings: Mapping[str, Any], names: channels.Names, prefix: Path, packages: tuple[CondaPackage, ...]
+) -> tuple[Source, ...]:
+    """Channels of ``-c`` on earlier command lines, the configured ones, and the others that packages came from.
+
+    conda gives those of a command line priority over the configured ones, and keeps them nowhere but in the history.
+    """
+    counts = Counter(item.channel for item in packages if item.channel)
+    installed = [names.source(channel, optional=True) for channel, _ in counts.most_common()]
+    have = {url for source in installed for url in source.urls}
+    named = [source for word in _on_command_lines(prefix) if set((source := names.source(word)).urls) & have]
+    earlier = [Source(item.name, item.urls, optional=True) for item in named]
+    configured = [names.source(word) for word in settings.get("channels", ("defaults",))]
+    if _unconfigured(settings) and installed and not have.intersection(*(item.urls for item in configured)):
+        configured = []  # conda's default, which this user never used
+    strong = [source for source in earlier if not any(set(source.urls) <= set(own.urls) for own in configured)]
+    allowed = settings.get("allowlist_channels")
+    return tuple(item for item in channels.unique([*strong, *configured, *installed]) if _allowed(item, allowed, names))
+
+
+def _unconfigured(settings: Mapping[str, Any]) -> bool:
+    return list(settings.get("channels", ("defaults",))) == ["defaults"]
+
+
+def _allowed(source: Source, allowed: list[str] | None, names: channels.Names) -> bool:
+    return not allowed or set(source.urls) <= {url for word in allowed for url in names.source(word).urls}
+
+
+def _on_command_lines(prefix: Path) -> Iterator[str]:
+    """Channels that were named with ``-c`` when the environment was made and changed, the latest command first."""
+    text = (reading.read(prefix / history.PATH) or b"").decode("utf-8", "replace")
+    for revision in reversed(history.read(text)):
+        words = iter(revision.command)
+        for word in words:
+            if word in {"-c", "--channel"}:
+                yield next(words, "")
+            elif word.startswith("--channel="):
+                yield word.partition("=")[2]
+
+
+def _priority(value: object) -> str:
+    """Conda wrote true and false before it had words."""
+    if isinstance(value, bool):
+        return "flexible" if value else "disabled"
+    word = str(value or "flexible").lower()
+    return word if word in {"strict", "flexible", "disabled"} else "flexible"
+
+
+def _verify(value: object) -> Verify:
+    if value is False or (isinstance(value, str) and value.lower() == "false"):
+        return False
+    return value if isinstance(value, str) and "/" in value else True
+
+
+def _proxies(value: Mapping[str, object]) -> Iterator[tuple[str, str]]:
+    for scheme, url in value.items():
+        if scheme in {"http", "https"} and url:
+            yield scheme, str(url)
+
+
+def _package_folders(settings: Mapping[str, Any], root: Path | None, environ: Mapping[str, str]) -> tuple[Path, ...]:
+    home = xdg.home(environ)
+    named = [xdg.expanded(str(item)) for item in settings.get("pkgs_dirs", ())]
+    usual = [home / ".conda" / "pkgs"] if named else [*([root / "pkgs"] if root else []), home / ".conda" / "pkgs"]
+    return tuple(dict.fromkeys([*named, *usual]))

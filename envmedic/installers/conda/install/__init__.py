@@ -1,0 +1,1 @@
+"""Installing conda packages by py-rattler or by conda, with verification."""

@@ -1,0 +1,113 @@
+"""Carrying a change out in a clone: whoever puts the packages in place, the same is proven and completed afterwards."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+from envmedic.conda_meta import history, reading
+from envmedic.conda_meta import records as meta
+from envmedic.conda_meta import specs as match_specs
+from envmedic.conda_meta.packages import packages
+from envmedic.conda_meta.records import Record, Records
+from envmedic.installers.conda.install import by_conda, by_rattler, install_verification
+from envmedic.installers.conda.install.change_job import Job
+from envmedic.model.conda import CondaChange, CondaPackage
+from envmedic.model.events import Emit, Notice
+from envmedic.model.ports import Runner
+
+COMMAND = "envmedic apply"
+"""What the revision in the history names as the command."""
+_SCRIPTS = ("-post-link.sh", "-pre-link.sh")
+
+
+def carry_out(change: CondaChange, prefix: Path, runner: Runner, emit: Emit, timeout_s: float | None) -> str:
+    """Carry `change` out and return what there is to say of it. Raises InstallerError or IntegrityError.
+
+    `prefix` is the environment's real path. What was done of a change that fails is left to whoever made the clone.
+    """
+    job = Job(change, prefix, runner, emit, timeout_s)
+    before = meta.read(job.tree)
+    install_verification.require_planned(before, change)
+    text = (reading.read(job.tree / history.PATH) or b"").decode("utf-8", "surrogateescape")
+    job.prepare()
+    (by_conda if change.executor == "conda" else by_rattler).place(job)
+    files = install_verification.verify(job.tree, before, change)
+    after = meta.read(job.tree)
+    if change.executor == "rattler":
+        _compile(job, after)
+        _tell_scripts(job, after)
+    _finish(job, before, after, text)
+    went = len({item.name for item in change.remove} - {item.name for item in change.install})
+    return f"{len(change.install)} packages installed, {went} removed; {files} files verified"
+
+
+def _compile(job: Job, after: Records[Record]) -> None:
+    """Let the environment's Python compile new noarch modules, as conda does: packages of that kind bring no byte code.
+
+    A module that cannot be compiled (a template, code of a newer Python) is left without, also as conda does.
+    """
+    new = [after.packages[install_verification.record_file(item)] for item in job.change.install]
+    files = [path for record in new if record.of_python for path, _ in record.files(after.site_packages)]
+    modules = [str(job.seen / path) for path in files if path.endswith(".py") and path.startswith(after.site_packages)]
+    if not modules:
+        return
+    listed = job.write("modules.txt", "".join(f"{path}\n" for path in modules))
+    moved = () if job.seen == job.prefix else ("-s", str(job.seen), "-p", str(job.prefix))
+    job.run((str(job.runner.python), "-I", "-B", "-m", "compileall", "-q", *moved, "-i", listed))
+
+
+def _tell_scripts(job: Job, after: Records[Record]) -> None:
+    """Say which scripts of new packages were not run."""
+    for item in job.change.install:
+        record = after.packages[install_verification.record_file(item)]
+        for path, _ in record.files(after.site_packages):
+            if path.startswith("bin/.") and path.endswith(_SCRIPTS):
+                message = f"{path} of {item.name} was not run: scripts of packages can change what is not theirs"
+                job.emit(Notice(code="link-script-not-run", message=message, level="warning"))
+
+
+def _finish(job: Job, before: Records[Record], after: Records[Record], text: str) -> None:
+    earlier = {item.name: item.requested for item in packages(before)}
+    requested = _requested(job.change, earlier, after)
+    now = tuple(
+        msgspec.structs.replace(item, requested=requested.get(item.name, earlier.get(item.name, ())))
+        for item in packages(after)
+    )
+    revision = history.compose(
+        text, now, command=COMMAND, when=dt.datetime.now().astimezone(), update=job.change.specs,
+        remove=job.change.remove_specs, before=packages(before),
+    )  # fmt: skip
+    job.ask(
+        "finish",
+        packages=[
+            {"record": install_verification.record_file(item), "requested": requested[item.name]}
+            for item in job.change.install
+        ],
+        history=text + revision,
+    )
+
+
+def _requested(
+    change: CondaChange, earlier: Mapping[str, tuple[str, ...]], after: Records[Record]
+) -> Mapping[str, tuple[str, ...]]:
+    """What was asked for of each new package: by the change, else for the package that it replaces, if it answers."""
+    asked = {match_specs.name_of(spec): (spec,) for spec in change.specs}
+    new = set(map(install_verification.record_file, change.install))
+    return {
+        item.name: asked.get(item.name.lower()) or _still(earlier.get(item.name, ()), item)
+        for item in packages(after)
+        if item.record in new
+    }
+
+
+def _still(specs: tuple[str, ...], package: CondaPackage) -> tuple[str, ...]:
+    """Earlier specs of a package, in the version that it has now where it had to become another."""
+    try:
+        answers = all(match_specs.matches(spec, package) for spec in specs)
+    except ValueError:
+        answers = False
+    return specs if answers else (f"{package.name}={package.version}",)

@@ -1,0 +1,121 @@
+"""One change that is being carried out where a runner runs commands."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from envmedic import owner
+from envmedic.errors import InstallerError
+from envmedic.installers.conda.install import package_cache
+from envmedic.installers.conda.solve import helper_client
+from envmedic.installers.wheels import chown
+from envmedic.model.conda import CondaArtifact, CondaChange
+from envmedic.model.events import Emit, OutputLine
+from envmedic.model.ports import CommandResult, Runner
+
+WORK = ".envmedic-conda"
+"""Directory in the environment, for the time of a change: packages are taken apart there, so that what is linked from
+it into the environment is on the same mount, and shares its content with nothing once the directory is gone."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """The change, and where."""
+
+    change: CondaChange
+    prefix: Path
+    """The environment's real path, at which it is used."""
+    runner: Runner
+    emit: Emit
+    timeout_s: float | None = None
+
+    @property
+    def seen(self) -> Path:
+        """Where commands see the environment: at `prefix`, or in its clone."""
+        return self.runner.python.parent.parent
+
+    @property
+    def tree(self) -> Path:
+        """Where its files lie for this process."""
+        return self.runner.tree
+
+    @property
+    def work(self) -> Path:
+        """The directory for this change, as commands see it."""
+        return self.seen / WORK
+
+    def archive(self, artifact: CondaArtifact) -> Path:
+        """The fetched package file. Raises InstallerError when it is not there."""
+        path = package_cache.path_of(artifact, prefix=self.prefix)
+        if not path.is_file():
+            raise InstallerError(
+                f"{artifact.filename} is not among the fetched packages",
+                cause=f"{path} does not exist",
+                hint="Run the same command again",
+            )
+        return path
+
+    def prepare(self) -> None:
+        """Make the directory for this change."""
+        with self._as_owner():
+            (self.tree / WORK).mkdir()
+
+    def write(self, name: str, text: str) -> str:
+        """Write a file for this change and return its path as commands see it."""
+        with self._as_owner():
+            (self.tree / WORK / name).write_text(text, encoding="utf-8", errors="surrogateescape")
+        return str(self.work / name)
+
+    def _as_owner(self) -> AbstractContextManager[None]:
+        user = owner.owner(self.tree)
+        return owner.files_of(user) if user is not None else nullcontext()
+
+    def ask(self, what: str, **request: Any) -> helper_client.Answer:
+        """Ask the helper where the environment is at its true path. Raises InstallerError."""
+        full = {"do": what, "paths": helper_client.paths(), "prefix": str(self.seen), "work": str(self.work), **request}
+        argv = helper_client.command("-", self.write("request.json", json.dumps(full)))
+        chown.require_reachable(argv[0], str(self.runner.python))
+        result = self._run(argv, source="py-rattler")
+        _require_end(result, "py-rattler")
+        lines = result.stdout.splitlines()
+        answers = [line.removeprefix(helper_client.MARK) for line in lines if line.startswith(helper_client.MARK)]
+        return helper_client.checked(answers[-1:], result.returncode, result.stderr)
+
+    def run(self, argv: Sequence[str], *, env: Mapping[str, str] | None = None) -> CommandResult:
+        """Run a command to its end, its output as events. Raises InstallerError on a timeout or a signal."""
+        name = Path(argv[0]).name
+        result = self._run(argv, source=name, env=env)
+        _require_end(result, name)
+        return result
+
+    def _run(self, argv: Sequence[str], *, source: str, env: Mapping[str, str] | None = None) -> CommandResult:
+        def on_line(line: str) -> None:
+            if not line.startswith(helper_client.MARK):
+                self.emit(OutputLine(source=source, line=line))
+
+        return self.runner(argv, env=env, on_line=on_line, timeout_s=self.timeout_s)
+
+
+def failed(result: CommandResult) -> InstallerError:
+    """The error for a command that did not do what it was to do."""
+    lines = (result.stdout + result.stderr).splitlines()[-20:]
+    return InstallerError(
+        f"{Path(result.argv[0]).name} exited with status {result.returncode}",
+        cause=next((line for line in reversed(lines) if line.strip()), None),
+        hint="See the output above; the other --installer may do it",
+        details=(" ".join(result.argv), *lines),
+    )
+
+
+def _require_end(result: CommandResult, name: str) -> None:
+    if result.timed_out or result.signal is not None:
+        how = f"took longer than {result.seconds:.0f} s" if result.timed_out else f"was ended by signal {result.signal}"
+        raise InstallerError(
+            f"{name} {how}", hint="Run the same command again; --timeout gives it longer",
+            details=(" ".join(result.argv), *result.stderr.splitlines()[-20:]),
+        )  # fmt: skip

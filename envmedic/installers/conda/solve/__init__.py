@@ -1,0 +1,1 @@
+"""Requests to py-rattler's solver, and its answers."""

@@ -1,0 +1,1 @@
+"""Package indexes: configuration, credentials and HTTP."""

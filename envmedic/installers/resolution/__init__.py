@@ -1,0 +1,1 @@
+"""Resolution by uv, and the origin of installed distributions."""

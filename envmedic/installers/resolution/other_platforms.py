@@ -1,0 +1,146 @@
+"""The wheels of an environment on another platform, by uv: the same versions, and what they need there besides."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import tomli
+from packaging.tags import Tag, compatible_tags, cpython_tags, mac_platforms
+from packaging.utils import canonicalize_name, parse_wheel_filename
+
+from envmedic import proc
+from envmedic.errors import NoSolution
+from envmedic.installers.index import configuration
+from envmedic.installers.resolution import uv_options
+from envmedic.installers.resolution.simple_index import TIMEOUT_S, Offered, files_of
+from envmedic.installers.resolution.uv_errors import error_from
+from envmedic.model.events import Emit, Notice
+from envmedic.model.facts import Environment
+from envmedic.model.lock import WheelFile
+from envmedic.model.ports import ResolveRequest
+
+TRIPLES: Final = {
+    "linux-64": "x86_64-manylinux_2_28",
+    "linux-aarch64": "aarch64-manylinux_2_28",
+    "osx-64": "x86_64-apple-darwin",
+    "osx-arm64": "aarch64-apple-darwin",
+    "win-64": "x86_64-pc-windows-msvc",
+}
+"""Conda's words, and uv's (``--python-platform``)."""
+_MACHINES: Final = {"linux-64": "x86_64", "linux-aarch64": "aarch64", "osx-64": "x86_64", "osx-arm64": "arm64"}
+_GLIBC: Final = 28
+"""Minor version of the glibc that is taken for granted: that of manylinux_2_28."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is asked for on a platform."""
+
+    platform: str
+    roots: tuple[tuple[str, str], ...]
+    """Name and version of what nothing else that pip installed needs."""
+    others: tuple[tuple[str, str], ...]
+    """Of the rest, which comes along where it is needed there."""
+    left_out: tuple[str, ...] = ()
+    """Names that are there by other means: conda's, and what cannot be locked."""
+
+
+def wheels(uv: str, environment: Environment, wanted: Wanted, emit: Emit, torch_index: str) -> tuple[WheelFile, ...]:
+    """The wheels for the platform. Raises NoSolution, NetworkError or InstallerError.
+
+    Labels such as ``+cu124`` are of this platform: any build of the same public version does there.
+    """
+    if not wanted.roots:
+        return ()
+    try:
+        return _ask(uv, environment, wanted, torch_index, pinned=True)
+    except NoSolution:
+        found = _ask(uv, environment, wanted, torch_index, pinned=False)
+        text = f"{wanted.platform}: not every version that is installed here is there; dependencies may differ"
+        emit(Notice(code="other-versions", message=text, level="warning"))
+        return found
+
+
+def _ask(uv: str, environment: Environment, wanted: Wanted, torch_index: str, *, pinned: bool) -> tuple[WheelFile, ...]:
+    read = configuration.read(Path(environment.prefix))
+    asked = uv_options.translate(read, ResolveRequest(pins=(), torch_index=torch_index))
+    version = ".".join((environment.interpreter.version or "").split(".")[:2])
+    with tempfile.TemporaryDirectory(prefix="envmedic-elsewhere-") as name:
+        folder = Path(name)
+        output = folder / "pylock.toml"
+        argv = [
+            *(uv, "pip", "compile", "--format=pylock.toml", "--no-header", "--color=never", "--no-progress"),
+            *("--only-binary=:all:", "--no-python-downloads", *uv_options.interpreter_options(environment)),
+            *(f"--python-platform={TRIPLES[wanted.platform]}", f"--python-version={version}"),
+            f"--excludes={_write(folder / 'excluded.txt', wanted.left_out)}",
+            *("-c", str(_write(folder / "constraints.txt", _pins(wanted.others) if pinned else ()))),
+            *(*asked.arguments, "-o", str(output), str(_write(folder / "roots.in", _pins(wanted.roots)))),
+        ]
+        result = proc.run(argv, env=asked.environment, timeout_s=TIMEOUT_S)
+        if result.returncode != 0:
+            raise error_from(result, _pins(wanted.roots), None)
+        packages = tomli.loads(output.read_text(encoding="utf-8")).get("packages", ())
+    ranks = tag_ranks(version, wanted.platform)
+    return tuple(_chosen(item["name"], item["version"], files_of(item), ranks) for item in packages)
+
+
+def _write(path: Path, lines: Iterable[str]) -> Path:
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return path
+
+
+def _pins(pairs: Iterable[tuple[str, str]]) -> tuple[str, ...]:
+    return tuple(f"{name}=={version.partition('+')[0]}" for name, version in pairs)
+
+
+def _chosen(name: str, version: str, files: Sequence[Offered], ranks: dict[Tag, int]) -> WheelFile:
+    fitting = [file for file in files if file.is_wheel and file.sha256 and _rank(file, ranks) < len(ranks)]
+    if not fitting:
+        raise NoSolution(
+            f"No wheel of {name} {version} fits that platform",
+            cause=f"there are {', '.join(file.filename for file in files) or 'none'}",
+            hint="Lock without --platform, or leave the platform out",
+        )
+    best = min(fitting, key=lambda file: (_rank(file, ranks), file.url.startswith("file:")))
+    return WheelFile(
+        name=canonicalize_name(name), version=version, kind="wheel", filename=best.filename, sha256=best.sha256 or "",
+        source="index", url=best.url, size_bytes=best.size_bytes,
+    )  # fmt: skip
+
+
+def _rank(file: Offered, ranks: dict[Tag, int]) -> int:
+    return min(ranks.get(tag, len(ranks)) for tag in parse_wheel_filename(file.filename)[3])
+
+
+def tag_ranks(python: str, platform: str) -> dict[Tag, int]:
+    """Rank of each tag that CPython `python` (``3.11``) accepts on a platform; smaller is better."""
+    major, minor = map(int, python.split("."))
+    platforms = list(_platforms(platform))
+    tags = [
+        *cpython_tags((major, minor), platforms=platforms),
+        *compatible_tags((major, minor), f"cp{major}{minor}", platforms),
+    ]
+    return {tag: rank for rank, tag in reversed(list(enumerate(tags)))}
+
+
+def _platforms(platform: str) -> Iterable[str]:
+    if platform.startswith("win"):
+        return ("win_amd64",)
+    machine = _MACHINES[platform]
+    if platform.startswith("osx"):
+        return mac_platforms((13, 0), machine)
+    old = {17: "manylinux2014", 12: "manylinux2010", 5: "manylinux1"}
+    named = (f"manylinux_2_{minor}_{machine}" for minor in range(_GLIBC, 4, -1))
+    return [*named, *(f"{name}_{machine}" for name in old.values()), f"linux_{machine}"]
+
+
+def needed_by_others(environment: Environment) -> frozenset[str]:
+    """Names that an installed distribution asks for, with or without condition."""
+    texts = (text for item in environment.distributions for text in item.requires if "extra ==" not in text)
+    found = (re.match(r"[A-Za-z0-9][A-Za-z0-9._-]*", text) for text in texts)
+    return frozenset(canonicalize_name(match[0]) for match in found if match is not None)

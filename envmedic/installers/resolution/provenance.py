@@ -1,0 +1,304 @@
+"""The file that each installed distribution came from: by proof of its content, by its tags, or by what else it can be."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from io import BufferedReader
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+from packaging.tags import parse_tag
+from packaging.utils import (
+    InvalidSdistFilename,
+    canonicalize_name,
+    parse_sdist_filename,
+    parse_wheel_filename,
+)
+from packaging.version import InvalidVersion, Version
+
+from envmedic.errors import InstallerError, NetworkError
+from envmedic.installers.index import configuration
+from envmedic.installers.index.configuration import Configuration
+from envmedic.installers.index.credentials import without_credentials
+from envmedic.installers.resolution import simple_index, uv_options
+from envmedic.installers.resolution.simple_index import Asking, Offered
+from envmedic.installers.wheels import artifact_hash, remote_metadata, wheel_cache, wheel_files
+from envmedic.model.facts import Distribution, Environment
+from envmedic.model.lock import WheelFile
+from envmedic.model.plan import Artifact
+from envmedic.model.ports import ResolveRequest
+
+if TYPE_CHECKING:
+    from envmedic.installers.index.http import Session
+
+PARALLEL = 8
+"""Distributions looked at at the same time."""
+Key = tuple[str, str]
+"""Normalised name and version."""
+
+
+@dataclass(frozen=True)
+class Sources:
+    """Where files may be looked for."""
+
+    uv: str
+    fetch: bool = False
+    """Whether indexes may be asked over the network; without it uv's cache of their pages is."""
+    artifacts: tuple[Artifact, ...] = ()
+    """Wheels that envmedic installed here, by its own records."""
+    find_links: tuple[str, ...] = ()
+    torch_index: str = ResolveRequest(pins=()).torch_index
+
+
+def known(environment: Environment, wanted: Sequence[Distribution], sources: Sources) -> Mapping[Key, WheelFile]:
+    """The files of `wanted`; those of which none can be told are left out.
+
+    Raises `NetworkError` or `InstallerError` only where `sources.fetch` allows the network.
+    """
+    plain = [msgspec.structs.replace(item, version=_normal(item.version)) for item in wanted]
+    found = _found(environment, plain, sources)
+    pairs = ((_key(item), found.get(_key(same))) for item, same in zip(wanted, plain, strict=True))
+    return {key: file for key, file in pairs if file is not None}
+
+
+def _normal(version: str) -> str:
+    """`version` as indexes and file names write it (PEP 440)."""
+    try:
+        return str(Version(version))
+    except InvalidVersion:
+        return version
+
+
+def _found(environment: Environment, wanted: Sequence[Distribution], sources: Sources) -> dict[Key, WheelFile]:
+    """By normalised versions."""
+    found = dict(_recorded(wanted, environment, sources.artifacts))
+    folders = tuple(_folders(environment, sources))
+    found.update(wheel_cache.find([item for item in wanted if _key(item) not in found], environment, folders))
+    lacking = [item for item in wanted if (file := found.get(_key(item))) is None or file.url is None]
+    if lacking:
+        found.update(_from_indexes(environment, lacking, found, sources))
+    return found
+
+
+def _key(item: Distribution) -> Key:
+    return item.name, item.version
+
+
+def _recorded(
+    wanted: Sequence[Distribution], environment: Environment, artifacts: Sequence[Artifact]
+) -> Iterator[tuple[Key, WheelFile]]:
+    """What plans resolved and put in place, unless the wheel is still here and shows that it was replaced since."""
+    by_key = {(item.name, _normal(item.version)): item for item in artifacts}
+    for item in wanted:
+        artifact = by_key.get(_key(item))
+        if artifact is not None:
+            path = Path(artifact.local_path)
+            if not path.is_file() or wheel_cache.proven(path, item, environment):
+                yield _key(item), _of_artifact(artifact)
+
+
+def _of_artifact(item: Artifact) -> WheelFile:
+    """A wheel that a plan resolved; a directory of this machine is no place for others to find it."""
+    local = item.url.startswith("file:")
+    return WheelFile(
+        name=item.name,
+        version=item.version,
+        kind="wheel",
+        filename=item.filename,
+        sha256=item.sha256,
+        source="resolution",
+        url=None if local else without_credentials(item.url),
+        size_bytes=item.size_bytes,
+    )
+
+
+def _folders(environment: Environment, sources: Sources) -> list[Path]:
+    pip = configuration.read(Path(environment.prefix)).pip
+    given = (remote_metadata.local_file(where) or Path(where) for where in (*sources.find_links, *pip.find_links))
+    return [path for path in given if path.is_dir()]
+
+
+def _from_indexes(
+    environment: Environment, lacking: Sequence[Distribution], found: Mapping[Key, WheelFile], sources: Sources
+) -> dict[Key, WheelFile]:
+    """What indexes say of those without file or URL, from uv's cache first."""
+    read = configuration.read(Path(environment.prefix))
+    chosen: dict[Key, WheelFile] = {}
+    with _session(read) if sources.fetch else nullcontext() as session:
+        for http in (None, session) if sources.fetch else (None,):
+            rest = [item for item in lacking if _key(item) not in chosen]
+            for label, group in groupby(sorted(rest, key=_label), key=_label):
+                request = _request(label, sources)
+                asking = Asking(sources.uv, environment, uv_options.translate(read, request), offline=http is None)
+                chosen.update(_Look(asking, http, request, found).at(list(group)))
+    return chosen
+
+
+def _session(read: Configuration) -> AbstractContextManager[Session]:
+    from envmedic.installers.index.http import opened  # noqa: PLC0415  # requests costs 0.1 s
+
+    return opened(read)
+
+
+def _label(item: Distribution) -> str:
+    return item.local or ""
+
+
+def _request(label: str, sources: Sources) -> ResolveRequest:
+    return ResolveRequest(
+        pins=(),
+        variant=label or None,
+        needs_variant_index=bool(label),
+        find_links=sources.find_links,
+        torch_index=sources.torch_index,
+    )
+
+
+@dataclass(frozen=True)
+class _Look:
+    """One look at the indexes, for distributions with the same local label."""
+
+    asking: Asking
+    session: Session | None
+    """None where the network is left alone."""
+    request: ResolveRequest
+    found: Mapping[Key, WheelFile]
+    """What is known already, perhaps without URL."""
+
+    def at(self, wanted: Sequence[Distribution]) -> dict[Key, WheelFile]:
+        """The files of `wanted` that could be told. Raises `NetworkError` or `InstallerError` unless offline."""
+        try:
+            offers = self._offers(wanted)
+        except (NetworkError, InstallerError):
+            if self.session is None:
+                return {}  # nothing of it is in uv's cache
+            raise
+        with ThreadPoolExecutor(PARALLEL) as pool:
+            files = pool.map(lambda item: self._file(item, offers.get(_key(item), ())), wanted)
+            return {_key(item): file for item, file in zip(wanted, files, strict=True) if file is not None}
+
+    def _offers(self, wanted: Sequence[Distribution]) -> dict[Key, tuple[Offered, ...]]:
+        """What indexes have of each; with source archives where no wheel is the one by its name."""
+        offers = simple_index.offered(self.asking, [_key(item) for item in wanted])
+        open_ = [_key(item) for item in wanted if _key(item) in offers and not _exact(item, offers[_key(item)])]
+        return {**offers, **simple_index.with_archives(self.asking, open_)}
+
+    def _file(self, item: Distribution, offers: Sequence[Offered]) -> WheelFile | None:
+        hashed = [file for file in offers if file.sha256 and self._credible(item, file)]
+        hashed.sort(key=lambda file: file.url.startswith("file:"))  # others can reach an index
+        before = self.found.get(_key(item))
+        if before is not None or item.origin.sha256 is not None:
+            digest = before.sha256 if before is not None else item.origin.sha256
+            same = next((file for file in hashed if file.sha256 == digest), None)
+            return self._taken(item, same, before) if same is not None else None
+        choice = choose(item, hashed, self.asking.environment, None if self.session is None else self._proves)
+        if choice is None and self.session is not None:
+            choice = self._archive(item, self.session)
+        return self._taken(item, choice, None) if choice is not None else None
+
+    def _credible(self, item: Distribution, file: Offered) -> bool:
+        """Whether a file may be the one; of a wheel in a directory here its content says so."""
+        path = remote_metadata.local_file(file.url)
+        return path is None or not file.is_wheel or wheel_cache.proven(path, item, self.asking.environment)
+
+    def _proves(self, item: Distribution, file: Offered) -> bool:
+        """Whether the wheel on the index has the files that are installed; its end is read, not all of it."""
+        if remote_metadata.local_file(file.url) is not None:
+            return True  # `_credible` has looked
+        here = artifact_hash.installed(item, self.asking.environment)
+        try:
+            return self.session is not None and artifact_hash.same(_distant(file, self.session), here)
+        except (remote_metadata.NoRanges, zipfile.BadZipFile):
+            return False
+
+    def _archive(self, item: Distribution, session: Session) -> Offered | None:
+        """The source archive of that version, where the index has no wheel that can be the one."""
+        index = simple_index.default_index(self.asking)
+        files = simple_index.of_release(session, index, item.name) if index is not None else ()
+        return next((file for file in files if file.sha256 and is_archive_of(item, file.filename)), None)
+
+    def _taken(self, item: Distribution, file: Offered, before: WheelFile | None) -> WheelFile:
+        index = uv_options.variant_index(self.request)
+        return WheelFile(
+            name=item.name,
+            version=item.version,
+            kind="wheel" if file.is_wheel else "sdist",
+            filename=file.filename,
+            sha256=file.sha256 or "",
+            source=before.source if before is not None else "index",
+            url=file.url,
+            index=without_credentials(index) if index is not None else None,
+            size_bytes=file.size_bytes,
+        )
+
+
+def _distant(file: Offered, session: Session) -> artifact_hash.Hashes:
+    """What RECORD of a wheel on an index says. Raises `NoRanges` where only all of the wheel can be had."""
+    head = session.request("HEAD", file.url)
+    size = file.size_bytes or int(head.headers.get("Content-Length", 0))
+    with BufferedReader(remote_metadata.RangeFile(file.url, size, session), 4 * remote_metadata.BLOCK) as wheel:
+        return artifact_hash.of_wheel(wheel)
+
+
+def choose(
+    item: Distribution,
+    offers: Sequence[Offered],
+    environment: Environment,
+    proves: Callable[[Distribution, Offered], bool] | None,
+) -> Offered | None:
+    """The file that `item` was installed from, None where that cannot be told.
+
+    Its WHEEL lists the tags of the wheel's name. Some projects name their wheels otherwise (torch): then content decides,
+    where `proves` can look at it, and without it only a release that has one fitting wheel and no source archive, so that
+    it cannot have been built here. A build from the source archive has tags that no wheel of the release has.
+    """
+    wheels_ = [file for file in offers if file.is_wheel]
+    archive = next((file for file in offers if not file.is_wheel and is_archive_of(item, file.filename)), None)
+    exact = _exact(item, wheels_)
+    if exact:
+        return exact[0]
+    fitting = _fitting(wheels_, environment)
+    if proves is None:
+        sole = len(fitting) == 1 and archive is None and item.origin.kind == "index"
+        return fitting[0] if sole else None
+    return next((file for file in fitting if proves(item, file)), archive)
+
+
+def _exact(item: Distribution, files: Sequence[Offered]) -> list[Offered]:
+    """Wheels whose names have the very tags that are installed."""
+    return [file for file in files if file.is_wheel and _tags(file.filename) == expanded(item.tags)]
+
+
+def _fitting(files: Sequence[Offered], environment: Environment) -> list[Offered]:
+    """Wheels for this interpreter, the one that installers prefer first."""
+    ranks = wheel_files.tag_ranks(environment.interpreter)
+    ranked = [(wheel_files.rank(file.filename, ranks), file) for file in files]
+    return [file for rank, file in sorted(ranked, key=lambda pair: pair[0]) if rank < len(ranks)]
+
+
+def _tags(filename: str) -> frozenset[str]:
+    try:
+        _, _, _, tags = parse_wheel_filename(filename)
+    except ValueError:  # an index may list anything
+        return frozenset()
+    return frozenset(map(str, tags))
+
+
+def is_archive_of(item: Distribution, filename: str) -> bool:
+    """Whether a file is the source archive of the distribution's very version."""
+    try:
+        name, version = parse_sdist_filename(filename)
+    except InvalidSdistFilename:
+        return False
+    return canonicalize_name(name) == item.name and str(version) == item.version
+
+
+def expanded(tags: Sequence[str]) -> frozenset[str]:
+    """Tags of WHEEL, which may be written as sets (``py2.py3-none-any``), one by one."""
+    return frozenset(str(tag) for text in tags for tag in parse_tag(text))

@@ -1,0 +1,326 @@
+"""Exact wheels for exact pins, by uv, without changing what is installed.
+
+uv solves only for the pins and for what they need that is not installed: installed distributions
+are left out of its question. What it answers is then held against them, and a dependency that does
+not fit is excluded and the question asked again.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import tomli
+from packaging.markers import default_environment
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.tags import Tag
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+
+from envmedic import proc
+from envmedic.errors import InstallerError, NoSolution
+from envmedic.installers.index.credentials import without_credentials
+from envmedic.installers.index.http import Session
+from envmedic.installers.resolution.uv_errors import error_from
+from envmedic.installers.resolution.uv_options import UvOptions, interpreter_options, variant_index
+from envmedic.installers.wheels import download_cache, remote_metadata, wheel_files
+from envmedic.model.facts import Environment
+from envmedic.model.plan import Artifact
+from envmedic.model.ports import Resolution, ResolveRequest
+
+FAMILY = frozenset({"torch", "torchvision", "torchaudio"})
+"""Distributions whose local version label names their CUDA variant."""
+ROUNDS = 20
+"""How often the question is asked again with a candidate excluded."""
+TIMEOUT_S = 900.0
+PARALLEL = 8
+"""Wheels looked at at the same time."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A distribution that uv chose, and its wheel."""
+
+    name: str
+    version: str
+    url: str
+    sha256: str
+    size_bytes: int | None
+
+    @property
+    def filename(self) -> str:
+        """File name of the wheel."""
+        return unquote(urlsplit(self.url).path).rpartition("/")[2]
+
+
+@dataclass(frozen=True)
+class Misfit:
+    """A candidate that must not be taken, and why."""
+
+    name: str
+    version: str
+    reason: str
+    another_build: bool = False
+    """Whether another build of the same public version would do."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked of uv."""
+
+    uv: str
+    request: ResolveRequest
+    environment: Environment
+    options: UvOptions
+
+    @property
+    def pinned(self) -> frozenset[str]:
+        """Names of the pins."""
+        return frozenset(canonicalize_name(Requirement(pin).name) for pin in self.request.pins)
+
+    @property
+    def exact(self) -> frozenset[str]:
+        """Names of the pins that admit one version only."""
+        requirements = map(Requirement, self.request.pins)
+        one = (item for item in requirements if any(spec.operator in {"==", "==="} for spec in item.specifier))
+        return frozenset(canonicalize_name(item.name) for item in one)
+
+    def kept(self) -> dict[str, list[str]]:
+        """Versions of every installed distribution that must stay as it is."""
+        kept: dict[str, list[str]] = {}
+        for item in self.environment.distributions:
+            if item.name not in self.pinned and not self._replaceable(item.name):
+                kept.setdefault(item.name, []).append(item.version)
+        return kept
+
+    def _replaceable(self, name: str) -> bool:
+        return any(fnmatchcase(name, pattern) for pattern in self.request.replaceable)
+
+    def pins(self) -> list[str]:
+        """The pins; with the label of the variant where only that build will do."""
+        if not self.request.needs_variant_index:
+            return list(self.request.pins)
+        return [_labelled(pin, self.request.variant) for pin in self.request.pins]
+
+
+def _labelled(pin: str, variant: str | None) -> str:
+    """``torchvision==0.20.1`` as ``torchvision==0.20.1+cu124``; other pins as they are."""
+    requirement = Requirement(pin)
+    exact = [spec for spec in requirement.specifier if spec.operator == "=="]
+    if variant is None or canonicalize_name(requirement.name) not in FAMILY or len(exact) != 1 or "+" in pin:
+        return pin
+    return f"{requirement.name}=={exact[0].version}+{variant}"
+
+
+def resolve(question: Question, session: Session) -> Resolution:
+    """Return exact wheels. Raises `NetworkError`, `NoSolution` or `InstallerError`."""
+    _require_interpreter(question.environment)
+    kept = question.kept()
+    rejected: list[Misfit] = []
+    for _ in range(ROUNDS):
+        chosen = _changed(_ask_again(question, kept, rejected), question)
+        artifacts, notes = _artifacts(chosen, session, Path(question.environment.prefix))
+        misfit = _wrong_variant(chosen, question) or _misfit(artifacts, kept, question)
+        if misfit is None:
+            return Resolution(artifacts=tuple(artifacts), indexes=question.options.indexes, notes=notes)
+        rejected.append(misfit)
+        if misfit.name in question.exact and not misfit.another_build:
+            break
+    raise _no_fit(question, rejected)
+
+
+def _ask_again(question: Question, kept: Iterable[str], rejected: Sequence[Misfit]) -> list[Candidate]:
+    """Ask uv; when nothing is left after what was rejected, say why that was."""
+    try:
+        return _ask(question, kept, [f"{item.name}!={item.version}" for item in rejected])
+    except NoSolution as error:
+        if not rejected:
+            raise
+        raise _no_fit(question, rejected) from error
+
+
+def _no_fit(question: Question, rejected: Sequence[Misfit]) -> NoSolution:
+    return NoSolution(
+        f"No wheel for {', '.join(question.request.pins)} fits what is installed",
+        cause=rejected[-1].reason,
+        hint="Give a directory with a fitting wheel with --find-links, or change what is named so that it fits",
+        details=tuple(item.reason for item in rejected),
+    )
+
+
+def _require_interpreter(environment: Environment) -> None:
+    if not environment.interpreter.starts:
+        raise InstallerError(
+            f"{environment.interpreter.path} does not start",
+            cause=environment.interpreter.error,
+            hint="Restore the interpreter that the environment was made with",
+        )
+
+
+def _ask(question: Question, kept: Iterable[str], excluded: Sequence[str]) -> list[Candidate]:
+    """Run uv once."""
+    with tempfile.TemporaryDirectory(prefix="envmedic-resolve-") as name:
+        folder = Path(name)
+        asked = _write(folder / "requirements.in", question.pins())
+        left_out = _write(folder / "installed.txt", sorted(kept))
+        constraints = _write(folder / "constraints.txt", excluded)
+        output = folder / "pylock.toml"
+        argv = [
+            *(question.uv, "pip", "compile", "--format=pylock.toml", "--no-header", "--color=never", "--no-progress"),
+            *("--only-binary=:all:", "--no-python-downloads", *interpreter_options(question.environment)),
+            *(f"--excludes={left_out}", "-c", str(constraints), *question.options.arguments),
+            *("-o", str(output), str(asked)),
+        ]
+        result = proc.run(argv, env=question.options.environment, timeout_s=TIMEOUT_S)
+        if result.returncode != 0:
+            raise error_from(result, question.request.pins, variant_index(question.request))
+        return candidates(tomli.loads(output.read_text(encoding="utf-8")), _ranks(question.environment))
+
+
+def _ranks(environment: Environment) -> dict[Tag, int]:
+    return wheel_files.tag_ranks(environment.interpreter)
+
+
+def _write(path: Path, lines: Iterable[str]) -> Path:
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return path
+
+
+def candidates(lock: Mapping[str, Any], ranks: dict[Tag, int]) -> list[Candidate]:
+    """The distributions of a pylock document (PEP 751), each with its best wheel for these tags."""
+    return [_candidate(package, ranks) for package in lock.get("packages", ())]
+
+
+def _candidate(package: Mapping[str, Any], ranks: dict[Tag, int]) -> Candidate:
+    every = [_wheel(package, wheel) for wheel in package.get("wheels", ())]
+    if not every:
+        raise InstallerError(
+            f"uv chose no wheel for {package['name']}",
+            cause="it is taken from a URL or a source tree by uv's own configuration",
+            hint=f"Remove {package['name']} from uv's sources or overrides",
+        )
+    # the same content may lie in a directory here as well as on an index
+    return min(every, key=lambda item: (wheel_files.rank(item.filename, ranks), not item.url.startswith("file:")))
+
+
+def _wheel(package: Mapping[str, Any], wheel: Mapping[str, Any]) -> Candidate:
+    url = wheel.get("url") or Path(wheel["path"]).absolute().as_uri()
+    sha256 = wheel.get("hashes", {}).get("sha256") or _own_hash(url)
+    if sha256 is None:
+        raise InstallerError(
+            f"The index gives no SHA-256 for {package['name']} {package['version']}",
+            cause=f"{without_credentials(url)} has only {', '.join(wheel.get('hashes', {})) or 'none'}",
+            hint="Download it into a directory, and give that with --find-links",
+        )
+    return Candidate(
+        name=canonicalize_name(package["name"]),
+        version=package["version"],
+        url=without_credentials(url.partition("#")[0]),
+        sha256=sha256,
+        size_bytes=wheel.get("size"),
+    )
+
+
+def _own_hash(url: str) -> str | None:
+    """The hash of a file here, which not every uv gives; None for what lies elsewhere or cannot be read."""
+    parts = urlsplit(url)
+    path = Path(unquote(parts.path))
+    return wheel_files.sha256_of(path) if parts.scheme == "file" and path.is_file() else None
+
+
+def _changed(chosen: Iterable[Candidate], question: Question) -> list[Candidate]:
+    """Without those that may change, but need not: installed in that very version and not pinned."""
+    installed = {(item.name, item.version) for item in question.environment.distributions}
+    return [item for item in chosen if item.name in question.pinned or (item.name, item.version) not in installed]
+
+
+def _artifacts(chosen: Sequence[Candidate], session: Session, prefix: Path) -> tuple[list[Artifact], tuple[str, ...]]:
+    """The wheels with what could be learnt of them, and what could not."""
+    with ThreadPoolExecutor(PARALLEL) as pool:
+        facts = list(pool.map(lambda item: remote_metadata.look(item.url, session), chosen))
+    unknown = [item.filename for item, known in zip(chosen, facts, strict=True) if known.requires is None]
+    notes = tuple(f"The server does not tell what {name} requires before its download" for name in unknown)
+    return [_artifact(item, known, prefix) for item, known in zip(chosen, facts, strict=True)], notes
+
+
+def _artifact(candidate: Candidate, facts: remote_metadata.Facts, prefix: Path) -> Artifact:
+    return Artifact(
+        name=candidate.name,
+        version=candidate.version,
+        filename=candidate.filename,
+        url=candidate.url,
+        sha256=candidate.sha256,
+        size_bytes=candidate.size_bytes or facts.size_bytes,
+        local_path=str(download_cache.path_of(candidate.sha256, candidate.filename, prefix=prefix)),
+        requires=facts.requires or (),
+    )
+
+
+def _wrong_variant(chosen: Iterable[Candidate], question: Question) -> Misfit | None:
+    """A member of the family in another CUDA variant; unlabelled builds are those of the default index."""
+    wanted = question.request.variant
+    for item in chosen:
+        label = Version(item.version).local
+        if wanted is not None and item.name in FAMILY and label not in {None, wanted}:
+            reason = f"{item.name} {item.version} is not a {wanted} build"
+            return Misfit(item.name, item.version, reason, another_build=True)
+    return None
+
+
+def _misfit(artifacts: Sequence[Artifact], kept: Mapping[str, list[str]], question: Question) -> Misfit | None:
+    """A candidate that needs another version of something that stays."""
+    markers = marker_environment(question.environment)
+    for artifact in artifacts:
+        known = _required_already(artifact.name, question.environment)
+        for text in artifact.requires:
+            requirement = Requirement(text)
+            if str(requirement) in known:
+                continue  # what stays fits as little now: a reinstall is not asked to mend that
+            versions = kept.get(canonicalize_name(requirement.name), [])
+            if versions and _applies(requirement, markers) and not _meets(versions, requirement):
+                needs = f"{artifact.name} {artifact.version} needs {requirement.name}{requirement.specifier}"
+                reason = f"{needs}, but {' and '.join(versions)} is installed"
+                return Misfit(artifact.name, artifact.version, reason)
+    return None
+
+
+def _required_already(name: str, environment: Environment) -> frozenset[str]:
+    """What the installed distribution of that name requires."""
+    found = (text for item in environment.distributions if item.name == name for text in item.requires)
+    return frozenset(str(requirement) for requirement in map(_readable, found) if requirement is not None)
+
+
+def _readable(text: str) -> Requirement | None:
+    """A requirement, None for one that no installer could read."""
+    try:
+        return Requirement(text)
+    except InvalidRequirement:
+        return None
+
+
+def _applies(requirement: Requirement, markers: dict[str, str]) -> bool:
+    return requirement.marker is None or requirement.marker.evaluate(markers)
+
+
+def _meets(versions: Iterable[str], requirement: Requirement) -> bool:
+    return any(requirement.specifier.contains(version, prereleases=True) for version in versions)
+
+
+def marker_environment(environment: Environment) -> dict[str, str]:
+    """The marker variables (PEP 508) of the environment's interpreter, with no extra chosen."""
+    values = {key: str(value) for key, value in default_environment().items()}
+    version = environment.interpreter.version or values["python_full_version"]
+    major_minor = ".".join(version.split(".")[:2])
+    return {
+        **values,
+        "extra": "",
+        "python_full_version": version,
+        "python_version": major_minor,
+        "implementation_version": version,
+    }

@@ -1,0 +1,205 @@
+"""What the user's indexes offer of exact versions: file names, URLs and hashes, without downloading them.
+
+uv is asked, so that its configuration, logins and cache count: once from its cache alone, and where the user allows it
+from the network. It does not build anything for that. A release without wheels is looked up in the index itself
+(the simple API: https://packaging.python.org/en/latest/specifications/simple-repository-api/).
+"""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urldefrag, urljoin, urlsplit
+
+import msgspec
+import tomli
+
+from envmedic import proc
+from envmedic.errors import NetworkError, NoSolution
+from envmedic.installers.index.credentials import without_credentials
+from envmedic.installers.resolution.uv_errors import error_from
+from envmedic.installers.resolution.uv_options import UvOptions, interpreter_options
+from envmedic.model.facts import Environment
+
+if TYPE_CHECKING:
+    from envmedic.installers.index.http import Session
+
+TIMEOUT_S = 300.0
+_DEFAULT_INDEX = re.compile(r"^--index-url (\S+)$", re.MULTILINE)
+_JSON = "application/vnd.pypi.simple.v1+json"
+_HTML = "application/vnd.pypi.simple.v1+html;q=0.2, text/html;q=0.1"
+Pin = tuple[str, str]
+"""Normalised name and version."""
+
+
+@dataclass(frozen=True)
+class Offered:
+    """One file of a release."""
+
+    filename: str
+    url: str
+    """Without credentials, query and fragment."""
+    sha256: str | None
+    size_bytes: int | None = None
+
+    @property
+    def is_wheel(self) -> bool:
+        """Whether it is a wheel and not a source archive."""
+        return self.filename.endswith(".whl")
+
+
+@dataclass(frozen=True)
+class Asking:
+    """Who is asked, for which environment, and by which options."""
+
+    uv: str
+    environment: Environment
+    options: UvOptions
+    offline: bool = True
+    """Whether uv may use nothing but its own cache."""
+
+
+def offered(asking: Asking, pins: Sequence[Pin]) -> dict[Pin, tuple[Offered, ...]]:
+    """The wheels of each pin for this interpreter; pins of which there is none are left out.
+
+    Raises `NetworkError` or `InstallerError`.
+    """
+    if not pins:
+        return {}
+    try:
+        return _read(_ask(asking, pins, "--format=pylock.toml", "--no-build"))
+    except NoSolution as error:
+        told = "\n".join((error.cause or "", *error.details))  # the summary names every pin
+    rest = [pin for pin in pins if not re.search(rf"(?<![\w.-]){re.escape(pin[0])}(?![\w.-])", told)]
+    if len(rest) < len(pins):
+        return offered(asking, rest)
+    if len(pins) == 1:
+        return {}
+    middle = len(pins) // 2
+    return {**offered(asking, pins[:middle]), **offered(asking, pins[middle:])}
+
+
+def with_archives(asking: Asking, pins: Sequence[Pin]) -> dict[Pin, tuple[Offered, ...]]:
+    """The wheels of each pin, and its source archive. Every pin has a wheel, or uv would build the archive to ask it."""
+    return _read(_ask(asking, pins, "--format=pylock.toml")) if pins else {}
+
+
+def default_index(asking: Asking) -> str | None:
+    """URL of the index that uv asks by default, with what login it has; None where there is none."""
+    found = _DEFAULT_INDEX.search(_ask(asking, (), "--emit-index-url"))
+    return found[1] if found is not None else None
+
+
+def _ask(asking: Asking, pins: Sequence[Pin], *more: str) -> str:
+    with tempfile.TemporaryDirectory(prefix="envmedic-listing-") as name:
+        folder = Path(name)
+        wanted = folder / "requirements.in"
+        exact = (f"{name}==={version}\n" for name, version in pins)  # by == a label would be as good, and better
+        wanted.write_text("".join(exact), encoding="utf-8")
+        output = folder / ("pylock.toml" if pins else "requirements.txt")  # uv goes by the name
+        argv = [
+            *(asking.uv, "pip", "compile", "--no-header", "--no-deps", "--color=never", "--no-progress"),
+            *("--no-annotate", "--no-python-downloads", *interpreter_options(asking.environment), *more),
+            *asking.options.arguments,
+            *(("--offline",) if asking.offline else ()),
+            *("-o", str(output), str(wanted)),
+        ]
+        result = proc.run(argv, env=asking.options.environment, timeout_s=TIMEOUT_S)
+        if result.returncode != 0:
+            raise error_from(result, tuple(f"{name}=={version}" for name, version in pins), None)
+        return output.read_text(encoding="utf-8")
+
+
+def _read(pylock: str) -> dict[Pin, tuple[Offered, ...]]:
+    packages = tomli.loads(pylock).get("packages", ())
+    return {(item["name"], item["version"]): files_of(item) for item in packages if "version" in item}
+
+
+def files_of(package: Mapping[str, Any]) -> tuple[Offered, ...]:
+    """The files of one package of a pylock document: its wheels, then its source archive."""
+    sdist = [package["sdist"]] if "sdist" in package else []
+    return tuple(_file(file) for file in (*package.get("wheels", ()), *sdist))
+
+
+def _file(file: Mapping[str, Any]) -> Offered:
+    url = file.get("url") or Path(file["path"]).absolute().as_uri()
+    return _offered(url, file.get("hashes", {}).get("sha256"), file.get("size"))
+
+
+def _offered(url: str, sha256: str | None, size: int | None) -> Offered:
+    bare = without_credentials(urldefrag(url).url).partition("?")[0]
+    return Offered(unquote(urlsplit(bare).path).rpartition("/")[2], bare, sha256, size)
+
+
+def of_release(session: Session, index: str, name: str) -> tuple[Offered, ...]:
+    """Every file that the index has of a project; empty where it has none. Raises `NetworkError`."""
+    page = f"{index.rstrip('/')}/{name}/"
+    if urlsplit(index).scheme not in {"http", "https"}:
+        return ()  # a directory; uv has read it
+    answer = session.request("GET", page, headers={"Accept": f"{_JSON}, {_HTML}"}, accept=(200, 404))
+    if answer.status_code == 404:  # noqa: PLR2004  # not found
+        return ()
+    if answer.headers.get("Content-Type", "").startswith(_JSON):
+        return tuple(_from_json(answer.content, page))
+    return tuple(_from_html(answer.text, page))
+
+
+class _File(msgspec.Struct):
+    """A file as an index describes it (PyPA specification "Simple repository API", JSON)."""
+
+    url: str
+    hashes: dict[str, str] = {}
+    size: int | None = None
+
+
+class _Page(msgspec.Struct):
+    files: list[_File] = []
+
+
+def _from_json(content: bytes, page: str) -> Iterator[Offered]:
+    try:
+        files = msgspec.json.decode(content, type=_Page).files
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise _not_readable(page, str(error)) from error
+    for file in files:
+        yield from _at(page, file.url, file.hashes.get("sha256"), file.size)
+
+
+def _from_html(text: str, page: str) -> Iterator[Offered]:
+    links = _Links()
+    try:
+        links.feed(text)
+    except AssertionError as error:  # by which Python before 3.13 refuses what is no declaration
+        raise _not_readable(page, str(error)) from error
+    for href in links.found:
+        bare, _, fragment = href.partition("#")
+        yield from _at(page, bare, fragment.removeprefix("sha256=") if fragment.startswith("sha256=") else None, None)
+
+
+def _at(page: str, address: str, sha256: str | None, size: int | None) -> Iterator[Offered]:
+    """The file at an address that a page names; none where that is no address."""
+    with suppress(ValueError):
+        yield _offered(urljoin(page, address), sha256, size)
+
+
+def _not_readable(page: str, cause: str) -> NetworkError:
+    hint = "Ask whoever runs the index, or try again"
+    return NetworkError(f"{without_credentials(page)} is not readable", cause=cause, hint=hint)
+
+
+class _Links(HTMLParser):
+    """Collects the targets of links."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """A start tag, by `HTMLParser`."""
+        self.found += [value for key, value in attrs if tag == "a" and key == "href" and value]

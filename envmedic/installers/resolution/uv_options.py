@@ -1,0 +1,150 @@
+"""uv's options for a resolution: the user's pip configuration translated, and the PyTorch index when needed."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from envmedic.errors import InputError
+from envmedic.installers.index.configuration import Configuration
+from envmedic.installers.index.credentials import redacted, without_credentials
+from envmedic.installers.wheels import download_cache
+from envmedic.installers.wheels.remote_metadata import local_file
+from envmedic.model.facts import Environment
+from envmedic.model.ports import ResolveRequest
+from envmedic.owner import owner
+
+_OWN = ("UV_TORCH_BACKEND", "UV_SYSTEM_PYTHON", "UV_PYTHON", "UV_EXCLUDE", "UV_OVERRIDE", "UV_NO_BINARY")
+"""uv variables that would change what is resolved; the plan decides these."""
+
+
+@dataclass(frozen=True)
+class UvOptions:
+    """Options, environment and what to tell the user of them."""
+
+    arguments: tuple[str, ...]
+    environment: Mapping[str, str | None]
+    indexes: tuple[str, ...]
+    """Index URLs given to uv, without credentials; uv adds its own configuration."""
+
+
+def translate(
+    configuration: Configuration, request: ResolveRequest, environ: Mapping[str, str] = os.environ
+) -> UvOptions:
+    """Return what uv must be told beyond its own configuration. Raises InputError for an address that is none."""
+    _require_addresses(configuration, request)
+    indexes = _index_arguments(configuration, request)
+    arguments = [
+        *(f"--find-links={where}" for where in _find_links(configuration, request)),
+        *(argument for argument, _ in indexes),
+        *(argument for path in configuration.pip.constraints for argument in ("-c", path)),
+        *(f"--allow-insecure-host={host}" for host in configuration.pip.trusted_hosts),
+    ]
+    if configuration.pip.no_index and not configuration.uv.default_index:
+        arguments.append("--no-index")
+    if len(indexes) > 1 and configuration.uv.strategy is None:
+        arguments.append("--index-strategy=unsafe-best-match")  # what pip does with extra indexes; versions are exact
+    if request.offline:
+        arguments.append("--offline")
+    shown = tuple(without_credentials(url) for _, url in indexes)
+    return UvOptions(arguments=tuple(arguments), environment=_environment(configuration, environ), indexes=shown)
+
+
+def _require_addresses(configuration: Configuration, request: ResolveRequest) -> None:
+    pip, uv = configuration.pip, configuration.uv
+    given = (variant_index(request), *request.indexes, *request.find_links)
+    configured = (pip.index_url, *pip.extra_index_urls, *pip.find_links, *uv.urls)
+    for address in filter(None, (*given, *configured)):
+        _require_address(address)
+
+
+def _require_address(address: str) -> None:
+    try:
+        urlsplit(address)
+    except ValueError as error:
+        raise InputError(
+            f"{redacted(address)} is no address of an index",
+            cause=str(error),
+            hint="Correct it on the command line, or in the configuration of pip or uv",
+        ) from error
+
+
+def without_constraints(told: UvOptions, own: Path, environ: Mapping[str, str] = os.environ) -> UvOptions:
+    """`told` without the file of constraints that keeps an earlier repair: a repair may change what that one did."""
+    names = {str(own), own.as_uri()}
+    arguments, rest = [], list(told.arguments)
+    while rest:
+        word = rest.pop(0)
+        if word == "-c" and rest and rest[0] in names:
+            rest.pop(0)
+        else:
+            arguments.append(word)
+    words = [word for word in environ.get("UV_CONSTRAINT", "").split() if word not in names]
+    environment = {**told.environment, "UV_CONSTRAINT": " ".join(words) or None}
+    return UvOptions(arguments=tuple(arguments), environment=environment, indexes=told.indexes)
+
+
+def _index_arguments(configuration: Configuration, request: ResolveRequest) -> list[tuple[str, str]]:
+    """(argument, URL) of each index, strongest first."""
+    pip, found = configuration.pip, []
+    variant = variant_index(request)
+    found += [_location_argument(where) for where in (variant, *request.indexes) if where is not None]
+    if not pip.no_index:
+        found += [(f"--index={url}", url) for url in pip.extra_index_urls]
+        if pip.index_url and configuration.uv.default_index is None:
+            found.append((f"--default-index={pip.index_url}", pip.index_url))
+    return found
+
+
+def variant_index(request: ResolveRequest) -> str | None:
+    """The PyTorch index of the wanted variant, or None when it is not needed."""
+    if not request.needs_variant_index or request.variant is None:
+        return None
+    given = request.torch_index != ResolveRequest(pins=()).torch_index
+    template = request.torch_index if given else os.environ.get("ENVMEDIC_TORCH_INDEX") or request.torch_index
+    return template.replace("{variant}", request.variant)
+
+
+def _location_argument(where: str) -> tuple[str, str]:
+    """A directory or page of wheels is a find-links location, anything else a simple index."""
+    path = local_file(where) or (Path(where) if "://" not in where else None)
+    flat = any(path.glob("*.whl")) if path is not None else urlsplit(where).path.endswith((".html", ".htm"))
+    if flat:
+        return f"--find-links={where}", where
+    return f"--index={path.resolve().as_uri() if path is not None else where}", where
+
+
+def _find_links(configuration: Configuration, request: ResolveRequest) -> list[str]:
+    for where in request.find_links:
+        if "://" not in where and not os.path.exists(where):  # noqa: PTH110  # never raises
+            raise InputError(
+                f"{where} does not exist",
+                cause="it was given with --find-links",
+                hint="Give a directory that holds wheels, or the URL of a page that links to them",
+            )
+    own = [where for where in configuration.pip.find_links if "://" in where or os.path.exists(where)]  # noqa: PTH110  # as pip does; never raises
+    cached = [str(folder) for folder in download_cache.folders()] if request.offline else []
+    return list(dict.fromkeys([*request.find_links, *own, *cached]))
+
+
+def _environment(configuration: Configuration, environ: Mapping[str, str]) -> dict[str, str | None]:
+    """Certificates and proxy by uv's variables; the user's own values stay."""
+    values: dict[str, str | None] = dict.fromkeys(_OWN)
+    pip = configuration.pip
+    certificates = environ.get("REQUESTS_CA_BUNDLE") or pip.cert
+    if certificates and not environ.get("SSL_CERT_FILE"):
+        values["SSL_CERT_FILE"] = certificates
+    if pip.proxy and not any(environ.get(name) for name in ("ALL_PROXY", "HTTPS_PROXY", "HTTP_PROXY")):
+        values["ALL_PROXY"] = pip.proxy
+    return values
+
+
+def interpreter_options(environment: Environment) -> tuple[str, ...]:
+    """Whom uv asks for its tags: the environment's Python, or as root for another user's one of the same version."""
+    if owner(Path(environment.prefix)) is None:
+        return (f"--python={environment.interpreter.path}",)
+    return (f"--python={sys.executable}", f"--python-version={environment.interpreter.version}")

@@ -1,0 +1,1 @@
+"""Wheels: fetching, caching and reading them."""

@@ -1,0 +1,114 @@
+"""Reading a wheel's size and requirements from where it lies, without downloading it whole.
+
+PEP 658 gives the metadata as a file beside the wheel; without it the end of the zip is read by
+range requests. A server that offers neither leaves the requirements unknown until the download.
+"""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
+
+from envmedic.installers.wheels import wheel_files
+
+if TYPE_CHECKING:
+    import requests
+
+    from envmedic.installers.index.http import Session
+
+BLOCK = 64 * 1024
+"""Bytes of one range request: a wheel's central directory and METADATA usually fit."""
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What could be learnt of a wheel before its download."""
+
+    size_bytes: int | None
+    requires: tuple[str, ...] | None
+    """None when it is not known."""
+
+
+def local_file(url: str) -> Path | None:
+    """The path of a ``file://`` URL, None for any other."""
+    parts = urlsplit(url)
+    return Path(url2pathname(parts.path)) if parts.scheme == "file" else None
+
+
+def look(url: str, session: Session) -> Facts:
+    """Size and requirements of the wheel at `url`. Raises what `Session` raises when it is unreachable."""
+    path = local_file(url)
+    if path is not None:
+        return Facts(size_bytes=path.stat().st_size, requires=wheel_files.requires(path))
+    head = session.request("HEAD", url)
+    size = int(head.headers["Content-Length"]) if "Content-Length" in head.headers else None
+    return Facts(size_bytes=size, requires=_remote_requires(url, size, session))
+
+
+def _remote_requires(url: str, size: int | None, session: Session) -> tuple[str, ...] | None:
+    answer = session.request("GET", url + ".metadata", accept=(200, 403, 404))
+    if answer.status_code == 200:  # noqa: PLR2004  # HTTP's own word for success
+        return wheel_files.requirements(answer.content.decode("utf-8", "replace"))
+    if size is None:
+        return None
+    try:
+        with io.BufferedReader(RangeFile(url, size, session), BLOCK) as file:
+            return wheel_files.requirements(wheel_files.metadata_in(file))
+    except (NoRanges, ValueError, zipfile.BadZipFile):
+        return None  # the download verifies the wheel and names what is wrong with it
+
+
+class NoRanges(Exception):
+    """The server does not answer range requests."""
+
+
+class RangeFile(io.RawIOBase):
+    """A remote file that can be read at any place by range requests."""
+
+    def __init__(self, url: str, size: int, session: Session) -> None:
+        super().__init__()
+        self._url, self._size, self._session = url, size, session
+        self._position = 0
+
+    def readable(self) -> bool:
+        """Always."""
+        return True
+
+    def seekable(self) -> bool:
+        """Always."""
+        return True
+
+    def tell(self) -> int:
+        """Offset of the next byte read."""
+        return self._position
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        """Move; zipfile reads from the end."""
+        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}[whence]
+        self._position = max(0, base + offset)
+        return self._position
+
+    def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]  # narrower than WriteableBuffer
+        """Fill `buffer` from the current offset. Raises `NoRanges` when the server sends the whole file."""
+        if self._position >= self._size or not len(buffer):
+            return 0
+        last = min(self._position + len(buffer), self._size) - 1
+        answer = self._fetch(self._position, last)
+        buffer[: len(answer.content)] = answer.content
+        self._position += len(answer.content)
+        return len(answer.content)
+
+    def _fetch(self, first: int, last: int) -> requests.Response:
+        answer = self._session.request(
+            "GET", self._url, headers={"Range": f"bytes={first}-{last}"}, accept=(206, 200), stream=True
+        )
+        with answer:
+            if answer.status_code != 206:  # noqa: PLR2004  # partial content
+                raise NoRanges(self._url)
+            answer.content  # noqa: B018  # read before the connection is given back
+        return answer
