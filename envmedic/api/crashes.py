@@ -15,7 +15,7 @@ from envmedic.model.checks import Outcome
 from envmedic.model.events import Notice
 from envmedic.model.facts import Distribution, Environment, Facts
 from envmedic.model.playbook import LoadedPlaybook, TextMatch
-from envmedic.planner import imports
+from envmedic.planner import import_targets
 from envmedic.regex import compile_late
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def candidates(environment: Environment, matches: Iterable[TextMatch]) -> tuple[
     suspects = [name for name in SUSPECTS if name in importable]
     owners = {item.distribution for item in environment.openmp}
     runtimes = [item for item in compiled if item.name in owners]
-    others = [main for item in (*runtimes, *compiled) for main in imports.main([item])]
+    others = [main for item in (*runtimes, *compiled) for main in import_targets.main([item])]
     return tuple(dict.fromkeys([*(name for name in tops if name in importable), *deep[:2], *suspects, *others]))
 
 

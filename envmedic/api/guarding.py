@@ -16,8 +16,7 @@ from envmedic.model.answers.guard import CondaCommand, Guard, GuardVerdict, Harm
 from envmedic.model.conda import CondaChange, CondaRequest
 from envmedic.model.facts import Environment, Facts
 from envmedic.model.plan import CONSTRAINTS
-from envmedic.planner import command_words
-from envmedic.planner import guard as judge
+from envmedic.planner.guard import command_words, judge
 
 
 def guard(settings: Settings, prefix: Path, words: Sequence[str]) -> Guard:

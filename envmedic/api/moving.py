@@ -11,7 +11,7 @@ from envmedic.api.settings import Settings
 from envmedic.errors import InputError
 from envmedic.model.plan import Plan
 from envmedic.model.playbook import Policy
-from envmedic.planner import moving
+from envmedic.planner import family_move
 
 
 def move(settings: Settings, prefix: Path, policy: Policy, way: str | None = None) -> Plan:
@@ -24,5 +24,5 @@ def move(settings: Settings, prefix: Path, policy: Policy, way: str | None = Non
     environment = facts.environment
     if environment is None or environment.distribution("torch") is None:
         raise InputError(f"There is no torch in {prefix}", hint="Name the environment that holds it: -p PREFIX")
-    case = Case(facts, None, moving.playbook(policy, environment), way=way)
+    case = Case(facts, None, family_move.playbook(policy, environment), way=way)
     return next(plans(settings, case, installer_of(settings)))

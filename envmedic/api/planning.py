@@ -23,8 +23,8 @@ from envmedic.model.findings import Finding
 from envmedic.model.plan import CONDA_PINS, CONSTRAINTS, Plan
 from envmedic.model.playbook import LoadedPlaybook
 from envmedic.model.ports import CondaInstaller, Installer, Resolution
-from envmedic.planner.keeping import keeping
-from envmedic.planner.moving import UNCHANGED
+from envmedic.planner.constraints import keeping
+from envmedic.planner.family_move import UNCHANGED
 
 PASSED_OVER = "another way was asked for"
 """Why a way was not chosen that ranks above the one that was."""

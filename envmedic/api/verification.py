@@ -20,7 +20,7 @@ from envmedic.model.base import from_json
 from envmedic.model.checks import GPU_CHECKS, OF_GPU_LIBRARIES, PROFILES, Check, Verification, VerifyWish, named_check
 from envmedic.model.events import Notice
 from envmedic.model.facts import Environment, Facts
-from envmedic.planner import imports
+from envmedic.planner import import_targets
 
 
 def verify(settings: Settings, prefix: Path, wish: VerifyWish) -> Verification:
@@ -109,7 +109,7 @@ def _meaningful(name: str, environment: Environment) -> bool:
     if name in OF_GPU_LIBRARIES and not _cuda_build(environment):
         return False
     if name == "extension-smoke":
-        return bool(imports.extensions(environment.distributions))
+        return bool(import_targets.extensions(environment.distributions))
     of_companion = next((item for item in ("torchvision", "torchaudio") if name.startswith(item + "-")), None)
     needed = of_companion or ("torch" if name in GPU_CHECKS else None)
     return needed is None or environment.distribution(needed) is not None
@@ -122,13 +122,13 @@ def _cuda_build(environment: Environment) -> bool:
 def _checks(name: str, environment: Environment, wish: VerifyWish) -> Iterator[Check]:
     make = partial(named_check, name, cuda_build=_cuda_build(environment), profile=wish.profile)
     if name == "extension-smoke":
-        yield make(role="playbook", arguments=imports.extensions(environment.distributions))
+        yield make(role="playbook", arguments=import_targets.extensions(environment.distributions))
         return
     if name != "import":
         yield make(role="playbook")
         return
-    family = imports.family(environment)
-    others = tuple(item for item in imports.main(environment.distributions) if item not in family)
+    family = import_targets.family(environment)
+    others = tuple(item for item in import_targets.main(environment.distributions) if item not in family)
     if family:
         yield make(role="playbook", arguments=family)
     if (others and not (family and wish.profile == "quick")) or not family:

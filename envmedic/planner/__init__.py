@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from envmedic.planner.asking import divided, loosened
 from envmedic.planner.assemble import build
-from envmedic.planner.case import Options
+from envmedic.planner.changes.requirement_checks import Unmet, markers, unmet
+from envmedic.planner.conda_split.conda_constraints import divided, loosened
 from envmedic.planner.identity import named, stale, verify_id
 from envmedic.planner.proposal import Proposal, Proposals
-from envmedic.planner.propose import proposals
-from envmedic.planner.requirements import Unmet, markers, unmet
+from envmedic.planner.proposal_case import Options
+from envmedic.planner.proposals import proposals
 
 __all__ = [
     "Options",

@@ -16,13 +16,15 @@ from envmedic.model.findings import Finding
 from envmedic.model.plan import Artifact, Change, Install, Plan, PlanAlternative, Purge, Rebuild, Step
 from envmedic.model.playbook import LoadedPlaybook
 from envmedic.model.ports import CondaInstaller, Installer, Resolution
-from envmedic.planner import checks, conda_changes, removal
-from envmedic.planner.bound import bound
+from envmedic.planner import checks
+from envmedic.planner.changes import removal
+from envmedic.planner.changes.ownership import Owners, only_wheels
+from envmedic.planner.changes.requirement_checks import key, markers, newly_unmet, unmet, unmet_already
+from envmedic.planner.conda_split import conda_changes
+from envmedic.planner.family.family_query import FAMILY
+from envmedic.planner.family.torch_bound import bound
 from envmedic.planner.identity import named
-from envmedic.planner.owners import Owners, only_wheels
 from envmedic.planner.proposal import IN_THE_WAY, Proposal, Proposals
-from envmedic.planner.question import FAMILY
-from envmedic.planner.requirements import key, markers, newly_unmet, unmet, unmet_already
 
 UNPACKED_FACTOR = 4
 """Upper ratio of unpacked to packed size of a wheel: machine code packs about 1.5 to 2.5 times, text up to 4."""

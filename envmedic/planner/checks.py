@@ -11,7 +11,7 @@ from envmedic.model.checks import GPU_CHECKS, PROFILES, Check, Confirmation, nam
 from envmedic.model.facts import Environment, Facts
 from envmedic.model.findings import Finding
 from envmedic.model.playbook import LoadedPlaybook
-from envmedic.planner import imports
+from envmedic.planner import import_targets
 from envmedic.planner.proposal import Proposal
 
 FACTS = "facts"
@@ -49,18 +49,20 @@ def left(facts: Facts, proposal: Proposal, *, removed: Iterable[str], installed:
     environment = facts.environment
     if environment is None:
         raise AssertionError
-    gone, new = set(removed), {*installed, *imports.FAMILY}
+    gone, new = set(removed), {*installed, *import_targets.FAMILY}
     stays = [item for item in environment.distributions if item.name not in gone]
     family = proposal.family
-    members = [name for name in imports.FAMILY if family and name in family.versions]
+    members = [name for name in import_targets.FAMILY if family and name in family.versions]
     return Left(
         cuda_build=cuda_build(environment, proposal),
-        names=imports.every(stays),
-        touched=imports.every(item for item in stays if item.name in new),
-        family=tuple(members or imports.family(environment)[:1]),
-        repaired=imports.main(item for item in stays if item.name in {*installed, *_satisfied(facts, installed)}),
+        names=import_targets.every(stays),
+        touched=import_targets.every(item for item in stays if item.name in new),
+        family=tuple(members or import_targets.family(environment)[:1]),
+        repaired=import_targets.main(
+            item for item in stays if item.name in {*installed, *_satisfied(facts, installed)}
+        ),
         sequence=facts.import_crash.sequence if facts.import_crash is not None else (),
-        extensions=imports.extensions(stays),
+        extensions=import_targets.extensions(stays),
     )
 
 
@@ -135,7 +137,7 @@ def _names(check: str, state: Left) -> tuple[str, ...]:
     if check != "import":
         return ()
     of_torch = not state.repaired or any(
-        name in imports.FAMILY or name.startswith(_OF_TORCH) for name in state.repaired
+        name in import_targets.FAMILY or name.startswith(_OF_TORCH) for name in state.repaired
     )
     return tuple(dict.fromkeys((*(state.family if of_torch else ()), *state.repaired))) or state.names
 

@@ -21,10 +21,10 @@ from envmedic.model.facts import Environment, Facts
 from envmedic.model.family import FamilyAnswer, FamilyQuery, FamilySet, Member
 from envmedic.model.plan import Change
 from envmedic.model.ports import Resolution
-from envmedic.planner import question
-from envmedic.planner.bound import bound
-from envmedic.planner.propose import WITH_TORCH
-from envmedic.planner.requirements import markers, meets, newly_unmet
+from envmedic.planner.changes.requirement_checks import markers, meets, newly_unmet
+from envmedic.planner.family import family_query
+from envmedic.planner.family.torch_bound import bound
+from envmedic.planner.proposals import WITH_TORCH
 
 _EVERYTHING = ("*",)
 
@@ -84,11 +84,11 @@ def _parsed(text: str) -> Requirement:
 
 def ways(state: Asked) -> tuple[tuple[Way, ...], tuple[Consideration, ...]]:
     """Return what to ask the installer, smallest change first, and what already speaks against other ways."""
-    members: set[str] = {name for name in question.FAMILY if any(_named(item, name) for item in state.pending)}
+    members: set[str] = {name for name in family_query.FAMILY if any(_named(item, name) for item in state.pending)}
     if members:
         return _family_ways(state, members)
     pins = _pins(state.pending)
-    family_and_bound = {*question.FAMILY, *(item.name for item, _ in bound(state.environment))}
+    family_and_bound = {*family_query.FAMILY, *(item.name for item, _ in bound(state.environment))}
     others = tuple(item.name for item in state.environment.distributions if item.name not in family_and_bound)
     return (
         Way("what is installed stays", pins),
@@ -108,19 +108,19 @@ def _pins(requirements: Iterable[Requirement]) -> tuple[str, ...]:
 def _family_ways(state: Asked, members: set[str]) -> tuple[tuple[Way, ...], tuple[Consideration, ...]]:
     query = _query(state, members)
     answer = family.answer(query)
-    others = _pins(item for item in state.pending if canonicalize_name(item.name) not in question.FAMILY)
+    others = _pins(item for item in state.pending if canonicalize_name(item.name) not in family_query.FAMILY)
     found = tuple(_family_way(state, query, item, others) for item in answer.sets)
     return found, _refusals(answer) if not found else ()
 
 
 def _query(state: Asked, members: set[str]) -> FamilyQuery:
-    present = [name for name in question.FAMILY if name in members or state.environment.distribution(name)]
+    present = [name for name in family_query.FAMILY if name in members or state.environment.distribution(name)]
     needed: tuple[Member, ...] = tuple(dict.fromkeys(("torch", *present)))
-    base = question.query(state.facts, state.environment, needed, ("keep-torch", "keep-cuda-variant", "newest"))
+    base = family_query.query(state.facts, state.environment, needed, ("keep-torch", "keep-cuda-variant", "newest"))
     wanted = {
         canonicalize_name(item.name): str(item.specifier)
         for item in state.requirements
-        if canonicalize_name(item.name) in question.FAMILY
+        if canonicalize_name(item.name) in family_query.FAMILY
     }
     return msgspec.structs.replace(base, wanted=wanted)
 
@@ -153,7 +153,7 @@ def _family_way(state: Asked, query: FamilyQuery, found: FamilySet, others: tupl
 def _requirements_of_torch(environment: Environment) -> tuple[str, ...]:
     torch = environment.distribution("torch")
     names = (canonicalize_name(Requirement(text).name) for text in (torch.requires if torch else ()))
-    return tuple(name for name in names if name not in question.FAMILY)
+    return tuple(name for name in names if name not in family_query.FAMILY)
 
 
 @dataclass(frozen=True)
@@ -312,7 +312,7 @@ def _row_text(guide: Guide, row: Row) -> str:
 def _guides(state: Asked) -> list[Guide]:
     known = guides.guides()
     names = (canonicalize_name(item.name) for item in state.pending)
-    return [known[name] for name in names if name in known and name not in question.FAMILY]
+    return [known[name] for name in names if name in known and name not in family_query.FAMILY]
 
 
 def _on_gpus(state: Asked) -> list[Consideration]:

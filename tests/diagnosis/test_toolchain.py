@@ -21,7 +21,7 @@ from envmedic.model.facts import (
     TorchBuild,
     Variable,
 )
-from envmedic.planner import rebuild
+from envmedic.planner.changes import rebuild_plan
 from tests.diagnosis.helpers import distribution
 
 ARCHES = ("7.5", "8.0", "8.6", "8.9", "9.0", "9.0a")
@@ -198,7 +198,7 @@ def test_a_compiler_with_folders_of_its_own_does_not_look_in_the_systems() -> No
 
 def test_a_distribution_that_is_not_there_cannot_be_built_again() -> None:
     with pytest.raises(Exception, match="it is not installed"):
-        rebuild.step(
+        rebuild_plan.step(
             "ops",
             Environment(
                 prefix="/e", real_prefix="/e", kind="venv", interpreter=Interpreter(path="/e/bin/python", starts=True)

@@ -12,7 +12,7 @@ from envmedic.locks import reading
 from envmedic.model.base import from_json, to_json
 from envmedic.model.lock import Lock
 from envmedic.model.ports import ResolveRequest
-from envmedic.planner import command_words
+from envmedic.planner.guard import command_words
 from envmedic.probe.prefix import finder
 from tests.fuzz.target import CONDA, JSON, Reader, Target
 

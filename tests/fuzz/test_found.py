@@ -20,7 +20,7 @@ from envmedic.installers.wheels import wheel_files
 from envmedic.locks import reading
 from envmedic.model.checks import Check, Outcome
 from envmedic.model.ports import ResolveRequest
-from envmedic.planner import guard
+from envmedic.planner.guard import judge
 from envmedic.playbook import loader
 from envmedic.probe import metadata
 from envmedic.probe.packages import index_configuration
@@ -98,7 +98,7 @@ def test_a_playbook_or_constraint_that_nests_as_deeply_is_told_in_words() -> Non
     with pytest.raises(InvalidPlaybook) as refused:
         loader.parse(book.replace(name, f'{name}"{NESTED}", ', 1).encode(), "own.yaml")
     assert "is not a requirement" in "\n".join(refused.value.details)
-    assert guard._requirement(NESTED) is None
+    assert judge._requirement(NESTED) is None
 
 
 @pytest.mark.parametrize("data", configured._bombs(b"envs_dirs"))

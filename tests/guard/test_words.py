@@ -6,7 +6,7 @@ import pytest
 
 from envmedic.errors import InputError
 from envmedic.model.answers.guard import CondaCommand, PipCommand
-from envmedic.planner import command_words
+from envmedic.planner.guard import command_words
 
 
 def read(text: str) -> command_words.Read:

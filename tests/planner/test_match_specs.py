@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from packaging.requirements import Requirement
 
 from envmedic.conda_meta import specs
-from envmedic.planner import match_specs
+from envmedic.planner.conda_split import match_specs
 from tests.planner.conda_support import package
 
 VERSIONS = ("0.9", "1.0", "1.0.1", "1.2", "1.2.5", "1.26.4", "2.0", "2.0.1", "2.1.3", "3.0")

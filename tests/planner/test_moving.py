@@ -10,7 +10,7 @@ from envmedic import planner
 from envmedic.model.facts import Distribution, Environment, Origin
 from envmedic.model.playbook import Policy
 from envmedic.model.ports import Resolution
-from envmedic.planner import Proposals, moving
+from envmedic.planner import Proposals, family_move
 from envmedic.planner.proposal import IN_THE_WAY
 from tests.planner import conda_support
 from tests.planner.support import NOW, Spelling, dist, environment, facts, usual, wheel
@@ -19,7 +19,7 @@ HEALTHY = usual(torchvision="0.20.1", requires="torch==2.5.1")
 
 
 def moved(env: Environment, policy: Policy = "newest", *, driver: str | None = "580.95.05") -> Proposals:
-    return planner.proposals(facts(env, driver=driver), None, moving.playbook(policy, env))
+    return planner.proposals(facts(env, driver=driver), None, family_move.playbook(policy, env))
 
 
 def healthy(*more: Distribution) -> Environment:
@@ -111,7 +111,7 @@ def test_where_it_leads_to_what_is_there_nothing_changes() -> None:
 def test_a_driver_that_was_not_seen_is_told() -> None:
     assert not any("no NVIDIA driver" in note for note in moved(healthy()).best().notes)
     unseen = planner.proposals(
-        facts(healthy(), driver=None, gpus=()), None, moving.playbook("newest", healthy())
+        facts(healthy(), driver=None, gpus=()), None, family_move.playbook("newest", healthy())
     ).best()
     assert any("no NVIDIA driver was found here" in note for note in unseen.notes)
 
@@ -126,7 +126,7 @@ def test_an_old_driver_bounds_what_is_newest() -> None:
 
 def test_the_plan_is_about_no_fault_and_its_checks_must_pass() -> None:
     env = healthy()
-    loaded = moving.playbook("newest", env)
+    loaded = family_move.playbook("newest", env)
     best = moved(env).best()
     assert best.family is not None
     wheels = tuple(wheel(name, version) for name, version in best.family.versions.items())

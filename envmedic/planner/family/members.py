@@ -5,7 +5,7 @@ from __future__ import annotations
 from envmedic.compat import versions
 from envmedic.model.facts import Environment
 from envmedic.model.family import FamilySet
-from envmedic.planner.question import FAMILY
+from envmedic.planner.family.family_query import FAMILY
 
 
 def cuda_major(variant: str | None) -> str | None:

@@ -13,8 +13,8 @@ from envmedic.errors import NoSolution
 from envmedic.model.facts import Distribution, Environment
 from envmedic.model.plan import Rebuild
 from envmedic.model.playbook import FactValue
-from envmedic.planner import rebuild
-from envmedic.planner.bound import bound
+from envmedic.planner.changes import rebuild_plan
+from envmedic.planner.family.torch_bound import bound
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ def _build(
     """The build of a distribution with what it needs, or why there is none."""
     told = f"{item.name} {item.version} is bound to the installed torch: {how}"
     try:
-        step, needed = rebuild.step(item.name, environment, derived)
+        step, needed = rebuild_plan.step(item.name, environment, derived)
     except NoSolution as error:
         return f"{told}, and no release of it names the new one; {error.cause or error.summary}"
     gpu_code = "CUDA_HOME" in step.variables or item.name in tables.extensions()

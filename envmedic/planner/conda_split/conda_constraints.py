@@ -13,11 +13,11 @@ from envmedic.model.conda import CondaRequest
 from envmedic.model.facts import Environment
 from envmedic.model.plan import Artifact
 from envmedic.model.ports import ResolveRequest
-from envmedic.planner import match_specs
-from envmedic.planner.leaving import siblings
-from envmedic.planner.owners import Owners
+from envmedic.planner.changes.ownership import Owners
+from envmedic.planner.changes.requirement_checks import applicable, meets
+from envmedic.planner.conda_split import match_specs
+from envmedic.planner.conda_split.removal_closure import siblings
 from envmedic.planner.proposal import Proposal
-from envmedic.planner.requirements import applicable, meets
 
 
 def divided(

@@ -9,11 +9,11 @@ from packaging.utils import canonicalize_name
 
 from envmedic.compat.conda_tables import family_packages
 from envmedic.model.facts import Distribution, Environment
-from envmedic.planner import removal
-from envmedic.planner.leaving import Leaving, depends_on, leaving
-from envmedic.planner.owners import Owners, only_wheels, settled
-from envmedic.planner.question import FAMILY
-from envmedic.planner.requirements import applicable, newly_unmet
+from envmedic.planner.changes import removal
+from envmedic.planner.changes.ownership import Owners, only_wheels, settled
+from envmedic.planner.changes.requirement_checks import applicable, newly_unmet
+from envmedic.planner.conda_split.removal_closure import Leaving, depends_on, leaving
+from envmedic.planner.family.family_query import FAMILY
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from packaging.utils import canonicalize_name
 from envmedic.model.conda import CondaChange
 from envmedic.model.facts import Environment
 from envmedic.model.plan import CONSTRAINTS, Install, Pin, Plan, Purge, Rebuild, SetEnv, Step
-from envmedic.planner import question
+from envmedic.planner.family import family_query
 from envmedic.planner.identity import named
 
 _VARIABLES = ("PIP_CONSTRAINT", "UV_CONSTRAINT")
@@ -53,7 +53,7 @@ def _distributions(plan: Plan, environment: Environment) -> Iterator[tuple[str, 
             gone.update(name for item in step.remove for name in item.distributions)
     if _touches_family(plan):
         for item in environment.distributions:
-            if item.name in question.FAMILY and item.name not in gone and item.owner != "conda":
+            if item.name in family_query.FAMILY and item.name not in gone and item.owner != "conda":
                 yield item.name, item.version
     for step in plan.steps:
         if isinstance(step, Install):
@@ -63,7 +63,7 @@ def _distributions(plan: Plan, environment: Environment) -> Iterator[tuple[str, 
 
 
 def _touches_family(plan: Plan) -> bool:
-    return any(item.name in {*question.FAMILY, "pytorch"} for item in plan.changes)
+    return any(item.name in {*family_query.FAMILY, "pytorch"} for item in plan.changes)
 
 
 def _packages(plan: Plan) -> Iterator[str]:
@@ -73,7 +73,7 @@ def _packages(plan: Plan) -> Iterator[str]:
             continue
         asked = {re.split(r"[\s=<>!~\[]", text.rpartition("::")[2], maxsplit=1)[0] for text in step.specs}
         for item in step.install:
-            if item.name in asked or not set(question.FAMILY).isdisjoint(item.distributions):
+            if item.name in asked or not set(family_query.FAMILY).isdisjoint(item.distributions):
                 yield f"{item.name} =={item.version} {item.build}"
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from envmedic.errors import InputError
 from envmedic.model.answers.guard import GuardedCommand
-from envmedic.planner import conda_options, pip_options
+from envmedic.planner.guard import conda_options, pip_options
 
 UNDERSTOOD = (
     "pip install|uninstall, python -m pip install|uninstall, uv pip install|uninstall|sync, "

@@ -8,9 +8,9 @@ from packaging.utils import canonicalize_name
 
 from envmedic.model.facts import Distribution, Environment
 from envmedic.model.plan import Artifact, InstalledReference, Purge
-from envmedic.planner.owners import Owners
-from envmedic.planner.question import left_over
-from envmedic.planner.requirements import applicable
+from envmedic.planner.changes.ownership import Owners
+from envmedic.planner.changes.requirement_checks import applicable
+from envmedic.planner.family.family_query import left_over
 
 
 def reference(item: Distribution) -> InstalledReference:

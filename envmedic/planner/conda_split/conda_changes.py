@@ -8,7 +8,7 @@ from envmedic.conda_meta import specs
 from envmedic.model.conda import CondaArtifact, CondaChange, CondaPackage, CondaReference
 from envmedic.model.facts import Environment
 from envmedic.model.plan import Change
-from envmedic.planner.asking import brings
+from envmedic.planner.conda_split.conda_constraints import brings
 
 
 def distributions_of(item: CondaArtifact, environment: Environment) -> tuple[str, ...]:

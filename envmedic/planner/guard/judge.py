@@ -20,9 +20,9 @@ from envmedic.model.conda import CondaChange, CondaEnvironment, CondaPackage, Co
 from envmedic.model.facts import Distribution, Environment, Facts, Origin, TorchBuild
 from envmedic.model.plan import Change, Plan, Rebuild
 from envmedic.model.record import Record
-from envmedic.planner import question
-from envmedic.planner.bound import bound
-from envmedic.planner.requirements import markers, meets, newly_unmet
+from envmedic.planner.changes.requirement_checks import markers, meets, newly_unmet
+from envmedic.planner.family import family_query
+from envmedic.planner.family.torch_bound import bound
 
 _SHOWN = 5
 _CUDA_BUILD = re.compile(r"cuda_?(\d{2})\.?(\d)")
@@ -96,9 +96,9 @@ def verified(records: Sequence[Record]) -> dict[str, Verified]:
         for plan in reversed(plans):
             for name, item in _of_plan(plan, record.transaction):
                 found.setdefault(name, item)
-        if any(change.name in question.FAMILY for plan in plans for change in plan.changes):
+        if any(change.name in family_query.FAMILY for plan in plans for change in plan.changes):
             for state in record.after:
-                if state.name in question.FAMILY:
+                if state.name in family_query.FAMILY:
                     found.setdefault(state.name, Verified(state.version, record.transaction, changed=False))
     return found
 
@@ -217,7 +217,7 @@ def _bound(environment: Environment, foreseen: Iterable[Foreseen]) -> Iterator[H
 def _family(facts: Facts, environment: Environment, foreseen: Sequence[Foreseen]) -> Iterator[Harm]:
     """What would not go together any more of torch and its companions, or with the driver and the GPUs."""
     after = _after(foreseen)
-    if not any(name in after for name in question.FAMILY):
+    if not any(name in after for name in family_query.FAMILY):
         return
     later = _later(facts, environment, after, {item.name: item.build or "" for item in foreseen if item.by == "conda"})
     before = {item.summary for item in problems.problems(environment, facts.host)}
@@ -261,7 +261,7 @@ def _build(facts: Facts, environment: Environment, version: str, conda: str | No
         cuda = _CUDA_BUILD.search(conda)
         variant = f"cu{cuda[1]}{cuda[2]}" if cuda else "cpu" if "cpu" in conda else None
         return TorchBuild(version=version, cuda=f"{cuda[1]}.{cuda[2]}" if cuda else None, variant=variant)
-    platform = target_of(question.query(facts, environment, ("torch",), ("newest",))).platform
+    platform = target_of(family_query.query(facts, environment, ("torch",), ("newest",))).platform
     variant = versions.local(version) or default_torch_variant(versions.public(version), platform)
     return TorchBuild(version=version, cuda=versions.variant_cuda(variant) if variant else None, variant=variant)
 
@@ -340,7 +340,7 @@ def unasked(foreseen: Iterable[Foreseen], named: Collection[str]) -> tuple[Harm,
             source="the solver",
         )
         for item in foreseen
-        if item.after is None and item.name in question.FAMILY and not {item.name, item.package or ""} & set(named)
+        if item.after is None and item.name in family_query.FAMILY and not {item.name, item.package or ""} & set(named)
     )
 
 

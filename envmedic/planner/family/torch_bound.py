@@ -9,7 +9,7 @@ from packaging.version import Version
 
 from envmedic.compat import tables, versions
 from envmedic.model.facts import Distribution, Environment
-from envmedic.planner.question import FAMILY
+from envmedic.planner.family.family_query import FAMILY
 
 _TORCH_LIBRARY = re.compile(r"lib(torch|c10)[\w]*\.so")
 

@@ -13,8 +13,8 @@ from envmedic.model.facts import Distribution, Environment, RecordedSource
 from envmedic.model.plan import Rebuild
 from envmedic.model.playbook import FactValue
 from envmedic.owner import STORE
-from envmedic.planner.question import FAMILY
-from envmedic.planner.removal import reference
+from envmedic.planner.changes.removal import reference
+from envmedic.planner.family.family_query import FAMILY
 
 Values = Mapping[str, FactValue]
 

@@ -15,11 +15,11 @@ from envmedic.conda_meta import specs as conda_specs
 from envmedic.model.conda import CondaPackage, CondaRequest
 from envmedic.model.family import FamilySet
 from envmedic.model.plan import Pin, Step
-from envmedic.planner import match_specs
-from envmedic.planner.leaving import NEVER, siblings
-from envmedic.planner.owners import Owners
-from envmedic.planner.question import FAMILY
-from envmedic.planner.sides import Side
+from envmedic.planner.changes.ownership import Owners
+from envmedic.planner.conda_split import match_specs
+from envmedic.planner.conda_split.ownership_options import Side
+from envmedic.planner.conda_split.removal_closure import NEVER, siblings
+from envmedic.planner.family.family_query import FAMILY
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from packaging.requirements import InvalidRequirement
 from envmedic import limits
 from envmedic.errors import InputError
 from envmedic.model.answers.guard import PipCommand
-from envmedic.planner.options_table import IGNORED, Table, Word, table, words
+from envmedic.planner.guard.options_table import IGNORED, Table, Word, table, words
 
 _PIP_GENERAL = table(
     ignored=(

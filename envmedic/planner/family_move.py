@@ -10,7 +10,7 @@ from envmedic.compat import versions
 from envmedic.model.facts import Environment
 from envmedic.model.family import FamilySet
 from envmedic.model.playbook import LoadedPlaybook, Playbook, Policy, TorchFamilyStep
-from envmedic.planner.case import Case
+from envmedic.planner.proposal_case import Case
 
 UNCHANGED = "it changes nothing"
 """Why a set is left out that is there already."""

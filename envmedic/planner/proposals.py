@@ -18,15 +18,17 @@ from envmedic.model.findings import Finding
 from envmedic.model.plan import PlanAlternative, Purge
 from envmedic.model.playbook import FactValue, LoadedPlaybook
 from envmedic.model.ports import ResolveRequest
-from envmedic.planner import labels, members, moving, question, rebuild, removal
-from envmedic.planner.case import Case, Options, cases, cuda_build, family_step, no_wheel, suffix
-from envmedic.planner.dividing import Divider, Wish, pinned, widened
-from envmedic.planner.following import Following, along, following
-from envmedic.planner.owners import Owners
+from envmedic.planner import family_move
+from envmedic.planner.changes import rebuild_plan, removal
+from envmedic.planner.changes.dependents import Following, along, following
+from envmedic.planner.changes.ownership import Owners
+from envmedic.planner.changes.requirement_checks import Unmet, applicable, markers, meets, newly_unmet
+from envmedic.planner.conda_split.ownership_options import Side
+from envmedic.planner.conda_split.split import Divider, Wish, pinned, widened
+from envmedic.planner.family import family_query, local_versions, members
 from envmedic.planner.proposal import IN_THE_WAY, Proposal, Proposals
-from envmedic.planner.requirements import Unmet, applicable, markers, meets, newly_unmet
-from envmedic.planner.sides import Side
-from envmedic.planner.steps import Wanted, gather, values_of
+from envmedic.planner.proposal_case import Case, Options, cases, cuda_build, family_step, no_wheel, suffix
+from envmedic.planner.requested_changes import Wanted, gather, values_of
 
 WITH_TORCH = ("nvidia-*", "cuda-toolkit", "cuda-bindings", "cuda-pathfinder", "triton", "pytorch-triton")
 """What torch pins itself, beside the requirements of the installed one: it changes with torch."""
@@ -92,8 +94,8 @@ def _of_case(case: Case, facts: Facts, loaded: LoadedPlaybook) -> Proposals:
     if step is None:
         found, refused = _proposal(case, None, None)
         return Proposals(proposals=found, rejected=refused)
-    query = msgspec.structs.replace(question.query_of(facts, environment, step, loaded), forward=case.moving)
-    if not query.installed and not any(question.left_over(environment, name) for name in question.FAMILY):
+    query = msgspec.structs.replace(family_query.query_of(facts, environment, step, loaded), forward=case.moving)
+    if not query.installed and not any(family_query.left_over(environment, name) for name in family_query.FAMILY):
         nothing = PlanAlternative(title="the torch family", why_not="none of it is installed here", feasible=False)
         return Proposals(proposals=(), rejected=(nothing,))
     return _of_answer(case, query)
@@ -101,7 +103,7 @@ def _of_case(case: Case, facts: Facts, loaded: LoadedPlaybook) -> Proposals:
 
 def _plan_builds(wanted: Wanted, environment: Environment, values: Mapping[str, FactValue]) -> None:
     """Turn what is to be built again into steps, and what the builds need into requirements to install before."""
-    made = [rebuild.step(name, environment, values) for name in wanted.rebuilt]
+    made = [rebuild_plan.step(name, environment, values) for name in wanted.rebuilt]
     wanted.after[:0] = [step for step, _ in made]
     wanted.pins += dict.fromkeys(text for _, needed in made for text in needed)
 
@@ -111,7 +113,7 @@ def _of_answer(case: Case, query: FamilyQuery) -> Proposals:
     ready: list[Proposal] = []
     rejected: list[PlanAlternative] = []
     for found in answer.sets:
-        absent = moving.UNCHANGED if case.moving and moving.is_there(case, found) else no_wheel(case, found)
+        absent = family_move.UNCHANGED if case.moving and family_move.is_there(case, found) else no_wheel(case, found)
         if absent:
             rejected.append(
                 PlanAlternative(
@@ -154,7 +156,7 @@ def _proposal(
         notes=(
             *_notes(case.environment, gone),
             *follows.notes,
-            *(moving.unseen_driver(case, found) if case.moving else ()),
+            *(family_move.unseen_driver(case, found) if case.moving else ()),
         ),
     )
     asked = tuple(dict.fromkeys((*wanted.pins, *follows.pins)))
@@ -164,7 +166,7 @@ def _proposal(
         else _by_both(case, case.side, draft, query, asked, gone)
     )
     ready = tuple(item for item in made if _changes_anything(item))
-    nothing = PlanAlternative(title=title + suffix(case), why_not=moving.UNCHANGED, feasible=False)
+    nothing = PlanAlternative(title=title + suffix(case), why_not=family_move.UNCHANGED, feasible=False)
     return ready, () if ready else (nothing,)
 
 
@@ -176,7 +178,7 @@ def _changed(case: Case, found: FamilySet | None) -> tuple[str, ...]:
     moved = case.side.moved if case.side is not None else frozenset()
     if case.by_conda and "torch" in wrong:  # built for one another
         moved = frozenset(name for name in found.versions if case.environment.distribution(name) is not None)
-    return tuple(name for name in question.FAMILY if name in wrong or (name in moved and name in found.versions))
+    return tuple(name for name in family_query.FAMILY if name in wrong or (name in moved and name in found.versions))
 
 
 def _changes_anything(proposal: Proposal) -> bool:
@@ -276,7 +278,7 @@ def _request(
     case: Case, found: FamilySet | None, query: FamilyQuery | None, changed: tuple[str, ...], pins: tuple[str, ...]
 ) -> ResolveRequest:
     wanted, served = case.wanted, found is None or query is None or family.default_index_serves(found, changed, query)
-    settled = labels.settle(pins, case.environment, case.host)
+    settled = local_versions.settle(pins, case.environment, case.host)
     variant = wanted.variant or (found.variant if found else settled.variant)
     chosen = wanted.variant is not None or not served or settled.needs_variant_index
     return ResolveRequest(
@@ -306,7 +308,7 @@ def _replaceable(environment: Environment, values: Mapping[str, str]) -> tuple[s
     if environment.conda is not None:  # what conda has may change as well, but only where nothing else will do
         owners = Owners(environment)
         names = [name for name in (*names, *TORCHS_OWN) if owners.kind(name) != "conda"]
-    return tuple(dict.fromkeys((*WITH_TORCH, *(name for name in names if name not in question.FAMILY))))
+    return tuple(dict.fromkeys((*WITH_TORCH, *(name for name in names if name not in family_query.FAMILY))))
 
 
 def _following(case: Case, found: FamilySet | None, changed: tuple[str, ...]) -> Following:

@@ -10,7 +10,7 @@ from typing import Literal
 
 from envmedic.errors import InputError
 from envmedic.model.answers.guard import CondaCommand
-from envmedic.planner.options_table import Table, Word, table, words
+from envmedic.planner.guard.options_table import Table, Word, table, words
 
 TOOLS = frozenset({"conda", "mamba", "micromamba"})
 _Verb = Literal["install", "update", "remove"]

@@ -16,10 +16,10 @@ from envmedic.model.facts import Environment, Host
 from envmedic.model.family import FamilySet
 from envmedic.model.playbook import FactValue, TorchFamilyStep
 from envmedic.model.ports import ResolveRequest
-from envmedic.planner import question
-from envmedic.planner.owners import Owners
-from envmedic.planner.sides import Side, sides
-from envmedic.planner.steps import Wanted
+from envmedic.planner.changes.ownership import Owners
+from envmedic.planner.conda_split.ownership_options import Side, sides
+from envmedic.planner.family import family_query
+from envmedic.planner.requested_changes import Wanted
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ def cases(case: Case) -> tuple[Case, ...]:
         *(canonicalize_name(Requirement(pin).name) for pin in wanted.pins),
         *(name for item in again for name in (*item.distributions, *owners.over(item.name))),
     }
-    torch = wanted.family is not None or bool(names & set(question.FAMILY))
+    torch = wanted.family is not None or bool(names & set(family_query.FAMILY))
     found = sides(environment, sorted(names), torch=torch, values=case.values)
     return tuple(
         replace(case, environment=side.environment, before=environment, side=side, flavour=flavour)

@@ -1,0 +1,1 @@
+"""What a set of changed distributions brings along: owners, removals, rebuilds, dependents."""

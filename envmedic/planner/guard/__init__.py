@@ -1,0 +1,1 @@
+"""The commands of package managers, read and judged against an environment."""
