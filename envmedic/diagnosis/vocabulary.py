@@ -14,7 +14,7 @@ from typing import Literal
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.version import InvalidVersion, Version
 
-from envmedic.compat.problems import problems as family_problems
+from envmedic.compat.torch_family.problems import problems as family_problems
 from envmedic.diagnosis.areas import AREAS
 from envmedic.diagnosis.derived import Derived
 from envmedic.model.facts import CompanionBuild, Distribution, Environment, Facts, Host, Library

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from envmedic.compat import versions
-from envmedic.compat.requirements import demands, markers
+from envmedic.compat.installed_requirements import demands, markers
 from envmedic.model.checks import GPU_CHECKS, PROFILES, Check, Confirmation, named_check
 from envmedic.model.facts import Environment, Facts
 from envmedic.model.findings import Finding

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from envmedic.compat import conda as channels
 from envmedic.compat import tables
 from envmedic.compat.conda_tables import Flavour
+from envmedic.compat.torch_family import conda_families as channels
 from envmedic.model.conda import CondaEnvironment
 from envmedic.model.facts import Environment, Host
 from envmedic.model.family import FamilySet

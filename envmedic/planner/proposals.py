@@ -8,8 +8,8 @@ import msgspec
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from envmedic.compat import conda as channels
-from envmedic.compat import family
+from envmedic.compat.torch_family import conda_families as channels
+from envmedic.compat.torch_family import family
 from envmedic.errors import NoSolution, NotAnEnvironment
 from envmedic.model.conda import CondaEnvironment
 from envmedic.model.facts import Environment, Facts

@@ -13,8 +13,9 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
 from envmedic import limits
-from envmedic.compat import family, guides, versions
+from envmedic.compat import guides, versions
 from envmedic.compat.guides import Guide, Row
+from envmedic.compat.torch_family import family
 from envmedic.errors import InputError, NotAnEnvironment
 from envmedic.model.answers.compatibility import Compatibility, Consideration, Verdict
 from envmedic.model.facts import Environment, Facts

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from envmedic.compat import family, versions
+from envmedic.compat import versions
+from envmedic.compat.torch_family import family
 from envmedic.model.family import FamilyQuery, FamilySet
 from envmedic.playbook.cache import cache_directory
 from envmedic.playbook.loader import load_all

@@ -6,8 +6,9 @@ import re
 
 import pytest
 
-from envmedic.compat import conda, rules, tables, versions
+from envmedic.compat import tables, versions
 from envmedic.compat.conda_tables import FlavourName, conda_tables, family_packages
+from envmedic.compat.torch_family import conda_families, rules
 from envmedic.conda_meta import specs
 from envmedic.model.conda import CondaPackage
 from envmedic.model.family import FamilyQuery
@@ -35,8 +36,8 @@ def test_a_build_string_tells_channel_and_cuda(
     build: str, channel: str, name: FlavourName, variant: str | None
 ) -> None:
     found = torch(build, channel)
-    assert conda.flavour_of(found).flavour == name
-    assert conda.variant_of(found) == variant
+    assert conda_families.flavour_of(found).flavour == name
+    assert conda_families.variant_of(found) == variant
 
 
 def query(torch: str, variant: str, policies: tuple[Policy, ...], **more: object) -> FamilyQuery:
@@ -59,7 +60,7 @@ def test_every_set_fits_the_driver_and_is_of_companions_made_for_that_torch(
     asked = query(
         "2.3.1", "cu118", ("keep-release", "keep-cuda-variant", "newest"), driver=driver, capabilities=(capability,)
     )
-    for found in conda.answer(asked, conda.flavour(name)).sets:
+    for found in conda_families.answer(asked, conda_families.flavour(name)).sets:
         release = tables.releases()[found.versions["torch"]]
         assert found.versions["torch"] in tables.companions("torchvision")[found.versions["torchvision"]].torch, release
         cuda = versions.variant_cuda(found.variant)
@@ -71,8 +72,9 @@ def test_every_set_fits_the_driver_and_is_of_companions_made_for_that_torch(
 
 
 def test_the_old_channel_ends_and_says_where_that_was_announced() -> None:
-    answer = conda.answer(
-        query("2.5.1", "cu124", ("newest",), driver="570.124.06", capabilities=("12.0",)), conda.flavour("pytorch")
+    answer = conda_families.answer(
+        query("2.5.1", "cu124", ("newest",), driver="570.124.06", capabilities=("12.0",)),
+        conda_families.flavour("pytorch"),
     )
     assert answer.sets == ()
     assert any("the channel ended with torch 2.5.1" in item.reason for item in answer.rejected)
@@ -80,13 +82,17 @@ def test_the_old_channel_ends_and_says_where_that_was_announced() -> None:
 
 
 def test_the_same_release_for_cuda_comes_before_newer_ones() -> None:
-    answer = conda.answer(query("2.5.1", "cpu", ("keep-release", "newest")), conda.flavour("conda-forge"))
+    answer = conda_families.answer(
+        query("2.5.1", "cpu", ("keep-release", "newest")), conda_families.flavour("conda-forge")
+    )
     assert (answer.sets[0].versions["torch"], answer.sets[0].variant) == ("2.5.1", "cu126")
     assert versions.parsed(answer.sets[1].versions["torch"]) > versions.parsed("2.13")
 
 
 def test_a_cuda_build_is_never_given_up_for_one_of_the_cpu() -> None:
-    answer = conda.answer(query("2.5.1", "cu118", ("newest",), driver="300.0"), conda.flavour("pytorch"))
+    answer = conda_families.answer(
+        query("2.5.1", "cu118", ("newest",), driver="300.0"), conda_families.flavour("pytorch")
+    )
     assert answer.sets == ()
 
 
@@ -95,7 +101,7 @@ def test_what_is_asked_of_a_flavour_is_what_its_builds_are_called(row: object) -
     for build, channel, name, variant in BUILDS:
         if name != row.flavour or variant is None:  # type: ignore[attr-defined]
             continue
-        flavour = conda.flavour(name)
+        flavour = conda_families.flavour(name)
         pattern = (flavour.cpu_build if variant == "cpu" else flavour.cuda_build).format(
             cuda=versions.variant_cuda(variant), digits=variant[2:]
         )
@@ -108,8 +114,15 @@ def test_the_data_hold_together() -> None:
         assert re.compile(row.build).groups <= 1
         assert all(item.first in tables.releases() for item in row.selectors)
     assert {item.torch for item in conda_tables().builds} <= set(tables.releases())
-    assert not any(conda.is_library(name) for name in family_packages() - {"cuda-version"})
-    assert {conda.is_library(name) for name in ("cuda-cudart", "cudnn", "nccl", "libcublas", "magma-cuda121")} == {True}
-    assert {conda.is_library(name) for name in ("mkl", "numpy", "python", "libstdcxx-ng", "openssl")} == {False}
-    assert (conda.package_of("torch"), conda.package_of("numpy")) == ("pytorch", "numpy")
-    assert (conda.distribution_of("pytorch"), conda.distribution_of("ruamel.yaml")) == ("torch", "ruamel-yaml")
+    assert not any(conda_families.is_library(name) for name in family_packages() - {"cuda-version"})
+    assert {
+        conda_families.is_library(name) for name in ("cuda-cudart", "cudnn", "nccl", "libcublas", "magma-cuda121")
+    } == {True}
+    assert {conda_families.is_library(name) for name in ("mkl", "numpy", "python", "libstdcxx-ng", "openssl")} == {
+        False
+    }
+    assert (conda_families.package_of("torch"), conda_families.package_of("numpy")) == ("pytorch", "numpy")
+    assert (conda_families.distribution_of("pytorch"), conda_families.distribution_of("ruamel.yaml")) == (
+        "torch",
+        "ruamel-yaml",
+    )

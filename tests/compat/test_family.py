@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from envmedic.compat import family
+from envmedic.compat.torch_family import family
 from envmedic.model.family import FamilyAnswer, FamilyQuery, Member
 from envmedic.model.playbook import Policy
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from envmedic.compat.family import problems
+from envmedic.compat.torch_family.family import problems
 from envmedic.model.facts import (
     CompanionBuild,
     Distribution,

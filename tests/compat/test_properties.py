@@ -8,8 +8,8 @@ from itertools import pairwise
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from envmedic.compat.family import SETS_PER_POLICY, answer
-from envmedic.compat.ruling import RULES
+from envmedic.compat.torch_family.family import SETS_PER_POLICY, answer
+from envmedic.compat.torch_family.ruling import RULES
 from envmedic.model.family import FamilyQuery, FamilySet
 from envmedic.model.playbook import Policy
 from tests.compat import oracle

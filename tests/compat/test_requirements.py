@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from packaging.specifiers import SpecifierSet
 
-from envmedic.compat.requirements import Demand, demands, markers, satisfying
+from envmedic.compat.installed_requirements import Demand, demands, markers, satisfying
 from envmedic.model.facts import Distribution, Environment, Host, Interpreter, Origin
 
 SITE = "lib/python3.11/site-packages"

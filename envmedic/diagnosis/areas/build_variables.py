@@ -66,7 +66,7 @@ class _Knowledge:
 
     def has(self, entry: str) -> bool:
         """Whether extensions can be built for ``8.6``, ``9.0a`` or ``8.9+PTX``."""
-        from envmedic.compat.toolchain import nvcc_knows  # noqa: PLC0415  # reads the compatibility data
+        from envmedic.compat.nvcc_support import nvcc_knows  # noqa: PLC0415  # reads the compatibility data
 
         architecture = entry.removesuffix("+PTX")
         if self._torch and architecture not in self._torch:

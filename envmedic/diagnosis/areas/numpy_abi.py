@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from envmedic.compat import tables
-from envmedic.compat.requirements import Demand, demands, markers, satisfying
+from envmedic.compat.installed_requirements import Demand, demands, markers, satisfying
 from envmedic.compat.versions import allows, parsed
 from envmedic.diagnosis.derived import Derived
 from envmedic.model.facts import Environment, Facts

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from envmedic.compat import couplings
 from envmedic.compat.import_names import module_of
-from envmedic.compat.requirements import Demand, demands, markers, satisfying
+from envmedic.compat.installed_requirements import Demand, demands, markers, satisfying
 from envmedic.compat.versions import allows, public
 from envmedic.diagnosis.derived import Derived
 from envmedic.model.facts import Distribution, Environment, Facts

@@ -138,7 +138,7 @@ def _numbers(version: str) -> tuple[int, ...]:
 
 
 def _compiler_facts(host: Host, taken: Compiler | None, nvcc: tuple[Toolkit, str] | None) -> Derived:
-    from envmedic.compat.toolchain import compiler_limit  # noqa: PLC0415  # reads the compatibility data
+    from envmedic.compat.nvcc_support import compiler_limit  # noqa: PLC0415  # reads the compatibility data
 
     derived: Derived = {
         "toolchain.compiler": taken.path if taken is not None else None,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from packaging.utils import canonicalize_name
 
 from envmedic.compat import tables
-from envmedic.compat.requirements import Unmet, applicable
+from envmedic.compat.installed_requirements import Unmet, applicable
 from envmedic.errors import NoSolution
 from envmedic.model.facts import Distribution, Environment
 from envmedic.model.plan import Rebuild

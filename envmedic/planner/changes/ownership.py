@@ -8,9 +8,9 @@ from typing import Literal
 
 import msgspec
 
-from envmedic.compat import conda as channels
 from envmedic.compat import versions
 from envmedic.compat.conda_tables import package_names
+from envmedic.compat.torch_family import conda_families as channels
 from envmedic.model.conda import CondaEnvironment, CondaPackage
 from envmedic.model.facts import Distribution, Environment, Origin, TorchBuild
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from packaging.utils import canonicalize_name
 
-from envmedic.compat.requirements import Unmet, applicable, markers, meets
+from envmedic.compat.installed_requirements import Unmet, applicable, markers, meets
 from envmedic.model.facts import Environment
 from envmedic.model.plan import Artifact
 

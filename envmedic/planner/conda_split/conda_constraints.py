@@ -8,7 +8,7 @@ import msgspec
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from envmedic.compat import conda as channels
+from envmedic.compat.torch_family import conda_families as channels
 from envmedic.model.conda import CondaRequest
 from envmedic.model.facts import Environment
 from envmedic.model.plan import Artifact

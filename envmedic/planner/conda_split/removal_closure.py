@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from envmedic.compat import conda as channels
 from envmedic.compat.conda_tables import family_packages
+from envmedic.compat.torch_family import conda_families as channels
 from envmedic.conda_meta import specs
 from envmedic.model.conda import CondaEnvironment, CondaPackage
 

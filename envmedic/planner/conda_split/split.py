@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from envmedic.compat import conda as channels
 from envmedic.compat.conda_tables import Flavour, family_packages
+from envmedic.compat.torch_family import conda_families as channels
 from envmedic.conda_meta import specs as conda_specs
 from envmedic.model.conda import CondaPackage, CondaRequest
 from envmedic.model.family import FamilySet

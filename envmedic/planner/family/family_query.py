@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from envmedic.compat.problems import torch_requirement
+from envmedic.compat.torch_family.problems import torch_requirement
 from envmedic.model.facts import Environment, Facts, Leftover
 from envmedic.model.family import FamilyQuery, Member
 from envmedic.model.playbook import LoadedPlaybook, Policy, PurgeStep, TorchFamilyStep

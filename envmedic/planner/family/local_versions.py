@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from envmedic.compat import family, versions
+from envmedic.compat import versions
+from envmedic.compat.torch_family import family
 from envmedic.errors import NoSolution
 from envmedic.model.facts import Environment, Host
 from envmedic.model.family import FamilyQuery, FamilySet

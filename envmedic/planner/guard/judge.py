@@ -11,9 +11,10 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
 from envmedic import limits
-from envmedic.compat import problems, versions
-from envmedic.compat.pairs import default_torch_variant
-from envmedic.compat.target import target_of
+from envmedic.compat import versions
+from envmedic.compat.torch_family import problems
+from envmedic.compat.torch_family.pairs import default_torch_variant
+from envmedic.compat.torch_family.target import target_of
 from envmedic.errors import InputError
 from envmedic.model.answers.guard import CondaCommand, GuardVerdict, Harm
 from envmedic.model.conda import CondaChange, CondaEnvironment, CondaPackage, CondaRequest

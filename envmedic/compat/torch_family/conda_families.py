@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from envmedic.compat import candidates, gpu, pairs, rules, tables, versions
+from envmedic.compat import gpu, tables, versions
 from envmedic.compat.conda_tables import (
     Flavour,
     FlavourName,
@@ -17,10 +17,11 @@ from envmedic.compat.conda_tables import (
     package_names,
 )
 from envmedic.compat.gpu import GpuCode
-from envmedic.compat.rules import Build
-from envmedic.compat.ruling import Ruling, broken, passed
 from envmedic.compat.tables import ChannelBuilds, Companion
-from envmedic.compat.target import Target, target_of
+from envmedic.compat.torch_family import candidates, pairs, rules
+from envmedic.compat.torch_family.rules import Build
+from envmedic.compat.torch_family.ruling import Ruling, broken, passed
+from envmedic.compat.torch_family.target import Target, target_of
 from envmedic.model.conda import CondaPackage
 from envmedic.model.family import FamilyAnswer, FamilyQuery, FamilySet, RejectedSet
 from envmedic.model.playbook import Policy

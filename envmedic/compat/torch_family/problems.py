@@ -6,10 +6,11 @@ from collections.abc import Iterator
 
 from packaging.requirements import InvalidRequirement, Requirement
 
-from envmedic.compat import rules, tables, versions
-from envmedic.compat.rules import Build
-from envmedic.compat.ruling import Ruling, broken, passed
-from envmedic.compat.target import Target, target_of
+from envmedic.compat import tables, versions
+from envmedic.compat.torch_family import rules
+from envmedic.compat.torch_family.rules import Build
+from envmedic.compat.torch_family.ruling import Ruling, broken, passed
+from envmedic.compat.torch_family.target import Target, target_of
 from envmedic.model.facts import CompanionBuild, Distribution, Environment, Host, TorchBuild
 from envmedic.model.family import FamilyProblem, FamilyQuery, Member
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import msgspec
 
 from envmedic.compat import tables, versions
-from envmedic.compat.rules import Build
-from envmedic.compat.ruling import Ruling, broken, passed
 from envmedic.compat.tables import Companion
-from envmedic.compat.target import Target
+from envmedic.compat.torch_family.rules import Build
+from envmedic.compat.torch_family.ruling import Ruling, broken, passed
+from envmedic.compat.torch_family.target import Target
 from envmedic.model.family import Member
 
 ANY_PYTHON = "py3"

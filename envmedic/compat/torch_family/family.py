@@ -6,12 +6,12 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from envmedic.compat import candidates, pairs
-from envmedic.compat.problems import problems
-from envmedic.compat.rules import Build, check_platform, check_torch
-from envmedic.compat.ruling import Ruling, broken
 from envmedic.compat.tables import companions
-from envmedic.compat.target import Target, target_of
+from envmedic.compat.torch_family import candidates, pairs
+from envmedic.compat.torch_family.problems import problems
+from envmedic.compat.torch_family.rules import Build, check_platform, check_torch
+from envmedic.compat.torch_family.ruling import Ruling, broken
+from envmedic.compat.torch_family.target import Target, target_of
 from envmedic.compat.versions import allows
 from envmedic.model.family import FamilyAnswer, FamilyQuery, FamilySet, Member, RejectedSet
 from envmedic.model.playbook import Policy

@@ -6,9 +6,9 @@ import msgspec
 
 from envmedic.compat import gpu, tables, versions
 from envmedic.compat.gpu import GpuCode
-from envmedic.compat.ruling import Ruling, broken, passed
 from envmedic.compat.tables import Variant
-from envmedic.compat.target import Target
+from envmedic.compat.torch_family.ruling import Ruling, broken, passed
+from envmedic.compat.torch_family.target import Target
 
 PLATFORMS = ("linux_x86_64", "linux_aarch64")
 MANYLINUX_GLIBC = {"manylinux_2_28_x86_64": "2.28", "manylinux1_x86_64": "2.5"}

@@ -6,10 +6,11 @@ from collections.abc import Iterable
 
 from packaging.version import Version
 
-from envmedic.compat import pairs, tables, versions
-from envmedic.compat.rules import Build
-from envmedic.compat.ruling import Ruling, broken
-from envmedic.compat.target import Target
+from envmedic.compat import tables, versions
+from envmedic.compat.torch_family import pairs
+from envmedic.compat.torch_family.rules import Build
+from envmedic.compat.torch_family.ruling import Ruling, broken
+from envmedic.compat.torch_family.target import Target
 from envmedic.model.playbook import Policy
 
 _NO_VERSION = Version("0")
