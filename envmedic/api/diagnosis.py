@@ -18,7 +18,7 @@ from envmedic.model.findings import Diagnosis
 from envmedic.model.playbook import LoadedPlaybook, TextMatch
 
 if TYPE_CHECKING:
-    from envmedic.playbook.reading import Log
+    from envmedic.playbook.matching.log_stream import Log
 
 
 def diagnose(settings: Settings, prefix: Path | None, logs: Sequence[str]) -> tuple[Diagnosis, ...]:
@@ -54,7 +54,7 @@ def diagnose_text(
     """The diagnosis of one log (None: facts alone)."""
     if log is None:
         return conclude(playbooks, facts, (), prefix, log)
-    from envmedic.playbook.reading import read_lines  # noqa: PLC0415  # facts alone need no reader of texts
+    from envmedic.playbook.matching.log_stream import read_lines  # noqa: PLC0415  # facts alone need no reader of texts
 
     text = read_lines(log)
     found = diagnose_output(settings, playbooks, facts, text, prefix=prefix, name=log)
@@ -93,7 +93,7 @@ def diagnose_output(
 
 
 def _scan(lines: Iterable[bytes], playbooks: Sequence[LoadedPlaybook]) -> tuple[TextMatch, ...]:
-    from envmedic.playbook.match import scan  # noqa: PLC0415  # facts alone need no signatures
+    from envmedic.playbook.matching.match import scan  # noqa: PLC0415  # facts alone need no signatures
 
     return scan(lines, playbooks)
 

@@ -11,9 +11,9 @@ from envmedic.api.settings import Settings
 from envmedic.model.answers.playbook_trial import PlaybookTest, Trial
 from envmedic.model.findings import Diagnosis
 from envmedic.model.playbook import AdviseStep, CommandStep, LoadedPlaybook, Signature
-from envmedic.playbook.atoms import atoms
-from envmedic.playbook.loader import load_file
-from envmedic.playbook.match import scan
+from envmedic.playbook.matching.atoms import atoms
+from envmedic.playbook.matching.match import scan
+from envmedic.playbook.schema.loader import load_file
 
 _PREFIX = "2026-01-31 23:59:59,999 | ERROR | rank 0: "
 """What a program's log puts before a message."""

@@ -12,7 +12,7 @@ import envmedic
 from envmedic.api.settings import Settings
 from envmedic.errors import InputError, InvalidPlaybook
 from envmedic.model.playbook import LoadedPlaybook
-from envmedic.playbook import library, loader
+from envmedic.playbook.schema import library, loader
 
 
 def is_playbook_file(reference: str) -> bool:

@@ -15,7 +15,7 @@ from envmedic.model.checks import Check, Confirmation, Outcome, Phase, Status
 from envmedic.model.facts import Facts, Host
 from envmedic.model.playbook import AdviseStep, FactValue, LoadedPlaybook, Playbook
 from envmedic.model.ports import Runner
-from envmedic.playbook.conditions import Evaluation, confirms
+from envmedic.playbook.schema.conditions import Evaluation, confirms
 
 _STATUS: Mapping[bool | None, Status] = {True: "fail", False: "pass", None: "skip"}
 

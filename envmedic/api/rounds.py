@@ -17,7 +17,7 @@ from envmedic.model.facts import Facts
 from envmedic.model.findings import Finding
 from envmedic.model.plan import Plan
 from envmedic.model.ports import ExtendRequest, Extension
-from envmedic.playbook.conditions import confirms
+from envmedic.playbook.schema.conditions import confirms
 
 
 class Loop:

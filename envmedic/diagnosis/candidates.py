@@ -10,8 +10,8 @@ from typing import Final
 from envmedic.diagnosis.derived import Derived
 from envmedic.model.findings import Fault, FixKind
 from envmedic.model.playbook import AdviseStep, LoadedPlaybook, Playbook, Signature, TextMatch
-from envmedic.playbook.conditions import Evaluation, evaluate
-from envmedic.playbook.filling import fill
+from envmedic.playbook.schema.conditions import Evaluation, evaluate
+from envmedic.playbook.schema.template import fill
 
 CERTAIN_ENOUGH = 0.5
 """Findings below this confidence leave the verdict `unknown`."""

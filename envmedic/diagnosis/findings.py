@@ -16,8 +16,8 @@ from envmedic.diagnosis.roots import chosen, ranked
 from envmedic.model.facts import Facts
 from envmedic.model.findings import Alternative, Diagnosis, Evidence, Fault, Finding, Rejected, Verdict
 from envmedic.model.playbook import LoadedPlaybook, TextMatch
-from envmedic.playbook.conditions import Evaluation
-from envmedic.playbook.filling import fill
+from envmedic.playbook.schema.conditions import Evaluation
+from envmedic.playbook.schema.template import fill
 
 _SHOWN_LINES = 5
 

@@ -15,8 +15,8 @@ from envmedic.model.answers.explanation import Explanation, PlaybookTitle, Sign,
 from envmedic.model.findings import FAULTS, Fault
 from envmedic.model.playbook import LoadedPlaybook, Playbook, Signature
 from envmedic.model.vocabulary.names import fact_kind
-from envmedic.playbook.filling import fill, placeholders
-from envmedic.playbook.patterns import compiled
+from envmedic.playbook.matching.patterns import compiled
+from envmedic.playbook.schema.template import fill, placeholders
 
 SHOWN_SIGNS = 6
 """Messages of a playbook that are shown; the surest ones."""

@@ -29,7 +29,7 @@ from envmedic.model.playbook import (
     UnsetEnvStep,
 )
 from envmedic.model.vocabulary.names import fact_kind
-from envmedic.playbook.filling import fill, placeholders, sole_placeholder
+from envmedic.playbook.schema.template import fill, placeholders, sole_placeholder
 
 Values = Mapping[str, FactValue]
 

@@ -288,7 +288,7 @@ class Effects:
 
 def lines_of(path: Path, wanted: frozenset[int]) -> dict[int, str]:
     """Lines of a text by number, from 1, as the diagnosis counts them. Raises InputError where it cannot be read."""
-    from envmedic.playbook.reading import read_lines  # noqa: PLC0415  # the first frame needs none of it
+    from envmedic.playbook.matching.log_stream import read_lines  # noqa: PLC0415  # the first frame needs none of it
 
     numbered = enumerate(read_lines(path), start=1)
     last = max(wanted)

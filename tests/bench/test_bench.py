@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from envmedic.playbook.loader import load_all
-from envmedic.playbook.match import scan
-from envmedic.playbook.prefilter import Prefilter
-from envmedic.playbook.reading import read_lines
+from envmedic.playbook.matching.log_stream import read_lines
+from envmedic.playbook.matching.match import scan
+from envmedic.playbook.matching.prefilter import Prefilter
+from envmedic.playbook.schema.loader import load_all
 from tests.bench import frames, report
 from tests.bench.environment import environment
 from tests.bench.measures import Overhead, SkippedError, Trees, cloning, compile_loop, real_environment

@@ -13,9 +13,9 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from envmedic.playbook.loader import load_all
-from envmedic.playbook.match import scan
-from envmedic.playbook.reading import read_lines
+from envmedic.playbook.matching.log_stream import read_lines
+from envmedic.playbook.matching.match import scan
+from envmedic.playbook.schema.loader import load_all
 from tests.bench.measures import SkippedError
 from tests.bench.sampling import Samples, rounds
 
@@ -120,9 +120,9 @@ class Flooded(NamedTuple):
 _FLOODED = (
     "import sys, time\n"
     "from pathlib import Path\n"
-    "from envmedic.playbook.loader import load_all\n"
-    "from envmedic.playbook.match import scan\n"
-    "from envmedic.playbook.reading import read_lines\n"
+    "from envmedic.playbook.schema.loader import load_all\n"
+    "from envmedic.playbook.matching.match import scan\n"
+    "from envmedic.playbook.matching.log_stream import read_lines\n"
     "playbooks = load_all()\n"
     "started, used = time.perf_counter(), time.process_time()\n"
     "assert scan(read_lines(sys.argv[1]), playbooks)\n"

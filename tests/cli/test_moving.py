@@ -11,8 +11,8 @@ import pytest
 from envmedic.compat import versions
 from envmedic.compat.torch_family import family
 from envmedic.model.family import FamilyQuery, FamilySet
-from envmedic.playbook.cache import cache_directory
-from envmedic.playbook.loader import load_all
+from envmedic.playbook.schema.cache import cache_directory
+from envmedic.playbook.schema.loader import load_all
 from tests.cli.support import Shell, failure, state_of
 from tests.envs.nms_cuda.case import REPAIRED, TORCH
 from tests.support import miniature

@@ -11,9 +11,9 @@ from envmedic.diagnosis.roots import SYMPTOMS, explained
 from envmedic.model.facts import Environment, Facts, Leftover
 from envmedic.model.findings import Diagnosis, Fault, FixKind
 from envmedic.model.playbook import AdviseStep, Condition, LoadedPlaybook, Playbook, Signature, TextMatch
-from envmedic.playbook import loader
-from envmedic.playbook.lines import passing
-from envmedic.playbook.match import scan
+from envmedic.playbook.matching.lines import passing
+from envmedic.playbook.matching.match import scan
+from envmedic.playbook.schema import loader
 from tests.diagnosis.helpers import TORCH_LIBRARY, environment, facts, library
 
 NO_KERNEL = "NotImplementedError: Could not run 'torchvision::nms' with arguments from the 'CUDA' backend."

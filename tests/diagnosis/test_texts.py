@@ -15,8 +15,8 @@ from envmedic.diagnosis import diagnose
 from envmedic.diagnosis.candidates import CERTAIN_ENOUGH
 from envmedic.model.findings import Diagnosis
 from envmedic.model.playbook import LoadedPlaybook
-from envmedic.playbook import loader
-from envmedic.playbook.match import scan
+from envmedic.playbook.matching.match import scan
+from envmedic.playbook.schema import loader
 
 FOLDER = Path(__file__).parent
 NONE = "none"

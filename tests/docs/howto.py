@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from envmedic.explain import PAGES, explain
 from envmedic.model.answers.explanation import Explanation
 from envmedic.model.playbook import AdviseStep, LoadedPlaybook
-from envmedic.playbook import loader
+from envmedic.playbook.schema import loader
 
 FOLDER = "faults-by-name"
 _OTHER = "Not the environment"

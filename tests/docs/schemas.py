@@ -19,7 +19,7 @@ import msgspec
 from envmedic.model import checks, conda, events, facts, findings, lock, plan, playbook, record
 from envmedic.model.answers import compatibility, environments, explanation, guard, playbook_trial
 from envmedic.model.base import Model
-from envmedic.playbook import library
+from envmedic.playbook.schema import library
 
 Schema = dict[str, Any]
 DIALECT = "https://json-schema.org/draft/2020-12/schema"

@@ -13,7 +13,7 @@ import envmedic
 from envmedic import errors
 from envmedic.model.checks import CHECK_NAMES, GPU_CHECKS, PROFILES
 from envmedic.model.vocabulary.names import FACTS, PACKAGE_FACTS, PLAYBOOK_CHECKS
-from envmedic.playbook.conditions import OPERATORS
+from envmedic.playbook.schema.conditions import OPERATORS
 from tests.docs.commands import reference
 from tests.docs.schemas import DOCUMENTS, UNNAMED, Schema, attribute_docstrings, file_name, schema
 

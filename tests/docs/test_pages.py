@@ -18,7 +18,7 @@ from envmedic.cli.options import split_command
 from envmedic.cli.parser import build_parser
 from envmedic.errors import ExitCode
 from envmedic.model.events import EventStream
-from envmedic.playbook import loader
+from envmedic.playbook.schema import loader
 from tests import demo
 from tests.docs import howto, site, tutorial
 from tests.docs.commands import commands

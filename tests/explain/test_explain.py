@@ -13,8 +13,8 @@ from envmedic.explain import PAGES, explain
 from envmedic.explain.words import condition_lines
 from envmedic.model.findings import FAULTS
 from envmedic.model.playbook import Condition, LoadedPlaybook
-from envmedic.playbook.filling import placeholders
-from envmedic.playbook.loader import load_all
+from envmedic.playbook.schema.loader import load_all
+from envmedic.playbook.schema.template import placeholders
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from envmedic.playbook import cache
+from envmedic.playbook.schema import cache
 from envmedic.tree.fingerprint import MARKER
 from tests.cli.support import LIMIT_S, Done, Shell, user_of
 from tests.envs.nms_cuda.case import Case, build

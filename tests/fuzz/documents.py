@@ -29,8 +29,8 @@ from envmedic.model.lock import Lock
 from envmedic.model.plan import Plan
 from envmedic.model.record import Record
 from envmedic.planner.identity import named
-from envmedic.playbook import loader
-from envmedic.playbook.match import scan
+from envmedic.playbook.matching.match import scan
+from envmedic.playbook.schema import loader
 from tests.fuzz import samples
 from tests.fuzz.target import JSON, Reader, Target
 

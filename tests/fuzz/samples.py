@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
-from envmedic.playbook.loader import shipped_directory
+from envmedic.playbook.schema.loader import shipped_directory
 from tests.fuzz.mutation import LARGEST
 
 _TESTS = Path(__file__).parents[1]

@@ -22,8 +22,8 @@ from envmedic.model.conda import CondaPackage
 from envmedic.model.facts import Facts, Host, Interpreter
 from envmedic.model.findings import Diagnosis
 from envmedic.model.playbook import LoadedPlaybook, Playbook
-from envmedic.playbook import loader
-from envmedic.playbook.match import scan
+from envmedic.playbook.matching.match import scan
+from envmedic.playbook.schema import loader
 from envmedic.probe import metadata
 from envmedic.probe.elf import fatbin, symbol_versions
 from envmedic.probe.elf.dynamic import Elf, ElfError, gnu_hash

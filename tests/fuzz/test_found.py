@@ -21,7 +21,7 @@ from envmedic.locks import reading
 from envmedic.model.checks import Check, Outcome
 from envmedic.model.ports import ResolveRequest
 from envmedic.planner.guard import judge
-from envmedic.playbook import loader
+from envmedic.playbook.schema import loader
 from envmedic.probe import metadata
 from envmedic.probe.packages import index_configuration
 from envmedic.probe.prefix import finder

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from envmedic import planner
 from envmedic.model.ports import Resolution
-from envmedic.playbook.loader import load_all
+from envmedic.playbook.schema.loader import load_all
 from tests.planner.support import NOW, Spelling, facts, finding, torchvision
 
 

@@ -8,8 +8,8 @@ from functools import cache
 from envmedic.diagnosis import diagnose
 from envmedic.model.findings import Diagnosis
 from envmedic.model.playbook import LoadedPlaybook, Playbook, Signature
-from envmedic.playbook import loader
-from envmedic.playbook.match import scan
+from envmedic.playbook.matching.match import scan
+from envmedic.playbook.schema import loader
 
 MINIMAL = """\
 id: mine

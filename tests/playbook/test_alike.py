@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envmedic.playbook import alike
-from envmedic.playbook.lines import cleaned, readings
-from envmedic.playbook.patterns import compiled
+from envmedic.playbook.matching import alike
+from envmedic.playbook.matching.lines import cleaned, readings
+from envmedic.playbook.matching.patterns import compiled
 
 
 @pytest.mark.parametrize(

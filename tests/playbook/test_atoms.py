@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envmedic.playbook.atoms import atoms
-from envmedic.playbook.lines import squeezed
-from envmedic.playbook.patterns import compiled
+from envmedic.playbook.matching.atoms import atoms
+from envmedic.playbook.matching.lines import squeezed
+from envmedic.playbook.matching.patterns import compiled
 
 
 @pytest.mark.parametrize(

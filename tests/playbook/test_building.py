@@ -9,8 +9,8 @@ import pytest
 from envmedic.diagnosis.findings import diagnose
 from envmedic.model.findings import Diagnosis
 from envmedic.model.playbook import LoadedPlaybook
-from envmedic.playbook.loader import load_all
-from envmedic.playbook.match import scan
+from envmedic.playbook.matching.match import scan
+from envmedic.playbook.schema.loader import load_all
 
 TOOLCHAIN, MISMATCH, ARCHES = "extension-build-toolchain", "cuda-toolkit-mismatch", "cuda-arch-list"
 

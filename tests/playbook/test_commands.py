@@ -12,7 +12,7 @@ import pytest
 from envmedic.errors import NoSolution
 from envmedic.model.findings import Finding
 from envmedic.planner.requested_changes import gather
-from envmedic.playbook import loader
+from envmedic.playbook.schema import loader
 
 TEXT = """\
 id: strangers
@@ -100,7 +100,7 @@ def test_a_pipe_among_the_users_playbooks_is_not_waited_for(tmp_path: Path, monk
 
 def test_a_cache_that_was_edited_is_not_believed(tmp_path: Path) -> None:
     """It is found by the digest of the YAML and holds one of its own: an edit alone makes it damaged."""
-    from envmedic.playbook import cache
+    from envmedic.playbook.schema import cache
 
     file, _ = playbook(tmp_path)
     loader.load_file(file)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from envmedic.model.playbook import Condition, FactValue
 from envmedic.model.vocabulary.names import FACTS
-from envmedic.playbook.conditions import OPERATORS, Truth, conjunction, disjunction, evaluate, negation
+from envmedic.playbook.schema.conditions import OPERATORS, Truth, conjunction, disjunction, evaluate, negation
 
 TRUTHS = st.lists(st.sampled_from([True, False, None]), max_size=6)
 LEAVES: dict[Truth, Condition] = {

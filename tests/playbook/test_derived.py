@@ -9,8 +9,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from envmedic.playbook import atoms, cache, derived, gate, loader
-from envmedic.playbook.derived import derive
+from envmedic.playbook.matching import atoms, derived, gate
+from envmedic.playbook.matching.derived import derive
+from envmedic.playbook.schema import cache, loader
 
 PATTERNS = ("operator torchvision::nms does not exist", "undefined symbol: (?P<symbol>\\w+)", "CUDNN_STATUS_\\w+")
 

@@ -4,8 +4,8 @@ import time
 
 import pytest
 
-from envmedic.playbook.document import read_document
-from envmedic.playbook.mistakes import key_path
+from envmedic.playbook.schema.document import read_document
+from envmedic.playbook.schema.mistakes import key_path
 
 
 def rendered(content: bytes) -> list[str]:

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from envmedic.playbook import gate
-from envmedic.playbook.blocks import Block
-from envmedic.playbook.escapes import beyond
-from envmedic.playbook.gate import Gate, gate_pattern
-from envmedic.playbook.lines import views
+from envmedic.playbook.matching import gate
+from envmedic.playbook.matching.blocks import Block
+from envmedic.playbook.matching.escapes import beyond
+from envmedic.playbook.matching.gate import Gate, gate_pattern
+from envmedic.playbook.matching.lines import views
 
 ATOMS = (b"operator", b"nvcc", b"text<in")
 PIECES = (

@@ -9,8 +9,8 @@ import pytest
 from envmedic.diagnosis import diagnose
 from envmedic.model.findings import Finding
 from envmedic.model.playbook import LoadedPlaybook
-from envmedic.playbook import loader
-from envmedic.playbook.match import scan
+from envmedic.playbook.matching.match import scan
+from envmedic.playbook.schema import loader
 
 PLAYBOOKS = (
     "duplicate-install", "half-installed", "half-installed-elsewhere", "clobbered", "shadowed-user-site",

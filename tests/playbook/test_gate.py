@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envmedic.playbook.gate import WINDOW_BYTES, Gate, gate_pattern, windows
-from envmedic.playbook.lines import SQUEEZED_AWAY, squeezed
-from envmedic.playbook.loader import load_all
-from envmedic.playbook.signatures import Signatures
+from envmedic.playbook.matching.gate import WINDOW_BYTES, Gate, gate_pattern, windows
+from envmedic.playbook.matching.lines import SQUEEZED_AWAY, squeezed
+from envmedic.playbook.matching.signatures import Signatures
+from envmedic.playbook.schema.loader import load_all
 
 ATOMS = (b"operatortorchvision::nms", b"undefinedsymbol:", b"nvcc", b"schr\xc4g:text", b"libcudart.so")
 GATE = Gate(gate_pattern(ATOMS[:-1]))

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from envmedic.errors import InvalidPlaybook
-from envmedic.playbook import loader
-from envmedic.playbook.atoms import needs
-from envmedic.playbook.filling import fill, placeholders
-from envmedic.playbook.patterns import compiled
+from envmedic.playbook.matching.atoms import needs
+from envmedic.playbook.matching.patterns import compiled
+from envmedic.playbook.schema import loader
+from envmedic.playbook.schema.template import fill, placeholders
 
 HUGE = "0x" + "f" * 6000
 

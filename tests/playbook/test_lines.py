@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envmedic.playbook.lines import (
+from envmedic.playbook.matching.lines import (
     LINE_LIMIT,
     WINDOW_OVERLAP,
     cleaned,

@@ -12,7 +12,7 @@ import pytest
 from envmedic import model
 from envmedic.errors import InputError, InvalidPlaybook, UnknownPlaybook
 from envmedic.model.playbook import Playbook
-from envmedic.playbook import cache, library, loader
+from envmedic.playbook.schema import cache, library, loader
 from tests.playbook.helpers import MINIMAL
 
 
@@ -105,7 +105,7 @@ def test_the_cache_leaves_no_temporary_files(tmp_path: Path) -> None:
 def test_a_cached_playbook_loads_neither_yaml_nor_jsonschema(tmp_path: Path) -> None:
     loader.load_file(write(tmp_path / "mine.yaml"))
     code = (
-        "import sys; from envmedic.playbook.loader import load_file; load_file(sys.argv[1]);"
+        "import sys; from envmedic.playbook.schema.loader import load_file; load_file(sys.argv[1]);"
         "print(sorted({'ruamel', 'jsonschema', 're2'} & {name.partition('.')[0] for name in sys.modules}))"
     )
     argv = [sys.executable, "-c", code, str(tmp_path / "mine.yaml")]

@@ -17,9 +17,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from envmedic.model.playbook import LoadedPlaybook, TextMatch
-from envmedic.playbook import blocks, loader, reading, signatures, tally
-from envmedic.playbook.match import scan
-from envmedic.playbook.reading import read_lines
+from envmedic.playbook.matching import blocks, log_stream, signatures, tally
+from envmedic.playbook.matching.log_stream import read_lines
+from envmedic.playbook.matching.match import scan
+from envmedic.playbook.schema import loader
 from tests.playbook.helpers import lines, loaded
 
 PLAYBOOK = loaded(
@@ -152,7 +153,7 @@ def test_lines_of_files_and_of_streams_have_the_same_numbers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, start: bytes
 ) -> None:
     monkeypatch.setattr(blocks, "BLOCK_BYTES", 4096)
-    monkeypatch.setattr(reading, "CHUNK_BYTES", 3001)
+    monkeypatch.setattr(log_stream, "CHUNK_BYTES", 3001)
     source = random.Random(4711)
     expected: list[int] = []
     text: list[str] = []
@@ -262,7 +263,7 @@ def test_a_large_log_is_read_in_bounded_memory() -> None:
 
 def test_refusing_a_pattern_does_not_write_to_stderr() -> None:
     code = (
-        "from envmedic.playbook.patterns import PatternRefused, compiled\n"
+        "from envmedic.playbook.matching.patterns import PatternRefused, compiled\n"
         "try:\n    compiled('(?=x)')\nexcept PatternRefused:\n    print('refused')"
     )
     done = subprocess.run(

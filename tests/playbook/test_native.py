@@ -6,8 +6,8 @@ import pytest
 
 from envmedic.diagnosis import diagnose
 from envmedic.model.findings import Finding
-from envmedic.playbook.loader import load_file, shipped_directory
-from envmedic.playbook.match import scan
+from envmedic.playbook.matching.match import scan
+from envmedic.playbook.schema.loader import load_file, shipped_directory
 
 NAMES = ("decord-segfault", "import-order-crash", "openmp-runtimes", "mkl-jit-symbols", "mkl-threading-layer",
          "mkl-libraries", "static-tls")  # fmt: skip

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from envmedic.errors import InputError
-from envmedic.playbook.reading import CHUNK_BYTES, read_lines
+from envmedic.playbook.matching.log_stream import CHUNK_BYTES, read_lines
 
 
 def test_lines_come_without_their_ends(tmp_path: Path) -> None:

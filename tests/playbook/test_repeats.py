@@ -11,14 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from envmedic.model.playbook import LoadedPlaybook, TextMatch
-from envmedic.playbook import blocks, match
-from envmedic.playbook.blocks import Numbering, joined
-from envmedic.playbook.lines import Reading
-from envmedic.playbook.loader import load_all
-from envmedic.playbook.match import scan
-from envmedic.playbook.repeats import Repeats
-from envmedic.playbook.signatures import Signatures
-from envmedic.playbook.tally import Tally
+from envmedic.playbook.matching import blocks, match
+from envmedic.playbook.matching.blocks import Numbering, joined
+from envmedic.playbook.matching.lines import Reading
+from envmedic.playbook.matching.match import scan
+from envmedic.playbook.matching.repeats import Repeats
+from envmedic.playbook.matching.signatures import Signatures
+from envmedic.playbook.matching.tally import Tally
+from envmedic.playbook.schema.loader import load_all
 from tests.playbook.helpers import loaded
 
 PICKY = loaded(

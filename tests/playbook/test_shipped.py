@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from envmedic.model.playbook import AdviseStep, LoadedPlaybook, Signature
-from envmedic.playbook import loader
-from envmedic.playbook.atoms import atoms
-from envmedic.playbook.filling import fill
-from envmedic.playbook.match import scan
+from envmedic.playbook.matching.atoms import atoms
+from envmedic.playbook.matching.match import scan
+from envmedic.playbook.schema import loader
+from envmedic.playbook.schema.template import fill
 
 FILES = sorted(loader.shipped_directory().glob("*.yaml"))
 ENVIRONMENTS = Path(__file__).resolve().parents[1] / "envs"

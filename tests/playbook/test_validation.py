@@ -5,7 +5,7 @@ import re
 import pytest
 
 from envmedic.errors import InvalidPlaybook
-from envmedic.playbook.loader import SIZE_LIMIT_BYTES, parse
+from envmedic.playbook.schema.loader import SIZE_LIMIT_BYTES, parse
 from tests.playbook.helpers import MINIMAL
 
 

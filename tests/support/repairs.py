@@ -8,7 +8,7 @@ from envmedic.diagnosis import derive, diagnose
 from envmedic.model.facts import Facts, Host
 from envmedic.model.findings import Diagnosis
 from envmedic.model.playbook import FactValue
-from envmedic.playbook.loader import load_all
+from envmedic.playbook.schema.loader import load_all
 from envmedic.probe.environment import observe_environment
 from tests.real.manifest import manifest
 from tests.support.native_case import SUMMARY, NativeCase, settled

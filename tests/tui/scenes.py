@@ -21,7 +21,7 @@ from envmedic.model.events import CheckFinished, Event, EventStream
 from envmedic.model.findings import Finding
 from envmedic.model.playbook import LoadedPlaybook
 from envmedic.model.ports import ApplyOptions, Exchange, Means
-from envmedic.playbook.loader import load_file, shipped_directory
+from envmedic.playbook.schema.loader import load_file, shipped_directory
 from envmedic.tui.app import EnvmedicApp
 from envmedic.tui.effects import Effects
 from envmedic.tui.jobs import Job

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from envmedic.errors import InputError
-from envmedic.playbook.blocks import Numbering
+from envmedic.playbook.matching.blocks import Numbering
 
 CHUNK_BYTES = 1 << 20
 STDIN = "-"

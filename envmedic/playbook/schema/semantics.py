@@ -15,12 +15,12 @@ from envmedic import limits
 from envmedic.model.playbook import LoadedPlaybook, Playbook, Signature
 from envmedic.model.vocabulary.fact_kind import FactType
 from envmedic.model.vocabulary.names import FACTS, PACKAGE_FACTS, PLAYBOOK_CHECKS, fact_kind
-from envmedic.playbook.conditions import LIST_OPERATORS, OPERATORS, UNARY
-from envmedic.playbook.document import Located
-from envmedic.playbook.filling import placeholders, sole_placeholder
-from envmedic.playbook.match import scan
-from envmedic.playbook.mistakes import Mistake, Path, suggestion
-from envmedic.playbook.patterns import PatternRefused, compiled, group_names
+from envmedic.playbook.matching.match import scan
+from envmedic.playbook.matching.patterns import PatternRefused, compiled, group_names
+from envmedic.playbook.schema.conditions import LIST_OPERATORS, OPERATORS, UNARY
+from envmedic.playbook.schema.document import Located
+from envmedic.playbook.schema.mistakes import Mistake, Path, suggestion
+from envmedic.playbook.schema.template import placeholders, sole_placeholder
 
 _FORMS = ("fact", "all", "any", "not")
 _NO_REPAIR = "not-an-env-problem"

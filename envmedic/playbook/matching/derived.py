@@ -9,9 +9,10 @@ from pathlib import Path
 
 import msgspec
 
-from envmedic.playbook import atoms, cache, escapes, gate, lines, ordinary
-from envmedic.playbook.atoms import Need, needs
-from envmedic.playbook.gate import gate_pattern
+from envmedic.playbook.matching import atoms, escapes, gate, lines, ordinary
+from envmedic.playbook.matching.atoms import Need, needs
+from envmedic.playbook.matching.gate import gate_pattern
+from envmedic.playbook.schema import cache
 
 _SOURCES = (atoms, escapes, gate, lines, ordinary)
 """The modules whose code decides what is derived."""

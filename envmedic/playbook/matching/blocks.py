@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 import msgspec
 
-from envmedic.playbook.lines import LINE_LIMIT, WINDOW_OVERLAP
+from envmedic.playbook.matching.lines import LINE_LIMIT, WINDOW_OVERLAP
 
 BLOCK_BYTES = 1 << 20
 JOINED_LINES = 3

@@ -14,12 +14,12 @@ from functools import partial
 from itertools import chain, islice
 
 from envmedic.model.playbook import LoadedPlaybook, TextMatch
-from envmedic.playbook.blocks import Begin, Block, Numbering, blocks, joined
-from envmedic.playbook.gate import Gate
-from envmedic.playbook.reading import Log, keep_freed_memory
-from envmedic.playbook.repeats import Found, Repeats
-from envmedic.playbook.signatures import Signatures
-from envmedic.playbook.tally import Tally
+from envmedic.playbook.matching.blocks import Begin, Block, Numbering, blocks, joined
+from envmedic.playbook.matching.gate import Gate
+from envmedic.playbook.matching.log_stream import Log, keep_freed_memory
+from envmedic.playbook.matching.repeats import Found, Repeats
+from envmedic.playbook.matching.signatures import Signatures
+from envmedic.playbook.matching.tally import Tally
 
 _MOST_THREADS = 4
 """More would wait for the reading of the log."""

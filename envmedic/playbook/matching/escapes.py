@@ -10,8 +10,8 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from envmedic.playbook.lines import SQUEEZED_AWAY
-from envmedic.playbook.patterns import bytewise
+from envmedic.playbook.matching.lines import SQUEEZED_AWAY
+from envmedic.playbook.matching.patterns import bytewise
 
 _WRITTEN = rb"\\(?:u001[bB]|x1[bB]|033)"
 _ESCAPE = (

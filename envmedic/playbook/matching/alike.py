@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from envmedic.playbook.patterns import by_line
+from envmedic.playbook.matching.patterns import by_line
 from envmedic.regex import compile_late
 
 _ZEROS = bytes.maketrans(b"123456789", b"0" * 9)

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from functools import cached_property, lru_cache
 from typing import Any
 
-from envmedic.playbook.derived import derived
-from envmedic.playbook.gate import Gate
-from envmedic.playbook.lines import squeezed
-from envmedic.playbook.patterns import bytewise
+from envmedic.playbook.matching.derived import derived
+from envmedic.playbook.matching.gate import Gate
+from envmedic.playbook.matching.lines import squeezed
+from envmedic.playbook.matching.patterns import bytewise
 from envmedic.regex import compile_late
 
 _KEPT = 4096

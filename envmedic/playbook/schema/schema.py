@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, cast
 import msgspec
 
 from envmedic.model.playbook import Playbook
-from envmedic.playbook.document import Located
-from envmedic.playbook.mistakes import Mistake, Path, suggestion
+from envmedic.playbook.schema.document import Located
+from envmedic.playbook.schema.mistakes import Mistake, Path, suggestion
 
 if TYPE_CHECKING:
     from jsonschema.exceptions import ValidationError

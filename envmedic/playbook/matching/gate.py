@@ -14,11 +14,11 @@ from math import sqrt
 from threading import Lock
 from typing import Any
 
-from envmedic.playbook.blocks import Begin
-from envmedic.playbook.escapes import BETWEEN, beyond, past_escapes
-from envmedic.playbook.lines import views
-from envmedic.playbook.ordinary import ORDINARY
-from envmedic.playbook.patterns import bytewise
+from envmedic.playbook.matching.blocks import Begin
+from envmedic.playbook.matching.escapes import BETWEEN, beyond, past_escapes
+from envmedic.playbook.matching.lines import views
+from envmedic.playbook.matching.ordinary import ORDINARY
+from envmedic.playbook.matching.patterns import bytewise
 
 WINDOW_BYTES = 6
 """Longer windows make a larger program, which takes longer to compile; shorter ones are in ordinary logs."""

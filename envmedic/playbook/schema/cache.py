@@ -46,7 +46,7 @@ def _rules_digest() -> str:
     code = sorted(Path(model.__file__ or "").parent.glob("*.py"))
     rules: list[object] = [__version__, *(hashlib.sha256(file.read_bytes()).hexdigest() for file in code)]
     if not code:  # run from an archive, or from byte code alone
-        from envmedic.playbook.schema import schema  # noqa: PLC0415  # it loads all that reads playbooks
+        from envmedic.playbook.schema.schema import schema  # noqa: PLC0415  # it loads all that reads playbooks
 
         rules += [schema(), list(FACTS.values()), PACKAGE_FACTS, PLAYBOOK_CHECKS]
     return hashlib.sha256(msgspec.json.encode(rules)).hexdigest()

@@ -13,8 +13,8 @@ from envmedic.model.checks import Confirmation
 from envmedic.model.playbook import Condition, FactValue
 from envmedic.model.vocabulary.fact_kind import FactType
 from envmedic.model.vocabulary.names import LISTED_PACKAGES, fact_kind, package_fact
-from envmedic.playbook.filling import fill, placeholders, shown
-from envmedic.playbook.patterns import compiled
+from envmedic.playbook.matching.patterns import compiled
+from envmedic.playbook.schema.template import fill, placeholders, shown
 
 Truth = bool | None
 Values = Mapping[str, FactValue]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from envmedic.playbook.lines import squeezed_literal
+from envmedic.playbook.matching.lines import squeezed_literal
 
 _LINES = r"""
 Traceback (most recent call last): File "/opt/venv/lib/python3.11/site-packages/torch/nn/modules/module.py", line 1,

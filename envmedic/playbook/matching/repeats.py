@@ -14,12 +14,12 @@ from functools import lru_cache
 from itertools import accumulate, count, islice
 from typing import Any, NamedTuple
 
-from envmedic.playbook import alike
-from envmedic.playbook.blocks import JOINED_LINES, Begin, Block, underlines
-from envmedic.playbook.gate import Gate
-from envmedic.playbook.lines import Reading, readings
-from envmedic.playbook.patterns import compiled
-from envmedic.playbook.signatures import KEPT_BYTES, Hit, Signatures, every_join
+from envmedic.playbook.matching import alike
+from envmedic.playbook.matching.blocks import JOINED_LINES, Begin, Block, underlines
+from envmedic.playbook.matching.gate import Gate
+from envmedic.playbook.matching.lines import Reading, readings
+from envmedic.playbook.matching.patterns import compiled
+from envmedic.playbook.matching.signatures import KEPT_BYTES, Hit, Signatures, every_join
 
 _KEPT_KINDS = 4096
 _LONGEST_LINE = KEPT_BYTES // JOINED_LINES

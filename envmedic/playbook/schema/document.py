@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from envmedic.playbook.mistakes import START, Key, Mistake, Path, Position
+from envmedic.playbook.schema.mistakes import START, Key, Mistake, Path, Position
 
 if TYPE_CHECKING:
     from ruamel.yaml.error import YAMLError

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import msgspec
 
 from envmedic.model.playbook import TextMatch
-from envmedic.playbook.signatures import Hit, Key
+from envmedic.playbook.matching.signatures import Hit, Key
 
 DISTINCT_MATCHES = 64
 """Matches of one signature with different groups that are told apart; the rest is counted to the first."""

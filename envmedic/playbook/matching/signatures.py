@@ -12,9 +12,9 @@ from functools import lru_cache
 import msgspec
 
 from envmedic.model.playbook import LoadedPlaybook, Signature, TextMatch
-from envmedic.playbook.lines import LINE_LIMIT, Reading, passing, read, readings, suspicious_segments
-from envmedic.playbook.patterns import by_line, compiled
-from envmedic.playbook.prefilter import prefilter
+from envmedic.playbook.matching.lines import LINE_LIMIT, Reading, passing, read, readings, suspicious_segments
+from envmedic.playbook.matching.patterns import by_line, compiled
+from envmedic.playbook.matching.prefilter import prefilter
 from envmedic.redact import redact_text
 
 SHOWN_CHARACTERS = 500

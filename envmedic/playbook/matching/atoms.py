@@ -12,8 +12,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from envmedic.playbook.lines import squeezed_literal
-from envmedic.playbook.ordinary import ORDINARY
+from envmedic.playbook.matching.lines import squeezed_literal
+from envmedic.playbook.matching.ordinary import ORDINARY
 from envmedic.regex import compile_late
 
 MINIMUM = 4

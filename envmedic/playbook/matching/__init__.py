@@ -1,0 +1,1 @@
+"""Signatures of playbooks in the lines of a log."""

@@ -1,0 +1,1 @@
+"""Playbook files: reading, validation, templates and conditions."""
