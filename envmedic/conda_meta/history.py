@@ -13,7 +13,7 @@ from datetime import datetime
 
 import msgspec
 
-from envmedic.conda_meta import closure, specs
+from envmedic.conda_meta import kept_packages, specs
 from envmedic.conda_meta.packages import dist_string
 from envmedic.model.conda import CondaPackage
 from envmedic.regex import compile_late
@@ -212,7 +212,7 @@ def compose(
     revisions = read(text)
     in_force = specs_in_force(revisions)
     wanted = _wanted(in_force, packages, update, {name.lower() for name in remove})
-    wanted |= closure.set_adrift(in_force, before, wanted, packages)
+    wanted |= kept_packages.set_adrift(in_force, before, wanted, packages)
     names = {item.name for item in packages}
     gone = [*dict.fromkeys([*remove, *(name for name in in_force if name not in names)])]
     added, removed = _difference(state(revisions), packages, dist)

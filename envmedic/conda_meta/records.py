@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import msgspec
 
-from envmedic.conda_meta import reading
+from envmedic.conda_meta import small_files
 
 FOLDER = "conda-meta"
 
@@ -176,7 +176,7 @@ def _read(prefix: Path, reader: Callable[[bytes], AnyRecord_co], python: str | N
 def _attempt(path: Path, reader: Callable[[bytes], AnyRecord_co]) -> AnyRecord_co | str:
     """One record, or why it cannot be read."""
     try:
-        return reader(reading.read(path) or b"")
+        return reader(small_files.read(path) or b"")
     except (OSError, ValueError) as error:
         return str(error)
 

@@ -10,7 +10,7 @@ import msgspec
 from packaging.requirements import InvalidRequirement, Requirement
 
 from envmedic import activation, diagnosis, shell
-from envmedic.conda_meta import history, marks, records, specs
+from envmedic.conda_meta import history, pins_and_marks, records, specs
 from envmedic.engine.store import journal
 from envmedic.engine.store.layout import TransactionDirectory
 from envmedic.errors import EnvmedicError, InternalError
@@ -138,7 +138,11 @@ def _conda_record(_: Path) -> Reader:
 def _conda_history(_: Path) -> Reader:
     def read(data: bytes) -> object:
         revisions = history.read(data.decode("utf-8", "replace"))
-        return history.specs_in_force(revisions), history.state(revisions), marks.pins(data.decode("utf-8", "replace"))
+        return (
+            history.specs_in_force(revisions),
+            history.state(revisions),
+            pins_and_marks.pins(data.decode("utf-8", "replace")),
+        )
 
     return read
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from envmedic.conda_meta import marks
+from envmedic.conda_meta import pins_and_marks
 from envmedic.errors import EnvironmentBusy, PreflightError
 from envmedic.model.ports import AllowName, ProcessUser
 
@@ -97,22 +97,22 @@ def _of_conda(prefix: Path) -> Iterator[_Protection]:
     if mark is not None:
         told = f": {mark.message}" if mark.message else ""
         yield _Protection("frozen", f"conda-meta/frozen marks it as frozen{told}")
-    project = marks.project(prefix)
+    project = pins_and_marks.project(prefix)
     if project is not None:
         told = f" of {project.folder}" if project.folder else ""
         cause = f"{project.tool} keeps it as the manifest and the lock{told} say, and undoes what others change"
         yield _Protection("external", cause, _way(project))
 
 
-def _frozen(prefix: Path) -> marks.Frozen | None:
+def _frozen(prefix: Path) -> pins_and_marks.Frozen | None:
     """The mark, also where it is there and cannot be read."""
     try:
-        return marks.frozen(prefix)
+        return pins_and_marks.frozen(prefix)
     except OSError:
-        return marks.Frozen()
+        return pins_and_marks.Frozen()
 
 
-def _way(project: marks.Project) -> str:
+def _way(project: pins_and_marks.Project) -> str:
     """The command that changes a package of it."""
     name = project.environment
     if project.tool == "conda-workspaces":

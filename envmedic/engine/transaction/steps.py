@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from envmedic.conda_meta.marks import PINNED
+from envmedic.conda_meta.pins_and_marks import PINNED
 from envmedic.engine.clone import listed_files
 from envmedic.engine.clone.shared_links import refuse_outside, unshare
 from envmedic.engine.fs import trash

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from envmedic.conda_meta import reading, records
+from envmedic.conda_meta import records, small_files
 from envmedic.conda_meta.records import BriefFile, BriefRecord, Record, Records
 from envmedic.model.facts import DistributionFiles
 from envmedic.probe.metadata import normalise
@@ -166,7 +166,7 @@ def _hashes(where: str, site_packages: str, disk: Disk, passed: Collection[str])
 
 def full(prefix: Path, where: str) -> Record:
     """A record with the hashes of its files. Raises OSError or ValueError where it changed since it was read."""
-    return records.decode(reading.read(prefix / where) or b"")
+    return records.decode(small_files.read(prefix / where) or b"")
 
 
 def digest_of(hexadecimal: str | None) -> str | None:

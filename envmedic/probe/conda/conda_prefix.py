@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from envmedic.conda_meta import history, marks, packages, records
+from envmedic.conda_meta import history, packages, pins_and_marks, records
 from envmedic.conda_meta.records import BriefRecord, Records
 from envmedic.model.conda import CondaEnvironment, CondaOverlay, CondaPackage
 from envmedic.model.facts import DistributionFiles, FileConflict
@@ -110,8 +110,8 @@ def _environment(conda: Conda, overlaid: tuple[CondaOverlay, ...], unowned: int)
         damaged=tuple(conda.records.damaged),
         requested=tuple(history.specs_in_force(revisions, installed).values()),
         history="missing" if text is None else "present" if revisions else "empty",
-        pinned=marks.pins(read_text(conda.prefix / marks.PINNED) or ""),
-        made_by=marks.made_by(conda.prefix, revisions),
+        pinned=pins_and_marks.pins(read_text(conda.prefix / pins_and_marks.PINNED) or ""),
+        made_by=pins_and_marks.made_by(conda.prefix, revisions),
         overlaid=overlaid,
         unowned=unowned,
     )

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from envmedic.conda_meta import history, marks
+from envmedic.conda_meta import history, pins_and_marks
 from envmedic.errors import InputError, NotAnEnvironment
 from envmedic.model.answers.environments import Environments, FoundEnvironment
 from envmedic.model.conda import CondaTool
@@ -72,7 +72,7 @@ def _described(place: Place, active: str | None) -> FoundEnvironment | None:
 
 
 def _tool(prefix: Path) -> CondaTool:
-    return marks.made_by(prefix, history.read(read_text(prefix / history.PATH) or ""))
+    return pins_and_marks.made_by(prefix, history.read(read_text(prefix / history.PATH) or ""))
 
 
 def _torch(found: layout.Layout) -> str | None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from envmedic import xdg
-from envmedic.conda_meta import condarc, marks
+from envmedic.conda_meta import condarc, pins_and_marks
 from envmedic.probe.readable import is_directory, is_file, names, read_text
 
 _USUAL_ROOTS = (
@@ -115,7 +115,7 @@ def _projects(variables: Mapping[str, str], folder: Path) -> Iterator[Place]:
         for within in (".pixi", ".conda") if above != xdg.home(variables) else ():
             for name in names(above / within / "envs"):
                 prefix = above / within / "envs" / name
-                if is_directory(prefix / "conda-meta") and marks.project(prefix) is not None:
+                if is_directory(prefix / "conda-meta") and pins_and_marks.project(prefix) is not None:
                     yield Place(prefix, "project")
     own = variables.get("PIXI_HOME") or str(xdg.home(variables) / ".pixi")
     for name in names(Path(own) / "envs"):

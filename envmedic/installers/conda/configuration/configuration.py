@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from envmedic import xdg
-from envmedic.conda_meta import history, reading, urls
+from envmedic.conda_meta import history, small_files, urls
 from envmedic.errors import InstallerError
 from envmedic.installers.conda.configuration import channels, client, condarc
 from envmedic.installers.conda.configuration.channels import Source
@@ -125,7 +125,7 @@ def _allowed(source: Source, allowed: list[str] | None, names: channels.Names) -
 
 def _on_command_lines(prefix: Path) -> Iterator[str]:
     """Channels that were named with ``-c`` when the environment was made and changed, the latest command first."""
-    text = (reading.read(prefix / history.PATH) or b"").decode("utf-8", "replace")
+    text = (small_files.read(prefix / history.PATH) or b"").decode("utf-8", "replace")
     for revision in reversed(history.read(text)):
         words = iter(revision.command)
         for word in words:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from envmedic.conda_meta import history, reading
+from envmedic.conda_meta import history, small_files
 from envmedic.conda_meta import records as meta
 from envmedic.conda_meta import specs as match_specs
 from envmedic.conda_meta.packages import packages
@@ -32,7 +32,7 @@ def carry_out(change: CondaChange, prefix: Path, runner: Runner, emit: Emit, tim
     job = Job(change, prefix, runner, emit, timeout_s)
     before = meta.read(job.tree)
     install_verification.require_planned(before, change)
-    text = (reading.read(job.tree / history.PATH) or b"").decode("utf-8", "surrogateescape")
+    text = (small_files.read(job.tree / history.PATH) or b"").decode("utf-8", "surrogateescape")
     job.prepare()
     (by_conda if change.executor == "conda" else by_rattler).place(job)
     files = install_verification.verify(job.tree, before, change)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from envmedic.conda_meta import reading
+from envmedic.conda_meta import small_files
 from envmedic.model.conda import CondaTool
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class _Mark(msgspec.Struct):
 
 def pinned(prefix: Path) -> tuple[str, ...]:
     """Specs in ``conda-meta/pinned``. Raises OSError."""
-    return pins((reading.read(prefix / PINNED) or b"").decode("utf-8", "replace"))
+    return pins((small_files.read(prefix / PINNED) or b"").decode("utf-8", "replace"))
 
 
 def pins(text: str) -> tuple[str, ...]:
@@ -48,7 +48,7 @@ def frozen(prefix: Path) -> Frozen | None:
     An empty file is one, as is JSON with a message (https://conda.org/learn/ceps/cep-0022); of anything else the
     text is the message. Raises OSError.
     """
-    data = reading.read(prefix / FROZEN)
+    data = small_files.read(prefix / FROZEN)
     if data is None:
         return None
     try:
@@ -90,7 +90,7 @@ def project(prefix: Path) -> Project | None:
 def _told_by_pixi(prefix: Path) -> _Pixi:
     """What pixi's own file says; empty where there is none, or one that a newer pixi writes otherwise."""
     try:
-        return msgspec.json.decode(reading.read(prefix / PIXI[0]) or b"{}", type=_Pixi)
+        return msgspec.json.decode(small_files.read(prefix / PIXI[0]) or b"{}", type=_Pixi)
     except (OSError, msgspec.DecodeError):
         return _Pixi()
 
@@ -108,7 +108,7 @@ def _has_manifest(folder: Path) -> bool:
     if any((folder / name).is_file() for name in ("conda.toml", "pixi.toml")):
         return True
     try:
-        text = reading.read(folder / "pyproject.toml") or b""
+        text = small_files.read(folder / "pyproject.toml") or b""
     except OSError:
         return False
     return b"[tool.conda." in text or b"[tool.pixi." in text
