@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from envmedic.diagnosis.areas.files import derive
+from envmedic.diagnosis.areas.file_damage import derive
 from envmedic.diagnosis.derived import Derived
 from envmedic.model.facts import (
     Distribution,

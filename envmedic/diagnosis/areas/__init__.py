@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from envmedic.diagnosis.areas import (
-    conda,
+    conda_packages,
     extensions,
-    files,
+    file_damage,
     gpu_code,
     gpu_host,
     native,
@@ -25,7 +25,7 @@ AREAS: tuple[Callable[[Facts], Derived], ...] = (
     extensions.derive,
     gpu_code.derive,
     runtimes.derive,
-    files.derive,
+    file_damage.derive,
     gpu_host.derive,
     native.derive,
     nvidia.derive,
@@ -33,5 +33,5 @@ AREAS: tuple[Callable[[Facts], Derived], ...] = (
     packages.derive,
     run_time_compiler.derive,
     toolchain.derive,
-    conda.derive,
+    conda_packages.derive,
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from envmedic.diagnosis.activated import Values
+from envmedic.diagnosis.activated_variables import Values
 from envmedic.diagnosis.derived import Derived
 from envmedic.model.facts import Building, Environment, Host
 from envmedic.regex import compile_late

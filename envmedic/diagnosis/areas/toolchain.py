@@ -8,7 +8,7 @@ from typing import Literal
 from packaging.specifiers import SpecifierSet
 from packaging.version import InvalidVersion, Version
 
-from envmedic.diagnosis.activated import Values, activated
+from envmedic.diagnosis.activated_variables import Values, activated
 from envmedic.diagnosis.areas import build_variables
 from envmedic.diagnosis.derived import Derived
 from envmedic.model.facts import Building, Compiler, Environment, Facts, Host, Toolkit

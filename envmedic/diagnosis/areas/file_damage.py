@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from envmedic.diagnosis.areas.wanted import Dependants, parse
+from envmedic.diagnosis.areas.requested_versions import Dependants, parse
 from envmedic.diagnosis.derived import Derived
 from envmedic.model.facts import Distribution, DistributionFiles, Environment, Facts, FileConflict, Leftover, Shadow
 
