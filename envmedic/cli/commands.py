@@ -16,7 +16,6 @@ from pathlib import Path
 from envmedic import api
 from envmedic.cli.options import installers
 from envmedic.cli.output import Output
-from envmedic.cli.render.diagnosis import diagnosis_lines
 from envmedic.errors import ConfirmationNeeded, ExitCode, InputError
 from envmedic.model.base import to_json
 from envmedic.model.checks import VerifyWish
@@ -24,6 +23,7 @@ from envmedic.model.findings import Diagnoses, Diagnosis
 from envmedic.model.plan import Plan
 from envmedic.model.ports import ApplyOptions
 from envmedic.model.record import Record
+from envmedic.render.diagnosis import diagnosis_lines
 
 Command = Callable[[argparse.Namespace, Output], int]
 NOTHING_TO_DO = "Nothing to repair. If a program fails all the same, give its error text with --log FILE"
@@ -105,7 +105,7 @@ def _log_title(diagnosis: Diagnosis, count: int) -> list[str]:
 
 def facts(args: argparse.Namespace, output: Output) -> int:
     """``envmedic facts``."""
-    from envmedic.cli.render.facts import facts_lines  # noqa: PLC0415
+    from envmedic.render.facts import facts_lines  # noqa: PLC0415
 
     settings = settings_of(args, output)
     prefix = None if args.host_only else prefix_of(args, settings, output)
@@ -116,7 +116,7 @@ def facts(args: argparse.Namespace, output: Output) -> int:
 
 def plan(args: argparse.Namespace, output: Output) -> int:
     """``envmedic plan``."""
-    from envmedic.cli.render.next_command import apply_command  # noqa: PLC0415
+    from envmedic.render.next_command import apply_command  # noqa: PLC0415
 
     settings = settings_of(args, output)
     made = api.plan(settings, prefix_of(args, settings, output), wish_of(args))
@@ -130,7 +130,7 @@ def plan(args: argparse.Namespace, output: Output) -> int:
 
 
 def _print_plan(made: Plan, command: str, output: Output) -> int:
-    from envmedic.cli.render.plan import plan_lines  # noqa: PLC0415
+    from envmedic.render.plan import plan_lines  # noqa: PLC0415
 
     where = "" if made.host.source == "observed" else " on the host that it is for"
     lines = [*plan_lines(made, output.style), "", f"Nothing has been changed. To carry it out{where}:", f"  {command}"]
@@ -216,7 +216,7 @@ def options_of(args: argparse.Namespace) -> ApplyOptions:
 
 def print_record(record: Record, output: Output, *, moved: bool = False) -> int:
     """Print what a transaction did (`moved`: one that went back or forth), and return its exit code."""
-    from envmedic.cli.render.record import record_lines  # noqa: PLC0415
+    from envmedic.render.record import record_lines  # noqa: PLC0415
 
     output.document(record, record_lines(record, output.style, moved=moved))
     return int(api.exit_code(record))
@@ -231,7 +231,7 @@ def require_terminal(otherwise: str) -> None:
 
 
 def _confirm_plan(made: Plan, *, output: Output, yes: bool) -> bool:
-    from envmedic.cli.render.plan import plan_lines  # noqa: PLC0415
+    from envmedic.render.plan import plan_lines  # noqa: PLC0415
 
     output.narrate("\n".join([*plan_lines(made, output.err_style, alternatives=not yes), ""]))
     return yes or ask("Repair the environment in a clone and swap it in when the checks pass?")
@@ -245,7 +245,7 @@ def ask(question: str) -> bool:
 
 def verify(args: argparse.Namespace, output: Output) -> int:
     """``envmedic verify``."""
-    from envmedic.cli.render.checks import verification_lines  # noqa: PLC0415
+    from envmedic.render.checks import verification_lines  # noqa: PLC0415
 
     settings = settings_of(args, output)
     prefix = prefix_of(args, settings, output)

@@ -8,8 +8,8 @@ from pathlib import Path
 from envmedic import api
 from envmedic.cli.commands import settings_of
 from envmedic.cli.output import Output
-from envmedic.cli.render.checks import verification_lines
 from envmedic.errors import ExitCode
+from envmedic.render.checks import verification_lines
 
 
 def create(args: argparse.Namespace, output: Output) -> int:

@@ -6,8 +6,8 @@ import argparse
 
 from envmedic import api
 from envmedic.cli.output import Output
-from envmedic.cli.render.environments import environments_lines
 from envmedic.errors import ExitCode
+from envmedic.render.environments import environments_lines
 
 
 def envs(_args: argparse.Namespace, output: Output) -> int:

@@ -42,7 +42,7 @@ def _travel(args: argparse.Namespace, output: Output, travel: api.Travel, questi
 
 def history(args: argparse.Namespace, output: Output) -> int:
     """``envmedic history``."""
-    from envmedic.cli.render.record import history_lines  # noqa: PLC0415
+    from envmedic.render.record import history_lines  # noqa: PLC0415
 
     settings = settings_of(args, output)
     found = api.history(settings, prefix_of(args, settings, output))
@@ -52,7 +52,7 @@ def history(args: argparse.Namespace, output: Output) -> int:
 
 def diff(args: argparse.Namespace, output: Output) -> int:
     """``envmedic diff``."""
-    from envmedic.cli.render.record import difference_lines  # noqa: PLC0415
+    from envmedic.render.record import difference_lines  # noqa: PLC0415
 
     settings = settings_of(args, output)
     found = api.difference(settings, prefix_of(args, settings, output), args.before, args.after)
@@ -73,7 +73,7 @@ def recover(args: argparse.Namespace, output: Output) -> int:
 
 def prune(args: argparse.Namespace, output: Output) -> int:
     """``envmedic prune``."""
-    from envmedic.cli.render.record import history_lines  # noqa: PLC0415
+    from envmedic.render.record import history_lines  # noqa: PLC0415
 
     if not args.yes:
         require_terminal(SEE_HISTORY)

@@ -7,9 +7,9 @@ import argparse
 from envmedic import api
 from envmedic.cli.commands import prefix_of, settings_of
 from envmedic.cli.output import Output
-from envmedic.cli.render.guard import guard_lines
 from envmedic.errors import ExitCode, InputError
 from envmedic.planner.guard.command_words import split
+from envmedic.render.guard import guard_lines
 
 
 def guard(args: argparse.Namespace, output: Output) -> int:

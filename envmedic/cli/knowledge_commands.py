@@ -7,9 +7,9 @@ import argparse
 from envmedic import api
 from envmedic.cli.commands import prefix_of, settings_of
 from envmedic.cli.output import Output
-from envmedic.cli.render.compatibility import compatibility_lines
-from envmedic.cli.render.explanation import explanation_lines
 from envmedic.errors import ExitCode
+from envmedic.render.compatibility import compatibility_lines
+from envmedic.render.explanation import explanation_lines
 
 
 def explain(args: argparse.Namespace, output: Output) -> int:

@@ -8,8 +8,8 @@ from pathlib import Path
 from envmedic import api
 from envmedic.cli.commands import prefix_of, settings_of
 from envmedic.cli.output import Output
-from envmedic.cli.render.lock import incomplete_lines, lock_lines
 from envmedic.errors import ExitCode
+from envmedic.render.lock import incomplete_lines, lock_lines
 
 
 def lock(args: argparse.Namespace, output: Output) -> int:

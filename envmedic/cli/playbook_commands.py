@@ -7,10 +7,10 @@ from collections.abc import Callable
 
 from envmedic import api
 from envmedic.cli.output import Output
-from envmedic.cli.render.style import table
 from envmedic.errors import ExitCode, InvalidPlaybook
 from envmedic.model.base import to_json
 from envmedic.model.playbook import Validation
+from envmedic.render.style import table
 
 _MARKS = {"pass": "pass", "fail": "FAIL", "note": "note"}
 

@@ -12,10 +12,10 @@ from pathlib import Path
 
 from envmedic import api
 from envmedic.cli.output import Output
-from envmedic.cli.render.diagnosis import diagnosis_lines
-from envmedic.cli.render.style import Style, plain
 from envmedic.errors import EnvmedicError, InputError, Interrupted
 from envmedic.model.findings import Diagnosis
+from envmedic.render.diagnosis import diagnosis_lines
+from envmedic.render.style import Style, plain
 
 NOT_FOUND, NOT_STARTED = 127, 126
 """What shells exit with where there is no such program, and where it cannot be started."""

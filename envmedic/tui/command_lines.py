@@ -6,9 +6,9 @@ import shlex
 from typing import TYPE_CHECKING
 
 from envmedic.api.settings import TORCH_INDEX, Wish
-from envmedic.cli.render.next_command import apply_command
 from envmedic.errors import InputError
 from envmedic.model.plan import Plan
+from envmedic.render.next_command import apply_command
 from envmedic.tui.session import Session
 
 if TYPE_CHECKING:

@@ -18,9 +18,9 @@ import msgspec
 from textual.app import App
 from textual.message import Message
 
-from envmedic.cli.render.errors import bug
 from envmedic.errors import RECOVERABLE, UNCHANGED, EnvmedicError, Interrupted
 from envmedic.model.events import Event
+from envmedic.render.errors import bug
 
 T = TypeVar("T")
 BATCH_S = 0.05

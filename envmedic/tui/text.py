@@ -12,7 +12,7 @@ from typing import Final, Literal, NamedTuple
 
 from rich.cells import cell_len
 
-from envmedic.cli.render.style import Style
+from envmedic.render.style import Style
 
 Tone = Literal["plain", "good", "bad", "warn", "dim", "bold", "accent", "match"]
 ELLIPSIS: Final = "\N{HORIZONTAL ELLIPSIS}"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from envmedic.cli.render.record import record_lines
 from envmedic.errors import EnvironmentBusy, EnvmedicError, InputError, Interrupted, RepairDeclined
 from envmedic.model.record import Generation, History, Record
+from envmedic.render.record import record_lines
 from envmedic.tui.command_lines import prune_line, travel_line
 from envmedic.tui.history_effects import HistoryEffects, Way
 from envmedic.tui.screens.panels import Prompt, TextPanel

@@ -8,15 +8,6 @@ import io
 import msgspec
 import pytest
 
-from envmedic.cli.render.checks import comparison_lines, verification_lines
-from envmedic.cli.render.diagnosis import diagnosis_lines
-from envmedic.cli.render.errors import error_lines
-from envmedic.cli.render.events import PLAIN_EVERY_S, SILENT_S, Narrator
-from envmedic.cli.render.facts import facts_lines
-from envmedic.cli.render.next_command import apply_command
-from envmedic.cli.render.plan import SHOWN_ALTERNATIVES, plan_lines
-from envmedic.cli.render.record import difference_lines, history_lines, record_lines
-from envmedic.cli.render.style import Style, duration, plain, shortened, size, table
 from envmedic.errors import CHANGED, RECOVERABLE, ChecksFailed, EnvmedicError, NoSolution
 from envmedic.model.checks import Outcome, Verification
 from envmedic.model.events import (
@@ -43,6 +34,15 @@ from envmedic.model.record import (
     History,
     Record,
 )
+from envmedic.render.checks import comparison_lines, verification_lines
+from envmedic.render.diagnosis import diagnosis_lines
+from envmedic.render.errors import error_lines
+from envmedic.render.events import PLAIN_EVERY_S, SILENT_S, Narrator
+from envmedic.render.facts import facts_lines
+from envmedic.render.next_command import apply_command
+from envmedic.render.plan import SHOWN_ALTERNATIVES, plan_lines
+from envmedic.render.record import difference_lines, history_lines, record_lines
+from envmedic.render.style import Style, duration, plain, shortened, size, table
 
 PLAIN = Style(colour=False)
 COLOUR = Style(colour=True)
@@ -360,7 +360,7 @@ def test_facts_say_what_torch_was_built_for() -> None:
             "built for cu124, GPU code for 9.0",
         ),
     ):
-        from envmedic.cli.render.facts import _build
+        from envmedic.render.facts import _build
 
         assert _build(build) == says
 
@@ -370,7 +370,7 @@ class Clock:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = 0.0
-        monkeypatch.setattr("envmedic.cli.render.events.time.monotonic", lambda: self.now)
+        monkeypatch.setattr("envmedic.render.events.time.monotonic", lambda: self.now)
 
 
 class Terminal(io.StringIO):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
-from envmedic.cli.render.checks import comparison_lines, outcome_lines, verification_lines
-from envmedic.cli.render.style import Style
 from envmedic.model.checks import Outcome, Verification
+from envmedic.render.checks import comparison_lines, outcome_lines, verification_lines
+from envmedic.render.style import Style
 
 PLAIN = Style(colour=False)
 

@@ -10,14 +10,6 @@ from typing import Any
 
 from envmedic import diagnosis, redact
 from envmedic.api.repair import read_plan
-from envmedic.cli.render.checks import verification_lines
-from envmedic.cli.render.diagnosis import diagnosis_lines
-from envmedic.cli.render.errors import error_lines
-from envmedic.cli.render.facts import facts_lines
-from envmedic.cli.render.lock import lock_lines
-from envmedic.cli.render.plan import plan_lines
-from envmedic.cli.render.record import record_lines
-from envmedic.cli.render.style import Style
 from envmedic.engine.verify.kernel_session import MARK, Session
 from envmedic.errors import EnvmedicError
 from envmedic.locks import reading
@@ -31,6 +23,14 @@ from envmedic.model.record import Record
 from envmedic.planner.identity import named
 from envmedic.playbook.matching.match import scan
 from envmedic.playbook.schema import loader
+from envmedic.render.checks import verification_lines
+from envmedic.render.diagnosis import diagnosis_lines
+from envmedic.render.errors import error_lines
+from envmedic.render.facts import facts_lines
+from envmedic.render.lock import lock_lines
+from envmedic.render.plan import plan_lines
+from envmedic.render.record import record_lines
+from envmedic.render.style import Style
 from tests.fuzz import samples
 from tests.fuzz.target import JSON, Reader, Target
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from envmedic.cli.render.checks import COLLAPSED_FROM
-from envmedic.cli.render.style import duration
 from envmedic.model.checks import Outcome, Status
 from envmedic.model.record import Record
+from envmedic.render.checks import COLLAPSED_FROM
+from envmedic.render.style import duration
 from envmedic.tui.repair_state import CheckRow
 from envmedic.tui.text import Line, Part, Tone, end, line, middle, padded, visible, width
 

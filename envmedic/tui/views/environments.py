@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from envmedic.cli.render.facts import family
 from envmedic.model.facts import Distribution, Environment
 from envmedic.model.findings import Diagnosis
+from envmedic.render.facts import family
 from envmedic.tui.session import Known
 from envmedic.tui.text import Line, Part, Tone, end, line, middle, visible, width
 

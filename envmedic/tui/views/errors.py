@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from envmedic.cli.render.errors import error_lines, reason_lines
 from envmedic.errors import EnvmedicError, InternalError
 from envmedic.model.record import ErrorDocument
+from envmedic.render.errors import error_lines, reason_lines
 from envmedic.tui.text import COLOURED, Line, Part, line, rendered, visible
 
 

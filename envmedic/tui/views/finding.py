@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from envmedic.cli.render.diagnosis import CONFIRMED
-from envmedic.cli.render.explanation import UNWRAPPED, explanation_lines
 from envmedic.model.answers.explanation import Explanation
 from envmedic.model.findings import Alternative, Evidence, Finding
+from envmedic.render.diagnosis import CONFIRMED
+from envmedic.render.explanation import UNWRAPPED, explanation_lines
 from envmedic.tui.text import COLOURED, Line, Part, Tone, end, line, marked, padded, rendered, visible
 from envmedic.tui.views.findings import finding_item
 

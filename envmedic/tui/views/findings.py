@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from envmedic.cli.render.diagnosis import CONFIRMED, VERDICTS
 from envmedic.model.findings import Diagnosis, Finding
+from envmedic.render.diagnosis import CONFIRMED, VERDICTS
 from envmedic.tui.session import Session
 from envmedic.tui.text import Line, Part, Tone, end, line, visible
 from envmedic.tui.views.environments import verdict_of

@@ -6,10 +6,10 @@ from collections.abc import Collection, Sequence
 
 import msgspec
 
-from envmedic.cli.render.record import difference_lines
-from envmedic.cli.render.style import size
 from envmedic.errors import EnvmedicError
 from envmedic.model.record import Difference, Generation, History, State
+from envmedic.render.record import difference_lines
+from envmedic.render.style import size
 from envmedic.tui.text import COLOURED, Line, Part, Tone, end, line, rendered, visible
 
 FOUND, NOW = "found", "now"

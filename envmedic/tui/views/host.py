@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from envmedic.cli.render.facts import host_rows
 from envmedic.errors import EnvmedicError
 from envmedic.model.facts import Host
+from envmedic.render.facts import host_rows
 from envmedic.tui.text import Line, Part, line, padded, visible, width
 
 _FIRST = ("gpu", "driver")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from envmedic.cli.render.diagnosis import diagnosis_lines
-from envmedic.cli.render.plan import plan_lines
 from envmedic.errors import EnvmedicError
 from envmedic.model.facts import Host
 from envmedic.model.findings import Diagnosis
 from envmedic.model.plan import Plan, PlanAlternative
 from envmedic.model.ports import Means
+from envmedic.render.diagnosis import diagnosis_lines
+from envmedic.render.plan import plan_lines
 from envmedic.tui.text import COLOURED, Line, Part, end, line, rendered, visible
 from envmedic.tui.views.errors import error_view
 from envmedic.tui.views.starting import gpu_missing, means_lines

@@ -8,10 +8,10 @@ from typing import Final
 
 import msgspec
 
-from envmedic.cli.render.explanation import UNWRAPPED, explanation_lines
 from envmedic.errors import EnvmedicError, InvalidPlaybook
 from envmedic.model.answers.explanation import Explanation
 from envmedic.model.playbook import LoadedPlaybook
+from envmedic.render.explanation import UNWRAPPED, explanation_lines
 from envmedic.tui.text import COLOURED, Line, Part, end, line, padded, rendered, visible, width
 
 _ORIGINS: Final = {"user": "yours", "file": "a file of yours", "shipped": "shipped"}

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from envmedic.cli.render.events import STAGES, amount, event_lines
-from envmedic.cli.render.plan import change_rows, plan_lines
-from envmedic.cli.render.style import Style, duration, table
 from envmedic.model.events import Event, StageStarted, StepStarted
 from envmedic.model.plan import Plan
 from envmedic.model.ports import Exchange, ProcessUser
 from envmedic.model.record import Record
+from envmedic.render.events import STAGES, amount, event_lines
+from envmedic.render.plan import change_rows, plan_lines
+from envmedic.render.style import Style, duration, table
 from envmedic.tui import repair_state
 from envmedic.tui.repair_state import Asked, Repair, StageRow
 from envmedic.tui.text import COLOURED, Line, Part, Tone, end, line, padded, rendered, visible, width

@@ -5,12 +5,12 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 
-from envmedic.cli.render.lock import incomplete_lines, lock_lines
-from envmedic.cli.render.style import duration
 from envmedic.errors import CHANGED, RECOVERABLE, EnvmedicError
 from envmedic.model.lock import Lock
 from envmedic.model.plan import CONDA_PINS, CONSTRAINTS, Pin, Plan
 from envmedic.model.record import DistributionState, Record
+from envmedic.render.lock import incomplete_lines, lock_lines
+from envmedic.render.style import duration
 from envmedic.tui.repair_state import Repair
 from envmedic.tui.text import COLOURED, Line, Part, Tone, line, middle, padded, rendered, visible, width
 from envmedic.tui.views.checks import check_table, evidence, rows_of

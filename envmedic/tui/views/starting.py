@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Final, get_args
 
-from envmedic.cli.render.plan import change_rows
-from envmedic.cli.render.style import size, table
 from envmedic.errors import EnvironmentBusy, EnvmedicError, PreflightError
 from envmedic.model.facts import Host
 from envmedic.model.plan import Plan
 from envmedic.model.ports import AllowName, Means
+from envmedic.render.plan import change_rows
+from envmedic.render.style import size, table
 from envmedic.tui.text import Line, Part, line, visible
 from envmedic.tui.views.errors import error_view
 

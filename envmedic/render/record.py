@@ -5,10 +5,10 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 
-from envmedic.cli.render.checks import comparison_lines
-from envmedic.cli.render.errors import reason_lines
-from envmedic.cli.render.style import Style, duration, plain, size, table
 from envmedic.model.record import Difference, History, Record
+from envmedic.render.checks import comparison_lines
+from envmedic.render.errors import reason_lines
+from envmedic.render.style import Style, duration, plain, size, table
 
 _FAILED_SHOWN = 4
 """Failures of one round that are shown."""

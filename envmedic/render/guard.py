@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import shlex
 
-from envmedic.cli.render.plan import change_rows
-from envmedic.cli.render.style import Style, Tone, plain, table
 from envmedic.model.answers.guard import Guard, GuardVerdict
+from envmedic.render.plan import change_rows
+from envmedic.render.style import Style, Tone, plain, table
 
 _WORDS: dict[GuardVerdict, tuple[str, Tone]] = {
     "harmless": ("no harm", "good"),

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from envmedic.cli.render.style import Style, plain, shortened, size, table
 from envmedic.model.conda import CondaEnvironment
 from envmedic.model.facts import Distribution, Environment, Facts, Gpu, Host, Library, TorchBuild
+from envmedic.render.style import Style, plain, shortened, size, table
 
 
 def facts_lines(facts: Facts, style: Style) -> list[str]:

@@ -6,9 +6,9 @@ import os
 import sys
 
 from envmedic import __version__
-from envmedic.cli.render.style import Style, plain
 from envmedic.errors import CHANGED, RECOVERABLE, EnvmedicError, InternalError
 from envmedic.model.record import ErrorDocument, error_document
+from envmedic.render.style import Style, plain
 
 _STATES = {
     RECOVERABLE: "A transaction was interrupted; `envmedic recover` settles it",

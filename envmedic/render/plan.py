@@ -5,8 +5,8 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable
 
-from envmedic.cli.render.style import Style, plain, shortened, size, table
 from envmedic.model.plan import Change, Plan
+from envmedic.render.style import Style, plain, shortened, size, table
 
 SHOWN_ALTERNATIVES = 3
 _FAMILY = frozenset({"torch", "torchvision", "torchaudio", "pytorch"})

@@ -6,8 +6,6 @@ import shutil
 import time
 from typing import TextIO
 
-from envmedic.cli.render.checks import outcome_lines
-from envmedic.cli.render.style import Style, duration, plain, size
 from envmedic.model.events import (
     CheckFinished,
     Event,
@@ -24,6 +22,8 @@ from envmedic.model.events import (
     StepStarted,
     TransactionStarted,
 )
+from envmedic.render.checks import outcome_lines
+from envmedic.render.style import Style, duration, plain, size
 
 REDRAW_S = 0.1
 PLAIN_EVERY_S = 5.0

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from envmedic.cli.render.style import Style, plain, table
 from envmedic.model.answers.environments import Environments, FoundEnvironment
+from envmedic.render.style import Style, plain, table
 
 _HEADS = ("", "NAME", "PYTHON", "TORCH", "KIND", "PREFIX")
 

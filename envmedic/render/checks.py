@@ -5,8 +5,8 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping, Sequence
 
-from envmedic.cli.render.style import Style, Tone, duration, plain, table
 from envmedic.model.checks import Outcome, Status, Verification, name_of
+from envmedic.render.style import Style, Tone, duration, plain, table
 
 _TONES: dict[Status, Tone] = {"pass": "good", "fail": "bad", "crash": "bad", "timeout": "bad", "skip": "warn"}
 COLLAPSED_FROM = 4

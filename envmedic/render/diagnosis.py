@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import shlex
 
-from envmedic.cli.render.style import Style, Tone, plain, shortened
 from envmedic.model.findings import Diagnosis, Evidence, Finding
+from envmedic.render.style import Style, Tone, plain, shortened
 
 EVIDENCE_LENGTH = 240
 VERDICTS = {

@@ -5,8 +5,8 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable
 
-from envmedic.cli.render.style import Style, plain
 from envmedic.model.answers.explanation import Explanation
+from envmedic.render.style import Style, plain
 
 WIDTH = 96
 UNWRAPPED = 1_000_000

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
-from envmedic.cli.render.style import Style, plain
 from envmedic.model.lock import Incomplete, Lock
+from envmedic.render.style import Style, plain
 
 _SHOWN = 6
 """Names of one reason that are shown; JSON has all of them."""
