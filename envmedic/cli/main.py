@@ -105,11 +105,11 @@ def _ahead(args: argparse.Namespace) -> Ahead:
 
 
 def _run(args: argparse.Namespace, output: Output) -> int:
-    from envmedic.cli import commands  # noqa: PLC0415  # `--version` and `--help` need none of it
+    from envmedic.cli.commands import repair  # noqa: PLC0415  # `--version` and `--help` need none of it
 
     if args.user_command and not (getattr(args, "reproduce", False) or args.command in {"run", "guard"}):
         raise InputError("A command after `--` belongs to --reproduce", hint="Add --reproduce before the `--`")
-    return int(commands.RUN[args.command](args, output))
+    return int(repair.RUN[args.command](args, output))
 
 
 def _in_terminal() -> bool:
@@ -119,11 +119,11 @@ def _in_terminal() -> bool:
 
 def _open(ui: Ui) -> int:
     """Open the terminal UI, told what the variables say that set options of commands."""
-    from envmedic.cli import commands  # noqa: PLC0415  # `--version` and `--help` need none of it
+    from envmedic.cli.commands import repair  # noqa: PLC0415  # `--version` and `--help` need none of it
     from envmedic.cli.output import Output  # noqa: PLC0415
 
     args = build_parser().parse_args(["apply"])
-    return ui(commands.settings_of(args, Output.of(args)), commands.options_of(args))
+    return ui(repair.settings_of(args, Output.of(args)), repair.options_of(args))
 
 
 def _short_help() -> int:

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import envmedic.api.generations
 import envmedic.api.repair
-import envmedic.cli.commands
+import envmedic.cli.commands.repair
 import envmedic.cli.output
 import envmedic.engine.stage.runners
 import envmedic.installers.uv
@@ -40,7 +40,7 @@ _OPERATIONS: tuple[Callable[..., object], ...] = (
 LOADED = (
     envmedic.api.generations,
     envmedic.api.repair,
-    envmedic.cli.commands,
+    envmedic.cli.commands.repair,
     envmedic.cli.output,
     envmedic.engine.stage.runners,
     envmedic.installers.uv,

@@ -261,63 +261,63 @@ def verify(args: argparse.Namespace, output: Output) -> int:
 
 def generations(args: argparse.Namespace, output: Output) -> int:
     """``envmedic undo``, ``redo``, ``history``, ``diff``, ``recover`` and ``prune``."""
-    from envmedic.cli import generation_commands  # noqa: PLC0415
+    from envmedic.cli.commands import generations as generation_commands  # noqa: PLC0415
 
     return generation_commands.RUN[args.command](args, output)
 
 
 def run(args: argparse.Namespace, output: Output) -> int:
     """``envmedic run``."""
-    from envmedic.cli import run_command  # noqa: PLC0415  # nothing else runs a command of the user's
+    from envmedic.cli.commands import run as run_command  # noqa: PLC0415  # nothing else runs a command of the user's
 
     return run_command.run(args, settings_of(args, output), output)
 
 
 def playbooks(args: argparse.Namespace, output: Output) -> int:
     """``envmedic playbooks``."""
-    from envmedic.cli import playbook_commands  # noqa: PLC0415  # the loader's libraries are only needed here
+    from envmedic.cli.commands import playbooks as playbook_commands  # noqa: PLC0415  # the loader's libraries are only needed here
 
     return playbook_commands.RUN[args.verb](args, output)
 
 
 def explain(args: argparse.Namespace, output: Output) -> int:
     """``envmedic explain``."""
-    from envmedic.cli import knowledge_commands  # noqa: PLC0415  # its pages are only needed here
+    from envmedic.cli.commands import knowledge  # noqa: PLC0415  # its pages are only needed here
 
-    return knowledge_commands.explain(args, output)
+    return knowledge.explain(args, output)
 
 
 def check(args: argparse.Namespace, output: Output) -> int:
     """``envmedic check``."""
-    from envmedic.cli import knowledge_commands  # noqa: PLC0415
+    from envmedic.cli.commands import knowledge  # noqa: PLC0415
 
-    return knowledge_commands.check(args, output)
+    return knowledge.check(args, output)
 
 
 def guard(args: argparse.Namespace, output: Output) -> int:
     """``envmedic guard``."""
-    from envmedic.cli import guard_command  # noqa: PLC0415
+    from envmedic.cli.commands import guard as guard_command  # noqa: PLC0415
 
     return guard_command.guard(args, output)
 
 
 def create(args: argparse.Namespace, output: Output) -> int:
     """``envmedic create``."""
-    from envmedic.cli import create_command  # noqa: PLC0415
+    from envmedic.cli.commands import create as create_command  # noqa: PLC0415
 
     return create_command.create(args, output)
 
 
 def lock(args: argparse.Namespace, output: Output) -> int:
     """``envmedic lock``."""
-    from envmedic.cli import lock_command  # noqa: PLC0415  # its formats are only needed here
+    from envmedic.cli.commands import lock as lock_command  # noqa: PLC0415  # its formats are only needed here
 
     return lock_command.lock(args, output)
 
 
 def envs(args: argparse.Namespace, output: Output) -> int:
     """``envmedic envs``."""
-    from envmedic.cli import envs_command  # noqa: PLC0415
+    from envmedic.cli.commands import envs as envs_command  # noqa: PLC0415
 
     return envs_command.envs(args, output)
 

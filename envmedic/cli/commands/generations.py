@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Callable
 
 from envmedic import api
-from envmedic.cli.commands import ask, prefix_of, print_record, require_terminal, settings_of
+from envmedic.cli.commands.repair import ask, prefix_of, print_record, require_terminal, settings_of
 from envmedic.cli.output import Output
 from envmedic.errors import ExitCode, RepairDeclined
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from envmedic import api
-from envmedic.cli.commands import prefix_of, settings_of
+from envmedic.cli.commands.repair import prefix_of, settings_of
 from envmedic.cli.output import Output
 from envmedic.errors import ExitCode, InputError
 from envmedic.planner.guard.command_words import split

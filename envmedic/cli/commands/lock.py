@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from envmedic import api
-from envmedic.cli.commands import prefix_of, settings_of
+from envmedic.cli.commands.repair import prefix_of, settings_of
 from envmedic.cli.output import Output
 from envmedic.errors import ExitCode
 from envmedic.render.lock import incomplete_lines, lock_lines
