@@ -11,7 +11,7 @@ from envmedic import __version__
 
 TYPE_CHECKING = False  # as in typing, which takes longer to load than `--version` may
 if TYPE_CHECKING:
-    from envmedic.api.settings import Settings
+    from envmedic.api.context.settings import Settings
     from envmedic.model.ports import ApplyOptions
 
 _COLLECT_AFTER = 100_000

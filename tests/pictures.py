@@ -20,7 +20,7 @@ from textual import events
 from textual.pilot import Pilot
 
 import envmedic
-from envmedic.api.settings import Settings
+from envmedic.api.context.settings import Settings
 from envmedic.installers.uv import find_uv
 from envmedic.model.events import EventStream
 from envmedic.model.ports import ApplyOptions

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from envmedic.ahead import Ahead
-from envmedic.api import target
-from envmedic.api.settings import Settings, Target
+from envmedic.api.context import target
+from envmedic.api.context.settings import Settings, Target
 from envmedic.model.events import EventStream
 from envmedic.tree.walk import survey
 from tests.support.venvs import make_venv

@@ -10,9 +10,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from envmedic.api.apart import diagnose_apart
     from envmedic.api.compatibility import check
-    from envmedic.api.creation import Place, create
+    from envmedic.api.context.observation import observe
+    from envmedic.api.context.settings import TORCH_INDEX, Settings, Target, Wish
+    from envmedic.api.context.subprocess_probe import diagnose_apart
+    from envmedic.api.context.target import find_prefix
     from envmedic.api.diagnosis import diagnose
     from envmedic.api.environments import describe_environment, list_environments
     from envmedic.api.explanation import explain
@@ -30,7 +32,8 @@ if TYPE_CHECKING:
         undo,
     )
     from envmedic.api.guarding import guard
-    from envmedic.api.locks import (
+    from envmedic.api.locking.creation import Place, create
+    from envmedic.api.locking.locks import (
         default_format,
         lock,
         lock_files,
@@ -40,7 +43,6 @@ if TYPE_CHECKING:
         require_platforms,
         write_lock,
     )
-    from envmedic.api.observation import observe
     from envmedic.api.playbook_trial import try_playbook
     from envmedic.api.playbooks import (
         Survey,
@@ -64,8 +66,6 @@ if TYPE_CHECKING:
         prepare,
         read_plan,
     )
-    from envmedic.api.settings import TORCH_INDEX, Settings, Target, Wish
-    from envmedic.api.target import find_prefix
     from envmedic.api.verification import verify, verify_lock
 
 __all__ = [
@@ -129,40 +129,40 @@ __all__ = [
 _HOMES = {
     "AcceptLoss": "generations",
     "Confirm": "repair",
-    "Place": "creation",
+    "Place": "locking.creation",
     "Prepared": "repair",
-    "Settings": "settings",
+    "Settings": "context.settings",
     "Survey": "playbooks",
-    "TORCH_INDEX": "settings",
-    "Target": "settings",
+    "TORCH_INDEX": "context.settings",
+    "Target": "context.settings",
     "Travel": "generations",
-    "Wish": "settings",
+    "Wish": "context.settings",
     "apply": "repair",
     "apply_plan": "repair",
     "carry_out": "repair",
     "check": "compatibility",
     "copy_playbook": "playbooks",
-    "create": "creation",
-    "default_format": "locks",
+    "create": "locking.creation",
+    "default_format": "locking.locks",
     "describe_environment": "environments",
     "diagnose": "diagnosis",
-    "diagnose_apart": "apart",
+    "diagnose_apart": "context.subprocess_probe",
     "difference": "generations",
     "exit_code": "generations",
     "explain": "explanation",
     "fetch": "fetching",
-    "find_prefix": "target",
+    "find_prefix": "context.target",
     "guard": "guarding",
     "history": "generations",
     "is_playbook_file": "playbooks",
     "list_environments": "environments",
     "list_playbooks": "playbooks",
-    "lock": "locks",
-    "lock_files": "locks",
-    "lock_for": "locks",
-    "lock_repair": "locks",
+    "lock": "locking.locks",
+    "lock_files": "locking.locks",
+    "lock_for": "locking.locks",
+    "lock_repair": "locking.locks",
     "means": "repair",
-    "observe": "observation",
+    "observe": "context.observation",
     "own_playbook_files": "playbooks",
     "plan": "repair",
     "playbook_schema": "playbooks",
@@ -172,8 +172,8 @@ _HOMES = {
     "read_plan": "repair",
     "recover": "generations",
     "redo": "generations",
-    "require_folder": "locks",
-    "require_platforms": "locks",
+    "require_folder": "locking.locks",
+    "require_platforms": "locking.locks",
     "show_playbook": "playbooks",
     "survey_playbooks": "playbooks",
     "try_playbook": "playbook_trial",
@@ -181,7 +181,7 @@ _HOMES = {
     "validate_playbooks": "playbooks",
     "verify": "verification",
     "verify_lock": "verification",
-    "write_lock": "locks",
+    "write_lock": "locking.locks",
 }
 """Module of each use case."""
 

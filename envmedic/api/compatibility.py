@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from envmedic.api.joints import installer_of
-from envmedic.api.observation import observe, stage
-from envmedic.api.settings import Settings
+from envmedic.api.context.observation import observe, stage
+from envmedic.api.context.settings import Settings
+from envmedic.api.context.wiring import installer_of
 from envmedic.errors import EnvmedicError, InstallerError, NetworkError, NoSolution
 from envmedic.model.answers.compatibility import Compatibility
 from envmedic.model.ports import ResolveRequest

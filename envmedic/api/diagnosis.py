@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from envmedic import diagnosis
-from envmedic.api.observation import beginning, observe
-from envmedic.api.settings import Settings
+from envmedic.api.context.observation import beginning, observe
+from envmedic.api.context.settings import Settings
 from envmedic.model.events import Notice
 from envmedic.model.facts import Facts
 from envmedic.model.findings import Diagnosis
@@ -86,7 +86,7 @@ def diagnose_output(
     """The diagnosis of `text`, called `name`; where it tells of a crash, imports that crash are looked for."""
     matches = _scan(text, playbooks)
     if facts is not None:
-        from envmedic.api.crashes import with_crash  # noqa: PLC0415  # a text alone needs none of it
+        from envmedic.api.planning.crashes import with_crash  # noqa: PLC0415  # a text alone needs none of it
 
         facts = with_crash(settings, playbooks, facts, matches)
     return conclude(playbooks, facts, matches, prefix, name)

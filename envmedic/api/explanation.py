@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from envmedic import explain as pages
+from envmedic.api.context.settings import Settings
 from envmedic.api.playbooks import find_playbook, is_playbook_file, load_playbooks
-from envmedic.api.settings import Settings
 from envmedic.model.answers.explanation import Explanation
 from envmedic.model.playbook import LoadedPlaybook
 

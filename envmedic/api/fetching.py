@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from envmedic.api.joints import conda_of, installer_of
-from envmedic.api.observation import stage
-from envmedic.api.settings import Settings
+from envmedic.api.context.observation import stage
+from envmedic.api.context.settings import Settings
+from envmedic.api.context.wiring import conda_of, installer_of
 from envmedic.model.conda import CondaChange
 from envmedic.model.plan import Install, Plan
 

@@ -8,9 +8,9 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Protocol, TypedDict
 
-from envmedic.api.joints import check_runner, engine_ports, installer_of
-from envmedic.api.settings import Settings, Target
-from envmedic.api.target import interrupted
+from envmedic.api.context.settings import Settings, Target
+from envmedic.api.context.target import interrupted
+from envmedic.api.context.wiring import check_runner, engine_ports, installer_of
 from envmedic.engine.generations import generations, recovery
 from envmedic.engine.generations.undo_losses import Loss
 from envmedic.engine.store.interruption import Cancel, never

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from envmedic import xdg
-from envmedic.api.joints import conda_of
-from envmedic.api.observation import observe, stage
-from envmedic.api.settings import Settings
+from envmedic.api.context.observation import observe, stage
+from envmedic.api.context.settings import Settings
+from envmedic.api.context.wiring import conda_of
 from envmedic.engine.store.live_records import live_records
 from envmedic.errors import InputError, NoSolution, NotAnEnvironment
 from envmedic.model.answers.guard import CondaCommand, Guard, GuardVerdict, Harm, PipCommand

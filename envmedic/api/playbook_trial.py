@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+from envmedic.api.context.settings import Settings
 from envmedic.api.diagnosis import conclude, diagnose_text
 from envmedic.api.playbooks import is_playbook_file, load_playbooks
-from envmedic.api.settings import Settings
 from envmedic.model.answers.playbook_trial import PlaybookTest, Trial
 from envmedic.model.findings import Diagnosis
 from envmedic.model.playbook import AdviseStep, CommandStep, LoadedPlaybook, Signature

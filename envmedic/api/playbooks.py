@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 import envmedic
-from envmedic.api.settings import Settings
+from envmedic.api.context.settings import Settings
 from envmedic.errors import InputError, InvalidPlaybook
 from envmedic.model.playbook import LoadedPlaybook
 from envmedic.playbook.schema import library, loader

@@ -12,15 +12,15 @@ from pathlib import Path
 import msgspec
 
 from envmedic import planner
-from envmedic.api import crashes
-from envmedic.api.choosing import Choices, Wanted, host_fault, repairable
+from envmedic.api.context.observation import observe
+from envmedic.api.context.settings import Settings, Wish
+from envmedic.api.context.wiring import check_runner, conda_of, engine_ports, installer_of
 from envmedic.api.diagnosis import diagnose_text
-from envmedic.api.joints import check_runner, conda_of, engine_ports, installer_of
-from envmedic.api.observation import observe
-from envmedic.api.plan_places import refuse_other_places
+from envmedic.api.planning import crashes
+from envmedic.api.planning.plan_choice import Choices, Wanted, host_fault, repairable
+from envmedic.api.planning.plan_paths import refuse_other_places
+from envmedic.api.planning.rounds import Loop
 from envmedic.api.playbooks import find_playbook, load_playbooks
-from envmedic.api.rounds import Loop
-from envmedic.api.settings import Settings, Wish
 from envmedic.engine.store.interruption import Cancel, never
 from envmedic.engine.store.protection import refuse_protected
 from envmedic.engine.transaction import transaction
@@ -55,7 +55,7 @@ def prepare(settings: Settings, prefix: Path, wish: Wish) -> Prepared | Diagnosi
     Changes nothing. Raises NothingToRepair, NoSolution, HostFault, InputError and installer errors.
     """
     if wish.policy is not None:
-        from envmedic.api.moving import move  # noqa: PLC0415  # only where nothing is repaired
+        from envmedic.api.planning.family_move import move  # noqa: PLC0415  # only where nothing is repaired
 
         return Prepared(move(settings, prefix, wish.policy, wish.way), settings, None)
     choices = find_choices(settings, prefix, wish)

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 
+from envmedic.api.context.observation import observe
+from envmedic.api.context.settings import Settings
 from envmedic.api.diagnosis import conclude, diagnose_output
-from envmedic.api.observation import observe
 from envmedic.api.playbooks import load_playbooks
-from envmedic.api.settings import Settings
 from envmedic.errors import InputError, Interrupted
 from envmedic.model.events import Notice, OutputLine
 from envmedic.model.facts import Facts

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import msgspec
 
-from envmedic.api.joints import check_runner, installer_of
-from envmedic.api.observation import observe, stage
-from envmedic.api.settings import Settings
+from envmedic.api.context.observation import observe, stage
+from envmedic.api.context.settings import Settings
+from envmedic.api.context.wiring import check_runner, installer_of
 from envmedic.engine.stage.activated_runner import ActivatedRunner
 from envmedic.engine.stage.runners import DirectRunner
 from envmedic.engine.store.interruption import Interruption
@@ -38,7 +38,7 @@ def verify_lock(settings: Settings, prefix: Path, lock: Path, wish: VerifyWish) 
 
     Raises InputError for what is no lock, and for a baseline that is no verification.
     """
-    from envmedic.api.locks import lock_of  # noqa: PLC0415  # locks are loaded when asked
+    from envmedic.api.locking.locks import lock_of  # noqa: PLC0415  # locks are loaded when asked
     from envmedic.locks import comparison, reading  # noqa: PLC0415
 
     baseline = read_baseline(wish.baseline)

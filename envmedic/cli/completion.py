@@ -223,8 +223,8 @@ def _by_metavar(metavar: str) -> Iterator[Word]:
 
 
 def _playbooks() -> Iterator[Word]:
+    from envmedic.api.context.settings import Settings  # noqa: PLC0415
     from envmedic.api.playbooks import survey_playbooks  # noqa: PLC0415  # only where playbooks are asked for
-    from envmedic.api.settings import Settings  # noqa: PLC0415
     from envmedic.model.events import EventStream  # noqa: PLC0415
 
     found = survey_playbooks(Settings(stream=EventStream(())))

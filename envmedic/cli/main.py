@@ -15,7 +15,7 @@ from envmedic.errors import RECOVERABLE, UNCHANGED, EnvmedicError, ExitCode, Inp
 TYPE_CHECKING = False  # as in typing, which takes longer to load than `--version` may
 if TYPE_CHECKING:
     from envmedic.ahead import Ahead
-    from envmedic.api.settings import Settings
+    from envmedic.api.context.settings import Settings
     from envmedic.cli.output import Output
     from envmedic.model.ports import ApplyOptions
 

@@ -15,7 +15,7 @@ from textual.app import App
 from textual.binding import Binding, BindingType
 from textual.signal import Signal
 
-from envmedic.api.settings import Settings
+from envmedic.api.context.settings import Settings
 from envmedic.errors import EnvmedicError, ExitCode, InputError
 from envmedic.tui.effects import LIMITS, Effects
 from envmedic.tui.jobs import JobEnded, JobEvents, Jobs, JobsChanged

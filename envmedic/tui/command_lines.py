@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING
 
-from envmedic.api.settings import TORCH_INDEX, Wish
+from envmedic.api.context.settings import TORCH_INDEX, Wish
 from envmedic.errors import InputError
 from envmedic.model.plan import Plan
 from envmedic.render.next_command import apply_command

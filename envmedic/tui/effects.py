@@ -24,8 +24,8 @@ from envmedic.tui.jobs import Job, Jobs
 from envmedic.tui.session import Known, Phase, Session, Source
 
 if TYPE_CHECKING:
+    from envmedic.api.context.settings import Settings, Wish
     from envmedic.api.repair import Prepared
-    from envmedic.api.settings import Settings, Wish
     from envmedic.model.answers.environments import Environments, FoundEnvironment
     from envmedic.model.answers.explanation import Explanation
     from envmedic.model.facts import Facts

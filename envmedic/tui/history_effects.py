@@ -14,7 +14,7 @@ from envmedic.tui.jobs import Job
 from envmedic.tui.views.history import loss_lines
 
 if TYPE_CHECKING:
-    from envmedic.api.settings import Settings
+    from envmedic.api.context.settings import Settings
     from envmedic.model.ports import AllowName
 
 Way = Literal["undo", "redo"]

@@ -16,8 +16,8 @@ from envmedic.tui.jobs import Job
 from envmedic.tui.views.playbooks import Book, books, mistakes_of
 
 if TYPE_CHECKING:
+    from envmedic.api.context.settings import Settings
     from envmedic.api.playbooks import Survey
-    from envmedic.api.settings import Settings
     from envmedic.model.playbook import LoadedPlaybook
 
 Stamps = tuple[tuple[str, int, int], ...]

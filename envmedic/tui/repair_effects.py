@@ -21,8 +21,8 @@ from envmedic.tui.command_lines import apply_line
 from envmedic.tui.jobs import Job, Token
 
 if TYPE_CHECKING:
+    from envmedic.api.context.settings import Settings, Wish
     from envmedic.api.repair import Prepared
-    from envmedic.api.settings import Settings, Wish
     from envmedic.model.lock import Lock, LockFormat
     from envmedic.model.plan import Plan
     from envmedic.model.ports import ApplyOptions, Exchange

@@ -8,7 +8,7 @@ from typing import Any, Final, Literal
 import msgspec
 from msgspec.structs import replace
 
-from envmedic.api.settings import Wish
+from envmedic.api.context.settings import Wish
 from envmedic.errors import EnvmedicError, InternalError
 from envmedic.model.checks import Outcome, Phase
 from envmedic.model.conda import CondaChange

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 from msgspec.structs import replace
 
-from envmedic.api.settings import Settings, Wish
+from envmedic.api.context.settings import Settings, Wish
 from envmedic.errors import EnvmedicError, InputError, NothingToRepair
 
 if TYPE_CHECKING:

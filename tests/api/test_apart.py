@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from envmedic import api
-from envmedic.api.observation import observe_clone
+from envmedic.api.context.observation import observe_clone
 from envmedic.errors import Interrupted, NotAnEnvironment
 from envmedic.model.events import EventStream
 from tests.support.venvs import make_venv

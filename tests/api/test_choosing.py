@@ -9,8 +9,8 @@ import msgspec
 import pytest
 from packaging.requirements import Requirement
 
-from envmedic.api.choosing import Choices, Wanted, repairable, undoes
-from envmedic.api.settings import Settings
+from envmedic.api.context.settings import Settings
+from envmedic.api.planning.plan_choice import Choices, Wanted, repairable, undoes
 from envmedic.errors import ExitCode, HostFault, InputError, NothingToRepair
 from envmedic.model.events import Emit, EventStream
 from envmedic.model.facts import Environment, Facts

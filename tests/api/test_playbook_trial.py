@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from envmedic.api.context.settings import Settings
 from envmedic.api.playbook_trial import try_playbook
-from envmedic.api.settings import Settings
 from envmedic.errors import InputError, InvalidPlaybook
 from envmedic.model.answers.playbook_trial import PlaybookTest
 from envmedic.model.events import EventStream

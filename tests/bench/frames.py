@@ -18,7 +18,7 @@ from statistics import median
 
 from textual import events
 
-from envmedic.api.settings import Settings
+from envmedic.api.context.settings import Settings
 from envmedic.model.events import Event, EventStream, OutputLine
 from envmedic.model.ports import ApplyOptions
 from envmedic.tui.app import EnvmedicApp

@@ -17,8 +17,8 @@ from collections.abc import Sequence
 from functools import cache, partial
 from pathlib import Path
 
-from envmedic.api.joints import check_runner, engine_ports, installer_of
-from envmedic.api.settings import Settings
+from envmedic.api.context.settings import Settings
+from envmedic.api.context.wiring import check_runner, engine_ports, installer_of
 from envmedic.engine.transaction.transaction import apply
 from envmedic.model.checks import Check
 from envmedic.model.events import EventStream

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 
+from envmedic.api.context.settings import Settings
 from envmedic.api.playbook_trial import try_playbook
-from envmedic.api.settings import Settings
 from envmedic.cli.options import split_command
 from envmedic.cli.parser import build_parser
 from envmedic.errors import ExitCode

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from envmedic.api.context.settings import Settings
 from envmedic.api.generations import undo
-from envmedic.api.settings import Settings
 from envmedic.model.events import EventStream
 from tests.envs.nms_cuda.case import Case, build
 from tests.real.manifest import manifest

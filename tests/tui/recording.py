@@ -17,7 +17,7 @@ import msgspec
 
 import envmedic
 from envmedic import api
-from envmedic.api.observation import read_host
+from envmedic.api.context.observation import read_host
 from envmedic.api.repair import prepare
 from envmedic.installers.uv import find_uv
 from envmedic.model.events import Event, EventStream

@@ -12,7 +12,7 @@ from textual.pilot import Pilot
 from textual.widgets import Input
 
 from envmedic.api import Settings, Wish, explain
-from envmedic.api.choosing import Choices
+from envmedic.api.planning.plan_choice import Choices
 from envmedic.api.playbooks import Survey
 from envmedic.api.repair import Prepared
 from envmedic.errors import EnvmedicError, InstallerError, PreflightError

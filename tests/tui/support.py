@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from textual.app import App
 from textual.pilot import Pilot
 
-from envmedic.api.settings import Settings
+from envmedic.api.context.settings import Settings
 from envmedic.model.events import EventStream
 from envmedic.model.ports import ApplyOptions
 from envmedic.tui.app import EnvmedicApp

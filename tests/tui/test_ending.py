@@ -145,7 +145,7 @@ class TestTheme:
 
 def test_motion_is_left_out_where_the_user_says_so(tmp_path: Path) -> None:
     program = (
-        "from envmedic.tui.app import EnvmedicApp; from envmedic.api.settings import Settings;"
+        "from envmedic.tui.app import EnvmedicApp; from envmedic.api.context.settings import Settings;"
         "from envmedic.model.events import EventStream; from envmedic.model.ports import ApplyOptions;"
         "print(EnvmedicApp(Settings(stream=EventStream([])), ApplyOptions()).animation_level)"
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from envmedic.api.settings import Wish
+from envmedic.api.context.settings import Wish
 from envmedic.errors import ChecksFailed, EnvironmentBusy, PreflightError
 from envmedic.locks.writing import FILENAMES
 from envmedic.model.checks import Outcome, Phase, Status

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from envmedic.api.settings import Settings, Wish
+from envmedic.api.context.settings import Settings, Wish
 from envmedic.errors import InputError
 from envmedic.model.answers.environments import FoundEnvironment
 from envmedic.model.events import EventStream

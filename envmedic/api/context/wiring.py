@@ -7,8 +7,8 @@ from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from envmedic.api.observation import host_of, observe_clone
-from envmedic.api.settings import Settings
+from envmedic.api.context.observation import host_of, observe_clone
+from envmedic.api.context.settings import Settings
 from envmedic.model.checks import Check, Outcome, Phase
 from envmedic.model.events import Emit
 from envmedic.model.facts import Host
@@ -26,7 +26,7 @@ from envmedic.model.ports import (
 from envmedic.probe.prefix import processes
 
 if TYPE_CHECKING:
-    from envmedic.api.proof import FactsProof
+    from envmedic.api.planning.facts_check import FactsProof
     from envmedic.model.record import DistributionState
 
 
@@ -59,7 +59,7 @@ def check_runner(
 
     @cache
     def proof() -> FactsProof:
-        from envmedic.api.proof import FactsProof  # noqa: PLC0415  # reads playbooks and probes; an undo checks nothing
+        from envmedic.api.planning.facts_check import FactsProof  # noqa: PLC0415  # reads playbooks and probes; an undo checks nothing
 
         return FactsProof(settings, prefix, host or cache(partial(host_of, settings)))
 

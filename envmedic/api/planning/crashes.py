@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from envmedic.api.settings import Settings
+from envmedic.api.context.settings import Settings
 from envmedic.diagnosis import diagnose as conclude
 from envmedic.model.checks import Outcome
 from envmedic.model.events import Notice

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import msgspec
 from packaging.utils import canonicalize_name
 
-from envmedic.api.observation import stage
-from envmedic.api.settings import Settings
+from envmedic.api.context.observation import stage
+from envmedic.api.context.settings import Settings
 from envmedic.installers import uv
 from envmedic.installers.resolution import other_platforms
 from envmedic.locks import platforms

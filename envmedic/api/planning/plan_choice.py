@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import msgspec
 
 from envmedic import planner
-from envmedic.api.planning import Case, plans
-from envmedic.api.settings import Settings
+from envmedic.api.context.settings import Settings
+from envmedic.api.planning.proposals import Case, plans
 from envmedic.errors import EnvmedicError, HostFault, NoSolution, NothingToRepair
 from envmedic.model.conda import CondaChange
 from envmedic.model.facts import Facts

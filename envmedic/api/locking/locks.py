@@ -10,8 +10,8 @@ from tempfile import TemporaryFile
 import msgspec
 
 from envmedic import __version__
-from envmedic.api.observation import observe, stage
-from envmedic.api.settings import Settings
+from envmedic.api.context.observation import observe, stage
+from envmedic.api.context.settings import Settings
 from envmedic.errors import EnvmedicError, InputError
 from envmedic.locks import collect, platforms, writing
 from envmedic.model.facts import Distribution, Environment, Facts
@@ -71,7 +71,7 @@ def _verified(found: Lock, record: Record) -> Lock:
 
 def lock_for(settings: Settings, prefix: Path, names: Sequence[str], *, fetch_hashes: bool = False) -> Lock:
     """`lock` for further platforms too. Raises InputError for an unknown one, NoSolution where there is none for it."""
-    from envmedic.api.lock_platforms import for_platforms  # noqa: PLC0415  # solvers
+    from envmedic.api.locking.lock_platforms import for_platforms  # noqa: PLC0415  # solvers
 
     facts = observe(settings, prefix)
     found = lock_of(settings, facts, fetch_hashes=fetch_hashes)

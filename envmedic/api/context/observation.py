@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from envmedic import __version__
-from envmedic.api.settings import Settings
+from envmedic.api.context.settings import Settings
 from envmedic.errors import InputError
 from envmedic.model.base import from_json, to_json
 from envmedic.model.events import EventStream, Stage, StageFinished, StageStarted
@@ -60,7 +60,7 @@ def observe(
     waited for.
     """
     if settings.apart and prefix is not None:
-        from envmedic.api.apart import observe_apart  # noqa: PLC0415  # for front ends that ask for it
+        from envmedic.api.context.subprocess_probe import observe_apart  # noqa: PLC0415  # for front ends that ask for it
 
         with stage(settings.stream, "probe"):
             return observe_apart(settings, prefix)
@@ -93,7 +93,7 @@ def observe_clone(settings: Settings, tree: Path, prefix: Path) -> Environment:
     Variables of this process that lead into the environment lead into the clone.
     """
     if settings.apart:
-        from envmedic.api.apart import observe_clone_apart  # noqa: PLC0415  # for front ends that ask for it
+        from envmedic.api.context.subprocess_probe import observe_clone_apart  # noqa: PLC0415  # for front ends that ask for it
 
         return observe_clone_apart(settings, tree, prefix)
     from envmedic.probe.environment import observe_environment  # noqa: PLC0415

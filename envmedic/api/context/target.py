@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from envmedic.api.settings import Settings, Target
+from envmedic.api.context.settings import Settings, Target
 from envmedic.errors import NotAnEnvironment
 from envmedic.model.record import Record
 from envmedic.owner import STORE

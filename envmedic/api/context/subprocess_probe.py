@@ -17,14 +17,16 @@ from typing import Literal, TypeVar
 import msgspec
 
 import envmedic
-from envmedic.api.settings import Settings
+from envmedic.api.context.settings import Settings
 from envmedic.errors import EnvmedicError, InternalError, Interrupted, Killed
 from envmedic.model.base import Model, from_json, to_json
 from envmedic.model.events import EventStream
 from envmedic.model.facts import Environment, Facts
 from envmedic.model.findings import Diagnosis
 
-_PROGRAM = "import sys; sys.path[0] = sys.argv[1]; from envmedic.api.apart import main; main(sys.argv[2:])"
+_PROGRAM = (
+    "import sys; sys.path[0] = sys.argv[1]; from envmedic.api.context.subprocess_probe import main; main(sys.argv[2:])"
+)
 """The directory of this very package stands in the place of the working directory, which may hold anything."""
 Wanted = Literal["diagnosis", "facts", "clone"]
 T = TypeVar("T")
@@ -153,8 +155,8 @@ def main(arguments: Sequence[str]) -> None:
 
 
 def _reply(request: Request, settings: Settings) -> Reply:
+    from envmedic.api.context.observation import observe, observe_clone  # noqa: PLC0415
     from envmedic.api.diagnosis import diagnose  # noqa: PLC0415  # its caller has loaded it or not
-    from envmedic.api.observation import observe, observe_clone  # noqa: PLC0415
 
     prefix = Path(request.prefix)
     if request.tree is not None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from envmedic.api.joints import installer_of
-from envmedic.api.observation import observe
-from envmedic.api.planning import Case, plans
-from envmedic.api.settings import Settings
+from envmedic.api.context.observation import observe
+from envmedic.api.context.settings import Settings
+from envmedic.api.context.wiring import installer_of
+from envmedic.api.planning.proposals import Case, plans
 from envmedic.errors import InputError
 from envmedic.model.plan import Plan
 from envmedic.model.playbook import Policy

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from envmedic import xdg
-from envmedic.api.joints import installer_of
-from envmedic.api.observation import host_of, stage
-from envmedic.api.settings import Settings
+from envmedic.api.context.observation import host_of, stage
+from envmedic.api.context.settings import Settings
+from envmedic.api.context.wiring import installer_of
 from envmedic.api.verification import verify_lock
 from envmedic.engine.transaction import create as making
 from envmedic.errors import InputError, InstallerError, IntegrityError

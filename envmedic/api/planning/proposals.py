@@ -12,9 +12,9 @@ import msgspec
 from packaging.utils import canonicalize_name
 
 from envmedic import planner
-from envmedic.api.joints import conda_of
-from envmedic.api.observation import stage
-from envmedic.api.settings import Settings
+from envmedic.api.context.observation import stage
+from envmedic.api.context.settings import Settings
+from envmedic.api.context.wiring import conda_of
 from envmedic.diagnosis import derive
 from envmedic.errors import EnvmedicError, InputError, NetworkError, NoSolution, NothingToRepair
 from envmedic.model.checks import Check

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from envmedic.api.choosing import Choices, Wanted, repairable
+from envmedic.api.context.settings import Settings
 from envmedic.api.diagnosis import diagnose_lines
-from envmedic.api.settings import Settings
+from envmedic.api.planning.plan_choice import Choices, Wanted, repairable
 from envmedic.diagnosis import derive
 from envmedic.errors import InstallerError, NetworkError, NothingToRepair
 from envmedic.model.base import to_json

@@ -7,9 +7,9 @@ from functools import cached_property
 from pathlib import Path
 from time import monotonic
 
-from envmedic.api.observation import observe_clone
+from envmedic.api.context.observation import observe_clone
+from envmedic.api.context.settings import Settings
 from envmedic.api.playbooks import load_playbooks
-from envmedic.api.settings import Settings
 from envmedic.diagnosis import derive
 from envmedic.model.checks import Check, Confirmation, Outcome, Phase, Status
 from envmedic.model.facts import Facts, Host

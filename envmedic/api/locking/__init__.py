@@ -1,0 +1,1 @@
+"""Locks of environments, and environments from locks."""

@@ -1,0 +1,1 @@
+"""From findings to plans, and the choice of the next plan in a repair."""
