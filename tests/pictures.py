@@ -25,12 +25,12 @@ from envmedic.installers.uv import find_uv
 from envmedic.model.events import EventStream
 from envmedic.model.ports import ApplyOptions
 from envmedic.tui.app import EnvmedicApp
+from envmedic.tui.panels.base import AskPanel
+from envmedic.tui.panels.starting import StartPanel
 from envmedic.tui.screens.finding import FindingScreen
-from envmedic.tui.screens.panels import AskPanel
 from envmedic.tui.screens.plan import PlanScreen
 from envmedic.tui.screens.repair import RepairScreen
 from envmedic.tui.screens.result import ResultScreen
-from envmedic.tui.screens.starting import StartPanel
 from tests.envs.nms_cuda.case import Case, build
 from tests.tui.support import until, until_shown
 

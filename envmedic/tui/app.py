@@ -17,10 +17,10 @@ from textual.signal import Signal
 
 from envmedic.api.context.settings import Settings
 from envmedic.errors import EnvmedicError, ExitCode, InputError
-from envmedic.tui.effects import LIMITS, Effects
-from envmedic.tui.jobs import JobEnded, JobEvents, Jobs, JobsChanged
+from envmedic.tui.effects.base import LIMITS, Effects
+from envmedic.tui.effects.jobs import JobEnded, JobEvents, Jobs, JobsChanged
+from envmedic.tui.effects.repair import Repairs
 from envmedic.tui.preferences import keep_theme, kept_theme
-from envmedic.tui.repair_effects import Repairs
 from envmedic.tui.screens.home import HomeScreen
 from envmedic.tui.session import Session, no_plan, not_chosen
 from envmedic.tui.terminal import Terminal
@@ -162,14 +162,14 @@ class EnvmedicApp(App[int]):
 
     def show_error(self, error: EnvmedicError) -> None:
         """The panel of an error."""
-        from envmedic.tui.screens.panels import ErrorPanel  # noqa: PLC0415  # the first frame needs none of it
+        from envmedic.tui.panels.base import ErrorPanel  # noqa: PLC0415  # the first frame needs none of it
 
         self.push_screen(ErrorPanel(error))
 
     def action_help(self) -> None:
         """Help for what has the focus."""
-        from envmedic.tui.screens.help import help_panel  # noqa: PLC0415  # the first frame needs none of it
-        from envmedic.tui.screens.panels import Panel  # noqa: PLC0415
+        from envmedic.tui.panels.base import Panel  # noqa: PLC0415
+        from envmedic.tui.panels.help import help_panel  # noqa: PLC0415  # the first frame needs none of it
 
         if not isinstance(self.screen, Panel):
             self.push_screen(help_panel(self.screen))
@@ -206,7 +206,7 @@ class EnvmedicApp(App[int]):
 
     def repair_ended(self, repair: Repair) -> None:
         """Who watches it sees the result at once, others are told."""
-        from envmedic.tui.screens.panels import Panel  # noqa: PLC0415  # the first frame needs none of it
+        from envmedic.tui.panels.base import Panel  # noqa: PLC0415  # the first frame needs none of it
         from envmedic.tui.screens.repair import RepairScreen  # noqa: PLC0415
         from envmedic.tui.views.result import verdict_line  # noqa: PLC0415
 
@@ -256,7 +256,7 @@ class EnvmedicApp(App[int]):
 
     def ask(self, title: str, lines: Sequence[Line], then: Callable[[bool], None]) -> None:
         """Ask for a yes or no; closing the panel is no."""
-        from envmedic.tui.screens.panels import Question  # noqa: PLC0415  # the first frame needs none of it
+        from envmedic.tui.panels.base import Question  # noqa: PLC0415  # the first frame needs none of it
 
         self.push_screen(Question(title, lines), lambda yes: then(bool(yes)))
 
@@ -278,8 +278,8 @@ class EnvmedicApp(App[int]):
 
     def action_undo(self) -> None:
         """Bring the chosen environment back as it was before the last repair; asks first."""
-        from envmedic.tui.screens.panels import Panel  # noqa: PLC0415  # the first frame needs none of it
-        from envmedic.tui.travel import Travel  # noqa: PLC0415
+        from envmedic.tui.effects.undo_redo import Travel  # noqa: PLC0415
+        from envmedic.tui.panels.base import Panel  # noqa: PLC0415  # the first frame needs none of it
 
         if isinstance(self.screen, Panel):
             return
@@ -290,7 +290,7 @@ class EnvmedicApp(App[int]):
 
     def action_open_log(self) -> None:
         """Ask for a file with an error text."""
-        from envmedic.tui.screens.panels import Prompt  # noqa: PLC0415  # the first frame needs none of it
+        from envmedic.tui.panels.base import Prompt  # noqa: PLC0415  # the first frame needs none of it
         from envmedic.tui.widgets.paths import PathSuggester  # noqa: PLC0415
 
         text = [line("The file with the error text. The right arrow key takes what is suggested.")]
@@ -304,7 +304,7 @@ class EnvmedicApp(App[int]):
 
     def action_named_environment(self) -> None:
         """Ask for an environment that is not listed."""
-        from envmedic.tui.screens.panels import Prompt  # noqa: PLC0415  # the first frame needs none of it
+        from envmedic.tui.panels.base import Prompt  # noqa: PLC0415  # the first frame needs none of it
         from envmedic.tui.widgets.paths import PathSuggester  # noqa: PLC0415
 
         text = [line("The directory of an environment, or its interpreter.")]
@@ -316,7 +316,7 @@ class EnvmedicApp(App[int]):
 
     def action_run_command(self) -> None:
         """Ask for a command to run in the chosen environment."""
-        from envmedic.tui.screens.panels import Prompt  # noqa: PLC0415  # the first frame needs none of it
+        from envmedic.tui.panels.base import Prompt  # noqa: PLC0415  # the first frame needs none of it
 
         where = self.session.chosen or "no environment is chosen"
         text = [
@@ -339,7 +339,7 @@ class EnvmedicApp(App[int]):
         if not jobs:
             self._quit(yes=True)
             return
-        from envmedic.tui.screens.panels import Question  # noqa: PLC0415  # the first frame needs none of it
+        from envmedic.tui.panels.base import Question  # noqa: PLC0415  # the first frame needs none of it
 
         text = [line(f"envmedic is {jobs[0].title}."), line("Quitting stops it first; nothing is left half done.")]
         self.push_screen(Question("Quit?", text), self._quit)

@@ -22,7 +22,7 @@ from envmedic.api.context.settings import Settings
 from envmedic.model.events import Event, EventStream, OutputLine
 from envmedic.model.ports import ApplyOptions
 from envmedic.tui.app import EnvmedicApp
-from envmedic.tui.jobs import Job
+from envmedic.tui.effects.jobs import Job
 from envmedic.tui.widgets.log_view import LogView
 from tests.bench.sampling import Samples, rounds
 

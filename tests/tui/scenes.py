@@ -23,17 +23,17 @@ from envmedic.model.playbook import LoadedPlaybook
 from envmedic.model.ports import ApplyOptions, Exchange, Means
 from envmedic.playbook.schema.loader import load_file, shipped_directory
 from envmedic.tui.app import EnvmedicApp
-from envmedic.tui.effects import Effects
-from envmedic.tui.jobs import Job
+from envmedic.tui.effects.base import Effects
+from envmedic.tui.effects.jobs import Job
+from envmedic.tui.panels.base import Question, TextPanel
+from envmedic.tui.panels.choosing import ChoicePanel
+from envmedic.tui.panels.starting import StartPanel
 from envmedic.tui.repair_state import Repair
-from envmedic.tui.screens.choosing import ChoicePanel
 from envmedic.tui.screens.history import HistoryScreen
-from envmedic.tui.screens.panels import Question, TextPanel
 from envmedic.tui.screens.plan import PlanScreen
 from envmedic.tui.screens.playbooks import PlaybooksScreen
 from envmedic.tui.screens.repair import RepairScreen
 from envmedic.tui.screens.result import ResultScreen
-from envmedic.tui.screens.starting import StartPanel
 from envmedic.tui.screens.watch import WatchScreen
 from envmedic.tui.session import Known, Source
 from envmedic.tui.views.playbooks import Book

@@ -14,8 +14,8 @@ from textual.pilot import Pilot
 
 from envmedic.errors import EnvmedicError, InternalError
 from envmedic.tui.app import EnvmedicApp
-from envmedic.tui.jobs import Job
-from envmedic.tui.screens.panels import ErrorPanel, Question
+from envmedic.tui.effects.jobs import Job
+from envmedic.tui.panels.base import ErrorPanel, Question
 from envmedic.tui.themes import CONTRAST, DARK, LIGHT
 from tests.tui.support import LARGE, SMALL, app, drive, focused, shown, until, until_shown
 

@@ -13,7 +13,7 @@ import pytest
 from textual.pilot import Pilot
 
 from envmedic.tui.app import EnvmedicApp
-from envmedic.tui.screens.panels import ErrorPanel
+from envmedic.tui.panels.base import ErrorPanel
 from envmedic.tui.themes import CONTRAST, DARK, LIGHT
 from tests.tui.support import app, drive, shown, until
 

@@ -12,8 +12,8 @@ from envmedic.model.events import EventStream
 from envmedic.model.ports import ApplyOptions
 from envmedic.model.record import Difference, DistributionChange, Generation, History
 from envmedic.tui.app import EnvmedicApp
+from envmedic.tui.panels.base import ErrorPanel, Prompt, Question, TextPanel
 from envmedic.tui.screens.history import HistoryScreen
-from envmedic.tui.screens.panels import ErrorPanel, Prompt, Question, TextPanel
 from envmedic.tui.text import Line, bare
 from envmedic.tui.views.history import NOW, prune_question, state_item, state_page, states, undo_question
 from envmedic.tui.widgets.bars import CommandLine

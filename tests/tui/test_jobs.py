@@ -9,7 +9,7 @@ from textual.pilot import Pilot
 from envmedic.errors import EnvmedicError, Interrupted
 from envmedic.model.events import Event, OutputLine
 from envmedic.tui.app import EnvmedicApp
-from envmedic.tui.jobs import Job
+from envmedic.tui.effects.jobs import Job
 from envmedic.tui.widgets.log_view import KEPT_LINES, LogView
 from tests.tui.support import drive, shown, until
 

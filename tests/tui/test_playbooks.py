@@ -10,8 +10,8 @@ from textual.pilot import Pilot
 
 from envmedic.errors import InputError
 from envmedic.tui.app import EnvmedicApp
-from envmedic.tui.playbook_effects import editor_command
-from envmedic.tui.screens.panels import ErrorPanel, Question
+from envmedic.tui.effects.playbooks import editor_command
+from envmedic.tui.panels.base import ErrorPanel, Question
 from envmedic.tui.screens.playbooks import BookList, PlaybooksScreen
 from envmedic.tui.text import Line, bare
 from envmedic.tui.views.playbooks import Book, book_item, filtered, mistakes_page

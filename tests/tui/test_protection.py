@@ -11,10 +11,10 @@ from textual.pilot import Pilot
 
 from envmedic.errors import PreflightError
 from envmedic.tui.app import EnvmedicApp
-from envmedic.tui.screens.panels import Question
+from envmedic.tui.panels.base import Question
+from envmedic.tui.panels.starting import StartPanel
 from envmedic.tui.screens.plan import PlanScreen
 from envmedic.tui.screens.repair import RepairScreen
-from envmedic.tui.screens.starting import StartPanel
 from envmedic.tui.views.starting import protection
 from envmedic.tui.widgets.bars import CommandLine
 from tests.envs.nms_cuda.case import Case

@@ -17,7 +17,7 @@ from envmedic.model.findings import Diagnosis, Finding
 from envmedic.model.plan import Plan
 from envmedic.model.ports import ApplyOptions
 from envmedic.tui.command_lines import apply_line, diagnose_line, lock_line, plan_line, watch_line, words
-from envmedic.tui.effects import KEPT_TEXTS, kept_text
+from envmedic.tui.effects.base import KEPT_TEXTS, kept_text
 from envmedic.tui.session import Known, Session, Source
 from envmedic.tui.text import bare
 from envmedic.tui.views.environments import environment_card, environment_item

@@ -85,7 +85,7 @@ class FindingScreen(BaseScreen):
 
     def action_alternatives(self) -> None:
         """What else it may be, to be read in the place of this one; and other ways to repair it, which people take."""
-        from envmedic.tui.screens.choosing import ChoicePanel  # noqa: PLC0415  # only where it is asked for
+        from envmedic.tui.panels.choosing import ChoicePanel  # noqa: PLC0415  # only where it is asked for
 
         others = [item for item in self.session.findings if item != self.finding]
         panel: ChoicePanel[Finding | Alternative] = ChoicePanel(

@@ -12,11 +12,11 @@ from textual.widgets import OptionList
 from envmedic.errors import EnvmedicError, InputError
 from envmedic.model.record import Difference, History
 from envmedic.tui.command_lines import diff_line, history_line
+from envmedic.tui.effects.undo_redo import Travel
+from envmedic.tui.panels.base import TextPanel
 from envmedic.tui.screens.listing import ListingScreen
-from envmedic.tui.screens.panels import TextPanel
 from envmedic.tui.session import Session
 from envmedic.tui.text import line, visible
-from envmedic.tui.travel import Travel
 from envmedic.tui.views.errors import error_view
 from envmedic.tui.views.history import NOW, Shown, difference_page, state_item, state_page, states
 from envmedic.tui.widgets.choices import Choices

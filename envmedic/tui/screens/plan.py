@@ -15,9 +15,9 @@ from envmedic.model.findings import Diagnosis, Finding
 from envmedic.model.plan import Plan, PlanAlternative
 from envmedic.model.ports import AllowName, ApplyOptions, Means
 from envmedic.tui.command_lines import apply_line, plan_line
+from envmedic.tui.panels.choosing import ChoicePanel
+from envmedic.tui.panels.starting import Start, StartPanel
 from envmedic.tui.screens.base import BaseScreen, Searchable
-from envmedic.tui.screens.choosing import ChoicePanel
-from envmedic.tui.screens.starting import Start, StartPanel
 from envmedic.tui.session import Session
 from envmedic.tui.text import line, visible
 from envmedic.tui.views.plan import alternative_item, no_plan_page, plan_page

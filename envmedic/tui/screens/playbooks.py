@@ -15,7 +15,7 @@ from textual.widgets import OptionList
 from envmedic.errors import EnvmedicError, InputError
 from envmedic.model.answers.explanation import Explanation
 from envmedic.tui.command_lines import copy_line, playbook_line
-from envmedic.tui.playbook_effects import PlaybookEffects, Stamps, edit, editor_command
+from envmedic.tui.effects.playbooks import PlaybookEffects, Stamps, edit, editor_command
 from envmedic.tui.screens.listing import ListingScreen
 from envmedic.tui.session import Session
 from envmedic.tui.terminal import lent

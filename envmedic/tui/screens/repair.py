@@ -11,9 +11,9 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
 
+from envmedic.tui.panels.base import AskPanel, Prompt, Question
 from envmedic.tui.repair_state import Asked, Repair
 from envmedic.tui.screens.base import BaseScreen, Searchable
-from envmedic.tui.screens.panels import AskPanel, Prompt, Question
 from envmedic.tui.session import Session
 from envmedic.tui.text import line, visible
 from envmedic.tui.views.checks import check_table

@@ -9,9 +9,9 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
 from envmedic.model.record import Record
+from envmedic.tui.panels.locking import LockPanel, LockWish
 from envmedic.tui.repair_state import Repair
 from envmedic.tui.screens.base import BaseScreen, Searchable
-from envmedic.tui.screens.locking import LockPanel, LockWish
 from envmedic.tui.session import Session
 from envmedic.tui.text import line, visible
 from envmedic.tui.views.result import result_page, undo_line

@@ -12,7 +12,7 @@ from envmedic.errors import EnvmedicError, InputError, Interrupted
 from envmedic.model.events import Event, Notice, OutputLine
 from envmedic.model.findings import Diagnosis, Finding
 from envmedic.tui.command_lines import watch_line
-from envmedic.tui.jobs import Job
+from envmedic.tui.effects.jobs import Job
 from envmedic.tui.screens.base import BaseScreen, Searchable
 from envmedic.tui.session import Session
 from envmedic.tui.text import Line, Part, line, visible

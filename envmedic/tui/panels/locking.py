@@ -15,7 +15,7 @@ from textual.widgets import Input, OptionList, Static
 from envmedic import xdg
 from envmedic.model.lock import LockFormat
 from envmedic.tui.command_lines import lock_line
-from envmedic.tui.screens.panels import Panel
+from envmedic.tui.panels.base import Panel
 from envmedic.tui.text import Line, line
 from envmedic.tui.views.locking import FORMATS, INCOMPLETE, NAMES, replaced_lines, tick_lines
 from envmedic.tui.widgets.choices import Choices

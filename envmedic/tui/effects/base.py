@@ -20,7 +20,7 @@ from envmedic import xdg
 from envmedic.errors import EnvmedicError, InputError, Interrupted
 from envmedic.model.events import Event, EventStream
 from envmedic.tui.command_lines import words
-from envmedic.tui.jobs import Job, Jobs
+from envmedic.tui.effects.jobs import Job, Jobs
 from envmedic.tui.session import Known, Phase, Session, Source
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from envmedic.errors import EnvmedicError, InputError
 from envmedic.model.answers.explanation import Explanation
-from envmedic.tui.effects import Effects
-from envmedic.tui.jobs import Job
+from envmedic.tui.effects.base import Effects
+from envmedic.tui.effects.jobs import Job
 from envmedic.tui.views.playbooks import Book, books, mistakes_of
 
 if TYPE_CHECKING:

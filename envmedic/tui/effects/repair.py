@@ -18,7 +18,7 @@ from envmedic import xdg
 from envmedic.errors import EnvironmentBusy, EnvmedicError, InputError, Interrupted
 from envmedic.model.events import Event
 from envmedic.tui.command_lines import apply_line
-from envmedic.tui.jobs import Job, Token
+from envmedic.tui.effects.jobs import Job, Token
 
 if TYPE_CHECKING:
     from envmedic.api.context.settings import Settings, Wish
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from envmedic.model.plan import Plan
     from envmedic.model.ports import ApplyOptions, Exchange
     from envmedic.model.record import Record
-    from envmedic.tui.effects import Effects
-    from envmedic.tui.jobs import Jobs
+    from envmedic.tui.effects.base import Effects
+    from envmedic.tui.effects.jobs import Jobs
     from envmedic.tui.repair_state import Asked, Repair
     from envmedic.tui.session import Session
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Literal
 
 from envmedic.errors import EnvmedicError
 from envmedic.model.record import Difference, History, Record
-from envmedic.tui.asking import Asker, asked
-from envmedic.tui.effects import Effects
-from envmedic.tui.jobs import Job
+from envmedic.tui.effects.base import Effects
+from envmedic.tui.effects.jobs import Job
+from envmedic.tui.effects.questions import Asker, asked
 from envmedic.tui.views.history import loss_lines
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from envmedic.errors import EnvironmentBusy, EnvmedicError, InputError, Interrup
 from envmedic.model.record import Generation, History, Record
 from envmedic.render.record import record_lines
 from envmedic.tui.command_lines import prune_line, travel_line
-from envmedic.tui.history_effects import HistoryEffects, Way
-from envmedic.tui.screens.panels import Prompt, TextPanel
+from envmedic.tui.effects.history import HistoryEffects, Way
+from envmedic.tui.panels.base import Prompt, TextPanel
 from envmedic.tui.text import COLOURED, rendered
 from envmedic.tui.views.history import (
     busy_question,

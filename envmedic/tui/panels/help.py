@@ -8,7 +8,7 @@ from textual.binding import Binding
 from textual.screen import Screen
 from textual.widget import Widget
 
-from envmedic.tui.screens.panels import TextPanel
+from envmedic.tui.panels.base import TextPanel
 from envmedic.tui.views.help import Key, help_lines
 from envmedic.tui.widgets.lines import LineView
 

@@ -9,7 +9,7 @@ from textual.binding import Binding, BindingType
 from textual.widget import Widget
 from textual.widgets import OptionList
 
-from envmedic.tui.screens.panels import Panel
+from envmedic.tui.panels.base import Panel
 from envmedic.tui.widgets.choices import Choices, Draw
 
 T = TypeVar("T")

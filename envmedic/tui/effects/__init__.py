@@ -1,0 +1,1 @@
+"""Calls of `api` by the terminal UI, each in a job."""

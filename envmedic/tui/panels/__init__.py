@@ -1,0 +1,1 @@
+"""Panels over a screen: questions, choices, help, errors."""
