@@ -15,7 +15,7 @@ from envmedic.forked import Forked
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from envmedic.tree.walk import Survey
+    from envmedic.tree.walk import WalkResult
 
 
 class Ahead:
@@ -41,13 +41,13 @@ class Ahead:
         """Begin the survey of the files below `prefix`."""
         path = os.path.abspath(os.path.expanduser(prefix))  # noqa: PTH100, PTH111  # as `targets` does
 
-        def work() -> Survey:
+        def work() -> WalkResult:
             from envmedic.tree.walk import survey  # noqa: PLC0415  # loaded in the fork, beside what is loaded here
 
             return survey(path)
 
         self.begin(("survey", path), work)
 
-    def survey(self, prefix: Path) -> Forked[Survey] | None:
+    def survey(self, prefix: Path) -> Forked[WalkResult] | None:
         """The survey, once, if it is that of `prefix`; whoever takes it closes it."""
         return self.take(("survey", str(prefix)))

@@ -12,7 +12,7 @@ import pytest
 
 from envmedic.ahead import Ahead
 from envmedic.api.context import target
-from envmedic.api.context.settings import Settings, Target
+from envmedic.api.context.settings import NamedTarget, Settings
 from envmedic.model.events import EventStream
 from envmedic.tree.walk import survey
 from tests.support.venvs import make_venv
@@ -85,7 +85,7 @@ def test_a_survey_from_before_a_recovery_is_given_up(prefix: Path, monkeypatch: 
     with closing(_surveying(str(prefix))) as ahead:
         settings = Settings(stream=EventStream([]), ahead=ahead)
         monkeypatch.setattr(target, "interrupted", lambda _: True)
-        assert target.find_prefix(settings, Target(prefix=str(prefix))) == prefix
+        assert target.find_prefix(settings, NamedTarget(prefix=str(prefix))) == prefix
         assert ahead.survey(prefix) is None
 
 

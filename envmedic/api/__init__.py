@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from envmedic.api.compatibility import check
     from envmedic.api.context.observation import observe
-    from envmedic.api.context.settings import TORCH_INDEX, Settings, Target, Wish
+    from envmedic.api.context.settings import TORCH_INDEX, NamedTarget, RepairRequest, Settings
     from envmedic.api.context.subprocess_probe import diagnose_apart
     from envmedic.api.context.target import find_prefix
     from envmedic.api.diagnosis import diagnose
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from envmedic.api.fetching import fetch
     from envmedic.api.generations import (
         AcceptLoss,
-        Travel,
+        UndoOrRedo,
         difference,
         exit_code,
         history,
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
         undo,
     )
     from envmedic.api.guarding import guard
-    from envmedic.api.locking.creation import Place, create
+    from envmedic.api.locking.creation import NewPrefix, create
     from envmedic.api.locking.locks import (
         default_format,
         lock,
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     )
     from envmedic.api.playbook_trial import try_playbook
     from envmedic.api.playbooks import (
-        Survey,
+        PlaybookSurvey,
         copy_playbook,
         is_playbook_file,
         list_playbooks,
@@ -72,13 +72,13 @@ __all__ = [
     "TORCH_INDEX",
     "AcceptLoss",
     "Confirm",
-    "Place",
+    "NamedTarget",
+    "NewPrefix",
+    "PlaybookSurvey",
     "Prepared",
+    "RepairRequest",
     "Settings",
-    "Survey",
-    "Target",
-    "Travel",
-    "Wish",
+    "UndoOrRedo",
     "apply",
     "apply_plan",
     "carry_out",
@@ -129,14 +129,14 @@ __all__ = [
 _HOMES = {
     "AcceptLoss": "generations",
     "Confirm": "repair",
-    "Place": "locking.creation",
+    "NewPrefix": "locking.creation",
     "Prepared": "repair",
     "Settings": "context.settings",
-    "Survey": "playbooks",
+    "PlaybookSurvey": "playbooks",
     "TORCH_INDEX": "context.settings",
-    "Target": "context.settings",
-    "Travel": "generations",
-    "Wish": "context.settings",
+    "NamedTarget": "context.settings",
+    "UndoOrRedo": "generations",
+    "RepairRequest": "context.settings",
     "apply": "repair",
     "apply_plan": "repair",
     "carry_out": "repair",

@@ -21,12 +21,12 @@ def check(settings: Settings, prefix: Path, requirements: Sequence[str]) -> Comp
     """
     state = whatif.asked(observe(settings, prefix), requirements)
     if not state.pending:
-        return whatif.answer(state, whatif.Found(None, None), ())
+        return whatif.answer(state, whatif.ResolvedWay(None, None), ())
     possible, considered = whatif.ways(state)
     return whatif.answer(state, _first(settings, state, possible), considered)
 
 
-def _first(settings: Settings, state: whatif.Asked, possible: Sequence[whatif.Way]) -> whatif.Found:
+def _first(settings: Settings, state: whatif.WhatIfRequest, possible: Sequence[whatif.Way]) -> whatif.ResolvedWay:
     """The first way that the installer finds wheels for, with the reasons against those before it.
 
     Where no index can be reached, a set of the torch family that the data describe is an answer too.
@@ -44,10 +44,10 @@ def _first(settings: Settings, state: whatif.Asked, possible: Sequence[whatif.Wa
             if way.found is None:
                 raise
             unasked = f"{error.summary}: what is said of {way.title} is from the data alone"
-            return whatif.Found(way, None, (*refusals, unasked), _index(request))
+            return whatif.ResolvedWay(way, None, (*refusals, unasked), _index(request))
         else:
-            return whatif.Found(way, resolution, tuple(refusals), _index(request))
-    return whatif.Found(None, None, tuple(refusals))
+            return whatif.ResolvedWay(way, resolution, tuple(refusals), _index(request))
+    return whatif.ResolvedWay(None, None, tuple(refusals))
 
 
 def _request(settings: Settings, way: whatif.Way) -> ResolveRequest:

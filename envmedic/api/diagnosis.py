@@ -18,7 +18,7 @@ from envmedic.model.findings import Diagnosis
 from envmedic.model.playbook import LoadedPlaybook, TextMatch
 
 if TYPE_CHECKING:
-    from envmedic.playbook.matching.log_stream import Log
+    from envmedic.playbook.matching.log_stream import LogStream
 
 
 def diagnose(settings: Settings, prefix: Path | None, logs: Sequence[str]) -> tuple[Diagnosis, ...]:
@@ -62,7 +62,7 @@ def diagnose_text(
     return found if text.size or found.findings else msgspec.structs.replace(found, reason="the text is empty")
 
 
-def _tell_what_is_no_text(settings: Settings, text: Log) -> None:
+def _tell_what_is_no_text(settings: Settings, text: LogStream) -> None:
     """What is found then rests on the facts alone, though a text was given."""
     name = "standard input" if text.source == "-" else text.source
     if not text.size:

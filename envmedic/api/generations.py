@@ -8,7 +8,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Protocol, TypedDict
 
-from envmedic.api.context.settings import Settings, Target
+from envmedic.api.context.settings import NamedTarget, Settings
 from envmedic.api.context.target import interrupted
 from envmedic.api.context.wiring import check_runner, engine_ports, installer_of
 from envmedic.engine.generations import generations, recovery
@@ -24,7 +24,7 @@ AcceptLoss = Callable[[tuple[str, ...]], bool]
 """Asks whether to go on although these paths would not be as they are now."""
 
 
-class Travel(Protocol):
+class UndoOrRedo(Protocol):
     """`undo` or `redo`."""
 
     def __call__(
@@ -57,7 +57,7 @@ def _recover(settings: Settings, prefix: Path) -> tuple[Record, ...]:
     return recovery.recover(prefix, ports=ports, checks=checks, stream=settings.stream)
 
 
-def recover(settings: Settings, target: Target) -> Recovery:
+def recover(settings: Settings, target: NamedTarget) -> Recovery:
     """Settle what a crash interrupted; the prefix itself may be missing."""
     if target.prefix is not None and not os.path.lexists(target.prefix) and interrupted(Path(target.prefix)):
         prefix = Path(target.prefix).absolute()

@@ -90,7 +90,7 @@ class _Asked:
         if command.verb == "uninstall":
             found = dry_run.removed(command, self._environment)
         else:
-            asking = dry_run.Asking(
+            asking = dry_run.DryRunRequest(
                 find_uv(),
                 command,
                 self._environment,

@@ -36,16 +36,16 @@ def list_playbooks(settings: Settings) -> library.Listing:
 
 
 @dataclass(frozen=True)
-class Survey:
+class PlaybookSurvey:
     """Every playbook that can be loaded, and the error of each file that is wrong."""
 
     playbooks: tuple[LoadedPlaybook, ...]
     invalid: tuple[InvalidPlaybook, ...]
 
 
-def survey_playbooks(settings: Settings) -> Survey:
+def survey_playbooks(settings: Settings) -> PlaybookSurvey:
     """Every playbook, whatever mistakes others have."""
-    return Survey(*loader.survey(tuple(Path(name) for name in settings.playbook_files)))
+    return PlaybookSurvey(*loader.survey(tuple(Path(name) for name in settings.playbook_files)))
 
 
 def own_playbook_files() -> tuple[Path, ...]:

@@ -13,11 +13,11 @@ import msgspec
 
 from envmedic import planner
 from envmedic.api.context.observation import observe
-from envmedic.api.context.settings import Settings, Wish
+from envmedic.api.context.settings import RepairRequest, Settings
 from envmedic.api.context.wiring import check_runner, conda_of, engine_ports, installer_of
 from envmedic.api.diagnosis import diagnose_text
 from envmedic.api.planning import crashes
-from envmedic.api.planning.plan_choice import Choices, Wanted, host_fault, repairable
+from envmedic.api.planning.plan_choice import PlanChoices, RepairGoal, host_fault, repairable
 from envmedic.api.planning.plan_paths import refuse_other_places
 from envmedic.api.planning.rounds import Loop
 from envmedic.api.playbooks import find_playbook, load_playbooks
@@ -45,11 +45,11 @@ class Prepared:
     plan: Plan
     settings: Settings
     """Those it was made with; what is done further tells their stream."""
-    choices: Choices | None
+    choices: PlanChoices | None
     """None for what is no repair, which nothing is added to."""
 
 
-def prepare(settings: Settings, prefix: Path, wish: Wish) -> Prepared | Diagnosis:
+def prepare(settings: Settings, prefix: Path, wish: RepairRequest) -> Prepared | Diagnosis:
     """The plan for `wish`, to be looked at and then carried out as it is; the diagnosis where there is nothing to do.
 
     Changes nothing. Raises NothingToRepair, NoSolution, HostFault, InputError and installer errors.
@@ -62,7 +62,7 @@ def prepare(settings: Settings, prefix: Path, wish: Wish) -> Prepared | Diagnosi
     return choices if isinstance(choices, Diagnosis) else Prepared(_first(choices), settings, choices)
 
 
-def plan(settings: Settings, prefix: Path, wish: Wish) -> Plan | Diagnosis:
+def plan(settings: Settings, prefix: Path, wish: RepairRequest) -> Plan | Diagnosis:
     """The plan for `wish`, or the diagnosis where nothing is asked for and nothing found; changes nothing.
 
     Raises what `prepare` raises.
@@ -71,7 +71,7 @@ def plan(settings: Settings, prefix: Path, wish: Wish) -> Plan | Diagnosis:
     return prepared if isinstance(prepared, Diagnosis) else prepared.plan
 
 
-def _first(choices: Choices) -> Plan:
+def _first(choices: PlanChoices) -> Plan:
     """The best plan. Raises why the best finding has none, with what keeps the others from having one."""
     made = choices.next()
     if made is not None:
@@ -82,7 +82,9 @@ def _first(choices: Choices) -> Plan:
     raise error
 
 
-def apply(settings: Settings, prefix: Path, wish: Wish, options: ApplyOptions, confirm: Confirm) -> Record | Diagnosis:
+def apply(
+    settings: Settings, prefix: Path, wish: RepairRequest, options: ApplyOptions, confirm: Confirm
+) -> Record | Diagnosis:
     """Plan, confirm, and carry out; the diagnosis where nothing is asked for and nothing found.
 
     Errors before a transaction began are raised; after it they are in the record.
@@ -155,7 +157,7 @@ def means(made: Plan, options: ApplyOptions) -> Means:
     return Means(found.clone, found.staging, found.exchange, found.clone_bytes, found.notes)
 
 
-def find_choices(settings: Settings, prefix: Path, wish: Wish) -> Choices | Diagnosis:
+def find_choices(settings: Settings, prefix: Path, wish: RepairRequest) -> PlanChoices | Diagnosis:
     """What to repair: the named playbook's fault, or the findings of log and facts; the diagnosis if healthy."""
     facts = observe(settings, prefix)
     playbooks = (find_playbook(settings, wish.playbook),) if wish.playbook else load_playbooks(settings)
@@ -171,8 +173,8 @@ def find_choices(settings: Settings, prefix: Path, wish: Wish) -> Choices | Diag
         return diagnosis
     _refuse_host_fault(diagnosis)
     findings = (_finding_of(playbooks[0], diagnosis),) if wish.playbook else _repairable(diagnosis)
-    wanted = Wanted(facts, playbooks, findings, wish.command, extendable=not wish.playbook, way=wish.way)
-    return Choices(settings, installer_of(settings), wanted)
+    wanted = RepairGoal(facts, playbooks, findings, wish.command, extendable=not wish.playbook, way=wish.way)
+    return PlanChoices(settings, installer_of(settings), wanted)
 
 
 def _finding_of(loaded: LoadedPlaybook, diagnosis: Diagnosis) -> Finding:

@@ -20,7 +20,7 @@ from envmedic.model.events import Notice, OutputLine
 from envmedic.model.facts import Facts
 from envmedic.model.findings import Diagnosis
 from envmedic.model.playbook import LoadedPlaybook
-from envmedic.proc.output import Output
+from envmedic.proc.output import OutputTail
 from envmedic.proc.passthrough import Ending, run_through
 
 FAULTHANDLER = "PYTHONFAULTHANDLER"
@@ -40,7 +40,7 @@ class Ran:
 
     argv: tuple[str, ...]
     ending: Ending
-    output: Output = field(default_factory=Output)
+    output: OutputTail = field(default_factory=OutputTail)
 
     @property
     def exit_code(self) -> int:
@@ -75,7 +75,7 @@ def run(argv: Sequence[str], *, prefix: Path | None = None) -> Ran:
     Raises OSError when there is no such program, or it cannot be started.
     """
     variables = _variables(prefix)
-    output = Output()
+    output = OutputTail()
     ending = run_through(_program(argv[0], variables), argv, variables, output)
     return Ran(tuple(argv), ending, output)
 
@@ -109,7 +109,7 @@ def reproduce(settings: Settings, prefix: Path, argv: Sequence[str], cancel: Can
     from envmedic import proc  # noqa: PLC0415  # `run` uses another way
     from envmedic.owner import owner  # noqa: PLC0415
 
-    output = Output()
+    output = OutputTail()
     variables = {**_variables(prefix), "PYTHONDONTWRITEBYTECODE": "1"}
     unset: dict[str, str | None] = dict.fromkeys(name for name in os.environ if name not in variables)
 

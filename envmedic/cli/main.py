@@ -16,7 +16,7 @@ TYPE_CHECKING = False  # as in typing, which takes longer to load than `--versio
 if TYPE_CHECKING:
     from envmedic.ahead import Ahead
     from envmedic.api.context.settings import Settings
-    from envmedic.cli.output import Output
+    from envmedic.cli.output import CommandOutput
     from envmedic.model.ports import ApplyOptions
 
     Ui = Callable[[Settings, ApplyOptions], int]
@@ -30,7 +30,7 @@ def main(argv: Sequence[str] | None = None, *, ui: Ui | None = None) -> int:
     """Run one command and return its exit code; without a command and in a terminal, `ui` if there is one."""
     given = list(sys.argv[1:] if argv is None else argv)
     words, command = split_command(given)
-    output: Output | None = None  # loaded when something is said: `--version` and `--help` are quick
+    output: CommandOutput | None = None  # loaded when something is said: `--version` and `--help` are quick
     json = "--json" in words or os.environ.get("ENVMEDIC_JSON", "") not in FALSE
     spare = mmap.mmap(-1, _SPARE_BYTES)  # a mapping of its own goes back at once, unlike what malloc was given
     try:
@@ -44,9 +44,9 @@ def main(argv: Sequence[str] | None = None, *, ui: Ui | None = None) -> int:
         from contextlib import closing  # noqa: PLC0415  # `--version` and `--help` need none of it
 
         with closing(_ahead(args)) as args.ahead:
-            from envmedic.cli.output import Output  # noqa: PLC0415
+            from envmedic.cli.output import CommandOutput  # noqa: PLC0415
 
-            output = Output.of(args)
+            output = CommandOutput.of(args)
             return _run(args, output)
     except EnvmedicError as error:
         (output or _bare_output(json=json)).error(error)
@@ -59,7 +59,7 @@ def main(argv: Sequence[str] | None = None, *, ui: Ui | None = None) -> int:
         return _unexpected(error, output or _bare_output(json=json))
 
 
-def _unexpected(error: Exception, output: Output) -> int:
+def _unexpected(error: Exception, output: CommandOutput) -> int:
     from envmedic.render.errors import bug  # noqa: PLC0415
 
     environment = UNCHANGED if output.stream.transaction is None else RECOVERABLE
@@ -104,7 +104,7 @@ def _ahead(args: argparse.Namespace) -> Ahead:
     return ahead
 
 
-def _run(args: argparse.Namespace, output: Output) -> int:
+def _run(args: argparse.Namespace, output: CommandOutput) -> int:
     from envmedic.cli.commands import repair  # noqa: PLC0415  # `--version` and `--help` need none of it
 
     if args.user_command and not (getattr(args, "reproduce", False) or args.command in {"run", "guard"}):
@@ -120,10 +120,10 @@ def _in_terminal() -> bool:
 def _open(ui: Ui) -> int:
     """Open the terminal UI, told what the variables say that set options of commands."""
     from envmedic.cli.commands import repair  # noqa: PLC0415  # `--version` and `--help` need none of it
-    from envmedic.cli.output import Output  # noqa: PLC0415
+    from envmedic.cli.output import CommandOutput  # noqa: PLC0415
 
     args = build_parser().parse_args(["apply"])
-    return ui(repair.settings_of(args, Output.of(args)), repair.options_of(args))
+    return ui(repair.settings_of(args, CommandOutput.of(args)), repair.options_of(args))
 
 
 def _short_help() -> int:
@@ -133,8 +133,8 @@ def _short_help() -> int:
     return int(ExitCode.USAGE)
 
 
-def _bare_output(*, json: bool) -> Output:
+def _bare_output(*, json: bool) -> CommandOutput:
     """For what goes wrong before the output options are known."""
-    from envmedic.cli.output import Output  # noqa: PLC0415
+    from envmedic.cli.output import CommandOutput  # noqa: PLC0415
 
-    return Output(json=json, quiet=False, verbose=0, colour="auto", events=None)
+    return CommandOutput(json=json, quiet=False, verbose=0, colour="auto", events=None)

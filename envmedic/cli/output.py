@@ -22,7 +22,7 @@ from envmedic.render.style import Style, wants_colour
 _ACTING = compile_late("[\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
-class Output:
+class CommandOutput:
     """What one command prints, by its output options."""
 
     def __init__(self, *, json: bool, quiet: bool, verbose: int, colour: str, events: str | None) -> None:
@@ -37,7 +37,7 @@ class Output:
         self.stream = EventStream([*sinks, self._write_event] if self._events else sinks)
 
     @classmethod
-    def of(cls, args: argparse.Namespace) -> Output:
+    def of(cls, args: argparse.Namespace) -> CommandOutput:
         """From parsed options."""
         return cls(json=args.json, quiet=args.quiet, verbose=args.verbose, colour=args.color, events=args.events)
 

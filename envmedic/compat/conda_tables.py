@@ -56,7 +56,7 @@ class Builds(Model, frozen=True, kw_only=True):
     source: tuple[str, ...]
 
 
-class Libraries(Model, frozen=True, kw_only=True):
+class CompanionPackages(Model, frozen=True, kw_only=True):
     """Packages that torch brings along."""
 
     what: str
@@ -77,7 +77,7 @@ class CondaTables(Model, frozen=True, kw_only=True):
 
     flavours: tuple[Flavour, ...]
     builds: tuple[Builds, ...]
-    libraries: tuple[Libraries, ...]
+    libraries: tuple[CompanionPackages, ...]
     names: tuple[Name, ...]
 
 

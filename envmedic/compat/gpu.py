@@ -8,10 +8,10 @@ from __future__ import annotations
 import msgspec
 
 from envmedic.compat import tables, versions
-from envmedic.compat.tables import Toolkit
+from envmedic.compat.tables import ToolkitRow
 
 
-class GpuCode(msgspec.Struct, frozen=True):
+class BuildGpuCode(msgspec.Struct, frozen=True):
     """GPU code of a torch build."""
 
     sass: tuple[str, ...]
@@ -42,7 +42,7 @@ def _excluded(until: str | None, cuda: str) -> bool:
     return until is None or versions.dotted(cuda) <= versions.dotted(until)
 
 
-def ptx_runs(code: str, device: str, *, toolkit: Toolkit | None, driver: tuple[int, ...]) -> bool:
+def ptx_runs(code: str, device: str, *, toolkit: ToolkitRow | None, driver: tuple[int, ...]) -> bool:
     """Whether the driver can compile PTX for `code` on a GPU of capability `device`.
 
     The driver must be as new as the toolkit that produced the PTX: minor-version compatibility
@@ -58,14 +58,14 @@ def ptx_runs(code: str, device: str, *, toolkit: Toolkit | None, driver: tuple[i
     return gpu[:2] >= built[:2]
 
 
-def compiles_ptx(toolkit: Toolkit | None, driver: tuple[int, ...]) -> bool:
+def compiles_ptx(toolkit: ToolkitRow | None, driver: tuple[int, ...]) -> bool:
     """Whether the driver is known to be as new as the toolkit."""
     if toolkit is None or toolkit.driver_linux is None or not driver:
         return False
     return driver >= versions.dotted(toolkit.driver_linux)
 
 
-def uncovered(code: GpuCode, devices: tuple[str, ...], driver: tuple[int, ...]) -> tuple[str, ...]:
+def uncovered(code: BuildGpuCode, devices: tuple[str, ...], driver: tuple[int, ...]) -> tuple[str, ...]:
     """Return the capabilities among `devices` that neither machine code nor PTX of the build serves."""
     toolkit = tables.toolkits().get(code.cuda)
     return tuple(
@@ -76,7 +76,7 @@ def uncovered(code: GpuCode, devices: tuple[str, ...], driver: tuple[int, ...]) 
     )
 
 
-def nvrtc_knows(toolkit: Toolkit, device: str) -> bool:
+def nvrtc_knows(toolkit: ToolkitRow, device: str) -> bool:
     """Whether that toolkit's NVRTC compiles for `device`: its own list, else the range of nvcc."""
     if toolkit.nvrtc is not None:
         return device in toolkit.nvrtc
@@ -84,7 +84,7 @@ def nvrtc_knows(toolkit: Toolkit, device: str) -> bool:
     return gpu is not None and low is not None and high is not None and low[:2] <= gpu[:2] <= high[:2]
 
 
-def nvrtc_clamp(toolkit: Toolkit, device: str) -> str | None:
+def nvrtc_clamp(toolkit: ToolkitRow, device: str) -> str | None:
     """Return the capability that torch asks an older NVRTC for instead of `device`, or None."""
     cuda, gpu = versions.dotted(toolkit.cuda), versions.capability(device)
     for row in tables.cuda_tables().nvrtc_clamps:
@@ -94,7 +94,7 @@ def nvrtc_clamp(toolkit: Toolkit, device: str) -> str | None:
     return None
 
 
-def unknown_to_nvrtc(toolkit: Toolkit, devices: tuple[str, ...], driver: tuple[int, ...]) -> tuple[str, ...]:
+def unknown_to_nvrtc(toolkit: ToolkitRow, devices: tuple[str, ...], driver: tuple[int, ...]) -> tuple[str, ...]:
     """Return the capabilities for which run-time compilation fails.
 
     Where torch clamps the capability, it compiles to PTX, which the driver must be new enough for;

@@ -157,7 +157,7 @@ class HostCompilers(Model, frozen=True, kw_only=True):
     clang: str
 
 
-class Toolkit(Model, frozen=True, kw_only=True):
+class ToolkitRow(Model, frozen=True, kw_only=True):
     """One CUDA toolkit: drivers that run its programs, capabilities that its NVRTC knows."""
 
     cuda: str
@@ -184,7 +184,7 @@ class NvrtcClamp(Model, frozen=True, kw_only=True):
 class CudaTables(Model, frozen=True, kw_only=True):
     """``cuda_driver.json``."""
 
-    toolkits: tuple[Toolkit, ...]
+    toolkits: tuple[ToolkitRow, ...]
     nvrtc_clamps: tuple[NvrtcClamp, ...]
 
 
@@ -214,7 +214,7 @@ class ArchTables(Model, frozen=True, kw_only=True):
     capabilities: tuple[Capability, ...]
 
 
-class Extension(Model, frozen=True, kw_only=True):
+class ExtensionRow(Model, frozen=True, kw_only=True):
     """A distribution with CUDA code, and whether its binaries fit one torch only."""
 
     package: str
@@ -236,7 +236,7 @@ class NumpyRelease(Model, frozen=True, kw_only=True):
 class ExtensionTables(Model, frozen=True, kw_only=True):
     """``extensions.json``."""
 
-    packages: tuple[Extension, ...]
+    packages: tuple[ExtensionRow, ...]
     numpy: tuple[NumpyRelease, ...]
 
 
@@ -298,7 +298,7 @@ def variants() -> dict[tuple[str, str], Variant]:
 
 
 @lru_cache(maxsize=1)
-def toolkits() -> dict[str, Toolkit]:
+def toolkits() -> dict[str, ToolkitRow]:
     """CUDA toolkits by ``major.minor``."""
     return {row.cuda: row for row in cuda_tables().toolkits}
 
@@ -310,7 +310,7 @@ def companions(name: str) -> dict[str, Companion]:
 
 
 @lru_cache(maxsize=1)
-def extensions() -> dict[str, Extension]:
+def extensions() -> dict[str, ExtensionRow]:
     """Distributions with CUDA code by normalised name."""
     return {row.distribution: row for row in extension_tables().packages}
 

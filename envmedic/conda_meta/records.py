@@ -107,7 +107,7 @@ class BriefRecord(msgspec.Struct, frozen=True, kw_only=True):
         return ((item.path, item) for item in entries)
 
 
-class Record(BriefRecord, frozen=True, kw_only=True):
+class PrefixRecord(BriefRecord, frozen=True, kw_only=True):
     """One installed package."""
 
     extracted_package_dir: str | None = None
@@ -144,11 +144,11 @@ class Records(msgspec.Struct, Generic[AnyRecord_co], frozen=True, kw_only=True):
         return next((item for item in self.packages.values() if item.name == name), None)
 
 
-_DECODER = msgspec.json.Decoder(Record)
+_DECODER = msgspec.json.Decoder(PrefixRecord)
 _BRIEF = msgspec.json.Decoder(BriefRecord)
 
 
-def read(prefix: Path, *, python: str | None = None) -> Records[Record]:
+def read(prefix: Path, *, python: str | None = None) -> Records[PrefixRecord]:
     """The records of the environment at `prefix`; none where it has no ``conda-meta``.
 
     `python` is the version to go by where no record of a Python is there, or where it is damaged.
@@ -197,7 +197,7 @@ def _names(folder: Path) -> list[str]:
         return []
 
 
-def decode(data: bytes) -> Record:
+def decode(data: bytes) -> PrefixRecord:
     """Read one record. Raises ValueError (msgspec's, with the place) when it is damaged."""
     try:
         return _DECODER.decode(data)

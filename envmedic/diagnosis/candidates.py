@@ -27,7 +27,7 @@ NO_FAULT: Final = "not-an-env-problem"
 
 
 @dataclass(frozen=True)
-class Candidate:
+class Cause:
     """A cause: a playbook with what speaks for it."""
 
     playbook: Playbook
@@ -118,7 +118,7 @@ def _place(match: TextMatch) -> tuple[int, int]:
 
 def candidates(
     playbooks: Iterable[LoadedPlaybook], matches: Iterable[TextMatch], derived: Derived
-) -> tuple[Candidate, ...]:
+) -> tuple[Cause, ...]:
     """Every cause that matches or facts speak for.
 
     Signatures of one playbook that rule a repair out are a cause of their own.
@@ -142,7 +142,7 @@ def _parts(playbook: Playbook, matches: Sequence[TextMatch]) -> list[list[TextMa
     return [fault, others] if others else [fault]
 
 
-def _candidate(playbook: Playbook, matches: Sequence[TextMatch], derived: Derived) -> Candidate | None:
+def _candidate(playbook: Playbook, matches: Sequence[TextMatch], derived: Derived) -> Cause | None:
     """The cause that `playbook` names, None when neither text nor facts speak for it."""
     signatures = {signature.id: signature for signature in playbook.signatures}
     ordered = sorted(matches, key=lambda match: (-signatures[match.signature].confidence, match.line_number))
@@ -152,7 +152,7 @@ def _candidate(playbook: Playbook, matches: Sequence[TextMatch], derived: Derive
     evaluation = _evaluation(playbook, signature, values)
     if best is None and evaluation.truth is not True:
         return None
-    return Candidate(playbook, signature, tuple(ordered), evaluation, values)
+    return Cause(playbook, signature, tuple(ordered), evaluation, values)
 
 
 def _values(playbook: Playbook, match: TextMatch | None, derived: Derived) -> Derived:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from envmedic.diagnosis.candidates import NO_FAULT, Candidate, candidates
+from envmedic.diagnosis.candidates import NO_FAULT, Cause, candidates
 from envmedic.diagnosis.derived import Derived
 from envmedic.diagnosis.roots import chosen, ranked
 from envmedic.model.facts import Facts
@@ -59,7 +59,7 @@ def _derived(facts: Facts | None) -> Derived:
     return derive(facts)
 
 
-def _findings(causes: Sequence[Candidate], *, known: bool) -> tuple[Finding, ...]:
+def _findings(causes: Sequence[Cause], *, known: bool) -> tuple[Finding, ...]:
     """Faults among the causes. What was refuted is also listed with the best one, where readers look first."""
     found = [_finding(cause, cause.fault, known=known) for cause in causes if cause.fault is not None]
     refuted = tuple(rejected for finding in found[1:] for rejected in finding.rejected)
@@ -68,7 +68,7 @@ def _findings(causes: Sequence[Candidate], *, known: bool) -> tuple[Finding, ...
     return tuple(found)
 
 
-def _finding(cause: Candidate, fault: Fault, *, known: bool) -> Finding:
+def _finding(cause: Cause, fault: Fault, *, known: bool) -> Finding:
     return Finding(
         fault=fault,
         playbook=cause.playbook.id,
@@ -109,18 +109,18 @@ def _alternative(text: str) -> Alternative:
     return Alternative(title=title.rstrip("."), why_not=why_not.strip())
 
 
-def _rejected(cause: Candidate, fault: Fault) -> tuple[Rejected, ...]:
+def _rejected(cause: Cause, fault: Fault) -> tuple[Rejected, ...]:
     if not cause.refuted or cause.signature is None:
         return ()
     return (Rejected(signature=cause.signature.id, fault=fault, reason=f"facts refute it: {_observations(cause)}"),)
 
 
-def _observations(cause: Candidate) -> str:
+def _observations(cause: Cause) -> str:
     return "; ".join(leaf.text for leaf in dict.fromkeys(cause.evaluation.leaves))
 
 
 def _verdict(
-    best: Candidate | None, causes: Sequence[Candidate], facts: Facts | None, log: str | None
+    best: Cause | None, causes: Sequence[Cause], facts: Facts | None, log: str | None
 ) -> tuple[Verdict, str | None]:
     if best is None or not best.certain:
         return _undecided(best, facts, log)
@@ -132,7 +132,7 @@ def _verdict(
     return ("host" if host else "env"), None
 
 
-def _undecided(best: Candidate | None, facts: Facts | None, log: str | None) -> tuple[Verdict, str | None]:
+def _undecided(best: Cause | None, facts: Facts | None, log: str | None) -> tuple[Verdict, str | None]:
     """The verdict where no cause is certain enough."""
     if best is not None:
         return "unknown", _doubt(best)
@@ -147,7 +147,7 @@ def _undecided(best: Candidate | None, facts: Facts | None, log: str | None) -> 
     return "healthy", None
 
 
-def _doubt(best: Candidate) -> str:
+def _doubt(best: Cause) -> str:
     if best.fault is None:
         return f"perhaps no environment is at fault: {best.summary}"
     if best.refuted:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from envmedic.diagnosis.candidates import Candidate
+from envmedic.diagnosis.candidates import Cause
 from envmedic.model.findings import Fault
 
 SYMPTOMS: dict[Fault, frozenset[Fault]] = {
@@ -45,7 +45,7 @@ def explained(fault: Fault | None, present: frozenset[Fault]) -> bool:
     return any(fault in SYMPTOMS.get(other, frozenset()) for other in present if other != fault)
 
 
-def _outdone(reading: Candidate, other: Candidate) -> bool:
+def _outdone(reading: Cause, other: Cause) -> bool:
     """Whether `reading` is a general one of a message that `other` knows better."""
     if reading.signature is None or other.signature is None:
         return False
@@ -54,7 +54,7 @@ def _outdone(reading: Candidate, other: Candidate) -> bool:
     return all(abs(here - there) < ONE_MESSAGE for here, there in zip(reading.line, other.line, strict=True))
 
 
-def ranked(causes: Sequence[Candidate]) -> tuple[Candidate, ...]:
+def ranked(causes: Sequence[Cause]) -> tuple[Cause, ...]:
     """Best first.
 
     Refuted ones come last, and after the others those that are not sure enough for a verdict. What facts confirm goes
@@ -65,10 +65,10 @@ def ranked(causes: Sequence[Candidate]) -> tuple[Candidate, ...]:
     """
     sure = [cause for cause in causes if cause.fault is not None and cause.certain and not cause.refuted]
 
-    def present(cause: Candidate) -> frozenset[Fault]:
+    def present(cause: Cause) -> frozenset[Fault]:
         return frozenset(other.fault for other in sure if other.fault is not None and not _outdone(other, cause))
 
-    def rank(cause: Candidate) -> _Rank:
+    def rank(cause: Cause) -> _Rank:
         return (
             cause.refuted,
             cause.fault is None and cause.passing,  # what is harmless explains nothing else
@@ -84,7 +84,7 @@ def ranked(causes: Sequence[Candidate]) -> tuple[Candidate, ...]:
     return tuple(sorted(causes, key=rank))
 
 
-def chosen(causes: Sequence[Candidate]) -> Candidate | None:
+def chosen(causes: Sequence[Cause]) -> Cause | None:
     """The cause that makes the verdict, of `causes` as `ranked`; None when there is none.
 
     A text that surely speaks of something else is not explained by what the facts show besides.

@@ -70,7 +70,7 @@ class UvInstaller:
         read = configuration.read(self._prefix)
         own = Path(environment.real_prefix) / CONSTRAINTS
         told = uv_options.without_constraints(uv_options.translate(read, request), own)
-        question = resolve.Question(self.uv, request, environment, told)
+        question = resolve.ResolveQuery(self.uv, request, environment, told)
         with session.opened(read) as http:
             return resolve.resolve(question, http)
 

@@ -15,7 +15,7 @@ _IN_PLACE = frozenset({"editable", "directory", "vcs"})
 
 
 @dataclass(frozen=True)
-class Comparison:
+class LockComparison:
     """What came out."""
 
     differences: tuple[LockDifference, ...]
@@ -23,7 +23,7 @@ class Comparison:
     """Packages that agree as far as is known: from which file they were installed is not."""
 
 
-def compare(wanted: Lock, found: Lock) -> Comparison:
+def compare(wanted: Lock, found: Lock) -> LockComparison:
     """Where what is there (`found`) is not what is `wanted`, package for package."""
     here = {(item.manager, item.name): item for item in found.packages}
     asked = {(item.manager, item.name): item for item in wanted.packages}
@@ -38,7 +38,7 @@ def compare(wanted: Lock, found: Lock) -> Comparison:
         if _hashes(item) and not _common(item, there):
             unproven.append(f"{item.name} {item.version}")
     differences += [_difference("extra", item, None, item.version) for key, item in here.items() if key not in asked]
-    return Comparison(tuple(differences), tuple(unproven))
+    return LockComparison(tuple(differences), tuple(unproven))
 
 
 def _surroundings(wanted: Lock, found: Lock) -> Iterator[LockDifference]:

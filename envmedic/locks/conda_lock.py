@@ -35,19 +35,19 @@ _HEAD: Final = """\
 
 
 @dataclass(frozen=True)
-class Libraries:
+class CondaLockModels:
     """conda-lock's models, and the YAML library that it brings."""
 
     models: Any
     yaml: Any
 
 
-def libraries() -> Libraries:
+def libraries() -> CondaLockModels:
     """Import them. Raises InstallerError where conda-lock is absent or another release than is known."""
     try:
         with _stand_ins("conda_lock", "conda_lock.lockfile"), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of conda-lock's own parts to its makers
-            return Libraries(importlib.import_module(_MODELS), importlib.import_module("yaml"))
+            return CondaLockModels(importlib.import_module(_MODELS), importlib.import_module("yaml"))
     except ImportError as error:
         raise InstallerError(
             "conda-lock cannot be used",
@@ -172,7 +172,7 @@ def parse(content: str, source: str, platform: str | None = None) -> Lock:
     return _lock(document, facts, source, platform)
 
 
-def _raw(used: Libraries, content: str, source: str) -> Mapping[str, Any]:
+def _raw(used: CondaLockModels, content: str, source: str) -> Mapping[str, Any]:
     loader = getattr(used.yaml, "CSafeLoader", used.yaml.SafeLoader)
     try:
         _require_shallow(used, content, loader)
@@ -189,7 +189,7 @@ def _raw(used: Libraries, content: str, source: str) -> Mapping[str, Any]:
     return raw
 
 
-def _require_shallow(used: Libraries, content: str, loader: Any) -> None:
+def _require_shallow(used: CondaLockModels, content: str, loader: Any) -> None:
     """Raise ValueError where values nest deeper than in any lock: putting them together recurses in C, without a limit."""
     depth = 0
     for event in used.yaml.parse(content, Loader=loader):

@@ -197,7 +197,7 @@ class ExtendRequest(msgspec.Struct, frozen=True):
     """How many of the plans stand, since they proved themselves before the others."""
 
 
-class Extension(msgspec.Struct, frozen=True):
+class PlanExtension(msgspec.Struct, frozen=True):
     """The repair loop's next plan."""
 
     plan: Plan
@@ -243,7 +243,7 @@ class EnginePorts(msgspec.Struct, frozen=True):
     """Whether a GPU is visible, and if not why."""
     confirm: Callable[[Plan], bool]
     """Asks before the first change and before each extension; the engine calls it for both."""
-    extend: Callable[[ExtendRequest], Extension | None] | None = None
+    extend: Callable[[ExtendRequest], PlanExtension | None] | None = None
     """The repair loop's next plan; None where the plan is never extended."""
     conda: CondaInstaller | None = None
     """Carries out what changes of the conda packages; None outside a conda prefix."""

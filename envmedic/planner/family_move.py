@@ -10,7 +10,7 @@ from envmedic.compat import versions
 from envmedic.model.facts import Environment
 from envmedic.model.family import FamilySet
 from envmedic.model.playbook import LoadedPlaybook, Playbook, Policy, TorchFamilyStep
-from envmedic.planner.proposal_case import Case
+from envmedic.planner.proposal_case import ProposalCase
 
 UNCHANGED = "it changes nothing"
 """Why a set is left out that is there already."""
@@ -47,7 +47,7 @@ def playbook(policy: Policy, environment: Environment) -> LoadedPlaybook:
     return LoadedPlaybook(playbook=made, path="", sha256=digest, origin="shipped")
 
 
-def is_there(case: Case, found: FamilySet) -> bool:
+def is_there(case: ProposalCase, found: FamilySet) -> bool:
     """Return whether a set is what is installed, whoever owns it: it is no place to move to."""
     environment = case.before or case.environment
     here, build = {item.name: item.public for item in environment.distributions}, environment.torch
@@ -55,7 +55,7 @@ def is_there(case: Case, found: FamilySet) -> bool:
     return same and all(here.get(name) == item for name, item in found.versions.items())
 
 
-def unseen_driver(case: Case, found: FamilySet | None) -> tuple[str, ...]:
+def unseen_driver(case: ProposalCase, found: FamilySet | None) -> tuple[str, ...]:
     """Return what was not checked of a move: whether a driver that is not here supports its CUDA."""
     cuda = versions.variant_cuda(found.variant) if found is not None else None
     if cuda is None or case.host.driver_version is not None:

@@ -19,7 +19,7 @@ from envmedic.model.ports import ResolveRequest
 from envmedic.planner.changes.ownership import Owners
 from envmedic.planner.conda_split.ownership_options import Side, sides
 from envmedic.planner.family import family_query
-from envmedic.planner.requested_changes import Wanted
+from envmedic.planner.requested_changes import RequestedChanges
 
 
 @dataclass(frozen=True)
@@ -32,12 +32,12 @@ class Options:
 
 
 @dataclass(frozen=True)
-class Case:
+class ProposalCase:
     """Everything that one proposal is made from."""
 
     environment: Environment
     host: Host
-    wanted: Wanted
+    wanted: RequestedChanges
     options: Options
     values: Mapping[str, str]
     """Marker variables of the environment's interpreter on that host."""
@@ -58,7 +58,7 @@ class Case:
         return self.side is not None and self.side.by_conda
 
 
-def family_step(case: Case) -> TorchFamilyStep | None:
+def family_step(case: ProposalCase) -> TorchFamilyStep | None:
     """What the playbook asks of the family; where torch gets another owner, a set that keeps it is needed as well."""
     step = case.wanted.family
     if case.side is None or not case.side.torch_moves:
@@ -70,7 +70,7 @@ def family_step(case: Case) -> TorchFamilyStep | None:
     return TorchFamilyStep(policy=policies)  # all members get the new owner, also those that the playbook leaves alone
 
 
-def cases(case: Case) -> tuple[Case, ...]:
+def cases(case: ProposalCase) -> tuple[ProposalCase, ...]:
     """The case on each side of a conda prefix: who owns what, best first, and where conda's torch comes from."""
     environment, wanted = case.environment, case.wanted
     owners = Owners(environment)
@@ -103,7 +103,7 @@ def _flavours(environment: Environment) -> tuple[Flavour | None, ...]:
     return tuple(found)
 
 
-def suffix(case: Case) -> str:
+def suffix(case: ProposalCase) -> str:
     """What tells the ways of a conda prefix apart."""
     if case.side is None or (case.flavour is None and not case.side.moved):
         return ""
@@ -118,7 +118,7 @@ def cuda_build(side: Side) -> bool | None:
     return build.cuda is not None if side.torch_moves and side.by_conda and build is not None else None
 
 
-def no_wheel(case: Case, found: FamilySet) -> str:
+def no_wheel(case: ProposalCase, found: FamilySet) -> str:
     """Why a set that keeps conda's torch cannot be had as wheels; empty where it can, or where torch stays."""
     side, before = case.side, case.before
     if side is None or before is None or "torch" not in side.moved or Owners(before).wheels("torch"):

@@ -20,15 +20,15 @@ from envmedic.model.playbook import FactValue, LoadedPlaybook
 from envmedic.model.ports import ResolveRequest
 from envmedic.planner import family_move
 from envmedic.planner.changes import rebuild_plan, removal
-from envmedic.planner.changes.dependents import Following, along, following
+from envmedic.planner.changes.dependents import Dependents, along, following
 from envmedic.planner.changes.ownership import Owners
 from envmedic.planner.changes.requirement_checks import Unmet, applicable, markers, meets, newly_unmet
 from envmedic.planner.conda_split.ownership_options import Side
-from envmedic.planner.conda_split.split import Divider, Wish, pinned, widened
+from envmedic.planner.conda_split.split import DistributionChanges, Divider, pinned, widened
 from envmedic.planner.family import family_query, local_versions, members
 from envmedic.planner.proposal import IN_THE_WAY, Proposal, Proposals
-from envmedic.planner.proposal_case import Case, Options, cases, cuda_build, family_step, no_wheel, suffix
-from envmedic.planner.requested_changes import Wanted, gather, values_of
+from envmedic.planner.proposal_case import Options, ProposalCase, cases, cuda_build, family_step, no_wheel, suffix
+from envmedic.planner.requested_changes import RequestedChanges, gather, values_of
 
 WITH_TORCH = ("nvidia-*", "cuda-toolkit", "cuda-bindings", "cuda-pathfinder", "triton", "pytorch-triton")
 """What torch pins itself, beside the requirements of the installed one: it changes with torch."""
@@ -54,7 +54,7 @@ def proposals(
     if environment is None:
         raise NotAnEnvironment("No environment was observed", hint="Name one with -p PREFIX")
     wanted = gather(loaded, values_of(loaded, finding, values or {}))
-    case = Case(
+    case = ProposalCase(
         environment=environment,
         host=facts.host,
         wanted=wanted,
@@ -88,7 +88,7 @@ def _refuse_damaged(conda: CondaEnvironment) -> None:
         )
 
 
-def _of_case(case: Case, facts: Facts, loaded: LoadedPlaybook) -> Proposals:
+def _of_case(case: ProposalCase, facts: Facts, loaded: LoadedPlaybook) -> Proposals:
     """The ways of one case."""
     environment, step = case.environment, family_step(case)
     if step is None:
@@ -101,14 +101,14 @@ def _of_case(case: Case, facts: Facts, loaded: LoadedPlaybook) -> Proposals:
     return _of_answer(case, query)
 
 
-def _plan_builds(wanted: Wanted, environment: Environment, values: Mapping[str, FactValue]) -> None:
+def _plan_builds(wanted: RequestedChanges, environment: Environment, values: Mapping[str, FactValue]) -> None:
     """Turn what is to be built again into steps, and what the builds need into requirements to install before."""
     made = [rebuild_plan.step(name, environment, values) for name in wanted.rebuilt]
     wanted.after[:0] = [step for step, _ in made]
     wanted.pins += dict.fromkeys(text for _, needed in made for text in needed)
 
 
-def _of_answer(case: Case, query: FamilyQuery) -> Proposals:
+def _of_answer(case: ProposalCase, query: FamilyQuery) -> Proposals:
     answer = family.answer(query) if case.flavour is None else channels.answer(query, case.flavour)
     ready: list[Proposal] = []
     rejected: list[PlanAlternative] = []
@@ -132,7 +132,7 @@ def _of_answer(case: Case, query: FamilyQuery) -> Proposals:
 
 
 def _proposal(
-    case: Case, found: FamilySet | None, query: FamilyQuery | None
+    case: ProposalCase, found: FamilySet | None, query: FamilyQuery | None
 ) -> tuple[tuple[Proposal, ...], tuple[PlanAlternative, ...]]:
     """Return the proposals for one set (or for a playbook without one), or why it is refused."""
     wanted = case.wanted
@@ -170,7 +170,7 @@ def _proposal(
     return ready, () if ready else (nothing,)
 
 
-def _changed(case: Case, found: FamilySet | None) -> tuple[str, ...]:
+def _changed(case: ProposalCase, found: FamilySet | None) -> tuple[str, ...]:
     """Members of the family that are installed again or anew: what is wrong, and what gets another owner."""
     if found is None:
         return ()
@@ -189,7 +189,7 @@ def _changes_anything(proposal: Proposal) -> bool:
 
 
 def _by_wheels(
-    case: Case, draft: Proposal, query: FamilyQuery | None, asked: tuple[str, ...], gone: tuple[str, ...]
+    case: ProposalCase, draft: Proposal, query: FamilyQuery | None, asked: tuple[str, ...], gone: tuple[str, ...]
 ) -> Proposal:
     """Return the proposal where an installer of wheels owns everything."""
     pins = tuple(dict.fromkeys((*_family_pins(draft.family, draft.changed), *asked)))
@@ -200,7 +200,7 @@ def _by_wheels(
     )
 
 
-def _with_all_in_the_way(made: Proposal, follows: Following) -> tuple[Proposal, ...]:
+def _with_all_in_the_way(made: Proposal, follows: Dependents) -> tuple[Proposal, ...]:
     """Return the proposal; where releases come along, also as one on which what these need may change too."""
     if made.request is None or not follows.notes or not follows.replaced:
         return (made,)
@@ -210,7 +210,7 @@ def _with_all_in_the_way(made: Proposal, follows: Following) -> tuple[Proposal, 
 
 
 def _by_both(  # noqa: PLR0917  # what a proposal is made from
-    case: Case,
+    case: ProposalCase,
     side: Side,
     draft: Proposal,
     query: FamilyQuery | None,
@@ -219,7 +219,9 @@ def _by_both(  # noqa: PLR0917  # what a proposal is made from
 ) -> tuple[Proposal, ...]:
     """Return the proposals where conda owns a part: conda changes what it must, else also what is in its way."""
     divider = Divider(side, case.flavour)
-    wish = Wish(draft.family, draft.changed, asked, gone, tuple(case.wanted.reinstalled), case.options.offline)
+    wish = DistributionChanges(
+        draft.family, draft.changed, asked, gone, tuple(case.wanted.reinstalled), case.options.offline
+    )
     shares = divider.shares(wish)
     made = msgspec.structs.replace(
         draft,
@@ -250,12 +252,12 @@ def _and(made: Proposal) -> str:
     return f"; {made.cost}" if made.cost else ""
 
 
-def _purge(case: Case, environment: Environment, draft: Proposal, gone: tuple[str, ...]) -> Purge:
+def _purge(case: ProposalCase, environment: Environment, draft: Proposal, gone: tuple[str, ...]) -> Purge:
     cleaned = (*case.wanted.purged, *draft.changed) if case.wanted.leftovers else ()
     return removal.purge(environment, gone, cleaned, every_leftover=case.wanted.every_leftover)
 
 
-def _gone(case: Case, found: FamilySet | None, changed: tuple[str, ...]) -> tuple[str, ...]:
+def _gone(case: ProposalCase, found: FamilySet | None, changed: tuple[str, ...]) -> tuple[str, ...]:
     """Return the distributions whose installed copies are removed.
 
     A member of the family that the playbook purges, and that is in order, stays where it is.
@@ -275,7 +277,11 @@ def _family_pins(found: FamilySet | None, changed: tuple[str, ...]) -> tuple[str
 
 
 def _request(
-    case: Case, found: FamilySet | None, query: FamilyQuery | None, changed: tuple[str, ...], pins: tuple[str, ...]
+    case: ProposalCase,
+    found: FamilySet | None,
+    query: FamilyQuery | None,
+    changed: tuple[str, ...],
+    pins: tuple[str, ...],
 ) -> ResolveRequest:
     wanted, served = case.wanted, found is None or query is None or family.default_index_serves(found, changed, query)
     settled = local_versions.settle(pins, case.environment, case.host)
@@ -293,7 +299,7 @@ def _request(
     )
 
 
-def _repins_torch(case: Case) -> bool:
+def _repins_torch(case: ProposalCase) -> bool:
     """Whether an install step asks for another torch than the one that is there."""
     torch = case.environment.distribution("torch")
     asked = [item for item in map(Requirement, case.wanted.pins) if canonicalize_name(item.name) == "torch"]
@@ -311,12 +317,12 @@ def _replaceable(environment: Environment, values: Mapping[str, str]) -> tuple[s
     return tuple(dict.fromkeys((*WITH_TORCH, *(name for name in names if name not in family_query.FAMILY))))
 
 
-def _following(case: Case, found: FamilySet | None, changed: tuple[str, ...]) -> Following:
+def _following(case: ProposalCase, found: FamilySet | None, changed: tuple[str, ...]) -> Dependents:
     """Return how what is bound to torch follows it, where torch becomes another release or build."""
     wanted, environment = case.wanted, case.environment
     moves = case.side is not None and case.side.torch_moves
     if not (moves or _repins_torch(case) or ("torch" in changed and _torch_moves(environment, found))):
-        return Following()
+        return Dependents()
     handled = {*wanted.purged, *wanted.replaced, *wanted.rebuilt}
     if case.by_conda:  # the solver moves them along
         owners = Owners(environment)
@@ -327,7 +333,9 @@ def _following(case: Case, found: FamilySet | None, changed: tuple[str, ...]) ->
     return following(environment, case.values, case.derived, handled=handled, same_cuda=same_cuda)
 
 
-def _unmet(case: Case, found: FamilySet | None, changed: tuple[str, ...], gone: tuple[str, ...]) -> tuple[Unmet, ...]:
+def _unmet(
+    case: ProposalCase, found: FamilySet | None, changed: tuple[str, ...], gone: tuple[str, ...]
+) -> tuple[Unmet, ...]:
     """Return what requirements of what is installed the change would leave unmet."""
     after: dict[str, str | None] = dict.fromkeys(gone)
     for name in changed:
@@ -337,11 +345,11 @@ def _unmet(case: Case, found: FamilySet | None, changed: tuple[str, ...], gone: 
     return newly_unmet(case.environment, after, values=case.values)
 
 
-def _pinned(case: Case) -> set[str]:
+def _pinned(case: ProposalCase) -> set[str]:
     return {str(canonicalize_name(Requirement(pin).name)) for pin in case.wanted.pins}
 
 
-def _moved(case: Case) -> set[str]:
+def _moved(case: ProposalCase) -> set[str]:
     """Return what leaves conda, which comes anew, and what conda keeps, which its solver changes along."""
     if case.side is None:
         return set()
@@ -349,7 +357,7 @@ def _moved(case: Case) -> set[str]:
     return {*case.side.moved, *condas}
 
 
-def _refusal(case: Case, unmet: Iterable[Unmet], follows: Following) -> str:
+def _refusal(case: ProposalCase, unmet: Iterable[Unmet], follows: Dependents) -> str:
     """Return why the change would break what stays, or an empty string."""
     new = _pinned(case) | follows.replaced | _moved(case)
     left = [item for item in unmet if item.distribution.partition(" ")[0] not in new]
@@ -367,7 +375,9 @@ def _torch_moves(environment: Environment, found: FamilySet | None) -> bool:
     return torch.public != found.versions["torch"] or (build is not None and build.variant not in {None, found.variant})
 
 
-def _title(environment: Environment, found: FamilySet | None, changed: tuple[str, ...], wanted: Wanted) -> str:
+def _title(
+    environment: Environment, found: FamilySet | None, changed: tuple[str, ...], wanted: RequestedChanges
+) -> str:
     if found is None:
         built = (f"{name} from its source" for name in wanted.rebuilt)
         return ", ".join((*wanted.pins, *built)) or "the playbook's steps"

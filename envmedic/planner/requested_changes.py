@@ -35,7 +35,7 @@ Values = Mapping[str, FactValue]
 
 
 @dataclass
-class Wanted:
+class RequestedChanges:
     """What the steps of a playbook ask for, filled in and gathered."""
 
     family: TorchFamilyStep | None = None
@@ -101,7 +101,7 @@ def _is_list(name: str) -> bool:
     return kind is not None and kind.type == "strings"
 
 
-def gather(loaded: LoadedPlaybook, values: Values) -> Wanted:
+def gather(loaded: LoadedPlaybook, values: Values) -> RequestedChanges:
     """Interpret the steps. Raises `NoSolution` for kinds that are not carried out yet, listing them all."""
     unsupported = [_named(step) for step in loaded.playbook.steps if isinstance(step, CommandStep)]
     if unsupported:
@@ -111,7 +111,7 @@ def gather(loaded: LoadedPlaybook, values: Values) -> Wanted:
             hint="Carry these out yourself, or choose another playbook",
             details=tuple(unsupported),
         )
-    wanted = Wanted()
+    wanted = RequestedChanges()
     for step in loaded.playbook.steps:
         _gather_one(step, wanted, values)
     return wanted
@@ -121,7 +121,7 @@ def _named(step: CommandStep) -> str:
     return f"command {' '.join(step.argv)}"
 
 
-def _gather_one(step: PlaybookStep, wanted: Wanted, values: Values) -> None:
+def _gather_one(step: PlaybookStep, wanted: RequestedChanges, values: Values) -> None:
     if isinstance(step, PurgeStep):
         _add(wanted.purged, (canonicalize_name(name) for name in listed(step.distributions, values)))
         wanted.leftovers = wanted.leftovers or step.leftovers
@@ -146,7 +146,7 @@ def _add(known: list[str], new: Iterable[str]) -> None:
     known += [item for item in dict.fromkeys(new) if item not in known]
 
 
-def _install(step: InstallStep, wanted: Wanted, values: Values) -> None:
+def _install(step: InstallStep, wanted: RequestedChanges, values: Values) -> None:
     requirements = [_requirement(text) for text in listed(step.requirements, values)]
     if not requirements:
         return
@@ -157,7 +157,7 @@ def _install(step: InstallStep, wanted: Wanted, values: Values) -> None:
         _choose_variant(filled(step.variant, values), wanted)
 
 
-def _choose_variant(variant: str, wanted: Wanted) -> None:
+def _choose_variant(variant: str, wanted: RequestedChanges) -> None:
     """Take the CUDA variant of a step. Raises `NoSolution` for a second one."""
     if wanted.variant not in {None, variant}:
         raise NoSolution(

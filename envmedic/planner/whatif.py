@@ -43,7 +43,7 @@ class Way:
 
 
 @dataclass(frozen=True)
-class Asked:
+class WhatIfRequest:
     """The requirements, and what they are to this environment."""
 
     facts: Facts
@@ -62,14 +62,14 @@ class Asked:
         return installed is not None and requirement.url is None and meets(requirement, installed.version)
 
 
-def asked(facts: Facts, texts: Sequence[str]) -> Asked:
+def asked(facts: Facts, texts: Sequence[str]) -> WhatIfRequest:
     """Read the requirements. Raises `InputError` for one that is none, `NotAnEnvironment` without an environment."""
     if facts.environment is None:
         raise NotAnEnvironment("No environment was observed", hint="Name one with -p PREFIX")
     values = markers(facts.environment, facts.host)
     parsed = [_parsed(text) for text in texts]
     apply = tuple(item for item in parsed if item.marker is None or item.marker.evaluate(dict(values)))
-    return Asked(facts=facts, environment=facts.environment, texts=tuple(texts), requirements=apply)
+    return WhatIfRequest(facts=facts, environment=facts.environment, texts=tuple(texts), requirements=apply)
 
 
 def _parsed(text: str) -> Requirement:
@@ -83,7 +83,7 @@ def _parsed(text: str) -> Requirement:
         ) from error
 
 
-def ways(state: Asked) -> tuple[tuple[Way, ...], tuple[Consideration, ...]]:
+def ways(state: WhatIfRequest) -> tuple[tuple[Way, ...], tuple[Consideration, ...]]:
     """Return what to ask the installer, smallest change first, and what already speaks against other ways."""
     members: set[str] = {name for name in family_query.FAMILY if any(_named(item, name) for item in state.pending)}
     if members:
@@ -106,7 +106,7 @@ def _pins(requirements: Iterable[Requirement]) -> tuple[str, ...]:
     return tuple(str(item) for item in requirements)
 
 
-def _family_ways(state: Asked, members: set[str]) -> tuple[tuple[Way, ...], tuple[Consideration, ...]]:
+def _family_ways(state: WhatIfRequest, members: set[str]) -> tuple[tuple[Way, ...], tuple[Consideration, ...]]:
     query = _query(state, members)
     answer = family.answer(query)
     others = _pins(item for item in state.pending if canonicalize_name(item.name) not in family_query.FAMILY)
@@ -114,7 +114,7 @@ def _family_ways(state: Asked, members: set[str]) -> tuple[tuple[Way, ...], tupl
     return found, _refusals(answer) if not found else ()
 
 
-def _query(state: Asked, members: set[str]) -> FamilyQuery:
+def _query(state: WhatIfRequest, members: set[str]) -> FamilyQuery:
     present = [name for name in family_query.FAMILY if name in members or state.environment.distribution(name)]
     needed: tuple[Member, ...] = tuple(dict.fromkeys(("torch", *present)))
     base = family_query.query(state.facts, state.environment, needed, ("keep-torch", "keep-cuda-variant", "newest"))
@@ -133,7 +133,7 @@ def _refusals(answer: FamilyAnswer) -> tuple[Consideration, ...]:
     )
 
 
-def _family_way(state: Asked, query: FamilyQuery, found: FamilySet, others: tuple[str, ...]) -> Way:
+def _family_way(state: WhatIfRequest, query: FamilyQuery, found: FamilySet, others: tuple[str, ...]) -> Way:
     installed = {name: versions.public(text) for name, text in query.installed.items()}
     changed = [
         name
@@ -167,7 +167,7 @@ class New:
 
 
 @dataclass(frozen=True)
-class Found:
+class ResolvedWay:
     """The way that the installer found wheels for, or why it found none."""
 
     way: Way | None
@@ -179,7 +179,7 @@ class Found:
     """Where the wheels of the CUDA variant are, None for the configured index."""
 
 
-def answer(state: Asked, found: Found, considered: Sequence[Consideration]) -> Compatibility:
+def answer(state: WhatIfRequest, found: ResolvedWay, considered: Sequence[Consideration]) -> Compatibility:
     """The answer, with what it rests on."""
     too_old = _on_gpus(state)
     notes = [*considered, *_guided(state), *too_old]
@@ -194,7 +194,9 @@ def answer(state: Asked, found: Found, considered: Sequence[Consideration]) -> C
     return _installable(state, found, notes, refused=refused)
 
 
-def _installable(state: Asked, found: Found, notes: list[Consideration], *, refused: bool) -> Compatibility:
+def _installable(
+    state: WhatIfRequest, found: ResolvedWay, notes: list[Consideration], *, refused: bool
+) -> Compatibility:
     new = _new(found)
     changes = _changes(state.environment, new)
     broken = _breaks(state, new)
@@ -221,7 +223,7 @@ def _installable(state: Asked, found: Found, notes: list[Consideration], *, refu
 
 
 def _made(
-    state: Asked,
+    state: WhatIfRequest,
     verdict: Verdict,
     summary: str,
     notes: Sequence[Consideration],
@@ -246,7 +248,7 @@ def _made(
     )
 
 
-def _new(found: Found) -> tuple[New, ...]:
+def _new(found: ResolvedWay) -> tuple[New, ...]:
     if found.resolution is not None:
         return tuple(New(item.name, item.version, item.size_bytes) for item in found.resolution.artifacts)
     exact = (pin.partition("==") for pin in (found.way.pins if found.way else ()))
@@ -270,7 +272,7 @@ def _changes(environment: Environment, artifacts: Sequence[New]) -> tuple[Change
     return tuple(sorted(rows, key=lambda row: (row.kind, row.name)))
 
 
-def _breaks(state: Asked, artifacts: Sequence[New]) -> tuple[str, ...]:
+def _breaks(state: WhatIfRequest, artifacts: Sequence[New]) -> tuple[str, ...]:
     """What would no longer have what it requires, or is compiled for the torch that goes."""
     after: dict[str, str | None] = {canonicalize_name(item.name): item.version for item in artifacts}
     values = markers(state.environment, state.facts.host)
@@ -290,7 +292,7 @@ def _command(artifacts: Sequence[New], index: str | None) -> tuple[str, ...]:
     return ("uv", "pip", "install", *(("--extra-index-url", index) if index else ()), *pins) if pins else ()
 
 
-def _guided(state: Asked) -> list[Consideration]:
+def _guided(state: WhatIfRequest) -> list[Consideration]:
     """What the data say of each package: for which torch its wheels are, and where they lie."""
     torch = state.environment.torch
     notes: list[Consideration] = []
@@ -310,13 +312,13 @@ def _row_text(guide: Guide, row: Row) -> str:
     return f"{release} has wheels for torch {row.torch}" + (f" in {row.variants}" if row.variants else "")
 
 
-def _guides(state: Asked) -> list[Guide]:
+def _guides(state: WhatIfRequest) -> list[Guide]:
     known = guides.guides()
     names = (canonicalize_name(item.name) for item in state.pending)
     return [known[name] for name in names if name in known and name not in family_query.FAMILY]
 
 
-def _on_gpus(state: Asked) -> list[Consideration]:
+def _on_gpus(state: WhatIfRequest) -> list[Consideration]:
     """GPUs that are older than what a package supports."""
     found = []
     for guide in _guides(state):
@@ -331,7 +333,7 @@ def _on_gpus(state: Asked) -> list[Consideration]:
     return found
 
 
-def _needs_build(state: Asked) -> str | None:
+def _needs_build(state: WhatIfRequest) -> str | None:
     """What building takes, where a package is one that is built from source."""
     for guide in _guides(state):
         if not guide.needs:

@@ -31,7 +31,7 @@ from envmedic.probe.prefix import import_paths, kept_variables
 from envmedic.probe.prefix.begun import Begun
 from envmedic.probe.readable import names
 from envmedic.probe.text import encodable
-from envmedic.tree.walk import Survey
+from envmedic.tree.walk import WalkResult
 
 if TYPE_CHECKING:
     from envmedic.probe.conda.conda_prefix import Conda
@@ -143,7 +143,7 @@ def _but_files(read: _Read) -> Environment:
     )
 
 
-def _with_files(environment: Environment, read: _Read, measured: Survey, *, deep: bool) -> Environment:
+def _with_files(environment: Environment, read: _Read, measured: WalkResult, *, deep: bool) -> Environment:
     """`environment` with what comparing its files with their records tells."""
     disk = record_check.Disk(Path(os.path.realpath(read.found.prefix)), measured.sizes)
     held = record_check.compare(read.scans, disk, deep=deep)

@@ -11,7 +11,7 @@ LONGEST_LINE = 64 << 10
 """A line that goes on is kept in pieces of this many bytes, so that progress bars cost no memory."""
 
 
-class Output:
+class OutputTail:
     """The beginning and the end of one or several streams, line by line in the order in which lines ended."""
 
     def __init__(self, kept_bytes: int = KEPT_BYTES) -> None:

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from envmedic.proc import terminal
-from envmedic.proc.output import Output
+from envmedic.proc.output import OutputTail
 
 FORWARDED = frozenset(
     {signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2, signal.SIGWINCH}
@@ -43,7 +43,7 @@ class Ending:
     """The signal by which somebody asked it to stop, None when nobody did."""
 
 
-def run_through(program: str, argv: Sequence[str], env: Mapping[str, str], output: Output) -> Ending:
+def run_through(program: str, argv: Sequence[str], env: Mapping[str, str], output: OutputTail) -> Ending:
     """Run the file `program` as `argv` with this process's standard streams; `output` gets what it prints.
 
     Signals to this process are passed on. Raises OSError when it cannot be started. Called in the main thread.
@@ -89,7 +89,7 @@ class _Source:
 class _Streams:
     """The standard streams of the command, and our ends of them."""
 
-    def __init__(self, output: Output) -> None:
+    def __init__(self, output: OutputTail) -> None:
         self._output = output
         self.sources: list[_Source] = []
         self.targets: dict[int, int] = {}

@@ -22,7 +22,6 @@ from envmedic.tree.walk import (
     MARKER,
     PERMISSIONS,
     TYPE,
-    Survey,
     digest,
     digest_line,
     digest_of_lines,
@@ -36,9 +35,9 @@ __all__ = [
     "MARKER",
     "Content",
     "Differences",
-    "Entry",
     "Fingerprint",
     "Survey",
+    "TreeEntry",
     "changes",
     "compare",
     "digest",
@@ -58,7 +57,7 @@ _FILE = stat.S_IFREG
 _UNSTABLE_INODES = frozenset({"overlay", "aufs"})
 
 
-class Entry(NamedTuple):
+class TreeEntry(NamedTuple):
     """What `lstat` says of one path."""
 
     kind: str
@@ -78,7 +77,7 @@ class Entry(NamedTuple):
 class Fingerprint:
     """Every path of a tree but byte code, relative to its root, with its `Entry`. The root itself is ``.``."""
 
-    entries: dict[str, Entry]
+    entries: dict[str, TreeEntry]
 
     def save(self, path: Path) -> None:
         """Write as JSON. Raises OSError. The caller makes it durable."""
@@ -111,7 +110,7 @@ class Fingerprint:
         if not isinstance(document, dict) or document.get("format") != _FORMAT:
             raise ValueError(f"{path} is not a fingerprint of format {_FORMAT}")
         try:
-            return cls({name: Entry(*row) for name, row in document["entries"].items()})
+            return cls({name: TreeEntry(*row) for name, row in document["entries"].items()})
         except (KeyError, AttributeError, TypeError) as error:
             raise ValueError(f"{path} is damaged: {error}") from error
 
@@ -120,7 +119,7 @@ class _Saved(msgspec.Struct, frozen=True, kw_only=True):
     """A fingerprint as a file."""
 
     format: Literal[1]
-    entries: dict[str, Entry]
+    entries: dict[str, TreeEntry]
 
 
 @dataclass(frozen=True)
@@ -145,7 +144,7 @@ class Differences:
 class Content:
     """One path of a manifest: `Entry` without the inode, and what it holds."""
 
-    entry: Entry
+    entry: TreeEntry
     sha256: str | None = None
     """Of a file's bytes."""
     target: str | None = None
@@ -271,15 +270,15 @@ def _installed(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(name for name in names if name != MARKER and not is_cache(name)))
 
 
-def _entry(status: os.stat_result, *, keep_inode: bool) -> Entry:
+def _entry(status: os.stat_result, *, keep_inode: bool) -> TreeEntry:
     mode = status.st_mode
     kind = KINDS.get(mode & TYPE, "o")
     size = 0 if kind == "d" else status.st_size
     inode = status.st_ino if keep_inode else 0
-    return _new(Entry, (kind, size, status.st_mtime_ns, mode & PERMISSIONS, status.st_uid, status.st_gid, inode))
+    return _new(TreeEntry, (kind, size, status.st_mtime_ns, mode & PERMISSIONS, status.st_uid, status.st_gid, inode))
 
 
-def _same(first: Entry, second: Entry) -> bool:
+def _same(first: TreeEntry, second: TreeEntry) -> bool:
     if first.kind == "d":  # whose time changes with every entry that comes or goes, byte code too
         second = second._replace(mtime_ns=first.mtime_ns)
     if not (first.inode and second.inode):

@@ -18,7 +18,7 @@ _FILE, _DIRECTORY = stat.S_IFREG, stat.S_IFDIR
 _VANISHED = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
 
 
-class Survey(NamedTuple):
+class WalkResult(NamedTuple):
     """What one walk over a prefix tells."""
 
     digest: str
@@ -36,7 +36,7 @@ def digest(prefix: str | os.PathLike[str]) -> str:
     return survey(prefix).digest
 
 
-def survey(prefix: str | os.PathLike[str]) -> Survey:
+def survey(prefix: str | os.PathLike[str]) -> WalkResult:
     """Return the digest of a tree and the sizes of its files. Raises OSError as `fingerprint` does."""
     lines: list[str] = []
     sizes: dict[str, int] = {}
@@ -55,7 +55,7 @@ def survey(prefix: str | os.PathLike[str]) -> Survey:
             else:
                 kind = KINDS.get(mode & TYPE, "o")
                 lines.append(digest_line(name, kind, status.st_size, status.st_mtime_ns, mode & PERMISSIONS))
-    return Survey(digest_of_lines(lines), sizes)
+    return WalkResult(digest_of_lines(lines), sizes)
 
 
 def digest_line(name: str, kind: str, size: int, mtime_ns: int, mode: int) -> str:

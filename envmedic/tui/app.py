@@ -22,7 +22,7 @@ from envmedic.tui.effects.jobs import JobEnded, JobEvents, Jobs, JobsChanged
 from envmedic.tui.effects.repair import Repairs
 from envmedic.tui.preferences import keep_theme, kept_theme
 from envmedic.tui.screens.home import HomeScreen
-from envmedic.tui.session import Session, no_plan, not_chosen
+from envmedic.tui.session import AppState, no_plan, not_chosen
 from envmedic.tui.terminal import Terminal
 from envmedic.tui.text import Line, bare, line
 from envmedic.tui.themes import DARK, THEMES, VARIABLE
@@ -68,14 +68,14 @@ class EnvmedicApp(App[int]):
         self.jobs = Jobs(self, LIMITS)
         self.effects = Effects(self)
         self.repairs = Repairs(self)
-        self.changed: Signal[Session] = Signal(self, "session")
+        self.changed: Signal[AppState] = Signal(self, "session")
         self.repairing: Signal[Repair] = Signal(self, "repair")
         self._leaving = False
         self.moved: Signal[str] = Signal(self, "moved")
         """The environment of that prefix is of another generation now, or trees of it were removed."""
         self.failure: Exception | None = None
         """A bug of the UI itself, which ended it."""
-        self._session = Session(settings, options)
+        self._session = AppState(settings, options)
         for name in tuple(self.available_themes):
             self.unregister_theme(name)
         for theme in THEMES:
@@ -85,11 +85,11 @@ class EnvmedicApp(App[int]):
         self._begin_with(os.environ.get(VARIABLE) or self._kept_theme())
 
     @property
-    def session(self) -> Session:
+    def session(self) -> AppState:
         """What is known now."""
         return self._session
 
-    def update(self, session: Session) -> None:
+    def update(self, session: AppState) -> None:
         """Show what is known from now on."""
         self._session = session
         self.changed.publish(session)
@@ -256,9 +256,9 @@ class EnvmedicApp(App[int]):
 
     def ask(self, title: str, lines: Sequence[Line], then: Callable[[bool], None]) -> None:
         """Ask for a yes or no; closing the panel is no."""
-        from envmedic.tui.panels.base import Question  # noqa: PLC0415  # the first frame needs none of it
+        from envmedic.tui.panels.base import QuestionPanel  # noqa: PLC0415  # the first frame needs none of it
 
-        self.push_screen(Question(title, lines), lambda yes: then(bool(yes)))
+        self.push_screen(QuestionPanel(title, lines), lambda yes: then(bool(yes)))
 
     def action_history(self) -> None:
         """The generations of the chosen environment."""
@@ -278,13 +278,13 @@ class EnvmedicApp(App[int]):
 
     def action_undo(self) -> None:
         """Bring the chosen environment back as it was before the last repair; asks first."""
-        from envmedic.tui.effects.undo_redo import Travel  # noqa: PLC0415
+        from envmedic.tui.effects.undo_redo import UndoRedo  # noqa: PLC0415
         from envmedic.tui.panels.base import Panel  # noqa: PLC0415  # the first frame needs none of it
 
         if isinstance(self.screen, Panel):
             return
         if self.session.chosen:
-            Travel(self, self.session.chosen).undo()
+            UndoRedo(self, self.session.chosen).undo()
         else:
             self.show_error(not_chosen())
 
@@ -339,10 +339,10 @@ class EnvmedicApp(App[int]):
         if not jobs:
             self._quit(yes=True)
             return
-        from envmedic.tui.panels.base import Question  # noqa: PLC0415  # the first frame needs none of it
+        from envmedic.tui.panels.base import QuestionPanel  # noqa: PLC0415  # the first frame needs none of it
 
         text = [line(f"envmedic is {jobs[0].title}."), line("Quitting stops it first; nothing is left half done.")]
-        self.push_screen(Question("Quit?", text), self._quit)
+        self.push_screen(QuestionPanel("Quit?", text), self._quit)
 
     def _quit(self, yes: bool | None) -> None:  # noqa: FBT001  # the answer of a panel
         if yes:

@@ -5,17 +5,17 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING
 
-from envmedic.api.context.settings import TORCH_INDEX, Wish
+from envmedic.api.context.settings import TORCH_INDEX, RepairRequest
 from envmedic.errors import InputError
 from envmedic.model.plan import Plan
 from envmedic.render.next_command import apply_command
-from envmedic.tui.session import Session
+from envmedic.tui.session import AppState
 
 if TYPE_CHECKING:
     from envmedic.tui.views.playbooks import Book
 
 
-def diagnose_line(session: Session) -> str:
+def diagnose_line(session: AppState) -> str:
     """``envmedic diagnose`` on what is at hand."""
     words = ["envmedic", "diagnose"]
     source = session.source
@@ -30,7 +30,7 @@ def diagnose_line(session: Session) -> str:
     return shlex.join(words)
 
 
-def plan_line(session: Session, wish: Wish) -> str:
+def plan_line(session: AppState, wish: RepairRequest) -> str:
     """``envmedic plan`` for `wish` on the chosen environment."""
     words = ["envmedic", "plan"]
     words += ["--playbook", wish.playbook] if wish.playbook else []
@@ -41,7 +41,7 @@ def plan_line(session: Session, wish: Wish) -> str:
     return shlex.join(words)
 
 
-def apply_line(session: Session, plan: Plan, wish: Wish) -> str:
+def apply_line(session: AppState, plan: Plan, wish: RepairRequest) -> str:
     """``envmedic apply`` for what `plan` was made from."""
     from argparse import Namespace  # noqa: PLC0415  # the first frame needs none of it
 
@@ -72,7 +72,7 @@ def lock_line(prefix: str, form: str, folder: str, name: str, *, incomplete: boo
     return shlex.join(["envmedic", "lock", "--format", form, "-o", path, *allow, "-p", prefix])
 
 
-def watch_line(session: Session, command: str) -> str:
+def watch_line(session: AppState, command: str) -> str:
     """``envmedic diagnose --reproduce`` of a command line in the chosen environment, as far as it is one."""
     try:
         argv = words(command)

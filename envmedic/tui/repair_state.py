@@ -8,7 +8,7 @@ from typing import Any, Final, Literal
 import msgspec
 from msgspec.structs import replace
 
-from envmedic.api.context.settings import Wish
+from envmedic.api.context.settings import RepairRequest
 from envmedic.errors import EnvmedicError, InternalError
 from envmedic.model.checks import Outcome, Phase
 from envmedic.model.conda import CondaChange
@@ -46,7 +46,7 @@ _NEEDS_NOBODY: Final = frozenset({"exchanged", "done", "undone", "aborted"})
 """Journal states in which it is too late to stop."""
 
 
-class Log:
+class RepairLog:
     """Lines that only grow, shared by all who show them. The oldest go when there are too many."""
 
     def __init__(self) -> None:
@@ -118,7 +118,7 @@ class Repair(msgspec.Struct, frozen=True):
 
     prefix: str
     plan: Plan
-    wish: Wish
+    wish: RepairRequest
     line: str
     """The command line that does the same."""
     began: float
@@ -145,7 +145,7 @@ class Repair(msgspec.Struct, frozen=True):
     ended: float | None = None
     locks: tuple[Lock, ...] = ()
     """Those that were written of what it made."""
-    log: Log = msgspec.field(default_factory=Log)
+    log: RepairLog = msgspec.field(default_factory=RepairLog)
 
     @property
     def round(self) -> int:

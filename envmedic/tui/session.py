@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 from msgspec.structs import replace
 
-from envmedic.api.context.settings import Settings, Wish
+from envmedic.api.context.settings import RepairRequest, Settings
 from envmedic.errors import EnvmedicError, InputError, NothingToRepair
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class Known(msgspec.Struct, frozen=True):
 SourceKind = Literal["paste", "log", "command"]
 
 
-class Source(msgspec.Struct, frozen=True):
+class TextSource(msgspec.Struct, frozen=True):
     """A text that tells of a fault: pasted, in a file, or printed by a command."""
 
     kind: SourceKind
@@ -72,7 +72,7 @@ class Source(msgspec.Struct, frozen=True):
         return self.joined if self.joined is not None and self.prefix == prefix else self.alone
 
 
-class Session(msgspec.Struct, frozen=True):
+class AppState(msgspec.Struct, frozen=True):
     """Everything that the app knows. Transitions give a new value."""
 
     settings: Settings
@@ -84,10 +84,10 @@ class Session(msgspec.Struct, frozen=True):
     """Prefix of the environment that is worked on, empty without one."""
     host: Host | None = None
     host_error: EnvmedicError | None = None
-    source: Source | None = None
+    source: TextSource | None = None
     """The text at hand, None without one."""
     plan: Plan | None = None
-    plan_of: tuple[str, Wish] | None = None
+    plan_of: tuple[str, RepairRequest] | None = None
     """Prefix and wish that `plan` is for, or will be."""
     repair: Repair | None = None
     """The repair that runs, or the last one that did."""
@@ -115,7 +115,7 @@ class Session(msgspec.Struct, frozen=True):
         """Of the diagnosis, best first."""
         return self.diagnosis.findings if self.diagnosis is not None else ()
 
-    def with_environments(self, found: tuple[Known, ...]) -> Session:
+    def with_environments(self, found: tuple[Known, ...]) -> AppState:
         """They were found: the active one first, and what is known of them already is kept."""
         kept = {item.prefix: item for item in self.environments}
         ordered = sorted(found, key=lambda item: not item.found.active)
@@ -130,7 +130,7 @@ class Session(msgspec.Struct, frozen=True):
         *,
         diagnosis: Diagnosis | None = None,
         error: EnvmedicError | None = None,
-    ) -> Session:
+    ) -> AppState:
         """The observation of an environment has come so far; what was known of it stays until there is better."""
         changed = tuple(
             replace(item, phase=phase, diagnosis=diagnosis or item.diagnosis, error=error)
@@ -143,42 +143,42 @@ class Session(msgspec.Struct, frozen=True):
             host = diagnosis.facts.host
         return replace(self, environments=changed, host=host)
 
-    def adding(self, found: Known) -> Session:
+    def adding(self, found: Known) -> AppState:
         """An environment that was named by hand."""
         if self.known(found.prefix) is not None:
             return self
         return replace(self, environments=(*self.environments, found))
 
-    def choosing(self, prefix: str) -> Session:
+    def choosing(self, prefix: str) -> AppState:
         """Another environment is worked on; the text at hand stays."""
         return replace(self, chosen=prefix, plan=None, plan_of=None)
 
-    def with_source(self, source: Source | None) -> Session:
+    def with_source(self, source: TextSource | None) -> AppState:
         """A text is at hand, or none any more."""
         return replace(self, source=source, plan=None, plan_of=None)
 
-    def told_alone(self, of: Source, diagnosis: Diagnosis) -> Session:
+    def told_alone(self, of: TextSource, diagnosis: Diagnosis) -> AppState:
         """What the text alone says, unless another text has come meanwhile."""
         if self.source is None or not _same(self.source, of):
             return self
         return replace(self, source=replace(self.source, alone=diagnosis))
 
-    def told_with_facts(self, of: Source, prefix: str, diagnosis: Diagnosis) -> Session:
+    def told_with_facts(self, of: TextSource, prefix: str, diagnosis: Diagnosis) -> AppState:
         """What the text says together with the facts of an environment, unless another text has come meanwhile."""
         if self.source is None or not _same(self.source, of):
             return self
         return replace(self, source=replace(self.source, joined=diagnosis, prefix=prefix))
 
-    def wish(self, finding: Finding | None) -> Wish:
+    def wish(self, finding: Finding | None) -> RepairRequest:
         """What a repair of `finding` is asked for with: the text and, where it is not the best one, its playbook."""
         source = self.source
         best = self.findings[0] if self.findings else None
         playbook = finding.playbook if finding is not None and finding != best else None
         if source is None:
-            return Wish(playbook=playbook or (finding.playbook if finding is not None else None))
+            return RepairRequest(playbook=playbook or (finding.playbook if finding is not None else None))
         if source.kind == "command":
-            return Wish(playbook=playbook, command=source.argv)
-        return Wish(playbook=playbook, log=source.name)
+            return RepairRequest(playbook=playbook, command=source.argv)
+        return RepairRequest(playbook=playbook, log=source.name)
 
 
 def _merged(found: Known, before: Known | None) -> Known:
@@ -187,11 +187,11 @@ def _merged(found: Known, before: Known | None) -> Known:
     return replace(before, found=found.found)
 
 
-def _same(now: Source, then: Source) -> bool:
+def _same(now: TextSource, then: TextSource) -> bool:
     return (now.kind, now.name, now.lines) == (then.kind, then.name, then.lines)
 
 
-def no_plan(finding: Finding, session: Session) -> EnvmedicError | None:
+def no_plan(finding: Finding, session: AppState) -> EnvmedicError | None:
     """Why no plan can be made for `finding`; None where one may be."""
     if finding.playbook is None:
         return NothingToRepair("No playbook repairs this", hint="The page on the fault says what helps")

@@ -34,14 +34,14 @@ _LEAD: Final = re.compile(r"\s*(?:(?:[-+*>]|\d+\.?)\s+)*")
 _BREAK: Final = re.compile(r"\S+\s*|\s+")
 
 
-class Part(NamedTuple):
+class TextPart(NamedTuple):
     """A piece of a line."""
 
     text: str
     tone: Tone = "plain"
 
 
-Line = tuple[Part, ...]
+Line = tuple[TextPart, ...]
 COLOURED: Final = Style(colour=True)
 """The style whose escapes `parsed` turns into tones: the renderers of the command line speak through it."""
 
@@ -76,19 +76,19 @@ def _shown(char: str, column: int) -> str:
 
 def line(text: str, tone: Tone = "plain") -> Line:
     """One line of foreign text."""
-    return (Part(visible(text), tone),)
+    return (TextPart(visible(text), tone),)
 
 
 def parsed(text: str) -> Line:
     """A line of a renderer that was given `COLOURED`; every other escape in it is made visible."""
-    parts: list[Part] = []
+    parts: list[TextPart] = []
     tone: Tone = "plain"
     for number, piece in enumerate(_OWN.split(text)):
         if number % 2:
             tone = _CODES.get(piece, "plain")
         elif piece:
-            parts.append(Part(visible(piece), tone))
-    return tuple(parts) or (Part(""),)
+            parts.append(TextPart(visible(piece), tone))
+    return tuple(parts) or (TextPart(""),)
 
 
 def rendered(lines: Iterable[str]) -> list[Line]:
@@ -96,7 +96,7 @@ def rendered(lines: Iterable[str]) -> list[Line]:
     return [parsed(piece) for text in lines for piece in text.split("\n")]
 
 
-def bare(text: Sequence[Part]) -> str:
+def bare(text: Sequence[TextPart]) -> str:
     """A line without its tones."""
     return "".join(part.text for part in text)
 
@@ -172,7 +172,7 @@ def wrapped(text: Line, cells: int) -> list[Line]:
 
 
 def _with_indent(piece: Line, indent: int) -> Line:
-    return (Part(" " * indent), *piece) if indent else piece
+    return (TextPart(" " * indent), *piece) if indent else piece
 
 
 def _cut(text: Line, whole: str, indent: int, cells: int) -> list[Line]:
@@ -200,21 +200,21 @@ def _places(whole: str, indent: int, cells: int) -> list[int]:
 
 
 def _sliced(text: Line, start: int, stop: int) -> Line:
-    parts: list[Part] = []
+    parts: list[TextPart] = []
     begin = 0
     for part in text:
         low, high = max(start - begin, 0), min(stop - begin, len(part.text))
         if low < high:
-            parts.append(Part(part.text[low:high], part.tone))
+            parts.append(TextPart(part.text[low:high], part.tone))
         begin += len(part.text)
     return tuple(parts)
 
 
 def _stripped(piece: Line) -> Line:
     if not piece:
-        return (Part(""),)
+        return (TextPart(""),)
     *rest, last = piece
-    return (*rest, Part(last.text.rstrip(), last.tone))
+    return (*rest, TextPart(last.text.rstrip(), last.tone))
 
 
 def marked(text: Line, needle: str) -> Line:
@@ -222,10 +222,10 @@ def marked(text: Line, needle: str) -> Line:
     whole, wanted = bare(text).lower(), needle.lower()
     if not wanted or wanted not in whole or len(whole) != len(bare(text)):
         return text
-    parts: list[Part] = []
+    parts: list[TextPart] = []
     start = 0
     while (found := whole.find(wanted, start)) >= 0:
         parts += _sliced(text, start, found)
-        parts += [Part(piece.text, "match") for piece in _sliced(text, found, found + len(wanted))]
+        parts += [TextPart(piece.text, "match") for piece in _sliced(text, found, found + len(wanted))]
         start = found + len(wanted)
     return (*parts, *_sliced(text, start, len(whole)))

@@ -10,7 +10,7 @@ import pytest
 from packaging.requirements import Requirement
 
 from envmedic.api.context.settings import Settings
-from envmedic.api.planning.plan_choice import Choices, Wanted, repairable, undoes
+from envmedic.api.planning.plan_choice import PlanChoices, RepairGoal, repairable, undoes
 from envmedic.errors import ExitCode, HostFault, InputError, NothingToRepair
 from envmedic.model.events import Emit, EventStream
 from envmedic.model.facts import Environment, Facts
@@ -38,10 +38,10 @@ class Answering(Spelling):
 
 def choices(
     given: Facts, *books: tuple[Finding, LoadedPlaybook], earlier: tuple[Plan, ...] = ()
-) -> tuple[Choices, Answering]:
+) -> tuple[PlanChoices, Answering]:
     installer = Answering()
-    wanted = Wanted(given, tuple(book for _, book in books), tuple(item for item, _ in books), extendable=True)
-    return Choices(Settings(stream=EventStream([])), installer, wanted, earlier=earlier), installer
+    wanted = RepairGoal(given, tuple(book for _, book in books), tuple(item for item, _ in books), extendable=True)
+    return PlanChoices(Settings(stream=EventStream([])), installer, wanted, earlier=earlier), installer
 
 
 def named(name: str, *steps: object, fix_kind: str = "other") -> tuple[Finding, LoadedPlaybook]:
@@ -52,7 +52,7 @@ def named(name: str, *steps: object, fix_kind: str = "other") -> tuple[Finding, 
     return found, msgspec.structs.replace(book, playbook=inner)
 
 
-def every(made: Choices) -> list[Plan]:
+def every(made: PlanChoices) -> list[Plan]:
     found = []
     while (plan := made.next()) is not None:
         found.append(plan)
@@ -84,7 +84,7 @@ def test_a_way_that_is_asked_for_comes_first_and_the_others_stay() -> None:
     usual_order = every(choices(facts(driver="570.124.06", gpus=("12.0",)), named("family"))[0])
     asked = usual_order[0].alternatives[1].title
     wanted = choices(facts(driver="570.124.06", gpus=("12.0",)), named("family"))[0].wanted
-    made = Choices(Settings(stream=EventStream([])), Answering(), replace(wanted, way=asked))
+    made = PlanChoices(Settings(stream=EventStream([])), Answering(), replace(wanted, way=asked))
     first = made.next()
     assert first is not None
     assert first.changes == usual_order[2].changes
@@ -96,7 +96,7 @@ def test_a_way_that_is_asked_for_comes_first_and_the_others_stay() -> None:
 def test_a_way_that_there_is_not_is_refused_with_those_that_there_are() -> None:
     made, _ = choices(facts(driver="570.124.06", gpus=("12.0",)), named("family"))
     titles = {item.title for item in every(made)[0].alternatives if item.feasible}
-    other = Choices(Settings(stream=EventStream([])), Answering(), replace(made.wanted, way="magic"))
+    other = PlanChoices(Settings(stream=EventStream([])), Answering(), replace(made.wanted, way="magic"))
     with pytest.raises(InputError, match="no way called 'magic'") as caught:
         other.next()
     assert titles < set(caught.value.details)

@@ -22,7 +22,7 @@ from envmedic.api.context.settings import Settings
 from envmedic.model.events import Event, EventStream, OutputLine
 from envmedic.model.ports import ApplyOptions
 from envmedic.tui.app import EnvmedicApp
-from envmedic.tui.effects.jobs import Job
+from envmedic.tui.effects.jobs import BackgroundJob
 from envmedic.tui.widgets.log_view import LogView
 from tests.bench.sampling import Samples, rounds
 
@@ -147,7 +147,7 @@ async def _key(app: EnvmedicApp) -> float:
     return seconds
 
 
-def _pour(settings: Settings, job: Job[int]) -> int:
+def _pour(settings: Settings, job: BackgroundJob[int]) -> int:
     for number in range(LINES):
         settings.stream.emit(OutputLine(source="pip", line=f"line {number} of a log that pours in"))
         if number % CHUNK == 0:

@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 from envmedic.errors import InputError, InstallerError, NetworkError, NoSolution
-from envmedic.installers.conda.configuration.channels import Source
-from envmedic.installers.conda.configuration.configuration import Configuration
+from envmedic.installers.conda.configuration.channels import ChannelSource
+from envmedic.installers.conda.configuration.configuration import CondaConfiguration
 from envmedic.installers.conda.solve import helper_client, solving, virtual_packages
 from envmedic.model.conda import CondaChange, CondaEnvironment, CondaPackage, CondaRequest
 from envmedic.model.events import EventData
@@ -27,11 +27,11 @@ class Asked:
     """An environment that exists on paper, with what a solver knows of it."""
 
     def __init__(self, urls: list[str], cache: Path) -> None:
-        self.sources = tuple(Source(url, (url,)) for url in urls)
+        self.sources = tuple(ChannelSource(url, (url,)) for url in urls)
         self.host = TEST_HOST
         self.conda = CondaEnvironment()
         self.events: list[EventData] = []
-        self.configuration = Configuration(sources=self.sources)
+        self.configuration = CondaConfiguration(sources=self.sources)
         self._cache = cache
 
     def resolve(self, request: CondaRequest) -> CondaChange:
@@ -194,11 +194,11 @@ def test_the_driver_is_named_where_it_is_what_forbids(local: Channels, tmp_path:
 def test_of_several_channels_the_first_that_has_a_package_gives_it(asked: Asked, tmp_path: Path) -> None:
     asked.install(*GPU)
     url = write_channel(tmp_path / "extra", [noarch("filelock", "99.0"), noarch("filelock", "3.14.0")])
-    asked.configuration = Configuration(sources=(*asked.sources, Source(url, (url,))), priority="strict")
+    asked.configuration = CondaConfiguration(sources=(*asked.sources, ChannelSource(url, (url,))), priority="strict")
     assert summary(asked.resolve(CondaRequest(specs=("filelock=3.15.4",)))) == {"filelock": "3.15.4 pyhd8ed1ab_0"}
     with pytest.raises(NoSolution):
         asked.resolve(CondaRequest(specs=("filelock=99",)))
-    asked.configuration = Configuration(sources=asked.configuration.sources, priority="flexible")
+    asked.configuration = CondaConfiguration(sources=asked.configuration.sources, priority="flexible")
     assert summary(asked.resolve(CondaRequest(specs=("filelock=99",)))) == {"filelock": "99.0 pyhd8ed1ab_0"}
     first = CondaRequest(specs=("filelock>=3",), channels=(url,))
     asked.change("filelock", version="0.1")
@@ -208,11 +208,11 @@ def test_of_several_channels_the_first_that_has_a_package_gives_it(asked: Asked,
 def test_a_channel_that_is_gone_is_an_error_only_where_it_is_needed(asked: Asked, tmp_path: Path) -> None:
     asked.install(*GPU)
     gone = (tmp_path / "gone").as_uri()
-    asked.configuration = Configuration(sources=(*asked.sources, Source(gone, (gone,))))
+    asked.configuration = CondaConfiguration(sources=(*asked.sources, ChannelSource(gone, (gone,))))
     with pytest.raises(NetworkError) as refusal:
         asked.resolve(CondaRequest(specs=("numpy=1.26",)))
     assert gone in (refusal.value.cause or "")
-    asked.configuration = Configuration(sources=(*asked.sources, Source(gone, (gone,), optional=True)))
+    asked.configuration = CondaConfiguration(sources=(*asked.sources, ChannelSource(gone, (gone,), optional=True)))
     assert asked.resolve(CondaRequest(specs=("numpy=1.26",))).install
     assert gone in str(asked.events[-1])
     with pytest.raises(NetworkError):

@@ -13,12 +13,12 @@ from envmedic.model.checks import Check
 from envmedic.model.events import CheckFinished, Notice, RoundStarted, StageStarted
 from envmedic.model.facts import Environment
 from envmedic.model.plan import Install, Plan, Purge, Step
-from envmedic.model.ports import ApplyOptions, ExtendRequest, Extension
+from envmedic.model.ports import ApplyOptions, ExtendRequest, PlanExtension
 from envmedic.tree import fingerprint
 from tests.engine.test_apply import failure_code, unchanged
 from tests.engine.world import SITE, World, artifact, finding, replacement
 
-Extend = Callable[[ExtendRequest], Extension | None]
+Extend = Callable[[ExtendRequest], PlanExtension | None]
 BOTH = Check(name="both", role="playbook", arguments=("import fam, companion",))
 COMPANION = Check(name="companion-imports", role="playbook", arguments=("import companion",))
 
@@ -31,8 +31,8 @@ def another(plan: Plan, *steps: Step, name: str = "plan-2", checks: tuple[Check,
     return msgspec.structs.replace(plan, id=name, steps=steps, checks=plan.checks if checks is None else checks)
 
 
-def extension(plan: Plan, keep: int = 1) -> Extension:
-    return Extension(plan=another(plan, *install("companion")), because="companion is missing", keep=keep)
+def extension(plan: Plan, keep: int = 1) -> PlanExtension:
+    return PlanExtension(plan=another(plan, *install("companion")), because="companion is missing", keep=keep)
 
 
 def after_checks(extend: Extend) -> Extend:
@@ -59,7 +59,7 @@ def test_the_loop_goes_on_in_the_same_clone_until_all_checks_pass(world: World) 
     seen: list[Environment] = []
     plan = world.plan(checks=(BOTH,), extendable=True)
 
-    def extend(request: ExtendRequest) -> Extension:
+    def extend(request: ExtendRequest) -> PlanExtension:
         requests.append(request)
         seen.append(request.environment())
         return extension(plan)
@@ -91,7 +91,7 @@ def test_the_loop_ends_after_its_rounds_with_what_was_tried(world: World) -> Non
     plan = world.plan(checks=checks, extendable=True)
     world.options = ApplyOptions(max_rounds=3)
     world.extend = after_checks(
-        lambda request: Extension(
+        lambda request: PlanExtension(
             plan=another(plan, *install(f"extra_{request.round}")), because="more", keep=len(request.plans)
         )
     )
@@ -128,7 +128,7 @@ def test_another_way_begins_in_a_fresh_clone(world: World) -> None:
     )
     plan = world.plan(*install("debris"), checks=(missing,), extendable=True)
     way = another(plan, *replacement("2.0"))
-    world.extend = after_checks(lambda _request: Extension(plan=way, because="it did not help", keep=0))
+    world.extend = after_checks(lambda _request: PlanExtension(plan=way, because="it did not help", keep=0))
     record = world.apply(plan)
     assert record.state == "done"
     assert (record.plan.id, [item.id for item in record.abandoned], record.extensions) == ("plan-2", [plan.id], ())
@@ -141,9 +141,9 @@ def test_steps_that_fail_lead_to_another_way(world: World) -> None:
     requests: list[ExtendRequest] = []
     plan = world.plan(*install("fam", "2.0"), extendable=True)  # its directory is there
 
-    def extend(request: ExtendRequest) -> Extension | None:
+    def extend(request: ExtendRequest) -> PlanExtension | None:
         requests.append(request)
-        way = Extension(plan=another(plan, *replacement("2.0")), because="its steps failed", keep=0)
+        way = PlanExtension(plan=another(plan, *replacement("2.0")), because="its steps failed", keep=0)
         return way if request.error is not None else None
 
     world.extend = extend
@@ -159,8 +159,8 @@ def further(world: World, plan: Plan, check: Check = COMPANION, *steps: Step) ->
     made = another(plan, *(steps or install("companion")), checks=(check,))
     del world
 
-    def extend(request: ExtendRequest) -> Extension | None:
-        return None if len(request.plans) > 1 or request.verified else Extension(plan=made, because="facts", keep=1)
+    def extend(request: ExtendRequest) -> PlanExtension | None:
+        return None if len(request.plans) > 1 or request.verified else PlanExtension(plan=made, because="facts", keep=1)
 
     return extend
 
@@ -242,7 +242,7 @@ def test_where_the_first_fault_is_not_there_another_plan_may_be_taken(world: Wor
     plan = world.plan(*install("useless"), checks=(present,), finding=finding(confirmed=None), extendable=True)
     way = another(plan, *replacement("2.0"), checks=world.plan().checks)
     way = msgspec.structs.replace(way, finding=finding(confirmed=True))
-    world.extend = lambda request: Extension(plan=way, because="not there", keep=0) if request.error else None
+    world.extend = lambda request: PlanExtension(plan=way, because="not there", keep=0) if request.error else None
     record = world.apply(plan)
     assert record.state == "done"
     assert record.abandoned == (), "its steps were not taken"
@@ -255,9 +255,9 @@ def test_a_plan_whose_fault_facts_still_confirm_is_given_up_before_its_checks(wo
     plan = world.plan(*install("useless"), extendable=True)
     way = another(plan, *replacement("2.0"))
 
-    def extend(request: ExtendRequest) -> Extension | None:
+    def extend(request: ExtendRequest) -> PlanExtension | None:
         again = [item.id for item in request.plans] == [plan.id] and not request.verified
-        return Extension(plan=way, because="still confirmed", keep=0) if again else None
+        return PlanExtension(plan=way, because="still confirmed", keep=0) if again else None
 
     world.extend = extend
     record = world.apply(plan)

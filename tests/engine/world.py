@@ -27,7 +27,7 @@ from envmedic.model.ports import (
     EnginePorts,
     Exchange,
     ExtendRequest,
-    Extension,
+    PlanExtension,
     ProcessUser,
     Resolution,
     ResolveRequest,
@@ -159,7 +159,7 @@ class World:
     installer: TinyInstaller = field(default_factory=TinyInstaller)
     events: list[EventData] = field(default_factory=list)
     confirm: Callable[[Plan], bool] = lambda _plan: True
-    extend: Callable[[ExtendRequest], Extension | None] | None = None
+    extend: Callable[[ExtendRequest], PlanExtension | None] | None = None
     observe: Callable[[Path], Environment] | None = None
     before_exchange: Callable[[Exchange], bool] | None = None
     processes: Callable[[Path], tuple[ProcessUser, ...]] = nobody

@@ -10,7 +10,7 @@ from typing import Any
 
 from envmedic import diagnosis, redact
 from envmedic.api.repair import read_plan
-from envmedic.engine.verify.kernel_session import MARK, Session
+from envmedic.engine.verify.kernel_session import MARK, KernelSession
 from envmedic.errors import EnvmedicError
 from envmedic.locks import reading
 from envmedic.model.base import from_json, to_json
@@ -178,7 +178,7 @@ def _kernels(_: Path) -> Reader:
 
     def read(data: bytes) -> object:
         heard: list[object] = []
-        session = Session(checks, lambda _, outcome: heard.append(to_json(outcome)))
+        session = KernelSession(checks, lambda _, outcome: heard.append(to_json(outcome)))
         for line in data.decode("utf-8", "replace").split("\n"):
             session.hear(line)
         return heard, session.ended

@@ -11,7 +11,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from envmedic import limits
 from envmedic.conda_meta import condarc as condarc_text
 from envmedic.engine.stage import relocate
-from envmedic.engine.verify.kernel_session import MARK, Session
+from envmedic.engine.verify.kernel_session import MARK, KernelSession
 from envmedic.errors import EnvmedicError, InputError, InvalidPlaybook
 from envmedic.installers.conda.configuration import condarc
 from envmedic.installers.index import configuration
@@ -208,14 +208,14 @@ def test_a_fingerprint_nested_deeply_is_damaged(tmp_path: Path) -> None:
 )
 def test_what_looks_like_a_report_of_a_check_and_is_none_is_output(message: str) -> None:
     heard: list[Outcome] = []
-    session = Session([Check(name="matmul")], lambda _, outcome: heard.append(outcome))
+    session = KernelSession([Check(name="matmul")], lambda _, outcome: heard.append(outcome))
     assert not session.hear(MARK + message)
     assert (heard, session.ended) == ([], False)
 
 
 def test_a_report_with_bytes_that_are_no_text_is_heard() -> None:
     heard: list[Outcome] = []
-    session = Session([Check(name="matmul")], lambda _, outcome: heard.append(outcome))
+    session = KernelSession([Check(name="matmul")], lambda _, outcome: heard.append(outcome))
     assert session.hear(
         MARK + '{"outcome": {"index": 0, "check": "matmul", "status": "fail", "detail": "\\udcff \\ud83d\\ude00"}}'
     )
@@ -228,14 +228,14 @@ def test_a_report_with_bytes_that_are_no_text_is_heard() -> None:
 def test_an_address_that_is_none_is_refused_without_its_login(line: str, tmp_path: Path) -> None:
     (tmp_path / "pip.conf").write_text(f"[global]\n{line}\n")
     found = configuration.read_pip(tmp_path, {"HOME": str(tmp_path)})
-    told = configuration.Configuration(pip=found, uv=configuration.UvConfiguration())
+    told = configuration.IndexConfiguration(pip=found, uv=configuration.UvConfiguration())
     with pytest.raises(InputError, match="no address") as raised:
         uv_options.translate(told, ResolveRequest(pins=()), {})
     assert "sesame" not in f"{raised.value.summary} {raised.value.cause}"
 
 
 def test_a_directory_whose_name_is_too_long_is_not_there() -> None:
-    told = configuration.Configuration(
+    told = configuration.IndexConfiguration(
         pip=configuration.PipConfiguration(find_links=("/" + "x" * 5000,)), uv=configuration.UvConfiguration()
     )
     assert uv_options.translate(told, ResolveRequest(pins=()), {}).arguments == ()

@@ -32,7 +32,7 @@ def fat(*entries: bytes) -> bytes:
     return struct.pack("<IHHQ", fatbin.MAGIC, 1, 16, len(body)) + body + bytes(-len(body) % 8)
 
 
-def read(data: bytes) -> fatbin.GpuCode:
+def read(data: bytes) -> fatbin.LibraryGpuCode:
     return fatbin.summarise(fatbin.walk(data, 0, len(data)))
 
 
@@ -71,7 +71,7 @@ def test_ptx_beside_the_stub_that_the_linker_adds_counts() -> None:
 
 def test_code_of_which_nothing_is_common_is_still_found() -> None:
     code = read(fat(entry(2, 70)) + fat(entry(2, 80)) + fat(entry(2, 90)))
-    assert code == fatbin.GpuCode(sass=(), ptx=(), found=True)
+    assert code == fatbin.LibraryGpuCode(sass=(), ptx=(), found=True)
 
 
 def test_padding_between_fat_binaries_is_skipped() -> None:
@@ -79,7 +79,7 @@ def test_padding_between_fat_binaries_is_skipped() -> None:
 
 
 def test_no_bytes_hold_no_code() -> None:
-    assert read(b"") == fatbin.GpuCode()
+    assert read(b"") == fatbin.LibraryGpuCode()
 
 
 def test_an_entry_without_header_is_damage_and_not_an_endless_loop() -> None:
@@ -94,9 +94,9 @@ def test_code_is_found_in_the_sections_of_a_library(tmp_path: Path) -> None:
         for index, name in enumerate(fatbin.SECTIONS)
     )
     with closing(Elf(build_library(tmp_path / "_C.so", source))) as elf:
-        assert fatbin.read(elf) == fatbin.GpuCode(sass=("8.6",), ptx=("8.6",), found=True)
+        assert fatbin.read(elf) == fatbin.LibraryGpuCode(sass=("8.6",), ptx=("8.6",), found=True)
 
 
 def test_a_library_without_gpu_code(tmp_path: Path) -> None:
     with closing(Elf(build_library(tmp_path / "plain.so", "int x;"))) as elf:
-        assert fatbin.read(elf) == fatbin.GpuCode()
+        assert fatbin.read(elf) == fatbin.LibraryGpuCode()

@@ -80,7 +80,7 @@ def _recorded(case: Case, room: Path) -> Recorded:
     settings = api.Settings(stream=EventStream([events.append]), find_links=(str(case.wheels),), offline=True)
     (alone,) = api.diagnose(settings, case.prefix, [])
     (joined,) = api.diagnose(settings, case.prefix, [str(LOG)])
-    prepared = prepare(settings, case.prefix, api.Wish(log=str(LOG)))
+    prepared = prepare(settings, case.prefix, api.RepairRequest(log=str(LOG)))
     assert not isinstance(prepared, Diagnosis)
     events.clear()
     made = api.carry_out(prepared, ApplyOptions(no_gpu=True, offline=True), lambda _plan: True)

@@ -11,9 +11,9 @@ from msgspec.structs import replace
 from textual.pilot import Pilot
 from textual.widgets import Input
 
-from envmedic.api import Settings, Wish, explain
-from envmedic.api.planning.plan_choice import Choices
-from envmedic.api.playbooks import Survey
+from envmedic.api import RepairRequest, Settings, explain
+from envmedic.api.planning.plan_choice import PlanChoices
+from envmedic.api.playbooks import PlaybookSurvey
 from envmedic.api.repair import Prepared
 from envmedic.errors import EnvmedicError, InstallerError, PreflightError
 from envmedic.model.answers.environments import FoundEnvironment
@@ -24,8 +24,8 @@ from envmedic.model.ports import ApplyOptions, Exchange, Means
 from envmedic.playbook.schema.loader import load_file, shipped_directory
 from envmedic.tui.app import EnvmedicApp
 from envmedic.tui.effects.base import Effects
-from envmedic.tui.effects.jobs import Job
-from envmedic.tui.panels.base import Question, TextPanel
+from envmedic.tui.effects.jobs import BackgroundJob
+from envmedic.tui.panels.base import QuestionPanel, TextPanel
 from envmedic.tui.panels.choosing import ChoicePanel
 from envmedic.tui.panels.starting import StartPanel
 from envmedic.tui.repair_state import Repair
@@ -35,7 +35,7 @@ from envmedic.tui.screens.playbooks import PlaybooksScreen
 from envmedic.tui.screens.repair import RepairScreen
 from envmedic.tui.screens.result import ResultScreen
 from envmedic.tui.screens.watch import WatchScreen
-from envmedic.tui.session import Known, Source
+from envmedic.tui.session import Known, TextSource
 from envmedic.tui.views.playbooks import Book
 from envmedic.tui.views.repair import log_lines
 from envmedic.tui.widgets.log_view import LogView
@@ -86,15 +86,15 @@ class Answers(Effects):
         self,
         kind: str,
         title: str,
-        work: Callable[[Settings, Job[T]], T],
+        work: Callable[[Settings, BackgroundJob[T]], T],
         then: Callable[[T], None],
         failed: Callable[[EnvmedicError], None] | None = None,
         **how: Any,
-    ) -> Job[T]:
+    ) -> BackgroundJob[T]:
         """Hand the answer over, after what the App does now; what only reads texts of envmedic's own is really done."""
         del how
         settings = self._still.session.settings
-        job = Job(kind, title, lambda job: work(settings, job), then, failed or self._show)
+        job = BackgroundJob(kind, title, lambda job: work(settings, job), then, failed or self._show)
         known = self._still.answers.get(kind)
         if kind in self._still.answers:
             self._still.call_later(then, cast("T", known))
@@ -113,14 +113,14 @@ class Still(EnvmedicApp):
         self.animation_level = "none"
         self.recorded = recorded
         self.effects = Answers(self)
-        prepared = Prepared(recorded.plan, settings, cast("Choices", None))
+        prepared = Prepared(recorded.plan, settings, cast("PlanChoices", None))
         means = Means(clone="link", staging="namespace", exchange="exchange", clone_bytes=recorded.plan.disk_bytes)
         self.answers: dict[str, object] = {
             "plan": prepared,
             "means": means,
             "history": recorded.history,
             "diff": recorded.outside,
-            "playbooks": (Survey(_shipped(), ()), ()),
+            "playbooks": (PlaybookSurvey(_shipped(), ()), ()),
             "excerpt": dict(enumerate(LOG.read_text().splitlines(), start=1)),
         }
         found = FoundEnvironment(prefix=PREFIX, kind="uv", active=True, found_by="VIRTUAL_ENV", python="3.11.7")
@@ -151,7 +151,7 @@ class Still(EnvmedicApp):
         checks = [number for number, event in enumerate(events) if _proves(event)]
         events = events if ended else events[: checks[len(checks) // 2] + 1]
         line = f"envmedic apply --log {HOME}/error.log --no-gpu -p {PREFIX}"
-        wish = Wish(log=f"{HOME}/error.log")
+        wish = RepairRequest(log=f"{HOME}/error.log")
         repair = Repair(PREFIX, self.recorded.plan, wish, line, events[0].time).after(events)
         repair.log.add(log_lines(list(events)))
         return repair
@@ -172,7 +172,7 @@ async def _home(still: Still, pilot: Pilot[int]) -> None:
 
 async def _text(still: Still, pilot: Pilot[int]) -> None:
     text = LOG.read_text()
-    source = Source("paste", f"{HOME}/error.log", lines=text.count("\n"))
+    source = TextSource("paste", f"{HOME}/error.log", lines=text.count("\n"))
     joined = still.recorded.joined
     still.screen.query_one(PasteBox).put(text)
     still.update(replace(still.session, source=replace(source, alone=joined, joined=joined, prefix=PREFIX)))
@@ -212,7 +212,7 @@ async def _protected(still: Still, pilot: Pilot[int]) -> None:
     await _plan(still, pilot)
     cast("PlanScreen", still.screen)._tried(error)
     await pilot.press("enter")
-    await until(pilot, lambda: isinstance(still.screen, Question))
+    await until(pilot, lambda: isinstance(still.screen, QuestionPanel))
 
 
 async def _repair(still: Still, pilot: Pilot[int]) -> None:
@@ -257,7 +257,7 @@ async def _generation(still: Still, pilot: Pilot[int]) -> None:
 async def _undo(still: Still, pilot: Pilot[int]) -> None:
     await _history(still, pilot)
     await pilot.press("u")
-    await until(pilot, lambda: isinstance(still.screen, Question))
+    await until(pilot, lambda: isinstance(still.screen, QuestionPanel))
 
 
 async def _difference(still: Still, pilot: Pilot[int]) -> None:

@@ -14,8 +14,8 @@ from textual.pilot import Pilot
 
 from envmedic.errors import EnvmedicError, InternalError
 from envmedic.tui.app import EnvmedicApp
-from envmedic.tui.effects.jobs import Job
-from envmedic.tui.panels.base import ErrorPanel, Question
+from envmedic.tui.effects.jobs import BackgroundJob
+from envmedic.tui.panels.base import ErrorPanel, QuestionPanel
 from envmedic.tui.themes import CONTRAST, DARK, LIGHT
 from tests.tui.support import LARGE, SMALL, app, drive, focused, shown, until, until_shown
 
@@ -130,7 +130,7 @@ def test_a_bug_of_the_ui_itself_ends_it_and_is_told_by_its_caller() -> None:
 def test_quitting_while_something_is_changed_asks_and_waits() -> None:
     ended: list[EnvmedicError] = []
 
-    def work(_settings: object, job: Job[None]) -> None:
+    def work(_settings: object, job: BackgroundJob[None]) -> None:
         while not job.token():
             time.sleep(0.01)
         time.sleep(0.2)
@@ -139,12 +139,12 @@ def test_quitting_while_something_is_changed_asks_and_waits() -> None:
     async def scenario(opened: EnvmedicApp, pilot: Pilot[int]) -> None:
         opened.effects.job("repair", "repairing", work, lambda _value: None, ended.append, must_end=True)
         await pilot.press("q")
-        await until(pilot, lambda: isinstance(opened.screen, Question))
+        await until(pilot, lambda: isinstance(opened.screen, QuestionPanel))
         await pilot.press("n")
         assert opened.is_running
         assert opened.jobs.unfinished()
         await pilot.press("q")
-        await until(pilot, lambda: isinstance(opened.screen, Question))
+        await until(pilot, lambda: isinstance(opened.screen, QuestionPanel))
         await pilot.press("y")
         await until(pilot, lambda: not opened.jobs.unfinished())
 

@@ -12,7 +12,7 @@ from envmedic.model.events import EventStream
 from envmedic.model.ports import ApplyOptions
 from envmedic.model.record import Difference, DistributionChange, Generation, History
 from envmedic.tui.app import EnvmedicApp
-from envmedic.tui.panels.base import ErrorPanel, Prompt, Question, TextPanel
+from envmedic.tui.panels.base import ErrorPanel, Prompt, QuestionPanel, TextPanel
 from envmedic.tui.screens.history import HistoryScreen
 from envmedic.tui.text import Line, bare
 from envmedic.tui.views.history import NOW, prune_question, state_item, state_page, states, undo_question
@@ -93,7 +93,7 @@ def repaired(tmp_path_factory: pytest.TempPathFactory, cache: Path) -> Case:
         record = api.apply(
             settings,
             case.prefix,
-            api.Wish(playbook="nms-cuda"),
+            api.RepairRequest(playbook="nms-cuda"),
             ApplyOptions(no_gpu=True, offline=True),
             lambda _: True,
         )
@@ -151,13 +151,13 @@ def test_undo_and_redo_ask_do_and_tell(working: Case) -> None:
     async def scenario(opened: EnvmedicApp, pilot: Pilot[int]) -> None:
         await until(pilot, lambda: bool(opened.session.chosen))
         await pilot.press("z")
-        await until(pilot, lambda: isinstance(opened.screen, Question))
+        await until(pilot, lambda: isinstance(opened.screen, QuestionPanel))
         assert "byte for byte" in shown(opened)
         await pilot.press("n")
         await pilot.pause()
         assert torchvision(working) == REPAIRED
         await pilot.press("z")
-        await until(pilot, lambda: isinstance(opened.screen, Question))
+        await until(pilot, lambda: isinstance(opened.screen, QuestionPanel))
         await pilot.press("y")
         await until_shown(pilot, "back as it was before the repair")
         assert torchvision(working) == BROKEN
@@ -169,7 +169,7 @@ def test_undo_and_redo_ask_do_and_tell(working: Case) -> None:
         await pilot.press("escape")
         await until(pilot, lambda: isinstance(opened.screen, HistoryScreen))
         await pilot.press("down", "r")
-        await until(pilot, lambda: isinstance(opened.screen, Question))
+        await until(pilot, lambda: isinstance(opened.screen, QuestionPanel))
         await pilot.press("y")
         await until_shown(pilot, "brought back")
         assert torchvision(working) == REPAIRED
@@ -184,7 +184,7 @@ def test_what_would_be_lost_is_asked_before_an_undo(working: Case) -> None:
     async def scenario(opened: EnvmedicApp, pilot: Pilot[int]) -> None:
         await until(pilot, lambda: bool(opened.session.chosen))
         await pilot.press("z")
-        await until(pilot, lambda: isinstance(opened.screen, Question))
+        await until(pilot, lambda: isinstance(opened.screen, QuestionPanel))
         await pilot.press("y")
         await until_shown(pilot, "Changed since, and not in the other tree")
         assert "note.txt" in shown(opened)

@@ -10,7 +10,7 @@ from textual.widgets import Input
 
 from envmedic.tui.app import EnvmedicApp
 from envmedic.tui.screens.finding import FindingScreen
-from envmedic.tui.widgets.choices import Choices
+from envmedic.tui.widgets.choices import ChoiceList
 from envmedic.tui.widgets.paste import PasteBox
 from tests.envs.nms_cuda.case import Case
 from tests.support.venvs import make_venv
@@ -156,7 +156,7 @@ def test_typing_after_a_slash_leaves_matching_environments(tmp_path: Path) -> No
 
     async def scenario(app: EnvmedicApp, pilot: Pilot[int]) -> None:
         await until(pilot, lambda: len(app.session.environments) == 2)
-        listed = app.screen.query_one("#environments", Choices)
+        listed = app.screen.query_one("#environments", ChoiceList)
         await pilot.press("slash", *".venv")
         await until(pilot, lambda: listed.option_count == 1)
         assert listed.chosen == str(tmp_path / ".venv")

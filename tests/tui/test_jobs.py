@@ -9,7 +9,7 @@ from textual.pilot import Pilot
 from envmedic.errors import EnvmedicError, Interrupted
 from envmedic.model.events import Event, OutputLine
 from envmedic.tui.app import EnvmedicApp
-from envmedic.tui.effects.jobs import Job
+from envmedic.tui.effects.jobs import BackgroundJob
 from envmedic.tui.widgets.log_view import KEPT_LINES, LogView
 from tests.tui.support import drive, shown, until
 
@@ -22,7 +22,7 @@ def test_events_come_in_order_in_few_batches_and_before_the_result() -> None:
     batches: list[list[Event]] = []
     ended: list[float] = []
 
-    def work(settings: object, _job: Job[float]) -> float:
+    def work(settings: object, _job: BackgroundJob[float]) -> float:
         for number in range(LINES):
             settings.stream.emit(OutputLine(source="pip", line=str(number)))  # type: ignore[attr-defined]
         return time.monotonic()
@@ -43,7 +43,7 @@ def test_at_most_two_environments_are_read_at_once() -> None:
     lock = threading.Lock()
     now, most, done = [0], [0], [0]
 
-    def work(_settings: object, _job: Job[None]) -> None:
+    def work(_settings: object, _job: BackgroundJob[None]) -> None:
         with lock:
             now[0] += 1
             most[0] = max(most[0], now[0])
@@ -67,7 +67,7 @@ def test_a_cancelled_job_that_waits_never_begins_and_one_that_runs_gives_no_resu
     errors: list[EnvmedicError] = []
     release = threading.Event()
 
-    def work(_settings: object, job: Job[str]) -> str:
+    def work(_settings: object, job: BackgroundJob[str]) -> str:
         begun.append(job.title)
         release.wait(10)
         return job.title
@@ -90,7 +90,7 @@ def test_a_later_job_of_the_same_name_takes_the_place_of_the_first() -> None:
     results: list[str] = []
     errors: list[EnvmedicError] = []
 
-    def slow(_settings: object, _job: Job[str]) -> str:
+    def slow(_settings: object, _job: BackgroundJob[str]) -> str:
         time.sleep(0.2)
         return "first"
 

@@ -11,7 +11,7 @@ from textual.pilot import Pilot
 from envmedic.errors import InputError
 from envmedic.tui.app import EnvmedicApp
 from envmedic.tui.effects.playbooks import editor_command
-from envmedic.tui.panels.base import ErrorPanel, Question
+from envmedic.tui.panels.base import ErrorPanel, QuestionPanel
 from envmedic.tui.screens.playbooks import BookList, PlaybooksScreen
 from envmedic.tui.text import Line, bare
 from envmedic.tui.views.playbooks import Book, book_item, filtered, mistakes_page
@@ -149,7 +149,7 @@ def test_a_shipped_one_is_copied_to_be_edited(tmp_path: Path, monkeypatch: pytes
         await pilot.press("slash", *"nms-cuda", "enter")
         await until(pilot, lambda: "nms-cuda" in page.text)
         await pilot.press("e")
-        await until(pilot, lambda: isinstance(opened.screen, Question))
+        await until(pilot, lambda: isinstance(opened.screen, QuestionPanel))
         assert "takes its place" in shown(opened)
         await pilot.press("y")
         await until(pilot, (own_folder() / "nms-cuda.yaml").is_file)

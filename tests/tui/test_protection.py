@@ -11,7 +11,7 @@ from textual.pilot import Pilot
 
 from envmedic.errors import PreflightError
 from envmedic.tui.app import EnvmedicApp
-from envmedic.tui.panels.base import Question
+from envmedic.tui.panels.base import QuestionPanel
 from envmedic.tui.panels.starting import StartPanel
 from envmedic.tui.screens.plan import PlanScreen
 from envmedic.tui.screens.repair import RepairScreen
@@ -62,12 +62,12 @@ def test_each_protection_is_asked_about_with_its_risk_before_the_go_ahead(frozen
 async def decline(opened: EnvmedicApp, pilot: Pilot[int], screen: PlanScreen) -> None:
     """A no leaves the plan as it was, and the protection in place."""
     await pilot.press("enter")
-    await until(pilot, lambda: isinstance(opened.screen, Question))
+    await until(pilot, lambda: isinstance(opened.screen, QuestionPanel))
     await pilot.press("n")
     await until(pilot, lambda: opened.screen is screen)
     assert "--allow" not in screen.query_one(CommandLine).line
     await pilot.press("enter")
-    await until(pilot, lambda: isinstance(opened.screen, Question))
+    await until(pilot, lambda: isinstance(opened.screen, QuestionPanel))
 
 
 def test_what_nothing_lifts_is_no_question() -> None:

@@ -18,7 +18,7 @@ from textual.widgets import OptionList
 from envmedic.model.events import CheckFinished, Event, Progress, StageStarted
 from envmedic.model.ports import ApplyOptions
 from envmedic.tui.app import EnvmedicApp
-from envmedic.tui.panels.base import AskPanel, Question
+from envmedic.tui.panels.base import AskPanel, QuestionPanel
 from envmedic.tui.panels.choosing import ChoicePanel
 from envmedic.tui.panels.locking import LockPanel
 from envmedic.tui.panels.starting import StartPanel
@@ -249,12 +249,12 @@ async def quit_during(opened: EnvmedicApp, pilot: Pilot[int], screen: PlanScreen
     await begin(opened, pilot, screen, gate)
     await until(pilot, gate.reached)
     await pilot.press("q")
-    await until(pilot, lambda: isinstance(opened.screen, Question))
+    await until(pilot, lambda: isinstance(opened.screen, QuestionPanel))
     await pilot.press("n")
     await until(pilot, lambda: isinstance(opened.screen, RepairScreen))
     assert the(opened).running
     await pilot.press("q")
-    await until(pilot, lambda: isinstance(opened.screen, Question))
+    await until(pilot, lambda: isinstance(opened.screen, QuestionPanel))
     await pilot.press("y")
     gate.open()
     await until(pilot, lambda: not opened.jobs.unfinished())
@@ -267,7 +267,7 @@ def clones(patient: Case) -> set[Path]:
 
 async def cancel(opened: EnvmedicApp, pilot: Pilot[int], told: str) -> None:
     await pilot.press("c")
-    await until(pilot, lambda: isinstance(opened.screen, Question))
+    await until(pilot, lambda: isinstance(opened.screen, QuestionPanel))
     assert told in shown(opened)
     await pilot.press("y")
     await until(pilot, lambda: the(opened).stopping)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from envmedic.api.context.settings import Wish
+from envmedic.api.context.settings import RepairRequest
 from envmedic.errors import ChecksFailed, EnvironmentBusy, PreflightError
 from envmedic.locks.writing import FILENAMES
 from envmedic.model.checks import Outcome, Phase, Status
@@ -28,7 +28,7 @@ from envmedic.model.plan import Change, Pin, Plan, Purge
 from envmedic.model.ports import Exchange, Means, ProcessUser
 from envmedic.model.record import DistributionState, Record, Round, error_document
 from envmedic.tui import repair_state
-from envmedic.tui.repair_state import CheckRow, Log, Repair
+from envmedic.tui.repair_state import CheckRow, Repair, RepairLog
 from envmedic.tui.text import Line, bare, width
 from envmedic.tui.views.checks import check_table, evidence
 from envmedic.tui.views.locking import NAMES
@@ -41,7 +41,7 @@ PLAN = Plan(
     fault="torchvision-ops", host=Host(), steps=(Purge(), Pin(constraints=("torch==2.5.1",))), gpu_checks=True,
     changes=(Change(kind="change", name="torchvision", before="0.18.1", after="0.20.1", owner="uv"),),
 )  # fmt: skip
-BEGUN = Repair("/envs/a", PLAN, Wish(), "envmedic apply -p /envs/a", 1000.0)
+BEGUN = Repair("/envs/a", PLAN, RepairRequest(), "envmedic apply -p /envs/a", 1000.0)
 START = 1000.0
 
 
@@ -156,7 +156,7 @@ def test_the_log_has_what_commands_print_as_text() -> None:
 
 
 def test_a_log_keeps_its_newest_lines_and_its_count() -> None:
-    log = Log()
+    log = RepairLog()
     log.add(f"line {number}" for number in range(repair_state.KEPT_LINES + 5))
     assert log.total == repair_state.KEPT_LINES + 5
     assert log.since(0)[0] == "line 5"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from envmedic.api.context.settings import Settings, Wish
+from envmedic.api.context.settings import RepairRequest, Settings
 from envmedic.errors import InputError
 from envmedic.model.answers.environments import FoundEnvironment
 from envmedic.model.events import EventStream
@@ -18,12 +18,12 @@ from envmedic.model.plan import Plan
 from envmedic.model.ports import ApplyOptions
 from envmedic.tui.command_lines import apply_line, diagnose_line, lock_line, plan_line, watch_line, words
 from envmedic.tui.effects.base import KEPT_TEXTS, kept_text
-from envmedic.tui.session import Known, Session, Source
+from envmedic.tui.session import AppState, Known, TextSource
 from envmedic.tui.text import bare
 from envmedic.tui.views.environments import environment_card, environment_item
 from envmedic.tui.views.findings import finding_item
 
-EMPTY = Session(Settings(stream=EventStream([])), ApplyOptions())
+EMPTY = AppState(Settings(stream=EventStream([])), ApplyOptions())
 
 
 def known(prefix: str, *, active: bool = False) -> Known:
@@ -57,14 +57,16 @@ def test_what_is_known_stays_when_environments_are_found_again() -> None:
 
 
 def test_news_of_an_earlier_text_is_dropped() -> None:
-    first, second = Source("paste", "/one"), Source("paste", "/two")
+    first, second = TextSource("paste", "/one"), TextSource("paste", "/two")
     session = FOUND.with_source(second).told_alone(first, diagnosis(finding()))
     assert session.findings == ()
     assert session.told_with_facts(second, "/a", diagnosis(finding())).findings == (finding(),)
 
 
 def test_facts_of_another_environment_say_nothing_about_the_chosen_one() -> None:
-    source = Source("paste", "/one", alone=diagnosis(finding(confirmed=None)), joined=diagnosis(finding()), prefix="/b")
+    source = TextSource(
+        "paste", "/one", alone=diagnosis(finding(confirmed=None)), joined=diagnosis(finding()), prefix="/b"
+    )
     session = FOUND.with_source(source)
     assert session.findings[0].confirmed is None
     assert session.choosing("/b").findings[0].confirmed is True
@@ -73,16 +75,18 @@ def test_facts_of_another_environment_say_nothing_about_the_chosen_one() -> None
 @pytest.mark.parametrize(
     ("source", "wish", "line"),
     [
-        (None, Wish(playbook="nms-cuda"), "envmedic diagnose -p /a"),
-        (Source("log", "/my log"), Wish(log="/my log"), "envmedic diagnose -p /a '/my log'"),
+        (None, RepairRequest(playbook="nms-cuda"), "envmedic diagnose -p /a"),
+        (TextSource("log", "/my log"), RepairRequest(log="/my log"), "envmedic diagnose -p /a '/my log'"),
         (
-            Source("command", "python x.py", ("python", "x.py")),
-            Wish(command=("python", "x.py")),
+            TextSource("command", "python x.py", ("python", "x.py")),
+            RepairRequest(command=("python", "x.py")),
             "envmedic diagnose -p /a --reproduce -- python x.py",
         ),
     ],
 )
-def test_the_best_finding_is_repaired_by_what_was_given(source: Source | None, wish: Wish, line: str) -> None:
+def test_the_best_finding_is_repaired_by_what_was_given(
+    source: TextSource | None, wish: RepairRequest, line: str
+) -> None:
     found = diagnosis(finding(), finding("other"))
     session = FOUND.with_state("/a", "read", diagnosis=found)
     session = session.with_source(None if source is None else replace(source, alone=found))
@@ -93,11 +97,11 @@ def test_the_best_finding_is_repaired_by_what_was_given(source: Source | None, w
 
 def test_without_an_environment_a_text_speaks_alone() -> None:
     assert diagnose_line(EMPTY) == "envmedic envs"
-    assert diagnose_line(EMPTY.with_source(Source("log", "/x"))) == "envmedic diagnose --log-only /x"
+    assert diagnose_line(EMPTY.with_source(TextSource("log", "/x"))) == "envmedic diagnose --log-only /x"
 
 
 def test_plan_and_apply_lines_carry_what_matters() -> None:
-    wish = Wish(playbook="nms-cuda", log="/x")
+    wish = RepairRequest(playbook="nms-cuda", log="/x")
     assert plan_line(FOUND, wish) == "envmedic plan --playbook nms-cuda --log /x -p /a"
     plan = Plan(
         envmedic="0", created="", prefix="/a", real_prefix="/a", environment_digest="", playbook="nms-cuda",
@@ -107,11 +111,11 @@ def test_plan_and_apply_lines_carry_what_matters() -> None:
     settings = Settings(stream=EventStream([]), find_links=("/w",), offline=True, installer="pip", pin=True)
     other = replace(FOUND, settings=settings, options=ApplyOptions(no_gpu=True))
     expected = "envmedic apply --find-links /w --offline --no-gpu --pin --installer pip -p /a"
-    assert apply_line(other, plan, Wish()) == expected
+    assert apply_line(other, plan, RepairRequest()) == expected
     allowed = replace(FOUND, options=ApplyOptions(allow=("in-use", "base")))
     expected = "envmedic apply --way 'torch 2.6.0' --allow in-use --allow base -p /a"
-    assert apply_line(allowed, plan, Wish(way="torch 2.6.0")) == expected
-    assert plan_line(FOUND, Wish(way="torch 2.6.0")) == "envmedic plan --way 'torch 2.6.0' -p /a"
+    assert apply_line(allowed, plan, RepairRequest(way="torch 2.6.0")) == expected
+    assert plan_line(FOUND, RepairRequest(way="torch 2.6.0")) == "envmedic plan --way 'torch 2.6.0' -p /a"
     line = lock_line("/my env", "pylock", "/out/", "pylock.toml", incomplete=True)
     assert line == "envmedic lock --format pylock -o /out/pylock.toml --allow-incomplete -p '/my env'"
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from envmedic.tui.text import Part, bare, end, line, marked, middle, parsed, visible, width, wrapped
+from envmedic.tui.text import TextPart, bare, end, line, marked, middle, parsed, visible, width, wrapped
 
 NASTY = "a\x1b[31mred\x1b[0m\x07\x9b2J\u202eevil\u2066\x7f[bold]no[/bold]"
 
@@ -40,7 +40,7 @@ def test_both_ends_of_a_path_stay() -> None:
 
 @given(st.text(alphabet=" abc日-1.", max_size=80), st.integers(4, 30))
 def test_wrapped_lines_fit_and_lose_nothing_but_spaces(text: str, cells: int) -> None:
-    rows = wrapped((Part(text[: len(text) // 2], "bad"), Part(text[len(text) // 2 :])), cells)
+    rows = wrapped((TextPart(text[: len(text) // 2], "bad"), TextPart(text[len(text) // 2 :])), cells)
     assert all(cell_len(bare(row).rstrip()) <= cells for row in rows)
     assert "".join(bare(row) for row in rows).replace(" ", "") == text.replace(" ", "")
 
@@ -51,12 +51,12 @@ def test_items_are_wrapped_below_their_text() -> None:
 
 
 def test_only_the_renderers_own_escapes_are_tones() -> None:
-    assert parsed("\x1b[1mHost\x1b[0m \x1b[44mx") == (Part("Host", "bold"), Part(" ␛[44mx"))
+    assert parsed("\x1b[1mHost\x1b[0m \x1b[44mx") == (TextPart("Host", "bold"), TextPart(" ␛[44mx"))
 
 
 @pytest.mark.parametrize(("needle", "count"), [("foo", 2), ("FOO", 2), ("", 0), ("bar", 0)])
 def test_matches_are_marked_in_any_case(needle: str, count: int) -> None:
-    shown = marked((Part("a fo"), Part("o Foo", "bad")), needle)
+    shown = marked((TextPart("a fo"), TextPart("o Foo", "bad")), needle)
     assert bare(shown) == "a foo Foo"
     found = [part for part in shown if part.tone == "match"]
     assert "".join(part.text for part in found).lower() == needle.lower() * count

@@ -43,7 +43,7 @@ class Settings(msgspec.Struct, frozen=True):
     """What was begun of an observation before the rest of envmedic was loaded."""
 
 
-class Target(msgspec.Struct, frozen=True):
+class NamedTarget(msgspec.Struct, frozen=True):
     """The environment as the user named it; all None means the active one."""
 
     name: str | None = None
@@ -51,7 +51,7 @@ class Target(msgspec.Struct, frozen=True):
     python: str | None = None
 
 
-class Wish(msgspec.Struct, frozen=True):
+class RepairRequest(msgspec.Struct, frozen=True):
     """What the user wants repaired; all empty means what the facts confirm."""
 
     playbook: str | None = None

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from envmedic.api.context.settings import Settings, Target
+from envmedic.api.context.settings import NamedTarget, Settings
 from envmedic.errors import NotAnEnvironment
 from envmedic.model.record import Record
 from envmedic.owner import STORE
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from envmedic.engine.store.layout import Store
 
 
-def find_prefix(settings: Settings, target: Target) -> Path:
+def find_prefix(settings: Settings, target: NamedTarget) -> Path:
     """The environment meant. An interrupted transaction on it is settled first. Raises NotAnEnvironment, InputError."""
     try:
         prefix = targets.resolve_prefix(name=target.name, prefix=target.prefix, python=target.python)

@@ -19,8 +19,8 @@ from envmedic.model.ports import (
     EnginePorts,
     Exchange,
     ExtendRequest,
-    Extension,
     Installer,
+    PlanExtension,
     Runner,
 )
 from envmedic.probe.prefix import processes
@@ -86,7 +86,7 @@ def engine_ports(
     *,
     prefix: Path,
     confirm: Callable[[Plan], bool],
-    extend: Callable[[ExtendRequest], Extension | None] | None = None,
+    extend: Callable[[ExtendRequest], PlanExtension | None] | None = None,
     conda: CondaInstaller | None = None,
     before_exchange: Callable[[Exchange], bool] | None = None,
 ) -> EnginePorts:

@@ -27,7 +27,7 @@ _ELSEWHERE = {"linux-64": ("linux", "x86_64"), "linux-aarch64": ("linux", "aarch
 
 
 @dataclass(frozen=True)
-class Place:
+class NewPrefix:
     """Where a new environment is to be, as the user named it."""
 
     prefix: str | None = None
@@ -37,7 +37,7 @@ class Place:
 
 
 def create(
-    settings: Settings, lock_file: Path, place: Place, *, profile: Profile = "standard", no_gpu: bool = False
+    settings: Settings, lock_file: Path, place: NewPrefix, *, profile: Profile = "standard", no_gpu: bool = False
 ) -> Verification:
     """Make the environment that the lock says at a place where there is nothing, and verify it.
 
@@ -81,7 +81,7 @@ def _told(item: LockDifference) -> str:
     return f"{item.name}: {item.kind}: expected {item.expected or 'nothing'}, found {item.found or 'nothing'}"
 
 
-def _prefix(place: Place, wanted: Lock) -> Path:
+def _prefix(place: NewPrefix, wanted: Lock) -> Path:
     if (place.prefix is None) == (place.name is None):
         raise InputError("create needs a place", hint="Name it with -p NEW, or a conda environment with -n NAME")
     if place.prefix is not None:
@@ -112,7 +112,7 @@ def _require_platform(wanted: Lock, lock_file: Path) -> None:
 class _Work:
     """Making one environment at a site."""
 
-    def __init__(self, settings: Settings, wanted: Lock, place: Place, site: making.Site) -> None:
+    def __init__(self, settings: Settings, wanted: Lock, place: NewPrefix, site: making.Site) -> None:
         from envmedic.installers import uv  # noqa: PLC0415  # installers are loaded when asked
         from envmedic.installers.resolution import install_lock  # noqa: PLC0415  # installers are loaded when asked
 
@@ -120,7 +120,7 @@ class _Work:
         self._wanted = wanted
         self._place = place
         self._site = site
-        self._sources = install_lock.Sources(uv.find_uv(), settings.find_links, offline=settings.offline)
+        self._sources = install_lock.LockSources(uv.find_uv(), settings.find_links, offline=settings.offline)
 
     def carry_out(self) -> None:
         """Fetch everything, then make it."""

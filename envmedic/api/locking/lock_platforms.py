@@ -64,7 +64,7 @@ class _Elsewhere:
         needed = other_platforms.needed_by_others(self.environment)
         pairs = [(item.name, item.version) for item in wheels]
         roots = tuple(pair for pair in pairs if pair[0] not in needed) or tuple(pairs)
-        wanted = other_platforms.Wanted(
+        wanted = other_platforms.PlatformRequest(
             platform=self.name,
             roots=roots,
             others=tuple(pair for pair in pairs if pair not in roots),

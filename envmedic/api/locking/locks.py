@@ -34,7 +34,7 @@ def lock_of(settings: Settings, facts: Facts, *, fetch_hashes: bool = False) -> 
         raise AssertionError
     real = Path(facts.environment.real_prefix)
     behind = live_records.live_records(real)
-    sources = provenance.Sources(
+    sources = provenance.FileSources(
         uv=uv.find_uv(),
         fetch=fetch_hashes and not settings.offline,
         artifacts=installed_by_repairs.artifacts(behind),

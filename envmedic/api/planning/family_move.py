@@ -7,7 +7,7 @@ from pathlib import Path
 from envmedic.api.context.observation import observe
 from envmedic.api.context.settings import Settings
 from envmedic.api.context.wiring import installer_of
-from envmedic.api.planning.proposals import Case, plans
+from envmedic.api.planning.proposals import PlanningCase, plans
 from envmedic.errors import InputError
 from envmedic.model.plan import Plan
 from envmedic.model.playbook import Policy
@@ -24,5 +24,5 @@ def move(settings: Settings, prefix: Path, policy: Policy, way: str | None = Non
     environment = facts.environment
     if environment is None or environment.distribution("torch") is None:
         raise InputError(f"There is no torch in {prefix}", hint="Name the environment that holds it: -p PREFIX")
-    case = Case(facts, None, family_move.playbook(policy, environment), way=way)
+    case = PlanningCase(facts, None, family_move.playbook(policy, environment), way=way)
     return next(plans(settings, case, installer_of(settings)))

@@ -9,7 +9,7 @@ import msgspec
 
 from envmedic import planner
 from envmedic.api.context.settings import Settings
-from envmedic.api.planning.proposals import Case, plans
+from envmedic.api.planning.proposals import PlanningCase, plans
 from envmedic.errors import EnvmedicError, HostFault, NoSolution, NothingToRepair
 from envmedic.model.conda import CondaChange
 from envmedic.model.facts import Facts
@@ -26,7 +26,7 @@ _NO_PLAN = (NoSolution, NothingToRepair, HostFault)
 
 
 @dataclass(frozen=True)
-class Wanted:
+class RepairGoal:
     """What is to be repaired: findings of one diagnosis, best first."""
 
     facts: Facts
@@ -59,11 +59,11 @@ def repairable(diagnosis: Diagnosis, pointed: Collection[str] = ()) -> tuple[Fin
     return tuple(sorted(found, key=lambda item: item.fault not in pointed))
 
 
-class Choices:
+class PlanChoices:
     """The plans for one state of an environment, each made when it is asked for."""
 
     def __init__(
-        self, settings: Settings, installer: Installer, wanted: Wanted, *, earlier: tuple[Plan, ...] = ()
+        self, settings: Settings, installer: Installer, wanted: RepairGoal, *, earlier: tuple[Plan, ...] = ()
     ) -> None:
         """Take what is wanted; `earlier` is what was carried out before, and must not be undone."""
         self.installer = installer
@@ -87,7 +87,7 @@ class Choices:
 
     def _each(self) -> Iterator[Plan]:
         for number, finding in enumerate(self.wanted.findings):
-            case = Case(
+            case = PlanningCase(
                 self.wanted.facts,
                 finding,
                 self.wanted.playbook(finding),

@@ -31,7 +31,7 @@ PASSED_OVER = "another way was asked for"
 
 
 @dataclass(frozen=True)
-class Case:
+class PlanningCase:
     """One finding with the playbook that repairs it, or (without one) the torch family that is to be moved on."""
 
     facts: Facts
@@ -44,7 +44,7 @@ class Case:
     """Title of the way to take first; None takes the best."""
 
 
-def plans(settings: Settings, case: Case, installer: Installer) -> Iterator[Plan]:
+def plans(settings: Settings, case: PlanningCase, installer: Installer) -> Iterator[Plan]:
     """The plans that carry the playbook out, best first: the next is made when the one before it is of no use.
 
     Raises NoSolution where there is none at all, InputError for a way that there is not, NetworkError and InstallerError.
@@ -89,7 +89,7 @@ def _led_by(considered: planner.Proposals, title: str) -> planner.Proposals:
 
 def _tried(  # noqa: PLR0917  # what a plan is made from
     settings: Settings,
-    case: Case,
+    case: PlanningCase,
     proposal: planner.Proposal,
     installer: Installer,
     considered: planner.Proposals,
@@ -118,7 +118,7 @@ def _none(errors: Sequence[NoSolution | NetworkError]) -> NoSolution | NetworkEr
 
 def _made(  # noqa: PLR0917  # what a plan is made from
     settings: Settings,
-    case: Case,
+    case: PlanningCase,
     proposal: planner.Proposal,
     installer: Installer,
     considered: planner.Proposals,
@@ -146,7 +146,9 @@ def _made(  # noqa: PLR0917  # what a plan is made from
         return error
 
 
-def _resolution(settings: Settings, proposal: planner.Proposal, case: Case, installer: Installer) -> Resolution | None:
+def _resolution(
+    settings: Settings, proposal: planner.Proposal, case: PlanningCase, installer: Installer
+) -> Resolution | None:
     """The wheels, and then the conda packages, with what the wheels ask of these."""
     environment = case.facts.environment
     if environment is None or (proposal.request is None and proposal.conda is None):
@@ -185,7 +187,7 @@ def _wheels(
             raise error from None  # what it lacks beside conda's packages tells more
 
 
-def _conda(settings: Settings, case: Case) -> CondaInstaller:
+def _conda(settings: Settings, case: PlanningCase) -> CondaInstaller:
     environment = case.facts.environment
     if environment is None:
         raise AssertionError

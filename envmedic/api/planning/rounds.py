@@ -7,7 +7,7 @@ from pathlib import Path
 
 from envmedic.api.context.settings import Settings
 from envmedic.api.diagnosis import diagnose_lines
-from envmedic.api.planning.plan_choice import Choices, Wanted, repairable
+from envmedic.api.planning.plan_choice import PlanChoices, RepairGoal, repairable
 from envmedic.diagnosis import derive
 from envmedic.errors import InstallerError, NetworkError, NothingToRepair
 from envmedic.model.base import to_json
@@ -16,7 +16,7 @@ from envmedic.model.events import Notice
 from envmedic.model.facts import Facts
 from envmedic.model.findings import Finding
 from envmedic.model.plan import Plan
-from envmedic.model.ports import ExtendRequest, Extension
+from envmedic.model.ports import ExtendRequest, PlanExtension
 from envmedic.playbook.schema.conditions import confirms
 
 
@@ -27,7 +27,7 @@ class Loop:
     clone after the first plan, and so on.
     """
 
-    def __init__(self, settings: Settings, first: Choices) -> None:
+    def __init__(self, settings: Settings, first: PlanChoices) -> None:
         self._settings = settings
         self._levels = [first]
         self._playbooks = first.wanted.playbooks
@@ -38,7 +38,7 @@ class Loop:
         """Playbooks that plans were about, of those given up too."""
         self._tried: set[str] = set()
 
-    def __call__(self, request: ExtendRequest) -> Extension | None:
+    def __call__(self, request: ExtendRequest) -> PlanExtension | None:
         """The next plan, or None when nothing is left to try."""
         plans = request.plans
         del self._levels[len(plans) :]
@@ -64,7 +64,7 @@ class Loop:
             return ""
         return "; ".join(dict.fromkeys(leaf.text for leaf in found.leaves))
 
-    def _further(self, request: ExtendRequest, facts: Facts, failed: Iterable[Outcome]) -> Extension | None:
+    def _further(self, request: ExtendRequest, facts: Facts, failed: Iterable[Outcome]) -> PlanExtension | None:
         """A plan for what else is wrong in the clone: by facts, and by what checks say."""
         failed = tuple(failed)
         text = [f"{item.reason}\n{item.detail}" for item in failed if not item.check.startswith("facts")]
@@ -73,14 +73,14 @@ class Loop:
         pointed = {fault for item in failed for fault in item.points_to}
         found = tuple(item for item in repairable(diagnosis, pointed) if request.verified or item.confirmed)
         findings = (*found, *self._reported(facts))
-        wanted = Wanted(facts=facts, playbooks=self._playbooks, findings=findings, extendable=True)
-        choices = Choices(self._settings, self._levels[-1].installer, wanted, earlier=request.plans)
+        wanted = RepairGoal(facts=facts, playbooks=self._playbooks, findings=findings, extendable=True)
+        choices = PlanChoices(self._settings, self._levels[-1].installer, wanted, earlier=request.plans)
         plan = self._untried(choices, request.plans)
         self._tell(choices)
         if plan is None:
             return None
         self._levels.append(choices)
-        return Extension(plan=plan, because=_summary(plan.finding), keep=len(request.plans))
+        return PlanExtension(plan=plan, because=_summary(plan.finding), keep=len(request.plans))
 
     def _reported(self, facts: Facts) -> tuple[Finding, ...]:
         """What the text alone speaks of and no plan was about yet, unless the facts of the clone refute it."""
@@ -90,7 +90,7 @@ class Loop:
         asked = ((item, Confirmation.of(first.playbook(item).playbook, item.groups)) for item in left)
         return tuple(item for item, when in asked if when is None or confirms(when, derived).truth is not False)
 
-    def _instead(self, request: ExtendRequest, lasting: str = "") -> Extension | None:
+    def _instead(self, request: ExtendRequest, lasting: str = "") -> PlanExtension | None:
         """Another way for the last plan, else for the one before it."""
         for keep in range(len(request.plans) - 1, request.good - 1, -1):
             given_up = request.plans[keep]
@@ -100,18 +100,18 @@ class Loop:
                 del self._levels[keep + 1 :]
                 why = "the facts confirm it still: " + lasting if lasting else "its repair did not prove itself"
                 why = request.error.summary if request.error is not None else why
-                return Extension(plan=plan, because=f"{_summary(given_up.finding)}: {why}", keep=keep)
+                return PlanExtension(plan=plan, because=f"{_summary(given_up.finding)}: {why}", keep=keep)
             if lasting:
                 return None
         return None
 
-    def _untried(self, choices: Choices, plans: tuple[Plan, ...], *, another_fault: bool = False) -> Plan | None:
+    def _untried(self, choices: PlanChoices, plans: tuple[Plan, ...], *, another_fault: bool = False) -> Plan | None:
         while True:
             plan = self._next(choices, another_fault=another_fault)
             if plan is None or _path((*plans, plan)) not in self._tried:
                 return plan
 
-    def _next(self, choices: Choices, *, another_fault: bool) -> Plan | None:
+    def _next(self, choices: PlanChoices, *, another_fault: bool) -> Plan | None:
         """The next plan; where its wheels cannot be had just now, none: what was repaired so far must not suffer."""
         try:
             return choices.next(another_fault=another_fault)
@@ -120,7 +120,7 @@ class Loop:
             self._settings.stream.emit(Notice(code="no-plan", message=message, level="warning"))
             return None
 
-    def _tell(self, choices: Choices) -> None:
+    def _tell(self, choices: PlanChoices) -> None:
         """Say what is wrong in the clone and has no plan."""
         for summary, why in choices.skipped.items():
             if summary in self._told:

@@ -7,15 +7,15 @@ from pathlib import Path
 
 from envmedic import api
 from envmedic.cli.commands.repair import settings_of
-from envmedic.cli.output import Output
+from envmedic.cli.output import CommandOutput
 from envmedic.errors import ExitCode
 from envmedic.render.checks import verification_lines
 
 
-def create(args: argparse.Namespace, output: Output) -> int:
+def create(args: argparse.Namespace, output: CommandOutput) -> int:
     """``envmedic create --lock FILE -p NEW``."""
     settings = settings_of(args, output)
-    place = api.Place(prefix=args.prefix, name=args.name, python=args.python)
+    place = api.NewPrefix(prefix=args.prefix, name=args.name, python=args.python)
     found = api.create(settings, Path(args.lock), place, profile=args.profile, no_gpu=args.no_gpu)
     output.narrate(f"environment: {found.prefix}")
     output.document(found, verification_lines(found, output.style))

@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 
 from envmedic import api
-from envmedic.cli.output import Output
+from envmedic.cli.output import CommandOutput
 from envmedic.errors import ExitCode
 from envmedic.render.environments import environments_lines
 
 
-def envs(_args: argparse.Namespace, output: Output) -> int:
+def envs(_args: argparse.Namespace, output: CommandOutput) -> int:
     """List the environments that are found here."""
     found = api.list_environments()
     output.document(found, environments_lines(found, output.style))

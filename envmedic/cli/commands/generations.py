@@ -7,23 +7,23 @@ from collections.abc import Callable
 
 from envmedic import api
 from envmedic.cli.commands.repair import ask, prefix_of, print_record, require_terminal, settings_of
-from envmedic.cli.output import Output
+from envmedic.cli.output import CommandOutput
 from envmedic.errors import ExitCode, RepairDeclined
 
 SEE_HISTORY = "see first what there is with `envmedic history`"
 
 
-def undo(args: argparse.Namespace, output: Output) -> int:
+def undo(args: argparse.Namespace, output: CommandOutput) -> int:
     """``envmedic undo``."""
     return _travel(args, output, api.undo, "Bring the environment back as it was before")
 
 
-def redo(args: argparse.Namespace, output: Output) -> int:
+def redo(args: argparse.Namespace, output: CommandOutput) -> int:
     """``envmedic redo``."""
     return _travel(args, output, api.redo, "Bring the repaired environment back")
 
 
-def _travel(args: argparse.Namespace, output: Output, travel: api.Travel, question: str) -> int:
+def _travel(args: argparse.Namespace, output: CommandOutput, travel: api.UndoOrRedo, question: str) -> int:
     if not args.yes:
         require_terminal(SEE_HISTORY)
     settings = settings_of(args, output)
@@ -40,7 +40,7 @@ def _travel(args: argparse.Namespace, output: Output, travel: api.Travel, questi
     return print_record(travel(settings, prefix, args.transaction, tuple(args.allow), accept), output, moved=True)
 
 
-def history(args: argparse.Namespace, output: Output) -> int:
+def history(args: argparse.Namespace, output: CommandOutput) -> int:
     """``envmedic history``."""
     from envmedic.render.record import history_lines  # noqa: PLC0415
 
@@ -50,7 +50,7 @@ def history(args: argparse.Namespace, output: Output) -> int:
     return int(ExitCode.OK)
 
 
-def diff(args: argparse.Namespace, output: Output) -> int:
+def diff(args: argparse.Namespace, output: CommandOutput) -> int:
     """``envmedic diff``."""
     from envmedic.render.record import difference_lines  # noqa: PLC0415
 
@@ -60,10 +60,10 @@ def diff(args: argparse.Namespace, output: Output) -> int:
     return int(ExitCode.OK)
 
 
-def recover(args: argparse.Namespace, output: Output) -> int:
+def recover(args: argparse.Namespace, output: CommandOutput) -> int:
     """``envmedic recover``."""
     settings = settings_of(args, output)
-    target = api.Target(name=args.name, prefix=args.prefix, python=args.python)
+    target = api.NamedTarget(name=args.name, prefix=args.prefix, python=args.python)
     found = api.recover(settings, target)
     output.narrate(f"environment: {found.prefix}")
     lines = [f"{item.transaction}: {item.state}, environment {item.environment}" for item in found.settled]
@@ -71,7 +71,7 @@ def recover(args: argparse.Namespace, output: Output) -> int:
     return int(ExitCode.OK)
 
 
-def prune(args: argparse.Namespace, output: Output) -> int:
+def prune(args: argparse.Namespace, output: CommandOutput) -> int:
     """``envmedic prune``."""
     from envmedic.render.record import history_lines  # noqa: PLC0415
 
@@ -87,7 +87,7 @@ def prune(args: argparse.Namespace, output: Output) -> int:
     return int(ExitCode.OK)
 
 
-RUN: dict[str, Callable[[argparse.Namespace, Output], int]] = {
+RUN: dict[str, Callable[[argparse.Namespace, CommandOutput], int]] = {
     "undo": undo,
     "redo": redo,
     "history": history,

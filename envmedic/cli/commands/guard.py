@@ -6,13 +6,13 @@ import argparse
 
 from envmedic import api
 from envmedic.cli.commands.repair import prefix_of, settings_of
-from envmedic.cli.output import Output
+from envmedic.cli.output import CommandOutput
 from envmedic.errors import ExitCode, InputError
 from envmedic.planner.guard.command_words import split
 from envmedic.render.guard import guard_lines
 
 
-def guard(args: argparse.Namespace, output: Output) -> int:
+def guard(args: argparse.Namespace, output: CommandOutput) -> int:
     """``envmedic guard 'pip install X'`` or ``envmedic guard -- pip install X``."""
     if bool(args.words) == bool(args.user_command):
         raise InputError(

@@ -6,13 +6,13 @@ import argparse
 
 from envmedic import api
 from envmedic.cli.commands.repair import prefix_of, settings_of
-from envmedic.cli.output import Output
+from envmedic.cli.output import CommandOutput
 from envmedic.errors import ExitCode
 from envmedic.render.compatibility import compatibility_lines
 from envmedic.render.explanation import explanation_lines
 
 
-def explain(args: argparse.Namespace, output: Output) -> int:
+def explain(args: argparse.Namespace, output: CommandOutput) -> int:
     """``envmedic explain FAULT|PLAYBOOK``."""
     files = (args.topic,) if api.is_playbook_file(args.topic) else ()
     found = api.explain(api.Settings(stream=output.stream, playbook_files=files), args.topic)
@@ -20,7 +20,7 @@ def explain(args: argparse.Namespace, output: Output) -> int:
     return int(ExitCode.OK)
 
 
-def check(args: argparse.Namespace, output: Output) -> int:
+def check(args: argparse.Namespace, output: CommandOutput) -> int:
     """``envmedic check REQ…``."""
     settings = settings_of(args, output)
     found = api.check(settings, prefix_of(args, settings, output), args.requirements)

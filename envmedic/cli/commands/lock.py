@@ -7,12 +7,12 @@ from pathlib import Path
 
 from envmedic import api
 from envmedic.cli.commands.repair import prefix_of, settings_of
-from envmedic.cli.output import Output
+from envmedic.cli.output import CommandOutput
 from envmedic.errors import ExitCode
 from envmedic.render.lock import incomplete_lines, lock_lines
 
 
-def lock(args: argparse.Namespace, output: Output) -> int:
+def lock(args: argparse.Namespace, output: CommandOutput) -> int:
     """Print the lock, or write it and print what was written; exit 1 where entries are missing."""
     settings = settings_of(args, output)
     if args.platform:

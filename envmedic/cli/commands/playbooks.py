@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Callable
 
 from envmedic import api
-from envmedic.cli.output import Output
+from envmedic.cli.output import CommandOutput
 from envmedic.errors import ExitCode, InvalidPlaybook
 from envmedic.model.base import to_json
 from envmedic.model.playbook import Validation
@@ -15,7 +15,7 @@ from envmedic.render.style import table
 _MARKS = {"pass": "pass", "fail": "FAIL", "note": "note"}
 
 
-def list_all(args: argparse.Namespace, output: Output) -> int:
+def list_all(args: argparse.Namespace, output: CommandOutput) -> int:
     """The playbooks found."""
     del args
     found = api.list_playbooks(api.Settings(stream=output.stream))
@@ -27,7 +27,7 @@ def list_all(args: argparse.Namespace, output: Output) -> int:
     return int(ExitCode.OK)
 
 
-def show(args: argparse.Namespace, output: Output) -> int:
+def show(args: argparse.Namespace, output: CommandOutput) -> int:
     """One playbook, as its file has it."""
     files = (args.playbook,) if api.is_playbook_file(args.playbook) else ()
     found, text = api.show_playbook(api.Settings(stream=output.stream, playbook_files=files), args.playbook)
@@ -35,7 +35,7 @@ def show(args: argparse.Namespace, output: Output) -> int:
     return int(ExitCode.OK)
 
 
-def validate(args: argparse.Namespace, output: Output) -> int:
+def validate(args: argparse.Namespace, output: CommandOutput) -> int:
     """All mistakes of all files at once."""
     mistakes = api.validate_playbooks(args.files)
     if mistakes:
@@ -47,7 +47,7 @@ def validate(args: argparse.Namespace, output: Output) -> int:
     return int(ExitCode.OK)
 
 
-def test(args: argparse.Namespace, output: Output) -> int:
+def test(args: argparse.Namespace, output: CommandOutput) -> int:
     """What was tried with a playbook."""
     found = api.try_playbook(api.Settings(stream=output.stream), args.file, args.logs)
     rows = [(_MARKS[item.status], item.about, item.told) for item in found.trials]
@@ -57,7 +57,7 @@ def test(args: argparse.Namespace, output: Output) -> int:
     return int(ExitCode.OK if found.passed else ExitCode.PROBLEM)
 
 
-def schema(args: argparse.Namespace, output: Output) -> int:
+def schema(args: argparse.Namespace, output: CommandOutput) -> int:
     """The JSON schema; editors check a playbook with it while it is written."""
     del args
     document = api.playbook_schema()
@@ -65,7 +65,7 @@ def schema(args: argparse.Namespace, output: Output) -> int:
     return int(ExitCode.OK)
 
 
-RUN: dict[str, Callable[[argparse.Namespace, Output], int]] = {
+RUN: dict[str, Callable[[argparse.Namespace, CommandOutput], int]] = {
     "list": list_all,
     "show": show,
     "validate": validate,

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from envmedic import api
 from envmedic.cli.options import installers
-from envmedic.cli.output import Output
+from envmedic.cli.output import CommandOutput
 from envmedic.errors import ConfirmationNeeded, ExitCode, InputError
 from envmedic.model.base import to_json
 from envmedic.model.checks import VerifyWish
@@ -25,12 +25,12 @@ from envmedic.model.ports import ApplyOptions
 from envmedic.model.record import Record
 from envmedic.render.diagnosis import diagnosis_lines
 
-Command = Callable[[argparse.Namespace, Output], int]
+Command = Callable[[argparse.Namespace, CommandOutput], int]
 NOTHING_TO_DO = "Nothing to repair. If a program fails all the same, give its error text with --log FILE"
 _VERDICT_EXIT = {"healthy": ExitCode.OK, "host": ExitCode.HOST}
 
 
-def settings_of(args: argparse.Namespace, output: Output) -> api.Settings:
+def settings_of(args: argparse.Namespace, output: CommandOutput) -> api.Settings:
     """What the options say of how to run."""
     options = vars(args)
     template = options.get("torch_index") or api.TORCH_INDEX
@@ -52,24 +52,26 @@ def settings_of(args: argparse.Namespace, output: Output) -> api.Settings:
     )
 
 
-def prefix_of(args: argparse.Namespace, settings: api.Settings, output: Output) -> Path:
+def prefix_of(args: argparse.Namespace, settings: api.Settings, output: CommandOutput) -> Path:
     """The environment meant, named on stderr."""
-    prefix = api.find_prefix(settings, api.Target(name=args.name, prefix=args.prefix, python=args.python))
+    prefix = api.find_prefix(settings, api.NamedTarget(name=args.name, prefix=args.prefix, python=args.python))
     output.narrate(f"environment: {prefix}")
     return prefix
 
 
-def wish_of(args: argparse.Namespace) -> api.Wish:
+def wish_of(args: argparse.Namespace) -> api.RepairRequest:
     """What the options say of what to repair, or to move on. Raises InputError where they say both."""
     if args.policy and (args.playbook or args.log or args.user_command):
         raise InputError(
             "--policy moves an environment on in which nothing is at fault",
             hint="Repair the fault first; leave out --policy, or --playbook, --log and --reproduce",
         )
-    return api.Wish(playbook=args.playbook, log=args.log, command=args.user_command, policy=args.policy, way=args.way)
+    return api.RepairRequest(
+        playbook=args.playbook, log=args.log, command=args.user_command, policy=args.policy, way=args.way
+    )
 
 
-def diagnose(args: argparse.Namespace, output: Output) -> int:
+def diagnose(args: argparse.Namespace, output: CommandOutput) -> int:
     """``envmedic diagnose``."""
     if args.log_only and not args.logs:
         raise InputError("--log-only needs a LOG", hint="Name a file, or `-` for standard input")
@@ -88,7 +90,7 @@ def diagnose(args: argparse.Namespace, output: Output) -> int:
     return max(int(_VERDICT_EXIT.get(item.verdict, ExitCode.PROBLEM)) for item in found)
 
 
-def _reproduced(args: argparse.Namespace, settings: api.Settings, output: Output) -> Diagnosis:
+def _reproduced(args: argparse.Namespace, settings: api.Settings, output: CommandOutput) -> Diagnosis:
     from envmedic.api import running  # noqa: PLC0415  # only where a command is run
 
     if args.logs or args.log_only or not args.user_command:
@@ -103,7 +105,7 @@ def _log_title(diagnosis: Diagnosis, count: int) -> list[str]:
     return [f"== {diagnosis.log}"] if count > 1 and diagnosis.log else []
 
 
-def facts(args: argparse.Namespace, output: Output) -> int:
+def facts(args: argparse.Namespace, output: CommandOutput) -> int:
     """``envmedic facts``."""
     from envmedic.render.facts import facts_lines  # noqa: PLC0415
 
@@ -114,7 +116,7 @@ def facts(args: argparse.Namespace, output: Output) -> int:
     return int(ExitCode.OK)
 
 
-def plan(args: argparse.Namespace, output: Output) -> int:
+def plan(args: argparse.Namespace, output: CommandOutput) -> int:
     """``envmedic plan``."""
     from envmedic.render.next_command import apply_command  # noqa: PLC0415
 
@@ -129,7 +131,7 @@ def plan(args: argparse.Namespace, output: Output) -> int:
     return _print_plan(made, apply_command(made, args), output)
 
 
-def _print_plan(made: Plan, command: str, output: Output) -> int:
+def _print_plan(made: Plan, command: str, output: CommandOutput) -> int:
     from envmedic.render.plan import plan_lines  # noqa: PLC0415
 
     where = "" if made.host.source == "observed" else " on the host that it is for"
@@ -138,7 +140,7 @@ def _print_plan(made: Plan, command: str, output: Output) -> int:
     return int(ExitCode.OK)
 
 
-def _print_healthy(diagnosis: Diagnosis, output: Output) -> int:
+def _print_healthy(diagnosis: Diagnosis, output: CommandOutput) -> int:
     output.document(diagnosis, [*diagnosis_lines(diagnosis, output.style), NOTHING_TO_DO])
     return int(ExitCode.OK)
 
@@ -150,7 +152,7 @@ def _write_plan(path: Path, made: Plan) -> None:
         raise InputError(f"{path} cannot be written", cause=error.strerror, hint="Name another file with -o") from error
 
 
-def apply(args: argparse.Namespace, output: Output) -> int:
+def apply(args: argparse.Namespace, output: CommandOutput) -> int:
     """``envmedic apply``."""
     if args.dry_run:
         return _dry_run(args, output)
@@ -167,28 +169,30 @@ def apply(args: argparse.Namespace, output: Output) -> int:
     return _print_healthy(done, output) if isinstance(done, Diagnosis) else _print_repair(done, settings, args, output)
 
 
-def _print_repair(record: Record, settings: api.Settings, args: argparse.Namespace, output: Output) -> int:
+def _print_repair(record: Record, settings: api.Settings, args: argparse.Namespace, output: CommandOutput) -> int:
     """Print the record of a repair, and lock its result before that where it was asked for."""
     if args.lock:
         record = api.lock_repair(settings, record, Path(args.lock))
     return print_record(record, output)
 
 
-def _dry_run(args: argparse.Namespace, output: Output) -> int:
+def _dry_run(args: argparse.Namespace, output: CommandOutput) -> int:
     if not args.plan:
         return plan(args, output)
     made = _read_plan(args, settings_of(args, output), output)
     return _print_plan(made, shlex.join(["envmedic", "apply", args.plan]), output)
 
 
-def _read_plan(args: argparse.Namespace, settings: api.Settings, output: Output) -> Plan:
+def _read_plan(args: argparse.Namespace, settings: api.Settings, output: CommandOutput) -> Plan:
     if args.playbook or args.log or args.user_command or args.way or args.policy:
         raise InputError(
             "A plan file says what to repair", hint="Leave out --playbook, --log, --policy, --way, --reproduce"
         )
     made = api.read_plan(Path(args.plan))
     named = args.name or args.prefix or args.python
-    prefix = prefix_of(args, settings, output) if named else api.find_prefix(settings, api.Target(prefix=made.prefix))
+    prefix = (
+        prefix_of(args, settings, output) if named else api.find_prefix(settings, api.NamedTarget(prefix=made.prefix))
+    )
     if Path(os.path.realpath(prefix)) != Path(made.real_prefix):
         raise InputError(
             f"The plan is for {made.prefix}, not for {prefix}",
@@ -214,7 +218,7 @@ def options_of(args: argparse.Namespace) -> ApplyOptions:
     )
 
 
-def print_record(record: Record, output: Output, *, moved: bool = False) -> int:
+def print_record(record: Record, output: CommandOutput, *, moved: bool = False) -> int:
     """Print what a transaction did (`moved`: one that went back or forth), and return its exit code."""
     from envmedic.render.record import record_lines  # noqa: PLC0415
 
@@ -230,7 +234,7 @@ def require_terminal(otherwise: str) -> None:
         )
 
 
-def _confirm_plan(made: Plan, *, output: Output, yes: bool) -> bool:
+def _confirm_plan(made: Plan, *, output: CommandOutput, yes: bool) -> bool:
     from envmedic.render.plan import plan_lines  # noqa: PLC0415
 
     output.narrate("\n".join([*plan_lines(made, output.err_style, alternatives=not yes), ""]))
@@ -243,7 +247,7 @@ def ask(question: str) -> bool:
     return sys.stdin.readline().strip().lower() in {"y", "yes"}
 
 
-def verify(args: argparse.Namespace, output: Output) -> int:
+def verify(args: argparse.Namespace, output: CommandOutput) -> int:
     """``envmedic verify``."""
     from envmedic.render.checks import verification_lines  # noqa: PLC0415
 
@@ -259,63 +263,63 @@ def verify(args: argparse.Namespace, output: Output) -> int:
     return int(ExitCode.OK if verification.passed else ExitCode.PROBLEM)
 
 
-def generations(args: argparse.Namespace, output: Output) -> int:
+def generations(args: argparse.Namespace, output: CommandOutput) -> int:
     """``envmedic undo``, ``redo``, ``history``, ``diff``, ``recover`` and ``prune``."""
     from envmedic.cli.commands import generations as generation_commands  # noqa: PLC0415
 
     return generation_commands.RUN[args.command](args, output)
 
 
-def run(args: argparse.Namespace, output: Output) -> int:
+def run(args: argparse.Namespace, output: CommandOutput) -> int:
     """``envmedic run``."""
     from envmedic.cli.commands import run as run_command  # noqa: PLC0415  # nothing else runs a command of the user's
 
     return run_command.run(args, settings_of(args, output), output)
 
 
-def playbooks(args: argparse.Namespace, output: Output) -> int:
+def playbooks(args: argparse.Namespace, output: CommandOutput) -> int:
     """``envmedic playbooks``."""
     from envmedic.cli.commands import playbooks as playbook_commands  # noqa: PLC0415  # the loader's libraries are only needed here
 
     return playbook_commands.RUN[args.verb](args, output)
 
 
-def explain(args: argparse.Namespace, output: Output) -> int:
+def explain(args: argparse.Namespace, output: CommandOutput) -> int:
     """``envmedic explain``."""
     from envmedic.cli.commands import knowledge  # noqa: PLC0415  # its pages are only needed here
 
     return knowledge.explain(args, output)
 
 
-def check(args: argparse.Namespace, output: Output) -> int:
+def check(args: argparse.Namespace, output: CommandOutput) -> int:
     """``envmedic check``."""
     from envmedic.cli.commands import knowledge  # noqa: PLC0415
 
     return knowledge.check(args, output)
 
 
-def guard(args: argparse.Namespace, output: Output) -> int:
+def guard(args: argparse.Namespace, output: CommandOutput) -> int:
     """``envmedic guard``."""
     from envmedic.cli.commands import guard as guard_command  # noqa: PLC0415
 
     return guard_command.guard(args, output)
 
 
-def create(args: argparse.Namespace, output: Output) -> int:
+def create(args: argparse.Namespace, output: CommandOutput) -> int:
     """``envmedic create``."""
     from envmedic.cli.commands import create as create_command  # noqa: PLC0415
 
     return create_command.create(args, output)
 
 
-def lock(args: argparse.Namespace, output: Output) -> int:
+def lock(args: argparse.Namespace, output: CommandOutput) -> int:
     """``envmedic lock``."""
     from envmedic.cli.commands import lock as lock_command  # noqa: PLC0415  # its formats are only needed here
 
     return lock_command.lock(args, output)
 
 
-def envs(args: argparse.Namespace, output: Output) -> int:
+def envs(args: argparse.Namespace, output: CommandOutput) -> int:
     """``envmedic envs``."""
     from envmedic.cli.commands import envs as envs_command  # noqa: PLC0415
 

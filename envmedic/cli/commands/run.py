@@ -11,7 +11,7 @@ import errno
 from pathlib import Path
 
 from envmedic import api
-from envmedic.cli.output import Output
+from envmedic.cli.output import CommandOutput
 from envmedic.errors import EnvmedicError, InputError, Interrupted
 from envmedic.model.findings import Diagnosis
 from envmedic.render.diagnosis import diagnosis_lines
@@ -21,13 +21,13 @@ NOT_FOUND, NOT_STARTED = 127, 126
 """What shells exit with where there is no such program, and where it cannot be started."""
 
 
-def run(args: argparse.Namespace, settings: api.Settings, output: Output) -> int:
+def run(args: argparse.Namespace, settings: api.Settings, output: CommandOutput) -> int:
     """Run the command after ``--``; the exit code is its own."""
     if not args.user_command:
         raise InputError("There is no command to run", hint="Give it after `--`: envmedic run -- python train.py")
     from envmedic.api import running  # noqa: PLC0415  # only this command runs one
 
-    target = api.Target(name=args.name, prefix=args.prefix, python=args.python)
+    target = api.NamedTarget(name=args.name, prefix=args.prefix, python=args.python)
     prefix = api.find_prefix(settings, target) if args.name or args.prefix or args.python else None
     try:
         ran = running.run(args.user_command, prefix=prefix)
@@ -44,7 +44,7 @@ def run(args: argparse.Namespace, settings: api.Settings, output: Output) -> int
     return ran.exit_code
 
 
-def _not_started(error: OSError, name: str, output: Output) -> int:
+def _not_started(error: OSError, name: str, output: CommandOutput) -> int:
     found = error.errno != errno.ENOENT
     output.error_beside(
         InputError(
@@ -56,19 +56,19 @@ def _not_started(error: OSError, name: str, output: Output) -> int:
     return NOT_STARTED if found else NOT_FOUND
 
 
-def _environment(settings: api.Settings, argv: tuple[str, ...], output: Output) -> Path | None:
+def _environment(settings: api.Settings, argv: tuple[str, ...], output: CommandOutput) -> Path | None:
     """The environment that the command ran in: that of its Python or script, else the active one, else none."""
     from envmedic.api import running  # noqa: PLC0415
 
     found = running.environment_of(argv)
     try:
-        return api.find_prefix(settings, api.Target(prefix=str(found) if found else None))
+        return api.find_prefix(settings, api.NamedTarget(prefix=str(found) if found else None))
     except EnvmedicError as error:
         output.narrate(f"No facts of an environment: {error.summary}")
         return None
 
 
-def _report(args: argparse.Namespace, output: Output, diagnosis: Diagnosis, how: str) -> None:
+def _report(args: argparse.Namespace, output: CommandOutput, diagnosis: Diagnosis, how: str) -> None:
     def lines(style: Style) -> list[str]:
         where = f" in {plain(diagnosis.prefix)}" if diagnosis.prefix else ""
         return [f"envmedic: the command failed{where}: {how}", *diagnosis_lines(diagnosis, style)]

@@ -10,7 +10,7 @@ from envmedic.compat import tables, versions
 from envmedic.compat.torch_family import pairs
 from envmedic.compat.torch_family.rules import Build
 from envmedic.compat.torch_family.ruling import Ruling, broken
-from envmedic.compat.torch_family.target import Target
+from envmedic.compat.torch_family.target import FamilyTarget
 from envmedic.model.playbook import Policy
 
 _NO_VERSION = Version("0")
@@ -18,7 +18,7 @@ UNKNOWN_VARIANT = "unknown variant"
 """Stands for the variant of an installed torch that nothing could tell."""
 
 
-def installed_build(target: Target) -> Build | None:
+def installed_build(target: FamilyTarget) -> Build | None:
     """Return the installed torch as a build that is kept, or None when no torch is installed.
 
     Without a known variant it is the one that the default index carries for that release.
@@ -36,7 +36,7 @@ def foreign_backend(build: Build | None) -> bool:
     return build is not None and build.variant.startswith(("rocm", "xpu"))
 
 
-def custom_build(target: Target) -> Ruling | None:
+def custom_build(target: FamilyTarget) -> Ruling | None:
     """Return why the installed torch cannot be described, if its version is no official one."""
     if target.torch is None:
         return None
@@ -49,13 +49,13 @@ def custom_build(target: Target) -> Ruling | None:
     return None
 
 
-def kept(target: Target) -> tuple[Build, ...]:
+def kept(target: FamilyTarget) -> tuple[Build, ...]:
     """The installed torch."""
     build = installed_build(target)
     return (build,) if build else ()
 
 
-def same_release(target: Target) -> tuple[Build, ...]:
+def same_release(target: FamilyTarget) -> tuple[Build, ...]:
     """The installed release in other CUDA variants: that of the default index first, then the newest CUDA."""
     build = installed_build(target)
     if build is None:
@@ -71,7 +71,7 @@ def same_release(target: Target) -> tuple[Build, ...]:
     return tuple(sorted(others, key=rank, reverse=True))
 
 
-def same_variant(target: Target) -> tuple[Build, ...]:
+def same_variant(target: FamilyTarget) -> tuple[Build, ...]:
     """Other releases in the installed variant: same minor first, then the nearest, newer before older."""
     build = installed_build(target)
     if build is None:
@@ -98,7 +98,7 @@ def _place(order: list[str], torch: str) -> float:
     return sum((versions.version(item) or _NO_VERSION) < wanted for item in order) - 0.5
 
 
-def newest(target: Target) -> tuple[Build, ...]:
+def newest(target: FamilyTarget) -> tuple[Build, ...]:
     """Every build, newest torch first; of one release: the installed variant, the default one, the newest CUDA.
 
     Where there are GPUs, CUDA builds come before the CPU build; on a CPU host the installed kind does.
@@ -133,13 +133,13 @@ POLICIES = {
 }
 
 
-def candidates(policy: Policy, target: Target) -> tuple[Build, ...]:
+def candidates(policy: Policy, target: FamilyTarget) -> tuple[Build, ...]:
     """Return the builds that a policy considers, best first."""
     found = POLICIES[policy](target)
     return forward(found, target) if target.query.forward else found
 
 
-def forward(builds: Iterable[Build], target: Target) -> tuple[Build, ...]:
+def forward(builds: Iterable[Build], target: FamilyTarget) -> tuple[Build, ...]:
     """Return those that are no step back from the installed build, newest torch first, else in their order."""
     here = installed_build(target)
     if here is None:

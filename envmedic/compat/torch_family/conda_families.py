@@ -16,12 +16,12 @@ from envmedic.compat.conda_tables import (
     library_patterns,
     package_names,
 )
-from envmedic.compat.gpu import GpuCode
+from envmedic.compat.gpu import BuildGpuCode
 from envmedic.compat.tables import ChannelBuilds, Companion
 from envmedic.compat.torch_family import candidates, pairs, rules
 from envmedic.compat.torch_family.rules import Build
 from envmedic.compat.torch_family.ruling import Ruling, broken, passed
-from envmedic.compat.torch_family.target import Target, target_of
+from envmedic.compat.torch_family.target import FamilyTarget, target_of
 from envmedic.model.conda import CondaPackage
 from envmedic.model.family import FamilyAnswer, FamilyQuery, FamilySet, RejectedSet
 from envmedic.model.playbook import Policy
@@ -154,7 +154,7 @@ def _nothing(query: FamilyQuery, row: Flavour) -> RejectedSet:
     return RejectedSet(title=f"torch from conda ({row.flavour})", rule="channel-build", reason=reason, source=source)
 
 
-def _candidates(policy: Policy, target: Target, row: Flavour) -> Iterator[_Offer]:
+def _candidates(policy: Policy, target: FamilyTarget, row: Flavour) -> Iterator[_Offer]:
     """The builds that a policy considers, best first."""
     installed = candidates.installed_build(target)
     if installed is not None and candidates.foreign_backend(installed):
@@ -181,7 +181,7 @@ def _candidates(policy: Policy, target: Target, row: Flavour) -> Iterator[_Offer
     yield from ranked
 
 
-def _rank(build: Build, installed: Build | None, policy: Policy, target: Target) -> tuple[object, ...]:
+def _rank(build: Build, installed: Build | None, policy: Policy, target: FamilyTarget) -> tuple[object, ...]:
     torch, cuda = versions.parsed(build.torch), versions.dotted(build.cuda or "")
     same = installed is not None and build.variant == installed.variant
     if policy == "keep-cuda-variant" and installed is not None:
@@ -192,7 +192,7 @@ def _rank(build: Build, installed: Build | None, policy: Policy, target: Target)
     return torch, (build.variant == "cpu") == cpu_first, same, cuda
 
 
-def _offers(row: Flavour, target: Target) -> Iterator[_Offer]:
+def _offers(row: Flavour, target: FamilyTarget) -> Iterator[_Offer]:
     """Every build of torch that a flavour is known, or may be expected, to have."""
     if row.flavour == "defaults":
         for known in conda_tables().builds:
@@ -222,12 +222,12 @@ def _variant(cuda: str) -> str:
     return cuda if cuda == "cpu" else "cu" + cuda.replace(".", "")
 
 
-def _listed(item: ChannelBuilds, target: Target) -> tuple[str, ...] | None:
+def _listed(item: ChannelBuilds, target: FamilyTarget) -> tuple[str, ...] | None:
     found = item.linux_aarch64 if target.platform == "linux_aarch64" else item.linux_64
     return found if isinstance(found, tuple) else None
 
 
-def _evaluate(offer: _Offer, policy: Policy, target: Target, row: Flavour) -> FamilySet | Ruling:
+def _evaluate(offer: _Offer, policy: Policy, target: FamilyTarget, row: Flavour) -> FamilySet | Ruling:
     """Apply every rule to a build with its companions: the set, or the first rule that is broken."""
     build, found = offer.build, {"torch": offer.build.torch}
     rulings = [
@@ -255,13 +255,13 @@ def _evaluate(offer: _Offer, policy: Policy, target: Target, row: Flavour) -> Fa
     return FamilySet(variant=build.variant, versions=found, policy=policy, reasons=reasons)
 
 
-def _coverage(offer: _Offer, target: Target) -> Ruling:
+def _coverage(offer: _Offer, target: FamilyTarget) -> Ruling:
     """Every visible GPU runs the code of a build that conda has; where its code is not known, its compiler knows them."""
     build, toolkit = offer.build, tables.toolkits().get(offer.build.cuda or "")
     if build.cuda is None or not target.has_gpus:
         return passed("gpu-coverage", "a CPU build" if build.cuda is None else "no GPU is visible")
     if offer.code:
-        code = GpuCode(sass=offer.code, ptx=(), cuda=build.cuda, source="; ".join(offer.source))
+        code = BuildGpuCode(sass=offer.code, ptx=(), cuda=build.cuda, source="; ".join(offer.source))
         missing = gpu.uncovered(code, target.capabilities, target.driver)
         told = f"{build.title()} of that channel has no code for compute capability {', '.join(missing)}"
         return broken("gpu-coverage", told, offer.source) if missing else passed("gpu-coverage", "by its binary")
@@ -275,7 +275,7 @@ def _coverage(offer: _Offer, target: Target) -> Ruling:
     return passed("gpu-coverage", f"CUDA {build.cuda} compiles for {', '.join(target.capabilities)}", toolkit.source)
 
 
-def _companion(build: Build, target: Target, member: str) -> Companion | None:
+def _companion(build: Build, target: FamilyTarget, member: str) -> Companion | None:
     """The release of a companion: the installed one where torch stays and it fits, else the recommended one."""
     fitting = [
         item for item in tables.companions(member).values() if pairs.accepts(item, build.torch) and not item.yanked

@@ -11,7 +11,7 @@ from envmedic.compat.torch_family import candidates, pairs
 from envmedic.compat.torch_family.problems import problems
 from envmedic.compat.torch_family.rules import Build, check_platform, check_torch
 from envmedic.compat.torch_family.ruling import Ruling, broken
-from envmedic.compat.torch_family.target import Target, target_of
+from envmedic.compat.torch_family.target import FamilyTarget, target_of
 from envmedic.compat.versions import allows
 from envmedic.model.family import FamilyAnswer, FamilyQuery, FamilySet, Member, RejectedSet
 from envmedic.model.playbook import Policy
@@ -25,7 +25,7 @@ SETS_PER_POLICY = 3
 class _Answer(msgspec.Struct):
     """Sets and rejections while they are collected."""
 
-    target: Target
+    target: FamilyTarget
     sets: list[FamilySet] = msgspec.field(default_factory=list)
     rejected: dict[tuple[str, str, str], tuple[str, Ruling, int]] = msgspec.field(default_factory=dict)
     seen: set[tuple[str, str]] = msgspec.field(default_factory=set)
@@ -84,7 +84,7 @@ def _apply(policy: Policy, state: _Answer) -> None:
         state.reject(policy, f"torch {state.target.torch}", broken("variant-published", reason, "index metadata"))
 
 
-def _refuse_policy(policy: Policy, target: Target) -> Ruling | None:
+def _refuse_policy(policy: Policy, target: FamilyTarget) -> Ruling | None:
     """Return why a policy cannot be applied at all, or None."""
     platform = check_platform(target)
     if not platform.ok:
@@ -126,7 +126,7 @@ def _evaluate(build: Build, policy: Policy, state: _Answer) -> FamilySet | None:
     )
 
 
-def _asked(member: str, version: str, target: Target) -> tuple[Ruling, ...]:
+def _asked(member: str, version: str, target: FamilyTarget) -> tuple[Ruling, ...]:
     """What is wrong with a version that is not among those asked for."""
     wanted = target.query.wanted.get(member, "")
     if allows(wanted, version):
@@ -134,12 +134,12 @@ def _asked(member: str, version: str, target: Target) -> tuple[Ruling, ...]:
     return (broken("requirement", f"{member}{wanted} is asked for, this is {version}", "the question", cause=member),)
 
 
-def _companions(target: Target) -> tuple[Member, ...]:
+def _companions(target: FamilyTarget) -> tuple[Member, ...]:
     order: tuple[Member, ...] = ("torchvision", "torchaudio", "triton")
     return tuple(member for member in order if member in target.query.members)
 
 
-def on_default_index(build: Build, versions: Mapping[str, str], target: Target) -> bool:
+def on_default_index(build: Build, versions: Mapping[str, str], target: FamilyTarget) -> bool:
     """Whether the default index carries torch and every companion of a set in the set's variant."""
     return _serves(build, versions, tuple(versions), target)
 
@@ -154,7 +154,7 @@ def default_index_serves(found: FamilySet, changed: Iterable[str], query: Family
     return _serves(build, found.versions, tuple(changed), target)
 
 
-def _serves(build: Build, versions: Mapping[str, str], names: tuple[str, ...], target: Target) -> bool:
+def _serves(build: Build, versions: Mapping[str, str], names: tuple[str, ...], target: FamilyTarget) -> bool:
     if "torch" in names and pairs.default_torch_variant(build.torch, target.platform) != build.variant:
         return False
     for member in ("torchvision", "torchaudio"):

@@ -8,7 +8,7 @@ from envmedic.compat import tables, versions
 from envmedic.compat.tables import Companion
 from envmedic.compat.torch_family.rules import Build
 from envmedic.compat.torch_family.ruling import Ruling, broken, passed
-from envmedic.compat.torch_family.target import Target
+from envmedic.compat.torch_family.target import FamilyTarget
 from envmedic.model.family import Member
 
 ANY_PYTHON = "py3"
@@ -34,7 +34,7 @@ def accepts(row: Companion, torch: str) -> bool:
     return row.spec is not None and versions.allows(row.spec, torch)
 
 
-def has_wheel(row: Companion, target: Target) -> bool:
+def has_wheel(row: Companion, target: FamilyTarget) -> bool:
     """Whether a companion has a wheel for the interpreter and the platform, and accepts its Python."""
     tags = row.python.get(target.platform, ())
     if target.tag not in tags and ANY_PYTHON not in tags:
@@ -47,7 +47,7 @@ def stable_abi(row: Companion) -> bool:
     return len(row.torch) > 1
 
 
-def companion(build: Build, target: Target, member: Member) -> Choice:
+def companion(build: Build, target: FamilyTarget, member: Member) -> Choice:
     """Choose the release of torchvision or torchaudio for a torch build.
 
     The installed one where torch stays and it fits, else the recommended one, else the newest.
@@ -68,7 +68,7 @@ def companion(build: Build, target: Target, member: Member) -> Choice:
     return Choice(member, chosen.version, (_pair(chosen, build, rule), _variant(chosen, build, target)))
 
 
-def _preferred(rows: list[Companion], build: Build, target: Target, member: Member) -> Companion:
+def _preferred(rows: list[Companion], build: Build, target: FamilyTarget, member: Member) -> Companion:
     installed = target.installed(member)
     return max(
         rows,
@@ -85,7 +85,7 @@ def _pair(row: Companion, build: Build, rule: str) -> Ruling:
     return passed(rule, f"{row.name} {row.version} {how}", row.source)
 
 
-def _variant(row: Companion, build: Build, target: Target) -> Ruling:
+def _variant(row: Companion, build: Build, target: FamilyTarget) -> Ruling:
     default = default_variant(row, build, target)
     if default is not None and default == build.variant:
         return passed("companion-variant", f"{row.name} {row.version} on the default index is {default}", row.source)
@@ -93,7 +93,7 @@ def _variant(row: Companion, build: Build, target: Target) -> Ruling:
     return passed("companion-variant", reason, row.source)
 
 
-def _own_metadata(build: Build, target: Target, member: Member, rule: str) -> Choice:
+def _own_metadata(build: Build, target: FamilyTarget, member: Member, rule: str) -> Choice:
     """Where the data has no companion: an installed one whose own metadata accepts this torch stays."""
     installed, requirement = target.installed(member), target.query.requires_torch.get(member)
     spec = requirement.partition("torch")[2].strip() if requirement else ""
@@ -104,7 +104,7 @@ def _own_metadata(build: Build, target: Target, member: Member, rule: str) -> Ch
     return Choice(member, None, (broken(rule, reason, "index metadata", cause=build.torch),))
 
 
-def default_variant(row: Companion, build: Build, target: Target) -> str | None:
+def default_variant(row: Companion, build: Build, target: FamilyTarget) -> str | None:
     """Return the variant of a companion on the default index, or None when it is not known.
 
     Companions with an exact pin on torch follow the default build of that torch.
@@ -130,7 +130,7 @@ def default_torch_variant(torch: str, platform: str) -> str | None:
     return row.variants.get(platform) if row else None
 
 
-def triton(build: Build, target: Target) -> Choice:
+def triton(build: Build, target: FamilyTarget) -> Choice:
     """Choose the triton that the torch build asks for; none for CPU builds and where a marker excludes it."""
     release = tables.releases().get(build.torch)
     if release is None:
@@ -153,12 +153,12 @@ def triton(build: Build, target: Target) -> Choice:
     return Choice("triton", chosen, (ruling,))
 
 
-def choose(build: Build, target: Target, member: Member) -> Choice:
+def choose(build: Build, target: FamilyTarget, member: Member) -> Choice:
     """Choose the version of one member beside a torch build."""
     return triton(build, target) if member == "triton" else companion(build, target, member)
 
 
-def serves(row: Companion, build: Build, target: Target) -> bool:
+def serves(row: Companion, build: Build, target: FamilyTarget) -> bool:
     """Whether the build of a companion on the default index fits a torch build."""
     default = default_variant(row, build, target)
     if default is None:

@@ -10,7 +10,7 @@ from envmedic.compat import tables, versions
 from envmedic.compat.torch_family import rules
 from envmedic.compat.torch_family.rules import Build
 from envmedic.compat.torch_family.ruling import Ruling, broken, passed
-from envmedic.compat.torch_family.target import Target, target_of
+from envmedic.compat.torch_family.target import FamilyTarget, target_of
 from envmedic.model.facts import CompanionBuild, Distribution, Environment, Host, TorchBuild
 from envmedic.model.family import FamilyProblem, FamilyQuery, Member
 
@@ -138,7 +138,7 @@ def _triton(environment: Environment, torch: Distribution | None, host: Host) ->
             yield _problem("triton", broken("triton-requirement", reason, "metadata of torch"))
 
 
-def _target(environment: Environment, host: Host, torch: str) -> Target:
+def _target(environment: Environment, host: Host, torch: str) -> FamilyTarget:
     gpus = host.visible_gpus()
     build = environment.torch
     return target_of(
@@ -171,7 +171,7 @@ def _host(version: str, torch: TorchBuild | None, environment: Environment, host
             yield _problem("torch", ruling)
 
 
-def _driver(build: Build, target: Target) -> Ruling:
+def _driver(build: Build, target: FamilyTarget) -> Ruling:
     """The driver rule, where both the driver and the toolkit are known."""
     known = build.cuda is not None and rules.minimum_driver(build.cuda)[0] is not None
     if not target.driver or not known:

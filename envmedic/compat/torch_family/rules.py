@@ -5,10 +5,10 @@ from __future__ import annotations
 import msgspec
 
 from envmedic.compat import gpu, tables, versions
-from envmedic.compat.gpu import GpuCode
+from envmedic.compat.gpu import BuildGpuCode
 from envmedic.compat.tables import Variant
 from envmedic.compat.torch_family.ruling import Ruling, broken, passed
-from envmedic.compat.torch_family.target import Target
+from envmedic.compat.torch_family.target import FamilyTarget
 
 PLATFORMS = ("linux_x86_64", "linux_aarch64")
 MANYLINUX_GLIBC = {"manylinux_2_28_x86_64": "2.28", "manylinux1_x86_64": "2.5"}
@@ -41,14 +41,14 @@ class Build(msgspec.Struct, frozen=True):
         return f"torch {self.torch} ({self.variant})"
 
 
-def check_platform(target: Target) -> Ruling:
+def check_platform(target: FamilyTarget) -> Ruling:
     """Linux on x86_64 or aarch64."""
     if target.platform in PLATFORMS:
         return passed("platform", target.platform)
     return broken("platform", f"{target.platform} is not one of {', '.join(PLATFORMS)}", "index metadata")
 
 
-def check_published(build: Build, target: Target) -> Ruling:
+def check_published(build: Build, target: FamilyTarget) -> Ruling:
     """The build is on an index, for this platform."""
     row = build.row
     if build.kept:
@@ -62,7 +62,7 @@ def check_published(build: Build, target: Target) -> Ruling:
     return passed("variant-published", f"{build.title()} is published", row.source)
 
 
-def python_tags(build: Build, target: Target) -> tuple[frozenset[str], tuple[str, ...]]:
+def python_tags(build: Build, target: FamilyTarget) -> tuple[frozenset[str], tuple[str, ...]]:
     """Return the Python tags of the wheels of a build on the target's platform, with the sources.
 
     The list of a variant's own index is completed by that of the default index where the default
@@ -79,7 +79,7 @@ def python_tags(build: Build, target: Target) -> tuple[frozenset[str], tuple[str
     return frozenset(tags), (*(row.source if row else ()), *(default.source if default else ()))
 
 
-def check_python(build: Build, target: Target) -> Ruling:
+def check_python(build: Build, target: FamilyTarget) -> Ruling:
     """A torch wheel exists for the interpreter."""
     if build.kept and not build.known:
         return passed("python-wheel", f"{build.title()} is installed for Python {target.tag}")
@@ -90,7 +90,7 @@ def check_python(build: Build, target: Target) -> Ruling:
     return passed("python-wheel", f"torch {build.torch} has a wheel for Python {target.tag}", sources)
 
 
-def check_wheel_tag(build: Build, target: Target) -> Ruling:
+def check_wheel_tag(build: Build, target: FamilyTarget) -> Ruling:
     """The C library is new enough for the platform tag."""
     default, glibc = tables.default_wheels().get(build.torch), target.query.glibc
     needs = [MANYLINUX_GLIBC[tag] for tag in default.file_tags if tag in MANYLINUX_GLIBC] if default else []
@@ -115,7 +115,7 @@ def minimum_driver(cuda: str) -> tuple[str | None, tuple[str, ...]]:
     return (min(values, key=versions.dotted) if values else None), toolkit.source
 
 
-def check_gpu_required(build: Build, target: Target) -> Ruling:
+def check_gpu_required(build: Build, target: FamilyTarget) -> Ruling:
     """A CPU build never replaces a CUDA build, and is no answer where GPUs must be used."""
     cuda_installed = versions.variant_cuda(target.query.variant or "") is not None
     if build.cuda is None and (target.query.gpu_required or cuda_installed):
@@ -126,7 +126,7 @@ def check_gpu_required(build: Build, target: Target) -> Ruling:
     return passed("gpu-required", f"{build.title()} is a {'CPU' if build.cuda is None else 'CUDA'} build")
 
 
-def check_driver(build: Build, target: Target) -> Ruling:
+def check_driver(build: Build, target: FamilyTarget) -> Ruling:
     """The driver runs programs of the build's CUDA version."""
     if build.cuda is None:
         return passed("driver-minimum", "a CPU build needs no driver")
@@ -143,7 +143,7 @@ def check_driver(build: Build, target: Target) -> Ruling:
     return passed("driver-minimum", f"driver {target.query.driver} is at least {need} (CUDA {build.cuda})", sources)
 
 
-def _without_driver(build: Build, target: Target) -> Ruling:
+def _without_driver(build: Build, target: FamilyTarget) -> Ruling:
     """Without a driver version a CUDA build may stay, and may replace another one where there is no GPU at all."""
     facts = "facts of the host"
     if build.kept or build.variant == target.query.variant:
@@ -157,20 +157,22 @@ def _without_driver(build: Build, target: Target) -> Ruling:
     return passed("driver-minimum", "there is no driver and no GPU: CPU and CUDA builds both load", facts)
 
 
-def gpu_code(build: Build, target: Target) -> GpuCode | None:
+def gpu_code(build: Build, target: FamilyTarget) -> BuildGpuCode | None:
     """Return the GPU code of a build: as observed in the installed library, else by the data."""
     cuda = build.cuda or ""
     if build.kept and target.query.sass:
-        return GpuCode(sass=target.query.sass, ptx=target.query.ptx, cuda=cuda, source="the installed torch library")
+        return BuildGpuCode(
+            sass=target.query.sass, ptx=target.query.ptx, cuda=cuda, source="the installed torch library"
+        )
     row = build.row
     sass = row.architectures(target.platform) if row else None
     if row is None or sass is None:
         return None
     ptx = sass[-1:] if row.ptx_linux_x86_64 and target.query.machine == "x86_64" else ()
-    return GpuCode(sass=sass, ptx=ptx, cuda=cuda, source="; ".join(row.source))
+    return BuildGpuCode(sass=sass, ptx=ptx, cuda=cuda, source="; ".join(row.source))
 
 
-def check_coverage(build: Build, target: Target) -> Ruling:
+def check_coverage(build: Build, target: FamilyTarget) -> Ruling:
     """Every visible GPU runs the build's code."""
     if build.cuda is None or not target.has_gpus:
         return passed("gpu-coverage", "a CPU build" if build.cuda is None else "no GPU is visible")
@@ -186,7 +188,7 @@ def check_coverage(build: Build, target: Target) -> Ruling:
     return passed("gpu-coverage", f"code for compute capability {', '.join(target.capabilities)}", code.source)
 
 
-def _coverage_unknown(build: Build, target: Target, code: GpuCode | None) -> Ruling | None:
+def _coverage_unknown(build: Build, target: FamilyTarget, code: BuildGpuCode | None) -> Ruling | None:
     """What is said where the build's code or a GPU's capability is not known: only what stays may pass."""
     if code is None:
         reason = f"the architectures of {build.title()} on {target.platform} are not known"
@@ -204,7 +206,7 @@ def _coverage_unknown(build: Build, target: Target, code: GpuCode | None) -> Rul
     return passed("gpu-coverage", f"not checked: {reason}, and torch stays", sources)
 
 
-def check_nvrtc(build: Build, target: Target) -> Ruling:
+def check_nvrtc(build: Build, target: FamilyTarget) -> Ruling:
     """Kernels compiled at run time work on every visible GPU."""
     toolkit = tables.toolkits().get(build.cuda) if build.cuda else None
     if toolkit is None or not target.capabilities:
@@ -228,6 +230,6 @@ CHECKS = (
 )
 
 
-def check_torch(build: Build, target: Target) -> tuple[Ruling, ...]:
+def check_torch(build: Build, target: FamilyTarget) -> tuple[Ruling, ...]:
     """Apply every rule on the torch build itself, in order."""
     return tuple(check(build, target) for check in CHECKS)

@@ -12,7 +12,7 @@ UNKNOWN_PATCH = 99
 """Patch level assumed where only ``major.minor`` is given: requirements exclude early ones."""
 
 
-class Target(msgspec.Struct, frozen=True):
+class FamilyTarget(msgspec.Struct, frozen=True):
     """A `FamilyQuery` with its values parsed. `driver` is () when there is none or it cannot be read."""
 
     query: FamilyQuery
@@ -68,12 +68,12 @@ def _capability_key(text: str) -> tuple[int, int, str]:
     return versions.capability(text) or (0, 0, "")
 
 
-def target_of(query: FamilyQuery) -> Target:
+def target_of(query: FamilyQuery) -> FamilyTarget:
     """Return `query` as a target."""
     parts = query.python.split(".")
     short = ".".join(parts[:2])
     known = {text for text in query.capabilities if versions.capability(text)}
-    return Target(
+    return FamilyTarget(
         query=query,
         python=short,
         full_python=query.python if len(parts) > len(["major", "minor"]) else f"{short}.{UNKNOWN_PATCH}",

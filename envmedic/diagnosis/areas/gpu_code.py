@@ -60,7 +60,7 @@ def _uncovered(
     from envmedic.compat import gpu, versions  # noqa: PLC0415
 
     cuda, driver = build.cuda or "", _driver(host)
-    missing = gpu.uncovered(gpu.GpuCode(sass=sass, ptx=ptx, cuda=cuda, source=""), devices, driver)
+    missing = gpu.uncovered(gpu.BuildGpuCode(sass=sass, ptx=ptx, cuda=cuda, source=""), devices, driver)
     if driver or not ptx:
         return missing
     oldest = min(versions.capability(item) or (0, 0, "") for item in ptx)

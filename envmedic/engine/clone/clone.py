@@ -19,7 +19,7 @@ from contextlib import suppress
 from dataclasses import dataclass, fields
 from pathlib import Path
 
-from envmedic.engine.clone.directory_entries import CloneMode, Job, Shared, clone_directory
+from envmedic.engine.clone.directory_entries import CloneMode, DirectoryJob, Shared, clone_directory
 from envmedic.engine.fs import scratch, syscalls
 from envmedic.engine.fs.file_copy import Counts, make_private
 
@@ -113,7 +113,7 @@ class _Walk:
     def __init__(self, shared: Shared, on_progress: OnFiles | None) -> None:
         self._shared = shared
         self._on_progress = on_progress
-        self._pending = [Job("", private=False)]
+        self._pending = [DirectoryJob("", private=False)]
         self._active = 0
         self._changed = threading.Condition()
         self._failure: BaseException | None = None
@@ -158,7 +158,7 @@ class _Walk:
         except BaseException as error:  # noqa: BLE001  # surfaces in the calling thread
             self._fail(error)
 
-    def _take(self, go_on: Callable[[], None]) -> Job | None:
+    def _take(self, go_on: Callable[[], None]) -> DirectoryJob | None:
         while True:
             go_on()
             with self._changed:
@@ -169,7 +169,7 @@ class _Walk:
                     return None
                 self._changed.wait(_PROGRESS_EVERY_S)
 
-    def _done(self, found: list[Job]) -> None:
+    def _done(self, found: list[DirectoryJob]) -> None:
         with self._changed:
             self._active -= 1
             self._pending += found

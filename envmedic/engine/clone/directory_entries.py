@@ -28,7 +28,7 @@ def is_private_tree(path: str) -> bool:
 
 
 @dataclass(frozen=True)
-class Job:
+class DirectoryJob:
     """A directory to clone; its twin in the target exists already."""
 
     path: str
@@ -50,7 +50,7 @@ class Shared:
     """Path of the first copy of each file that has several names, by device and inode."""
 
 
-def clone_directory(job: Job, shared: Shared, counts: Counts, go_on: Callable[[], None]) -> list[Job]:
+def clone_directory(job: DirectoryJob, shared: Shared, counts: Counts, go_on: Callable[[], None]) -> list[DirectoryJob]:
     """Clone the entries of one directory and return its directories, made but empty, as new jobs.
 
     All entries of a directory are made here, so its times can be set at the end for good. A
@@ -75,15 +75,15 @@ def clone_directory(job: Job, shared: Shared, counts: Counts, go_on: Callable[[]
 
 
 class _Directory:
-    def __init__(self, job: Job, shared: Shared, counts: Counts, go_on: Callable[[], None]) -> None:
+    def __init__(self, job: DirectoryJob, shared: Shared, counts: Counts, go_on: Callable[[], None]) -> None:
         self._job = job
         self._shared = shared
         self._source = self._target = -1
         self._counts = counts
         self._go_on = go_on
-        self._found: list[Job] = []
+        self._found: list[DirectoryJob] = []
 
-    def clone(self, source: int, target: int) -> list[Job]:
+    def clone(self, source: int, target: int) -> list[DirectoryJob]:
         """Clone every entry of the open directory `source` into `target`."""
         self._source, self._target = source, target
         linking = self._shared.mode == "link" and not self._job.private and bool(self._job.path)
@@ -124,7 +124,7 @@ class _Directory:
         self._counts.directories += 1
         path = self._job.path + name
         private = self._job.private or is_private_tree(path)
-        self._found.append(Job(path + "/", private))
+        self._found.append(DirectoryJob(path + "/", private))
 
     def _other(self, name: str, status: os.stat_result) -> None:
         if stat.S_ISLNK(status.st_mode):

@@ -23,7 +23,7 @@ from envmedic.engine.generations.undo_losses import Loss
 from envmedic.engine.stage.activated_runner import ActivatedRunner
 from envmedic.engine.store import journal as journals
 from envmedic.engine.store import marker
-from envmedic.engine.store.context import OpenTransaction, Session, load_record
+from envmedic.engine.store.context import OpenTransaction, TransactionContext, load_record
 from envmedic.engine.store.interruption import Cancel, Interruption, never
 from envmedic.engine.store.layout import Store, TransactionDirectory
 from envmedic.engine.store.lock import locked
@@ -137,7 +137,7 @@ def undo(
     InputError when there is nothing to undo or no such generation, PreflightError with the changes in
     `details`, RepairDeclined, EnvironmentBusy, Interrupted.
     """
-    session = Session(Store.of(prefix), options, ports, checks, stream, Interruption(cancel), point)
+    session = TransactionContext(Store.of(prefix), options, ports, checks, stream, Interruption(cancel), point)
     with session.interruption.watching(), locked(session.store):
         settle(session)
         refuse_in_use(session.prefix, ports.processes(session.prefix), options.allow)
@@ -164,7 +164,7 @@ def redo(
     It is checked in place, and taken back when it does not work there (the record is then `undone` and
     has a `failure`). `to`, `force`, `accept` and the errors are those of `undo`.
     """
-    session = Session(Store.of(prefix), options, ports, checks, stream, Interruption(cancel), point)
+    session = TransactionContext(Store.of(prefix), options, ports, checks, stream, Interruption(cancel), point)
     with session.interruption.watching(), locked(session.store) as lock:
         settle(session)
         refuse_in_use(session.prefix, ports.processes(session.prefix), options.allow)
@@ -228,7 +228,7 @@ def _next(store: Store, to: str | None) -> _Known:
     return max(possible, key=lambda item: (item.record.finished or "", item.directory.transaction))
 
 
-def _undo(session: Session, item: _Known, accept: Accept | None, ahead: Ahead | None) -> Record:
+def _undo(session: TransactionContext, item: _Known, accept: Accept | None, ahead: Ahead | None) -> Record:
     transaction = OpenTransaction.load(session, item.directory)
     with recoverable(session.prefix), transaction.opened(), session.stage("undo"):
         loss = undo_losses.of_undo(item.directory, session.prefix, ahead)
@@ -240,7 +240,7 @@ def _undo(session: Session, item: _Known, accept: Accept | None, ahead: Ahead | 
         return transaction.finish("undone")
 
 
-def _redo(session: Session, item: _Known, accept: Accept | None, lock: int) -> Record:
+def _redo(session: TransactionContext, item: _Known, accept: Accept | None, lock: int) -> Record:
     transaction = OpenTransaction.load(session, item.directory)
     with recoverable(session.prefix), transaction.opened(), session.stage("redo"):
         changed = undo_losses.changes(item.directory.fingerprint, session.prefix)
@@ -267,7 +267,7 @@ def _go(
     sync(session.prefix, transaction.directory)
 
 
-def _ask(session: Session, loss: Loss, accept: Accept | None) -> None:
+def _ask(session: TransactionContext, loss: Loss, accept: Accept | None) -> None:
     if not loss:
         return
     if accept is None:

@@ -27,7 +27,7 @@ from envmedic.engine.generations.finish import conclude, drop, recoverable
 from envmedic.engine.stage.activated_runner import ActivatedRunner
 from envmedic.engine.store import journal as journals
 from envmedic.engine.store import marker
-from envmedic.engine.store.context import OpenTransaction, Session, empty_trash
+from envmedic.engine.store.context import OpenTransaction, TransactionContext, empty_trash
 from envmedic.engine.store.interruption import Interruption
 from envmedic.engine.store.layout import Store
 from envmedic.engine.store.lock import locked
@@ -49,12 +49,12 @@ def recover(
     store = Store.of(prefix)
     if not journals.interrupted(store):
         return ()
-    session = Session(store, ApplyOptions(), ports, checks, stream, point=point)
+    session = TransactionContext(store, ApplyOptions(), ports, checks, stream, point=point)
     with locked(store), session.interruption.watching():
         return settle(session)
 
 
-def settle(session: Session) -> tuple[Record, ...]:
+def settle(session: TransactionContext) -> tuple[Record, ...]:
     """Settle every interrupted transaction, oldest first. The caller holds the lock.
 
     It is not interrupted: that would only leave the same work for later.
@@ -130,7 +130,7 @@ def _require_known(transaction: OpenTransaction, *, live: bool) -> None:
     )
 
 
-def _in_place(session: Session) -> ActivatedRunner:
+def _in_place(session: TransactionContext) -> ActivatedRunner:
     from envmedic.engine.stage.runners import DirectRunner  # noqa: PLC0415  # an undo runs nothing
 
     return ActivatedRunner(DirectRunner(session.prefix), session.prefix, session.interruption)

@@ -41,7 +41,7 @@ _ENVIRONMENT_BY_STATE: dict[State, Any] = {"done": "repaired", "undone": "restor
 
 
 @dataclass(frozen=True)
-class Session:
+class TransactionContext:
     """One command on one environment."""
 
     store: Store
@@ -120,14 +120,16 @@ class EventLog:
 class OpenTransaction:
     """A transaction's journal and record while it is worked on. The caller holds the lock."""
 
-    def __init__(self, session: Session, directory: TransactionDirectory, journal: Journal, record: Record) -> None:
+    def __init__(
+        self, session: TransactionContext, directory: TransactionDirectory, journal: Journal, record: Record
+    ) -> None:
         self.session = session
         self.directory = directory
         self.journal = journal
         self.record = record
 
     @classmethod
-    def load(cls, session: Session, directory: TransactionDirectory) -> OpenTransaction:
+    def load(cls, session: TransactionContext, directory: TransactionDirectory) -> OpenTransaction:
         """Open one that exists. Raises RecoveryNeeded when its journal or record is damaged."""
         journal = journals.read(directory)
         return cls(session, directory, journal, load_record(directory, journal))
@@ -205,7 +207,7 @@ class OpenTransaction:
         empty_trash(self.session, self.directory)
 
 
-def empty_trash(session: Session, directory: TransactionDirectory) -> None:
+def empty_trash(session: TransactionContext, directory: TransactionDirectory) -> None:
     """Delete what was discarded. What cannot be deleted stays, is told, and is tried again next time."""
     if not directory.trash.is_dir():
         return

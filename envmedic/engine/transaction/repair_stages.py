@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from envmedic.engine.store.context import OpenTransaction, Session
+from envmedic.engine.store.context import OpenTransaction, TransactionContext
 from envmedic.engine.store.workspace import required
 from envmedic.engine.transaction import steps
 from envmedic.engine.transaction.preflight import Capabilities
@@ -27,7 +27,7 @@ from envmedic.tree import fingerprint
 
 
 @dataclass(eq=False)
-class Part:
+class RepairPart:
     """One plan of those that are carried out in the clone, with what was seen before its steps."""
 
     plan: Plan
@@ -45,7 +45,7 @@ class Part:
 class Run:
     """What a transaction has found out and made so far."""
 
-    session: Session
+    session: TransactionContext
     transaction: OpenTransaction
     how: Capabilities
     lock: int
@@ -57,7 +57,7 @@ class Run:
     """Of the environment, from right before it was cloned."""
     make_clone: Callable[[Run], None]
     """Clones the environment; the place of the clone is free."""
-    parts: list[Part] = field(default_factory=list)
+    parts: list[RepairPart] = field(default_factory=list)
     """What the clone holds, or is about to."""
     rounds: list[Round] = field(default_factory=list)
 
@@ -87,7 +87,7 @@ class Run:
         self.transaction.note(plan=first, extensions=tuple(others), checks_before=self.before)
 
 
-def confirm(session: Session, plan: Plan) -> None:
+def confirm(session: TransactionContext, plan: Plan) -> None:
     """Ask for the go-ahead. Raises RepairDeclined."""
     with session.interruption.at_once():
         agreed = session.ports.confirm(plan)
@@ -95,7 +95,7 @@ def confirm(session: Session, plan: Plan) -> None:
         raise RepairDeclined("The repair was declined")
 
 
-def fetch(session: Session, plan: Plan) -> None:
+def fetch(session: TransactionContext, plan: Plan) -> None:
     """Every wheel and conda package is on this machine and verified before the first change."""
     artifacts = [artifact for step in plan.steps if isinstance(step, Install) for artifact in step.artifacts]
     changes = [step for step in plan.steps if isinstance(step, CondaChange) and step.install]
@@ -133,7 +133,7 @@ def add_part(run: Run, plan: Plan, *, seen: bool = False) -> None:
     """
     if not any(check.required for check in plan.checks):
         raise ChecksFailed("The plan has no check that would prove its repair", hint="Name checks in the playbook")
-    part = Part(plan, _new(run.checks, plan.checks))
+    part = RepairPart(plan, _new(run.checks, plan.checks))
     run.parts.append(part)
     with run.session.stage("reproduce"):
         part.before = run.session.checks(part.checks, run.runner, "before", run.session.emit) if part.checks else ()
@@ -178,7 +178,7 @@ def _confirmed(plan: Plan) -> bool:
     return plan.finding is None or plan.finding.confirmed is True
 
 
-def take_steps(run: Run, part: Part) -> None:
+def take_steps(run: Run, part: RepairPart) -> None:
     """Carry the steps of a plan out in the clone. Raises InstallerError, InputError, PreflightError, OSError."""
     session, plan = run.session, part.plan
     part.taken = True

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from envmedic.engine.transaction.repair_stages import (
-    Part,
+    RepairPart,
     Run,
     add_notes,
     add_part,
@@ -37,7 +37,7 @@ from envmedic.model.checks import Judgement, Outcome
 from envmedic.model.events import RoundStarted
 from envmedic.model.facts import Environment
 from envmedic.model.plan import Plan
-from envmedic.model.ports import ExtendRequest, Extension
+from envmedic.model.ports import ExtendRequest, PlanExtension
 from envmedic.model.record import Round
 
 _OF_STEPS = (InstallerError, PreflightError, InputError)
@@ -52,7 +52,7 @@ class _Result:
     """Of the checks; None where they did not run."""
     error: EnvmedicError | None = None
     """What ended the steps, or kept them from being taken."""
-    further: Extension | None = None
+    further: PlanExtension | None = None
     """The next plan, by what facts show after the steps."""
 
     @property
@@ -78,7 +78,7 @@ class _Result:
 
 def repair(run: Run) -> None:
     """Carry plans out until the clone is proven. Raises ChecksFailed, or what ended the steps."""
-    good: tuple[Part, ...] = ()
+    good: tuple[RepairPart, ...] = ()
     because = ""
     while True:
         result = _round(run, because, good)
@@ -95,7 +95,7 @@ def repair(run: Run) -> None:
         because = extension.because
 
 
-def _round(run: Run, because: str, good: Sequence[Part]) -> _Result:
+def _round(run: Run, because: str, good: Sequence[RepairPart]) -> _Result:
     """Take the steps of the last plan and see what came of them."""
     part = run.parts[-1]
     result = _try_steps(run, part)
@@ -113,7 +113,7 @@ def _round(run: Run, because: str, good: Sequence[Part]) -> _Result:
     return result
 
 
-def _try_steps(run: Run, part: Part) -> _Result:
+def _try_steps(run: Run, part: RepairPart) -> _Result:
     if part.unseen is not None:
         return _Result(error=part.unseen)
     try:
@@ -125,7 +125,7 @@ def _try_steps(run: Run, part: Part) -> _Result:
     return _Result()
 
 
-def _judge(run: Run, result: _Result, good: Sequence[Part]) -> None:
+def _judge(run: Run, result: _Result, good: Sequence[RepairPart]) -> None:
     """Ask the facts first. Where they show a further fault, only the proofs so far are run before it is repaired."""
     result.further = _ask(run, result, good)
     if result.further is None:
@@ -136,7 +136,7 @@ def _judge(run: Run, result: _Result, good: Sequence[Part]) -> None:
             result.further = None
 
 
-def _ask(run: Run, result: _Result, good: Sequence[Part]) -> Extension | None:
+def _ask(run: Run, result: _Result, good: Sequence[RepairPart]) -> PlanExtension | None:
     """The next plan, if the loop may go on."""
     verified = result.judgement is not None or result.error is not None
     if len(run.rounds) + (not verified) >= run.session.options.max_rounds:
@@ -144,7 +144,7 @@ def _ask(run: Run, result: _Result, good: Sequence[Part]) -> Extension | None:
     return _next(run, result, good, verified=verified)
 
 
-def _ask_about_lasting(run: Run, good: Sequence[Part]) -> Extension | None:
+def _ask_about_lasting(run: Run, good: Sequence[RepairPart]) -> PlanExtension | None:
     """The next plan where imports fail still, and otherwise than before: behind the fault there was another one."""
     lasting = otherwise(run.before, run.transaction.record.checks_after)
     if not lasting or len(run.rounds) >= run.session.options.max_rounds:
@@ -153,8 +153,8 @@ def _ask_about_lasting(run: Run, good: Sequence[Part]) -> Extension | None:
 
 
 def _next(
-    run: Run, result: _Result, good: Sequence[Part], *, verified: bool, failed: tuple[Outcome, ...] = ()
-) -> Extension | None:
+    run: Run, result: _Result, good: Sequence[RepairPart], *, verified: bool, failed: tuple[Outcome, ...] = ()
+) -> PlanExtension | None:
     extend = run.session.ports.extend
     if extend is None or not run.extendable:
         return None
@@ -172,7 +172,7 @@ def _next(
         return extend(request)
 
 
-def _standing(run: Run, good: Sequence[Part]) -> int:
+def _standing(run: Run, good: Sequence[RepairPart]) -> int:
     """How many of the parts in the clone are the first of those that were good."""
     pairs = zip(run.parts, good)  # noqa: B905  # either may be longer
     return next(
@@ -196,7 +196,7 @@ def _observe_clone(run: Run) -> Environment:
     return observe(run.transaction.directory.tree)
 
 
-def _go_on(run: Run, extension: Extension, result: _Result, *, proven: bool) -> bool:
+def _go_on(run: Run, extension: PlanExtension, result: _Result, *, proven: bool) -> bool:
     """Make the clone ready for another plan; returns False where what is `proven` is kept without it."""
     run.session.emit(RoundStarted(round=len(run.rounds) + 1, because=extension.because))
     try:
@@ -214,7 +214,7 @@ def _go_on(run: Run, extension: Extension, result: _Result, *, proven: bool) -> 
     return True
 
 
-def _start_again(run: Run, parts: Sequence[Part]) -> None:
+def _start_again(run: Run, parts: Sequence[RepairPart]) -> None:
     """Give up what is in the clone, but for `parts`: these are carried out in a fresh one."""
     dropped = [part for part in run.parts if part not in parts]
     intact = run.parts[: len(parts)] == list(parts) and not any(part.taken for part in dropped)
@@ -232,7 +232,7 @@ def _start_again(run: Run, parts: Sequence[Part]) -> None:
         run.note_parts()
 
 
-def _fall_back(run: Run, good: tuple[Part, ...], result: _Result) -> None:
+def _fall_back(run: Run, good: tuple[RepairPart, ...], result: _Result) -> None:
     """End with the most that is proven of what was good before. Raises what failed where nothing is."""
     if result.good:
         if verify(run).passed:

@@ -22,7 +22,7 @@ from envmedic.engine.stage.activated_runner import ActivatedRunner
 from envmedic.engine.stage.runners import DirectRunner, NamespaceRunner, RelocateRunner
 from envmedic.engine.store import journal as journals
 from envmedic.engine.store import marker
-from envmedic.engine.store.context import OpenTransaction, Session
+from envmedic.engine.store.context import OpenTransaction, TransactionContext
 from envmedic.engine.store.interruption import Cancel, Interruption, never
 from envmedic.engine.store.journal import Journal, interrupted
 from envmedic.engine.store.layout import Store, new_transaction_id
@@ -70,7 +70,7 @@ def apply(
     NetworkError, IntegrityError, Interrupted. `cancel` is asked often and stops what is still stoppable.
     """
     interruption = Interruption(cancel)
-    session = Session(Store.of(Path(plan.real_prefix)), options, ports, checks, stream, interruption, point)
+    session = TransactionContext(Store.of(Path(plan.real_prefix)), options, ports, checks, stream, interruption, point)
     with interruption.watching():
         try:
             return _apply(session, plan)
@@ -78,7 +78,7 @@ def apply(
             raise _of_system(error) from error
 
 
-def _apply(session: Session, plan: Plan) -> Record:
+def _apply(session: TransactionContext, plan: Plan) -> Record:
     _require_gpu(session, plan)
     if interrupted(session.store):
         with locked(session.store):
@@ -95,7 +95,7 @@ def _apply(session: Session, plan: Plan) -> Record:
             session.store.drop_wheels()
 
 
-def _require_gpu(session: Session, plan: Plan) -> None:
+def _require_gpu(session: TransactionContext, plan: Plan) -> None:
     """Before anything is downloaded: the checks that need a GPU must have one, or the user's leave to skip."""
     if not plan.gpu_checks or session.options.no_gpu:
         return
@@ -108,12 +108,12 @@ def _require_gpu(session: Session, plan: Plan) -> None:
         )
 
 
-def _preflight(session: Session, plan: Plan) -> Capabilities:
+def _preflight(session: TransactionContext, plan: Plan) -> Capabilities:
     with session.stage("preflight"):
         return preflight(session.prefix, plan, session.options, processes=session.ports.processes(session.prefix))
 
 
-def _fingerprint(session: Session, plan: Plan) -> tree.Fingerprint:
+def _fingerprint(session: TransactionContext, plan: Plan) -> tree.Fingerprint:
     """The environment right before it is cloned, so that a change during the cloning shows too.
 
     Raises StalePlan when it is not as it was planned for.
@@ -129,7 +129,7 @@ def _fingerprint(session: Session, plan: Plan) -> tree.Fingerprint:
     return found
 
 
-def _begin(session: Session, plan: Plan, how: Capabilities, lock: int, original: tree.Fingerprint) -> Run:
+def _begin(session: TransactionContext, plan: Plan, how: Capabilities, lock: int, original: tree.Fingerprint) -> Run:
     """Make the transaction's directory, all at once; from here on there is a record."""
     transaction_id, started = new_transaction_id(), journals.now()
     journal = Journal(
@@ -325,7 +325,7 @@ def _finish(run: Run) -> Record:
     return record
 
 
-def _too_late(session: Session, message: str) -> bool:
+def _too_late(session: TransactionContext, message: str) -> bool:
     """Tell somebody who asked to stop why nothing was stopped; returns whether somebody did."""
     if session.interruption.requested:
         session.notice("too-late-to-stop", message)

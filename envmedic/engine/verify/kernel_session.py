@@ -51,7 +51,7 @@ class _Said(msgspec.Struct, frozen=True, kw_only=True):
     excuse: str = ""
 
 
-class Session:
+class KernelSession:
     """What one session has reported so far."""
 
     def __init__(self, checks: Sequence[Check], on_outcome: Callable[[int, Outcome], None]) -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from envmedic.engine.verify import kernel_session
-from envmedic.engine.verify.kernel_session import NO_BYTECODE, Session, message_of, plain
+from envmedic.engine.verify.kernel_session import NO_BYTECODE, KernelSession, message_of, plain
 from envmedic.engine.verify.verdict import FAILURES, judge, reproduced, verification
 from envmedic.model.checks import POINTS_TO, Check, Outcome, Phase, Role, known_check
 from envmedic.model.events import CheckFinished, Emit, OutputLine
@@ -134,7 +134,7 @@ def _run_kernels(run: _Run, no_gpu: str) -> None:
         run.add(index, _outcome(run.checks[index], "skip", reason="no names were given"))
     if not indices:
         return
-    session = Session(run.checks, run.add)
+    session = KernelSession(run.checks, run.add)
 
     def on_line(line: str) -> None:
         if not session.hear(line) and line.strip():

@@ -76,7 +76,7 @@ class CondaSide:
         return self._prefix
 
 
-def _tell(found: configuration.Configuration, emit: Emit) -> None:
+def _tell(found: configuration.CondaConfiguration, emit: Emit) -> None:
     from envmedic.model.events import Notice  # noqa: PLC0415
 
     for note in found.notes:

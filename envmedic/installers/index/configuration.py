@@ -61,7 +61,7 @@ class UvConfiguration:
 
 
 @dataclass(frozen=True)
-class Configuration:
+class IndexConfiguration:
     """Both tools' configuration for one environment."""
 
     pip: PipConfiguration
@@ -75,9 +75,9 @@ class Configuration:
         return tuple(url for url in own if "://" in url)
 
 
-def read(prefix: Path | None, environ: Mapping[str, str] = os.environ) -> Configuration:
+def read(prefix: Path | None, environ: Mapping[str, str] = os.environ) -> IndexConfiguration:
     """Read both configurations; `prefix` adds the environment's own ``pip.conf``."""
-    return Configuration(pip=read_pip(prefix, environ), uv=read_uv(environ))
+    return IndexConfiguration(pip=read_pip(prefix, environ), uv=read_uv(environ))
 
 
 def read_pip(prefix: Path | None, environ: Mapping[str, str]) -> PipConfiguration:

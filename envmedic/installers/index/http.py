@@ -14,7 +14,7 @@ import requests
 from urllib3.exceptions import InsecureRequestWarning, NameResolutionError
 
 from envmedic.errors import NetworkError
-from envmedic.installers.index.configuration import Configuration
+from envmedic.installers.index.configuration import IndexConfiguration
 from envmedic.installers.index.credentials import host_of, logins, without_credentials
 
 TRANSIENT = frozenset({408, 425, 429, 500, 502, 503, 504})
@@ -37,10 +37,10 @@ class Patience:
         time.sleep(self.first_pause_s * 2 ** (attempt - 1))
 
 
-class Session:
+class IndexSession:
     """A `requests` session for the indexes of one configuration."""
 
-    def __init__(self, configuration: Configuration, patience: Patience | None = None) -> None:
+    def __init__(self, configuration: IndexConfiguration, patience: Patience | None = None) -> None:
         self.patience = patience or Patience()
         self._logins = logins(configuration.urls)
         self._trusted = frozenset(configuration.pip.trusted_hosts)
@@ -127,7 +127,7 @@ def is_broken(error: Exception) -> bool:
     return isinstance(error, requests.exceptions.ChunkedEncodingError | requests.exceptions.ContentDecodingError)
 
 
-def certificates(configuration: Configuration, environ: Mapping[str, str] = os.environ) -> str | bool:
+def certificates(configuration: IndexConfiguration, environ: Mapping[str, str] = os.environ) -> str | bool:
     """The certificate bundle: of REQUESTS_CA_BUNDLE or CURL_CA_BUNDLE, else pip's, else SSL_CERT_FILE's."""
     own = environ.get("REQUESTS_CA_BUNDLE") or environ.get("CURL_CA_BUNDLE")
     return own or configuration.pip.cert or environ.get("SSL_CERT_FILE") or True
@@ -171,9 +171,9 @@ def _connection_cause(error: Exception, reason: object) -> str:
 
 
 @contextmanager
-def opened(configuration: Configuration, patience: Patience | None = None) -> Iterator[Session]:
+def opened(configuration: IndexConfiguration, patience: Patience | None = None) -> Iterator[IndexSession]:
     """A session that is closed at the end of the block."""
-    session = Session(configuration, patience)
+    session = IndexSession(configuration, patience)
     try:
         yield session
     finally:

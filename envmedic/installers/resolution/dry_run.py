@@ -23,7 +23,7 @@ from packaging.utils import canonicalize_name, parse_wheel_filename
 from envmedic import limits, proc
 from envmedic.errors import InputError, InstallerError, NoSolution
 from envmedic.installers.index import configuration
-from envmedic.installers.index.configuration import Configuration, PipConfiguration, UvConfiguration
+from envmedic.installers.index.configuration import IndexConfiguration, PipConfiguration, UvConfiguration
 from envmedic.installers.resolution import uv_options
 from envmedic.installers.resolution.requirement_files import has_editable, requirements
 from envmedic.installers.resolution.uv_errors import error_from
@@ -58,7 +58,7 @@ class Planned:
 
 
 @dataclass(frozen=True)
-class Answer:
+class DryRunResult:
     """What the command would do."""
 
     changes: tuple[Planned, ...] = ()
@@ -69,7 +69,7 @@ class Answer:
 
 
 @dataclass(frozen=True)
-class Asking:
+class DryRunRequest:
     """A command, and what it is asked in."""
 
     uv: str
@@ -81,13 +81,13 @@ class Asking:
     timeout_s: float | None = None
 
 
-def removed(command: PipCommand, environment: Environment) -> Answer:
+def removed(command: PipCommand, environment: Environment) -> DryRunResult:
     """What an uninstall would take away: nothing has to be asked for it."""
     texts = [*(_name(text) for text in command.requirements)]
     texts += [item.name for file in command.files for item in requirements(file)]
     names = dict.fromkeys(canonicalize_name(text) for text in texts)
     there = {item.name: item.version for item in reversed(environment.distributions)}
-    return Answer(tuple(Planned(name, there[name], None) for name in names if name in there))
+    return DryRunResult(tuple(Planned(name, there[name], None) for name in names if name in there))
 
 
 def _name(text: str) -> str:
@@ -99,7 +99,7 @@ def _name(text: str) -> str:
         ) from error
 
 
-def foresee(asking: Asking) -> Answer:
+def foresee(asking: DryRunRequest) -> DryRunResult:
     """Ask uv. Raises NetworkError and InstallerError where it cannot answer, InputError for a file that is missing."""
     if not asking.environment.interpreter.starts:
         raise InstallerError(
@@ -109,21 +109,21 @@ def foresee(asking: Asking) -> Answer:
         )
     editable = next((file for file in asking.command.files if has_editable(file)), None)
     if editable is not None:
-        return Answer(unknown=f"{editable} asks for an editable project, which would be built first")
+        return DryRunResult(unknown=f"{editable} asks for an editable project, which would be built first")
     with tempfile.TemporaryDirectory(prefix="envmedic-guard-") as name:
         folder = Path(name)
         python = _stand_in(asking, folder / "env")
         result = _run(asking, [*_verb(asking), f"--python={python}", "--no-build", *_sources(asking), *_inputs(asking)])
         if result.returncode == 0:
             planned = _planned(result.stderr + result.stdout, asking.environment)
-            return Answer(planned, unknown=_built_instead(asking, planned, python, folder))
+            return DryRunResult(planned, unknown=_built_instead(asking, planned, python, folder))
         error = error_from(result, _asked_for(asking.command))
         if isinstance(error, NoSolution | InstallerError):
             return _not_done(error, result)
         raise error
 
 
-def _verb(asking: Asking) -> tuple[str, ...]:
+def _verb(asking: DryRunRequest) -> tuple[str, ...]:
     return ("pip", "sync" if asking.command.verb == "sync" else "install", "--dry-run")
 
 
@@ -131,16 +131,18 @@ def _asked_for(command: PipCommand) -> tuple[str, ...]:
     return (*command.requirements, *command.files, *command.editables)
 
 
-def _not_done(error: NoSolution | InstallerError, result: CommandResult) -> Answer:
+def _not_done(error: NoSolution | InstallerError, result: CommandResult) -> DryRunResult:
     """A refusal, unless it is only that no source archive was built here. Raises what is neither."""
     if _SOURCE_NEEDED.search(result.stderr + result.stdout):
-        return Answer(unknown=f"it would build from source first, and only that tells what it needs: {error.cause}")
+        return DryRunResult(
+            unknown=f"it would build from source first, and only that tells what it needs: {error.cause}"
+        )
     if isinstance(error, InstallerError):
         raise error
-    return Answer(refused=error.cause or error.summary)
+    return DryRunResult(refused=error.cause or error.summary)
 
 
-def _built_instead(asking: Asking, planned: Iterable[Planned], python: Path, folder: Path) -> str | None:
+def _built_instead(asking: DryRunRequest, planned: Iterable[Planned], python: Path, folder: Path) -> str | None:
     """The newer release of something asked for that is a source archive alone: the command would build that one."""
     asked = _by_name(asking.command)
     new = {item.name for item in planned if item.after is not None}
@@ -171,7 +173,7 @@ def _requirement(text: str) -> Requirement | None:
         return None
 
 
-def _inputs(asking: Asking) -> Iterator[str]:
+def _inputs(asking: DryRunRequest) -> Iterator[str]:
     command = asking.command
     yield from (f"--constraints={path}" for path in command.constraints)
     yield from (item for item in _without_sources(command.options))
@@ -212,7 +214,7 @@ def _of_sources(pair: tuple[str, ...]) -> bool:
     return pair[0].partition("=")[0] in {*_OF_SOURCES, "--no-index", "--offline", "--no-config", "--no-sources"}
 
 
-def _sources(asking: Asking) -> Iterator[str]:
+def _sources(asking: DryRunRequest) -> Iterator[str]:
     """Where distributions come from: as pip is configured, in uv's words; uv reads its own configuration."""
     yield from ("--color=never", "--no-progress", "--no-python-downloads")
     if asking.offline:
@@ -224,7 +226,7 @@ def _sources(asking: Asking) -> Iterator[str]:
         yield from uv_options.translate(read, ResolveRequest(pins=()), asking.variables).arguments
 
 
-def _as_pip(asking: Asking) -> Configuration:
+def _as_pip(asking: DryRunRequest) -> IndexConfiguration:
     """The configuration of pip with what the command itself says; uv's does not count."""
     command, variables = asking.command, dict(asking.variables)
     if command.isolated:
@@ -239,14 +241,14 @@ def _as_pip(asking: Asking) -> Configuration:
         trusted_hosts=(*pip.trusted_hosts, *command.trusted_hosts),
         no_index=pip.no_index or command.no_index,
     )
-    return Configuration(pip=pip, uv=UvConfiguration())
+    return IndexConfiguration(pip=pip, uv=UvConfiguration())
 
 
-def _run(asking: Asking, arguments: Sequence[str]) -> CommandResult:
+def _run(asking: DryRunRequest, arguments: Sequence[str]) -> CommandResult:
     return proc.run([asking.uv, *arguments], env=_variables(asking), timeout_s=asking.timeout_s or TIMEOUT_S)
 
 
-def _variables(asking: Asking) -> dict[str, str | None]:
+def _variables(asking: DryRunRequest) -> dict[str, str | None]:
     """Laid over this process's own: those of the shell, without what would lead uv to another environment."""
     found: dict[str, str | None] = dict.fromkeys(name for name in os.environ if name not in asking.variables)
     found |= asking.variables
@@ -257,7 +259,7 @@ def _variables(asking: Asking) -> dict[str, str | None]:
     return found
 
 
-def _stand_in(asking: Asking, folder: Path) -> Path:
+def _stand_in(asking: DryRunRequest, folder: Path) -> Path:
     """Make the stand-in, and return its Python. Raises InstallerError."""
     environment, foreign = asking.environment, owner(Path(asking.environment.prefix)) is not None
     python = sys.executable if foreign else environment.interpreter.path

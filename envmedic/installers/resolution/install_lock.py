@@ -33,7 +33,7 @@ _BUILT: frozenset[str] = frozenset({"sdist", "archive", "vcs"})
 
 
 @dataclass(frozen=True)
-class Sources:
+class LockSources:
     """Where files come from."""
 
     uv: str
@@ -49,7 +49,7 @@ class Parts:
     built: tuple[LockedPackage, ...] = ()
 
 
-def parts(wanted: Sequence[LockedPackage], python: Interpreter, prefix: Path, sources: Sources) -> Parts:
+def parts(wanted: Sequence[LockedPackage], python: Interpreter, prefix: Path, sources: LockSources) -> Parts:
     """The files for the pip packages of a lock, none of them fetched yet.
 
     Raises InputError for what no file can be had of, IntegrityError where an index has other content, NetworkError.
@@ -124,7 +124,9 @@ def _stated(item: LockedPackage, prefix: Path) -> Artifact:
     return _artifact(item, item.url or "", item.sha256 or "", prefix)
 
 
-def _asked(wanted: Sequence[LockedPackage], python: Interpreter, prefix: Path, sources: Sources) -> dict[str, Artifact]:
+def _asked(
+    wanted: Sequence[LockedPackage], python: Interpreter, prefix: Path, sources: LockSources
+) -> dict[str, Artifact]:
     """The wheels that the user's indexes have of these releases, with the content that the lock names."""
     pins = tuple(f"{item.name}==={item.version}" for item in wanted)  # by == one with a label would be taken
     request = ResolveRequest(pins=pins, find_links=sources.find_links, offline=sources.offline)
@@ -172,7 +174,9 @@ def _chosen(
     return _artifact(item, url, sha256, prefix, size)
 
 
-def build_commands(built: Sequence[LockedPackage], python: str, folder: Path, sources: Sources) -> Iterator[list[str]]:
+def build_commands(
+    built: Sequence[LockedPackage], python: str, folder: Path, sources: LockSources
+) -> Iterator[list[str]]:
     """Argv that build and install what is locked as source, each by its hash or commit; files go to `folder`."""
     request = ResolveRequest(pins=(), find_links=sources.find_links, offline=sources.offline)
     told = uv_options.translate(configuration.read(None), request)

@@ -38,7 +38,7 @@ _GLIBC: Final = 28
 
 
 @dataclass(frozen=True)
-class Wanted:
+class PlatformRequest:
     """What is asked for on a platform."""
 
     platform: str
@@ -50,7 +50,9 @@ class Wanted:
     """Names that are there by other means: conda's, and what cannot be locked."""
 
 
-def wheels(uv: str, environment: Environment, wanted: Wanted, emit: Emit, torch_index: str) -> tuple[WheelFile, ...]:
+def wheels(
+    uv: str, environment: Environment, wanted: PlatformRequest, emit: Emit, torch_index: str
+) -> tuple[WheelFile, ...]:
     """The wheels for the platform. Raises NoSolution, NetworkError or InstallerError.
 
     Labels such as ``+cu124`` are of this platform: any build of the same public version does there.
@@ -66,7 +68,9 @@ def wheels(uv: str, environment: Environment, wanted: Wanted, emit: Emit, torch_
         return found
 
 
-def _ask(uv: str, environment: Environment, wanted: Wanted, torch_index: str, *, pinned: bool) -> tuple[WheelFile, ...]:
+def _ask(
+    uv: str, environment: Environment, wanted: PlatformRequest, torch_index: str, *, pinned: bool
+) -> tuple[WheelFile, ...]:
     read = configuration.read(Path(environment.prefix))
     asked = uv_options.translate(read, ResolveRequest(pins=(), torch_index=torch_index))
     version = ".".join((environment.interpreter.version or "").split(".")[:2])

@@ -24,10 +24,10 @@ from packaging.version import InvalidVersion, Version
 
 from envmedic.errors import InstallerError, NetworkError
 from envmedic.installers.index import configuration
-from envmedic.installers.index.configuration import Configuration
+from envmedic.installers.index.configuration import IndexConfiguration
 from envmedic.installers.index.credentials import without_credentials
 from envmedic.installers.resolution import simple_index, uv_options
-from envmedic.installers.resolution.simple_index import Asking, Offered
+from envmedic.installers.resolution.simple_index import IndexQuery, Offered
 from envmedic.installers.wheels import artifact_hash, remote_metadata, wheel_cache, wheel_files
 from envmedic.model.facts import Distribution, Environment
 from envmedic.model.lock import WheelFile
@@ -35,7 +35,7 @@ from envmedic.model.plan import Artifact
 from envmedic.model.ports import ResolveRequest
 
 if TYPE_CHECKING:
-    from envmedic.installers.index.http import Session
+    from envmedic.installers.index.http import IndexSession
 
 PARALLEL = 8
 """Distributions looked at at the same time."""
@@ -44,7 +44,7 @@ Key = tuple[str, str]
 
 
 @dataclass(frozen=True)
-class Sources:
+class FileSources:
     """Where files may be looked for."""
 
     uv: str
@@ -56,7 +56,7 @@ class Sources:
     torch_index: str = ResolveRequest(pins=()).torch_index
 
 
-def known(environment: Environment, wanted: Sequence[Distribution], sources: Sources) -> Mapping[Key, WheelFile]:
+def known(environment: Environment, wanted: Sequence[Distribution], sources: FileSources) -> Mapping[Key, WheelFile]:
     """The files of `wanted`; those of which none can be told are left out.
 
     Raises `NetworkError` or `InstallerError` only where `sources.fetch` allows the network.
@@ -75,7 +75,7 @@ def _normal(version: str) -> str:
         return version
 
 
-def _found(environment: Environment, wanted: Sequence[Distribution], sources: Sources) -> dict[Key, WheelFile]:
+def _found(environment: Environment, wanted: Sequence[Distribution], sources: FileSources) -> dict[Key, WheelFile]:
     """By normalised versions."""
     found = dict(_recorded(wanted, environment, sources.artifacts))
     folders = tuple(_folders(environment, sources))
@@ -118,14 +118,14 @@ def _of_artifact(item: Artifact) -> WheelFile:
     )
 
 
-def _folders(environment: Environment, sources: Sources) -> list[Path]:
+def _folders(environment: Environment, sources: FileSources) -> list[Path]:
     pip = configuration.read(Path(environment.prefix)).pip
     given = (remote_metadata.local_file(where) or Path(where) for where in (*sources.find_links, *pip.find_links))
     return [path for path in given if path.is_dir()]
 
 
 def _from_indexes(
-    environment: Environment, lacking: Sequence[Distribution], found: Mapping[Key, WheelFile], sources: Sources
+    environment: Environment, lacking: Sequence[Distribution], found: Mapping[Key, WheelFile], sources: FileSources
 ) -> dict[Key, WheelFile]:
     """What indexes say of those without file or URL, from uv's cache first."""
     read = configuration.read(Path(environment.prefix))
@@ -135,12 +135,12 @@ def _from_indexes(
             rest = [item for item in lacking if _key(item) not in chosen]
             for label, group in groupby(sorted(rest, key=_label), key=_label):
                 request = _request(label, sources)
-                asking = Asking(sources.uv, environment, uv_options.translate(read, request), offline=http is None)
+                asking = IndexQuery(sources.uv, environment, uv_options.translate(read, request), offline=http is None)
                 chosen.update(_Look(asking, http, request, found).at(list(group)))
     return chosen
 
 
-def _session(read: Configuration) -> AbstractContextManager[Session]:
+def _session(read: IndexConfiguration) -> AbstractContextManager[IndexSession]:
     from envmedic.installers.index.http import opened  # noqa: PLC0415  # requests costs 0.1 s
 
     return opened(read)
@@ -150,7 +150,7 @@ def _label(item: Distribution) -> str:
     return item.local or ""
 
 
-def _request(label: str, sources: Sources) -> ResolveRequest:
+def _request(label: str, sources: FileSources) -> ResolveRequest:
     return ResolveRequest(
         pins=(),
         variant=label or None,
@@ -164,8 +164,8 @@ def _request(label: str, sources: Sources) -> ResolveRequest:
 class _Look:
     """One look at the indexes, for distributions with the same local label."""
 
-    asking: Asking
-    session: Session | None
+    asking: IndexQuery
+    session: IndexSession | None
     """None where the network is left alone."""
     request: ResolveRequest
     found: Mapping[Key, WheelFile]
@@ -217,7 +217,7 @@ class _Look:
         except (remote_metadata.NoRanges, zipfile.BadZipFile):
             return False
 
-    def _archive(self, item: Distribution, session: Session) -> Offered | None:
+    def _archive(self, item: Distribution, session: IndexSession) -> Offered | None:
         """The source archive of that version, where the index has no wheel that can be the one."""
         index = simple_index.default_index(self.asking)
         files = simple_index.of_release(session, index, item.name) if index is not None else ()
@@ -238,7 +238,7 @@ class _Look:
         )
 
 
-def _distant(file: Offered, session: Session) -> artifact_hash.Hashes:
+def _distant(file: Offered, session: IndexSession) -> artifact_hash.Hashes:
     """What RECORD of a wheel on an index says. Raises `NoRanges` where only all of the wheel can be had."""
     head = session.request("HEAD", file.url)
     size = file.size_bytes or int(head.headers.get("Content-Length", 0))

@@ -26,7 +26,7 @@ from packaging.version import Version
 from envmedic import proc
 from envmedic.errors import InstallerError, NoSolution
 from envmedic.installers.index.credentials import without_credentials
-from envmedic.installers.index.http import Session
+from envmedic.installers.index.http import IndexSession
 from envmedic.installers.resolution.uv_errors import error_from
 from envmedic.installers.resolution.uv_options import UvOptions, interpreter_options, variant_index
 from envmedic.installers.wheels import download_cache, remote_metadata, wheel_files
@@ -44,7 +44,7 @@ PARALLEL = 8
 
 
 @dataclass(frozen=True)
-class Candidate:
+class WheelCandidate:
     """A distribution that uv chose, and its wheel."""
 
     name: str
@@ -71,7 +71,7 @@ class Misfit:
 
 
 @dataclass(frozen=True)
-class Question:
+class ResolveQuery:
     """What is asked of uv."""
 
     uv: str
@@ -118,7 +118,7 @@ def _labelled(pin: str, variant: str | None) -> str:
     return f"{requirement.name}=={exact[0].version}+{variant}"
 
 
-def resolve(question: Question, session: Session) -> Resolution:
+def resolve(question: ResolveQuery, session: IndexSession) -> Resolution:
     """Return exact wheels. Raises `NetworkError`, `NoSolution` or `InstallerError`."""
     _require_interpreter(question.environment)
     kept = question.kept()
@@ -135,7 +135,7 @@ def resolve(question: Question, session: Session) -> Resolution:
     raise _no_fit(question, rejected)
 
 
-def _ask_again(question: Question, kept: Iterable[str], rejected: Sequence[Misfit]) -> list[Candidate]:
+def _ask_again(question: ResolveQuery, kept: Iterable[str], rejected: Sequence[Misfit]) -> list[WheelCandidate]:
     """Ask uv; when nothing is left after what was rejected, say why that was."""
     try:
         return _ask(question, kept, [f"{item.name}!={item.version}" for item in rejected])
@@ -145,7 +145,7 @@ def _ask_again(question: Question, kept: Iterable[str], rejected: Sequence[Misfi
         raise _no_fit(question, rejected) from error
 
 
-def _no_fit(question: Question, rejected: Sequence[Misfit]) -> NoSolution:
+def _no_fit(question: ResolveQuery, rejected: Sequence[Misfit]) -> NoSolution:
     return NoSolution(
         f"No wheel for {', '.join(question.request.pins)} fits what is installed",
         cause=rejected[-1].reason,
@@ -163,7 +163,7 @@ def _require_interpreter(environment: Environment) -> None:
         )
 
 
-def _ask(question: Question, kept: Iterable[str], excluded: Sequence[str]) -> list[Candidate]:
+def _ask(question: ResolveQuery, kept: Iterable[str], excluded: Sequence[str]) -> list[WheelCandidate]:
     """Run uv once."""
     with tempfile.TemporaryDirectory(prefix="envmedic-resolve-") as name:
         folder = Path(name)
@@ -192,12 +192,12 @@ def _write(path: Path, lines: Iterable[str]) -> Path:
     return path
 
 
-def candidates(lock: Mapping[str, Any], ranks: dict[Tag, int]) -> list[Candidate]:
+def candidates(lock: Mapping[str, Any], ranks: dict[Tag, int]) -> list[WheelCandidate]:
     """The distributions of a pylock document (PEP 751), each with its best wheel for these tags."""
     return [_candidate(package, ranks) for package in lock.get("packages", ())]
 
 
-def _candidate(package: Mapping[str, Any], ranks: dict[Tag, int]) -> Candidate:
+def _candidate(package: Mapping[str, Any], ranks: dict[Tag, int]) -> WheelCandidate:
     every = [_wheel(package, wheel) for wheel in package.get("wheels", ())]
     if not every:
         raise InstallerError(
@@ -209,7 +209,7 @@ def _candidate(package: Mapping[str, Any], ranks: dict[Tag, int]) -> Candidate:
     return min(every, key=lambda item: (wheel_files.rank(item.filename, ranks), not item.url.startswith("file:")))
 
 
-def _wheel(package: Mapping[str, Any], wheel: Mapping[str, Any]) -> Candidate:
+def _wheel(package: Mapping[str, Any], wheel: Mapping[str, Any]) -> WheelCandidate:
     url = wheel.get("url") or Path(wheel["path"]).absolute().as_uri()
     sha256 = wheel.get("hashes", {}).get("sha256") or _own_hash(url)
     if sha256 is None:
@@ -218,7 +218,7 @@ def _wheel(package: Mapping[str, Any], wheel: Mapping[str, Any]) -> Candidate:
             cause=f"{without_credentials(url)} has only {', '.join(wheel.get('hashes', {})) or 'none'}",
             hint="Download it into a directory, and give that with --find-links",
         )
-    return Candidate(
+    return WheelCandidate(
         name=canonicalize_name(package["name"]),
         version=package["version"],
         url=without_credentials(url.partition("#")[0]),
@@ -234,13 +234,15 @@ def _own_hash(url: str) -> str | None:
     return wheel_files.sha256_of(path) if parts.scheme == "file" and path.is_file() else None
 
 
-def _changed(chosen: Iterable[Candidate], question: Question) -> list[Candidate]:
+def _changed(chosen: Iterable[WheelCandidate], question: ResolveQuery) -> list[WheelCandidate]:
     """Without those that may change, but need not: installed in that very version and not pinned."""
     installed = {(item.name, item.version) for item in question.environment.distributions}
     return [item for item in chosen if item.name in question.pinned or (item.name, item.version) not in installed]
 
 
-def _artifacts(chosen: Sequence[Candidate], session: Session, prefix: Path) -> tuple[list[Artifact], tuple[str, ...]]:
+def _artifacts(
+    chosen: Sequence[WheelCandidate], session: IndexSession, prefix: Path
+) -> tuple[list[Artifact], tuple[str, ...]]:
     """The wheels with what could be learnt of them, and what could not."""
     with ThreadPoolExecutor(PARALLEL) as pool:
         facts = list(pool.map(lambda item: remote_metadata.look(item.url, session), chosen))
@@ -249,7 +251,7 @@ def _artifacts(chosen: Sequence[Candidate], session: Session, prefix: Path) -> t
     return [_artifact(item, known, prefix) for item, known in zip(chosen, facts, strict=True)], notes
 
 
-def _artifact(candidate: Candidate, facts: remote_metadata.Facts, prefix: Path) -> Artifact:
+def _artifact(candidate: WheelCandidate, facts: remote_metadata.WheelFacts, prefix: Path) -> Artifact:
     return Artifact(
         name=candidate.name,
         version=candidate.version,
@@ -262,7 +264,7 @@ def _artifact(candidate: Candidate, facts: remote_metadata.Facts, prefix: Path) 
     )
 
 
-def _wrong_variant(chosen: Iterable[Candidate], question: Question) -> Misfit | None:
+def _wrong_variant(chosen: Iterable[WheelCandidate], question: ResolveQuery) -> Misfit | None:
     """A member of the family in another CUDA variant; unlabelled builds are those of the default index."""
     wanted = question.request.variant
     for item in chosen:
@@ -273,7 +275,7 @@ def _wrong_variant(chosen: Iterable[Candidate], question: Question) -> Misfit | 
     return None
 
 
-def _misfit(artifacts: Sequence[Artifact], kept: Mapping[str, list[str]], question: Question) -> Misfit | None:
+def _misfit(artifacts: Sequence[Artifact], kept: Mapping[str, list[str]], question: ResolveQuery) -> Misfit | None:
     """A candidate that needs another version of something that stays."""
     markers = marker_environment(question.environment)
     for artifact in artifacts:

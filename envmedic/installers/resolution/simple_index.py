@@ -28,7 +28,7 @@ from envmedic.installers.resolution.uv_options import UvOptions, interpreter_opt
 from envmedic.model.facts import Environment
 
 if TYPE_CHECKING:
-    from envmedic.installers.index.http import Session
+    from envmedic.installers.index.http import IndexSession
 
 TIMEOUT_S = 300.0
 _DEFAULT_INDEX = re.compile(r"^--index-url (\S+)$", re.MULTILINE)
@@ -55,7 +55,7 @@ class Offered:
 
 
 @dataclass(frozen=True)
-class Asking:
+class IndexQuery:
     """Who is asked, for which environment, and by which options."""
 
     uv: str
@@ -65,7 +65,7 @@ class Asking:
     """Whether uv may use nothing but its own cache."""
 
 
-def offered(asking: Asking, pins: Sequence[Pin]) -> dict[Pin, tuple[Offered, ...]]:
+def offered(asking: IndexQuery, pins: Sequence[Pin]) -> dict[Pin, tuple[Offered, ...]]:
     """The wheels of each pin for this interpreter; pins of which there is none are left out.
 
     Raises `NetworkError` or `InstallerError`.
@@ -85,18 +85,18 @@ def offered(asking: Asking, pins: Sequence[Pin]) -> dict[Pin, tuple[Offered, ...
     return {**offered(asking, pins[:middle]), **offered(asking, pins[middle:])}
 
 
-def with_archives(asking: Asking, pins: Sequence[Pin]) -> dict[Pin, tuple[Offered, ...]]:
+def with_archives(asking: IndexQuery, pins: Sequence[Pin]) -> dict[Pin, tuple[Offered, ...]]:
     """The wheels of each pin, and its source archive. Every pin has a wheel, or uv would build the archive to ask it."""
     return _read(_ask(asking, pins, "--format=pylock.toml")) if pins else {}
 
 
-def default_index(asking: Asking) -> str | None:
+def default_index(asking: IndexQuery) -> str | None:
     """URL of the index that uv asks by default, with what login it has; None where there is none."""
     found = _DEFAULT_INDEX.search(_ask(asking, (), "--emit-index-url"))
     return found[1] if found is not None else None
 
 
-def _ask(asking: Asking, pins: Sequence[Pin], *more: str) -> str:
+def _ask(asking: IndexQuery, pins: Sequence[Pin], *more: str) -> str:
     with tempfile.TemporaryDirectory(prefix="envmedic-listing-") as name:
         folder = Path(name)
         wanted = folder / "requirements.in"
@@ -137,7 +137,7 @@ def _offered(url: str, sha256: str | None, size: int | None) -> Offered:
     return Offered(unquote(urlsplit(bare).path).rpartition("/")[2], bare, sha256, size)
 
 
-def of_release(session: Session, index: str, name: str) -> tuple[Offered, ...]:
+def of_release(session: IndexSession, index: str, name: str) -> tuple[Offered, ...]:
     """Every file that the index has of a project; empty where it has none. Raises `NetworkError`."""
     page = f"{index.rstrip('/')}/{name}/"
     if urlsplit(index).scheme not in {"http", "https"}:

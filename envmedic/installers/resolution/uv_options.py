@@ -10,7 +10,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from envmedic.errors import InputError
-from envmedic.installers.index.configuration import Configuration
+from envmedic.installers.index.configuration import IndexConfiguration
 from envmedic.installers.index.credentials import redacted, without_credentials
 from envmedic.installers.wheels import download_cache
 from envmedic.installers.wheels.remote_metadata import local_file
@@ -33,7 +33,7 @@ class UvOptions:
 
 
 def translate(
-    configuration: Configuration, request: ResolveRequest, environ: Mapping[str, str] = os.environ
+    configuration: IndexConfiguration, request: ResolveRequest, environ: Mapping[str, str] = os.environ
 ) -> UvOptions:
     """Return what uv must be told beyond its own configuration. Raises InputError for an address that is none."""
     _require_addresses(configuration, request)
@@ -54,7 +54,7 @@ def translate(
     return UvOptions(arguments=tuple(arguments), environment=_environment(configuration, environ), indexes=shown)
 
 
-def _require_addresses(configuration: Configuration, request: ResolveRequest) -> None:
+def _require_addresses(configuration: IndexConfiguration, request: ResolveRequest) -> None:
     pip, uv = configuration.pip, configuration.uv
     given = (variant_index(request), *request.indexes, *request.find_links)
     configured = (pip.index_url, *pip.extra_index_urls, *pip.find_links, *uv.urls)
@@ -88,7 +88,7 @@ def without_constraints(told: UvOptions, own: Path, environ: Mapping[str, str] =
     return UvOptions(arguments=tuple(arguments), environment=environment, indexes=told.indexes)
 
 
-def _index_arguments(configuration: Configuration, request: ResolveRequest) -> list[tuple[str, str]]:
+def _index_arguments(configuration: IndexConfiguration, request: ResolveRequest) -> list[tuple[str, str]]:
     """(argument, URL) of each index, strongest first."""
     pip, found = configuration.pip, []
     variant = variant_index(request)
@@ -118,7 +118,7 @@ def _location_argument(where: str) -> tuple[str, str]:
     return f"--index={path.resolve().as_uri() if path is not None else where}", where
 
 
-def _find_links(configuration: Configuration, request: ResolveRequest) -> list[str]:
+def _find_links(configuration: IndexConfiguration, request: ResolveRequest) -> list[str]:
     for where in request.find_links:
         if "://" not in where and not os.path.exists(where):  # noqa: PTH110  # never raises
             raise InputError(
@@ -131,7 +131,7 @@ def _find_links(configuration: Configuration, request: ResolveRequest) -> list[s
     return list(dict.fromkeys([*request.find_links, *own, *cached]))
 
 
-def _environment(configuration: Configuration, environ: Mapping[str, str]) -> dict[str, str | None]:
+def _environment(configuration: IndexConfiguration, environ: Mapping[str, str]) -> dict[str, str | None]:
     """Certificates and proxy by uv's variables; the user's own values stay."""
     values: dict[str, str | None] = dict.fromkeys(_OWN)
     pip = configuration.pip

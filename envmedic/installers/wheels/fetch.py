@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, BinaryIO
 import requests
 
 from envmedic.errors import IntegrityError, NetworkError, PreflightError
-from envmedic.installers.index.http import Session, TransientStatus, may_pass, network_error
+from envmedic.installers.index.http import IndexSession, TransientStatus, may_pass, network_error
 from envmedic.installers.wheels import chown, download_cache, wheel_files
 from envmedic.installers.wheels.cancellable import Hold, beside
 from envmedic.installers.wheels.remote_metadata import local_file
@@ -33,7 +33,7 @@ REPORT_S = 0.1
 
 
 def fetch(
-    artifacts: Sequence[Artifact], *, offline: bool, emit: Emit, session: Session, user: User | None = None
+    artifacts: Sequence[Artifact], *, offline: bool, emit: Emit, session: IndexSession, user: User | None = None
 ) -> None:
     """Put every wheel into the cache at its `local_path`, verified.
 
@@ -127,7 +127,7 @@ def _require_source(artifact: Artifact, *, offline: bool) -> None:
         )
 
 
-def _obtain(artifact: Artifact, target: Path, meter: Meter, session: Session) -> None:
+def _obtain(artifact: Artifact, target: Path, meter: Meter, session: IndexSession) -> None:
     """Fetch to a partial file, verify it, and move it into place."""
     partial = target.with_name(target.name + ".partial")
     source = local_file(artifact.url)
@@ -147,7 +147,7 @@ def _obtain(artifact: Artifact, target: Path, meter: Meter, session: Session) ->
     partial.replace(target)
 
 
-def _download(artifact: Artifact, partial: Path, meter: Meter, session: Session) -> str:
+def _download(artifact: Artifact, partial: Path, meter: Meter, session: IndexSession) -> str:
     """Download to the partial file, and return the SHA-256 of all of it."""
     download = Download(artifact, partial, session)
     return beside(download.run, lambda: meter.at(download.done), download.hold)
@@ -200,7 +200,7 @@ class Download:
 
     artifact: Artifact
     partial: Path
-    session: Session
+    session: IndexSession
     hold: Hold = field(default_factory=Hold)
     digest: _Hash = field(default_factory=hashlib.sha256)
     done: int = 0

@@ -19,14 +19,14 @@ from envmedic.installers.wheels import wheel_files
 if TYPE_CHECKING:
     import requests
 
-    from envmedic.installers.index.http import Session
+    from envmedic.installers.index.http import IndexSession
 
 BLOCK = 64 * 1024
 """Bytes of one range request: a wheel's central directory and METADATA usually fit."""
 
 
 @dataclass(frozen=True)
-class Facts:
+class WheelFacts:
     """What could be learnt of a wheel before its download."""
 
     size_bytes: int | None
@@ -40,17 +40,17 @@ def local_file(url: str) -> Path | None:
     return Path(url2pathname(parts.path)) if parts.scheme == "file" else None
 
 
-def look(url: str, session: Session) -> Facts:
+def look(url: str, session: IndexSession) -> WheelFacts:
     """Size and requirements of the wheel at `url`. Raises what `Session` raises when it is unreachable."""
     path = local_file(url)
     if path is not None:
-        return Facts(size_bytes=path.stat().st_size, requires=wheel_files.requires(path))
+        return WheelFacts(size_bytes=path.stat().st_size, requires=wheel_files.requires(path))
     head = session.request("HEAD", url)
     size = int(head.headers["Content-Length"]) if "Content-Length" in head.headers else None
-    return Facts(size_bytes=size, requires=_remote_requires(url, size, session))
+    return WheelFacts(size_bytes=size, requires=_remote_requires(url, size, session))
 
 
-def _remote_requires(url: str, size: int | None, session: Session) -> tuple[str, ...] | None:
+def _remote_requires(url: str, size: int | None, session: IndexSession) -> tuple[str, ...] | None:
     answer = session.request("GET", url + ".metadata", accept=(200, 403, 404))
     if answer.status_code == 200:  # noqa: PLR2004  # HTTP's own word for success
         return wheel_files.requirements(answer.content.decode("utf-8", "replace"))
@@ -70,7 +70,7 @@ class NoRanges(Exception):
 class RangeFile(io.RawIOBase):
     """A remote file that can be read at any place by range requests."""
 
-    def __init__(self, url: str, size: int, session: Session) -> None:
+    def __init__(self, url: str, size: int, session: IndexSession) -> None:
         super().__init__()
         self._url, self._size, self._session = url, size, session
         self._position = 0

@@ -81,7 +81,7 @@ class Sequence:
         """The jobs of all runs; those after a bad end are not needed, and end at once."""
         request = self.unit.request
         return [
-            supervise.Job(
+            supervise.ChildJob(
                 lambda send: None if self.done else start(request)(send), request["timeout_s"], _ignore, self._end
             )
             for _ in range(self.left)

@@ -37,7 +37,7 @@ _ATTENDED = []
 """Children that are heard and held to their limits while this process waits for others."""
 
 
-class Ending:
+class ChildEnding:
     """How a child ended: exactly one of `exit_status`, `signal_name` and `timed_out` tells."""
 
     def __init__(self, exit_status, signal_name, limit_s, output, seconds):
@@ -91,7 +91,7 @@ class _Pipe:
             total += size
 
 
-class Job:
+class ChildJob:
     """What a child does: ``work(send)`` within `limit_s` seconds; `on_end` gets its `Ending`."""
 
     def __init__(self, work, limit_s, on_message, on_end):
@@ -157,7 +157,7 @@ class Supervised:
             pipe.drain()
         status = self._reap()
         timed_out = self._expired_s is not None
-        return Ending(
+        return ChildEnding(
             os.WEXITSTATUS(status) if os.WIFEXITED(status) and not timed_out else None,
             signal_name(os.WTERMSIG(status)) if os.WIFSIGNALED(status) and not timed_out else None,
             self._expired_s,

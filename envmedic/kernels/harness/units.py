@@ -112,7 +112,9 @@ def job_of(unit, report):
             fields["detail"] = ending.output[-KEPT_DETAIL:]
         report(messages[0])
 
-    return supervise.Job(lambda send: attempt(unit, context, send), unit.request["timeout_s"], messages.append, on_end)
+    return supervise.ChildJob(
+        lambda send: attempt(unit, context, send), unit.request["timeout_s"], messages.append, on_end
+    )
 
 
 def run_unit(unit, report):

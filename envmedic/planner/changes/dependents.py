@@ -18,7 +18,7 @@ from envmedic.planner.family.torch_bound import bound
 
 
 @dataclass(frozen=True)
-class Following:
+class Dependents:
     """How each distribution that is bound to torch follows it."""
 
     pins: tuple[str, ...] = ()
@@ -39,7 +39,7 @@ def following(
     *,
     handled: Collection[str],
     same_cuda: bool,
-) -> Following:
+) -> Dependents:
     """Return how what is bound to torch follows it, apart from what the playbook has `handled` already.
 
     One that names its torch in its metadata is resolved for the new one. Another one's wheels say nothing of
@@ -62,7 +62,7 @@ def following(
         else:
             builds.append(made[0])
             pins += made[1]
-    return Following(
+    return Dependents(
         pins=tuple(dict.fromkeys(pins)),
         replaced=frozenset(replaced),
         builds=tuple(builds),
@@ -71,7 +71,7 @@ def following(
     )
 
 
-def along(found: Following, unmet: Iterable[Unmet], environment: Environment, moved: Collection[str]) -> Following:
+def along(found: Dependents, unmet: Iterable[Unmet], environment: Environment, moved: Collection[str]) -> Dependents:
     """Return `found` with what requires the releases that go: other releases of it are resolved beside the new ones.
 
     What did not come from an index is not looked for on one: its name there may be somebody else's. `moved` is

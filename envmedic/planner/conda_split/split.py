@@ -23,7 +23,7 @@ from envmedic.planner.family.family_query import FAMILY
 
 
 @dataclass(frozen=True)
-class Wish:
+class DistributionChanges:
     """What is wanted of distributions, whoever owns them."""
 
     found: FamilySet | None
@@ -84,7 +84,7 @@ class Divider:
         found = self.owners.package(name)
         return found.name if found is not None else channels.package_of(name)
 
-    def shares(self, wish: Wish) -> Shares:
+    def shares(self, wish: DistributionChanges) -> Shares:
         """Return which part of a wish is conda's and which the wheels'."""
         every = [item for item in map(Requirement, wish.requirements) if not self._settled(item, wish)]
         asked: dict[str, list[Requirement]] = {}
@@ -103,7 +103,7 @@ class Divider:
             purged=tuple(dict.fromkeys(purged)),
         )
 
-    def _settled(self, requirement: Requirement, wish: Wish) -> bool:
+    def _settled(self, requirement: Requirement, wish: DistributionChanges) -> bool:
         """Whether a requirement is met by what is known better: the set, or the copy that was found to stay."""
         name = canonicalize_name(requirement.name)
         if wish.found is not None and name in wish.found.versions:
@@ -114,7 +114,7 @@ class Divider:
     def _has_wheel(self, name: str) -> bool:
         return name in self.side.purged or bool(self.owners.wheels(name))
 
-    def _family(self, wish: Wish) -> tuple[str, ...]:
+    def _family(self, wish: DistributionChanges) -> tuple[str, ...]:
         """Exact pins of the family's wheels; triton comes along with a torch that changes."""
         if wish.found is None or self.side.by_conda:
             return ()
@@ -127,7 +127,7 @@ class Divider:
         found = ((name, self.side.environment.distribution(name)) for name in names)
         return tuple(f"{name}=={item.public}" for name, item in found if item is not None)
 
-    def _request(self, wish: Wish, condas: dict[str, Requirement]) -> CondaRequest | None:
+    def _request(self, wish: DistributionChanges, condas: dict[str, Requirement]) -> CondaRequest | None:
         asked = _Asked(again=[*self.side.reinstall], remove=[*self.side.leaving.packages])
         for text in wish.reinstalled:
             there = self.owners.conda.package(text) is not None
@@ -177,7 +177,7 @@ class Divider:
         installed = self.owners.conda.package(conda_specs.name_of(text))
         return installed is not None and conda_specs.matches(text, installed)
 
-    def _without(self, wish: Wish, handled: set[str], again: list[str]) -> list[str]:
+    def _without(self, wish: DistributionChanges, handled: set[str], again: list[str]) -> list[str]:
         """Conda packages of distributions that go for good."""
         gone = (self.owners.package(name) for name in wish.gone if name not in handled and self.is_condas(name))
         return [item.name for item in gone if item is not None and item.name not in again]

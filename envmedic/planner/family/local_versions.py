@@ -19,7 +19,7 @@ LABELLED = frozenset({"torch", "torchvision", "torchaudio"})
 
 
 @dataclass(frozen=True)
-class Settled:
+class LocalVersionPins:
     """Requirements as they are asked for, and where."""
 
     pins: tuple[str, ...]
@@ -28,7 +28,7 @@ class Settled:
     needs_variant_index: bool = False
 
 
-def settle(pins: Iterable[str], environment: Environment, host: Host) -> Settled:
+def settle(pins: Iterable[str], environment: Environment, host: Host) -> LocalVersionPins:
     """Return `pins` without the labels of builds that the default index carries under their plain version.
 
     Raises `NoSolution` for two labels, since one environment has one variant of torch.
@@ -37,7 +37,7 @@ def settle(pins: Iterable[str], environment: Environment, host: Host) -> Settled
     labels = {pin: label for pin in asked if (label := _label(Requirement(pin)))}
     variants = tuple(dict.fromkeys(labels.values()))
     if not variants:
-        return Settled(asked)
+        return LocalVersionPins(asked)
     if len(variants) > 1:
         raise NoSolution(
             f"Builds of several CUDA variants are asked for: {', '.join(labels)}",
@@ -46,8 +46,8 @@ def settle(pins: Iterable[str], environment: Environment, host: Host) -> Settled
         )
     members = {str(canonicalize_name(Requirement(pin).name)): _exact(Requirement(pin)) or "" for pin in labels}
     if not _on_default_index(members, variants[0], environment, host):
-        return Settled(asked, variants[0], needs_variant_index=True)
-    return Settled(tuple(_plain(pin) if pin in labels else pin for pin in asked), variants[0])
+        return LocalVersionPins(asked, variants[0], needs_variant_index=True)
+    return LocalVersionPins(tuple(_plain(pin) if pin in labels else pin for pin in asked), variants[0])
 
 
 def _label(requirement: Requirement) -> str | None:

@@ -26,7 +26,7 @@ _FEW_ZEROS = 16
 _UTF16 = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
 
 
-class Log:
+class LogStream:
     """A log that can be walked by line, or by chunk for a matcher that is faster on those."""
 
     def __init__(self, source: str) -> None:
@@ -96,7 +96,7 @@ class Log:
 
 
 class _Recounting(Numbering):
-    def __init__(self, log: Log) -> None:
+    def __init__(self, log: LogStream) -> None:
         super().__init__()
         self._log = log
         self._offset = 0
@@ -121,9 +121,9 @@ class _Recounting(Numbering):
         return self._number
 
 
-def read_lines(source: str | Path) -> Log:
+def read_lines(source: str | Path) -> LogStream:
     """The log at the path `source`, or standard input for ``-``. Nothing is opened before it is walked."""
-    return Log(str(source))
+    return LogStream(str(source))
 
 
 def keep_freed_memory() -> None:

@@ -16,7 +16,7 @@ from itertools import chain, islice
 from envmedic.model.playbook import LoadedPlaybook, TextMatch
 from envmedic.playbook.matching.blocks import Begin, Block, Numbering, blocks, joined
 from envmedic.playbook.matching.gate import Gate
-from envmedic.playbook.matching.log_stream import Log, keep_freed_memory
+from envmedic.playbook.matching.log_stream import LogStream, keep_freed_memory
 from envmedic.playbook.matching.repeats import Found, Repeats
 from envmedic.playbook.matching.signatures import Signatures
 from envmedic.playbook.matching.tally import Tally
@@ -41,7 +41,7 @@ def scan(lines: Iterable[bytes], playbooks: Sequence[LoadedPlaybook]) -> tuple[T
     if not signatures.entries:
         return ()
     tally = Tally()
-    log = lines if isinstance(lines, Log) else None
+    log = lines if isinstance(lines, LogStream) else None
     stream = blocks(joined(lines), Numbering()) if log is None else blocks(log.chunks(), log.numbering())
     for block, found in _searched(stream, signatures):
         for item in found:

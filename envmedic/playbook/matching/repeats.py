@@ -109,7 +109,7 @@ class Kind:
             self.settled = settled(line, self._shape, signatures)
 
 
-class Following:
+class LineSequence:
     """Lines of some kinds that follow one another."""
 
     __slots__ = ("_seen", "apart")
@@ -160,7 +160,7 @@ class Repeats:
             lambda line: self._kind(alike.masked(line))
         )
         self._name: Callable[..., int] = lru_cache(maxsize=_KEPT_KINDS)(lambda *_: next(names))
-        self._following: Callable[..., Following] = lru_cache(maxsize=_KEPT_KINDS)(lambda *_: Following())
+        self._following: Callable[..., LineSequence] = lru_cache(maxsize=_KEPT_KINDS)(lambda *_: LineSequence())
 
     def among(self, block: Block, begun: Iterable[Begin]) -> Iterator[Found]:
         """What is found on the lines of `block` that are `begun`, by number and beginning."""

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from envmedic.playbook.schema.mistakes import START, Key, Mistake, Path, Position
+from envmedic.playbook.schema.mistakes import START, Key, Path, PlaybookMistake, Position
 
 if TYPE_CHECKING:
     from ruamel.yaml.error import YAMLError
@@ -64,7 +64,7 @@ class Located:
             yield from value.walk((*path, key))
 
 
-def read_document(content: bytes) -> tuple[Located | None, list[Mistake]]:
+def read_document(content: bytes) -> tuple[Located | None, list[PlaybookMistake]]:
     """Return the document in `content` and the mistakes of its YAML; None when it cannot be read at all."""
     from ruamel.yaml import YAML  # noqa: PLC0415  # 0.1 s that a cached playbook does not need
     from ruamel.yaml.error import YAMLError  # noqa: PLC0415
@@ -73,7 +73,7 @@ def read_document(content: bytes) -> tuple[Located | None, list[Mistake]]:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         message = f"not UTF-8: byte 0x{content[error.start]:02x}; save the file as UTF-8"
-        return None, [Mistake(_position_of_byte(content, error.start), (), message)]
+        return None, [PlaybookMistake(_position_of_byte(content, error.start), (), message)]
     directive = _directive(text)
     if directive is not None:
         return None, [directive]
@@ -84,17 +84,19 @@ def read_document(content: bytes) -> tuple[Located | None, list[Mistake]]:
     except YAMLError as error:
         return None, [_syntax_mistake(error, text)]
     except RecursionError:
-        return None, [Mistake(START, (), "nested too deeply to be a playbook")]
+        return None, [PlaybookMistake(START, (), "nested too deeply to be a playbook")]
     if node is None:
-        return None, [Mistake(START, (), "the file is empty; a playbook is a mapping that starts with `id:`")]
+        return None, [PlaybookMistake(START, (), "the file is empty; a playbook is a mapping that starts with `id:`")]
     reader = _Reader()
     return reader.located(node, ()), reader.mistakes
 
 
-def _directive(text: str) -> Mistake | None:
+def _directive(text: str) -> PlaybookMistake | None:
     for number, line in enumerate(text.splitlines(), start=1):
         if line.startswith("%"):
-            return Mistake(Position(number, 1), (), "YAML directives are not read: playbooks are YAML 1.2; delete it")
+            return PlaybookMistake(
+                Position(number, 1), (), "YAML directives are not read: playbooks are YAML 1.2; delete it"
+            )
         if line.strip() and not line.lstrip().startswith("#"):
             return None
     return None
@@ -106,7 +108,7 @@ def _position_of_byte(content: bytes, offset: int) -> Position:
     return Position(before.count(b"\n") + 1, len(before[start:].decode("utf-8", "replace")) + 1)
 
 
-def _syntax_mistake(error: YAMLError, text: str) -> Mistake:
+def _syntax_mistake(error: YAMLError, text: str) -> PlaybookMistake:
     mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
     problem = getattr(error, "problem", None) or str(error).splitlines()[0]
     context = getattr(error, "context", None)
@@ -115,8 +117,8 @@ def _syntax_mistake(error: YAMLError, text: str) -> Mistake:
     else:
         position = _position_of_byte(text.encode(), len(text[: getattr(error, "position", 0)].encode()))
     if "another document" in problem:
-        return Mistake(position, (), "several documents in one file; a file holds one playbook")
-    return Mistake(position, (), f"not YAML: {problem}" + (f" ({context})" if context else ""))
+        return PlaybookMistake(position, (), "several documents in one file; a file holds one playbook")
+    return PlaybookMistake(position, (), f"not YAML: {problem}" + (f" ({context})" if context else ""))
 
 
 class _Reader:
@@ -126,7 +128,7 @@ class _Reader:
         from ruamel.yaml.nodes import ScalarNode, SequenceNode  # noqa: PLC0415
 
         self._scalar_node, self._sequence_node = ScalarNode, SequenceNode
-        self.mistakes: list[Mistake] = []
+        self.mistakes: list[PlaybookMistake] = []
 
     def located(self, node: Node, path: Path) -> Located:
         """The value of `node`. An anchored node is not entered, so aliases cannot multiply it."""
@@ -146,7 +148,7 @@ class _Reader:
         return self._mapping(node, position, path)
 
     def _refuse(self, position: Position, path: Path, message: str) -> None:
-        self.mistakes.append(Mistake(position, path, message))
+        self.mistakes.append(PlaybookMistake(position, path, message))
 
     def _sequence(self, node: SequenceNode, position: Position, path: Path) -> Located:
         items = tuple(self.located(item, (*path, index)) for index, item in enumerate(node.value))

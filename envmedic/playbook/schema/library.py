@@ -14,7 +14,7 @@ from envmedic.model.playbook import LoadedPlaybook
 LISTING_SCHEMA: Final = "envmedic.playbooks/1"
 
 
-class Entry(Model, frozen=True, kw_only=True):
+class ListingEntry(Model, frozen=True, kw_only=True):
     """A line of ``envmedic playbooks list``."""
 
     id: str
@@ -29,14 +29,14 @@ class Listing(Model, frozen=True, kw_only=True):
     """The document of ``envmedic playbooks list --json``."""
 
     schema: Literal["envmedic.playbooks/1"] = LISTING_SCHEMA
-    playbooks: tuple[Entry, ...]
+    playbooks: tuple[ListingEntry, ...]
     """Every playbook found, by id."""
 
 
-def listing(playbooks: Iterable[LoadedPlaybook]) -> tuple[Entry, ...]:
+def listing(playbooks: Iterable[LoadedPlaybook]) -> tuple[ListingEntry, ...]:
     """One entry per playbook, by id."""
     entries = (
-        Entry(
+        ListingEntry(
             id=loaded.playbook.id,
             fault=loaded.playbook.fault,
             title=loaded.playbook.title,

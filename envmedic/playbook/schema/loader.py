@@ -15,7 +15,7 @@ from envmedic import xdg
 from envmedic.errors import InputError, InvalidPlaybook, UnknownPlaybook
 from envmedic.model.playbook import LoadedPlaybook, Playbook
 from envmedic.playbook.schema import cache
-from envmedic.playbook.schema.mistakes import START, Mistake, Position, suggestion
+from envmedic.playbook.schema.mistakes import START, PlaybookMistake, Position, suggestion
 from envmedic.playbook.schema.schema import schema as schema  # noqa: PLC0414  # part of this module's interface
 
 Origin = Literal["shipped", "user", "file"]
@@ -53,9 +53,9 @@ def parse(content: bytes, file: str, *, shipped_as: str | None = None) -> Playbo
     return playbook
 
 
-def _validated(content: bytes, shipped_as: str | None) -> tuple[Playbook | None, list[Mistake]]:
+def _validated(content: bytes, shipped_as: str | None) -> tuple[Playbook | None, list[PlaybookMistake]]:
     if len(content) > SIZE_LIMIT_BYTES:
-        return None, [Mistake(START, (), f"larger than {SIZE_LIMIT_BYTES} bytes, which no playbook is")]
+        return None, [PlaybookMistake(START, (), f"larger than {SIZE_LIMIT_BYTES} bytes, which no playbook is")]
     # these load ruamel.yaml and jsonschema, which a cached playbook does not need
     from envmedic.playbook.schema.document import read_document  # noqa: PLC0415
     from envmedic.playbook.schema.schema import schema_mistakes  # noqa: PLC0415
@@ -74,7 +74,7 @@ def _validated(content: bytes, shipped_as: str | None) -> tuple[Playbook | None,
     try:
         return msgspec.convert(document.plain, Playbook), []
     except msgspec.ValidationError as error:
-        return None, [Mistake(Position(1, 1), (), str(error))]
+        return None, [PlaybookMistake(Position(1, 1), (), str(error))]
 
 
 def _content(file: Path) -> bytes:

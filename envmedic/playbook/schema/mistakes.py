@@ -20,7 +20,7 @@ class Position(msgspec.Struct, frozen=True, order=True):
 START = Position(1, 1)
 
 
-class Mistake(msgspec.Struct, frozen=True):
+class PlaybookMistake(msgspec.Struct, frozen=True):
     """One mistake and where it is."""
 
     position: Position

@@ -10,7 +10,7 @@ import msgspec
 
 from envmedic.model.playbook import Playbook
 from envmedic.playbook.schema.document import Located
-from envmedic.playbook.schema.mistakes import Mistake, Path, suggestion
+from envmedic.playbook.schema.mistakes import Path, PlaybookMistake, suggestion
 
 if TYPE_CHECKING:
     from jsonschema.exceptions import ValidationError
@@ -34,7 +34,7 @@ def schema() -> Schema:
     return msgspec.json.schema(Playbook) | {"$schema": "https://json-schema.org/draft/2020-12/schema"}
 
 
-def schema_mistakes(document: Located) -> list[Mistake]:
+def schema_mistakes(document: Located) -> list[PlaybookMistake]:
     """Every mistake of `document` against the schema, each where it stands."""
     return list(_Judge(document).mistakes(schema(), document.plain, ()))
 
@@ -45,7 +45,7 @@ class _Judge:
     def __init__(self, document: Located) -> None:
         self._document = document
 
-    def mistakes(self, part: Schema, instance: object, path: Path) -> Iterator[Mistake]:
+    def mistakes(self, part: Schema, instance: object, path: Path) -> Iterator[PlaybookMistake]:
         """Mistakes of `instance`, which stands at `path`, against `part` of the schema."""
         from jsonschema import Draft202012Validator  # noqa: PLC0415  # 0.1 s that a cached playbook does not need
 
@@ -60,7 +60,7 @@ class _Judge:
             else:
                 yield from self._words(error, place)
 
-    def _words(self, error: ValidationError, path: Path) -> Iterator[Mistake]:
+    def _words(self, error: ValidationError, path: Path) -> Iterator[PlaybookMistake]:
         kind = cast("str", error.validator)
         if kind == "additionalProperties":
             yield from self._unknown(error, path)
@@ -69,23 +69,23 @@ class _Judge:
         else:
             yield self._mistake(path, self._message(kind, error, path))
 
-    def _mistake(self, path: Path, message: str) -> Mistake:
-        return Mistake(self._document.at(path).position, path, message)
+    def _mistake(self, path: Path, message: str) -> PlaybookMistake:
+        return PlaybookMistake(self._document.at(path).position, path, message)
 
-    def _missing(self, error: ValidationError, path: Path) -> Iterator[Mistake]:
+    def _missing(self, error: ValidationError, path: Path) -> Iterator[PlaybookMistake]:
         for key in cast("list[str]", error.validator_value):
             if key not in cast("dict[str, object]", error.instance):
                 yield self._mistake(path, f"the key `{key}` is missing")
 
-    def _unknown(self, error: ValidationError, path: Path) -> Iterator[Mistake]:
+    def _unknown(self, error: ValidationError, path: Path) -> Iterator[PlaybookMistake]:
         known = cast("Schema", error.schema).get("properties", {})
         here = self._document.at(path)
         for key, (position, _) in here.keys.items():
             if key not in known:
                 hint = suggestion(key, known) or f"; known here: {', '.join(sorted(known))}"
-                yield Mistake(position, (*path, key), f"unknown key{hint}")
+                yield PlaybookMistake(position, (*path, key), f"unknown key{hint}")
 
-    def _branch(self, error: ValidationError, path: Path) -> Iterator[Mistake]:
+    def _branch(self, error: ValidationError, path: Path) -> Iterator[PlaybookMistake]:
         part = cast("Schema", error.schema)
         if "discriminator" in part:
             yield from self._step(part["discriminator"]["mapping"], error.instance, path)
@@ -98,7 +98,7 @@ class _Judge:
             kinds = [option["type"] for option in options if option.get("type") != "null" and "type" in option]
             yield self._mistake(path, self._wrong_type(kinds, path))
 
-    def _step(self, mapping: dict[str, str], instance: object, path: Path) -> Iterator[Mistake]:
+    def _step(self, mapping: dict[str, str], instance: object, path: Path) -> Iterator[PlaybookMistake]:
         if not isinstance(instance, dict):
             yield self._mistake(path, f"a step is a mapping with the key `step`, not {self._found(path)}")
         elif "step" not in instance:

@@ -19,7 +19,7 @@ from envmedic.playbook.matching.match import scan
 from envmedic.playbook.matching.patterns import PatternRefused, compiled, group_names
 from envmedic.playbook.schema.conditions import LIST_OPERATORS, OPERATORS, UNARY
 from envmedic.playbook.schema.document import Located
-from envmedic.playbook.schema.mistakes import Mistake, Path, suggestion
+from envmedic.playbook.schema.mistakes import Path, PlaybookMistake, suggestion
 from envmedic.playbook.schema.template import placeholders, sole_placeholder
 
 _FORMS = ("fact", "all", "any", "not")
@@ -33,7 +33,7 @@ _TYPE_WORDS = {"bool": "true or false", "int": "a whole number", "string": "text
                "strings": "text"}  # fmt: skip
 
 
-def semantic_mistakes(document: Located, *, shipped_as: str | None) -> Iterator[Mistake]:
+def semantic_mistakes(document: Located, *, shipped_as: str | None) -> Iterator[PlaybookMistake]:
     """Mistakes of meaning. `shipped_as` is the file's stem for a shipped playbook, else None."""
     names = _Names(document)
     yield from _identity(document, shipped_as)
@@ -74,32 +74,36 @@ def _text(located: Located | None) -> str | None:
     return located.plain if located is not None and isinstance(located.plain, str) else None
 
 
-def _identity(document: Located, shipped_as: str | None) -> Iterator[Mistake]:
+def _identity(document: Located, shipped_as: str | None) -> Iterator[PlaybookMistake]:
     identifier = document.child("id")
     name = _text(identifier)
     if identifier is not None and name and shipped_as is not None and name != shipped_as:
-        yield Mistake(identifier.position, ("id",), f"{name} is not the file's name; a shipped playbook is {name}.yaml")
+        yield PlaybookMistake(
+            identifier.position, ("id",), f"{name} is not the file's name; a shipped playbook is {name}.yaml"
+        )
     if not _items(document, "signatures") and "when" not in document.keys:
-        yield Mistake(document.position, (), "neither `signatures` nor `when`: nothing could ever find this playbook")
+        yield PlaybookMistake(
+            document.position, (), "neither `signatures` nor `when`: nothing could ever find this playbook"
+        )
 
 
-def _no_fault(document: Located) -> Iterator[Mistake]:
+def _no_fault(document: Located) -> Iterator[PlaybookMistake]:
     """A playbook without a fault says that no environment is to blame: its texts are explained, nothing is repaired."""
     kind = document.child("fix_kind")
     if kind is None or _text(document.child("fault")) is not None:
         return
     if _text(kind) != _NO_REPAIR:
         message = f"`fault` is missing; only a playbook of fix_kind {_NO_REPAIR} has none"
-        yield Mistake(kind.position, ("fix_kind",), message)
+        yield PlaybookMistake(kind.position, ("fix_kind",), message)
     for key in ("when", "checks"):
         if key in document.keys:
-            yield Mistake(document.keys[key][0], (key,), f"a playbook without a fault has no `{key}`")
+            yield PlaybookMistake(document.keys[key][0], (key,), f"a playbook without a fault has no `{key}`")
     for path, step in _items(document, "steps"):
         if _text(step.child("step")) != "advise":
-            yield Mistake(step.position, path, "a playbook without a fault only has steps of kind advise")
+            yield PlaybookMistake(step.position, path, "a playbook without a fault only has steps of kind advise")
 
 
-def _signatures(document: Located) -> Iterator[Mistake]:
+def _signatures(document: Located) -> Iterator[PlaybookMistake]:
     first: dict[str, int] = {}
     for path, signature in _items(document, "signatures"):
         identifier = signature.child("id")
@@ -107,27 +111,29 @@ def _signatures(document: Located) -> Iterator[Mistake]:
         if identifier is not None and name:
             line = first.setdefault(name, identifier.position.line)
             if line != identifier.position.line:
-                yield Mistake(identifier.position, (*path, "id"), f"the id {name} is taken by the one on line {line}")
+                yield PlaybookMistake(
+                    identifier.position, (*path, "id"), f"the id {name} is taken by the one on line {line}"
+                )
         pattern = signature.child("pattern")
         if pattern is not None and _text(pattern):
             yield from _pattern(pattern, (*path, "pattern"))
             yield from _sample(signature, path)
 
 
-def _pattern(located: Located, path: Path) -> Iterator[Mistake]:
+def _pattern(located: Located, path: Path) -> Iterator[PlaybookMistake]:
     try:
         program = compiled(_text(located) or "")
     except PatternRefused as refusal:
-        yield Mistake(located.position, path, str(refusal))
+        yield PlaybookMistake(located.position, path, str(refusal))
         return
     if program.search(b"") is not None:
-        yield Mistake(located.position, path, "the pattern matches an empty line, so it would match every log")
+        yield PlaybookMistake(located.position, path, "the pattern matches an empty line, so it would match every log")
     clash = sorted(group_names(_text(located) or "") & FACTS.keys())
     if clash:
-        yield Mistake(located.position, path, f"a group may not have the name of a fact: {', '.join(clash)}")
+        yield PlaybookMistake(located.position, path, f"a group may not have the name of a fact: {', '.join(clash)}")
 
 
-def _sample(signature: Located, path: Path) -> Iterator[Mistake]:
+def _sample(signature: Located, path: Path) -> Iterator[PlaybookMistake]:
     pattern, sample = _text(signature.child("pattern")) or "", signature.child("sample")
     text = _text(sample)
     try:
@@ -135,7 +141,9 @@ def _sample(signature: Located, path: Path) -> Iterator[Mistake]:
     except PatternRefused:
         return
     if sample is not None and text and not _matches(pattern, text):
-        yield Mistake(sample.position, (*path, "sample"), "the pattern of this signature does not match its sample")
+        yield PlaybookMistake(
+            sample.position, (*path, "sample"), "the pattern of this signature does not match its sample"
+        )
 
 
 def _matches(pattern: str, sample: str) -> bool:
@@ -148,24 +156,24 @@ def _matches(pattern: str, sample: str) -> bool:
     return bool(scan(sample.encode().split(b"\n"), [loaded]))
 
 
-def _condition(here: Located, path: Path, names: _Names) -> Iterator[Mistake]:
+def _condition(here: Located, path: Path, names: _Names) -> Iterator[PlaybookMistake]:
     if not isinstance(here.plain, dict):
         return
     forms = [form for form in _FORMS if form in here.keys]
     if len(forms) != 1:
         found = f"here are {', '.join(forms)}" if forms else "here is none of them"
-        yield Mistake(here.position, path, f"a condition has exactly one of fact, all, any, not; {found}")
+        yield PlaybookMistake(here.position, path, f"a condition has exactly one of fact, all, any, not; {found}")
     yield from _parts(here, path, names)
     yield from _comparison(here, path, names)
 
 
-def _parts(here: Located, path: Path, names: _Names) -> Iterator[Mistake]:
+def _parts(here: Located, path: Path, names: _Names) -> Iterator[PlaybookMistake]:
     for form in ("all", "any"):
         part = here.child(form)
         if part is None:
             continue
         if part.plain == []:
-            yield Mistake(part.position, (*path, form), "must hold at least one condition")
+            yield PlaybookMistake(part.position, (*path, form), "must hold at least one condition")
         for index, item in enumerate(part.items):
             yield from _condition(item, (*path, form, index), names)
     negated = here.child("not")
@@ -173,27 +181,29 @@ def _parts(here: Located, path: Path, names: _Names) -> Iterator[Mistake]:
         yield from _condition(negated, (*path, "not"), names)
 
 
-def _comparison(here: Located, path: Path, names: _Names) -> Iterator[Mistake]:
+def _comparison(here: Located, path: Path, names: _Names) -> Iterator[PlaybookMistake]:
     fact, operator = here.child("fact"), here.child("operator")
     if fact is None:
         for key in ("operator", "value"):
             if key in here.keys:
-                yield Mistake(here.keys[key][0], (*path, key), f"`{key}` goes with `fact`")
+                yield PlaybookMistake(here.keys[key][0], (*path, key), f"`{key}` goes with `fact`")
         return
     name = _text(fact)
     kind = names.type(name) if name else None
     if name and kind is None:
         hint = _package_hint(name) or suggestion(name, {*FACTS, *names.groups})
-        yield Mistake(fact.position, (*path, "fact"), f"there is no fact or match group {name}{hint}")
+        yield PlaybookMistake(fact.position, (*path, "fact"), f"there is no fact or match group {name}{hint}")
     if operator is None:
-        yield Mistake(here.position, path, "the key `operator` is missing beside `fact`")
+        yield PlaybookMistake(here.position, path, "the key `operator` is missing beside `fact`")
         return
     word = _text(operator)
     if kind is None or word is None:
         return
     if word not in OPERATORS[kind]:
         allowed = ", ".join(sorted(OPERATORS[kind]))
-        yield Mistake(operator.position, (*path, "operator"), f"{name} is of type {kind}, which takes {allowed}")
+        yield PlaybookMistake(
+            operator.position, (*path, "operator"), f"{name} is of type {kind}, which takes {allowed}"
+        )
         return
     yield from _value(here, path, word, kind)
 
@@ -204,18 +214,18 @@ def _package_hint(name: str) -> str:
     return f"; of a distribution there are {', '.join(kind.name for kind in PACKAGE_FACTS)}, with its normalised name"
 
 
-def _value(here: Located, path: Path, operator: str, kind: FactType) -> Iterator[Mistake]:
+def _value(here: Located, path: Path, operator: str, kind: FactType) -> Iterator[PlaybookMistake]:
     value = here.child("value")
     if operator in UNARY:
         if value is not None:
-            yield Mistake(value.position, (*path, "value"), f"{operator} takes no value")
+            yield PlaybookMistake(value.position, (*path, "value"), f"{operator} takes no value")
         return
     if value is None:
-        yield Mistake(here.position, path, f"the key `value` is missing: {operator} compares with it")
+        yield PlaybookMistake(here.position, path, f"the key `value` is missing: {operator} compares with it")
         return
     if operator in LIST_OPERATORS:
         if not value.items:
-            yield Mistake(value.position, (*path, "value"), f"{operator} takes a list of at least one value")
+            yield PlaybookMistake(value.position, (*path, "value"), f"{operator} takes a list of at least one value")
         for index, item in enumerate(value.items):
             yield from _scalar_value(item, (*path, "value", index), operator, kind)
     elif isinstance(value.plain, list) and kind == "strings" and operator != "contains":
@@ -224,33 +234,37 @@ def _value(here: Located, path: Path, operator: str, kind: FactType) -> Iterator
         yield from _scalar_value(value, (*path, "value"), operator, kind)
 
 
-def _scalar_value(value: Located, path: Path, operator: str, kind: FactType) -> Iterator[Mistake]:
+def _scalar_value(value: Located, path: Path, operator: str, kind: FactType) -> Iterator[PlaybookMistake]:
     plain = value.plain
     number = isinstance(plain, int | float) and not isinstance(plain, bool)
     if kind == "version" and number:
         if path[-1] == "value":  # items of a list are refused by the schema, in the same words
-            yield Mistake(value.position, path, f'YAML reads {value.text} as a number; quote it: "{value.text}"')
+            yield PlaybookMistake(
+                value.position, path, f'YAML reads {value.text} as a number; quote it: "{value.text}"'
+            )
     elif type(plain) is not _WANTED_TYPES[kind]:
         if path[-1] == "value":
-            yield Mistake(value.position, path, f"must be {_TYPE_WORDS[kind]}, as the fact is of type {kind}")
+            yield PlaybookMistake(value.position, path, f"must be {_TYPE_WORDS[kind]}, as the fact is of type {kind}")
     elif operator == "matches":
         yield from _pattern(value, path)
     elif kind == "version" and isinstance(plain, str) and not placeholders(plain):
         yield from _version(value, path, operator, plain)
 
 
-def _version(value: Located, path: Path, operator: str, text: str) -> Iterator[Mistake]:
+def _version(value: Located, path: Path, operator: str, text: str) -> Iterator[PlaybookMistake]:
     comparison = operator if operator in {"<", "<=", ">", ">="} else "=="
     try:
         Specifier(f"{comparison}{text}")
     except InvalidSpecifier:
-        yield Mistake(value.position, path, f"{text!r} is not a version that {operator} can compare with")
+        yield PlaybookMistake(value.position, path, f"{text!r} is not a version that {operator} can compare with")
     else:
         if operator in {"is", "is-not"} and "*" in text:
-            yield Mistake(value.position, path, f"{operator} compares with one exact version; use == for {text}")
+            yield PlaybookMistake(
+                value.position, path, f"{operator} compares with one exact version; use == for {text}"
+            )
 
 
-def _placeholders(document: Located, names: _Names) -> Iterator[Mistake]:
+def _placeholders(document: Located, names: _Names) -> Iterator[PlaybookMistake]:
     """Texts that are filled in: everything but ids, patterns, samples and references."""
     known = names.groups | names.variables | FACTS.keys()
     for path, value in document.walk():
@@ -267,16 +281,16 @@ def _placeholders(document: Located, names: _Names) -> Iterator[Mistake]:
         for name in placeholders(text):
             if name not in allowed and fact_kind(name) is None:
                 hint = suggestion(name, allowed) or "; literal braces are doubled: {{ }}"
-                yield Mistake(
+                yield PlaybookMistake(
                     value.position, path, f"{{{name}}} is neither a group of the match, a fact nor a var{hint}"
                 )
 
 
-def _steps(document: Located, names: _Names, *, shipped: bool) -> Iterator[Mistake]:
+def _steps(document: Located, names: _Names, *, shipped: bool) -> Iterator[PlaybookMistake]:
     for path, step in _items(document, "steps"):
         kind = _text(step.child("step"))
         if kind == "command" and shipped:
-            yield Mistake(step.position, path, "a shipped playbook has no step of kind command")
+            yield PlaybookMistake(step.position, path, "a shipped playbook has no step of kind command")
         key = _LISTS.get(kind or "", "")
         listed = step.child(key) if key else None
         for index, item in enumerate(listed.items if listed is not None else ()):
@@ -287,22 +301,22 @@ def _steps(document: Located, names: _Names, *, shipped: bool) -> Iterator[Mista
             yield from _no_list(step.child(word), (*path, word), names)
 
 
-def _listed(item: Located, path: Path, names: _Names) -> Iterator[Mistake]:
+def _listed(item: Located, path: Path, names: _Names) -> Iterator[PlaybookMistake]:
     """A list stands for items, not for a part of one."""
     text = _text(item) or ""
     if sole_placeholder(text) is None:
         yield from _no_list(item, path, names)
 
 
-def _no_list(here: Located | None, path: Path, names: _Names) -> Iterator[Mistake]:
+def _no_list(here: Located | None, path: Path, names: _Names) -> Iterator[PlaybookMistake]:
     for name in placeholders((_text(here) if here is not None else None) or ""):
         if here is not None and names.type(name) == "strings":
-            yield Mistake(
+            yield PlaybookMistake(
                 here.position, path, f"{name} is a list: it can only be a whole item of a list, as {{{name}}}"
             )
 
 
-def _requirement(item: Located, path: Path) -> Iterator[Mistake]:
+def _requirement(item: Located, path: Path) -> Iterator[PlaybookMistake]:
     text = _text(item)
     if not text or placeholders(text):
         return
@@ -310,18 +324,20 @@ def _requirement(item: Located, path: Path) -> Iterator[Mistake]:
         limits.parsed(text)
     except InvalidRequirement as error:
         reason = str(error).splitlines()[0]
-        yield Mistake(item.position, path, f"{text!r} is not a requirement: {reason}")
+        yield PlaybookMistake(item.position, path, f"{text!r} is not a requirement: {reason}")
 
 
-def _checks(document: Located) -> Iterator[Mistake]:
+def _checks(document: Located) -> Iterator[PlaybookMistake]:
     seen: set[str] = set()
     for path, check in _items(document, "checks"):
         name = _text(check)
         if name and name not in PLAYBOOK_CHECKS:
             hint = suggestion(name, PLAYBOOK_CHECKS) or f"; known: {', '.join(PLAYBOOK_CHECKS)}"
-            yield Mistake(check.position, path, f"there is no check {name}{hint}")
+            yield PlaybookMistake(check.position, path, f"there is no check {name}{hint}")
         elif name and name in seen:
-            yield Mistake(check.position, path, f"the check {name} is named twice")
+            yield PlaybookMistake(check.position, path, f"the check {name} is named twice")
         elif name == "facts" and "when" not in document.keys:
-            yield Mistake(check.position, path, "the check facts asks whether `when` still holds, and there is none")
+            yield PlaybookMistake(
+                check.position, path, "the check facts asks whether `when` still holds, and there is none"
+            )
         seen.add(name or "")

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from envmedic.conda_meta import records, small_files
-from envmedic.conda_meta.records import BriefFile, BriefRecord, Record, Records
+from envmedic.conda_meta.records import BriefFile, BriefRecord, PrefixRecord, Records
 from envmedic.model.facts import DistributionFiles
 from envmedic.probe.metadata import normalise
 from envmedic.probe.packages import contents
@@ -164,7 +164,7 @@ def _hashes(where: str, site_packages: str, disk: Disk, passed: Collection[str])
             yield path, expected
 
 
-def full(prefix: Path, where: str) -> Record:
+def full(prefix: Path, where: str) -> PrefixRecord:
     """A record with the hashes of its files. Raises OSError or ValueError where it changed since it was read."""
     return records.decode(small_files.read(prefix / where) or b"")
 

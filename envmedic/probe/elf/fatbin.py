@@ -44,7 +44,7 @@ _MOST = 1 << 20
 """Fat binaries and entries of one library; libtorch_cuda has some thousands."""
 
 
-class Entry(msgspec.Struct, frozen=True):
+class CodeObject(msgspec.Struct, frozen=True):
     """One code object of a fat binary."""
 
     kind: int
@@ -52,7 +52,7 @@ class Entry(msgspec.Struct, frozen=True):
     """``major.minor`` with the suffix ``a`` or ``f``."""
 
 
-class GpuCode(msgspec.Struct, frozen=True):
+class LibraryGpuCode(msgspec.Struct, frozen=True):
     """Capabilities for which a library holds code, ascending."""
 
     sass: tuple[str, ...] = ()
@@ -74,7 +74,7 @@ def capability_key(text: str) -> tuple[int, int, str]:
     return int(major), int(minor or 0), text[len(number) :]
 
 
-def read(library: Elf, share: float = COMMON) -> GpuCode:
+def read(library: Elf, share: float = COMMON) -> LibraryGpuCode:
     """Return the GPU code that `library` holds, where at least `share` of its fat binaries have it.
 
     Raises `ElfError` when a fat binary is damaged.
@@ -90,7 +90,7 @@ def read(library: Elf, share: float = COMMON) -> GpuCode:
     return msgspec.structs.replace(code, found=code.found or any(item.name == ROCM_SECTION for item in sections))
 
 
-def walk(data: bytes | mmap.mmap, start: int, end: int) -> Iterator[tuple[Entry, ...]]:
+def walk(data: bytes | mmap.mmap, start: int, end: int) -> Iterator[tuple[CodeObject, ...]]:
     """Yield the entries of each fat binary between two offsets. Raises `ElfError` for damaged ones."""
     if end > len(data):
         raise ElfError("a section of GPU code lies beyond the end of the file")
@@ -120,7 +120,7 @@ def _next(data: bytes | mmap.mmap, position: int, start: int, end: int) -> int:
     return -1
 
 
-def _entries(data: bytes | mmap.mmap, position: int, end: int) -> Iterator[Entry]:
+def _entries(data: bytes | mmap.mmap, position: int, end: int) -> Iterator[CodeObject]:
     while position + _ENTRY.size <= end:
         kind, header_size, payload, architecture, flags = _ENTRY.unpack_from(data, position)
         if header_size < _ENTRY.size:
@@ -131,12 +131,12 @@ def _entries(data: bytes | mmap.mmap, position: int, end: int) -> Iterator[Entry
 
 
 @lru_cache(maxsize=256)
-def _entry(kind: int, architecture: int, flags: int) -> Entry:
+def _entry(kind: int, architecture: int, flags: int) -> CodeObject:
     """Thousands of entries are of a dozen kinds."""
-    return Entry(kind, capability(architecture, flags))
+    return CodeObject(kind, capability(architecture, flags))
 
 
-def summarise(fatbins: Iterable[tuple[Entry, ...]], share: float = COMMON) -> GpuCode:
+def summarise(fatbins: Iterable[tuple[CodeObject, ...]], share: float = COMMON) -> LibraryGpuCode:
     """What that share of the fat binaries hold: see `COMMON`."""
     counts: dict[int, Counter[str]] = {KIND_PTX: Counter(), KIND_SASS: Counter()}
     total = 0
@@ -146,7 +146,7 @@ def summarise(fatbins: Iterable[tuple[Entry, ...]], share: float = COMMON) -> Gp
             counts[kind][name] += 1
     sass, ptx = counts[KIND_SASS], counts[KIND_PTX]
     least = share * total
-    return GpuCode(sass=_common(sass, least), ptx=_common(ptx, least), found=bool(sass or ptx))
+    return LibraryGpuCode(sass=_common(sass, least), ptx=_common(ptx, least), found=bool(sass or ptx))
 
 
 def _common(counts: Counter[str], least: float) -> tuple[str, ...]:

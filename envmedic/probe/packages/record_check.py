@@ -35,7 +35,7 @@ _SPARE_SUFFIXES = (
 _LICENSES = ("LICENSE", "LICENCE", "COPYING", "NOTICE", "README", "AUTHORS", "CHANGELOG", "py.typed")
 
 
-class Comparison(msgspec.Struct, frozen=True):
+class RecordCheck(msgspec.Struct, frozen=True):
     """What differs between lists and disk."""
 
     files: tuple[DistributionFiles, ...] = ()
@@ -110,7 +110,7 @@ class Disk(msgspec.Struct, frozen=True):
             return None
 
 
-def compare(scans: Iterable[Scan], disk: Disk, *, deep: bool = False) -> Comparison:
+def compare(scans: Iterable[Scan], disk: Disk, *, deep: bool = False) -> RecordCheck:
     """Hold every RECORD inside the prefix against the disk; `deep` reads and hashes every file.
 
     What conda installed is left to its own records: its RECORD lists files that conda takes out.
@@ -130,7 +130,7 @@ def compare(scans: Iterable[Scan], disk: Disk, *, deep: bool = False) -> Compari
     own = [item for item in held if item.distribution.owner != "conda"]
     reports = ((_report(item, disk, contested), doubled[item.distribution.name] > 1) for item in own)
     told = tuple(report for report, twice in reports if twice or _tells(report))
-    return Comparison(told, tuple(_conflicts(held, shared, disk)))
+    return RecordCheck(told, tuple(_conflicts(held, shared, disk)))
 
 
 def _held(item: Installed, base: str) -> _Held:

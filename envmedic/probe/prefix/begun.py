@@ -10,7 +10,7 @@ from envmedic.forked import Forked
 from envmedic.model.facts import Interpreter
 from envmedic.probe import layout
 from envmedic.probe.prefix import interpreter
-from envmedic.tree.walk import Survey, survey
+from envmedic.tree.walk import WalkResult, survey
 
 
 class Begun:
@@ -24,13 +24,13 @@ class Begun:
         # threads would take turns: thirty thousand short calls of the system, each with a wait for this interpreter
         surveyed = None if ahead is None else ahead.survey(self.layout.prefix)
         self._survey = surveyed or Forked(lambda: survey(self.layout.prefix))
-        self._interpreter = interpreter.Asked(self.layout)
+        self._interpreter = interpreter.InterpreterQuery(self.layout)
 
     def interpreter(self) -> Interpreter:
         """Wait for the interpreter's answer; once."""
         return self._interpreter.value()
 
-    def survey(self) -> Survey:
+    def survey(self) -> WalkResult:
         """Wait for the survey of the files; once. Raises OSError as `tree.survey` does."""
         return self._survey.value()
 

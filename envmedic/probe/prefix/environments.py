@@ -13,7 +13,7 @@ from envmedic.model.answers.environments import Environments, FoundEnvironment
 from envmedic.model.conda import CondaTool
 from envmedic.probe import layout
 from envmedic.probe.prefix import finder, targets
-from envmedic.probe.prefix.finder import Place
+from envmedic.probe.prefix.finder import FoundPrefix
 from envmedic.probe.readable import is_directory, names, read_text
 from envmedic.probe.text import encodable
 from envmedic.regex import compile_late
@@ -38,7 +38,7 @@ def find(variables: Mapping[str, str], folder: Path) -> Environments:
 
 def look(variables: Mapping[str, str], prefix: Path) -> FoundEnvironment:
     """The one at `prefix`, which was named by hand. Raises NotAnEnvironment where none is."""
-    item = _described(Place(prefix, "its path"), _active(variables))
+    item = _described(FoundPrefix(prefix, "its path"), _active(variables))
     if item is None:
         raise NotAnEnvironment(f"{prefix} is no environment any more", hint="Name another one")
     return encodable(item)
@@ -51,7 +51,7 @@ def _active(variables: Mapping[str, str]) -> str | None:
         return None
 
 
-def _described(place: Place, active: str | None) -> FoundEnvironment | None:
+def _described(place: FoundPrefix, active: str | None) -> FoundEnvironment | None:
     """What its files tell; None where nothing of an environment is there."""
     try:
         found = layout.read(place.prefix)

@@ -21,7 +21,7 @@ _USUAL_ROOTS = (
 PROJECT_VENVS = (".venv", "venv", "env", ".env")
 
 
-class Place(msgspec.Struct, frozen=True):
+class FoundPrefix(msgspec.Struct, frozen=True):
     """A directory that is, or was, an environment."""
 
     prefix: Path
@@ -31,35 +31,35 @@ class Place(msgspec.Struct, frozen=True):
     """The name that ``-n`` takes."""
 
 
-def everywhere(variables: Mapping[str, str], folder: Path) -> tuple[Place, ...]:
+def everywhere(variables: Mapping[str, str], folder: Path) -> tuple[FoundPrefix, ...]:
     """Every environment that can be found from the directory `folder`, each once; names go to the first that has it.
 
     Conda's come first, in the order in which it looks for a name; then those of projects, then virtual environments.
     """
-    found: dict[str, Place] = {}
+    found: dict[str, FoundPrefix] = {}
     taken: set[str] = set()
     for place in (*conda(variables), *_projects(variables, folder), *_active(variables), *_venvs(variables, folder)):
         name = None if place.name in taken else place.name
-        earlier = found.setdefault(os.path.realpath(place.prefix), Place(place.prefix, place.found_by, name))
+        earlier = found.setdefault(os.path.realpath(place.prefix), FoundPrefix(place.prefix, place.found_by, name))
         if earlier.name:
             taken.add(earlier.name)
     return tuple(found.values())
 
 
-def conda(variables: Mapping[str, str]) -> Iterator[Place]:
+def conda(variables: Mapping[str, str]) -> Iterator[FoundPrefix]:
     """Conda's environments in the order in which it looks for a name; a place may come more than once."""
     for directory in environment_directories(variables):
         for name in names(directory):
             if is_directory(directory / name / "conda-meta"):
-                yield Place(directory / name, "envs_dirs", name)
+                yield FoundPrefix(directory / name, "envs_dirs", name)
     listed = read_text(xdg.home(variables) / ".conda" / "environments.txt", follow=True) or ""
     bases = {os.path.realpath(root) for root in roots(variables)}
     for line in filter(None, map(str.strip, listed.splitlines())):
         name = "base" if os.path.realpath(line) in bases else Path(line).name
-        yield Place(Path(line), "environments.txt", name)
+        yield FoundPrefix(Path(line), "environments.txt", name)
     for root in roots(variables):
         if is_directory(root / "conda-meta"):
-            yield Place(root, "installation", "base")
+            yield FoundPrefix(root, "installation", "base")
 
 
 def environment_directories(variables: Mapping[str, str]) -> tuple[Path, ...]:
@@ -109,27 +109,27 @@ def root_of(variables: Mapping[str, str]) -> Path | None:
     return Path(os.path.realpath(program)).parent.parent if program else None
 
 
-def _projects(variables: Mapping[str, str], folder: Path) -> Iterator[Place]:
+def _projects(variables: Mapping[str, str], folder: Path) -> Iterator[FoundPrefix]:
     """Environments of pixi and of conda-workspaces: of the projects around `folder`, and pixi's global ones."""
     for above in (folder, *folder.parents):
         for within in (".pixi", ".conda") if above != xdg.home(variables) else ():
             for name in names(above / within / "envs"):
                 prefix = above / within / "envs" / name
                 if is_directory(prefix / "conda-meta") and pins_and_marks.project(prefix) is not None:
-                    yield Place(prefix, "project")
+                    yield FoundPrefix(prefix, "project")
     own = variables.get("PIXI_HOME") or str(xdg.home(variables) / ".pixi")
     for name in names(Path(own) / "envs"):
         if is_directory(Path(own) / "envs" / name / "conda-meta"):
-            yield Place(Path(own) / "envs" / name, "pixi global")
+            yield FoundPrefix(Path(own) / "envs" / name, "pixi global")
 
 
-def _active(variables: Mapping[str, str]) -> Iterator[Place]:
+def _active(variables: Mapping[str, str]) -> Iterator[FoundPrefix]:
     for name in ("VIRTUAL_ENV", "CONDA_PREFIX"):
         if variables.get(name):
-            yield Place(_absolute(variables[name], variables), name)
+            yield FoundPrefix(_absolute(variables[name], variables), name)
 
 
-def _venvs(variables: Mapping[str, str], folder: Path) -> Iterator[Place]:
+def _venvs(variables: Mapping[str, str], folder: Path) -> Iterator[FoundPrefix]:
     stated = variables.get("UV_PROJECT_ENVIRONMENT")
     if stated:
         yield from _if_venv(folder / stated, "UV_PROJECT_ENVIRONMENT")
@@ -160,9 +160,9 @@ def _collections(variables: Mapping[str, str]) -> Iterator[tuple[Path, str]]:
             yield hatch / project / path, "hatch"
 
 
-def _if_venv(prefix: Path, found_by: str) -> Iterator[Place]:
+def _if_venv(prefix: Path, found_by: str) -> Iterator[FoundPrefix]:
     if is_file(prefix / "pyvenv.cfg"):
-        yield Place(prefix, found_by)
+        yield FoundPrefix(prefix, found_by)
 
 
 def _absolute(path: str, variables: Mapping[str, str]) -> Path:

@@ -46,7 +46,7 @@ _VERSION = compile_late(r"\d{1,2}\.\d{1,2}(?:\.\d{1,3})?(?:[A-Za-z.+][A-Za-z0-9.
 """``3.14.0rc1+`` too."""
 
 
-class Asked:
+class InterpreterQuery:
     """The interpreter of an environment, started to answer; `close` it, whether or not it is heard.
 
     It runs in isolated mode, without its site-packages and without writing byte code.
@@ -84,7 +84,7 @@ class Asked:
 
 def observe(layout: Layout) -> Interpreter:
     """Start the interpreter and hear its answer."""
-    with closing(Asked(layout)) as asked:
+    with closing(InterpreterQuery(layout)) as asked:
         return asked.value()
 
 

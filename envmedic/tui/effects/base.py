@@ -20,11 +20,11 @@ from envmedic import xdg
 from envmedic.errors import EnvmedicError, InputError, Interrupted
 from envmedic.model.events import Event, EventStream
 from envmedic.tui.command_lines import words
-from envmedic.tui.effects.jobs import Job, Jobs
-from envmedic.tui.session import Known, Phase, Session, Source
+from envmedic.tui.effects.jobs import BackgroundJob, Jobs
+from envmedic.tui.session import AppState, Known, Phase, TextSource
 
 if TYPE_CHECKING:
-    from envmedic.api.context.settings import Settings, Wish
+    from envmedic.api.context.settings import RepairRequest, Settings
     from envmedic.api.repair import Prepared
     from envmedic.model.answers.environments import Environments, FoundEnvironment
     from envmedic.model.answers.explanation import Explanation
@@ -46,10 +46,10 @@ class Front(Protocol):
     jobs: Jobs
 
     @property
-    def session(self) -> Session:
+    def session(self) -> AppState:
         """What is known now."""
 
-    def update(self, session: Session) -> None:
+    def update(self, session: AppState) -> None:
         """Show what is known from now on."""
 
     def later(self, call: Callable[[], object]) -> None:
@@ -66,31 +66,31 @@ class Effects:
         self._front = front
 
     @property
-    def _session(self) -> Session:
+    def _session(self) -> AppState:
         return self._front.session
 
     def job(
         self,
         kind: str,
         title: str,
-        work: Callable[[Settings, Job[T]], T],
+        work: Callable[[Settings, BackgroundJob[T]], T],
         then: Callable[[T], None],
         failed: Callable[[EnvmedicError], None] | None = None,
         *,
         latest: str = "",
         must_end: bool = False,
         on_events: Callable[[list[Event]], None] | None = None,
-    ) -> Job[T]:
+    ) -> BackgroundJob[T]:
         """Start a job whose work gets settings with an event stream of its own.
 
         Without `failed`, an error is shown as a panel, and an interruption by the user is no error.
         """
 
-        def run(job: Job[T]) -> T:
+        def run(job: BackgroundJob[T]) -> T:
             return work(replace(self._session.settings, stream=EventStream([job.sink]), apart=True), job)
 
         return self._front.jobs.start(
-            Job(kind, title, run, then, failed or self._show, on_events, must_end=must_end, latest=latest)
+            BackgroundJob(kind, title, run, then, failed or self._show, on_events, must_end=must_end, latest=latest)
         )
 
     def _show(self, error: EnvmedicError) -> None:
@@ -121,7 +121,7 @@ class Effects:
     def read(self, prefix: str) -> None:
         """Read the environment at `prefix`, as soon as fewer than two others are read."""
 
-        def work(settings: Settings, job: Job[Diagnosis]) -> Diagnosis:
+        def work(settings: Settings, job: BackgroundJob[Diagnosis]) -> Diagnosis:
             self._front.later(lambda: self._front.update(self._session.with_state(prefix, "reading")))
             from envmedic import api  # noqa: PLC0415  # the first frame needs none of it
 
@@ -171,8 +171,8 @@ class Effects:
             self._front.update(self._session.with_source(None))
             return
 
-        def work(settings: Settings, _job: Job[tuple[Source, Diagnosis]]) -> tuple[Source, Diagnosis]:
-            source = Source("paste", str(kept_text(text)), lines=text.count("\n") + (not text.endswith("\n")))
+        def work(settings: Settings, _job: BackgroundJob[tuple[TextSource, Diagnosis]]) -> tuple[TextSource, Diagnosis]:
+            source = TextSource("paste", str(kept_text(text)), lines=text.count("\n") + (not text.endswith("\n")))
             return source, _of_text(settings, source.name)
 
         self.job("text", "matching the text", work, self._matched, latest="text")
@@ -181,12 +181,12 @@ class Effects:
         """Match the text in a file."""
         full = os.path.abspath(os.path.expanduser(path))  # noqa: PTH100, PTH111  # keeps links
 
-        def work(settings: Settings, _job: Job[tuple[Source, Diagnosis]]) -> tuple[Source, Diagnosis]:
-            return Source("log", full), _of_text(settings, full)
+        def work(settings: Settings, _job: BackgroundJob[tuple[TextSource, Diagnosis]]) -> tuple[TextSource, Diagnosis]:
+            return TextSource("log", full), _of_text(settings, full)
 
         self.job("text", f"matching {full}", work, self._matched, latest="text")
 
-    def _matched(self, found: tuple[Source, Diagnosis]) -> None:
+    def _matched(self, found: tuple[TextSource, Diagnosis]) -> None:
         source, diagnosis = found
         self._front.update(self._session.with_source(replace(source, alone=diagnosis)))
         self._join()
@@ -198,7 +198,7 @@ class Effects:
             return
         facts, prefix = current.facts, current.prefix
 
-        def work(settings: Settings, _job: Job[Diagnosis]) -> Diagnosis:
+        def work(settings: Settings, _job: BackgroundJob[Diagnosis]) -> Diagnosis:
             return _of_text(settings, source.name, facts, Path(prefix))
 
         def then(diagnosis: Diagnosis) -> None:
@@ -212,7 +212,7 @@ class Effects:
         on_events: Callable[[list[Event]], None],
         ended: Callable[[Diagnosis], None],
         failed: Callable[[EnvmedicError], None],
-    ) -> Job[Diagnosis]:
+    ) -> BackgroundJob[Diagnosis]:
         """Run a command line in the chosen environment, as it is, and diagnose how it ends.
 
         Raises InputError where it is no command line, or no environment is chosen.
@@ -221,13 +221,13 @@ class Effects:
         if not prefix:
             raise InputError("No environment is chosen", hint="Choose one, then run the command in it")
 
-        def work(settings: Settings, job: Job[Diagnosis]) -> Diagnosis:
+        def work(settings: Settings, job: BackgroundJob[Diagnosis]) -> Diagnosis:
             from envmedic.api import running  # noqa: PLC0415  # the first frame needs none of it
 
             return running.diagnose_reproduced(settings, Path(prefix), argv, cancel=job.token)
 
         def then(diagnosis: Diagnosis) -> None:
-            source = Source("command", line, argv, alone=diagnosis, joined=diagnosis, prefix=prefix)
+            source = TextSource("command", line, argv, alone=diagnosis, joined=diagnosis, prefix=prefix)
             self._front.update(self._session.with_source(source))
             ended(diagnosis)
 
@@ -238,7 +238,7 @@ class Effects:
     def explain(self, topic: str, then: Callable[[Explanation], None]) -> None:
         """The page on a fault or a playbook."""
 
-        def work(settings: Settings, _job: Job[Explanation]) -> Explanation:
+        def work(settings: Settings, _job: BackgroundJob[Explanation]) -> Explanation:
             from envmedic import api  # noqa: PLC0415  # the first frame needs none of it
 
             return api.explain(settings, topic)
@@ -251,18 +251,18 @@ class Effects:
         if source is None or source.kind == "command" or not wanted:
             return
 
-        def work(_settings: Settings, _job: Job[dict[int, str]]) -> dict[int, str]:
+        def work(_settings: Settings, _job: BackgroundJob[dict[int, str]]) -> dict[int, str]:
             return lines_of(Path(source.name), wanted)
 
         self.job("excerpt", f"reading {source.name}", work, then, latest="excerpt")
 
     def plan(
-        self, wish: Wish, then: Callable[[Prepared | Diagnosis], None], failed: Callable[[EnvmedicError], None]
-    ) -> Job[Prepared | Diagnosis]:
+        self, wish: RepairRequest, then: Callable[[Prepared | Diagnosis], None], failed: Callable[[EnvmedicError], None]
+    ) -> BackgroundJob[Prepared | Diagnosis]:
         """The plan for `wish` on the chosen environment, ready to be carried out; changes nothing."""
         prefix = Path(self._session.chosen)
 
-        def work(settings: Settings, _job: Job[Prepared | Diagnosis]) -> Prepared | Diagnosis:
+        def work(settings: Settings, _job: BackgroundJob[Prepared | Diagnosis]) -> Prepared | Diagnosis:
             from envmedic import api  # noqa: PLC0415  # the first frame needs none of it
 
             return api.prepare(settings, prefix, wish)
@@ -278,7 +278,7 @@ class Effects:
     ) -> None:
         """How the plan would be carried out here, or why it cannot be now."""
 
-        def work(_settings: Settings, _job: Job[Means]) -> Means:
+        def work(_settings: Settings, _job: BackgroundJob[Means]) -> Means:
             from envmedic import api  # noqa: PLC0415  # the first frame needs none of it
 
             return api.means(plan, options)
@@ -327,23 +327,23 @@ def _known(found: FoundEnvironment) -> Known:
     return Known(found, "left" if own else "waiting")
 
 
-def _environments(_settings: Settings, _job: Job[Environments]) -> Environments:
+def _environments(_settings: Settings, _job: BackgroundJob[Environments]) -> Environments:
     from envmedic import api  # noqa: PLC0415  # the first frame needs none of it
 
     return api.list_environments()
 
 
-def _host(settings: Settings, _job: Job[Facts]) -> Facts:
+def _host(settings: Settings, _job: BackgroundJob[Facts]) -> Facts:
     from envmedic import api  # noqa: PLC0415  # the first frame needs none of it
 
     return api.observe(settings, None)
 
 
-def _named(path: str, settings: Settings, _job: Job[FoundEnvironment]) -> FoundEnvironment:
+def _named(path: str, settings: Settings, _job: BackgroundJob[FoundEnvironment]) -> FoundEnvironment:
     from envmedic import api  # noqa: PLC0415  # the first frame needs none of it
 
     given = os.path.expanduser(path)  # noqa: PTH111  # keeps links
-    target = api.Target(prefix=given) if os.path.isdir(given) else api.Target(python=given)  # noqa: PTH112
+    target = api.NamedTarget(prefix=given) if os.path.isdir(given) else api.NamedTarget(python=given)  # noqa: PTH112
     return api.describe_environment(api.find_prefix(settings, target))
 
 

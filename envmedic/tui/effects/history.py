@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from envmedic.errors import EnvmedicError
 from envmedic.model.record import Difference, History, Record
 from envmedic.tui.effects.base import Effects
-from envmedic.tui.effects.jobs import Job
+from envmedic.tui.effects.jobs import BackgroundJob
 from envmedic.tui.effects.questions import Asker, asked
 from envmedic.tui.views.history import loss_lines
 
@@ -29,10 +29,10 @@ class HistoryEffects:
         self._front = front
         self._prefix = Path(prefix)
 
-    def history(self, then: Callable[[History], None], failed: Failed | None = None) -> Job[History]:
+    def history(self, then: Callable[[History], None], failed: Failed | None = None) -> BackgroundJob[History]:
         """Every transaction, newest first."""
 
-        def work(settings: Settings, _job: Job[History]) -> History:
+        def work(settings: Settings, _job: BackgroundJob[History]) -> History:
             from envmedic import api  # noqa: PLC0415  # the first frame needs none of it
 
             return api.history(settings, self._prefix)
@@ -41,10 +41,10 @@ class HistoryEffects:
 
     def difference(
         self, before: str | None, after: str | None, then: Callable[[Difference], None], failed: Failed | None = None
-    ) -> Job[Difference]:
+    ) -> BackgroundJob[Difference]:
         """What differs between two states; without them, what was changed outside envmedic."""
 
-        def work(settings: Settings, _job: Job[Difference]) -> Difference:
+        def work(settings: Settings, _job: BackgroundJob[Difference]) -> Difference:
             from envmedic import api  # noqa: PLC0415  # the first frame needs none of it
 
             return api.difference(settings, self._prefix, before, after)
@@ -57,7 +57,7 @@ class HistoryEffects:
     ) -> None:
         """Undo or redo. What would go out of sight is put to the user first."""
 
-        def work(settings: Settings, job: Job[Record]) -> Record:
+        def work(settings: Settings, job: BackgroundJob[Record]) -> Record:
             from envmedic import api  # noqa: PLC0415  # the first frame needs none of it
 
             def accept(losses: tuple[str, ...]) -> bool:
@@ -72,7 +72,7 @@ class HistoryEffects:
     def prunable(self, keep: int, then: Callable[[tuple[str, ...]], None]) -> None:
         """Which kept trees `prune` would remove."""
 
-        def work(settings: Settings, _job: Job[tuple[str, ...]]) -> tuple[str, ...]:
+        def work(settings: Settings, _job: BackgroundJob[tuple[str, ...]]) -> tuple[str, ...]:
             from envmedic import api  # noqa: PLC0415  # the first frame needs none of it
 
             return api.prunable(settings, self._prefix, keep)
@@ -82,7 +82,7 @@ class HistoryEffects:
     def prune(self, keep: int, then: Callable[[History], None]) -> None:
         """Remove all kept trees but the `keep` nearest."""
 
-        def work(settings: Settings, _job: Job[History]) -> History:
+        def work(settings: Settings, _job: BackgroundJob[History]) -> History:
             from envmedic import api  # noqa: PLC0415  # the first frame needs none of it
 
             return api.prune(settings, self._prefix, keep)

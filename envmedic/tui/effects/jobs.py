@@ -44,14 +44,14 @@ class Token:
         return self._event.is_set()
 
 
-class Job(msgspec.Struct, Generic[T], eq=False):
+class BackgroundJob(msgspec.Struct, Generic[T], eq=False):
     """One piece of work."""
 
     kind: str
     """What jobs of one kind share: a limit of how many run at once."""
     title: str
     """What it does, in words for the status line."""
-    work: Callable[[Job[T]], T]
+    work: Callable[[BackgroundJob[T]], T]
     """Runs in a thread. Raises EnvmedicError."""
     then: Callable[[T], None]
     """Takes the result, on the App's thread."""
@@ -89,7 +89,7 @@ class JobEvents(Message):
 class JobEnded(Message):
     """A job has ended; `settle` hands its result or error over."""
 
-    def __init__(self, job: Job[T], outcome: _Outcome[T]) -> None:
+    def __init__(self, job: BackgroundJob[T], outcome: _Outcome[T]) -> None:
         super().__init__()
         self.settle: Callable[[], None] = lambda: _settle(job, outcome)
 
@@ -110,19 +110,19 @@ class Jobs:
         self._app = app
         self._limits = limits
         self._gates: dict[str, asyncio.Semaphore] = {}
-        self._running: list[Job[object]] = []
+        self._running: list[BackgroundJob[object]] = []
         self._one_ended = asyncio.Event()
 
     @property
-    def running(self) -> tuple[Job[object], ...]:
+    def running(self) -> tuple[BackgroundJob[object], ...]:
         """Those that have not ended, oldest first."""
         return tuple(self._running)
 
-    def unfinished(self) -> tuple[Job[object], ...]:
+    def unfinished(self) -> tuple[BackgroundJob[object], ...]:
         """Those that the App must wait for."""
         return tuple(job for job in self._running if job.must_end)
 
-    def start(self, job: Job[T]) -> Job[T]:
+    def start(self, job: BackgroundJob[T]) -> BackgroundJob[T]:
         """Begin `job`; another one of the same `latest` name is cancelled."""
         if job.latest:
             self.cancel(job.latest)
@@ -147,7 +147,7 @@ class Jobs:
             with contextlib.suppress(asyncio.TimeoutError):
                 await asyncio.wait_for(self._one_ended.wait(), BATCH_S)
 
-    async def _watched(self, job: Job[T]) -> None:
+    async def _watched(self, job: BackgroundJob[T]) -> None:
         try:
             async with self._gate(job.kind):
                 outcome = _Outcome[T](error=Interrupted("Cancelled")) if job.token() else await self._in_thread(job)
@@ -167,7 +167,7 @@ class Jobs:
             return contextlib.nullcontext()
         return self._gates.setdefault(kind, asyncio.Semaphore(limit))
 
-    async def _in_thread(self, job: Job[T]) -> _Outcome[T]:
+    async def _in_thread(self, job: BackgroundJob[T]) -> _Outcome[T]:
         """Run the work in a thread that an App which has ended need not wait for."""
         loop = asyncio.get_running_loop()
         ended: asyncio.Future[_Outcome[T]] = loop.create_future()
@@ -192,14 +192,14 @@ def _set(ended: asyncio.Future[_Outcome[T]], outcome: _Outcome[T]) -> None:
         ended.set_result(outcome)
 
 
-def _carried_out(job: Job[T]) -> _Outcome[T]:
+def _carried_out(job: BackgroundJob[T]) -> _Outcome[T]:
     try:
         return _Outcome(value=job.work(job))
     except BaseException as error:  # noqa: BLE001  # it is told on the App's thread
         return _Outcome(error=error)
 
 
-def _settle(job: Job[T], outcome: _Outcome[T]) -> None:
+def _settle(job: BackgroundJob[T], outcome: _Outcome[T]) -> None:
     """Hand result or error over. A result that came in spite of a cancel counts only where the work changed something."""
     if outcome.error is not None:
         job.failed(as_error(outcome.error, changing=job.must_end))
@@ -219,7 +219,7 @@ def as_error(error: BaseException, *, changing: bool = False) -> EnvmedicError:
 class _Batch:
     """Events between a thread and the App, handed over together."""
 
-    def __init__(self, app: App[int], job: Job[T], loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, app: App[int], job: BackgroundJob[T], loop: asyncio.AbstractEventLoop) -> None:
         self._app = app
         self._job = job
         self._loop = loop

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 from envmedic.errors import EnvmedicError, InputError
 from envmedic.model.answers.explanation import Explanation
 from envmedic.tui.effects.base import Effects
-from envmedic.tui.effects.jobs import Job
+from envmedic.tui.effects.jobs import BackgroundJob
 from envmedic.tui.views.playbooks import Book, books, mistakes_of
 
 if TYPE_CHECKING:
     from envmedic.api.context.settings import Settings
-    from envmedic.api.playbooks import Survey
+    from envmedic.api.playbooks import PlaybookSurvey
     from envmedic.model.playbook import LoadedPlaybook
 
 Stamps = tuple[tuple[str, int, int], ...]
@@ -35,13 +35,15 @@ class PlaybookEffects:
     def survey(self, then: Callable[[tuple[Book, ...], Stamps], None]) -> None:
         """Every playbook, and the mistakes of each file that is wrong; with what their files were like before."""
 
-        def work(settings: Settings, _job: Job[tuple[Survey, Stamps]]) -> tuple[Survey, Stamps]:
+        def work(
+            settings: Settings, _job: BackgroundJob[tuple[PlaybookSurvey, Stamps]]
+        ) -> tuple[PlaybookSurvey, Stamps]:
             from envmedic import api  # noqa: PLC0415  # the first frame needs none of it
 
             before = self.stamps()
             return api.survey_playbooks(settings), before
 
-        def found(result: tuple[Survey, Stamps]) -> None:
+        def found(result: tuple[PlaybookSurvey, Stamps]) -> None:
             survey, before = result
             self._known = survey.playbooks
             then(books(survey.playbooks, survey.invalid), before)
@@ -58,7 +60,7 @@ class PlaybookEffects:
         """A playbook in plain words."""
         known = self._known
 
-        def work(settings: Settings, _job: Job[Explanation]) -> Explanation:
+        def work(settings: Settings, _job: BackgroundJob[Explanation]) -> Explanation:
             from envmedic import api  # noqa: PLC0415  # the first frame needs none of it
 
             return api.explain(settings, book.id, known)
@@ -68,7 +70,7 @@ class PlaybookEffects:
     def source(self, path: str, then: Callable[[tuple[str, ...]], None]) -> None:
         """The lines of a file."""
 
-        def work(_settings: Settings, _job: Job[tuple[str, ...]]) -> tuple[str, ...]:
+        def work(_settings: Settings, _job: BackgroundJob[tuple[str, ...]]) -> tuple[str, ...]:
             return source_lines(Path(path))
 
         self._effects.job("excerpt", f"reading {path}", work, then, latest="playbook source")
@@ -76,7 +78,7 @@ class PlaybookEffects:
     def copy(self, book: Book, then: Callable[[Path], None]) -> None:
         """Copy a shipped one to the user's own."""
 
-        def work(settings: Settings, _job: Job[Path]) -> Path:
+        def work(settings: Settings, _job: BackgroundJob[Path]) -> Path:
             from envmedic import api  # noqa: PLC0415  # the first frame needs none of it
 
             return api.copy_playbook(settings, book.id)

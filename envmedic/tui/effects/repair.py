@@ -18,10 +18,10 @@ from envmedic import xdg
 from envmedic.errors import EnvironmentBusy, EnvmedicError, InputError, Interrupted
 from envmedic.model.events import Event
 from envmedic.tui.command_lines import apply_line
-from envmedic.tui.effects.jobs import Job, Token
+from envmedic.tui.effects.jobs import BackgroundJob, Token
 
 if TYPE_CHECKING:
-    from envmedic.api.context.settings import Settings, Wish
+    from envmedic.api.context.settings import RepairRequest, Settings
     from envmedic.api.repair import Prepared
     from envmedic.model.lock import Lock, LockFormat
     from envmedic.model.plan import Plan
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from envmedic.tui.effects.base import Effects
     from envmedic.tui.effects.jobs import Jobs
     from envmedic.tui.repair_state import Asked, Repair
-    from envmedic.tui.session import Session
+    from envmedic.tui.session import AppState
 
 _POLL_S = 0.05
 """How often somebody who waits for an answer asks whether it is still wanted."""
@@ -43,10 +43,10 @@ class RepairFront(Protocol):
     effects: Effects
 
     @property
-    def session(self) -> Session:
+    def session(self) -> AppState:
         """What is known now."""
 
-    def update(self, session: Session) -> None:
+    def update(self, session: AppState) -> None:
         """Show what is known from now on."""
 
     def later(self, call: Callable[[], object]) -> None:
@@ -65,7 +65,7 @@ class RepairFront(Protocol):
         """It came to its end."""
 
 
-class Answer:
+class UserReply:
     """Yes or no, given by one thread and waited for by another."""
 
     def __init__(self) -> None:
@@ -91,15 +91,15 @@ class Repairs:
 
     def __init__(self, front: RepairFront) -> None:
         self._front = front
-        self._job: Job[Record] | None = None
-        self._answer: Answer | None = None
+        self._job: BackgroundJob[Record] | None = None
+        self._answer: UserReply | None = None
 
     @property
     def repair(self) -> Repair | None:
         """As far as it has come; None before the first."""
         return self._front.session.repair
 
-    def start(self, prepared: Prepared, wish: Wish, options: ApplyOptions, *, asks: bool) -> bool:
+    def start(self, prepared: Prepared, wish: RepairRequest, options: ApplyOptions, *, asks: bool) -> bool:
         """Carry out what was prepared; returns False, and says why, where something else is being changed."""
         busy = self._front.jobs.unfinished()
         if busy:
@@ -115,7 +115,7 @@ class Repairs:
         repair = Repair(prefix, prepared.plan, wish, line, time.time(), asks=asks)
         self._front.update(replace(self._front.session, repair=repair))
 
-        def work(_settings: Settings, job: Job[Record]) -> Record:
+        def work(_settings: Settings, job: BackgroundJob[Record]) -> Record:
             from envmedic import api  # noqa: PLC0415  # the first frame needs none of it
 
             prepared.settings.stream.add(job.sink)
@@ -145,11 +145,11 @@ class Repairs:
 
     def _ask(self, asked: Exchange | Plan, token: Token) -> bool:
         """Ask, in the thread of the repair, and wait for the answer."""
-        answer = Answer()
+        answer = UserReply()
         self._front.later(partial(self._put, asked, answer))
         return answer.wait(token)
 
-    def _put(self, asked: Asked, answer: Answer) -> None:
+    def _put(self, asked: Asked, answer: UserReply) -> None:
         repair = self.repair
         if repair is None or not repair.running:
             return
@@ -198,7 +198,7 @@ class Repairs:
         lines = repair.log.since(0)
         target = xdg.expanded(path).absolute()
 
-        def work(_settings: Settings, _job: Job[str]) -> str:
+        def work(_settings: Settings, _job: BackgroundJob[str]) -> str:
             try:
                 with target.open("x", encoding="utf-8", errors="surrogateescape") as file:
                     file.writelines(f"{line}\n" for line in lines)
@@ -219,7 +219,7 @@ class Repairs:
             return
         prefix, target = Path(repair.prefix), xdg.expanded(folder).absolute()
 
-        def work(settings: Settings, _job: Job[tuple[Lock, ...]]) -> tuple[Lock, ...]:
+        def work(settings: Settings, _job: BackgroundJob[tuple[Lock, ...]]) -> tuple[Lock, ...]:
             from envmedic import api  # noqa: PLC0415  # the first frame needs none of it
 
             return api.lock_files(settings, prefix, forms, target, allow_incomplete=incomplete)

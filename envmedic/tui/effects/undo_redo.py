@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from envmedic.tui.app import EnvmedicApp
 
 
-class Travel:
+class UndoRedo:
     """The ways between the generations of one environment."""
 
     def __init__(self, app: EnvmedicApp, prefix: str) -> None:

@@ -85,7 +85,7 @@ class ErrorPanel(TextPanel):
         super().__init__("Error", error_view(error))
 
 
-class Question(Panel[bool | None]):
+class QuestionPanel(Panel[bool | None]):
     """Yes or no."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -110,7 +110,7 @@ class Question(Panel[bool | None]):
         self.dismiss(False)
 
 
-class AskPanel(Question):
+class AskPanel(QuestionPanel):
     """The question of a repair that goes on meanwhile: it can be put off."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "close", "Look first")]

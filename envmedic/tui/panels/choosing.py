@@ -10,12 +10,12 @@ from textual.widget import Widget
 from textual.widgets import OptionList
 
 from envmedic.tui.panels.base import Panel
-from envmedic.tui.widgets.choices import Choices, Draw
+from envmedic.tui.widgets.choices import ChoiceList, Draw
 
 T = TypeVar("T")
 
 
-class Picks(Choices[T], Generic[T]):
+class Picks(ChoiceList[T], Generic[T]):
     """The items; Enter is among the keys that are shown."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "select", "Choose", key_display="Enter")]
@@ -53,8 +53,8 @@ class ChoicePanel(Panel[T | None], Generic[T]):
         choices.show(self._items)
         choices.focus()
 
-    def _choices(self) -> Choices[T]:
-        found: Choices[T] = self.query_one(Choices)
+    def _choices(self) -> ChoiceList[T]:
+        found: ChoiceList[T] = self.query_one(ChoiceList)
         return found
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:

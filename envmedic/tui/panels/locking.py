@@ -18,7 +18,7 @@ from envmedic.tui.command_lines import lock_line
 from envmedic.tui.panels.base import Panel
 from envmedic.tui.text import Line, line
 from envmedic.tui.views.locking import FORMATS, INCOMPLETE, NAMES, replaced_lines, tick_lines
-from envmedic.tui.widgets.choices import Choices
+from envmedic.tui.widgets.choices import ChoiceList
 from envmedic.tui.widgets.content import content_of
 from envmedic.tui.widgets.paths import PathSuggester
 
@@ -52,7 +52,7 @@ class LockPanel(Panel[LockWish | None]):
 
     def inside(self) -> Iterable[Widget]:
         """The formats, the directory, and what it comes to."""
-        yield Choices(self._drawn, str, empty="", id="formats")
+        yield ChoiceList(self._drawn, str, empty="", id="formats")
         yield Static(content_of([line("Directory; Enter in it writes", "dim")]))
         yield Input(str(Path.cwd()), suggester=PathSuggester(), select_on_focus=False, id="folder")
         yield Static(id="told")
@@ -66,8 +66,8 @@ class LockPanel(Panel[LockWish | None]):
         self._formats.focus()
 
     @property
-    def _formats(self) -> Choices[str]:
-        found: Choices[str] = self.query_one("#formats", Choices)
+    def _formats(self) -> ChoiceList[str]:
+        found: ChoiceList[str] = self.query_one("#formats", ChoiceList)
         return found
 
     @property

@@ -10,9 +10,9 @@ from textual.binding import Binding, BindingType
 from textual.screen import Screen
 from textual.widgets import Input
 
-from envmedic.tui.session import Session
+from envmedic.tui.session import AppState
 from envmedic.tui.widgets.bars import CommandLine, KeyBar, SearchBar, TitleBar
-from envmedic.tui.widgets.choices import Choices
+from envmedic.tui.widgets.choices import ChoiceList
 from envmedic.tui.widgets.lines import LineView
 from envmedic.tui.widgets.log_view import LogView
 from envmedic.tui.widgets.parts import FRAMES
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from envmedic.tui.app import EnvmedicApp
 
 
-Searchable = LineView | LogView | Choices[Any]
+Searchable = LineView | LogView | ChoiceList[Any]
 """What `/` looks through."""
 
 
@@ -54,7 +54,7 @@ class BaseScreen(Screen[None]):
         return self.is_mounted and self.is_attached and bool(self.query(TitleBar))
 
     @property
-    def session(self) -> Session:
+    def session(self) -> AppState:
         """What is known now."""
         return self.envmedic.session
 
@@ -69,16 +69,16 @@ class BaseScreen(Screen[None]):
         """What the screen is about."""
         raise NotImplementedError
 
-    def refresh_from(self, session: Session) -> None:
+    def refresh_from(self, session: AppState) -> None:
         """Show what is known."""
         raise NotImplementedError
 
-    def about(self, session: Session) -> str:
+    def about(self, session: AppState) -> str:
         """What stands beside the title."""
         del session
         return ""
 
-    def line(self, session: Session) -> str:
+    def line(self, session: AppState) -> str:
         """The equivalent command line; empty where there is none."""
         del session
         return ""
@@ -96,12 +96,12 @@ class BaseScreen(Screen[None]):
         """Edges are drawn for the new width."""
         self._edges(self.session)
 
-    def _changed(self, session: Session) -> None:
+    def _changed(self, session: AppState) -> None:
         if self.standing:
             self._edges(session)
             self.refresh_from(session)
 
-    def _edges(self, session: Session) -> None:
+    def _edges(self, session: AppState) -> None:
         running = [job.title for job in self.envmedic.jobs.running]
         busy = running[0] + (f" and {len(running) - 1} more" if running[1:] else "") if running else ""
         self.query_one(TitleBar).show(self.TITLE_TEXT, self.about(session), busy)
@@ -123,7 +123,7 @@ class BaseScreen(Screen[None]):
 
     def searched(self) -> Searchable | None:
         """What `/` looks through: what has the focus, if it can be."""
-        return self.focused if isinstance(self.focused, (LineView, LogView, Choices)) else None
+        return self.focused if isinstance(self.focused, (LineView, LogView, ChoiceList)) else None
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Where text is typed, a slash is text."""

@@ -11,7 +11,7 @@ from envmedic.model.answers.explanation import Explanation
 from envmedic.model.findings import Alternative, Finding
 from envmedic.tui.command_lines import plan_line
 from envmedic.tui.screens.base import BaseScreen, Searchable
-from envmedic.tui.session import Session
+from envmedic.tui.session import AppState
 from envmedic.tui.text import visible
 from envmedic.tui.views.finding import AROUND, finding_page, instead_item, instead_key, line_number
 from envmedic.tui.widgets.lines import LineView
@@ -62,16 +62,16 @@ class FindingScreen(BaseScreen):
         if self.standing:
             self.query_one(LineView).show(finding_page(self.finding, self._excerpt, self._page))
 
-    def refresh_from(self, session: Session) -> None:
+    def refresh_from(self, session: AppState) -> None:
         """The page is about the finding, whatever else changes."""
         del session
         self._show()
 
-    def about(self, session: Session) -> str:
+    def about(self, session: AppState) -> str:
         """Which, and where."""
         return visible(f"{self.finding.fault} in {session.chosen}" if session.chosen else self.finding.fault)
 
-    def line(self, session: Session) -> str:
+    def line(self, session: AppState) -> str:
         """What makes the plan."""
         return plan_line(session, session.wish(self.finding)) if self.finding.playbook and session.chosen else ""
 

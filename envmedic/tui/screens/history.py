@@ -12,17 +12,17 @@ from textual.widgets import OptionList
 from envmedic.errors import EnvmedicError, InputError
 from envmedic.model.record import Difference, History
 from envmedic.tui.command_lines import diff_line, history_line
-from envmedic.tui.effects.undo_redo import Travel
+from envmedic.tui.effects.undo_redo import UndoRedo
 from envmedic.tui.panels.base import TextPanel
 from envmedic.tui.screens.listing import ListingScreen
-from envmedic.tui.session import Session
+from envmedic.tui.session import AppState
 from envmedic.tui.text import line, visible
 from envmedic.tui.views.errors import error_view
-from envmedic.tui.views.history import NOW, Shown, difference_page, state_item, state_page, states
-from envmedic.tui.widgets.choices import Choices
+from envmedic.tui.views.history import NOW, GenerationLine, difference_page, state_item, state_page, states
+from envmedic.tui.widgets.choices import ChoiceList
 
 
-class StateList(Choices[Shown]):
+class StateList(ChoiceList[GenerationLine]):
     """What can be looked at and compared."""
 
     HELP = (
@@ -32,7 +32,7 @@ class StateList(Choices[Shown]):
     )
 
 
-class HistoryScreen(ListingScreen[Shown]):
+class HistoryScreen(ListingScreen[GenerationLine]):
     """What was done, what is kept, and the ways back and forth."""
 
     TITLE_TEXT = "History"
@@ -62,7 +62,7 @@ class HistoryScreen(ListingScreen[Shown]):
     def on_mount(self) -> None:
         """Read the history, then look what was changed outside."""
         super().on_mount()
-        self._travel = Travel(self.envmedic, self._prefix)
+        self._travel = UndoRedo(self.envmedic, self._prefix)
         self.envmedic.moved.subscribe(self, self._moved)
         self._read()
 
@@ -105,15 +105,15 @@ class HistoryScreen(ListingScreen[Shown]):
         """The page on what is highlighted."""
         self._draw()
 
-    def refresh_from(self, session: Session) -> None:
+    def refresh_from(self, session: AppState) -> None:
         """The history is read by itself."""
 
-    def about(self, session: Session) -> str:
+    def about(self, session: AppState) -> str:
         """Of which environment."""
         del session
         return visible(self._prefix)
 
-    def line(self, session: Session) -> str:
+    def line(self, session: AppState) -> str:
         """The same from the shell."""
         del session
         return history_line(self._prefix)
@@ -165,5 +165,5 @@ class HistoryScreen(ListingScreen[Shown]):
             self._travel.prune(self._history)
 
 
-def _key(state: Shown) -> str:
+def _key(state: GenerationLine) -> str:
     return state.key

@@ -14,11 +14,11 @@ from envmedic.model.findings import Finding
 from envmedic.tui.command_lines import diagnose_line
 from envmedic.tui.messages import TextGiven
 from envmedic.tui.screens.base import BaseScreen, Searchable
-from envmedic.tui.session import Known, Session
+from envmedic.tui.session import AppState, Known
 from envmedic.tui.views.environments import environment_card, environment_item
 from envmedic.tui.views.findings import finding_item, verdict_lines
 from envmedic.tui.views.host import host_card
-from envmedic.tui.widgets.choices import Choices
+from envmedic.tui.widgets.choices import ChoiceList
 from envmedic.tui.widgets.lines import LineView
 from envmedic.tui.widgets.parts import part
 from envmedic.tui.widgets.paste import PasteBox
@@ -29,7 +29,7 @@ HIGH: Final = 36
 CHOSEN = "The chosen environment, and its torch family: version, variant and owner."
 
 
-class EnvironmentList(Choices[Known]):
+class EnvironmentList(ChoiceList[Known]):
     """The environments that were found."""
 
     HELP = (
@@ -39,7 +39,7 @@ class EnvironmentList(Choices[Known]):
     )
 
 
-class FindingList(Choices[Finding]):
+class FindingList(ChoiceList[Finding]):
     """What is wrong, best first."""
 
     HELP = (
@@ -105,7 +105,7 @@ class HomeScreen(BaseScreen):
         self.refresh_from(self.session)  # before anything is drawn
         super().on_mount()
 
-    def about(self, session: Session) -> str:
+    def about(self, session: AppState) -> str:
         """How far the background is."""
         if session.searching:
             return "looking for environments"
@@ -114,11 +114,11 @@ class HomeScreen(BaseScreen):
         plural = "" if count == 1 else "s"
         return f"{count} environment{plural}" + (f", {waiting} not read yet" if waiting else "")
 
-    def line(self, session: Session) -> str:
+    def line(self, session: AppState) -> str:
         """The diagnosis that is shown."""
         return diagnose_line(session)
 
-    def refresh_from(self, session: Session) -> None:
+    def refresh_from(self, session: AppState) -> None:
         """Show what is known."""
         environments = self.query_one(EnvironmentList)
         environments.show(session.environments)

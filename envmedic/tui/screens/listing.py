@@ -10,7 +10,7 @@ from textual.containers import Horizontal
 from textual.widgets import OptionList
 
 from envmedic.tui.screens.base import BaseScreen, Searchable
-from envmedic.tui.widgets.choices import Choices
+from envmedic.tui.widgets.choices import ChoiceList
 from envmedic.tui.widgets.lines import LineView
 from envmedic.tui.widgets.parts import part
 
@@ -28,7 +28,7 @@ class ListingScreen(BaseScreen, Generic[T]):
     ListingScreen #page { width: 1fr; height: 1fr; }
     """
 
-    def listed(self) -> Choices[T]:
+    def listed(self) -> ChoiceList[T]:
         """The list, whose id is ``listed``."""
         raise NotImplementedError
 
@@ -48,9 +48,9 @@ class ListingScreen(BaseScreen, Generic[T]):
         self.choices.focus()
 
     @property
-    def choices(self) -> Choices[T]:
+    def choices(self) -> ChoiceList[T]:
         """The list."""
-        return cast("Choices[T]", self.query_one("#listed", Choices))
+        return cast("ChoiceList[T]", self.query_one("#listed", ChoiceList))
 
     @property
     def page(self) -> LineView:

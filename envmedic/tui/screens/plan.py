@@ -18,7 +18,7 @@ from envmedic.tui.command_lines import apply_line, plan_line
 from envmedic.tui.panels.choosing import ChoicePanel
 from envmedic.tui.panels.starting import Start, StartPanel
 from envmedic.tui.screens.base import BaseScreen, Searchable
-from envmedic.tui.session import Session
+from envmedic.tui.session import AppState
 from envmedic.tui.text import line, visible
 from envmedic.tui.views.plan import alternative_item, no_plan_page, plan_page
 from envmedic.tui.views.starting import protected_lines, protection
@@ -125,14 +125,14 @@ class PlanScreen(BaseScreen):
             )
             self.query_one(LineView).show([*no_plan_page(error), *more], home=True)
 
-    def refresh_from(self, session: Session) -> None:
+    def refresh_from(self, session: AppState) -> None:
         """The plan stands by itself."""
 
-    def about(self, session: Session) -> str:
+    def about(self, session: AppState) -> str:
         """For what, and where."""
         return visible(f"{self.finding.fault} in {session.chosen}")
 
-    def line(self, session: Session) -> str:
+    def line(self, session: AppState) -> str:
         """What carries it out; until there is one, what makes it."""
         if self._made is None:
             return plan_line(session, self._wish)

@@ -17,17 +17,17 @@ from envmedic.model.answers.explanation import Explanation
 from envmedic.tui.command_lines import copy_line, playbook_line
 from envmedic.tui.effects.playbooks import PlaybookEffects, Stamps, edit, editor_command
 from envmedic.tui.screens.listing import ListingScreen
-from envmedic.tui.session import Session
+from envmedic.tui.session import AppState
 from envmedic.tui.terminal import lent
 from envmedic.tui.text import line
 from envmedic.tui.views.playbooks import Book, book_item, book_page, counts, filtered, mistakes_page
-from envmedic.tui.widgets.choices import Choices
+from envmedic.tui.widgets.choices import ChoiceList
 
 WATCH_S = 0.5
 """How often it is looked whether a file was saved."""
 
 
-class BookList(Choices[Book]):
+class BookList(ChoiceList[Book]):
     """The playbooks."""
 
     HELP = (
@@ -119,15 +119,15 @@ class PlaybooksScreen(ListingScreen[Book]):
         if self.standing and book == self._shown:
             self.page.show(mistakes_page(book, source), home=True)
 
-    def refresh_from(self, session: Session) -> None:
+    def refresh_from(self, session: AppState) -> None:
         """Playbooks are read by themselves."""
 
-    def about(self, session: Session) -> str:
+    def about(self, session: AppState) -> str:
         """How many."""
         del session
         return counts(self._books, self._fault) if self._books else ""
 
-    def line(self, session: Session) -> str:
+    def line(self, session: AppState) -> str:
         """What says the same of the highlighted one."""
         del session
         book = self.highlighted

@@ -11,10 +11,10 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
 
-from envmedic.tui.panels.base import AskPanel, Prompt, Question
+from envmedic.tui.panels.base import AskPanel, Prompt, QuestionPanel
 from envmedic.tui.repair_state import Asked, Repair
 from envmedic.tui.screens.base import BaseScreen, Searchable
-from envmedic.tui.session import Session
+from envmedic.tui.session import AppState
 from envmedic.tui.text import line, visible
 from envmedic.tui.views.checks import check_table
 from envmedic.tui.views.repair import (
@@ -113,7 +113,7 @@ class RepairScreen(BaseScreen):
         if repair is not None and repair.running and self.is_current:
             self._draw_clock(repair)
 
-    def refresh_from(self, session: Session) -> None:
+    def refresh_from(self, session: AppState) -> None:
         """Show how far it is."""
         repair = session.repair
         if repair is None:
@@ -140,11 +140,11 @@ class RepairScreen(BaseScreen):
             self._at = at
             stages.show_row(at)
 
-    def about(self, session: Session) -> str:
+    def about(self, session: AppState) -> str:
         """Where."""
         return visible(session.repair.prefix) if session.repair is not None else ""
 
-    def line(self, session: Session) -> str:
+    def line(self, session: AppState) -> str:
         """What does the same."""
         return session.repair.line if session.repair is not None else ""
 
@@ -216,7 +216,7 @@ class RepairScreen(BaseScreen):
         repair = self.session.repair
         if repair is None or not repair.running:
             return
-        self.app.push_screen(Question("Cancel", cancel_lines(repair)), self._cancel)
+        self.app.push_screen(QuestionPanel("Cancel", cancel_lines(repair)), self._cancel)
 
     def _cancel(self, yes: bool | None) -> None:  # noqa: FBT001  # the answer of a panel
         if yes:

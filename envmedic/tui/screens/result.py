@@ -12,7 +12,7 @@ from envmedic.model.record import Record
 from envmedic.tui.panels.locking import LockPanel, LockWish
 from envmedic.tui.repair_state import Repair
 from envmedic.tui.screens.base import BaseScreen, Searchable
-from envmedic.tui.session import Session
+from envmedic.tui.session import AppState
 from envmedic.tui.text import line, visible
 from envmedic.tui.views.result import result_page, undo_line
 from envmedic.tui.widgets.lines import LineView
@@ -70,7 +70,7 @@ class ResultScreen(BaseScreen):
         super().on_resize(event)
         self.call_after_refresh(lambda: self.refresh_from(self.session))
 
-    def refresh_from(self, session: Session) -> None:
+    def refresh_from(self, session: AppState) -> None:
         """What is known of how it ended."""
         page = self.query_one(LineView)
         if session.repair is not None:
@@ -79,11 +79,11 @@ class ResultScreen(BaseScreen):
             page.show([*(since if self._moved else []), *lines])
         self.refresh_bindings()
 
-    def about(self, session: Session) -> str:
+    def about(self, session: AppState) -> str:
         """Where."""
         return visible(session.repair.prefix) if session.repair is not None else ""
 
-    def line(self, session: Session) -> str:
+    def line(self, session: AppState) -> str:
         """What goes back; where nothing was repaired, what did the same."""
         if session.repair is None:
             return ""

@@ -12,10 +12,10 @@ from envmedic.errors import EnvmedicError, InputError, Interrupted
 from envmedic.model.events import Event, Notice, OutputLine
 from envmedic.model.findings import Diagnosis, Finding
 from envmedic.tui.command_lines import watch_line
-from envmedic.tui.effects.jobs import Job
+from envmedic.tui.effects.jobs import BackgroundJob
 from envmedic.tui.screens.base import BaseScreen, Searchable
-from envmedic.tui.session import Session
-from envmedic.tui.text import Line, Part, line, visible
+from envmedic.tui.session import AppState
+from envmedic.tui.text import Line, TextPart, line, visible
 from envmedic.tui.views.environments import verdict_of
 from envmedic.tui.widgets.lines import LineView
 from envmedic.tui.widgets.log_view import LogView
@@ -38,7 +38,7 @@ class WatchScreen(BaseScreen):
     def __init__(self, command: str) -> None:
         super().__init__()
         self._command = command
-        self._job: Job[Diagnosis] | None = None
+        self._job: BackgroundJob[Diagnosis] | None = None
         self._found: Finding | None = None
         """What is found first, once it has failed."""
 
@@ -63,7 +63,7 @@ class WatchScreen(BaseScreen):
 
     def _ended(self, diagnosis: Diagnosis) -> None:
         word, tone = verdict_of(diagnosis)
-        shown: list[Line] = [(Part(word, tone), Part("  " + visible(diagnosis.log or "it ended well")))]
+        shown: list[Line] = [(TextPart(word, tone), TextPart("  " + visible(diagnosis.log or "it ended well")))]
         if diagnosis.findings:
             self._found = diagnosis.findings[0]
             shown.append(line(f"{diagnosis.findings[0].summary}  (Enter opens it)"))
@@ -81,14 +81,14 @@ class WatchScreen(BaseScreen):
             self.query_one("#end", LineView).show(lines)
             self.refresh_bindings()
 
-    def refresh_from(self, session: Session) -> None:
+    def refresh_from(self, session: AppState) -> None:
         """The output stands by itself."""
 
-    def about(self, session: Session) -> str:
+    def about(self, session: AppState) -> str:
         """What runs, and where."""
         return visible(f"{self._command} in {session.chosen}")
 
-    def line(self, session: Session) -> str:
+    def line(self, session: AppState) -> str:
         """The same from the shell."""
         return watch_line(session, self._command)
 

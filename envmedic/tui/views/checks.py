@@ -9,7 +9,7 @@ from envmedic.model.record import Record
 from envmedic.render.checks import COLLAPSED_FROM
 from envmedic.render.style import duration
 from envmedic.tui.repair_state import CheckRow
-from envmedic.tui.text import Line, Part, Tone, end, line, middle, padded, visible, width
+from envmedic.tui.text import Line, TextPart, Tone, end, line, middle, padded, visible, width
 
 _TONES: dict[Status, Tone] = {"pass": "good", "fail": "bad", "crash": "bad", "timeout": "bad", "skip": "warn"}
 FAILURES: frozenset[Status] = frozenset({"fail", "crash", "timeout"})
@@ -142,9 +142,9 @@ def _aligned(table: Sequence[Sequence[Cell]], cells: int) -> list[Line]:
     widths[0] = max(min(widths[0], cells - others), 8)
     drawn: list[Line] = []
     for row in table:
-        parts = [Part(padded(middle(visible(row[0][0]), widths[0]), widths[0]), row[0][1])]
+        parts = [TextPart(padded(middle(visible(row[0][0]), widths[0]), widths[0]), row[0][1])]
         parts += [
-            Part(" " + padded(visible(text), size), tone)
+            TextPart(" " + padded(visible(text), size), tone)
             for (text, tone), size in zip(row[1:], widths[1:], strict=True)
         ]
         drawn.append(tuple(parts))

@@ -6,7 +6,7 @@ from envmedic.model.facts import Distribution, Environment
 from envmedic.model.findings import Diagnosis
 from envmedic.render.facts import family
 from envmedic.tui.session import Known
-from envmedic.tui.text import Line, Part, Tone, end, line, middle, visible, width
+from envmedic.tui.text import Line, TextPart, Tone, end, line, middle, visible, width
 
 _STATES: dict[str, tuple[str, Tone]] = {
     "waiting": ("· not read yet", "dim"),
@@ -33,8 +33,8 @@ def environment_item(known: Known, cells: int) -> list[Line]:
     kind = _kind(known)
     shown = end(state, room)
     return [
-        (Part(mark, "good"), Part(middle(title, room), "bold" if known.found.active else "plain")),
-        (Part("  "), Part(shown, tone), Part(end(f"  {kind}", max(room - width(shown), 0)), "dim")),
+        (TextPart(mark, "good"), TextPart(middle(title, room), "bold" if known.found.active else "plain")),
+        (TextPart("  "), TextPart(shown, tone), TextPart(end(f"  {kind}", max(room - width(shown), 0)), "dim")),
     ]
 
 
@@ -85,7 +85,7 @@ def _first_look(known: Known) -> list[Line]:
 def _interpreter(environment: Environment) -> list[Line]:
     python = environment.interpreter
     if not python.starts:
-        return [(Part("python  ", "dim"), Part(f"✗ does not start: {visible(python.error or '?')}", "bad"))]
+        return [(TextPart("python  ", "dim"), TextPart(f"✗ does not start: {visible(python.error or '?')}", "bad"))]
     count = len(environment.distributions)
     return [_row("python", f"{python.version or '?'}, {environment.kind}, {count} distributions")]
 
@@ -109,4 +109,4 @@ def _member(environment: Environment, item: Distribution) -> str:
 
 
 def _row(label: str, text: str) -> Line:
-    return (Part(f"{label}  ", "dim"), Part(text))
+    return (TextPart(f"{label}  ", "dim"), TextPart(text))

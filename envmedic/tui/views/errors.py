@@ -5,7 +5,7 @@ from __future__ import annotations
 from envmedic.errors import EnvmedicError, InternalError
 from envmedic.model.record import ErrorDocument
 from envmedic.render.errors import error_lines, reason_lines
-from envmedic.tui.text import COLOURED, Line, Part, line, rendered, visible
+from envmedic.tui.text import COLOURED, Line, TextPart, line, rendered, visible
 
 
 def error_view(error: EnvmedicError) -> list[Line]:
@@ -21,4 +21,4 @@ def error_view(error: EnvmedicError) -> list[Line]:
 
 def failure_view(failure: ErrorDocument) -> list[Line]:
     """What ended a transaction, its cause and the next step; what became of the environment is said elsewhere."""
-    return [(Part("error: ", "bad"), Part(visible(failure.summary))), *rendered(reason_lines(failure))]
+    return [(TextPart("error: ", "bad"), TextPart(visible(failure.summary))), *rendered(reason_lines(failure))]

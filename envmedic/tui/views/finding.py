@@ -9,7 +9,7 @@ from envmedic.model.answers.explanation import Explanation
 from envmedic.model.findings import Alternative, Evidence, Finding
 from envmedic.render.diagnosis import CONFIRMED
 from envmedic.render.explanation import UNWRAPPED, explanation_lines
-from envmedic.tui.text import COLOURED, Line, Part, Tone, end, line, marked, padded, rendered, visible
+from envmedic.tui.text import COLOURED, Line, TextPart, Tone, end, line, marked, padded, rendered, visible
 from envmedic.tui.views.findings import finding_item
 
 AROUND = 2
@@ -47,7 +47,7 @@ def _head(finding: Finding) -> Line:
     tone: Tone = "bad" if finding.confirmed else "dim" if finding.confirmed is False else "warn"
     playbook = f", playbook {finding.playbook}" if finding.playbook else ", no playbook repairs it"
     sure = f"  {finding.confidence:.0%} sure, {CONFIRMED[finding.confirmed]}{playbook}"
-    return (Part(finding.fault, tone), Part(sure))
+    return (TextPart(finding.fault, tone), TextPart(sure))
 
 
 def _part(title: str, lines: Iterable[Line]) -> list[Line]:
@@ -74,19 +74,19 @@ def _passages(texts: Sequence[Evidence], excerpt: Mapping[int, str], finding: Fi
 def _numbered(number: int, text: str | None, hit: Evidence | None, finding: Finding, cells: int) -> Line:
     label = padded(str(number), cells)
     if hit is None:
-        return (Part(f"  {label}  ", "dim"), Part(visible(text or ""), "dim"))
+        return (TextPart(f"  {label}  ", "dim"), TextPart(visible(text or ""), "dim"))
     what = visible(text if text is not None else hit.what)
-    shown: Line = (Part(what, "bold"),)
+    shown: Line = (TextPart(what, "bold"),)
     for group in sorted(finding.groups.values(), key=len, reverse=True)[:1]:
         shown = marked(shown, visible(group))
-    return (Part(f"> {label}  ", "accent"), *shown)
+    return (TextPart(f"> {label}  ", "accent"), *shown)
 
 
 def _fact(evidence: Evidence) -> Line:
-    mark = Part("  + ", "good") if evidence.supports else Part("  - ", "bad")
+    mark = TextPart("  + ", "good") if evidence.supports else TextPart("  - ", "bad")
     if evidence.what.startswith(f"{evidence.where} "):
-        return (mark, Part(visible(evidence.what)))
-    return (mark, Part(f"{visible(evidence.where)}  ", "dim"), Part(visible(evidence.what)))
+        return (mark, TextPart(visible(evidence.what)))
+    return (mark, TextPart(f"{visible(evidence.where)}  ", "dim"), TextPart(visible(evidence.what)))
 
 
 def _titled(title: str, why_not: str) -> str:
@@ -94,7 +94,7 @@ def _titled(title: str, why_not: str) -> str:
 
 
 def _rejected(fault: str, signature: str, reason: str) -> Line:
-    return (Part("  - "), Part(fault, "bold"), Part(f" ({signature}): {visible(reason)}"))
+    return (TextPart("  - "), TextPart(fault, "bold"), TextPart(f" ({signature}): {visible(reason)}"))
 
 
 def _page(page: Explanation | None) -> list[Line]:
@@ -108,8 +108,8 @@ def instead_item(item: Finding | Alternative, cells: int) -> list[Line]:
     if isinstance(item, Finding):
         return finding_item(item, cells)
     return [
-        (Part("✗ ", "bad"), Part(end(visible(item.title), cells - 2), "dim")),
-        (Part("  " + end(visible(item.why_not), cells - 2), "dim"),),
+        (TextPart("✗ ", "bad"), TextPart(end(visible(item.title), cells - 2), "dim")),
+        (TextPart("  " + end(visible(item.why_not), cells - 2), "dim"),),
     ]
 
 

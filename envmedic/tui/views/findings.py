@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from envmedic.model.findings import Diagnosis, Finding
 from envmedic.render.diagnosis import CONFIRMED, VERDICTS
-from envmedic.tui.session import Session
-from envmedic.tui.text import Line, Part, Tone, end, line, visible
+from envmedic.tui.session import AppState
+from envmedic.tui.text import Line, TextPart, Tone, end, line, visible
 from envmedic.tui.views.environments import verdict_of
 
 _MARKS = {True: "✗", False: "-", None: "?"}
@@ -17,12 +17,12 @@ def finding_item(finding: Finding, cells: int) -> list[Line]:
     tone: Tone = "dim" if finding.confirmed is False else "bad" if finding.confirmed else "warn"
     head = f"{_MARKS[finding.confirmed]} {finding.fault}  "
     return [
-        (Part(head, tone), Part(end(sure, max(cells - len(head), 4)), "dim")),
-        (Part("  " + end(visible(finding.summary), max(cells - 2, 4))),),
+        (TextPart(head, tone), TextPart(end(sure, max(cells - len(head), 4)), "dim")),
+        (TextPart("  " + end(visible(finding.summary), max(cells - 2, 4))),),
     ]
 
 
-def verdict_lines(session: Session) -> list[Line]:
+def verdict_lines(session: AppState) -> list[Line]:
     """What is known of what is at hand: by what, the verdict, and the reason."""
     diagnosis = session.diagnosis
     lines = [*_repair(session), *_source(session)]
@@ -32,11 +32,11 @@ def verdict_lines(session: Session) -> list[Line]:
         return [*lines, line("… waiting for the facts", "dim")] if waiting or session.searching else lines
     word, tone = verdict_of(diagnosis)
     told = "" if diagnosis.verdict == "healthy" else f"  {VERDICTS[diagnosis.verdict]}"  # its word says it already
-    lines.append((Part(word, tone), Part(told)))
+    lines.append((TextPart(word, tone), TextPart(told)))
     return lines + [line(text) for text in _reasons(diagnosis)]
 
 
-def _repair(session: Session) -> list[Line]:
+def _repair(session: AppState) -> list[Line]:
     """That a repair runs, wherever one is on the screens meanwhile."""
     repair = session.repair
     if repair is None or not repair.running:
@@ -46,7 +46,7 @@ def _repair(session: Session) -> list[Line]:
     return [line("▸ a repair runs: g shows it", "accent")]
 
 
-def _source(session: Session) -> list[Line]:
+def _source(session: AppState) -> list[Line]:
     source = session.source
     if source is None:
         return []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from envmedic.tui.text import Line, Part, line, padded, width
+from envmedic.tui.text import Line, TextPart, line, padded, width
 
 GENERAL = (
     "Tab goes to the next part, Shift+Tab to the one before. Nothing is changed in an environment before you say so: a "
@@ -24,5 +24,5 @@ def help_lines(about: str, keys: Iterable[Key]) -> list[Line]:
     """What the part is, its keys, and what holds everywhere."""
     rows = list(dict.fromkeys(keys))
     cells = max((width(row.key) for row in rows), default=0)
-    listed = [(Part(padded(row.key, cells) + "  ", "accent"), Part(row.what)) for row in rows]
+    listed = [(TextPart(padded(row.key, cells) + "  ", "accent"), TextPart(row.what)) for row in rows]
     return [line(about or "This part has no help of its own."), line(""), *listed, line(""), line(GENERAL, "dim")]

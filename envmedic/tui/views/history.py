@@ -10,7 +10,7 @@ from envmedic.errors import EnvmedicError
 from envmedic.model.record import Difference, Generation, History, State
 from envmedic.render.record import difference_lines
 from envmedic.render.style import size
-from envmedic.tui.text import COLOURED, Line, Part, Tone, end, line, rendered, visible
+from envmedic.tui.text import COLOURED, Line, TextPart, Tone, end, line, rendered, visible
 
 FOUND, NOW = "found", "now"
 _LISTED = 12
@@ -21,7 +21,7 @@ _STATES: dict[State, str] = {
 }  # fmt: skip
 
 
-class Shown(msgspec.Struct, frozen=True):
+class GenerationLine(msgspec.Struct, frozen=True):
     """A line of the list: what is there now, a generation, or what was there before the first."""
 
     key: str
@@ -31,32 +31,32 @@ class Shown(msgspec.Struct, frozen=True):
     marked: bool = False
 
 
-def states(history: History, marked: str | None = None) -> tuple[Shown, ...]:
+def states(history: History, marked: str | None = None) -> tuple[GenerationLine, ...]:
     """What can be looked at and compared: now, every generation, newest first, and what was found."""
     if not history.generations:
         return ()
     first = not any(item.live for item in history.generations)
-    keys = [Shown(NOW, first=first), *(Shown(item.transaction, item) for item in history.generations)]
+    keys = [GenerationLine(NOW, first=first), *(GenerationLine(item.transaction, item) for item in history.generations)]
     return tuple(
-        Shown(item.key, item.generation, item.first, marked=item.key == marked)
-        for item in (*keys, Shown(FOUND, first=first))
+        GenerationLine(item.key, item.generation, item.first, marked=item.key == marked)
+        for item in (*keys, GenerationLine(FOUND, first=first))
     )
 
 
-def state_item(state: Shown, cells: int) -> list[Line]:
+def state_item(state: GenerationLine, cells: int) -> list[Line]:
     """Two lines: what it is, and what it changed."""
-    mark = Part("+ " if state.marked else "  ", "accent")
+    mark = TextPart("+ " if state.marked else "  ", "accent")
     head, tone, note = _head(state)
     detail = _detail(state)
     room = max(cells - 2, 4)
     shown = end(head, room)
     return [
-        (mark, Part(shown, tone), Part(end(f"  {note}", max(room - len(shown), 0)) if note else "", "dim")),
-        (Part("  "), Part(end(visible(detail), room), "dim")),
+        (mark, TextPart(shown, tone), TextPart(end(f"  {note}", max(room - len(shown), 0)) if note else "", "dim")),
+        (TextPart("  "), TextPart(end(visible(detail), room), "dim")),
     ]
 
 
-def _head(state: Shown) -> tuple[str, Tone, str]:
+def _head(state: GenerationLine) -> tuple[str, Tone, str]:
     item = state.generation
     if item is None:
         name = "Now" if state.key == NOW else "As it was found"
@@ -66,7 +66,7 @@ def _head(state: Shown) -> tuple[str, Tone, str]:
     return f"{'* ' if item.live else ''}{when(item.started)}", tone, word
 
 
-def _detail(state: Shown) -> str:
+def _detail(state: GenerationLine) -> str:
     if state.generation is None:
         return "what is there, whoever changed it" if state.key == NOW else "before the first repair"
     return ", ".join(state.generation.changes) or "no distribution changed"
@@ -77,7 +77,9 @@ def when(moment: str) -> str:
     return moment.replace("T", " ").partition("+")[0].removesuffix("Z")[:16]
 
 
-def state_page(state: Shown | None, history: History, outside: Difference | EnvmedicError | None) -> list[Line]:
+def state_page(
+    state: GenerationLine | None, history: History, outside: Difference | EnvmedicError | None
+) -> list[Line]:
     """All that is known of a line of the list; of what is there now, what was changed outside envmedic."""
     if state is None:
         return [
@@ -122,7 +124,7 @@ def generation_page(item: Generation) -> list[Line]:
         ("on disk", f"{size(item.size_bytes)} for the tree that is kept" if item.kept else "no tree is kept"),
     ]
     cells = max(len(label) for label, _ in rows)
-    lines: list[Line] = [(Part(label.ljust(cells) + "  ", "dim"), Part(visible(text))) for label, text in rows]
+    lines: list[Line] = [(TextPart(label.ljust(cells) + "  ", "dim"), TextPart(visible(text))) for label, text in rows]
     changes = [line(f"  {text}") for text in item.changes] or [line("  no distribution", "dim")]
     return [*lines, line(""), line("Changes", "accent"), *changes, line(""), line(_can(item), "dim")]
 

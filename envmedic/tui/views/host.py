@@ -5,7 +5,7 @@ from __future__ import annotations
 from envmedic.errors import EnvmedicError
 from envmedic.model.facts import Host
 from envmedic.render.facts import host_rows
-from envmedic.tui.text import Line, Part, line, padded, visible, width
+from envmedic.tui.text import Line, TextPart, line, padded, visible, width
 
 _FIRST = ("gpu", "driver")
 """What is read first."""
@@ -21,7 +21,9 @@ def host_card(host: Host | None, error: EnvmedicError | None) -> list[Line]:
     if not host.gpus:
         rows.insert(0, ("gpu", "none that the driver reports"))
     cells = max(width(row[0]) for row in rows)
-    lines: list[Line] = [(Part(padded(visible(row[0]), cells) + "  ", "dim"), Part(visible(row[1]))) for row in rows]
+    lines: list[Line] = [
+        (TextPart(padded(visible(row[0]), cells) + "  ", "dim"), TextPart(visible(row[1]))) for row in rows
+    ]
     if host.source != "observed":
         lines.insert(0, line(f"! not this machine: {host.source}", "warn"))
     return lines

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from envmedic.model.lock import LockFormat
-from envmedic.tui.text import Line, Part, end, line
+from envmedic.tui.text import Line, TextPart, end, line
 
 FORMATS: Final[dict[LockFormat, str]] = {
     "conda-lock": "conda and pip packages; conda-lock installs it",
@@ -36,7 +36,7 @@ def tick_lines(item: str, *, ticked: bool, cells: int) -> list[Line]:
     label, about = next(((f"{NAMES[form]:<17} ", text) for form, text in FORMATS.items() if form == item), ("", _GAPS))
     mark = "[x] " if ticked else "[ ] "
     text = end(label + about, max(cells - len(mark), 4))
-    return [(Part(mark, "good" if ticked else "plain"), Part(text, "bold" if ticked else "plain"))]
+    return [(TextPart(mark, "good" if ticked else "plain"), TextPart(text, "bold" if ticked else "plain"))]
 
 
 def replaced_lines(names: Sequence[str]) -> list[Line]:

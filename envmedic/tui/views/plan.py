@@ -9,7 +9,7 @@ from envmedic.model.plan import Plan, PlanAlternative
 from envmedic.model.ports import Means
 from envmedic.render.diagnosis import diagnosis_lines
 from envmedic.render.plan import plan_lines
-from envmedic.tui.text import COLOURED, Line, Part, end, line, rendered, visible
+from envmedic.tui.text import COLOURED, Line, TextPart, end, line, rendered, visible
 from envmedic.tui.views.errors import error_view
 from envmedic.tui.views.starting import gpu_missing, means_lines
 
@@ -37,10 +37,10 @@ def _others(plan: Plan) -> list[Line]:
     if not plan.alternatives:
         return []
     ways = sorted(plan.alternatives, key=lambda item: not item.feasible)
-    lines = [line(""), (Part("Other ways", "bold"), Part("  a shows all, and takes another", "dim"))]
+    lines = [line(""), (TextPart("Other ways", "bold"), TextPart("  a shows all, and takes another", "dim"))]
     for item in ways[:SHOWN_WAYS]:
-        mark = Part("  - ") if item.feasible else Part("  ✗ ", "bad")
-        lines.append((mark, Part(visible(item.title)), Part(visible(f": {item.why_not}"), "dim")))
+        mark = TextPart("  - ") if item.feasible else TextPart("  ✗ ", "bad")
+        lines.append((mark, TextPart(visible(item.title)), TextPart(visible(f": {item.why_not}"), "dim")))
     more = len(ways) - SHOWN_WAYS
     return lines + ([line(f"  and {more} more", "dim")] if more > 0 else [])
 
@@ -54,8 +54,8 @@ def no_plan_page(reason: EnvmedicError | Diagnosis) -> list[Line]:
 
 def alternative_item(item: PlanAlternative, cells: int) -> list[Line]:
     """Two lines: what it is, and why it was not chosen; one that cannot be had is marked."""
-    mark = Part("  ") if item.feasible else Part("✗ ", "bad")
+    mark = TextPart("  ") if item.feasible else TextPart("✗ ", "bad")
     return [
-        (mark, Part(end(visible(item.title), cells - 2), "bold" if item.feasible else "dim")),
-        (Part("  " + end(visible(item.why_not), cells - 2), "dim"),),
+        (mark, TextPart(end(visible(item.title), cells - 2), "bold" if item.feasible else "dim")),
+        (TextPart("  " + end(visible(item.why_not), cells - 2), "dim"),),
     ]

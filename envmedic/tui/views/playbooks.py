@@ -12,7 +12,7 @@ from envmedic.errors import EnvmedicError, InvalidPlaybook
 from envmedic.model.answers.explanation import Explanation
 from envmedic.model.playbook import LoadedPlaybook
 from envmedic.render.explanation import UNWRAPPED, explanation_lines
-from envmedic.tui.text import COLOURED, Line, Part, end, line, padded, rendered, visible, width
+from envmedic.tui.text import COLOURED, Line, TextPart, end, line, padded, rendered, visible, width
 
 _ORIGINS: Final = {"user": "yours", "file": "a file of yours", "shipped": "shipped"}
 _MISTAKE: Final = re.compile(r"(?P<file>.*?):(?P<line>\d+):(?P<column>\d+): (?P<text>.*)", re.DOTALL)
@@ -36,7 +36,7 @@ class Book(msgspec.Struct, frozen=True):
         return self.origin != "shipped"
 
 
-class Mistake(msgspec.Struct, frozen=True):
+class MistakeLine(msgspec.Struct, frozen=True):
     """A mistake of a file, and where it is, from 1."""
 
     line: int
@@ -59,10 +59,10 @@ def _file(error: InvalidPlaybook) -> str:
     return found["file"] if found else error.summary.rpartition(": ")[0]
 
 
-def mistakes_of(book: Book) -> tuple[Mistake, ...]:
+def mistakes_of(book: Book) -> tuple[MistakeLine, ...]:
     """Its mistakes, in the order of the file."""
     found = [_MISTAKE.match(item) for item in book.mistakes]
-    return tuple(Mistake(int(item["line"]), int(item["column"]), item["text"]) for item in found if item)
+    return tuple(MistakeLine(int(item["line"]), int(item["column"]), item["text"]) for item in found if item)
 
 
 def book_item(book: Book, cells: int) -> list[Line]:
@@ -70,13 +70,13 @@ def book_item(book: Book, cells: int) -> list[Line]:
     if book.mistakes:
         name, count = book.path.rpartition("/")[2], len(book.mistakes)
         return [
-            (Part("✗ ", "bad"), Part(end(visible(name), max(cells - 2, 4)), "bad")),
+            (TextPart("✗ ", "bad"), TextPart(end(visible(name), max(cells - 2, 4)), "bad")),
             line(end(f"  {count} mistake{'' if count == 1 else 's'}", cells), "bad"),
         ]
     whose = f"  {_ORIGINS[book.origin]}" if book.own else ""
     name = end(visible(book.id), max(cells - width(whose), 4))
     return [
-        (Part(name, "bold" if book.own else "plain"), Part(whose, "good")),
+        (TextPart(name, "bold" if book.own else "plain"), TextPart(whose, "good")),
         line(end(f"  {visible(book.title)}", cells), "dim"),
     ]
 
@@ -96,7 +96,7 @@ def counts(items: Sequence[Book], fault: str | None) -> str:
 def book_page(book: Book, page: Explanation | EnvmedicError | None) -> list[Line]:
     """A playbook in plain words, with where it lies."""
     head = [
-        (Part(f"{_ORIGINS[book.origin]}  ", "good" if book.own else "dim"), Part(visible(book.path), "dim")),
+        (TextPart(f"{_ORIGINS[book.origin]}  ", "good" if book.own else "dim"), TextPart(visible(book.path), "dim")),
         line(""),
     ]
     if isinstance(page, EnvmedicError):
@@ -121,12 +121,12 @@ def mistakes_page(book: Book, source: Sequence[str]) -> list[Line]:
     return lines + [line(f"  {text}") for text in book.mistakes[len(found) :]]
 
 
-def _quoted(item: Mistake, source: Sequence[str], cells: int) -> list[Line]:
+def _quoted(item: MistakeLine, source: Sequence[str], cells: int) -> list[Line]:
     if not 0 < item.line <= len(source):
         return []
     text = source[item.line - 1]
     before = width(visible(text[: item.column - 1]))
     return [
-        (Part(f"  {padded(str(item.line), cells)}  ", "accent"), Part(visible(text))),
-        (Part(" " * (cells + 4 + before)), Part("^", "accent")),
+        (TextPart(f"  {padded(str(item.line), cells)}  ", "accent"), TextPart(visible(text))),
+        (TextPart(" " * (cells + 4 + before)), TextPart("^", "accent")),
     ]

@@ -14,7 +14,7 @@ from envmedic.render.plan import change_rows, plan_lines
 from envmedic.render.style import Style, duration, table
 from envmedic.tui import repair_state
 from envmedic.tui.repair_state import Asked, Repair, StageRow
-from envmedic.tui.text import COLOURED, Line, Part, Tone, end, line, padded, rendered, visible, width
+from envmedic.tui.text import COLOURED, Line, TextPart, Tone, end, line, padded, rendered, visible, width
 from envmedic.tui.views.checks import FAILURES
 
 TITLES: Final[dict[repair_state.Part, str]] = {
@@ -60,7 +60,7 @@ def head_lines(repair: Repair, now: float, cells: int) -> list[Line]:
     doing = f"  {_doing(repair)}" if repair.running else ""
     room = cells - width(word)
     told = end(f"  {clock(repair.elapsed(now))}{around}{doing}", room)
-    return [(Part(word, tone), Part(told)), _bar(repair, now, cells), _standing(repair, cells)]
+    return [(TextPart(word, tone), TextPart(told)), _bar(repair, now, cells), _standing(repair, cells)]
 
 
 def _word(repair: Repair) -> tuple[str, Tone]:
@@ -91,8 +91,8 @@ def _bar(repair: Repair, now: float, cells: int) -> Line:
     if not total:
         return line(end(f"{clock(now - row.began)}  {text}".rstrip(), cells), "dim")
     full = round(_BAR * min(done / total, 1.0))
-    bar = (Part("━" * full, "accent"), Part("╌" * (_BAR - full), "dim"))
-    return (*bar, Part("  " + end(visible(text), max(cells - _BAR - 2, 0))))
+    bar = (TextPart("━" * full, "accent"), TextPart("╌" * (_BAR - full), "dim"))
+    return (*bar, TextPart("  " + end(visible(text), max(cells - _BAR - 2, 0))))
 
 
 def _amount(repair: Repair, row: StageRow) -> tuple[int, int | None, str]:
@@ -130,7 +130,7 @@ def stage_lines(repair: Repair, now: float, cells: int) -> list[Line]:
     while shown < repair.round:
         shown += 1
         lines.append(_round_line(repair, shown, cells))
-    lines += [(Part("· " + end(TITLES[part], cells - 2), "dim"),) for part in repair.to_come()]
+    lines += [(TextPart("· " + end(TITLES[part], cells - 2), "dim"),) for part in repair.to_come()]
     return lines + [line(end(f"! {text}", cells), "warn") for text in repair.warnings]
 
 
@@ -148,7 +148,7 @@ def _stage_line(row: StageRow, now: float, cells: int) -> Line:
     took = clock(now - row.began) if row.running else duration(row.seconds or 0.0)
     name = end(TITLES[row.part], max(cells - 3 - width(took), 4))
     gap = max(cells - 2 - width(name) - width(took), 1)
-    return (Part(*mark), Part(name, "bold" if row.running else "plain"), Part(" " * gap + took, "dim"))
+    return (TextPart(*mark), TextPart(name, "bold" if row.running else "plain"), TextPart(" " * gap + took, "dim"))
 
 
 # the log
@@ -254,7 +254,7 @@ def _processes(users: Sequence[ProcessUser]) -> list[Line]:
 
 def _pairs(rows: Sequence[tuple[str, str]]) -> list[Line]:
     cells = max(width(name) for name, _ in rows)
-    return [(Part(padded(name, cells) + "  ", "dim"), Part(visible(text))) for name, text in rows]
+    return [(TextPart(padded(name, cells) + "  ", "dim"), TextPart(visible(text))) for name, text in rows]
 
 
 def cancel_lines(repair: Repair) -> list[Line]:

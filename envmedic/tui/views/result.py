@@ -12,7 +12,7 @@ from envmedic.model.record import DistributionState, Record
 from envmedic.render.lock import incomplete_lines, lock_lines
 from envmedic.render.style import duration
 from envmedic.tui.repair_state import Repair
-from envmedic.tui.text import COLOURED, Line, Part, Tone, line, middle, padded, rendered, visible, width
+from envmedic.tui.text import COLOURED, Line, TextPart, Tone, line, middle, padded, rendered, visible, width
 from envmedic.tui.views.checks import check_table, evidence, rows_of
 from envmedic.tui.views.errors import error_view, failure_view
 
@@ -41,15 +41,15 @@ def verdict_line(repair: Repair) -> Line:
         proven = result.gpu != "not verified"
         took = f"  in {duration(sum(result.seconds.values()))}"
         if proven:
-            return (Part("✓ Repaired and verified", "good"), Part(took))
-        return (Part("! Repaired, not verified on a GPU", "warn"), Part(took))
+            return (TextPart("✓ Repaired and verified", "good"), TextPart(took))
+        return (TextPart("! Repaired, not verified on a GPU", "warn"), TextPart(took))
     code, environment = _ending(result)
     if environment == RECOVERABLE:
         return line("! Not settled: run `envmedic recover`", "bad")
     if environment == CHANGED:
         return line("! Failed after the swap", "bad")
     word = {"interrupted": "■ Stopped", "declined": "■ Declined"}.get(code, "✗ Not repaired")
-    return (Part(word, "warn" if word.startswith("■") else "bad"), Part("  your environment is unchanged"))
+    return (TextPart(word, "warn" if word.startswith("■") else "bad"), TextPart("  your environment is unchanged"))
 
 
 def _ending(result: Record | EnvmedicError | None) -> tuple[str, str]:
@@ -91,7 +91,7 @@ def package_lines(before: Sequence[DistributionState], after: Sequence[Distribut
     for number, (name, was, now) in enumerate(rows):
         tones: tuple[Tone, Tone, Tone] = ("dim", "dim", "dim") if number == 0 else ("bold", "bad", "good")
         texts = (padded(middle(visible(name), sizes[0]), sizes[0]), padded(visible(was), sizes[1]), visible(now))
-        lines.append((Part("  "), *(Part(text + "  ", tone) for text, tone in zip(texts, tones, strict=True))))
+        lines.append((TextPart("  "), *(TextPart(text + "  ", tone) for text, tone in zip(texts, tones, strict=True))))
     same = len(set(old) & set(new)) - sum(name in old and name in new for name in names)
     told = f"{same} package{'s stay' if same != 1 else ' stays'} as before" if names else "no package differs"
     return [*(lines if names else []), line(f"  {told}", "dim")]
@@ -107,9 +107,9 @@ def _rounds(record: Record) -> list[Line]:
         return []
     return [
         (
-            Part(f"  {item.number}. "),
-            Part("✗ " if item.failed else "✓ ", "bad" if item.failed else "good"),
-            Part(visible(f"{item.summary}: {'; '.join(item.failed) or 'repaired'}")),
+            TextPart(f"  {item.number}. "),
+            TextPart("✗ " if item.failed else "✓ ", "bad" if item.failed else "good"),
+            TextPart(visible(f"{item.summary}: {'; '.join(item.failed) or 'repaired'}")),
         )
         for item in record.rounds
     ]
@@ -125,7 +125,7 @@ def undo_line(prefix: str) -> str:
 
 
 def _shell(text: str) -> Line:
-    return (Part("  $ ", "dim"), Part(visible(text)))
+    return (TextPart("  $ ", "dim"), TextPart(visible(text)))
 
 
 def _locks(locks: Sequence[Lock]) -> list[Line]:
@@ -138,7 +138,7 @@ def lock_view(found: Lock) -> list[Line]:
     """What was written, and what it lacks."""
     written = found.path is not None
     texts = [*lock_lines(found, COLOURED), *incomplete_lines(found, COLOURED, written=written)]
-    return [(Part("  "), *row) for row in rendered(texts)]
+    return [(TextPart("  "), *row) for row in rendered(texts)]
 
 
 def _constraints(plans: Sequence[Plan], prefix: str) -> list[Line]:

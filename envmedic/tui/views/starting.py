@@ -10,7 +10,7 @@ from envmedic.model.plan import Plan
 from envmedic.model.ports import AllowName, Means
 from envmedic.render.plan import change_rows
 from envmedic.render.style import size, table
-from envmedic.tui.text import Line, Part, line, visible
+from envmedic.tui.text import Line, TextPart, line, visible
 from envmedic.tui.views.errors import error_view
 
 _CLONES = {
@@ -42,7 +42,7 @@ def means_lines(means: Means | EnvmedicError | None) -> list[Line]:
     if means is None:
         return [line("  … trying what works here", "dim")]
     if isinstance(means, EnvmedicError):
-        return [line("! It could not begin now:", "warn"), *((Part("  "), *row) for row in error_view(means))]
+        return [line("! It could not begin now:", "warn"), *((TextPart("  "), *row) for row in error_view(means))]
     swap = "in one step" if means.exchange == "exchange" else "by two renames: for a moment the path does not exist"
     return [
         _row("copy  ", f"{_CLONES[means.clone]} (up to {size(means.clone_bytes)})"),
@@ -53,7 +53,7 @@ def means_lines(means: Means | EnvmedicError | None) -> list[Line]:
 
 
 def _row(label: str, text: str) -> Line:
-    return (Part(f"  {label}  ", "dim"), Part(visible(text)))
+    return (TextPart(f"  {label}  ", "dim"), TextPart(visible(text)))
 
 
 def protection(means: Means | EnvmedicError | None) -> AllowName | None:

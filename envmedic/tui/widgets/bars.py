@@ -9,7 +9,7 @@ from textual import events
 from textual.binding import Binding
 from textual.widgets import Input, Static
 
-from envmedic.tui.text import Part, end, padded, visible, width
+from envmedic.tui.text import TextPart, end, padded, visible, width
 from envmedic.tui.widgets.content import content_of
 
 
@@ -25,7 +25,7 @@ class TitleBar(Static):
         right = end(visible(busy), max(cells - width(left) - 2, 0))
         head = left[: len(title)]
         rest = padded(left[len(title) :], cells - width(head) - width(right))
-        self.update(content_of([(Part(head, "accent"), Part(rest), Part(right, "dim"))]), layout=False)
+        self.update(content_of([(TextPart(head, "accent"), TextPart(rest), TextPart(right, "dim"))]), layout=False)
 
 
 class CommandLine(Static):
@@ -42,7 +42,7 @@ class CommandLine(Static):
         """Draw it for the width that there is."""
         self.line = line
         text = end(f"$ {visible(line)}" if line else "", max(self.app.size.width - 2, 10))
-        self.update(content_of([(Part(text, "dim"),)]), layout=False)
+        self.update(content_of([(TextPart(text, "dim"),)]), layout=False)
 
 
 GAP: Final = "  "
@@ -52,7 +52,7 @@ LAST: Final = ("Search", "Copy line", "Quit", "Help")
 """What works everywhere comes after what a screen is about, and consent before refusal."""
 
 
-class Shown(NamedTuple):
+class KeyHint(NamedTuple):
     """A key with what it does."""
 
     key: str
@@ -64,12 +64,12 @@ class Shown(NamedTuple):
         return width(self.key) + 1 + width(self.binding.description) + len(GAP)
 
 
-def fitting(keys: Sequence[Shown], room: int) -> list[Shown]:
+def fitting(keys: Sequence[KeyHint], room: int) -> list[KeyHint]:
     """As many as fit in `room` cells, those of `LAST` last; help on all the others always does."""
     ordered = sorted(keys, key=_rank)
     others, last = ordered[:-1], ordered[-1:]
     left = room + len(GAP) - sum(item.cells for item in last)
-    taken: list[Shown] = []
+    taken: list[KeyHint] = []
     for item in others:
         if item.cells <= left:
             left -= item.cells
@@ -77,7 +77,7 @@ def fitting(keys: Sequence[Shown], room: int) -> list[Shown]:
     return [*taken, *last]
 
 
-def _rank(item: Shown) -> int:
+def _rank(item: KeyHint) -> int:
     what = item.binding.description
     return LAST.index(what) + 1 if what in LAST else -1 if what in FIRST else 0
 
@@ -102,12 +102,12 @@ class KeyBar(Static):
 
     def _draw(self) -> None:
         active = [item.binding for item in self.screen.active_bindings.values() if item.enabled and item.binding.show]
-        keys = {item.description: Shown(self.app.get_key_display(item), item) for item in active if item.description}
-        parts: list[Part] = []
+        keys = {item.description: KeyHint(self.app.get_key_display(item), item) for item in active if item.description}
+        parts: list[TextPart] = []
         self._keys, self._ends = [], []
         used = 0
         for shown in fitting(tuple(keys.values()), max(self.app.size.width - 2, 10)):
-            parts += [Part(shown.key, "accent"), Part(f" {shown.binding.description}{GAP}")]
+            parts += [TextPart(shown.key, "accent"), TextPart(f" {shown.binding.description}{GAP}")]
             used += shown.cells
             self._keys.append((shown.binding.key, shown.binding.description))
             self._ends.append(used)

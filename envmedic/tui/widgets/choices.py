@@ -10,7 +10,7 @@ from textual.binding import Binding, BindingType
 from textual.widgets import OptionList
 from textual.widgets.option_list import Option
 
-from envmedic.tui.text import Line, Part, bare
+from envmedic.tui.text import Line, TextPart, bare
 from envmedic.tui.widgets.content import content_of
 
 T = TypeVar("T")
@@ -18,7 +18,7 @@ Draw = Callable[[T, int], Sequence[Line]]
 """The lines of an item at that width, in cells."""
 
 
-class Choices(OptionList, Generic[T]):
+class ChoiceList(OptionList, Generic[T]):
     """Items of one kind, each some lines; `/` leaves only those that hold what is typed."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -81,7 +81,7 @@ class Choices(OptionList, Generic[T]):
         self.clear_options()
         self._told = self._nothing(drawn)
         if not drawn:
-            self.add_option(Option(content_of([(Part(self._told, "dim"),)]), disabled=True))
+            self.add_option(Option(content_of([(TextPart(self._told, "dim"),)]), disabled=True))
             return
         self.add_options([Option(content_of(lines), id=key) for key, lines in drawn.items()])
         kept = self._keeps_place and before in drawn

@@ -10,7 +10,7 @@ from textual.binding import Binding, BindingType
 from textual.geometry import Size
 from textual.strip import Strip
 
-from envmedic.tui.text import Part, marked, visible, width
+from envmedic.tui.text import TextPart, marked, visible, width
 from envmedic.tui.widgets.lines import Toned
 
 KEPT_LINES = 200_000
@@ -119,5 +119,5 @@ class LogView(Toned, can_focus=True):
     def render_line(self, y: int) -> Strip:
         """One row of what is seen."""
         row = y + self.scroll_offset.y
-        shown = (Part(visible(self._lines[row])),) if row < len(self._lines) else ()
+        shown = (TextPart(visible(self._lines[row])),) if row < len(self._lines) else ()
         return self.strip_of(marked(shown, self._needle), self.size.width, self.rich_style)

@@ -6,7 +6,7 @@ from textual import events
 from textual.timer import Timer
 
 from envmedic.tui.messages import TextGiven
-from envmedic.tui.text import Line, Part, line
+from envmedic.tui.text import Line, TextPart, line
 from envmedic.tui.widgets.lines import LineView
 
 DEBOUNCE_S = 0.15
@@ -77,6 +77,8 @@ class PasteBox(LineView):
         self.post_message(TextGiven(self._raw))
 
     def _draw(self) -> None:
-        shown: list[Line] = [line(text) for text in self._raw.split("\n")] if self._raw else [(Part(PROMPT, "dim"),)]
+        shown: list[Line] = (
+            [line(text) for text in self._raw.split("\n")] if self._raw else [(TextPart(PROMPT, "dim"),)]
+        )
         self.show(shown)
         self.call_after_refresh(self.scroll_end, animate=False)  # what an error ends with tells most

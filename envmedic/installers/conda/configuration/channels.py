@@ -23,7 +23,7 @@ _TOKEN = re.compile(r"/t/[^/]+")
 
 
 @dataclass(frozen=True)
-class Source:
+class ChannelSource:
     """A channel, or several that count as one."""
 
     name: str
@@ -43,12 +43,12 @@ class Names:
     groups: tuple[tuple[str, tuple[str, ...]], ...] = ()
     """Name → channels."""
 
-    def source(self, channel: str, *, optional: bool = False) -> Source:
+    def source(self, channel: str, *, optional: bool = False) -> ChannelSource:
         """The channel that a name, an address or a path means."""
         members = dict(self.groups).get(channel)
         if members:
-            return Source(channel, tuple(dict.fromkeys(self.address(item) for item in members)), optional)
-        return Source(channel, (self.address(channel),), optional)
+            return ChannelSource(channel, tuple(dict.fromkeys(self.address(item) for item in members)), optional)
+        return ChannelSource(channel, (self.address(channel),), optional)
 
     def address(self, channel: str) -> str:
         """Its URL, without subdirectory and without a slash at its end."""
@@ -100,9 +100,9 @@ def _base(value: str | Mapping[str, Any]) -> str:
     return f"{value.get('scheme') or 'https'}://{login}{location}{token}"
 
 
-def unique(sources: Sequence[Source]) -> tuple[Source, ...]:
+def unique(sources: Sequence[ChannelSource]) -> tuple[ChannelSource, ...]:
     """`sources` without those whose every address an earlier one has."""
-    found: list[Source] = []
+    found: list[ChannelSource] = []
     for item in sources:
         known = {url for other in found for url in other.urls}
         if not set(item.urls) <= known:

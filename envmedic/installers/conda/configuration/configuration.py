@@ -13,7 +13,7 @@ from envmedic import xdg
 from envmedic.conda_meta import history, small_files, urls
 from envmedic.errors import InstallerError
 from envmedic.installers.conda.configuration import channels, client, condarc
-from envmedic.installers.conda.configuration.channels import Source
+from envmedic.installers.conda.configuration.channels import ChannelSource
 from envmedic.model.conda import CondaPackage
 
 Verify = bool | str
@@ -21,10 +21,10 @@ Verify = bool | str
 
 
 @dataclass(frozen=True)
-class Configuration:
+class CondaConfiguration:
     """Where packages come from, and what is asked of them besides. Addresses may hold credentials."""
 
-    sources: tuple[Source, ...]
+    sources: tuple[ChannelSource, ...]
     """The strongest first."""
     priority: str = "flexible"
     """``strict``, ``flexible`` or ``disabled``."""
@@ -66,12 +66,12 @@ class Configuration:
 
 def read(
     prefix: Path, packages: tuple[CondaPackage, ...] = (), environ: Mapping[str, str] = os.environ
-) -> Configuration:
+) -> CondaConfiguration:
     """The configuration for the environment at `prefix`, in which `packages` are installed. Raises InputError."""
     program = client.find(prefix, environ)
     settings, notes = _settings(program, prefix, environ)
     names = channels.names(settings)
-    return Configuration(
+    return CondaConfiguration(
         sources=_sources(settings, names, prefix, packages),
         priority=_priority(settings.get("channel_priority")),
         pinned=tuple(settings.get("pinned_packages", ())),
@@ -97,7 +97,7 @@ def _settings(program: Path | None, prefix: Path, environ: Mapping[str, str]) ->
 
 def _sources(
     settings: Mapping[str, Any], names: channels.Names, prefix: Path, packages: tuple[CondaPackage, ...]
-) -> tuple[Source, ...]:
+) -> tuple[ChannelSource, ...]:
     """Channels of ``-c`` on earlier command lines, the configured ones, and the others that packages came from.
 
     conda gives those of a command line priority over the configured ones, and keeps them nowhere but in the history.
@@ -106,7 +106,7 @@ def _sources(
     installed = [names.source(channel, optional=True) for channel, _ in counts.most_common()]
     have = {url for source in installed for url in source.urls}
     named = [source for word in _on_command_lines(prefix) if set((source := names.source(word)).urls) & have]
-    earlier = [Source(item.name, item.urls, optional=True) for item in named]
+    earlier = [ChannelSource(item.name, item.urls, optional=True) for item in named]
     configured = [names.source(word) for word in settings.get("channels", ("defaults",))]
     if _unconfigured(settings) and installed and not have.intersection(*(item.urls for item in configured)):
         configured = []  # conda's default, which this user never used
@@ -119,7 +119,7 @@ def _unconfigured(settings: Mapping[str, Any]) -> bool:
     return list(settings.get("channels", ("defaults",))) == ["defaults"]
 
 
-def _allowed(source: Source, allowed: list[str] | None, names: channels.Names) -> bool:
+def _allowed(source: ChannelSource, allowed: list[str] | None, names: channels.Names) -> bool:
     return not allowed or set(source.urls) <= {url for word in allowed for url in names.source(word).urls}
 
 

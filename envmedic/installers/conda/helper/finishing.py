@@ -50,7 +50,7 @@ def _complete(prefix: Path, path: Path, requested: list[str], site: str) -> int:
     return len(fresh)
 
 
-def _byte_code(prefix: Path, record: meta.Record, site: str) -> Iterator[str]:
+def _byte_code(prefix: Path, record: meta.PrefixRecord, site: str) -> Iterator[str]:
     """Byte code of its modules that is there."""
     folders: dict[str, set[str]] = {}
     for path, entry in record.files(site):

@@ -73,7 +73,7 @@ def _correct(path: Path, package: Mapping[str, Any]) -> None:
     replace_json(path, document)
 
 
-def _remove_byte_code(prefix: Path, installed: meta.Records[meta.Record], gone: set[str]) -> None:
+def _remove_byte_code(prefix: Path, installed: meta.Records[meta.PrefixRecord], gone: set[str]) -> None:
     """Delete the byte code of modules that go, which Python may have written and no record of what stays lists.
 
     Python takes it for that of a new module with the time and size of the old one.
@@ -88,7 +88,7 @@ def _remove_byte_code(prefix: Path, installed: meta.Records[meta.Record], gone: 
         _remove_from(prefix, folder, stems, kept)
 
 
-def _paths(installed: meta.Records[meta.Record], chosen: Iterable[str]) -> Iterable[str]:
+def _paths(installed: meta.Records[meta.PrefixRecord], chosen: Iterable[str]) -> Iterable[str]:
     for where in chosen:
         for path, _ in installed.packages[where].files(installed.site_packages):
             yield path

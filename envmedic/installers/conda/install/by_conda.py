@@ -7,7 +7,7 @@ from pathlib import Path
 from envmedic.conda_meta import records as meta
 from envmedic.errors import InstallerError
 from envmedic.installers.conda.configuration import client
-from envmedic.installers.conda.install.change_job import WORK, Job, failed
+from envmedic.installers.conda.install.change_job import WORK, ChangeJob, failed
 from envmedic.installers.wheels import chown
 from envmedic.model.conda import CondaChange
 
@@ -39,7 +39,7 @@ def commands(change: CondaChange, prefix: str, conda: Path) -> tuple[Argv, ...]:
     return (*remove, *(((str(conda), "install", *base, explicit),) if new else ()))
 
 
-def place(job: Job) -> None:
+def place(job: ChangeJob) -> None:
     """Carry the change out; it is not finished by that (`carrying`). Raises InstallerError."""
     if job.seen != job.prefix:
         raise InstallerError(
@@ -70,7 +70,7 @@ def place(job: Job) -> None:
             raise failed(result)
 
 
-def _refuse_scripts(job: Job, archives: list[str]) -> None:
+def _refuse_scripts(job: ChangeJob, archives: list[str]) -> None:
     """Conda runs what packages want to run, and has no way to leave that out."""
     found = [name for names in job.ask("scripts", archives=archives)["scripts"].values() for name in names]
     installed, gone = meta.read(job.tree), {item.record for item in job.change.remove}

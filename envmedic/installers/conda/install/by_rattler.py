@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from envmedic.installers.conda.install.change_job import Job
+from envmedic.installers.conda.install.change_job import ChangeJob
 from envmedic.installers.conda.install.install_verification import record_file
 from envmedic.model.conda import CondaArtifact
 
 
-def place(job: Job) -> None:
+def place(job: ChangeJob) -> None:
     """Carry the change out; it is not finished by that (`carrying`). Raises InstallerError.
 
     Where commands see the environment in its clone, files are written for the path at which it will be used.
@@ -22,7 +22,7 @@ def place(job: Job) -> None:
     )
 
 
-def _package(artifact: CondaArtifact, job: Job) -> dict[str, Any]:
+def _package(artifact: CondaArtifact, job: ChangeJob) -> dict[str, Any]:
     least = {
         "name": artifact.name,
         "version": artifact.version,

@@ -12,9 +12,9 @@ from envmedic.conda_meta import history, small_files
 from envmedic.conda_meta import records as meta
 from envmedic.conda_meta import specs as match_specs
 from envmedic.conda_meta.packages import packages
-from envmedic.conda_meta.records import Record, Records
+from envmedic.conda_meta.records import PrefixRecord, Records
 from envmedic.installers.conda.install import by_conda, by_rattler, install_verification
-from envmedic.installers.conda.install.change_job import Job
+from envmedic.installers.conda.install.change_job import ChangeJob
 from envmedic.model.conda import CondaChange, CondaPackage
 from envmedic.model.events import Emit, Notice
 from envmedic.model.ports import Runner
@@ -29,7 +29,7 @@ def carry_out(change: CondaChange, prefix: Path, runner: Runner, emit: Emit, tim
 
     `prefix` is the environment's real path. What was done of a change that fails is left to whoever made the clone.
     """
-    job = Job(change, prefix, runner, emit, timeout_s)
+    job = ChangeJob(change, prefix, runner, emit, timeout_s)
     before = meta.read(job.tree)
     install_verification.require_planned(before, change)
     text = (small_files.read(job.tree / history.PATH) or b"").decode("utf-8", "surrogateescape")
@@ -45,7 +45,7 @@ def carry_out(change: CondaChange, prefix: Path, runner: Runner, emit: Emit, tim
     return f"{len(change.install)} packages installed, {went} removed; {files} files verified"
 
 
-def _compile(job: Job, after: Records[Record]) -> None:
+def _compile(job: ChangeJob, after: Records[PrefixRecord]) -> None:
     """Let the environment's Python compile new noarch modules, as conda does: packages of that kind bring no byte code.
 
     A module that cannot be compiled (a template, code of a newer Python) is left without, also as conda does.
@@ -60,7 +60,7 @@ def _compile(job: Job, after: Records[Record]) -> None:
     job.run((str(job.runner.python), "-I", "-B", "-m", "compileall", "-q", *moved, "-i", listed))
 
 
-def _tell_scripts(job: Job, after: Records[Record]) -> None:
+def _tell_scripts(job: ChangeJob, after: Records[PrefixRecord]) -> None:
     """Say which scripts of new packages were not run."""
     for item in job.change.install:
         record = after.packages[install_verification.record_file(item)]
@@ -70,7 +70,7 @@ def _tell_scripts(job: Job, after: Records[Record]) -> None:
                 job.emit(Notice(code="link-script-not-run", message=message, level="warning"))
 
 
-def _finish(job: Job, before: Records[Record], after: Records[Record], text: str) -> None:
+def _finish(job: ChangeJob, before: Records[PrefixRecord], after: Records[PrefixRecord], text: str) -> None:
     earlier = {item.name: item.requested for item in packages(before)}
     requested = _requested(job.change, earlier, after)
     now = tuple(
@@ -92,7 +92,7 @@ def _finish(job: Job, before: Records[Record], after: Records[Record], text: str
 
 
 def _requested(
-    change: CondaChange, earlier: Mapping[str, tuple[str, ...]], after: Records[Record]
+    change: CondaChange, earlier: Mapping[str, tuple[str, ...]], after: Records[PrefixRecord]
 ) -> Mapping[str, tuple[str, ...]]:
     """What was asked for of each new package: by the change, else for the package that it replaces, if it answers."""
     asked = {match_specs.name_of(spec): (spec,) for spec in change.specs}

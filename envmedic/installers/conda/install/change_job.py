@@ -24,7 +24,7 @@ it into the environment is on the same mount, and shares its content with nothin
 
 
 @dataclass(frozen=True)
-class Job:
+class ChangeJob:
     """The change, and where."""
 
     change: CondaChange

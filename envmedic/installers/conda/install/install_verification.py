@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from envmedic.conda_meta import records as meta
-from envmedic.conda_meta.records import Record, RecordedFile, Records
+from envmedic.conda_meta.records import PrefixRecord, RecordedFile, Records
 from envmedic.errors import InstallerError, IntegrityError
 from envmedic.model.conda import CondaArtifact, CondaChange
 
@@ -25,7 +25,7 @@ def record_file(artifact: CondaArtifact) -> str:
     return f"conda-meta/{artifact.name}-{artifact.version}-{artifact.build}.json"
 
 
-def require_planned(before: Records[Record], change: CondaChange) -> None:
+def require_planned(before: Records[PrefixRecord], change: CondaChange) -> None:
     """Raise InstallerError unless what `change` removes is what is installed."""
     there = {(item.name, item.version, item.build) for item in before.packages.values()}
     missing = [item for item in change.remove if (item.name, item.version, item.build) not in there]
@@ -38,7 +38,7 @@ def require_planned(before: Records[Record], change: CondaChange) -> None:
         )
 
 
-def verify(tree: Path, before: Records[Record], change: CondaChange) -> int:
+def verify(tree: Path, before: Records[PrefixRecord], change: CondaChange) -> int:
     """Check the environment in `tree` after `change`; `before` is what was installed. Returns the number of files.
 
     Raises IntegrityError for packages that should not be there or are not, for new files with another content than
@@ -53,7 +53,7 @@ def verify(tree: Path, before: Records[Record], change: CondaChange) -> int:
     return len(files)
 
 
-def _require_packages(before: Records[Record], after: Records[Record], change: CondaChange) -> None:
+def _require_packages(before: Records[PrefixRecord], after: Records[PrefixRecord], change: CondaChange) -> None:
     gone = {(item.name, item.version, item.build) for item in change.remove}
     wanted = set(_exact(before.packages.values())) - gone
     wanted |= {(item.name, item.version, item.build) for item in change.install}
@@ -64,7 +64,7 @@ def _require_packages(before: Records[Record], after: Records[Record], change: C
     _raise("records of packages are not those of the plan", wrong, what="")
 
 
-def _exact(records: Iterable[Record]) -> Iterator[Exact]:
+def _exact(records: Iterable[PrefixRecord]) -> Iterator[Exact]:
     return ((item.name, item.version, item.build) for item in records)
 
 
@@ -101,7 +101,9 @@ def _sha256(path: Path) -> str:
     return digest.hexdigest()
 
 
-def _left(tree: Path, before: Records[Record], after: Records[Record], change: CondaChange) -> Iterator[str]:
+def _left(
+    tree: Path, before: Records[PrefixRecord], after: Records[PrefixRecord], change: CondaChange
+) -> Iterator[str]:
     """Files that only removed packages listed, and that are there still."""
     listed = {path for item in after.packages.values() for path, _ in item.files(after.site_packages)}
     gone = {item.record for item in change.remove}

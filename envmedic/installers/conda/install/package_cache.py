@@ -18,7 +18,7 @@ from typing import Any
 
 from envmedic import owner
 from envmedic.errors import IntegrityError, NetworkError, PreflightError
-from envmedic.installers.conda.configuration.configuration import Configuration
+from envmedic.installers.conda.configuration.configuration import CondaConfiguration
 from envmedic.installers.conda.configuration.credentials import logins, open_address
 from envmedic.installers.conda.solve import helper_client
 from envmedic.installers.conda.solve.solving import require_hashes, unreachable
@@ -50,7 +50,7 @@ def is_there(artifact: CondaArtifact) -> bool:
 
 def fetch(
     artifacts: Sequence[CondaArtifact],
-    configured: Callable[[], Configuration],
+    configured: Callable[[], CondaConfiguration],
     *,
     offline: bool,
     emit: Emit,
@@ -84,7 +84,7 @@ def _cached(artifact: CondaArtifact, emit: Emit) -> bool:
 
 
 def _obtain(
-    absent: Sequence[CondaArtifact], configuration: Configuration, emit: Emit, *, offline: bool, timeout_s: float
+    absent: Sequence[CondaArtifact], configuration: CondaConfiguration, emit: Emit, *, offline: bool, timeout_s: float
 ) -> None:
     missing = [item for item in absent if not _found_here(item, configuration.package_folders)]
     if missing and (offline or configuration.offline):
@@ -136,7 +136,9 @@ def _unlink(path: Path) -> None:
         raise _disk(path, error.errno or 0, error.strerror or str(error)) from error
 
 
-def _download(missing: Sequence[CondaArtifact], configuration: Configuration, emit: Emit, timeout_s: float) -> None:
+def _download(
+    missing: Sequence[CondaArtifact], configuration: CondaConfiguration, emit: Emit, timeout_s: float
+) -> None:
     total = sum(item.size_bytes or 0 for item in missing)
     label = missing[0].filename if len(missing) == 1 else f"{len(missing)} packages"
     addresses = {item.url: configuration.with_login(item.url) for item in missing}

@@ -21,7 +21,7 @@ _CYCLE = ("python", "pip")
 
 
 @dataclass(frozen=True)
-class Question:
+class SolverRequest:
     """A request, with the packages that it is about."""
 
     request: CondaRequest

@@ -10,11 +10,11 @@ from typing import Any, Literal
 
 from envmedic.conda_meta.urls import without_credentials, without_subdir
 from envmedic.errors import InputError, InstallerError, NetworkError, NotAnEnvironment
-from envmedic.installers.conda.configuration.channels import Source, unique
-from envmedic.installers.conda.configuration.configuration import Configuration
+from envmedic.installers.conda.configuration.channels import ChannelSource, unique
+from envmedic.installers.conda.configuration.configuration import CondaConfiguration
 from envmedic.installers.conda.configuration.credentials import logins, open_address, shown
 from envmedic.installers.conda.solve import helper_client, reasons, virtual_packages
-from envmedic.installers.conda.solve.solver_request import Question, matches
+from envmedic.installers.conda.solve.solver_request import SolverRequest, matches
 from envmedic.model.conda import CondaArtifact, CondaChange, CondaPackage, CondaReference, CondaRequest
 from envmedic.model.events import Emit, Notice
 from envmedic.model.facts import Environment, Host
@@ -33,7 +33,7 @@ class Solver:
 
     environment: Environment
     host: Host
-    configuration: Configuration
+    configuration: CondaConfiguration
     emit: Emit
     repodata: str | None
     """Directory in which what channels hold is kept; None for py-rattler's own."""
@@ -46,7 +46,7 @@ class Solver:
         if conda is None:
             raise NotAnEnvironment(f"{self.environment.prefix} is no conda environment", hint="Name one with -p PREFIX")
         pins = (*conda.pinned, *self.configuration.pinned)
-        question = Question(request, conda.packages, virtual_packages.packages(self.host), pins)
+        question = SolverRequest(request, conda.packages, virtual_packages.packages(self.host), pins)
         answer = self._ask(question, tolerant=False)
         if "unsolvable" in answer:
             first, answer = answer, self._ask(question, tolerant=True)
@@ -59,10 +59,10 @@ class Solver:
             self.emit(Notice(code="channel-skipped", message=text, level="warning"))
         return self._compared(question, answer["packages"])
 
-    def _ask(self, question: Question, *, tolerant: bool) -> dict[str, Any]:
+    def _ask(self, question: SolverRequest, *, tolerant: bool) -> dict[str, Any]:
         pinned, preferred = question.documents(tolerant=tolerant)
         request = question.request
-        own = [Source(url, (url,)) for url in request.channels]
+        own = [ChannelSource(url, (url,)) for url in request.channels]
         known = logins(self.configuration.addresses)
         answer = helper_client.ask(
             {
@@ -94,7 +94,7 @@ class Solver:
             raise unreachable(answer["unreachable"], offline=request.offline or self.configuration.offline)
         return answer
 
-    def _channel(self, source: Source, known: dict[str, Any]) -> dict[str, Any]:
+    def _channel(self, source: ChannelSource, known: dict[str, Any]) -> dict[str, Any]:
         return {
             "name": source.name,
             "urls": [open_address(url, known) for url in source.urls],
@@ -105,7 +105,7 @@ class Solver:
         if skipped:
             raise unreachable(skipped[0]["why"], offline=self.configuration.offline)
 
-    def _compared(self, question: Question, solution: list[dict[str, Any]]) -> CondaChange:
+    def _compared(self, question: SolverRequest, solution: list[dict[str, Any]]) -> CondaChange:
         """What of the solution is not installed yet, and what is installed and not in it."""
         installed = {item.name: item for item in question.packages}
         wanted = {item["name"]: item for item in solution}
