@@ -1,6 +1,6 @@
 """Begins a session from sources handed over on the command line, for users who cannot read envmedic's own files.
 
-`SOURCES` (file name without ending → text) is put in front of this text, which runs as ``python -c``.
+`SOURCES` (module name → text) is put in front of this text, which runs as ``python -c``.
 """
 
 from __future__ import annotations
@@ -11,45 +11,55 @@ import types
 
 SOURCES = globals().get("SOURCES", {})
 ORDER = (
-    "outcome",
-    "reference",
-    "supervise",
-    "units",
-    "imports",
-    "sequence",
-    "versions",
-    "exact",
-    "dense",
-    "operators",
-    "extension",
-    "memory",
-    "transforms",
-    "algebra",
-    "attention",
-    "queues",
-    "compiled",
-    "collective",
-    "audio",
-    "smoke",
+    "harness.outcome",
+    "references.reference",
+    "harness.supervise",
+    "harness.units",
+    "harness.imports",
+    "harness.sequence",
+    "harness.torch_support",
+    "references.exact",
+    "checks.dense",
+    "checks.operators",
+    "checks.extension",
+    "checks.memory",
+    "checks.transforms",
+    "checks.algebra",
+    "checks.attention",
+    "checks.queues",
+    "checks.compiled",
+    "checks.collective",
+    "checks.audio",
+    "checks.smoke",
     "catalogue",
     "zygote",
     "session",
 )
 
 
+def _package(name):
+    package = types.ModuleType(name)
+    package.__path__ = []
+    sys.modules[name] = package
+    parent, _, own = name.rpartition(".")
+    if parent:
+        setattr(sys.modules[parent], own, package)
+
+
 def load():
     """Make the package of the kernels in memory; returns its last module."""
     sys.path[:] = [entry for entry in sys.path if entry]  # ``-c`` puts the working directory in front
-    package = types.ModuleType("envmedic_kernels")
-    package.__path__ = []
-    sys.modules[package.__name__] = package
+    rooms = sorted({name.rpartition(".")[0] for name in ORDER})
+    for room in rooms:  # "" is the package itself, and comes first
+        _package("envmedic_kernels." + room if room else "envmedic_kernels")
     for name in ORDER:
         module = types.ModuleType("envmedic_kernels." + name)
-        module.__file__ = "<envmedic/kernels/%s.py>" % name
+        module.__file__ = "<envmedic/kernels/%s.py>" % name.replace(".", "/")
         lines = SOURCES[name].splitlines(True)
         linecache.cache[module.__file__] = (len(SOURCES[name]), None, lines, module.__file__)
         sys.modules[module.__name__] = module
-        setattr(package, name, module)
+        parent, _, own = module.__name__.rpartition(".")
+        setattr(sys.modules[parent], own, module)
         exec(compile(SOURCES[name], module.__file__, "exec"), module.__dict__)  # noqa: S102  # envmedic's own text
     return module
 

@@ -36,7 +36,6 @@ __all__ = [
     "Content",
     "Differences",
     "Fingerprint",
-    "Survey",
     "TreeEntry",
     "changes",
     "compare",

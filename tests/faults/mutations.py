@@ -49,41 +49,41 @@ MUTATIONS = (
         everywhere=True,
     ),
     Mutation(
-        "clocks", "undo takes the newest repair by its time", "engine/generations.py",
+        "clocks", "undo takes the newest repair by its time", "engine/generations/generations.py",
         "    known = {item.directory.transaction: item for item in _known(store)}\n    live = marker.read(store.prefix)\n",
         "    known = {item.directory.transaction: item for item in _known(store)}\n    live = max(known, default=None)\n",
     ),
     Mutation(
-        "network", "the hash of a wheel is not compared", "installers/fetch.py",
+        "network", "the hash of a wheel is not compared", "installers/wheels/fetch.py",
         "    if digest != artifact.sha256:\n", "    if False:\n",
     ),
     Mutation(
-        "network", "a download that breaks off is not tried again", "installers/session.py",
+        "network", "a download that breaks off is not tried again", "installers/index/http.py",
         "    attempts: int = 5\n", "    attempts: int = 1\n",
     ),
     Mutation(
-        "network", "a server is waited for without end", "installers/session.py",
+        "network", "a server is waited for without end", "installers/index/http.py",
         "timeout=(self.patience.connect_s, self.patience.read_s)", "timeout=None",
         only="the wheel stalls once",
     ),
     Mutation(
-        "installers", "the exit status of a step does not count", "engine/workplace.py",
+        "installers", "the exit status of a step does not count", "engine/store/workspace.py",
         "    if result.returncode != 0:\n        raise _failed(result)\n", "",
     ),
     Mutation(
-        "installers", "a step has no time limit", "engine/workplace.py",
+        "installers", "a step has no time limit", "engine/store/workspace.py",
         "timeout_s=place.timeout_s", "timeout_s=None",
     ),
     Mutation(
-        "installers", "what a step leaves running is not killed", "engine/stage_helper.py",
+        "installers", "what a step leaves running is not killed", "engine/stage/namespace_helper.py",
         "    left = kill_all()\n", "    left = 0\n",
     ),
     Mutation(
-        "installers", "the original is not compared before the exchange", "engine/transaction.py",
+        "installers", "the original is not compared before the exchange", "engine/transaction/transaction.py",
         "        names = tree.compare(run.original, now).names\n", "        names = tree.compare(now, now).names\n",
     ),
     Mutation(
-        "installers", "a required check that could not run does not count", "engine/judgement.py",
+        "installers", "a required check that could not run does not count", "engine/verify/verdict.py",
         "        skipped_required=tuple(skipped),\n", "        skipped_required=(),\n",
         only="does nothing and says it has, namespace",
     ),

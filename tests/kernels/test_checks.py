@@ -123,7 +123,8 @@ sys.path.insert(0, {kernels!r})
 import driver
 driver.__file__ = {kernels!r} + "/driver.py"
 driver.package()
-from envmedic_kernels import dense, session
+from envmedic_kernels import session
+from envmedic_kernels.checks import dense
 dense.MATMUL_SHAPES = dict(dense.MATMUL_SHAPES, gpu=((20, 30, 10),))
 dense.CONV_SHAPES = dict(dense.CONV_SHAPES, gpu=((1, 2, 3, 9, 2),))
 dense.FP8_SHAPE = (16, 32, 16)

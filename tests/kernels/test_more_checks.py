@@ -84,7 +84,8 @@ sys.path.insert(0, {kernels!r})
 import driver
 driver.__file__ = {kernels!r} + "/driver.py"
 driver.package()
-from envmedic_kernels import algebra, attention, dense, memory, queues, session, transforms
+from envmedic_kernels import session
+from envmedic_kernels.checks import algebra, attention, dense, memory, queues, transforms
 for sizes in (algebra.ORDERS, algebra.SPARSE, attention.SHAPES, dense.MATMUL_SHAPES, dense.CONV_SHAPES, memory.SIZES,
               transforms.LENGTHS):
     sizes["gpu"] = sizes["cpu"]

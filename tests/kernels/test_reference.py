@@ -18,7 +18,7 @@ from tests.kernels.driving import KERNELS
 
 
 def _load(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(f"kernel_{name}", KERNELS / f"{name}.py")
+    spec = importlib.util.spec_from_file_location(f"kernel_{name}", KERNELS / "references" / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -29,7 +29,7 @@ def _load(name: str) -> ModuleType:
 reference: Any = _load("reference")
 
 
-@pytest.mark.parametrize("path", sorted(KERNELS.glob("*.py")), ids=lambda path: path.name)
+@pytest.mark.parametrize("path", sorted(KERNELS.rglob("*.py")), ids=lambda path: path.name)
 def test_the_kernels_are_python_3_7_with_the_standard_library_and_torch_alone(path: Any) -> None:
     tree = ast.parse(path.read_text(), feature_version=(3, 7))
     roots = {

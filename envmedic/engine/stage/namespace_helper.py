@@ -1,6 +1,6 @@
 """Run one command where a clone appears at its environment's path, and let nothing outlive it.
 
-A script of its own, started as ``python -I -S stage_helper.py STATUS_FD`` with the request as JSON
+A script of its own, started as ``python -I -S namespace_helper.py STATUS_FD`` with the request as JSON
 on standard input, because unsharing needs a single-threaded process. It uses the standard library
 alone and is never imported by envmedic. Everything that it needs is imported at its start: once it
 has become another user it may be unable to read its own Python.

@@ -1,6 +1,6 @@
 """Runners: how the commands of a transaction see the environment.
 
-All of them start `stage_helper` and wait for it in the calling thread, which the helper must not
+All of them start `namespace_helper` and wait for it in the calling thread, which the helper must not
 outlive, so a runner may be called from any thread of a multi-threaded program. Commands have no
 terminal and no standard input, run as the prefix's owner when envmedic is root, and are killed
 with all their descendants on a timeout, an interrupt or the death of envmedic.
@@ -30,7 +30,7 @@ Poll = Callable[[], None]
 
 _PROBE_TIMEOUT_S = 60.0
 _MESSAGE_LIMIT = 500
-_HELPER = Path(__file__).with_name("stage_helper.py")
+_HELPER = Path(__file__).with_name("namespace_helper.py")
 _PID_STEPS = frozenset({"pid-namespace", "proc", "proc-inside"})
 _REASONS = {
     ("unshare", errno.EPERM): "namespaces are not permitted here (EPERM at unshare)",

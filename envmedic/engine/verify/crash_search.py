@@ -28,7 +28,7 @@ ORDERS_TRIED = 3
 """Larger sets are not put into other orders."""
 KEPT_ERROR = 2000
 _IMPORTING = compile_late(r"^importing (\S+)$", re.MULTILINE)
-"""What the processes print before each import (``kernels/sequence.py``)."""
+"""What the processes print before each import (``kernels/harness/sequence.py``)."""
 
 
 def checks_of(sequences: Sequence[Names], *, timeout_s: float = 120.0) -> tuple[Check, ...]:

@@ -22,7 +22,7 @@ from envmedic.engine.verify import concurrency
 from envmedic.model.checks import Check, Outcome
 from envmedic.model.ports import CommandResult, Runner
 
-KERNELS = Path(__file__).resolve().parent.parent / "kernels"
+KERNELS = Path(__file__).resolve().parents[2] / "kernels"
 MARK = "@envmedic "
 """Begins a line that carries a message; the same as in ``kernels/session.py``."""
 NO_BYTECODE: Mapping[str, str] = {"PYTHONDONTWRITEBYTECODE": "1"}
@@ -144,7 +144,10 @@ def program(*, readable: bool) -> tuple[str, ...]:
     """Arguments of the interpreter that begin a session, from the files or from their sources."""
     if readable:
         return (os.fspath(KERNELS / "driver.py"),)
-    sources = {path.stem: path.read_text(encoding="utf-8") for path in sorted(KERNELS.glob("*.py"))}
+    files = [path for path in sorted(KERNELS.rglob("*.py")) if path.name != "__init__.py"]
+    sources = {
+        ".".join(path.relative_to(KERNELS).with_suffix("").parts): path.read_text(encoding="utf-8") for path in files
+    }
     text = f"SOURCES = {sources!r}\n" + sources["embedded"].replace("from __future__ import annotations\n", "")
     packed = base64.b64encode(zlib.compress(text.encode(), 9)).decode()
     return ("-c", f"import base64, zlib; exec(zlib.decompress(base64.b64decode('{packed}')))")
@@ -164,8 +167,9 @@ def readable_by_owner() -> bool:
     """
     if os.geteuid() != 0:
         return True
+    rooms = {path.parent for path in KERNELS.rglob("*.py")}
     return _everybody(KERNELS / "driver.py", stat.S_IROTH) and all(
-        _everybody(directory, stat.S_IXOTH) for directory in KERNELS.parents
+        _everybody(directory, stat.S_IXOTH) for directory in {*rooms, *KERNELS.parents}
     )
 
 

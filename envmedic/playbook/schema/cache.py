@@ -43,7 +43,7 @@ def cache_directory() -> Path:
 def _rules_digest() -> str:
     """Changes with envmedic's version and with all that a playbook is validated against."""
     # generating the schema takes three times as long as reading the code that it is generated from
-    code = sorted(Path(model.__file__ or "").parent.glob("*.py"))
+    code = sorted(Path(model.__file__ or "").parent.rglob("*.py"))
     rules: list[object] = [__version__, *(hashlib.sha256(file.read_bytes()).hexdigest() for file in code)]
     if not code:  # run from an archive, or from byte code alone
         from envmedic.playbook.schema.schema import schema  # noqa: PLC0415  # it loads all that reads playbooks

@@ -15,7 +15,7 @@ from envmedic import proc
 from envmedic.errors import InstallerError
 from envmedic.model.ports import OnLine
 
-SCRIPT = Path(__file__).parent / "helper" / "run.py"
+SCRIPT = Path(__file__).parents[1] / "helper" / "run.py"
 MARK = "envmedic-answer "
 """As in `helper.run`, which nothing imports."""
 Answer = dict[str, Any]
