@@ -84,7 +84,7 @@ def test_a_rename_never_replaces(pair: tuple[Path, Path]) -> None:
 def test_renames_work_on_kernels_without_flags(pair: tuple[Path, Path]) -> None:
     needs_seccomp()
     code = """
-from envmedic.engine import exchange
+from envmedic.engine.fs import exchange
 seccomp.deny("renameat2", errno.ENOSYS)
 live, clone = map(Path, sys.argv[1:])
 try:
