@@ -24,7 +24,7 @@ from pathlib import Path
 from envmedic.conda_meta import small_files
 from envmedic.errors import OutOfFiles
 from envmedic.probe import readable
-from envmedic.probe.elf import Elf
+from envmedic.probe.elf.dynamic import Elf
 from envmedic.probe.elf import ldcache
 from envmedic.probe.packages import contents
 from envmedic.probe.prefix import kept_variables

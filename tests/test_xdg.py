@@ -19,7 +19,7 @@ from envmedic import xdg
 from envmedic.installers.index import configuration
 from envmedic.installers.wheels import download_cache
 from envmedic.playbook.schema import loader
-from envmedic.playbook.cache import cache_directory
+from envmedic.playbook.schema.cache import cache_directory
 del os.environ["HOME"]
 os.setuid({NOBODYS})
 assert xdg.home() == xdg.home({{}}) == Path("/nonexistent"), xdg.home()
