@@ -24,7 +24,7 @@ from pathlib import Path
 from envmedic.conda_meta import reading
 from envmedic.errors import OutOfFiles
 from envmedic.probe import activation, contents, files, ldcache
-from envmedic.probe.elf import Elf
+from envmedic.probe.elf.dynamic import Elf
 from envmedic.proc import question
 here = Path(sys.argv[1])
 readers = {

@@ -18,7 +18,7 @@ from pathlib import Path
 from envmedic import homes
 from envmedic.installers import cache, configuration
 from envmedic.playbook import loader
-from envmedic.playbook.cache import cache_directory
+from envmedic.playbook.schema.cache import cache_directory
 del os.environ["HOME"]
 os.setuid({NOBODYS})
 assert homes.home() == homes.home({{}}) == Path("/nonexistent"), homes.home()
