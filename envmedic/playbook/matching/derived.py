@@ -9,12 +9,11 @@ from pathlib import Path
 
 import msgspec
 
-from envmedic.playbook.matching import atoms, escapes, gate, lines, ordinary
+from envmedic.playbook.matching import atoms, lines, ordinary
 from envmedic.playbook.matching.atoms import Need, needs
-from envmedic.playbook.matching.gate import gate_pattern
 from envmedic.playbook.schema import cache
 
-_SOURCES = (atoms, escapes, gate, lines, ordinary)
+_SOURCES = (atoms, lines, ordinary)
 """The modules whose code decides what is derived."""
 
 
@@ -25,8 +24,6 @@ class Derived(msgspec.Struct, frozen=True, kw_only=True):
     """None for patterns of which nothing is known."""
     indexes: dict[bytes, tuple[int, ...]]
     """The rarest literals, each with the patterns that need it or another one."""
-    gate: bytes
-    """The expression that `Gate` compiles."""
 
 
 def derived(patterns: Sequence[str]) -> Derived:
@@ -53,11 +50,7 @@ def derive(patterns: Sequence[str]) -> Derived:
     for index, need in enumerate(found):
         for atom in need.rarest() if need is not None else ():
             indexes.setdefault(atom, []).append(index)
-    return Derived(
-        needs=found,
-        indexes={atom: tuple(indexes[atom]) for atom in sorted(indexes)},
-        gate=gate_pattern(indexes),
-    )
+    return Derived(needs=found, indexes={atom: tuple(indexes[atom]) for atom in sorted(indexes)})
 
 
 def _key(patterns: Sequence[str]) -> str | None:

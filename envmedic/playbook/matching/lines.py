@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, lru_cache
 from typing import Any
 
@@ -51,6 +51,7 @@ _PERCENT = compile_late(rb"%([2-7][0-9a-fA-F])")
 _BACKSLASHED = compile_late(rb"\\(?:[nrt]|([\\/_*\[\]()<>#.!-]))")
 _FEW_BREAKS = 2
 """One that looks like a line end may be a part of a path."""
+_BORDERS = "".join(map(chr, range(0x2500, 0x2580)))
 _DOCKER_TAIL = compile_late(r"(?:\\r)?\\n\"?,? ?\"(?:stream|time)\":.{0,200}$")
 _LEVEL = r"(?:DEBUG|INFO|NOTICE|WARN(?:ING)?|ERROR|CRITICAL|FATAL|EXCEPTION)"
 _DATE = r"\d{4}[-/]\d\d[-/]\d\d"
@@ -83,7 +84,8 @@ _PREFIXES = rf"""(?x)
     | [>|\u2500-\u257f\u2580-\u259f]
     """
 """Compiled by the first line that is looked at: most logs have none, and it takes as long as all else here."""
-_TAIL = compile_late(r"[\s|\u2500-\u257f]{1,512}$")
+_TAIL = "".join(character for character in map(chr, range(0x3001)) if character.isspace()) + "|" + _BORDERS
+_TAIL_CHARACTERS = 512
 _MOST_PREFIXES = 40
 _PASSING = compile_late(
     r"""(?x)
@@ -98,6 +100,21 @@ _PASSING_HINT = compile_late(r"(?i)warn|info|debug|notice|resolver")
 _GLOG = compile_late(
     r"\W{0,3}(?:\[?(?:rank|default)\d{1,5}\]?:\s?)?\[?[WI](?:\d{3,4})?\ (?:\d\d:|\w{1,60}\.\w{1,9}:\d)"
 )
+
+
+_ZEROS = bytes.maketrans(b"123456789", b"0" * 9)
+_HEXADECIMAL = bytes.maketrans(b"abcdef", b"0" * 6)
+_ADDRESS = re.compile(rb"0x[0a-f]*[a-f][0a-f]*\b")
+_DECIDED_BY_DIGITS = re.compile(rb"%00|\\[ux0]|&\\*#|<[\\/]*h|\x1b.*[&<]|[&<].*\x1b")
+"""Characters written by their number in masked lines, and headings of HTML; also those that escapes may be part of."""
+
+
+def masked(content: bytes) -> bytes:
+    """`content` with every digit, and every letter of an address, as a zero. Lengths and line ends stay."""
+    found = content.translate(_ZEROS)
+    if b"0x" in found:
+        found = _ADDRESS.sub(lambda address: address[0].translate(_HEXADECIMAL), found)
+    return found
 
 
 def without_escapes(block: bytes) -> bytes:
@@ -168,8 +185,8 @@ def cleaned(line: bytes) -> str:
         start = prefix.end()
     if text.startswith('{"log":'):
         text = _DOCKER_TAIL.sub("", text)
-    tail = _TAIL.search(text, max(start, len(text) - 512))
-    return text[start : tail.start() if tail else None]
+    tail = max(start, len(text) - _TAIL_CHARACTERS)
+    return text[start:tail] + text[tail:].rstrip(_TAIL)
 
 
 @cache
@@ -203,7 +220,35 @@ def readings(line: bytes) -> tuple[Reading, ...]:
 
     A text inside of JSON is read line by line, and as a whole.
     """
-    return read(segments(line))
+    shape = masked(line)
+    span = _message_spans.get(shape)
+    if span is not None:
+        return (Reading(line[span].decode(), line),)
+    found = read(segments(line))
+    span = _message_span(shape, found)
+    if span is not None:
+        if len(_message_spans) >= _MOST_SPANS:
+            _message_spans.clear()
+        _message_spans[shape] = span
+    return found
+
+
+_message_spans: dict[bytes, slice] = {}
+"""By masked lines, where the message is in all lines that are masked the same.
+
+A restart loop or a thousand ranks say the same a million times, and cleaning takes longer than all searches.
+"""
+_MOST_SPANS = 4096
+_LONGEST_REMEMBERED = 1024
+
+
+def _message_span(shape: bytes, found: Sequence[Reading]) -> slice | None:
+    """Where the only reading of a line is in all lines masked as `shape`; None if that is not certain."""
+    if len(shape) > _LONGEST_REMEMBERED or len(found) != 1 or found[0].part or _DECIDED_BY_DIGITS.search(shape):
+        return None
+    text = masked(found[0].text.encode())
+    start = shape.find(text)
+    return slice(start, start + len(text)) if start >= 0 and start == shape.rfind(text) else None
 
 
 def read(parts: Iterable[bytes]) -> tuple[Reading, ...]:
