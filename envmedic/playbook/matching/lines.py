@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, lru_cache
-from typing import Any
 
 import msgspec
 
@@ -86,6 +85,7 @@ _PREFIXES = rf"""(?x)
 """Compiled by the first line that is looked at: most logs have none, and it takes as long as all else here."""
 _TAIL = "".join(character for character in map(chr, range(0x3001)) if character.isspace()) + "|" + _BORDERS
 _TAIL_CHARACTERS = 512
+"""How much is cut off at most where a line ends in such characters."""
 _MOST_PREFIXES = 40
 _PASSING = compile_late(
     r"""(?x)
@@ -105,8 +105,8 @@ _GLOG = compile_late(
 _ZEROS = bytes.maketrans(b"123456789", b"0" * 9)
 _HEXADECIMAL = bytes.maketrans(b"abcdef", b"0" * 6)
 _ADDRESS = re.compile(rb"0x[0a-f]*[a-f][0a-f]*\b")
-_DECIDED_BY_DIGITS = re.compile(rb"%00|\\[ux0]|&\\*#|<[\\/]*h|\x1b.*[&<]|[&<].*\x1b")
-"""Characters written by their number in masked lines, and headings of HTML; also those that escapes may be part of."""
+_WRITTEN_BY_NUMBER = re.compile(rb"%00|\\[ux0]|&\\*#|<[\\/]*h")
+"""Characters that masked lines write by their number, and headings of HTML: digits decide how these are read."""
 
 
 def masked(content: bytes) -> bytes:
@@ -125,25 +125,11 @@ def without_escapes(block: bytes) -> bytes:
             block = _WRITTEN_ASCII.sub(lambda found: bytes.fromhex(found[1].decode()), block)
     if b"\x1b" in block:
         block = _ESCAPE.sub(b"", block)
-    if b"<" in block and (_closes(block) or (len(block) < LINE_LIMIT and b"<br" in block)):
+    if b"<" in block and (b"</" in block or (len(block) < LINE_LIMIT and b"<br" in block)):
         block = _TAG.sub(b" ", block)
     if b"&" in block:
         block = _ENTITY.sub(_character, block)
     return block
-
-
-def _closes(block: bytes) -> bool:
-    """Whether a tag may end in `block`. In a large one RE2 goes from one ``<`` to the next, `in` through every byte."""
-    if len(block) < LINE_LIMIT:
-        return b"</" in block
-    return _closing().search(block) is not None
-
-
-@cache
-def _closing() -> Any:
-    import re2  # noqa: PLC0415
-
-    return re2.compile(b"</")
 
 
 def _character(entity: re.Match[bytes]) -> bytes:
@@ -240,15 +226,24 @@ A restart loop or a thousand ranks say the same a million times, and cleaning ta
 """
 _MOST_SPANS = 4096
 _LONGEST_REMEMBERED = 1024
+"""Length, in bytes, of these lines."""
 
 
 def _message_span(shape: bytes, found: Sequence[Reading]) -> slice | None:
     """Where the only reading of a line is in all lines masked as `shape`; None if that is not certain."""
-    if len(shape) > _LONGEST_REMEMBERED or len(found) != 1 or found[0].part or _DECIDED_BY_DIGITS.search(shape):
+    if len(shape) > _LONGEST_REMEMBERED or len(found) != 1 or found[0].part or _decided_by_digits(shape):
         return None
     text = masked(found[0].text.encode())
     start = shape.find(text)
+    # where the message is there twice, other digits may make the first one part of a prefix
     return slice(start, start + len(text)) if start >= 0 and start == shape.rfind(text) else None
+
+
+def _decided_by_digits(shape: bytes) -> bool:
+    """Whether the digits that `shape` masks may decide how its lines are read, and not only what they say."""
+    if b"\x1b" in shape and (b"&" in shape or b"<" in shape):
+        return True  # an escape may part the characters of an entity or a tag
+    return _WRITTEN_BY_NUMBER.search(shape) is not None
 
 
 def read(parts: Iterable[bytes]) -> tuple[Reading, ...]:

@@ -56,7 +56,7 @@ def compiled(pattern: str) -> Any:
         raise PatternRefused(_worded(pattern, reason.decode() if isinstance(reason, bytes) else str(reason))) from error
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=4096)
 def any_by_line(patterns: tuple[str, ...]) -> Any | None:
     """A program that finds something in lines one of which one of `patterns` matches, and perhaps in others.
 

@@ -21,6 +21,7 @@ from envmedic.redact import redact_text
 
 SHOWN_CHARACTERS = 500
 _KEPT = 4096
+"""Sets of candidates, and values of groups, that are remembered."""
 _LOOKED_AT_IN_FULL = 3
 """Windows alike that are looked at in full before the patterns that match none of them become one program.
 
@@ -90,6 +91,8 @@ class Signatures:
         texts = [line[0].text if line else "" for line in lines]
         joins = (join for size in range(2, len(texts) + 1) for join in _joins(texts[:size]))
         said = "\n".join([*(reading.text for reading in lines[0]), *joins]).encode()
+
+        # in floods of one message: what matched before, and one search which shows that nothing else does
         alike = self._alike(among)
         alike.seen += 1
         if alike.seen > _LOOKED_AT_IN_FULL:
@@ -97,15 +100,15 @@ class Signatures:
             left = among.difference(found, beside)
             if not left or not self._may_match(left, said):
                 return tuple(found[index] for index in sorted(found))
+
+        # cleaned lines may join to a literal that the log doesn't have, and blocks without one are not looked at
         if not self.may_match(b"".join(window)):
             return ()
         left = frozenset(index for index in among if self._may_match((index,), said))
         found, beside = self._alone(lines, left)
         alike.matched = alike.matched.union(found, beside)
-        left = left.difference(found, beside)
-        if left:
-            for index, (text, match) in self._wrapped(texts, left).items():
-                found[index] = self._hit(index, Reading(text, window[0]), match)
+        for index, (text, match) in self._wrapped(texts, left.difference(found, beside)).items():
+            found[index] = self._hit(index, Reading(text, window[0]), match)
         return tuple(found[index] for index in sorted(found))
 
     def _may_match(self, among: Collection[int], said: bytes) -> bool:
@@ -130,14 +133,14 @@ class Signatures:
         if not among:
             return {}
         raw = text.encode()
-        found = ((index, compiled(self.entries[index][1].pattern).search(raw)) for index in among)
+        found = ((index, compiled(self._pattern(index)).search(raw)) for index in among)
         return {index: match for index, match in found if match is not None}
 
     def _wrapped(self, lines: Sequence[str], among: frozenset[int]) -> dict[int, tuple[str, Any]]:
         """Those `among`, which match no line alone, that match a join of `lines` but no shorter one, with that join."""
         found: dict[int, tuple[str, Any]] = {}
         left = among
-        for size in range(2, len(lines) + 1):
+        for size in range(2, len(lines) + 1) if among else ():
             left = left.difference(*(self._matching(join, left) for join in _joins(lines[1:size])))
             for join in _joins(lines[:size]):
                 for index, match in self._matching(join, left.difference(found)).items():
