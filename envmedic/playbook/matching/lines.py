@@ -209,9 +209,9 @@ def readings(line: bytes) -> tuple[Reading, ...]:
     shape = masked(line)
     span = _message_spans.get(shape)
     if span is not None:
-        return (Reading(line[span].decode(), line),)
+        return (Reading(line[span].decode(), line.rstrip(b"\r")),)
     found = read(segments(line))
-    span = _message_span(shape, found)
+    span = _message_span(line, shape, found)
     if span is not None:
         if len(_message_spans) >= _MOST_SPANS:
             _message_spans.clear()
@@ -229,14 +229,17 @@ _LONGEST_REMEMBERED = 1024
 """Length, in bytes, of these lines."""
 
 
-def _message_span(shape: bytes, found: Sequence[Reading]) -> slice | None:
-    """Where the only reading of a line is in all lines masked as `shape`; None if that is not certain."""
-    if len(shape) > _LONGEST_REMEMBERED or len(found) != 1 or found[0].part or _decided_by_digits(shape):
+def _message_span(line: bytes, shape: bytes, found: Sequence[Reading]) -> slice | None:
+    """Where the only reading of `line` is in all lines masked as `shape`; None if that is not certain."""
+    if len(line) > _LONGEST_REMEMBERED or len(found) != 1 or _decided_by_digits(shape):
         return None
-    text = masked(found[0].text.encode())
-    start = shape.find(text)
+    if found[0].part or found[0].source != line.rstrip(b"\r"):
+        return None
+    text = found[0].text.encode()
+    start = line.find(text)
     # where the message is there twice, other digits may make the first one part of a prefix
-    return slice(start, start + len(text)) if start >= 0 and start == shape.rfind(text) else None
+    once = start >= 0 and shape.find(masked(text)) == start == shape.rfind(masked(text))
+    return slice(start, start + len(text)) if once else None
 
 
 def _decided_by_digits(shape: bytes) -> bool:
