@@ -13,7 +13,7 @@ JOINED_LINES = 3
 """A wrapped message is looked for in a line and up to this many less one after it."""
 
 _NEIGHBOURS = 16
-"""Lines that are searched together before each by itself, since most logs have few failures."""
+"""Lines that are searched together: most logs have few failures, and cutting out every window costs more."""
 
 Window = tuple[bytes, ...]
 """A line, and the lines after it that may continue its message."""
@@ -31,7 +31,7 @@ class Block(msgspec.Struct, frozen=True):
     """Where its last whole line ends in `content`, which is not cut there to save a copy."""
 
     def windows(self, may_match: Callable[[bytes], bool]) -> Iterator[tuple[int, Window]]:
-        """Line numbers and windows of the lines on which a match may start, by what `may_match` says of some lines."""
+        """Windows in which `may_match` finds something, and some neighbours, with the numbers of their first lines."""
         if not may_match(self.content):
             return
         lines = self.content[: self.end].split(b"\n")

@@ -1,4 +1,4 @@
-"""Which patterns can match a part of a log at all, by the literals that every match of theirs contains."""
+"""The patterns that can match a part of a log at all, by literals that each of their matches contains."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ _BEGINNING_BYTES = 10
 _KEPT = 4096
 """Squeezed texts whose candidates are remembered: lines that differ only in numbers are the same once squeezed."""
 _LONGEST_KEPT = 4096
+"""Length, in bytes, of these texts."""
 
 
 class Prefilter:
@@ -26,6 +27,7 @@ class Prefilter:
         self._always = frozenset(index for index, need in enumerate(found.needs) if need is None)
         """Patterns without a known literal, which are tried everywhere."""
         self._indexes = found.indexes
+        # a beginning that is found may belong to no literal there, or to several
         by_beginning: dict[bytes, list[bytes]] = {}
         for literal in found.indexes:
             by_beginning.setdefault(literal[:_BEGINNING_BYTES], []).append(literal)
