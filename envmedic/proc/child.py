@@ -65,7 +65,7 @@ class Child:
         grace_s: float = 0.0,
         prepare: Callable[[], None] | None = None,
     ) -> None:
-        self.argv = tuple(argv)
+        self.argv = words = tuple(argv)
         self.started = 0.0
         """When, by the monotonic clock."""
         self.killed = False
@@ -75,7 +75,7 @@ class Child:
         self._grace_s = grace_s
         self._process: subprocess.Popen[bytes] | None = None
         self._popen: Callable[[], subprocess.Popen[bytes]] = lambda: subprocess.Popen(  # noqa: S603  # the words are the caller's
-            self.argv,
+            words,
             executable=program,
             bufsize=0,
             env=env,
@@ -119,9 +119,8 @@ class Child:
         """
         process = self._running
         deadline, stopped, until = self.started + self._limit_s, False, math.inf
-        with (
-            selectors.PollSelector() as selector
-        ):  # the default one has a descriptor, which an interruption could leave
+        # Of the selectors this one has no descriptor of its own, which an interruption before the block would leave open.
+        with selectors.PollSelector() as selector:
             for pipe, feed in ((process.stdout, out), (process.stderr, err), *(also or {}).items()):
                 if pipe is not None:
                     selector.register(pipe, selectors.EVENT_READ, feed)
@@ -281,9 +280,16 @@ class _Deferral:
             self._came.append((number, frame))
 
     def end(self) -> None:
-        # From here on a handler may raise between any two lines and leave stand-ins in place: they pass signals on.
+        # From here on a handler may raise between any two lines. So the handlers are put back twice, and a stand-in that
+        # stays in place all the same, after a third signal, passes signals on.
         self._over = True
-        for number, handler in self._handlers.items():
-            signal.signal(number, handler)
+        try:
+            self._restore()
+        finally:
+            self._restore()
         for number, frame in self._came:
             self._handlers[number](number, frame)
+
+    def _restore(self) -> None:
+        for number, handler in self._handlers.items():
+            signal.signal(number, handler)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from envmedic.errors import require_spare
 from envmedic.model.ports import CommandResult
+from envmedic.proc.child import deferred_signals
 
 _ANY = tuple(range(-signal.NSIG, 256))
 """Every exit status and every signal: how a command ends is a result."""
@@ -24,9 +25,10 @@ def collect(argv: Sequence[str], *, timeout_s: float) -> CommandResult:
     """
     import sh  # noqa: PLC0415  # 75 ms that few diagnoses need
 
-    started, timed_out = time.monotonic(), False
+    started, command, timed_out = time.monotonic(), None, False
     try:
-        with Path(os.devnull).open(encoding="utf-8") as no_input:  # sh's own default is a pipe that never ends
+        # sh's own default for the input is a pipe that never ends. A signal waits until there is something to kill.
+        with Path(os.devnull).open(encoding="utf-8") as no_input, deferred_signals():
             command = sh.Command(argv[0])(
                 *argv[1:],
                 _in=no_input,
@@ -35,23 +37,24 @@ def collect(argv: Sequence[str], *, timeout_s: float) -> CommandResult:
                 _decode_errors="replace",
                 _timeout=timeout_s,
                 _ok_code=_ANY,
-                _bg=True,  # returns at once, so that an interruption has something to kill
+                _bg=True,  # returns at once
                 _bg_exc=False,
                 _return_cmd=True,
             )
+        command.wait()
+    except sh.TimeoutException:
+        timed_out = True
     except OSError as error:
         require_spare(error)
         raise
     except (sh.CommandNotFound, sh.ForkException, ValueError) as error:  # ValueError: killed before it began
         raise OSError(f"{argv[0]} cannot be started") from error
-    try:
-        command.wait()
-    except sh.TimeoutException:
-        timed_out = True
     except BaseException:
-        with suppress(ProcessLookupError):
-            command.kill()
+        if command is not None:
+            with suppress(ProcessLookupError):
+                command.kill()
         raise
+    assert command is not None  # noqa: S101  # it has been waited for
     return CommandResult(
         argv=tuple(argv),
         returncode=int(command.exit_code),
