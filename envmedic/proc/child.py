@@ -178,10 +178,12 @@ class Child:
             return True
 
     def reap(self) -> int:
-        """Wait for its end; returns its exit status, or minus the number of the signal that ended it."""
+        """Wait for its end and close its pipes; returns its exit status, or minus the number of the signal that ended it."""
         self.wait()  # can be interrupted
         with deferred_signals():
-            return self._running.wait()
+            returncode = self._running.wait()
+            self._close_pipes()
+        return returncode
 
     def send(self, number: int, *, group: bool = False) -> None:
         """Send it a signal, or with `group` its whole process group. Nothing where it was reaped."""
@@ -207,9 +209,13 @@ class Child:
             if process.returncode is None:
                 self._end()
         finally:
-            for pipe in (process.stdin, process.stdout, process.stderr):
-                if pipe is not None:
-                    pipe.close()
+            with deferred_signals():
+                self._close_pipes()
+
+    def _close_pipes(self) -> None:
+        for pipe in (self._running.stdin, self._running.stdout, self._running.stderr):
+            if pipe is not None:
+                pipe.close()
 
     def _end(self) -> None:
         try:

@@ -76,7 +76,10 @@ class Helper:
         status = bytearray()
         timed_out = self._child.listen(out.feed, err.feed, also={self._status: status.extend}, poll=poll)
         *lines, _cut_off = bytes(status).split(b"\n")  # by a death in the middle of it
-        return HelperResult(out.text(), err.text(), tuple(lines), self._child.reap(), timed_out)
+        with deferred_signals():
+            returncode = self._child.reap()
+            self.close()
+        return HelperResult(out.text(), err.text(), tuple(lines), returncode, timed_out)
 
     def close(self) -> None:
         """End it, first so that it can kill its command, then by force, and close all pipes."""
