@@ -74,6 +74,8 @@ class Child:
         self._limit_s = math.inf if limit_s is None else limit_s
         self._grace_s = grace_s
         self._process: subprocess.Popen[bytes] | None = None
+        self._returncode: int | None = None
+        """Known since it was reaped."""
         self._popen: Callable[[], subprocess.Popen[bytes]] = lambda: subprocess.Popen(  # noqa: S603  # the words are the caller's
             words,
             executable=program,
@@ -169,11 +171,10 @@ class Child:
         return True
 
     def _ended(self, options: int) -> bool:
-        process = self._running
-        if process.returncode is not None:
+        if self._returncode is not None:
             return True
         try:
-            return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT | options) is not None
+            return os.waitid(os.P_PID, self._running.pid, os.WEXITED | os.WNOWAIT | options) is not None
         except ChildProcessError:  # reaped by the kernel: who started envmedic ignores SIGCHLD
             return True
 
@@ -181,15 +182,17 @@ class Child:
         """Wait for its end and close its pipes; returns its exit status, or minus the number of the signal that ended it."""
         self.wait()  # can be interrupted
         with deferred_signals():
-            returncode = self._running.wait()
-            self._close_pipes()
-        return returncode
+            if self._returncode is None:
+                self._returncode = self._running.wait()
+                self._close_pipes()
+                self._process = None  # its destructor runs here: an exception in one would be lost, and Ctrl-C with it
+        return self._returncode
 
     def send(self, number: int, *, group: bool = False) -> None:
         """Send it a signal, or with `group` its whole process group. Nothing where it was reaped."""
-        process = self._running
-        if process.returncode is not None:
+        if self._returncode is not None:
             return
+        process = self._running
         with suppress(ProcessLookupError, ChildProcessError):
             # Raises ChildProcessError where the ID is no longer the child's: see `_ended`.
             os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG)
@@ -197,23 +200,22 @@ class Child:
 
     def kill(self) -> None:
         """Kill it, and the children in its session with it, also where it has ended before them."""
-        self.killed = self.killed or self._running.returncode is None
+        self.killed = self.killed or self._returncode is None
         self.send(signal.SIGKILL, group=self._session)
 
     def close(self) -> None:
         """Stop and reap it, unless it was reaped, and close this process's ends of its pipes."""
-        process = self._process
-        if process is None:
+        if self._process is None:
             return
         try:
-            if process.returncode is None:
-                self._end()
-        finally:
+            self._end()
+        finally:  # also where it has not died yet, and a second Ctrl-C ends the wait
             with deferred_signals():
                 self._close_pipes()
 
     def _close_pipes(self) -> None:
-        for pipe in (self._running.stdin, self._running.stdout, self._running.stderr):
+        process = self._process
+        for pipe in (process.stdin, process.stdout, process.stderr) if process is not None else ():
             if pipe is not None:
                 pipe.close()
 
