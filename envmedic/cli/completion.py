@@ -237,7 +237,7 @@ def _playbooks_or_file() -> Iterator[Word]:
 
 
 def _topics() -> Iterator[Word]:
-    from envmedic.model.findings import FAULTS  # noqa: PLC0415
+    from envmedic.model.faults import FAULTS  # noqa: PLC0415
 
     yield from ((name, "a class of fault") for name in FAULTS)
     yield from _playbooks()
@@ -259,7 +259,7 @@ def _prefixes() -> Iterator[Word]:
 
 
 def _checks() -> Iterator[Word]:
-    from envmedic.model.checks import CHECK_NAMES  # noqa: PLC0415
+    from envmedic.model.check_kinds import CHECK_NAMES  # noqa: PLC0415
 
     yield from CHECK_NAMES.items()
 

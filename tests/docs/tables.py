@@ -11,7 +11,7 @@ from typing import Any
 
 import envmedic
 from envmedic import errors
-from envmedic.model.checks import CHECK_NAMES, GPU_CHECKS, PROFILES
+from envmedic.model.check_kinds import CHECK_NAMES, GPU_CHECKS, PROFILES
 from envmedic.model.vocabulary.names import FACTS, PACKAGE_FACTS, PLAYBOOK_CHECKS
 from envmedic.playbook.schema.conditions import OPERATORS
 from tests.docs.commands import reference

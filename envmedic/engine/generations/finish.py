@@ -24,7 +24,8 @@ from envmedic.errors import (
     RecoveryNeeded,
     exhausted,
 )
-from envmedic.model.checks import OF_GPU_LIBRARIES, Check, Outcome
+from envmedic.model.check_kinds import CHECKS
+from envmedic.model.checks import Check, Outcome
 from envmedic.model.events import CheckFinished
 from envmedic.model.ports import Runner
 from envmedic.model.record import Record
@@ -123,7 +124,7 @@ def smoke_checks(checks: Iterable[Check]) -> tuple[Check, ...]:
     """
     chosen = {}
     for check in checks:
-        if check.gpu and check.name in OF_GPU_LIBRARIES:
+        if check.gpu and CHECKS[check.name].devices == "gpu":
             continue  # they have nothing to say on the CPU, and the GPU saw the same files
         if check.name != "command" and (check.in_place or check.role in {"playbook", "reproduction"}):
             quick = msgspec.structs.replace(check, gpu=False, timeout_s=min(check.timeout_s, _SMOKE_LIMIT_S))
