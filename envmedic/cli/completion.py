@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from envmedic.cli.options import Parser
 from envmedic.cli.parser import build_parser
+from envmedic.model.installers import INSTALLERS
 
 FILES, DIRECTORIES = ":files", ":directories"
 """What a script is told where the shell itself knows the words better."""
@@ -265,7 +266,7 @@ def _checks() -> Iterator[Word]:
 
 
 def _installers() -> Iterator[Word]:
-    yield from ((name, "") for name in ("uv", "pip", "rattler", "conda"))
+    yield from ((name, "") for name in INSTALLERS)
 
 
 _SOURCES: Mapping[str, Callable[[], Iterator[Word]]] = {

@@ -17,6 +17,7 @@ class Named(Protocol):
 
 R = TypeVar("R")
 N = TypeVar("N", bound=str)
+K = TypeVar("K", bound=str)
 NamedRow = TypeVar("NamedRow", bound=Named)
 
 
@@ -29,20 +30,20 @@ def by_name(rows: Iterable[NamedRow]) -> dict[str, NamedRow]:
     return found
 
 
-def complete(names: Iterable[N], rows: Mapping[str, R], *, stated: str, add: str) -> Mapping[N, R]:
+def complete(names: Iterable[N], rows: Mapping[K, R], *, stated: str, add: str) -> Mapping[N, R]:
     """`rows` in the order of `names`, which mypy knows as a `Literal`.
 
     Raises LookupError where one side has a name that the other lacks: `stated` is the file and the `Literal` of the
     names, `add` the row to write, with ``NAME`` and ``MODULE`` (the name as Python spells it) in the name's place.
     """
-    ordered = tuple(names)
+    ordered, table = tuple(names), dict[str, R](rows.items())
     for name in ordered:
-        if name not in rows:
+        if name not in table:
             raise LookupError(f"{stated} has {name!r}, of which there is no row: add {_filled(add, name)}")
-    for found in rows:
+    for found in table:
         if found not in ordered:
             raise LookupError(f"{stated} lacks {found!r}, which has a row: add it there")
-    return MappingProxyType({name: rows[name] for name in ordered})
+    return MappingProxyType({name: table[name] for name in ordered})
 
 
 def _filled(add: str, name: str) -> str:
