@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import ast
+from pathlib import Path
+
 import pytest
 
+import envmedic
 from envmedic.model.check_kinds import CHECKS
 from envmedic.model.faults import FAULT_CLASSES, FAULTS, FaultClass
 from envmedic.model.registry import by_name, complete
@@ -39,3 +43,18 @@ def test_two_rows_of_one_name_are_told() -> None:
 def test_every_class_of_fault_is_pointed_to_by_a_check_or_says_that_none_does() -> None:
     shown = {fault for row in CHECKS.values() for fault in row.points_to}
     assert {name for name, row in FAULT_CLASSES.items() if not row.shown_by_checks} == set(FAULTS) - shown
+
+
+def test_every_check_has_its_code_in_the_catalogue_of_kernels_or_runs_without_one() -> None:
+    catalogue = ast.parse((Path(envmedic.__file__).parent / "kernels" / "catalogue.py").read_text(encoding="utf-8"))
+    coded = {
+        key.value
+        for node in catalogue.body
+        if isinstance(node, ast.Assign)
+        and isinstance(node.value, ast.Dict)
+        and "ON_TORCH" in ast.unparse(node.targets[0])
+        for key in node.value.keys
+        if isinstance(key, ast.Constant)
+    }
+    assert set(CHECKS) - coded == {"import", "import-sequence", "pip-check", "facts", "command"}
+    assert coded <= set(CHECKS)

@@ -20,7 +20,11 @@ class LockFormat(msgspec.Struct, frozen=True, kw_only=True):
     filename: str
     """The name that the format's own tools look for."""
     about: str
-    """What it holds and what installs it, in one line."""
+    """What it holds and what installs it, in one line for people who choose."""
+    holds: str
+    """The same at more length, in Markdown for docs/locks.md."""
+    read_by: str
+    """Commands that read it, in Markdown."""
 
     holds_conda: bool
     """Whether conda packages can be entries."""

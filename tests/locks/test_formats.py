@@ -152,6 +152,13 @@ def test_what_each_format_cannot_hold_is_named() -> None:
         assert {name for name, form in LOCK_FORMATS.items() if completeness.missing(item, form) is None} == holds
 
 
+def test_a_file_is_claimed_by_one_format_and_by_that_which_wrote_it(tmp_path: Path) -> None:
+    for name in LOCK_FORMATS:
+        path = saved(mixed(), name, tmp_path)
+        claimed = [form.name for form in LOCK_FORMATS.values() if form.recognises(path, path.read_text("utf-8"))]
+        assert claimed == ([] if name == "requirements" else [name])
+
+
 def test_a_conda_lock_without_conda_packages_is_incomplete() -> None:
     judged = completeness.judged(lock(wheel("torch")), conda_lock.FORMAT)
     assert [item.name for item in judged.incomplete] == ["python"]
