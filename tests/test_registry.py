@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import ast
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 import envmedic
+from envmedic.cli.parser import POLICIES
 from envmedic.model.check_kinds import CHECKS
 from envmedic.model.faults import FAULT_CLASSES, FAULTS, FaultClass
+from envmedic.model.playbook import Policy
 from envmedic.model.registry import by_name, complete
 
 
@@ -43,6 +46,10 @@ def test_two_rows_of_one_name_are_told() -> None:
 def test_every_class_of_fault_is_pointed_to_by_a_check_or_says_that_none_does() -> None:
     shown = {fault for row in CHECKS.values() for fault in row.points_to}
     assert {name for name, row in FAULT_CLASSES.items() if not row.shown_by_checks} == set(FAULTS) - shown
+
+
+def test_the_help_of_plan_lists_the_policies_of_playbooks() -> None:
+    assert get_args(Policy) == POLICIES  # stated twice: that help starts without typing
 
 
 def test_every_check_has_its_code_in_the_catalogue_of_kernels_or_runs_without_one() -> None:

@@ -220,7 +220,7 @@ def _require_shown() -> None:
         if fault.shown_by_checks != (fault.name in shown):
             raise LookupError(
                 f"{fault.name!r} has shown_by_checks={fault.shown_by_checks} in envmedic/model/faults.py: name it in "
-                "`points_to` of the checks that fail with it, in envmedic/model/checks.py, or say there that none does"
+                "`points_to` of the checks that fail with it, in envmedic/model/check_kinds.py, or set it to False"
             )
 
 
