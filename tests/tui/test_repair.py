@@ -15,6 +15,7 @@ from textual import events
 from textual.pilot import Pilot
 from textual.widgets import OptionList
 
+from envmedic.locks.formats import LOCK_FORMATS
 from envmedic.model.events import CheckFinished, Event, Progress, StageStarted
 from envmedic.model.ports import ApplyOptions
 from envmedic.tui.app import EnvmedicApp
@@ -28,7 +29,6 @@ from envmedic.tui.screens.home import HomeScreen
 from envmedic.tui.screens.plan import PlanScreen
 from envmedic.tui.screens.repair import RepairScreen
 from envmedic.tui.screens.result import ResultScreen
-from envmedic.tui.views.locking import FORMATS
 from envmedic.tui.widgets.bars import CommandLine
 from envmedic.tui.widgets.lines import LineView
 from envmedic.tui.widgets.log_view import LogView
@@ -178,7 +178,7 @@ def test_from_the_pasted_error_to_a_repaired_environment(patient: Case, error_te
         assert torchvision(patient.prefix) == REPAIRED
         await pilot.press("l")
         await until(pilot, lambda: isinstance(opened.screen, LockPanel))
-        await until(pilot, lambda: opened.screen.query_one(OptionList).option_count == len(FORMATS) + 1)
+        await until(pilot, lambda: opened.screen.query_one(OptionList).option_count == len(LOCK_FORMATS) + 1)
         await pilot.press("up", "space", "w")
         await until(pilot, lambda: "locked  " in page(opened), "the lock")
         assert f"{tmp_path}/pylock.toml: " in page(opened)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from envmedic.api.context.settings import RepairRequest
 from envmedic.errors import ChecksFailed, EnvironmentBusy, PreflightError
-from envmedic.locks.writing import FILENAMES
+from envmedic.locks.formats import LOCK_FORMATS
 from envmedic.model.checks import Outcome, Phase, Status
 from envmedic.model.events import (
     CheckFinished,
@@ -31,7 +31,7 @@ from envmedic.tui import repair_state
 from envmedic.tui.repair_state import CheckRow, Repair, RepairLog
 from envmedic.tui.text import Line, bare, width
 from envmedic.tui.views.checks import check_table, evidence
-from envmedic.tui.views.locking import NAMES
+from envmedic.tui.views.locking import tick_lines
 from envmedic.tui.views.repair import cancel_lines, clock, head_lines, log_lines, question_lines, stage_lines
 from envmedic.tui.views.result import result_page, verdict_line
 from envmedic.tui.views.starting import gpu_missing, means_lines, start_lines
@@ -258,4 +258,6 @@ def test_times_are_read_at_a_glance() -> None:
 
 
 def test_lock_files_are_called_as_they_are_written() -> None:
-    assert NAMES == FILENAMES
+    for name, form in LOCK_FORMATS.items():
+        (told,) = texts(tick_lines(name, ticked=True, cells=80))
+        assert told.split() == ["[x]", form.filename, *form.about.split()]

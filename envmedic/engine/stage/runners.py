@@ -17,14 +17,13 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from envmedic import proc
 from envmedic.engine.stage.environ import User, owner, variables
 from envmedic.errors import InternalError, PreflightError
 from envmedic.model.ports import CommandResult, OnLine
 
-StagingMode = Literal["namespace", "relocate"]
 Poll = Callable[[], None]
 """Called often while a command runs; what it raises ends the command."""
 
