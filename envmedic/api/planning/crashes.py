@@ -16,7 +16,6 @@ from envmedic.model.events import Notice
 from envmedic.model.facts import Distribution, Environment, Facts
 from envmedic.model.playbook import LoadedPlaybook, TextMatch
 from envmedic.planner import import_targets
-from envmedic.regex import compile_late
 
 if TYPE_CHECKING:
     from envmedic.engine.verify.crash_search import Attempt
@@ -28,7 +27,7 @@ SUSPECTS = (
     "pyrender", "bpy", "nvdiffrast", "torchvision", "torch",
 )  # fmt: skip
 """Import names that reports of crashes name most, those that disturb others first; see `import-order-crash.yaml`."""
-_WORD = compile_late(r"[A-Za-z_][\w.]*")
+_WORD = re.compile(r"[A-Za-z_][\w.]*")
 
 
 def with_crash(

@@ -15,21 +15,20 @@ from functools import lru_cache
 from typing import Any
 
 from envmedic.playbook.matching.patterns import by_line
-from envmedic.regex import compile_late
 
 _ZEROS = bytes.maketrans(b"123456789", b"0" * 9)
 _HEXADECIMAL = bytes.maketrans(b"abcdef", b"0" * 6)
-_POINTER = compile_late(rb"0x[0a-f]{12}\b")
+_POINTER = re.compile(rb"0x[0a-f]{12}\b")
 _ZERO_POINTER = b"0x" + b"0" * 12
 """What most addresses become, without a call for each."""
-_ADDRESS = compile_late(rb"0x0*[a-f][0a-f]*\b")
+_ADDRESS = re.compile(rb"0x0*[a-f][0a-f]*\b")
 """In a text whose digits are masked. Of an address in capitals only the digits are."""
-_MASKED_ADDRESS = compile_late(rb"0x0+\b")
-_UNCERTAIN = compile_late(rb"%00|\\[ux0]|&\\*#|<[\\/]*h")
+_MASKED_ADDRESS = re.compile(rb"0x0+\b")
+_UNCERTAIN = re.compile(rb"%00|\\[ux0]|&\\*#|<[\\/]*h")
 """Characters written by their number, in masked lines: as JSON and C write them, as entities; and headings of HTML."""
-_UNCERTAIN_WITH_ESCAPES = compile_late(rb"&[^\n]*#|<[^\n]*h")
+_UNCERTAIN_WITH_ESCAPES = re.compile(rb"&[^\n]*#|<[^\n]*h")
 """Where escapes of terminals may stand in these."""
-_TOKENS = compile_late(
+_TOKENS = re.compile(
     r"""(?x)
     (?P<opened>\(\?P?<\w+>|\(\?[imsU-]*:|\((?!\?))
     | (?P<kept>\(\?[imsU-]+\)|[)|^$]|\\[bBAzstnrfv])
@@ -41,9 +40,9 @@ _TOKENS = compile_late(
     """,
     re.DOTALL,
 )
-_AT_LEAST = compile_late(r"\{(?:0*[1-9]\d*,|(?=\d+\}))")
+_AT_LEAST = re.compile(r"\{(?:0*[1-9]\d*,|(?=\d+\}))")
 _QUANTIFIERS = ("often", "repeated")
-_RUN = compile_late("00+")
+_RUN = re.compile("00+")
 _DIGITS = "0123456789"
 _MASKED_CHARACTERS = frozenset("0123456789abcdefABCDEF")
 """Capitals for patterns that don't regard case."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from functools import cached_property, lru_cache
 from typing import Any
@@ -10,7 +11,6 @@ from envmedic.playbook.matching.derived import derived
 from envmedic.playbook.matching.gate import Gate
 from envmedic.playbook.matching.lines import squeezed
 from envmedic.playbook.matching.patterns import bytewise
-from envmedic.regex import compile_late
 
 _KEPT = 4096
 """Texts of which it is kept what is in them."""
@@ -19,7 +19,7 @@ _KEPT_BYTES = 2048
 _ONE_TEXT = 512
 _ONE_BY_ONE_BYTES = 1 << 14
 """What is searched for one literal after the other before the two programs of all are compiled, which takes 0.05 s."""
-_REACHING = compile_late(rb"^[a-f]+|(?<=x)[a-f]+")
+_REACHING = re.compile(rb"^[a-f]+|(?<=x)[a-f]+")
 """Where a literal may begin in an address, or go on into it."""
 
 

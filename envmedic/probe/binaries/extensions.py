@@ -8,6 +8,7 @@ versions that are not there.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
@@ -23,13 +24,12 @@ from envmedic.probe.elf.loader import LoadCheck, Process
 from envmedic.probe.packages.distributions import Installed, Scan
 from envmedic.probe.packages.import_names import Modules
 from envmedic.probe.readable import is_directory, names
-from envmedic.regex import compile_late
 
 FAMILY = frozenset({"torch", "torchvision", "torchaudio"})
 """Looked at by `libraries`."""
 CXX_RUNTIME = "libstdc++.so.6"
-TORCH_LIBRARY = compile_late(r"lib(?:torch|c10|caffe2|shm)\w*\.so")
-_LIBRARY = compile_late(r"[^/]+\.so(?:\.[\w.]+)?")
+TORCH_LIBRARY = re.compile(r"lib(?:torch|c10|caffe2|shm)\w*\.so")
+_LIBRARY = re.compile(r"[^/]+\.so(?:\.[\w.]+)?")
 _MOST_PROCESSES = 6
 """More would read the same libraries once more than they save."""
 _MOST_FOLDERS = 500

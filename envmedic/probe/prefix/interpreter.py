@@ -16,7 +16,6 @@ from envmedic.owner import owner
 from envmedic.probe.layout import Layout
 from envmedic.probe.readable import is_file
 from envmedic.proc.question import Question
-from envmedic.regex import compile_late
 
 TIMEOUT_S = 20.0
 _QUESTION = """\
@@ -42,7 +41,7 @@ print(ascii({
 """What sysconfig says of CPython on Linux is asked where it has it from: loading sysconfig and json takes as long as
 Python's own start."""
 _LONGEST_ANSWER = 16 << 10
-_VERSION = compile_late(r"\d{1,2}\.\d{1,2}(?:\.\d{1,3})?(?:[A-Za-z.+][A-Za-z0-9.+]{0,31})?", re.ASCII)
+_VERSION = re.compile(r"\d{1,2}\.\d{1,2}(?:\.\d{1,3})?(?:[A-Za-z.+][A-Za-z0-9.+]{0,31})?", re.ASCII)
 """``3.14.0rc1+`` too."""
 
 
