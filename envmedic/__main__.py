@@ -25,11 +25,11 @@ _LAST_STANDARD = 2
 def _terminal_ui(settings: Settings, options: ApplyOptions) -> int:
     """Open the terminal UI. Raises InputError where Textual is missing."""
     try:
-        from envmedic.tui.app import run  # noqa: PLC0415  # no command needs it
+        from envmedic.tui.app import run
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] not in {"textual", "rich"}:
             raise
-        from envmedic.errors import InputError  # noqa: PLC0415
+        from envmedic.errors import InputError
 
         raise InputError(
             "The terminal UI cannot be opened",
@@ -55,9 +55,9 @@ def _show_version() -> int:
 
 
 def _command() -> int:
-    import argparse  # noqa: PLC0415  # it makes the first containers
+    import argparse
 
-    from envmedic.cli.main import main  # noqa: PLC0415
+    from envmedic.cli.main import main
 
     vars(argparse)["_"] = (
         str  # it looks for a translation of each word in the file system, and there is none of envmedic

@@ -129,7 +129,7 @@ def test_no_module_loads_torch_or_the_terminal_ui_when_imported(tmp_path: Path) 
             ("envmedic.kernels", "envmedic.__main__", "envmedic.engine.stage.namespace_helper", "envmedic.tui")
         )
     ]
-    assert "envmedic.cli.commands.repair" in names
+    assert "envmedic.cli.repair_commands" in names
     program = "import importlib, sys\nfor name in sys.argv[1:]: importlib.import_module(name)\n"
     program += "print(*sorted({name.partition('.')[0] for name in sys.modules}))"
     done = subprocess.run(

@@ -19,8 +19,9 @@ from pathlib import Path
 
 import envmedic.api.generations
 import envmedic.api.repair
-import envmedic.cli.commands.repair
+import envmedic.cli.commands.generations
 import envmedic.cli.output
+import envmedic.cli.repair_commands
 import envmedic.engine.stage.runners
 import envmedic.installers.uv
 from envmedic.cli.main import main
@@ -40,8 +41,9 @@ _OPERATIONS: tuple[Callable[..., object], ...] = (
 LOADED = (
     envmedic.api.generations,
     envmedic.api.repair,
-    envmedic.cli.commands.repair,
+    envmedic.cli.commands.generations,
     envmedic.cli.output,
+    envmedic.cli.repair_commands,
     envmedic.engine.stage.runners,
     envmedic.installers.uv,
 )

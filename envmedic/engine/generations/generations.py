@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from envmedic.ahead import Ahead
 from envmedic.engine.fs import trash
 from envmedic.engine.generations import undo_losses
 from envmedic.engine.generations.finish import conclude, recoverable
@@ -127,13 +126,11 @@ def undo(
     accept: Accept | None = None,
     cancel: Cancel = never,
     point: Point = no_point,
-    ahead: Ahead | None = None,
 ) -> Record:
     """Put the tree back that was there before the live generation, byte for byte; returns the record.
 
     `to` names the generation to go back to, over several steps: a transaction id or `FOUND`. Changes made
-    since the repair are not carried over: without `force` they are refused, or put to `accept`; `ahead` may hold
-    the comparisons that tell them, begun before (see `losses.begin`). Raises
+    since the repair are not carried over: without `force` they are refused, or put to `accept`. Raises
     InputError when there is nothing to undo or no such generation, PreflightError with the changes in
     `details`, RepairDeclined, EnvironmentBusy, Interrupted.
     """
@@ -143,7 +140,7 @@ def undo(
         refuse_in_use(session.prefix, ports.processes(session.prefix), options.allow)
         chain = _chain_back(session.store, to)
         agreed = _always if force else accept
-        return [_undo(session, item, agreed, ahead) for item in chain][-1]
+        return [_undo(session, item, agreed) for item in chain][-1]
 
 
 def redo(
@@ -228,10 +225,10 @@ def _next(store: Store, to: str | None) -> _Known:
     return max(possible, key=lambda item: (item.record.finished or "", item.directory.transaction))
 
 
-def _undo(session: TransactionContext, item: _Known, accept: Accept | None, ahead: Ahead | None) -> Record:
+def _undo(session: TransactionContext, item: _Known, accept: Accept | None) -> Record:
     transaction = OpenTransaction.load(session, item.directory)
     with recoverable(session.prefix), transaction.opened(), session.stage("undo"):
-        loss = undo_losses.of_undo(item.directory, session.prefix, ahead)
+        loss = undo_losses.of_undo(item.directory, session.prefix)
         _ask(session, loss, accept)
         _go(transaction, "undoing", "done")
         if loss.damaged:

@@ -1,6 +1,6 @@
 """The names that playbooks may use: facts with their types, and checks.
 
-`diagnosis.derive` gives these facts their values; the loader refuses every other name. A fact whose
+`diagnosis.vocabulary.derive` gives these facts their values; the loader refuses every other name. A fact whose
 value is absent was not observed (comparisons with it are unknown); a fact that is None was looked
 for and is not there.
 """

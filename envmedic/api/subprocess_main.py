@@ -1,0 +1,47 @@
+"""The program of the child process that `subprocess_probe` starts. Nothing imports it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from envmedic.api.context.observation import observe, observe_clone
+from envmedic.api.context.settings import Settings
+from envmedic.api.diagnosis import diagnose
+from envmedic.api.subprocess_probe import Reply, Request, Trouble
+from envmedic.errors import EnvmedicError
+from envmedic.model.base import to_json
+from envmedic.model.events import EventStream
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Answer the request of the first argument into the file of the second."""
+    request = msgspec.json.decode(arguments[0], type=Request)
+    settings = Settings(
+        stream=EventStream([]),
+        host_file=request.host_file,
+        deep=request.deep,
+        playbook_files=request.playbook_files,
+    )
+    try:
+        reply = _reply(request, settings)
+    except EnvmedicError as error:
+        trouble = Trouble(
+            code=error.code, summary=error.summary, cause=error.cause, hint=error.hint, details=error.details
+        )
+        reply = Reply(trouble=trouble)
+    part = Path(f"{arguments[1]}.part")
+    part.write_text(to_json(reply, indent=0), encoding="utf-8")
+    os.replace(part, arguments[1])  # noqa: PTH105  # whole or not at all
+
+
+def _reply(request: Request, settings: Settings) -> Reply:
+    prefix = Path(request.prefix)
+    if request.tree is not None:
+        return Reply(environment=observe_clone(settings, Path(request.tree), prefix))
+    if request.wanted == "facts":
+        return Reply(facts=observe(settings, prefix))
+    return Reply(diagnosis=diagnose(settings, prefix, [])[0])

@@ -1,0 +1,141 @@
+"""``envmedic plan``, ``envmedic apply`` and ``envmedic verify``."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+from functools import partial
+from pathlib import Path
+
+from envmedic.api import fetching, repair, verification
+from envmedic.api.context.settings import NamedTarget, RepairRequest, Settings
+from envmedic.api.locking import locks
+from envmedic.api.recovery import settled_prefix
+from envmedic.cli.context import ask, options_of, prefix_of, print_record, require_terminal, settings_of
+from envmedic.cli.output import CommandOutput
+from envmedic.errors import ExitCode, InputError
+from envmedic.model.base import to_json
+from envmedic.model.checks import VerifyWish
+from envmedic.model.findings import Diagnosis
+from envmedic.model.plan import Plan
+from envmedic.model.record import Record
+from envmedic.render.checks import verification_lines
+from envmedic.render.diagnosis import diagnosis_lines
+from envmedic.render.next_command import apply_command
+from envmedic.render.plan import plan_lines
+
+NOTHING_TO_DO = "Nothing to repair. If a program fails all the same, give its error text with --log FILE"
+
+
+def wish_of(args: argparse.Namespace) -> RepairRequest:
+    """What the options say of what to repair, or to move on. Raises InputError where they say both."""
+    if args.policy and (args.playbook or args.log or args.user_command):
+        raise InputError(
+            "--policy moves an environment on in which nothing is at fault",
+            hint="Repair the fault first; leave out --policy, or --playbook, --log and --reproduce",
+        )
+    return RepairRequest(
+        playbook=args.playbook, log=args.log, command=args.user_command, policy=args.policy, way=args.way
+    )
+
+
+def plan(args: argparse.Namespace, output: CommandOutput) -> int:
+    """``envmedic plan``."""
+    settings = settings_of(args, output)
+    made = repair.plan(settings, prefix_of(args, settings, output), wish_of(args))
+    if isinstance(made, Diagnosis):
+        return _print_healthy(made, output)
+    if getattr(args, "fetch", False):
+        fetching.fetch(settings, made)
+    if getattr(args, "output", None):
+        _write_plan(Path(args.output), made)
+    return _print_plan(made, apply_command(made, args), output)
+
+
+def _print_plan(made: Plan, command: str, output: CommandOutput) -> int:
+    where = "" if made.host.source == "observed" else " on the host that it is for"
+    lines = [*plan_lines(made, output.style), "", f"Nothing has been changed. To carry it out{where}:", f"  {command}"]
+    output.document(made, lines)
+    return int(ExitCode.OK)
+
+
+def _print_healthy(diagnosis: Diagnosis, output: CommandOutput) -> int:
+    output.document(diagnosis, [*diagnosis_lines(diagnosis, output.style), NOTHING_TO_DO])
+    return int(ExitCode.OK)
+
+
+def _write_plan(path: Path, made: Plan) -> None:
+    try:
+        path.write_text(to_json(made) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"{path} cannot be written", cause=error.strerror, hint="Name another file with -o") from error
+
+
+def apply(args: argparse.Namespace, output: CommandOutput) -> int:
+    """``envmedic apply``."""
+    if args.dry_run:
+        return _dry_run(args, output)
+    if not args.yes:
+        require_terminal("look at it first with `envmedic plan`")
+    if args.lock:
+        locks.require_folder(Path(args.lock))
+    settings = settings_of(args, output)
+    confirm = partial(_confirm_plan, output=output, yes=args.yes)
+    if args.plan:
+        made = _read_plan(args, settings, output)
+        return _print_repair(repair.apply_plan(settings, made, options_of(args), confirm), settings, args, output)
+    done = repair.apply(settings, prefix_of(args, settings, output), wish_of(args), options_of(args), confirm)
+    return _print_healthy(done, output) if isinstance(done, Diagnosis) else _print_repair(done, settings, args, output)
+
+
+def _print_repair(record: Record, settings: Settings, args: argparse.Namespace, output: CommandOutput) -> int:
+    """Print the record of a repair, and lock its result before that where it was asked for."""
+    if args.lock:
+        record = locks.lock_repair(settings, record, Path(args.lock))
+    return print_record(record, output)
+
+
+def _dry_run(args: argparse.Namespace, output: CommandOutput) -> int:
+    if not args.plan:
+        return plan(args, output)
+    made = _read_plan(args, settings_of(args, output), output)
+    return _print_plan(made, shlex.join(["envmedic", "apply", args.plan]), output)
+
+
+def _read_plan(args: argparse.Namespace, settings: Settings, output: CommandOutput) -> Plan:
+    if args.playbook or args.log or args.user_command or args.way or args.policy:
+        raise InputError(
+            "A plan file says what to repair", hint="Leave out --playbook, --log, --policy, --way, --reproduce"
+        )
+    made = repair.read_plan(Path(args.plan))
+    named = args.name or args.prefix or args.python
+    prefix = prefix_of(args, settings, output) if named else settled_prefix(settings, NamedTarget(prefix=made.prefix))
+    if Path(os.path.realpath(prefix)) != Path(made.real_prefix):
+        raise InputError(
+            f"The plan is for {made.prefix}, not for {prefix}",
+            cause=None if named else f"{made.prefix} led to {made.real_prefix} when it was made",
+            hint=f"Make a plan for this environment: envmedic plan -p {shlex.quote(str(prefix))}",
+        )
+    if not named:
+        output.narrate(f"environment: {made.prefix}")
+    return made
+
+
+def _confirm_plan(made: Plan, *, output: CommandOutput, yes: bool) -> bool:
+    output.narrate("\n".join([*plan_lines(made, output.err_style, alternatives=not yes), ""]))
+    return yes or ask("Repair the environment in a clone and swap it in when the checks pass?")
+
+
+def verify(args: argparse.Namespace, output: CommandOutput) -> int:
+    """``envmedic verify``."""
+    settings = settings_of(args, output)
+    prefix = prefix_of(args, settings, output)
+    names = tuple(args.check)
+    wish = VerifyWish(names=names, profile=args.profile, no_gpu=args.no_gpu, baseline=args.baseline)
+    if args.lock is None:
+        found = verification.verify(settings, prefix, wish)
+    else:
+        found = verification.verify_lock(settings, prefix, Path(args.lock), wish)
+    output.document(found, verification_lines(found, output.style))
+    return int(ExitCode.OK if found.passed else ExitCode.PROBLEM)
