@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _COLLECT_AFTER = 100_000
 """Containers. One command makes some ten thousand that live to its end; looking through them again and again for
-garbage is a tenth of a diagnosis."""
+garbage is a twentieth of a diagnosis."""
 
 _LAST_STANDARD = 2
 """Number of standard error."""
@@ -44,7 +44,6 @@ def program() -> int:
     gc.set_threshold(_COLLECT_AFTER)
     _open_standard_streams()
     code = _show_version() if sys.argv[1:] == ["--version"] else _command()
-    gc.freeze()  # the process ends: nothing is looked through once more
     return _left(code)
 
 

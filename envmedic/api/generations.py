@@ -6,15 +6,15 @@ import os
 from collections.abc import Callable
 from functools import cache, partial
 from pathlib import Path
-from typing import Protocol, TypedDict
+from typing import Protocol
 
 from envmedic.api.context.settings import Settings
 from envmedic.api.context.wiring import check_runner, engine_ports, installer_of
 from envmedic.engine.generations import generations, state_diff
 from envmedic.engine.generations.undo_losses import Loss
+from envmedic.engine.store.context import TransactionContext
 from envmedic.engine.store.interruption import Cancel, never
-from envmedic.model.events import EventStream
-from envmedic.model.ports import AllowName, ApplyOptions, CheckRunner, EnginePorts
+from envmedic.model.ports import AllowName, ApplyOptions
 from envmedic.model.record import Difference, History, Record
 from envmedic.probe.packages.distributions import states
 
@@ -48,8 +48,7 @@ def undo(  # `redo` too
     cancel: Cancel = never,
 ) -> Record:
     """Bring the environment back as it was before the live generation, byte for byte."""
-    travelling = _travelling(settings, prefix, allow)
-    return generations.undo(prefix, **travelling, to=to, accept=_asking(accept), cancel=cancel)
+    return generations.undo(_session(settings, prefix, allow, cancel), to=to, accept=_asking(accept))
 
 
 def redo(  # `undo` too
@@ -62,25 +61,19 @@ def redo(  # `undo` too
     cancel: Cancel = never,
 ) -> Record:
     """Bring an undone repair back."""
-    travelling = _travelling(settings, prefix, allow)
-    return generations.redo(prefix, **travelling, to=to, accept=_asking(accept), cancel=cancel)
+    return generations.redo(_session(settings, prefix, allow, cancel), to=to, accept=_asking(accept))
 
 
-class _Travelling(TypedDict):
-    options: ApplyOptions
-    ports: EnginePorts
-    checks: CheckRunner
-    stream: EventStream
-
-
-def _travelling(settings: Settings, prefix: Path, allow: tuple[AllowName, ...]) -> _Travelling:
+def _session(settings: Settings, prefix: Path, allow: tuple[AllowName, ...], cancel: Cancel) -> TransactionContext:
     installer, real = cache(partial(installer_of, settings)), Path(os.path.realpath(prefix))
-    return {
-        "options": ApplyOptions(allow=allow, timeout_s=settings.timeout_s),
-        "ports": engine_ports(settings, installer, prefix=real, confirm=lambda _plan: True),
-        "checks": check_runner(installer, settings, prefix=real),
-        "stream": settings.stream,
-    }
+    return TransactionContext.of(
+        prefix,
+        ApplyOptions(allow=allow, timeout_s=settings.timeout_s),
+        engine_ports(settings, installer, prefix=real, confirm=lambda _plan: True),
+        check_runner(installer, settings, prefix=real),
+        settings.stream,
+        cancel=cancel,
+    )
 
 
 def _asking(accept: AcceptLoss) -> Callable[[Loss], bool]:

@@ -26,6 +26,7 @@ import envmedic.engine.stage.runners
 import envmedic.installers.uv
 from envmedic.cli.main import main
 from envmedic.engine.generations import generations, recovery
+from envmedic.engine.store.context import TransactionContext
 from envmedic.engine.transaction import transaction
 from envmedic.model.events import EventData, EventStream
 from tests.cli.support import ROOT, Done
@@ -36,7 +37,7 @@ FORK = "fork"
 """What the steps are called, with a number, at which a part of the work is given to a fork."""
 _PR_SET_CHILD_SUBREAPER = 36
 _OPERATIONS: tuple[Callable[..., object], ...] = (
-    transaction.apply, generations.undo, generations.redo, generations.prune, recovery.recover,
+    transaction.apply, TransactionContext.of.__func__, generations.prune, recovery.recover,  # type: ignore[attr-defined]
 )  # fmt: skip
 LOADED = (
     envmedic.api.generations,

@@ -23,7 +23,6 @@ from envmedic.engine.stage.activated_runner import ActivatedRunner
 from envmedic.engine.store import journal as journals
 from envmedic.engine.store import marker
 from envmedic.engine.store.context import OpenTransaction, TransactionContext, load_record
-from envmedic.engine.store.interruption import Cancel, Interruption, never
 from envmedic.engine.store.layout import Store, TransactionDirectory
 from envmedic.engine.store.lock import locked
 from envmedic.engine.store.protection import refuse_in_use
@@ -31,7 +30,6 @@ from envmedic.engine.store.swap import Point, no_point, swap, sync
 from envmedic.errors import InputError, PreflightError, RecoveryNeeded, RepairDeclined
 from envmedic.model.events import Emit, EventStream, Progress, StageFinished, StageStarted
 from envmedic.model.plan import Change
-from envmedic.model.ports import ApplyOptions, CheckRunner, EnginePorts
 from envmedic.model.record import Generation, History, Record
 
 FOUND = "found"
@@ -115,17 +113,7 @@ def held_alone(root: Path) -> int:
 
 
 def undo(
-    prefix: Path,
-    *,
-    options: ApplyOptions,
-    ports: EnginePorts,
-    checks: CheckRunner,
-    stream: EventStream,
-    to: str | None = None,
-    force: bool = False,
-    accept: Accept | None = None,
-    cancel: Cancel = never,
-    point: Point = no_point,
+    session: TransactionContext, *, to: str | None = None, force: bool = False, accept: Accept | None = None
 ) -> Record:
     """Put the tree back that was there before the live generation, byte for byte; returns the record.
 
@@ -134,37 +122,25 @@ def undo(
     InputError when there is nothing to undo or no such generation, PreflightError with the changes in
     `details`, RepairDeclined, EnvironmentBusy, Interrupted.
     """
-    session = TransactionContext(Store.of(prefix), options, ports, checks, stream, Interruption(cancel), point)
     with session.interruption.watching(), locked(session.store):
         settle(session)
-        refuse_in_use(session.prefix, ports.processes(session.prefix), options.allow)
+        refuse_in_use(session.prefix, session.ports.processes(session.prefix), session.options.allow)
         chain = _chain_back(session.store, to)
         agreed = _always if force else accept
         return [_undo(session, item, agreed) for item in chain][-1]
 
 
 def redo(
-    prefix: Path,
-    *,
-    options: ApplyOptions,
-    ports: EnginePorts,
-    checks: CheckRunner,
-    stream: EventStream,
-    to: str | None = None,
-    force: bool = False,
-    accept: Accept | None = None,
-    cancel: Cancel = never,
-    point: Point = no_point,
+    session: TransactionContext, *, to: str | None = None, force: bool = False, accept: Accept | None = None
 ) -> Record:
     """Put a repaired tree in place again that was undone, by default the one undone last.
 
     It is checked in place, and taken back when it does not work there (the record is then `undone` and
     has a `failure`). `to`, `force`, `accept` and the errors are those of `undo`.
     """
-    session = TransactionContext(Store.of(prefix), options, ports, checks, stream, Interruption(cancel), point)
     with session.interruption.watching(), locked(session.store) as lock:
         settle(session)
-        refuse_in_use(session.prefix, ports.processes(session.prefix), options.allow)
+        refuse_in_use(session.prefix, session.ports.processes(session.prefix), session.options.allow)
         return _redo(session, _next(session.store, to), _always if force else accept, lock)
 
 
