@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -18,27 +17,22 @@ from envmedic.model.events import Notice
 from envmedic.model.facts import Facts
 from envmedic.model.findings import Diagnosis
 from envmedic.model.playbook import LoadedPlaybook, TextMatch
-from envmedic.playbook.matching.log_stream import read_lines
-
-if TYPE_CHECKING:
-    from envmedic.playbook.matching.log_stream import LogStream
+from envmedic.playbook.matching.log_stream import LogStream, read_lines
 
 
 def diagnose(settings: Settings, prefix: Path | None, logs: Sequence[str]) -> tuple[Diagnosis, ...]:
     """One diagnosis for each log, or one from facts alone; `prefix` None uses the texts alone."""
-    facts = None if prefix is None else _facts(settings, prefix)
+    facts: Facts | None = None
+    if prefix is not None:
+        from envmedic.api.context.observation import observe
+
+        facts = observe(settings, prefix)
     if facts is not None and facts.environment is not None and not facts.environment.site_packages:
         text = f"{facts.environment.prefix} has no site-packages: whatever was installed in it is gone"
         settings.stream.emit(Notice(code="no-site-packages", message=text, level="warning"))
     playbooks = load_playbooks(settings)
     sources: Sequence[str | None] = logs or [None]
     return tuple(diagnose_text(settings, playbooks, facts, log, prefix) for log in sources)
-
-
-def _facts(settings: Settings, prefix: Path) -> Facts:
-    from envmedic.api.context.observation import observe
-
-    return observe(settings, prefix)
 
 
 def diagnose_text(
@@ -51,7 +45,6 @@ def diagnose_text(
     """The diagnosis of one log (None: facts alone)."""
     if log is None:
         return conclude(playbooks, facts, (), prefix, log)
-
     text = read_lines(log)
     found = diagnose_output(settings, playbooks, facts, text, prefix=prefix, name=log)
     _tell_what_is_no_text(settings, text)

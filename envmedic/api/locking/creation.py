@@ -134,7 +134,6 @@ class _Work:
             self._pip(self._venv())
 
     def _by_conda(self) -> None:
-
         side, emit = (
             CondaSide(self._site.prefix, timeout_s=self._settings.timeout_s),
             distinct(self._settings.stream.emit),

@@ -51,7 +51,6 @@ def search(settings: Settings, facts: Facts, matches: Sequence[TextMatch]) -> Fa
     names = candidates(environment, matches) if environment is not None else ()
     if environment is None or not names:
         return facts
-
     message = (
         f"looking for imports that crash, in processes of their own: {', '.join(names[: crash_search.MOST_NAMES])}"
     )
