@@ -12,6 +12,9 @@ from envmedic.api.context.settings import Settings
 from envmedic.api.context.wiring import conda_of
 from envmedic.engine.store.live_records import live_records
 from envmedic.errors import InputError, NoSolution, NotAnEnvironment
+from envmedic.installers.index.credentials import redacted
+from envmedic.installers.resolution import dry_run
+from envmedic.installers.uv import find_uv
 from envmedic.model.answers.guard import CondaCommand, Guard, GuardVerdict, Harm, PipCommand
 from envmedic.model.conda import CondaChange, CondaRequest
 from envmedic.model.facts import Environment, Facts
@@ -84,9 +87,6 @@ class _Asked:
 
     def pip(self, command: PipCommand) -> Guard:
         """The answer for a command of pip or uv."""
-        from envmedic.installers.resolution import dry_run  # noqa: PLC0415  # only where something is resolved
-        from envmedic.installers.uv import find_uv  # noqa: PLC0415
-
         if command.verb == "uninstall":
             found = dry_run.removed(command, self._environment)
         else:
@@ -194,6 +194,4 @@ class _Asked:
 
 
 def _shown(words: Sequence[str]) -> tuple[str, ...]:
-    from envmedic.installers.index.credentials import redacted  # noqa: PLC0415  # installers are loaded when asked
-
     return tuple(map(redacted, words))

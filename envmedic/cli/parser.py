@@ -98,7 +98,9 @@ def _output(parser: Parser) -> None:
 
 
 def _target(parser: Parser) -> None:
-    group = parser.add_argument_group("environment (default: the active one)").add_mutually_exclusive_group()
+    group = parser.add_argument_group(
+        "environment (default: the active one)", "An interrupted repair of it is settled first."
+    ).add_mutually_exclusive_group()
     parser.option("-n", "--name", group=group, rivals=("prefix", "python"), help="name of a conda environment")
     parser.option(
         "-p", "--prefix", group=group, rivals=("name", "python"), metavar="DIR", help="prefix of an environment"

@@ -16,17 +16,16 @@ import msgspec
 from envmedic.conda_meta import kept_packages, specs
 from envmedic.conda_meta.packages import dist_string
 from envmedic.model.conda import CondaPackage
-from envmedic.regex import compile_late
 
 PATH = "conda-meta/history"
-_COMMAND = compile_late(r"#\s*cmd:\s*(.+)")
-_CONDA = compile_late(r"#\s*conda version:\s*(.+)")
-_SPECS = compile_late(r"#\s*(\w+)\s*specs:\s*(.+)?")
+_COMMAND = re.compile(r"#\s*cmd:\s*(.+)")
+_CONDA = re.compile(r"#\s*conda version:\s*(.+)")
+_SPECS = re.compile(r"#\s*(\w+)\s*specs:\s*(.+)?")
 _KINDS = {
     "update": "update", "install": "update", "create": "update",
     "remove": "remove", "uninstall": "remove", "neutered": "neutered",
 }  # fmt: skip
-_RELATION = compile_late(r"\s*(?:=|==|!=|<=|>=|<|>|~=)(?![=<>!~])\S+")
+_RELATION = re.compile(r"\s*(?:=|==|!=|<=|>=|<|>|~=)(?![=<>!~])\S+")
 
 
 class Revision(msgspec.Struct, frozen=True, kw_only=True):

@@ -12,13 +12,12 @@ import msgspec
 from envmedic.conda_meta import urls, versions
 from envmedic.conda_meta.globs import expression, globs, is_expression
 from envmedic.model.conda import CondaPackage
-from envmedic.regex import compile_late
 
 _PACKAGE_FILE = (".conda", ".tar.bz2")
-_BRACKETS = compile_late(r"\[(.*)\]")
-_FIELD = compile_late(r"""([a-zA-Z0-9_-]+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^'",\s]*))\s*(?:[,\s]|$)""")
-_NAME = compile_late(r"([^\s=<>!~]+)\s*(.*)", re.DOTALL)
-_BUILD = compile_late(r"((?:.+?)[^><!,|]?)(?:(?<![=!|,<>~])(?:[ =])([^-=,|<>~]+?))?")
+_BRACKETS = re.compile(r"\[(.*)\]")
+_FIELD = re.compile(r"""([a-zA-Z0-9_-]+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^'",\s]*))\s*(?:[,\s]|$)""")
+_NAME = re.compile(r"([^\s=<>!~]+)\s*(.*)", re.DOTALL)
+_BUILD = re.compile(r"((?:.+?)[^><!,|]?)(?:(?<![=!|,<>~])(?:[ =])([^-=,|<>~]+?))?")
 _KNOWN = frozenset({"name", "version", "build", "build_number", "channel", "subdir", "md5", "sha256", "url", "fn"})
 
 

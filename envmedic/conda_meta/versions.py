@@ -5,11 +5,11 @@ Rules: https://docs.conda.io/projects/conda/en/stable/dev-guide/api/conda/models
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from itertools import zip_longest
 
 from envmedic.conda_meta.globs import expression, globs, is_expression
-from envmedic.regex import compile_late
 
 Part = tuple[int, int, str]
 """A run of digits or of letters: its rank, then its number or its text."""
@@ -20,10 +20,10 @@ LONGEST = 1024
 """Characters of a spec or a constraint; those of addresses with their hashes have some hundreds."""
 _TEXT, _INTEGER, _POST = 0, 1, 2
 _ZERO: Part = (_INTEGER, 0, "")
-_VALID = compile_late(r"[*.+!_0-9a-z]+")
-_RUNS = compile_late(r"[0-9]+|[*]+|[^0-9*]+")
-_OPERATOR = compile_late(r"(==|!=|<=|>=|~=|=|<|>)(?![=<>!~])(\S+)")
-_TOKEN = compile_late(r"\s*\^[^$]*\$|\s*[()|,]|[^()|,]+")
+_VALID = re.compile(r"[*.+!_0-9a-z]+")
+_RUNS = re.compile(r"[0-9]+|[*]+|[^0-9*]+")
+_OPERATOR = re.compile(r"(==|!=|<=|>=|~=|=|<|>)(?![=<>!~])(\S+)")
+_TOKEN = re.compile(r"\s*\^[^$]*\$|\s*[()|,]|[^()|,]+")
 
 
 def parse(text: str) -> tuple[Number, Number]:

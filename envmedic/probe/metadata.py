@@ -17,15 +17,14 @@ import msgspec
 from envmedic import limits
 from envmedic.model.facts import Origin
 from envmedic.redact import redact_url
-from envmedic.regex import compile_late
 
-_SEPARATORS = compile_late(r"[-_.]+")
-_FIELD = compile_late(r"([A-Za-z0-9][A-Za-z0-9-]*):[ \t]?(.*)")
+_SEPARATORS = re.compile(r"[-_.]+")
+_FIELD = re.compile(r"([A-Za-z0-9][A-Za-z0-9-]*):[ \t]?(.*)")
 _COLUMNS = 3
 """Of RECORD: path, hash, size."""
 _SIZE_DIGITS = 19
 """Of the largest file that Linux can hold."""
-_PARENTHESES = compile_late(r"\(([^()]*)\)")
+_PARENTHESES = re.compile(r"\(([^()]*)\)")
 
 
 def normalise(name: str) -> str:

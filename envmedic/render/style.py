@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 from typing import Literal, TextIO
 
-from envmedic.regex import compile_late
-
 Tone = Literal["good", "bad", "warn", "dim", "bold", "accent"]
 _CODES: dict[str, str] = {"good": "32", "bad": "31", "warn": "33", "dim": "2", "bold": "1", "accent": "36"}
-_OWN_ESCAPES = compile_late(f"(\x1b\\[(?:0|{'|'.join(_CODES.values())})m)")
+_OWN_ESCAPES = re.compile(f"(\x1b\\[(?:0|{'|'.join(_CODES.values())})m)")
 _UNITS = ("B", "kB", "MB", "GB", "TB")
 
 

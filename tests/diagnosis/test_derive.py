@@ -6,7 +6,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from envmedic.diagnosis import areas, derive
+from envmedic.diagnosis import areas
+from envmedic.diagnosis.vocabulary import derive
 from envmedic.model.facts import Environment, Gpu, Host, ImportPath, Leftover
 from envmedic.model.vocabulary.names import FACTS, fact_kind
 from tests.diagnosis.helpers import HOST, TORCH_LIBRARY, environment, facts, library

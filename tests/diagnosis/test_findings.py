@@ -6,7 +6,7 @@ from functools import cache
 import pytest
 from msgspec.structs import replace
 
-from envmedic.diagnosis import diagnose
+from envmedic.diagnosis.findings import diagnose
 from envmedic.diagnosis.roots import explained
 from envmedic.model.facts import Environment, Facts, Leftover
 from envmedic.model.faults import FAULT_CLASSES, Fault

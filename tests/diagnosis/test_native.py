@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from envmedic.diagnosis import derive
+from envmedic.diagnosis.vocabulary import derive
 from envmedic.model.facts import (
     Distribution,
     Environment,

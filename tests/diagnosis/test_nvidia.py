@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from envmedic.diagnosis import derive
 from envmedic.diagnosis.derived import Derived
+from envmedic.diagnosis.vocabulary import derive
 from envmedic.model.facts import (
     CudaLibrary,
     Distribution,

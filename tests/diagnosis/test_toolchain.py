@@ -5,9 +5,9 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from envmedic.diagnosis import derive
 from envmedic.diagnosis.areas.toolchain import BUILDERS
 from envmedic.diagnosis.derived import Derived
+from envmedic.diagnosis.vocabulary import derive
 from envmedic.model.facts import (
     Building,
     Compiler,

@@ -9,8 +9,10 @@ from pathlib import Path
 import msgspec
 from packaging.requirements import InvalidRequirement, Requirement
 
-from envmedic import activation, diagnosis, shell
+from envmedic import activation, shell
 from envmedic.conda_meta import history, pins_and_marks, records, specs
+from envmedic.diagnosis import findings
+from envmedic.diagnosis.vocabulary import derive
 from envmedic.engine.store import journal
 from envmedic.engine.store.layout import TransactionDirectory
 from envmedic.errors import EnvmedicError, InternalError
@@ -57,7 +59,7 @@ def _log(scratch: Path) -> Reader:
 
     def read(data: bytes) -> object:
         matches = scan(data.split(b"\n"), playbooks)
-        found = diagnosis.diagnose(matches, None, playbooks, prefix=None, log=str(scratch / "log"))
+        found = findings.diagnose(matches, None, playbooks, prefix=None, log=str(scratch / "log"))
         return from_json(to_json(found), Diagnosis, source="report")
 
     return read
@@ -70,7 +72,7 @@ def _playbook(scratch: Path) -> Reader:
         playbook = loader.parse(data, str(scratch / "playbook.yaml"))
         loaded = LoadedPlaybook(playbook=playbook, path="x", sha256="x", origin="file")
         assert from_json(to_json(playbook), Playbook, source="playbook") == playbook
-        return diagnosis.diagnose(scan(lines, [loaded]), None, [loaded], prefix=None, log="log")
+        return findings.diagnose(scan(lines, [loaded]), None, [loaded], prefix=None, log="log")
 
     return read
 
@@ -306,7 +308,7 @@ def _prefix(scratch: Path) -> Reader:
         try:
             found = observe_environment(scratch, {"PATH": "/bin", "HOME": str(scratch)}, deep=len(content) % 2 == 0)
             facts = Facts(host=Host(system="linux", machine="x86_64"), environment=found)
-            return from_json(to_json(facts), Facts, source="facts"), diagnosis.derive(facts)
+            return from_json(to_json(facts), Facts, source="facts"), derive(facts)
         finally:
             place.write_bytes(before)
 

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from envmedic import api
+from envmedic.api import guarding
+from envmedic.api.context.settings import Settings
 from envmedic.model.events import EventStream
 from tests.guard.conftest import World, installed
 from tests.support.venvs import uv
@@ -59,7 +60,7 @@ def test_the_command_does_what_was_foreseen(
         monkeypatch.setenv(name, value)
     monkeypatch.chdir(files)
     words = shlex.split(command)
-    found = api.guard(api.Settings(stream=EventStream([])), world.prefix, words)
+    found = guarding.guard(Settings(stream=EventStream([])), world.prefix, words)
     assert found.verdict in {"harmless", "breaks"}, found
     foreseen = {row.name: row.after for row in found.changes}
     prefix, is_uv = world.copied(tmp_path / "env"), words[0] == "uv"

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from envmedic.diagnosis import derive
 from envmedic.diagnosis.derived import Derived
+from envmedic.diagnosis.vocabulary import derive
 from envmedic.model.conda import CondaEnvironment
 from envmedic.model.facts import Environment, Facts, Host
 from envmedic.probe.environment import observe_environment

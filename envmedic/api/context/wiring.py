@@ -25,6 +25,8 @@ from envmedic.model.ports import (
     Runner,
 )
 from envmedic.model.registry import complete
+from envmedic.probe.machine import gpu
+from envmedic.probe.packages.distributions import states
 from envmedic.probe.prefix import processes
 
 if TYPE_CHECKING:
@@ -35,7 +37,7 @@ if TYPE_CHECKING:
 
 def installer_of(settings: Settings, prefix: Path | None = None) -> Installer:
     """The installer that the user chose, for the environment at `prefix`."""
-    from envmedic.installers import pip, uv  # noqa: PLC0415  # only where something is resolved or installed
+    from envmedic.installers import pip, uv
 
     adapters: Mapping[WheelInstaller, type[uv.UvInstaller | pip.PipInstaller]] = complete(
         OF_WHEELS,
@@ -48,7 +50,7 @@ def installer_of(settings: Settings, prefix: Path | None = None) -> Installer:
 
 def conda_of(settings: Settings, prefix: Path) -> CondaInstaller:
     """What solves and changes the conda packages of the environment whose real path is `prefix`."""
-    from envmedic.installers.conda.conda_installer import CondaSide  # noqa: PLC0415  # only in a conda prefix
+    from envmedic.installers.conda.conda_installer import CondaSide
 
     return CondaSide(prefix, executor=settings.conda_installer, timeout_s=settings.timeout_s)
 
@@ -68,12 +70,12 @@ def check_runner(
 
     @cache
     def proof() -> FactsProof:
-        from envmedic.api.planning.facts_check import FactsProof  # noqa: PLC0415  # reads playbooks and probes; an undo checks nothing
+        from envmedic.api.planning.facts_check import FactsProof
 
         return FactsProof(settings, prefix, host or cache(partial(host_of, settings)))
 
     def run(checks: Sequence[Check], runner: Runner, phase: Phase, emit: Emit) -> tuple[Outcome, ...]:
-        from envmedic.engine.verify import verification  # noqa: PLC0415
+        from envmedic.engine.verify import verification
 
         return verification.run_checks(
             checks,
@@ -114,12 +116,8 @@ def engine_ports(
 
 
 def _states(tree: Path) -> tuple[DistributionState, ...]:
-    from envmedic.probe.packages.distributions import states  # noqa: PLC0415  # the way back asks for none
-
     return states(tree)
 
 
 def _gpu_visible() -> tuple[bool, str]:
-    from envmedic.probe.machine import gpu  # noqa: PLC0415  # the way back asks for none
-
     return gpu.visible()

@@ -8,12 +8,11 @@ from collections.abc import Iterable
 from envmedic.diagnosis.activated_variables import Values
 from envmedic.diagnosis.derived import Derived
 from envmedic.model.facts import Building, Environment, Host
-from envmedic.regex import compile_late
 
 _FALSE = frozenset({"0", "false", "no", "off", "f", "n"})
 """What pip takes for no. PIP_NO_BUILD_ISOLATION turned to no turns isolation off, whatever its name says."""
-_SEPARATORS = compile_late(r"[; ]")
-_TCNN = compile_late(r"(\d+)(\d[af]?)")
+_SEPARATORS = re.compile(r"[; ]")
+_TCNN = re.compile(r"(\d+)(\d[af]?)")
 EMPTY = "(an empty entry)"
 
 

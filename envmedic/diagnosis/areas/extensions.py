@@ -11,24 +11,23 @@ from packaging.version import InvalidVersion, Version
 
 from envmedic.diagnosis.derived import Derived
 from envmedic.model.facts import Distribution, Environment, Facts, Library, TorchBuild, UnresolvedSymbol
-from envmedic.regex import compile_late
 
 Owner = Literal["torch", "own", "other"]
 TOLERANT = frozenset({"torchao"})
 """Distributions that look at torch's version and leave their modules out where it does not fit."""
-DRIVER = compile_late(r"lib(?:cuda|nvidia-\w+|nvcuvid|nvoptix|cudadebugger)\.so")
+DRIVER = re.compile(r"lib(?:cuda|nvidia-\w+|nvcuvid|nvoptix|cudadebugger)\.so")
 """Libraries that come with the NVIDIA driver, and are absent on hosts without one."""
-TORCH_LIBRARY = compile_late(r"lib(?:torch|c10|caffe2|shm|ATen)\w*\.so")
+TORCH_LIBRARY = re.compile(r"lib(?:torch|c10|caffe2|shm|ATen)\w*\.so")
 _NESTED = r"_Z(?:T[IVSTC]|G[VR]|Th\w{1,6}_)?N[KVRO]{0,3}"
-_TORCH = compile_late(
+_TORCH = re.compile(
     rf"{_NESTED}(?:3c10|2at|5torch|6caffe2|4c10d)"
     r"|(?:_Z\d{1,2})?_?(?:THP|THC|THGenerator|THArg|THError)[A-Z_]?\w|aoti_torch_|torch_\w+_v?\d*"
 )
-_OWN = compile_late(rf"_Z\d|{_NESTED}\d")
-_NOT_OWN = compile_late(rf"{_NESTED}(?:10__cxxabiv1|9__gnu_cxx|8pybind11|5cudnn|6thrust|3cub)")
+_OWN = re.compile(rf"_Z\d|{_NESTED}\d")
+_NOT_OWN = re.compile(rf"{_NESTED}(?:10__cxxabiv1|9__gnu_cxx|8pybind11|5cudnn|6thrust|3cub)")
 _NEW_STRINGS = "NSt7__cxx11"
-_OLD_STRINGS = compile_late(r"(?:[EKRIO]|\d_)Ss")
-_SPLIT_CUDA = compile_late(r"libtorch_cuda_c(?:u|pp)\.so")
+_OLD_STRINGS = re.compile(r"(?:[EKRIO]|\d_)Ss")
+_SPLIT_CUDA = re.compile(r"libtorch_cuda_c(?:u|pp)\.so")
 _RECORDED = frozenset({"vcs", "directory", "editable"})
 _LABELS = (
     re.compile(r"^pt(?P<major>\d)(?P<minor>\d+)(?P<variant>cu\d+|cpu)$"),

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 
 from packaging.utils import canonicalize_name
 
 from envmedic.diagnosis.derived import Derived
 from envmedic.model.facts import Environment, Facts, ImportCrash, Library, OpenMpRuntime
-from envmedic.regex import compile_late
 
 KMP_FAMILY = frozenset({"libiomp5", "libomp"})
 """Intel's runtime is built from LLVM's source: two of them in one process end it (``__KMP_REGISTERED_LIB``)."""
@@ -16,10 +16,10 @@ RUNTIME_ONLY = frozenset({"intel-openmp", "llvm-openmp"})
 """Distributions that bring an OpenMP runtime and nothing else."""
 MKL_WHEELS = ("mkl", "intel-openmp", "tbb", "tcmlib", "umf")
 """MKL's wheel and what it requires since 2021, as far as it lies beside it."""
-_MKL_FILE = compile_late(r"(lib)?mkl_|libi?omp5?\.|libgomp")
-_PROFILER = compile_late(r"iJIT_|__itt_")
-_NAME = compile_late(r"[A-Za-z0-9][\w.-]*")
-_STACK = compile_late(r"File \"|(?:Current t|T)hread 0x|Traceback |Extension modules:|\^+$|<no Python frame>")
+_MKL_FILE = re.compile(r"(lib)?mkl_|libi?omp5?\.|libgomp")
+_PROFILER = re.compile(r"iJIT_|__itt_")
+_NAME = re.compile(r"[A-Za-z0-9][\w.-]*")
+_STACK = re.compile(r"File \"|(?:Current t|T)hread 0x|Traceback |Extension modules:|\^+$|<no Python frame>")
 _SHOWN = 400
 _LAYER = "MKL_THREADING_LAYER"
 

@@ -15,23 +15,20 @@ from packaging.version import InvalidVersion, Version
 
 from envmedic.diagnosis.derived import Derived
 from envmedic.model.facts import Distribution, Environment, Facts, FileConflict
-from envmedic.regex import compile_late
 
 _TOOLKIT = "cuda-toolkit"
 """The distribution whose extras require NVIDIA's wheels since CUDA 13."""
-_MAJOR = compile_late(r"-cu(\d+)$")
-_CUDA_SYMBOL = compile_late(r"_{0,2}(nccl|cu(blas|sparse|solver|dnn|fft|rand|da|pti|file)|nv(JitLink|rtc|tx|shmem))")
-_NEEDS_CUDA = compile_late(
+_MAJOR = re.compile(r"-cu(\d+)$")
+_CUDA_SYMBOL = re.compile(r"_{0,2}(nccl|cu(blas|sparse|solver|dnn|fft|rand|da|pti|file)|nv(JitLink|rtc|tx|shmem))")
+_NEEDS_CUDA = re.compile(
     r"(nvidia-.*|flash-attn|xformers|bitsandbytes|vllm|deepspeed|cupy-cuda\w+|mamba-ssm|causal-conv1d|auto-gptq"
     r"|autoawq|flashinfer(-python)?|onnxruntime-gpu|tensorrt(-cu\d+)?|nvdiffrast|spconv-cu\d+)"
 )
 """Distributions that are of no use beside a build of torch for the CPU."""
-_CUDA_LIBRARY = compile_late(
-    r"lib(cudart|cublas|cudnn|nvrtc|cupti|nccl|cufft|curand|cusolver|cusparse|nvJitLink)\w*\.so"
-)
+_CUDA_LIBRARY = re.compile(r"lib(cudart|cublas|cudnn|nvrtc|cupti|nccl|cufft|curand|cusolver|cusparse|nvJitLink)\w*\.so")
 _BLIND = frozenset({"ctranslate2", "onnxruntime-gpu"})
 """Programs that open CUDA's libraries by name and bring no search path to NVIDIA's wheels."""
-_NOT_OF_TORCH = compile_late(r"nvidia-(ml-py|smi|pyindex|dali|modelopt|nat)")
+_NOT_OF_TORCH = re.compile(r"nvidia-(ml-py|smi|pyindex|dali|modelopt|nat)")
 _SYSTEMS = {"linux": "Linux", "darwin": "Darwin", "win32": "Windows"}
 
 

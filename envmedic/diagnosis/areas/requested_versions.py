@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 
@@ -11,9 +12,8 @@ from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
 from envmedic.model.facts import Environment, Host
-from envmedic.regex import compile_late
 
-_NAME = compile_late(r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)")
+_NAME = re.compile(r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)")
 
 
 class Dependants:

@@ -7,9 +7,8 @@ import re
 
 from envmedic.diagnosis.derived import Derived
 from envmedic.model.facts import Facts
-from envmedic.regex import compile_late
 
-_COMPILER = compile_late(r"libnvrtc\.so\.\d")
+_COMPILER = re.compile(r"libnvrtc\.so\.\d")
 
 
 def derive(facts: Facts) -> Derived:

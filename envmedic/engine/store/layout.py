@@ -18,6 +18,7 @@ One store serves every environment of a parent directory::
 from __future__ import annotations
 
 import os
+import re
 import stat
 import time
 from dataclasses import dataclass
@@ -28,9 +29,8 @@ from envmedic.engine.fs.durable import Owner, as_owner_of, give, make_directory,
 from envmedic.engine.fs.exchange import sync_directory
 from envmedic.errors import PreflightError
 from envmedic.owner import STORE, wheels
-from envmedic.regex import compile_late
 
-_TRANSACTION = compile_late(r"[0-9]{8}T[0-9]{12}Z-[0-9a-f]{6}")
+_TRANSACTION = re.compile(r"[0-9]{8}T[0-9]{12}Z-[0-9a-f]{6}")
 _NEW = ".new-"
 _LONGEST_NAME = 200
 _CACHEDIR_TAG = (
