@@ -9,6 +9,7 @@ import pytest
 
 from tests.conda.case import CondaCase
 from tests.conda.channel import Channels, channels
+from tests.conda.client import conda_program
 from tests.conda.referee import Referee
 from tests.conda.room import Room, make_room
 from tests.real.manifest import manifest
@@ -39,7 +40,8 @@ def healthy(local: Channels, tmp_path_factory: pytest.TempPathFactory) -> CondaC
 
 def asked(case: CondaCase, *words: str) -> Done:
     before = manifest(case.prefix)
-    done = case.envmedic("guard", "--json", "-p", str(case.prefix), *words)
+    conda = {"CONDA_EXE": str(conda_program())}
+    done = case.envmedic("guard", "--json", "-p", str(case.prefix), *words, **conda)
     assert manifest(case.prefix) == before
     return done
 
