@@ -104,6 +104,7 @@ _ELSEWHERE = frozenset(
     ]
 )
 """Options of pip and uv under which the environment isn't changed, or not for its own Python."""
+_FROM_SOURCE = "--no-binary"
 _NEEDS_PROJECT = frozenset({"--group", "--extra", "--all-extras"})
 
 # https://docs.conda.io/projects/conda/en/stable/commands/install.html
@@ -152,7 +153,7 @@ def read_pip(arguments: Sequence[str]) -> PipCommand:
     asked = _values(found, "")
     if asked[:1] != (verb,):
         raise _other_verb("pip", "".join(asked[:1]))
-    _refuse_elsewhere(found, f"pip {verb}")
+    _refuse_unforeseeable(found, f"pip {verb}")
     names = {item.name for item in found}
     reworded = {"--pre": "--prerelease=allow", "--force-reinstall": "--reinstall", "--ignore-installed": "--reinstall"}
     kept = {"--no-dependencies": "--no-deps", "--require-hashes": "--require-hashes", **reworded}
@@ -176,7 +177,7 @@ def read_pip(arguments: Sequence[str]) -> PipCommand:
             isolated="--isolated" in names,
             options=(
                 *(kept[item.name] for item in found if item.name in kept),
-                *(f"{item.name}={item.value}" for item in found if item.name in {"--no-binary", "--group"}),
+                *(f"{item.name}={item.value}" for item in found if item.name == "--group"),
             ),
             sources=("--prerelease=allow",) if "--pre" in names else (),
             python=next(iter(reversed(_values(found, "--python"))), None),
@@ -196,7 +197,7 @@ def read_uv(arguments: Sequence[str], uv_help: UvHelp) -> PipCommand:
     asked = _values(found, "")
     if asked[:2] != ("pip", verb):
         raise _not_pip(asked[0]) if asked[0] != "pip" else _other_verb("uv pip", asked[1])
-    _refuse_elsewhere(found, f"uv pip {verb}")
+    _refuse_unforeseeable(found, f"uv pip {verb}")
     names = {item.name for item in found}
     taken = {"", "--requirements", "--editable", "--python", "--upgrade", *_UV_LEFT_OUT}
     told = [item for item in found if item.name not in taken]
@@ -295,7 +296,9 @@ def read_conda(tool: PackageTool, arguments: Sequence[str]) -> CondaCommand:
     return command
 
 
-def _refuse_elsewhere(found: Collection[Word], program: str) -> None:
+def _refuse_unforeseeable(found: Collection[Word], program: str) -> None:
+    if any(item.name == _FROM_SOURCE for item in found):
+        raise CannotTell(f"{program} {_FROM_SOURCE} would build from source, and only that tells what it needs")
     flag = next((item.name for item in found if item.name in _ELSEWHERE), None)
     if flag is not None:
         raise CannotTell(
