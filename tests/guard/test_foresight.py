@@ -147,6 +147,32 @@ def test_programs_of_the_environment_are_not_run_by_uv(world: World, tmp_path: P
     assert not trace.exists()
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        "pip install {q}",
+        "pip install -e {q}",
+        "uv pip install -e {q}[x]",
+        "uv pip install -r {q}/setup.py",
+        "uv pip install -r {q}/pyproject.toml",
+        "uv pip sync {q}/editable.txt",
+        "pip install -r {q}/editable.txt",
+    ],
+)
+def test_a_project_that_is_built_to_tell_its_version_is_not_built(world: World, tmp_path: Path, command: str) -> None:
+    project, trace = tmp_path / "q", tmp_path / "ran"
+    project.mkdir()
+    (project / "setup.py").write_text(f"open({str(trace)!r}, 'w').close()\n", encoding="utf-8")
+    (project / "pyproject.toml").write_text(
+        '[project]\nname = "q"\ndynamic = ["version", "dependencies"]\n[build-system]\nrequires = ["setuptools"]\n',
+        encoding="utf-8",
+    )
+    (project / "editable.txt").write_text(f"--editable={project}\n", encoding="utf-8")
+    done = world.ask(command.format(q=project))
+    assert (done.code, done.document.get("verdict")) == (1, "unanswered"), done.told()
+    assert not trace.exists()
+
+
 def test_variables_in_front_of_the_command_count(world: World, tmp_path: Path) -> None:
     empty = tmp_path / "empty"
     empty.mkdir()

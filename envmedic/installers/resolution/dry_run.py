@@ -39,7 +39,9 @@ _UNSET_ALWAYS = ("UV_PYTHON", "UV_SYSTEM_PYTHON", "UV_PROJECT_ENVIRONMENT", "UV_
 _UVS_OWN = ("UV_CACHE_DIR", "UV_NO_CACHE", "UV_CONCURRENT_", "UV_HTTP_", "UV_OFFLINE", "UV_REQUEST_TIMEOUT")
 """Beginnings of variables of uv that stay when it stands in for pip."""
 _UVS_MARK = re.compile(r"uv\s*=")
-_SOURCE_NEEDED = re.compile(r"Building source distributions is disabled|has no usable wheels|building from source")
+_SOURCE_NEEDED = re.compile(
+    r"Building source distributions (?:for \S+ )?is disabled|has no usable wheels|building from source"
+)
 
 
 @dataclass(frozen=True)
@@ -101,7 +103,9 @@ def foresee(asking: DryRunRequest) -> DryRunResult:
             cause=asking.environment.interpreter.error,
             hint="Restore the interpreter that the environment was made with",
         )
-    editable = next((file for file in asking.command.files if has_editable(file)), None)
+    command = asking.command
+    files = command.requirements if command.verb == "sync" else command.files
+    editable = next((file for file in files if has_editable(file)), None)
     if editable is not None:
         return DryRunResult(unknown=f"{editable} asks for an editable project, which would be built first")
     with tempfile.TemporaryDirectory(prefix="envmedic-guard-") as name:
