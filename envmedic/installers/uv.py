@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 
 from envmedic.errors import InstallerError
@@ -16,8 +17,10 @@ from envmedic.model.facts import Environment
 from envmedic.model.plan import CONSTRAINTS, Artifact, Install, Purge, Rebuild
 from envmedic.model.ports import Resolution, ResolveRequest
 from envmedic.owner import owner
+from envmedic.proc import ask
 
 Argv = tuple[str, ...]
+_HELP_S = 60.0
 
 _LEFT_ALONE = (
     *("UV_CACHE_DIR", "UV_NO_CACHE", "UV_CONCURRENT_", "UV_HTTP_", "UV_CUDA_DRIVER_VERSION"),
@@ -42,6 +45,19 @@ def find_uv() -> str:
             hint="Install it beside envmedic: python -m pip install uv",
         )
     return str(Path(found).absolute())
+
+
+@cache
+def pip_help(verb: str) -> str:
+    """The help text of ``uv pip VERB``, which has every option of that release. Raises `InstallerError`."""
+    result = ask((find_uv(), "pip", verb, "--help", "--color=never"), timeout_s=_HELP_S)
+    if result.returncode != 0:
+        raise InstallerError(
+            f"`uv pip {verb} --help` failed",
+            cause=result.stderr.strip() or None,
+            hint="Install uv beside envmedic: python -m pip install uv",
+        )
+    return result.stdout
 
 
 class UvInstaller:

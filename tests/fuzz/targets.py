@@ -10,12 +10,13 @@ import msgspec
 from packaging.requirements import InvalidRequirement, Requirement
 
 from envmedic import activation, shell
-from envmedic.conda_meta import history, pins_and_marks, records, specs
+from envmedic.conda_meta import history, pins_and_marks, records
 from envmedic.diagnosis import findings
 from envmedic.diagnosis.vocabulary import derive
 from envmedic.engine.store import journal
 from envmedic.engine.store.layout import TransactionDirectory
 from envmedic.errors import EnvmedicError, InternalError
+from envmedic.installers.conda.configuration import spec_matching
 from envmedic.installers.resolution import simple_index
 from envmedic.installers.wheels import wheel_files
 from envmedic.locks.formats import pylock, requirements
@@ -159,7 +160,7 @@ def _conda_spec(_: Path) -> Reader:
 def _spec(text: str) -> bool:
     package = CondaPackage(name="numpy", version="1.26.4", build="py311h1_0", record="conda-meta/numpy.json")
     try:
-        return specs.matches(text, package)
+        return spec_matching.matches(text, package)
     except ValueError:
         return False
 
