@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from packaging.requirements import InvalidRequirement
@@ -23,12 +23,15 @@ from envmedic.model.playbook import (
     PurgeStep,
     RebuildStep,
     ReinstallStep,
+    RemedyStep,
     ReplaceStep,
     SetEnvStep,
     TorchFamilyStep,
     UnsetEnvStep,
 )
-from envmedic.model.vocabulary.names import fact_kind
+from envmedic.model.vocabulary.names import LISTED_PACKAGES, fact_kind, package_fact
+from envmedic.planner.remedies import Situation, decide
+from envmedic.planner.remedies.remedy import THE_TORCH_ENVIRONMENT
 from envmedic.playbook.schema.template import fill, placeholders, sole_placeholder
 
 Values = Mapping[str, FactValue]
@@ -66,15 +69,41 @@ def values_of(loaded: LoadedPlaybook, finding: Finding | None, facts: Values) ->
 
 
 def filled(text: str, values: Values) -> str:
-    """Return `text` with its placeholders filled. Raises `NoSolution` for one that was not observed."""
+    """Return `text` with its placeholders filled. Raises `NoSolution`, in words, for those without a value."""
     missing = [name for name in placeholders(text) if values.get(name) is None]
     if missing:
-        raise NoSolution(
-            f"The playbook needs {' and '.join(missing)}, which was not observed",
-            cause=f"the step says {text!r}",
+        raise _refusal(missing, values)
+    return fill(text, values)
+
+
+def _refusal(missing: Sequence[str], values: Values) -> NoSolution:
+    """Say what is missing without the names of facts, which are of use to authors of playbooks alone."""
+    facts = [name for name in missing if fact_kind(name) is not None]
+    said = [name for name in missing if fact_kind(name) is None]
+    if not facts:
+        return NoSolution(
+            f"The error text has to say which {' and '.join(said)} it is about, and none was given that does",
             hint="Give the whole error text with --log FILE",
         )
-    return fill(text, values)
+    described = "; ".join(map(_described, facts))
+    if values.get("torch.version") is None and LISTED_PACKAGES in values:
+        return NoSolution(
+            "No torch is installed here, so this repair cannot be worked out",
+            cause=f"it depends on: {described}",
+            hint=THE_TORCH_ENVIRONMENT,
+        )
+    looked_for = all(name in values for name in facts)
+    return NoSolution(
+        f"This repair depends on what {'is not here' if looked_for else 'could not be observed here'}: {described}",
+        hint="`envmedic facts` shows what was found. Put in place what is missing, or plan where it is, with --host FILE",
+    )
+
+
+def _described(name: str) -> str:
+    """Return what a fact is in words, without what its doc says of other cases."""
+    kind = fact_kind(name)
+    doc = (kind.doc if kind is not None else name).partition(", None ")[0].partition("; ")[0]
+    return doc.replace("that distribution", name.split(".")[1]) if package_fact(name) else doc
 
 
 def listed(texts: Iterable[str], values: Values) -> tuple[str, ...]:
@@ -101,8 +130,11 @@ def _is_list(name: str) -> bool:
     return kind is not None and kind.type == "strings"
 
 
-def gather(loaded: LoadedPlaybook, values: Values) -> RequestedChanges:
-    """Interpret the steps. Raises `NoSolution` for kinds that are not carried out yet, listing them all."""
+def gather(loaded: LoadedPlaybook, values: Values, situation: Situation) -> RequestedChanges:
+    """Interpret the steps; remedies decide on the `situation`.
+
+    Raises `NoSolution` for kinds that are not carried out yet, listing them all, and for what cannot be decided.
+    """
     unsupported = [_named(step) for step in loaded.playbook.steps if isinstance(step, CommandStep)]
     if unsupported:
         raise NoSolution(
@@ -113,7 +145,10 @@ def gather(loaded: LoadedPlaybook, values: Values) -> RequestedChanges:
         )
     wanted = RequestedChanges()
     for step in loaded.playbook.steps:
-        _gather_one(step, wanted, values)
+        if isinstance(step, RemedyStep):
+            _remedy(step, wanted, situation)
+        else:
+            _gather_one(step, wanted, values)
     return wanted
 
 
@@ -139,6 +174,15 @@ def _gather_one(step: PlaybookStep, wanted: RequestedChanges, values: Values) ->
         _add(wanted.pins, (_requirement(filled(step.by, values)),))
     else:
         wanted.after += _following(step, values)
+
+
+def _remedy(step: RemedyStep, wanted: RequestedChanges, situation: Situation) -> None:
+    remedy = decide(step.name, situation)
+    _add(wanted.purged, map(canonicalize_name, remedy.purge))
+    wanted.leftovers = wanted.leftovers or remedy.leftovers
+    _add(wanted.pins, map(_requirement, remedy.install))
+    if remedy.variables:
+        wanted.after.append(SetEnv(variables=remedy.variables))
 
 
 def _add(known: list[str], new: Iterable[str]) -> None:

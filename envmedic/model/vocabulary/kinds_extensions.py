@@ -52,9 +52,9 @@ KINDS: tuple[FactKind, ...] = (
         doc="distributions built with the other form of C++ strings than torch",
     ),
     FactKind(
-        name="extensions.replacements",
+        name="extensions.names-other-torch",
         type="strings",
-        doc="requirements under which those built for another torch can have a wheel for the installed one",
+        doc="those built for another torch that name it themselves, in their version label or their requirement on torch",
         detail="extensions.torch-symbols",
     ),
     FactKind(
