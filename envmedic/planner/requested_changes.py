@@ -35,6 +35,8 @@ from envmedic.planner.remedies.remedy import THE_TORCH_ENVIRONMENT
 from envmedic.playbook.schema.template import fill, placeholders, sole_placeholder
 
 Values = Mapping[str, FactValue]
+_OF_TORCH = ("torch.", "toolchain.matching-", "extensions.gpu-code")
+"""How the names of facts begin that have no value without torch."""
 
 
 @dataclass
@@ -86,16 +88,16 @@ def _refusal(missing: Sequence[str], values: Values) -> NoSolution:
             hint="Give the whole error text with --log FILE",
         )
     described = "; ".join(map(_described, facts))
-    if values.get("torch.version") is None and LISTED_PACKAGES in values:
+    no_torch = LISTED_PACKAGES in values and values.get("torch.version") is None
+    if no_torch and all(name.startswith(_OF_TORCH) for name in facts):
         return NoSolution(
-            "No torch is installed here, so this repair cannot be worked out",
-            cause=f"it depends on: {described}",
+            f"No torch is installed here, so nothing is known of what this repair needs: {described}",
             hint=THE_TORCH_ENVIRONMENT,
         )
     looked_for = all(name in values for name in facts)
     return NoSolution(
         f"This repair depends on what {'is not here' if looked_for else 'could not be observed here'}: {described}",
-        hint="`envmedic facts` shows what was found. Put in place what is missing, or plan where it is, with --host FILE",
+        hint="`envmedic facts` shows what was found: put in place what is missing, or plan on the machine that has it",
     )
 
 

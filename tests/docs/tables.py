@@ -12,6 +12,7 @@ from typing import Any
 import envmedic
 from envmedic import errors
 from envmedic.model.checks import CHECK_NAMES, GPU_CHECKS, PROFILES
+from envmedic.model.remedies import FORMER_FACTS, REMEDIES
 from envmedic.model.vocabulary.names import FACTS, PACKAGE_FACTS, PLAYBOOK_CHECKS
 from envmedic.playbook.schema.conditions import OPERATORS
 from tests.docs.commands import reference
@@ -92,6 +93,17 @@ def steps() -> str:
             keys = [_key(key, item, part) for key, item in part["properties"].items() if key != "step"]
             rows.append((code(word), part["description"], "<br>".join(keys)))
     return table(["step", "what it does", "keys"], rows)
+
+
+def remedies() -> str:
+    """Every remedy, and what it does."""
+    return table(["remedy", "what it does"], ((code(item.name), item.does) for item in REMEDIES.values()))
+
+
+def former_facts() -> str:
+    """The computed facts of version 0.1, with what takes their place."""
+    rows = ((code(name), code(item.remedy), code(item.observed)) for name, item in FORMER_FACTS.items())
+    return table(["fact of 0.1", "remedy", "to ask for in a condition"], rows)
 
 
 def _key(key: str, item: Schema, part: Schema) -> str:
@@ -206,6 +218,8 @@ TABLES: Mapping[str, Callable[[], str]] = MappingProxyType({
     "fields": fields,
     "playbook-keys": playbook_keys,
     "steps": steps,
+    "remedies": remedies,
+    "former-facts": former_facts,
     "events": events,
     "exit-codes": exit_codes,
     "error-codes": error_codes,

@@ -26,7 +26,7 @@ _ROWS: tuple[tuple[str, FactType, str, str | None], ...] = (
         "root of the toolkit with an nvcc that fits torch best, None where none is of its major version",
         "toolchain.matching-version",
     ),
-    ("toolchain.matching-version", "version", "CUDA version of the toolkit in toolchain.matching-home", None),
+    ("toolchain.matching-version", "version", "CUDA version of that toolkit", None),
     (
         "toolchain.cuda-home",
         "string",

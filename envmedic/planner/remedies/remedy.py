@@ -9,9 +9,7 @@ from envmedic.errors import NoSolution
 from envmedic.model.base import Model
 from envmedic.model.facts import Distribution, Environment, Facts, Host
 
-THE_TORCH_ENVIRONMENT = (
-    "Name the environment that has torch with -p PREFIX, or install torch first: it brings them along"
-)
+THE_TORCH_ENVIRONMENT = "Name the environment that has torch with -p PREFIX, or install torch first"
 """The next step where torch itself is missing."""
 
 
