@@ -26,11 +26,12 @@ from envmedic.planner.changes.requirement_checks import Unmet, applicable, marke
 from envmedic.planner.conda_split.ownership_options import Side
 from envmedic.planner.conda_split.split import DistributionChanges, Divider, pinned, widened
 from envmedic.planner.family import family_query, local_versions, members
+from envmedic.planner.placeholders import values_of
 from envmedic.planner.proposal import IN_THE_WAY, Proposal, Proposals
 from envmedic.planner.proposal_case import Options, ProposalCase, cases, cuda_build, family_step, no_wheel, suffix
 from envmedic.planner.remedies import Situation
 from envmedic.planner.remedies.building import BuildInputs, build_inputs
-from envmedic.planner.requested_changes import RequestedChanges, gather, values_of
+from envmedic.planner.requested_changes import RequestedChanges, gather
 
 WITH_TORCH = ("nvidia-*", "cuda-toolkit", "cuda-bindings", "cuda-pathfinder", "triton", "pytorch-triton")
 """What torch pins itself, beside the requirements of the installed one: it changes with torch."""
@@ -171,7 +172,8 @@ def _proposal(
         else _by_both(case, case.side, draft, query, asked, gone)
     )
     ready = tuple(item for item in made if _changes_anything(item))
-    nothing = PlanAlternative(title=title + suffix(case), why_not=family_move.UNCHANGED, feasible=False)
+    why_not = ": ".join(filter(None, (family_move.UNCHANGED, "; ".join(wanted.sound))))
+    nothing = PlanAlternative(title=title + suffix(case), why_not=why_not, feasible=False)
     return ready, () if ready else (nothing,)
 
 

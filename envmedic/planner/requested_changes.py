@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from packaging.requirements import InvalidRequirement
@@ -10,12 +10,10 @@ from packaging.utils import canonicalize_name
 
 from envmedic import limits
 from envmedic.errors import NoSolution
-from envmedic.model.findings import Finding
 from envmedic.model.plan import Advise, Pin, SetEnv, Step, UnsetEnv
 from envmedic.model.playbook import (
     AdviseStep,
     CommandStep,
-    FactValue,
     InstallStep,
     LoadedPlaybook,
     PinStep,
@@ -29,14 +27,9 @@ from envmedic.model.playbook import (
     TorchFamilyStep,
     UnsetEnvStep,
 )
-from envmedic.model.vocabulary.names import LISTED_PACKAGES, fact_kind, package_fact
+from envmedic.planner.placeholders import Values, filled, listed
 from envmedic.planner.remedies import Situation, decide
-from envmedic.planner.remedies.remedy import THE_TORCH_ENVIRONMENT
-from envmedic.playbook.schema.template import fill, placeholders, sole_placeholder
-
-Values = Mapping[str, FactValue]
-_OF_TORCH = ("torch.", "toolchain.matching-", "extensions.gpu-code")
-"""How the names of facts begin that have no value without torch."""
+from envmedic.playbook.schema.template import fill
 
 
 @dataclass
@@ -60,76 +53,8 @@ class RequestedChanges:
     rebuilt: list[str] = field(default_factory=list)
     """Distributions to be built again from their source."""
     after: list[Step] = field(default_factory=list)
-
-
-def values_of(loaded: LoadedPlaybook, finding: Finding | None, facts: Values) -> dict[str, FactValue]:
-    """Return what placeholders stand for: groups of the match before the playbook's variables before facts."""
-    known: dict[str, FactValue] = {**facts}
-    groups = finding.groups if finding is not None else {}
-    variables = {name: filled(text, {**known, **groups}) for name, text in loaded.playbook.vars.items()}
-    return {**known, **variables, **groups}
-
-
-def filled(text: str, values: Values) -> str:
-    """Return `text` with its placeholders filled. Raises `NoSolution`, in words, for those without a value."""
-    missing = [name for name in placeholders(text) if values.get(name) is None]
-    if missing:
-        raise _refusal(missing, values)
-    return fill(text, values)
-
-
-def _refusal(missing: Sequence[str], values: Values) -> NoSolution:
-    """Say what is missing without the names of facts, which are of use to authors of playbooks alone."""
-    facts = [name for name in missing if fact_kind(name) is not None]
-    said = [name for name in missing if fact_kind(name) is None]
-    if not facts:
-        return NoSolution(
-            f"The error text has to say which {' and '.join(said)} it is about, and none was given that does",
-            hint="Give the whole error text with --log FILE",
-        )
-    described = "; ".join(map(_described, facts))
-    no_torch = LISTED_PACKAGES in values and values.get("torch.version") is None
-    if no_torch and all(name.startswith(_OF_TORCH) for name in facts):
-        return NoSolution(
-            f"No torch is installed here, so nothing is known of what this repair needs: {described}",
-            hint=THE_TORCH_ENVIRONMENT,
-        )
-    looked_for = all(name in values for name in facts)
-    return NoSolution(
-        f"This repair depends on what {'is not here' if looked_for else 'could not be observed here'}: {described}",
-        hint="`envmedic facts` shows what was found: put in place what is missing, or plan on the machine that has it",
-    )
-
-
-def _described(name: str) -> str:
-    """Return what a fact is in words, without what its doc says of other cases."""
-    kind = fact_kind(name)
-    doc = (kind.doc if kind is not None else name).partition(", None ")[0].partition("; ")[0]
-    return doc.replace("that distribution", name.split(".")[1]) if package_fact(name) else doc
-
-
-def listed(texts: Iterable[str], values: Values) -> tuple[str, ...]:
-    """Return the texts of a step's list, filled in; one that only names a list stands for each of its texts.
-
-    A list that was looked for and is not there is empty. Raises `NoSolution` for what was not observed.
-    """
-    return tuple(dict.fromkeys(item for text in texts for item in _items(text, values)))
-
-
-def _items(text: str, values: Values) -> tuple[str, ...]:
-    name = sole_placeholder(text)
-    if name is not None and name in values:
-        value = values[name]
-        if isinstance(value, tuple):
-            return value
-        if value is None and _is_list(name):
-            return ()
-    return (filled(text, values),)
-
-
-def _is_list(name: str) -> bool:
-    kind = fact_kind(name)
-    return kind is not None and kind.type == "strings"
+    sound: list[str] = field(default_factory=list)
+    """Why remedies of the playbook change nothing."""
 
 
 def gather(loaded: LoadedPlaybook, values: Values, situation: Situation) -> RequestedChanges:
@@ -180,6 +105,8 @@ def _gather_one(step: PlaybookStep, wanted: RequestedChanges, values: Values) ->
 
 def _remedy(step: RemedyStep, wanted: RequestedChanges, situation: Situation) -> None:
     remedy = decide(step.name, situation)
+    if remedy.empty:
+        wanted.sound.append(remedy.why)
     _add(wanted.purged, map(canonicalize_name, remedy.purge))
     wanted.leftovers = wanted.leftovers or remedy.leftovers
     _add(wanted.pins, map(_requirement, remedy.install))

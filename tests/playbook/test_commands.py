@@ -118,7 +118,7 @@ def test_a_cache_that_was_edited_is_not_believed(tmp_path: Path) -> None:
 def test_a_log_can_name_distributions_alone() -> None:
     """What a log says fills texts, and is a requirement or none: no option and no path."""
     from envmedic.model.playbook import InstallStep, LoadedPlaybook, Playbook
-    from envmedic.planner.requested_changes import values_of
+    from envmedic.planner.placeholders import values_of
 
     steps = (InstallStep(requirements=("{name}",)),)
     book = Playbook(id="a", fault="torchvision-ops", title="a", explain="a", fix_kind="other", steps=steps)

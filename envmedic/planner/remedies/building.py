@@ -64,8 +64,10 @@ def build_isolation(situation: Situation) -> Remedy:
     """Install what builds need and an isolated build would fetch."""
     _, building = _observed(situation)
     missing = (name for name in BUILDERS if situation.environment.distribution(name) is None)
-    wanted = (_setuptools(building) if name == "setuptools" else name for name in missing)
-    return Remedy(install=tuple(wanted), why="without isolation nothing is fetched for a build")
+    wanted = tuple(_setuptools(building) if name == "setuptools" else name for name in missing)
+    if not wanted:
+        return Remedy(why=f"{', '.join(BUILDERS)} are installed")
+    return Remedy(install=wanted, why="without isolation nothing is fetched for a build")
 
 
 def link_libcuda(situation: Situation) -> Remedy:

@@ -11,9 +11,10 @@ from envmedic.planner.remedies.remedy import Remedy, Situation
 
 def extension_undefined_symbol(situation: Situation) -> Remedy:
     """Install another build of the same version by its label, or the release whose metadata accepts this torch."""
-    return Remedy(
-        install=tuple(_replacements(situation.environment)), why="they name the torch that they are built for"
-    )
+    found = tuple(_replacements(situation.environment))
+    if not found:
+        return Remedy(why="no module that misses something of torch says which torch it was built for")
+    return Remedy(install=found, why="these modules name the torch that they were built for")
 
 
 def _replacements(environment: Environment) -> Iterator[str]:

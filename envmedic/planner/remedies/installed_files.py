@@ -15,11 +15,14 @@ def duplicate_install(situation: Situation) -> Remedy:
     environment = situation.environment
     dependants = Dependants(environment, situation.host)
     right = [item.right for item in duplicates(environment, dependants) if restorable(item.right)]
+    install = (*map(pin, right), *_lost(environment, dependants))
     return Remedy(
         purge=tuple(item.name for item in right),
         leftovers=True,
-        install=(*map(pin, right), *_lost(environment, dependants)),
-        why="others ask for these versions, or their files are the ones that are there",
+        install=install,
+        why="others ask for these versions, or their files are the ones that are there"
+        if install
+        else "nothing is installed twice, or only in part, that an index could give again",
     )
 
 
@@ -31,7 +34,9 @@ def clobbered(situation: Situation) -> Remedy:
     return Remedy(
         purge=tuple(dict.fromkeys(names)),
         install=tuple(dict.fromkeys(pin(item.right) for item in found)),
-        why="other distributions require these, or most of the files are theirs",
+        why="other distributions require these, or most of the files are theirs"
+        if found
+        else "of no two distributions that share files one could go",
     )
 
 

@@ -20,6 +20,8 @@ def nvidia_wheels(situation: Situation) -> Remedy:
     found = wheels(situation.host, environment)
     if found is None:
         return Remedy(why="conda's torch is served by conda's libraries, which are no wheels")
+    if not found.broken:
+        return Remedy(why="torch finds exactly the libraries that it requires")
     there = (name for name in found.broken if environment.distribution(name) is not None)
     return Remedy(
         purge=(*there, *_intruders(environment, found.clobbered)),

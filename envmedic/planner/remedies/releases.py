@@ -9,25 +9,32 @@ from envmedic.compat import couplings
 from envmedic.compat.installed_requirements import Demand, satisfying
 from envmedic.planner.remedies.remedy import Remedy, Situation
 
+_ACCEPTED = "all that require these accept them"
+
 
 def missing_requirement(situation: Situation) -> Remedy:
     """Install what is required and not installed."""
     found = requirement_faults(situation.environment, situation.host)
-    return Remedy(install=_accepted(found.missing, found.every), why="all that require these accept them")
+    install = _accepted(found.missing, found.every)
+    return Remedy(
+        install=install, why=_ACCEPTED if install else "nothing is missing of which a release would do for all"
+    )
 
 
 def unmet_requirement(situation: Situation) -> Remedy:
     """Install other releases of what is there in a wrong version, torch's own helpers first."""
     found = requirement_faults(situation.environment, situation.host)
+    install = _accepted((*found.of_torch, *found.conflicts), found.every)
     return Remedy(
-        install=_accepted((*found.of_torch, *found.conflicts), found.every), why="all that require these accept them"
+        install=install, why=_ACCEPTED if install else "nothing is wrong of which another release would do for all"
     )
 
 
 def protobuf_version(situation: Situation) -> Remedy:
     """Install a protobuf that all accept."""
     found = requirement_faults(situation.environment, situation.host)
-    return Remedy(install=_accepted(found.protobuf, found.every), why="all that require protobuf accept it")
+    install = _accepted(found.protobuf, found.every)
+    return Remedy(install=install, why=_ACCEPTED if install else "no other protobuf would do for all that require it")
 
 
 def transformers_family(situation: Situation) -> Remedy:
@@ -38,10 +45,10 @@ def transformers_family(situation: Situation) -> Remedy:
     found = requirement_faults(situation.environment, situation.host)
     stuck = [item.by for item in found.hugging_face if satisfying(item.name, found.every) is None]
     upgrades = dict.fromkeys(f"{by.name}>{by.version}" for by in stuck)
-    return Remedy(
-        install=(*_accepted(found.hugging_face, found.every), *upgrades),
-        why="they compare each other's versions when they are imported",
-    )
+    if not found.hugging_face:
+        return Remedy(why="the libraries around transformers fit each other")
+    install = (*_accepted(found.hugging_face, found.every), *upgrades)
+    return Remedy(install=install, why="these libraries compare each other's versions when they are imported")
 
 
 def triton_version(situation: Situation) -> Remedy:
@@ -49,8 +56,9 @@ def triton_version(situation: Situation) -> Remedy:
     asked = requirement_faults(situation.environment, situation.host).asked_of_triton(situation.environment)
     if asked is None:
         return Remedy(why="the installed torch requires no triton")
-    wanted = () if asked.met else (f"{asked.name}{asked.specifier}",)
-    return Remedy(install=wanted, why="torch and triton are compiled for one another")
+    if asked.met:
+        return Remedy(why="the installed triton is the one that torch requires")
+    return Remedy(install=(f"{asked.name}{asked.specifier}",), why="torch and triton are compiled for one another")
 
 
 def xformers_build(situation: Situation) -> Remedy:
@@ -70,8 +78,11 @@ def torch_companions(situation: Situation) -> Remedy:
     torch = situation.torch("no companion can be chosen for it")
     codec = foreign_torchcodec(situation.environment, torch)
     minor = couplings.torchcodec_for(torch.public) if codec is not None else None
-    wanted = (f"torchcodec=={minor}.*",) if minor else ()
-    return Remedy(install=wanted, why=f"each torchcodec is made for one torch, here {torch.version}")
+    if minor is None:
+        return Remedy(why=f"no release of another companion is known to be made for torch {torch.version}")
+    return Remedy(
+        install=(f"torchcodec=={minor}.*",), why=f"it is the torchcodec that was made for torch {torch.version}"
+    )
 
 
 def _accepted(unmet: Iterable[Demand], every: Sequence[Demand]) -> tuple[str, ...]:

@@ -25,7 +25,12 @@ class Remedy(Model, frozen=True, kw_only=True):
     variables: dict[str, str] = {}
     """Variables that the environment keeps."""
     why: str
-    """Why this, or why nothing, as the end of a sentence."""
+    """Why this is to change, or why nothing is, as a clause."""
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing is to change."""
+        return not (self.purge or self.install or self.variables)
 
 
 @dataclass(frozen=True)

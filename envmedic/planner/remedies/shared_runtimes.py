@@ -14,6 +14,8 @@ def openmp_runtimes(situation: Situation) -> Remedy:
     """Remove wheels of an OpenMP runtime alone that nothing requires, as long as another runtime stays."""
     environment = situation.environment
     going = removable(environment, openmp_family(environment))
+    if not going:
+        return Remedy(why="no wheel brings nothing but a second OpenMP runtime, which others could do without")
     return Remedy(purge=going, why="two runtimes of this kind end the process in which they meet")
 
 
@@ -22,11 +24,10 @@ def mkl_libraries(situation: Situation) -> Remedy:
     there = mkl_wheels(situation.environment)
     torch = situation.environment.distribution("torch")
     wanted = (text for text in (torch.requires if torch else ()) if set(names_of([text])) & set(MKL_WHEELS))
-    return Remedy(
-        purge=tuple(item.name for item in there),
-        install=tuple(f"{item.name}=={item.version}" for item in there) or tuple(wanted),
-        why="torch is linked with these libraries",
-    )
+    install = tuple(f"{item.name}=={item.version}" for item in there) or tuple(wanted)
+    if not install:
+        return Remedy(why="no wheel of MKL is installed, and torch requires none")
+    return Remedy(purge=tuple(item.name for item in there), install=install, why="torch is linked with these libraries")
 
 
 def libstdcxx_library_path(situation: Situation) -> Remedy:

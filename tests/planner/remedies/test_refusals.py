@@ -78,3 +78,10 @@ def test_without_torch_there_are_no_libraries_to_choose(playbook_id: str) -> Non
 def test_what_a_fact_is_stands_in_words_since_refusals_show_it() -> None:
     for kind in FACTS.values():
         assert not _KEYS.search(kind.doc), kind.name
+
+
+def test_a_playbook_that_finds_nothing_wrong_says_why() -> None:
+    loaded = next(item for item in load_all() if item.playbook.id == "triton-version")
+    error = refusal(loaded, Facts(host=Host(), environment=ENVIRONMENTS["without-torch"]))
+    assert error is not None
+    assert error.cause == "it changes nothing: the installed torch requires no triton"
