@@ -57,7 +57,7 @@ _GENERAL: tuple[tuple[str, FactType, str], ...] = (
     ("torch.minor", "int", "second component of torch's version"),
     ("torch.variant", "string", "cu124, cpu or rocm6.2"),
     ("torch.cuda", "version", "CUDA version that torch was compiled with, None for a CPU build"),
-    ("torch.cuda-major", "int", "first component of torch.cuda"),
+    ("torch.cuda-major", "int", "major version of the CUDA that torch was compiled with"),
     ("torch.cuda-build", "bool", "whether torch is a CUDA build"),
     ("torch.arch-list", "strings", "compute capabilities that torch has machine code for"),
     ("torch.owner", "string", "who installed torch: pip, uv, conda or other"),
