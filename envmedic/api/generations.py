@@ -14,9 +14,9 @@ from envmedic.engine.generations import generations, state_diff
 from envmedic.engine.generations.undo_losses import Loss
 from envmedic.engine.store.context import TransactionContext
 from envmedic.engine.store.interruption import Cancel, never
-from envmedic.model.modes import AllowName
 from envmedic.model.ports import ApplyOptions
 from envmedic.model.record import Difference, History, Record
+from envmedic.model.registries.modes import AllowName
 from envmedic.probe.packages.distributions import states
 
 AcceptLoss = Callable[[tuple[str, ...]], bool]

@@ -19,10 +19,10 @@ from envmedic.engine.verify import verdict
 from envmedic.errors import InputError, PreflightError
 from envmedic.locks import comparison, reading
 from envmedic.model.base import from_json
-from envmedic.model.check_kinds import CHECKS, GPU_CHECKS, PROFILES
 from envmedic.model.checks import Check, Verification, VerifyWish, named_check
 from envmedic.model.events import Notice
 from envmedic.model.facts import Environment, Facts
+from envmedic.model.registries.check_kinds import CHECKS, GPU_CHECKS, PROFILES
 from envmedic.planner import import_targets
 
 

@@ -16,10 +16,10 @@ from envmedic.api.environments import list_environments
 from envmedic.api.playbooks import survey_playbooks
 from envmedic.cli.options import Parser
 from envmedic.cli.parser import build_parser
-from envmedic.model.check_kinds import CHECK_NAMES
 from envmedic.model.events import EventStream
-from envmedic.model.faults import FAULTS
-from envmedic.model.installers import INSTALLERS
+from envmedic.model.registries.check_kinds import CHECK_NAMES
+from envmedic.model.registries.faults import FAULTS
+from envmedic.model.registries.installers import INSTALLERS
 
 FILES, DIRECTORIES = ":files", ":directories"
 """What a script is told where the shell itself knows the words better."""

@@ -9,14 +9,14 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 
 from envmedic.errors import InputError
-from envmedic.model.installers import DEFAULT, DEFAULT_OF_CONDA, INSTALLERS, OF_CONDA, OF_WHEELS
+from envmedic.model.registries.installers import DEFAULT, DEFAULT_OF_CONDA, INSTALLERS, OF_CONDA, OF_WHEELS
 
 TYPE_CHECKING = False  # as in typing, which takes longer to load than `--version` may
 if TYPE_CHECKING:
     from typing import Any, NoReturn
 
     from envmedic.model.conda import CondaExecutor
-    from envmedic.model.installers import WheelInstaller
+    from envmedic.model.registries.installers import WheelInstaller
 
 TRUE = frozenset({"1", "true", "yes", "on"})
 FALSE = frozenset({"", "0", "false", "no", "off"})

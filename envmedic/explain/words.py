@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from envmedic.model.check_kinds import CHECK_NAMES
 from envmedic.model.playbook import (
     AdviseStep,
     CommandStep,
@@ -22,7 +21,8 @@ from envmedic.model.playbook import (
     TorchFamilyStep,
     UnsetEnvStep,
 )
-from envmedic.model.remedies import REMEDIES
+from envmedic.model.registries.check_kinds import CHECK_NAMES
+from envmedic.model.registries.remedies import REMEDIES
 from envmedic.model.vocabulary.names import FACTS
 
 _OPERATORS = {

@@ -8,10 +8,10 @@ from typing import Final, Literal
 
 from envmedic.errors import InputError
 from envmedic.model.base import Model
-from envmedic.model.check_kinds import CHECK_NAMES, GPU_CHECKS, Profile
-from envmedic.model.faults import Fault
 from envmedic.model.lock import LockDifference
 from envmedic.model.playbook import Condition, Playbook
+from envmedic.model.registries.check_kinds import CHECK_NAMES, GPU_CHECKS, Profile
+from envmedic.model.registries.faults import Fault
 
 VERIFICATION_SCHEMA: Final = "envmedic.verification/1"
 

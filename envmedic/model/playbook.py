@@ -11,9 +11,9 @@ from typing import Annotated, Final, Literal
 import msgspec
 
 from envmedic.model.base import Model
-from envmedic.model.faults import Fault
 from envmedic.model.findings import FixKind
-from envmedic.model.remedies import REMEDIES
+from envmedic.model.registries.faults import Fault
+from envmedic.model.registries.remedies import REMEDIES
 
 Operator = Literal[
     "is", "is-not", "in", "not-in", "contains", "exists", "missing", "==", "!=", "<", "<=", ">", ">=", "matches",

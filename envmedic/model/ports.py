@@ -14,9 +14,9 @@ from envmedic.model.checks import Check, Outcome, Phase
 from envmedic.model.conda import CondaArtifact, CondaChange, CondaPackage, CondaRequest
 from envmedic.model.events import Emit
 from envmedic.model.facts import Environment, Host
-from envmedic.model.modes import AllowName, CloneMode, ExchangeMethod, StagingMode
 from envmedic.model.plan import Artifact, Install, Plan, Purge, Rebuild
 from envmedic.model.record import DistributionState, Record
+from envmedic.model.registries.modes import AllowName, CloneMode, ExchangeMethod, StagingMode
 
 OnLine = Callable[[str], None]
 MatchesSpec = Callable[[str, CondaPackage], bool]

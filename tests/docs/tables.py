@@ -16,10 +16,11 @@ from envmedic.diagnosis import vocabulary as diagnosis_vocabulary
 from envmedic.diagnosis.areas import AREAS
 from envmedic.locks import formats
 from envmedic.locks.formats import LOCK_FORMATS
-from envmedic.model import conda, installers, lock, modes
-from envmedic.model.check_kinds import CHECK_NAMES, GPU_CHECKS, PROFILES, CheckKind
-from envmedic.model.faults import FaultClass
-from envmedic.model.remedies import FORMER_FACTS, REMEDIES
+from envmedic.model import conda, lock
+from envmedic.model.registries import installers, modes
+from envmedic.model.registries.check_kinds import CHECK_NAMES, GPU_CHECKS, PROFILES, CheckKind
+from envmedic.model.registries.faults import FaultClass
+from envmedic.model.registries.remedies import FORMER_FACTS, REMEDIES
 from envmedic.model.vocabulary import names as vocabulary
 from envmedic.model.vocabulary.names import FACTS, PACKAGE_FACTS, PLAYBOOK_CHECKS
 from envmedic.playbook.schema.conditions import OPERATORS

@@ -11,8 +11,8 @@ import pytest
 from envmedic.errors import InputError
 from envmedic.explain import explain
 from envmedic.explain.words import condition_lines
-from envmedic.model.faults import FAULT_CLASSES, FAULTS
 from envmedic.model.playbook import Condition, LoadedPlaybook
+from envmedic.model.registries.faults import FAULT_CLASSES, FAULTS
 from envmedic.playbook.schema.loader import load_all
 from envmedic.playbook.schema.template import placeholders
 

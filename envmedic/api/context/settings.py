@@ -9,12 +9,12 @@ import msgspec
 
 from envmedic.model.events import EventStream
 from envmedic.model.facts import Environment, Facts
-from envmedic.model.installers import DEFAULT, DEFAULT_OF_CONDA
 from envmedic.model.playbook import Policy
+from envmedic.model.registries.installers import DEFAULT, DEFAULT_OF_CONDA
 
 if TYPE_CHECKING:
     from envmedic.model.conda import CondaExecutor
-    from envmedic.model.installers import WheelInstaller
+    from envmedic.model.registries.installers import WheelInstaller
 
 TORCH_INDEX = "https://download.pytorch.org/whl/{variant}"
 """Template of the PyTorch wheel index; https://pytorch.org/get-started/previous-versions/."""

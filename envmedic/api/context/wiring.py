@@ -12,7 +12,6 @@ from envmedic.api.context.settings import Settings
 from envmedic.model.checks import Check, Outcome, Phase
 from envmedic.model.events import Emit
 from envmedic.model.facts import Host
-from envmedic.model.installers import OF_WHEELS
 from envmedic.model.plan import Plan
 from envmedic.model.ports import (
     CheckRunner,
@@ -24,15 +23,16 @@ from envmedic.model.ports import (
     PlanExtension,
     Runner,
 )
-from envmedic.model.registry import complete
+from envmedic.model.registries.installers import OF_WHEELS
+from envmedic.model.registries.registry import complete
 from envmedic.probe.machine import gpu
 from envmedic.probe.packages.distributions import states
 from envmedic.probe.prefix import processes
 
 if TYPE_CHECKING:
     from envmedic.api.planning.facts_check import FactsProof
-    from envmedic.model.installers import WheelInstaller
     from envmedic.model.record import DistributionState
+    from envmedic.model.registries.installers import WheelInstaller
 
 
 def installer_of(settings: Settings, prefix: Path | None = None) -> Installer:
@@ -42,7 +42,7 @@ def installer_of(settings: Settings, prefix: Path | None = None) -> Installer:
     adapters: Mapping[WheelInstaller, type[uv.UvInstaller | pip.PipInstaller]] = complete(
         OF_WHEELS,
         {"uv": uv.UvInstaller, "pip": pip.PipInstaller},
-        stated="`OF_WHEELS` in envmedic/model/installers.py",
+        stated="`OF_WHEELS` in envmedic/model/registries/installers.py",
         add="what carries it out to `installer_of` in envmedic/api/context/wiring.py",
     )
     return adapters[settings.installer](prefix=prefix)

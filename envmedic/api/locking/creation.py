@@ -21,13 +21,13 @@ from envmedic.installers.conda.install import creation
 from envmedic.installers.conda.solve import virtual_packages
 from envmedic.installers.resolution import install_lock, pythons
 from envmedic.locks import reading
-from envmedic.model.check_kinds import Profile
 from envmedic.model.checks import Verification, VerifyWish
 from envmedic.model.events import Notice, OutputLine, distinct
 from envmedic.model.facts import Interpreter
 from envmedic.model.lock import Lock, LockDifference
 from envmedic.model.plan import Install
 from envmedic.model.ports import CommandResult
+from envmedic.model.registries.check_kinds import Profile
 from envmedic.probe.prefix import finder
 
 _ELSEWHERE = {"linux-64": ("linux", "x86_64"), "linux-aarch64": ("linux", "aarch64")}

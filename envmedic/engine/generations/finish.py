@@ -24,11 +24,11 @@ from envmedic.errors import (
     RecoveryNeeded,
     exhausted,
 )
-from envmedic.model.check_kinds import CHECKS
 from envmedic.model.checks import Check, Outcome
 from envmedic.model.events import CheckFinished
 from envmedic.model.ports import Runner
 from envmedic.model.record import Record
+from envmedic.model.registries.check_kinds import CHECKS
 
 _SMOKE_LIMIT_S = 120.0
 

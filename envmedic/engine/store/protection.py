@@ -10,8 +10,8 @@ from pathlib import Path
 
 from envmedic.conda_meta import pins_and_marks
 from envmedic.errors import EnvironmentBusy, PreflightError
-from envmedic.model.modes import AllowName
 from envmedic.model.ports import ProcessUser
+from envmedic.model.registries.modes import AllowName
 
 _OPERATING_SYSTEM = frozenset({"/", "/usr", "/usr/local"})
 _MOST_LISTED = 20

@@ -9,8 +9,8 @@ from envmedic.installers.conda.configuration import configuration
 from envmedic.model.conda import CondaArtifact, CondaChange, CondaExecutor, CondaRequest
 from envmedic.model.events import Emit
 from envmedic.model.facts import Environment, Host
-from envmedic.model.installers import DEFAULT_OF_CONDA
 from envmedic.model.ports import Runner
+from envmedic.model.registries.installers import DEFAULT_OF_CONDA
 
 
 class CondaSide:

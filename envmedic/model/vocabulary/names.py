@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from envmedic.model.check_kinds import CHECK_NAMES
+from envmedic.model.registries.check_kinds import CHECK_NAMES
 from envmedic.model.vocabulary import (
     kinds_conda,
     kinds_extensions,

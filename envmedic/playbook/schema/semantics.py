@@ -13,7 +13,7 @@ from packaging.specifiers import InvalidSpecifier, Specifier
 
 from envmedic import limits
 from envmedic.model.playbook import LoadedPlaybook, Playbook, Signature
-from envmedic.model.remedies import FORMER_FACTS
+from envmedic.model.registries.remedies import FORMER_FACTS
 from envmedic.model.vocabulary.fact_kind import FactType
 from envmedic.model.vocabulary.names import FACTS, PACKAGE_FACTS, PLAYBOOK_CHECKS, fact_kind
 from envmedic.playbook.matching.match import scan

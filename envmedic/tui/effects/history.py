@@ -16,7 +16,7 @@ from envmedic.tui.views.history import loss_lines
 
 if TYPE_CHECKING:
     from envmedic.api.context.settings import Settings
-    from envmedic.model.modes import AllowName
+    from envmedic.model.registries.modes import AllowName
 
 Way = Literal["undo", "redo"]
 Failed = Callable[[EnvmedicError], None]

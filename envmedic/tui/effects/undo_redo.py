@@ -22,7 +22,7 @@ from envmedic.tui.views.history import (
 )
 
 if TYPE_CHECKING:
-    from envmedic.model.modes import AllowName
+    from envmedic.model.registries.modes import AllowName
     from envmedic.tui.app import EnvmedicApp
 
 

@@ -12,9 +12,9 @@ from textual.binding import Binding, BindingType
 
 from envmedic.errors import EnvmedicError, PreflightError
 from envmedic.model.findings import Diagnosis, Finding
-from envmedic.model.modes import AllowName
 from envmedic.model.plan import Plan, PlanAlternative
 from envmedic.model.ports import ApplyOptions, Means
+from envmedic.model.registries.modes import AllowName
 from envmedic.tui.command_lines import apply_line, plan_line
 from envmedic.tui.panels.choosing import ChoicePanel
 from envmedic.tui.panels.starting import Start, StartPanel

@@ -11,7 +11,7 @@ from envmedic.diagnosis.vocabulary import derive
 from envmedic.errors import ExitCode, NoSolution
 from envmedic.model.facts import Building, Environment, Facts, Host, Interpreter
 from envmedic.model.playbook import LoadedPlaybook
-from envmedic.model.remedies import FORMER_FACTS
+from envmedic.model.registries.remedies import FORMER_FACTS
 from envmedic.model.vocabulary.names import FACTS
 from envmedic.playbook.schema.loader import load_all
 from tests.planner.support import dist, environment

@@ -6,7 +6,7 @@ import pytest
 
 from envmedic.errors import InvalidPlaybook
 from envmedic.model.playbook import RemedyStep
-from envmedic.model.remedies import FORMER_FACTS, REMEDIES
+from envmedic.model.registries.remedies import FORMER_FACTS, REMEDIES
 from envmedic.model.vocabulary.names import FACTS
 from envmedic.planner.remedies import DECISIONS
 from envmedic.playbook.schema.loader import load_all, parse

@@ -7,8 +7,8 @@ from types import MappingProxyType
 from typing import Final, Literal, get_args
 
 from envmedic.model.base import Model
-from envmedic.model.faults import FAULT_CLASSES, Fault
-from envmedic.model.registry import by_name
+from envmedic.model.registries.faults import FAULT_CLASSES, Fault
+from envmedic.model.registries.registry import by_name
 
 Profile = Literal["quick", "standard", "full"]
 Devices = Literal["none", "cpu and gpu", "gpu"]
@@ -219,8 +219,8 @@ def _require_shown() -> None:
     for fault in FAULT_CLASSES.values():
         if fault.shown_by_checks != (fault.name in shown):
             raise LookupError(
-                f"{fault.name!r} has shown_by_checks={fault.shown_by_checks} in envmedic/model/faults.py: name it in "
-                "`points_to` of the checks that fail with it, in envmedic/model/check_kinds.py, or set it to False"
+                f"{fault.name!r} has shown_by_checks={fault.shown_by_checks} in envmedic/model/registries/faults.py: name it in "
+                "`points_to` of the checks that fail with it, in envmedic/model/registries/check_kinds.py, or set it to False"
             )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, Literal, get_args
 
-from envmedic.model.registry import complete
+from envmedic.model.registries.registry import complete
 
 CloneMode = Literal["reflink", "link", "copy"]
 StagingMode = Literal["namespace", "relocate"]
@@ -13,7 +13,7 @@ ExchangeMethod = Literal["exchange", "two-renames"]
 AllowName = Literal["base", "frozen", "external", "in-use"]
 """Protections that a user can lift."""
 
-_HERE: Final = "in envmedic/model/modes.py"
+_HERE: Final = "in envmedic/model/registries/modes.py"
 CLONE_MODES: Mapping[CloneMode, str] = complete(
     get_args(CloneMode),
     {

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final, Literal, get_args
 
 from envmedic.model.base import Model
-from envmedic.model.registry import by_name, complete
+from envmedic.model.registries.registry import by_name, complete
 
 Fault = Literal[
     "torchvision-ops",
@@ -368,7 +368,7 @@ _ROWS: Final = (
 FAULT_CLASSES: Mapping[Fault, FaultClass] = complete(
     FAULTS,
     by_name(_ROWS),
-    stated="`Fault` in envmedic/model/faults.py",
-    add='FaultClass(name="NAME", …), its page and symptoms, to `_ROWS` in envmedic/model/faults.py',
+    stated="`Fault` in envmedic/model/registries/faults.py",
+    add='FaultClass(name="NAME", …), its page and symptoms, to `_ROWS` in envmedic/model/registries/faults.py',
 )
 """Every class of fault, by its name."""
