@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Mapping, Sequence
+from importlib import util
 from pathlib import Path
 
-from envmedic.errors import InstallerError
+from envmedic.errors import RepairPackageMissing
 from envmedic.installers import removal
 from envmedic.installers.index import configuration
 from envmedic.installers.wheels import chown
@@ -28,7 +29,7 @@ _LEFT_ALONE = (
 
 
 def find_uv() -> str:
-    """Path of uv: the one installed with envmedic, else on PATH. Raises `InstallerError`."""
+    """Path of uv: the one installed with envmedic, else on PATH. Raises `RepairPackageMissing`."""
     try:
         from uv import find_uv_bin  # noqa: PLC0415  # the package may be absent where uv is on PATH
 
@@ -36,12 +37,15 @@ def find_uv() -> str:
     except (ImportError, FileNotFoundError):
         found = shutil.which("uv")
     if found is None:
-        raise InstallerError(
-            "uv is not installed",
-            cause="neither envmedic's environment nor PATH has it",
-            hint="Install it beside envmedic: python -m pip install uv",
-        )
+        raise RepairPackageMissing("uv")
     return str(Path(found).absolute())
+
+
+def require_repair_packages() -> None:
+    """Raise RepairPackageMissing where a package is absent that every repair needs: uv, or requests."""
+    find_uv()
+    if util.find_spec("requests") is None:
+        raise RepairPackageMissing("requests")
 
 
 class UvInstaller:
@@ -56,7 +60,7 @@ class UvInstaller:
 
     @property
     def uv(self) -> str:
-        """Absolute path of uv. Raises `InstallerError` when there is none."""
+        """Absolute path of uv. Raises `RepairPackageMissing` when there is none."""
         self._uv = self._uv or find_uv()
         return self._uv
 

@@ -19,7 +19,7 @@ from types import ModuleType
 from typing import Any, Final
 
 from envmedic import limits
-from envmedic.errors import EnvmedicError, InputError, InstallerError
+from envmedic.errors import EnvmedicError, InputError, InstallerError, RepairPackageMissing
 from envmedic.locks import seal
 from envmedic.locks.completeness import complete
 from envmedic.locks.markers import dependencies
@@ -43,7 +43,7 @@ class CondaLockModels:
 
 
 def libraries() -> CondaLockModels:
-    """Import them. Raises InstallerError where conda-lock is absent or another release than is known."""
+    """Import them. Raises RepairPackageMissing, or InstallerError where conda-lock is another release than is known."""
     try:
         with _stand_ins("conda_lock", "conda_lock.lockfile"), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of conda-lock's own parts to its makers
@@ -52,7 +52,7 @@ def libraries() -> CondaLockModels:
         raise InstallerError(
             "conda-lock cannot be used",
             cause=str(error),
-            hint="Install it beside envmedic: python -m pip install 'conda-lock>=4'",
+            hint="Install the release that envmedic knows: pip install 'conda-lock>=4'",
         ) from error
 
 
@@ -73,8 +73,10 @@ def _stand_ins(*names: str) -> Iterator[None]:
 
 def _stand_in(name: str) -> ModuleType:
     found = importlib.util.find_spec(name)
-    if found is None or found.submodule_search_locations is None:
-        raise ImportError(f"no package {name}")
+    if found is None:
+        raise RepairPackageMissing("conda-lock")
+    if found.submodule_search_locations is None:
+        raise ImportError(f"{name} is no package")
     module = ModuleType(name)
     module.__path__ = list(found.submodule_search_locations)
     return module
