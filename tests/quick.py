@@ -80,7 +80,7 @@ def _importing(module: str) -> Iterator[str]:
     """The test files at the fewest imports from `module`; itself, if it is one."""
     layer, seen = [module], {module}
     while layer:
-        after = []
+        after: list[str] = []
         for name in layer:  # grows by the helpers of tests: no step
             for importer in sorted(graph().find_modules_that_directly_import(name) - seen):
                 seen.add(importer)
