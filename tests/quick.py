@@ -19,8 +19,8 @@ from pathlib import Path
 import grimp
 
 ROOT = Path(__file__).resolve().parents[1]
-MOST = 40
-"""Test files of one run: about a minute on two cores."""
+MOST = 25
+"""Test files of one run: a minute and a half on two idle cores."""
 
 
 def main(arguments: Sequence[str]) -> int:
