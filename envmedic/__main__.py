@@ -23,19 +23,9 @@ _LAST_STANDARD = 2
 
 
 def _terminal_ui(settings: Settings, options: ApplyOptions) -> int:
-    """Open the terminal UI. Raises InputError where Textual is missing."""
-    try:
-        from envmedic.tui.app import run
-    except ModuleNotFoundError as error:
-        if error.name is None or error.name.partition(".")[0] not in {"textual", "rich"}:
-            raise
-        from envmedic.errors import InputError
+    """Open the terminal UI. Raises ModuleNotFoundError without Textual, which `main` reports."""
+    from envmedic.tui.app import run
 
-        raise InputError(
-            "The terminal UI cannot be opened",
-            cause=f"the package {error.name} is not installed beside envmedic",
-            hint="Install textual where envmedic is, or use the commands: envmedic --help",
-        ) from error
     return run(settings, options)
 
 

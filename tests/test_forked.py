@@ -22,7 +22,7 @@ def children():
 def said(code: str, before: str = "") -> str:
     """What `code` prints in a process of its own, which has one thread: nothing else may be heard."""
     argv = [sys.executable, "-c", BEGINNING + before + textwrap.dedent(code)]
-    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=600)
+    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=1800)
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout.strip()
 

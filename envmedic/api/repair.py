@@ -14,7 +14,13 @@ import msgspec
 from envmedic import planner
 from envmedic.api.context.observation import observe
 from envmedic.api.context.settings import RepairRequest, Settings
-from envmedic.api.context.wiring import check_runner, conda_of, engine_ports, installer_of
+from envmedic.api.context.wiring import (
+    check_runner,
+    conda_of,
+    engine_ports,
+    installer_of,
+    require_repair_packages,
+)
 from envmedic.api.diagnosis import diagnose_text
 from envmedic.api.planning import crashes
 from envmedic.api.planning.family_move import move
@@ -89,6 +95,7 @@ def apply(
 
     Errors before a transaction began are raised; after it they are in the record.
     """
+    require_repair_packages()
     refuse_protected(Path(os.path.realpath(prefix)), options.allow)
     prepared = prepare(settings, prefix, wish)
     return prepared if isinstance(prepared, Diagnosis) else carry_out(prepared, options, confirm)
@@ -96,6 +103,7 @@ def apply(
 
 def apply_plan(settings: Settings, made: Plan, options: ApplyOptions, confirm: Confirm) -> Record:
     """Carry `made` out as it is. Raises StalePlan when the environment changed since."""
+    require_repair_packages()
     return _carry_out(settings, made, options, confirm, None)
 
 

@@ -11,7 +11,16 @@ from importlib import import_module
 
 from envmedic.cli.options import FALSE, require_readable, split_command
 from envmedic.cli.parser import build_parser
-from envmedic.errors import RECOVERABLE, UNCHANGED, EnvmedicError, ExitCode, InputError, Interrupted, exhausted
+from envmedic.errors import (
+    RECOVERABLE,
+    UNCHANGED,
+    EnvmedicError,
+    ExitCode,
+    InputError,
+    Interrupted,
+    exhausted,
+    missing_package,
+)
 
 TYPE_CHECKING = False  # as in typing, which takes longer to load than `--version` may
 if TYPE_CHECKING:
@@ -80,7 +89,11 @@ def _unexpected(error: Exception, output: CommandOutput) -> int:
     from envmedic.render.errors import bug
 
     environment = UNCHANGED if output.stream.transaction is None else RECOVERABLE
-    known = exhausted(error, environment=environment) or bug(error, environment=environment)
+    known = (
+        exhausted(error, environment=environment)
+        or missing_package(error, environment=environment)
+        or bug(error, environment=environment)
+    )
     output.error(known)
     return int(known.exit_code)
 

@@ -6,9 +6,10 @@ import os
 import shutil
 from collections.abc import Mapping, Sequence
 from functools import cache
+from importlib import util
 from pathlib import Path
 
-from envmedic.errors import InstallerError
+from envmedic.errors import InstallerError, RepairPackageMissing
 from envmedic.installers import removal
 from envmedic.installers.index import configuration
 from envmedic.installers.wheels import chown
@@ -31,7 +32,7 @@ _LEFT_ALONE = (
 
 
 def find_uv() -> str:
-    """Path of uv: the one installed with envmedic, else on PATH. Raises `InstallerError`."""
+    """Path of uv: the one installed with envmedic, else on PATH. Raises `RepairPackageMissing`."""
     try:
         from uv import find_uv_bin  # noqa: PLC0415  # the package may be absent where uv is on PATH
 
@@ -39,11 +40,7 @@ def find_uv() -> str:
     except (ImportError, FileNotFoundError):
         found = shutil.which("uv")
     if found is None:
-        raise InstallerError(
-            "uv is not installed",
-            cause="neither envmedic's environment nor PATH has it",
-            hint="Install it beside envmedic: python -m pip install uv",
-        )
+        raise RepairPackageMissing("uv")
     return str(Path(found).absolute())
 
 
@@ -60,6 +57,13 @@ def pip_help(verb: str) -> str:
     return result.stdout
 
 
+def require_repair_packages() -> None:
+    """Raise RepairPackageMissing where a package is absent that every repair needs: uv, or requests."""
+    find_uv()
+    if util.find_spec("requests") is None:
+        raise RepairPackageMissing("requests")
+
+
 class UvInstaller:
     """Resolves, fetches and names the commands of a step; implements `ports.Installer`.
 
@@ -72,7 +76,7 @@ class UvInstaller:
 
     @property
     def uv(self) -> str:
-        """Absolute path of uv. Raises `InstallerError` when there is none."""
+        """Absolute path of uv. Raises `RepairPackageMissing` when there is none."""
         self._uv = self._uv or find_uv()
         return self._uv
 

@@ -48,6 +48,13 @@ def installer_of(settings: Settings, prefix: Path | None = None) -> Installer:
     return adapters[settings.installer](prefix=prefix)
 
 
+def require_repair_packages() -> None:
+    """Raise RepairPackageMissing before any work where envmedic's core alone is installed."""
+    from envmedic.installers import uv  # only where something is resolved or installed
+
+    uv.require_repair_packages()
+
+
 def conda_of(settings: Settings, prefix: Path) -> CondaInstaller:
     """What solves and changes the conda packages of the environment whose real path is `prefix`."""
     from envmedic.installers.conda.conda_installer import CondaSide

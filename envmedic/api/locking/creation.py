@@ -10,7 +10,7 @@ from pathlib import Path
 from envmedic import xdg
 from envmedic.api.context.observation import host_of, stage
 from envmedic.api.context.settings import Settings
-from envmedic.api.context.wiring import installer_of
+from envmedic.api.context.wiring import installer_of, require_repair_packages
 from envmedic.api.verification import verify_lock
 from envmedic.engine.transaction import create as making
 from envmedic.errors import InputError, InstallerError, IntegrityError
@@ -51,6 +51,7 @@ def create(
     On an error nothing is left. A check that fails does not take away what is as the lock says. Raises InputError,
     NetworkError, IntegrityError, InstallerError, PreflightError.
     """
+    require_repair_packages()
     wanted = reading.read(lock_file)
     prefix = _prefix(place, wanted)
     making.require_free(prefix)

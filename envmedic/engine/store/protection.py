@@ -33,7 +33,7 @@ def refuse_protected(prefix: Path, allow: Sequence[AllowName]) -> None:
         raise PreflightError(
             f"{prefix} is the Python that envmedic itself runs from",
             cause="It cannot exchange the files that it is running from",
-            hint="Install envmedic into an environment of its own, for example with `uv tool install`",
+            hint="Install envmedic into an environment of its own, for example with `uv tool install 'envmedic[repair]'`",
         )
     for protection in _protections(prefix):
         if protection.allow not in allow:

@@ -81,7 +81,7 @@ def checked(prefix: Path) -> Path:
         raise InputError(
             f"{prefix} is the environment that envmedic itself runs from",
             cause="a repair would pull its own interpreter and libraries away from under it",
-            hint="Install envmedic into an environment of its own (pipx install envmedic)",
+            hint="Install envmedic into an environment of its own (pipx install 'envmedic[repair]')",
         )
     return prefix
 
