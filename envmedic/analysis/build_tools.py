@@ -11,6 +11,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.version import InvalidVersion, Version
 
 from envmedic.analysis.activated import Values, activated
+from envmedic.compat.nvcc_support import compiler_limit
 from envmedic.model.facts import Building, Compiler, Environment, Facts, Host, Toolkit
 
 _WSL = "/usr/lib/wsl/lib"
@@ -167,8 +168,6 @@ def _judged(
     host: Host, taken: Compiler | None, nvcc: tuple[Toolkit, str] | None
 ) -> tuple[int | UnsetType, bool | UnsetType, tuple[str | None, str | None] | tuple[UnsetType, UnsetType]]:
     """What the nvcc makes of the compiler: its limit, whether it accepts this one, and a gcc and g++ that it accepts."""
-    from envmedic.compat.nvcc_support import compiler_limit  # noqa: PLC0415  # reads the compatibility data
-
     cuda = nvcc[0].version if nvcc is not None else None
     kind = _kind(taken)
     if cuda is None or taken is None or kind is None or taken.version is None:

@@ -9,6 +9,7 @@ from msgspec import UNSET, UnsetType
 
 from envmedic.analysis.activated import Values, activated
 from envmedic.analysis.build_tools import Toolchain
+from envmedic.compat.nvcc_support import nvcc_knows
 from envmedic.model.facts import Building, Facts
 
 _FALSE = frozenset({"0", "false", "no", "off", "f", "n"})
@@ -69,8 +70,6 @@ class Knowledge:
 
     def has(self, entry: str) -> bool:
         """Whether extensions can be built for ``8.6``, ``9.0a`` or ``8.9+PTX``."""
-        from envmedic.compat.nvcc_support import nvcc_knows  # noqa: PLC0415  # reads the compatibility data
-
         architecture = entry.removesuffix("+PTX")
         if self._torch and architecture not in self._torch:
             return False

@@ -11,9 +11,10 @@ from envmedic.api.context.observation import observe, stage
 from envmedic.api.context.settings import Settings
 from envmedic.engine.store.live_records import live_records
 from envmedic.errors import InputError, NotAnEnvironment
+from envmedic.installers.conda.solve import conda_dry_run
 from envmedic.installers.index.credentials import redacted
 from envmedic.installers.resolution import dry_run
-from envmedic.installers.uv import find_uv
+from envmedic.installers.uv import find_uv, pip_help
 from envmedic.model.answers.guard import CondaCommand, Guard, GuardVerdict, Harm, PipCommand
 from envmedic.model.facts import Environment, Facts
 from envmedic.model.plan import CONSTRAINTS
@@ -27,8 +28,6 @@ def guard(settings: Settings, prefix: Path, words: Sequence[str]) -> Guard:
     Raises InputError for a command that is not understood or is for another environment, NetworkError where no index
     can be asked.
     """
-    from envmedic.installers.uv import pip_help  # noqa: PLC0415  # installers are loaded when asked
-
     cannot_tell, read = None, None
     try:
         read = command_words.read(words, pip_help)
@@ -104,8 +103,6 @@ class _Asked:
 
     def conda(self, command: CondaCommand) -> Guard:
         """The answer for a command of conda or its like, by conda's dry run."""
-        from envmedic.installers.conda.solve import conda_dry_run  # noqa: PLC0415  # only in a conda prefix
-
         conda = self._environment.conda
         if conda is None:
             raise InputError(

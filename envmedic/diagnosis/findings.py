@@ -55,7 +55,7 @@ def diagnose(
 def _derived(facts: Facts | None) -> Derived:
     if facts is None:
         return {}
-    from envmedic.diagnosis.vocabulary import derive  # noqa: PLC0415  # a text alone needs none of it
+    from envmedic.diagnosis.vocabulary import derive
 
     return derive(facts)
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from envmedic.errors import InstallerError, RepairPackageMissing
 from envmedic.installers import removal
 from envmedic.installers.index import configuration
+from envmedic.installers.resolution import build_options
 from envmedic.installers.wheels import chown
 from envmedic.model.events import Emit
 from envmedic.model.facts import Environment
@@ -34,7 +35,7 @@ _LEFT_ALONE = (
 def find_uv() -> str:
     """Path of uv: the one installed with envmedic, else on PATH. Raises `RepairPackageMissing`."""
     try:
-        from uv import find_uv_bin  # noqa: PLC0415  # the package may be absent where uv is on PATH
+        from uv import find_uv_bin
 
         return find_uv_bin()
     except (ImportError, FileNotFoundError):
@@ -83,8 +84,8 @@ class UvInstaller:
     def resolve(self, request: ResolveRequest, environment: Environment, emit: Emit) -> Resolution:
         """Return exact wheels for the pins and what they need. Raises NetworkError, NoSolution, InstallerError."""
         del emit  # it takes a second; its stage is what there is to say
-        from envmedic.installers.index import http as session  # noqa: PLC0415  # requests costs 0.1 s
-        from envmedic.installers.resolution import resolve, uv_options  # noqa: PLC0415  # requests costs 0.1 s
+        from envmedic.installers.index import http as session
+        from envmedic.installers.resolution import resolve, uv_options
 
         self._prefix = Path(environment.prefix)
         read = configuration.read(self._prefix)
@@ -96,8 +97,8 @@ class UvInstaller:
 
     def fetch(self, artifacts: Sequence[Artifact], *, offline: bool, emit: Emit) -> None:
         """Fetch every wheel into the cache, verified. Raises NetworkError, IntegrityError, PreflightError."""
-        from envmedic.installers.index import http as session  # noqa: PLC0415  # requests costs 0.1 s
-        from envmedic.installers.wheels import fetch  # noqa: PLC0415  # requests costs 0.1 s
+        from envmedic.installers.index import http as session
+        from envmedic.installers.wheels import fetch
 
         user = owner(self._prefix) if self._prefix is not None else None
         with session.opened(configuration.read(self._prefix)) as http:
@@ -124,8 +125,6 @@ class UvInstaller:
 
         Raises `InstallerError` when the user that builds cannot reach uv.
         """
-        from envmedic.installers.resolution import build_options  # noqa: PLC0415  # needed for this step alone
-
         chown.require_reachable(self.uv, python)
         return (*unset(os.environ), self.uv, *build_options.arguments(step, python))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final, Literal
@@ -71,8 +72,6 @@ def known_check(name: str) -> str:
     """Return `name` if a check is called so; raises `InputError` that names the nearest ones."""
     if name in CHECK_NAMES:
         return name
-    import difflib  # noqa: PLC0415  # for a mistake alone
-
     near = difflib.get_close_matches(name, CHECK_NAMES, n=3, cutoff=0.5)
     raise InputError(
         f"there is no check {name!r}",

@@ -165,7 +165,7 @@ def _conda(found: layout.Layout, python: Interpreter, scans: Sequence[distributi
     """The records of a conda prefix, by which the owners of distributions are set; None for any other."""
     if found.kind != "conda":
         return None
-    from envmedic.probe.conda import conda_prefix  # noqa: PLC0415  # nothing of it is needed for a virtual environment
+    from envmedic.probe.conda import conda_prefix
 
     installed = conda_prefix.read(found.prefix, python.version or found.version)
     installed.settle_owners(scans)

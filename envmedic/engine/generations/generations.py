@@ -20,6 +20,7 @@ from envmedic.engine.generations.finish import conclude, recoverable
 from envmedic.engine.generations.recovery import settle
 from envmedic.engine.generations.undo_losses import Loss
 from envmedic.engine.stage.activated_runner import ActivatedRunner
+from envmedic.engine.stage.runners import DirectRunner
 from envmedic.engine.store import journal as journals
 from envmedic.engine.store import marker
 from envmedic.engine.store.context import OpenTransaction, TransactionContext, load_record
@@ -224,8 +225,6 @@ def _redo(session: TransactionContext, item: _Known, accept: Accept | None, lock
         changed = undo_losses.changes(item.directory.fingerprint, session.prefix)
         _ask(session, Loss(transaction=item.directory.transaction, changed=changed), accept)
         _go(transaction, "redoing", "undone")
-        from envmedic.engine.stage.runners import DirectRunner  # noqa: PLC0415  # an undo runs nothing
-
         runner = ActivatedRunner(DirectRunner(session.prefix, inherit=[lock]), session.prefix, session.interruption)
         return conclude(transaction, runner, redo=True)
 

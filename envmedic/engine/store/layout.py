@@ -17,8 +17,10 @@ One store serves every environment of a parent directory::
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
+import shutil
 import stat
 import time
 from dataclasses import dataclass
@@ -249,14 +251,10 @@ class Store:
 
 
 def _digest(name: bytes) -> str:
-    import hashlib  # noqa: PLC0415  # what an undo begins ahead needs none
-
     return hashlib.sha256(name).hexdigest()
 
 
 def _remove(directory: Path) -> None:
-    import shutil  # noqa: PLC0415  # there is rarely something to remove
-
     shutil.rmtree(directory)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 import re
 import shutil
@@ -175,8 +176,6 @@ def named(name: str, variables: Mapping[str, str]) -> Path:
         known.setdefault(place.name or place.prefix.name, place.prefix)
     if name in known:
         return known[name]
-    import difflib  # noqa: PLC0415  # for a mistake alone
-
     near = difflib.get_close_matches(name, known, n=3)
     raise NotAnEnvironment(
         f"No conda environment is called {name}",

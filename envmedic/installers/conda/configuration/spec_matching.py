@@ -28,8 +28,8 @@ _KNOWN = frozenset({"version", "build", "build_number", "channel", "subdir", "md
 
 def matches(text: str, package: CondaPackage) -> bool:
     """Whether `package` is what a spec asks for. Raises ValueError when the spec, or a field of it, is not known."""
-    from rattler import MatchSpec  # noqa: PLC0415  # only where a plan is made for a conda prefix
-    from rattler.exceptions import InvalidMatchSpecError, InvalidUrlError, InvalidVersionError  # noqa: PLC0415
+    from rattler import MatchSpec
+    from rattler.exceptions import InvalidMatchSpecError, InvalidUrlError, InvalidVersionError
 
     stated = _STARS.sub("*", _ANY.sub("", urls.without_credentials(specs.plain(text))))
     if _EMPTY.search(stated):
@@ -50,7 +50,7 @@ def matches(text: str, package: CondaPackage) -> bool:
 
 
 def _record(package: CondaPackage) -> RepoDataRecord:
-    from rattler import BuildString, PackageRecord, RepoDataRecord  # noqa: PLC0415
+    from rattler import BuildString, PackageRecord, RepoDataRecord
 
     record = PackageRecord(
         package.name,
