@@ -24,7 +24,7 @@ class Picks(ChoiceList[T], Generic[T]):
 class ChoicePanel(Panel[T | None], Generic[T]):
     """Items over the screen; Enter takes the highlighted one, where it can be taken."""
 
-    DEFAULT_CSS = "ChoicePanel > #frame Choices { height: auto; max-height: 80vh; background: $panel; }"
+    DEFAULT_CSS = "ChoicePanel > #frame ChoiceList { height: auto; max-height: 80vh; background: $panel; }"
 
     def __init__(
         self,

@@ -41,7 +41,7 @@ class LockPanel(Panel[LockWish | None]):
         Binding("tab", "app.focus_next", "Directory"),
     ]
     DEFAULT_CSS = """
-    LockPanel > #frame Choices { height: auto; background: $panel; }
+    LockPanel > #frame ChoiceList { height: auto; background: $panel; }
     LockPanel > #frame Static { height: auto; }
     """
 
