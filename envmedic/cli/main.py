@@ -60,7 +60,7 @@ def main(argv: Sequence[str] | None = None, *, ui: Ui | None = None) -> int:
 
 
 def _unexpected(error: Exception, output: CommandOutput) -> int:
-    from envmedic.render.errors import bug  # noqa: PLC0415
+    from envmedic.render.documents.errors import bug  # noqa: PLC0415
 
     environment = UNCHANGED if output.stream.transaction is None else RECOVERABLE
     known = exhausted(error, environment=environment) or bug(error, environment=environment)

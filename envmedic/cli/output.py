@@ -6,7 +6,7 @@ import argparse
 import io
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TextIO
 
@@ -15,9 +15,10 @@ from envmedic.model.base import to_json
 from envmedic.model.events import Event, EventStream
 from envmedic.model.record import Record, error_document
 from envmedic.regex import compile_late
-from envmedic.render.errors import error_lines
+from envmedic.render.documents.errors import error_lines
 from envmedic.render.events import Narrator
-from envmedic.render.style import Style, wants_colour
+from envmedic.render.style import Style, plain, wants_colour
+from envmedic.render.text import Line, line
 
 _ACTING = compile_late("[\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
@@ -41,20 +42,17 @@ class CommandOutput:
         """From parsed options."""
         return cls(json=args.json, quiet=args.quiet, verbose=args.verbose, colour=args.color, events=args.events)
 
-    @property
-    def style(self) -> Style:
-        """The style of stdout."""
-        return self._out_style
-
-    @property
-    def err_style(self) -> Style:
-        """The style of stderr."""
-        return self._err_style
-
-    def document(self, document: object, lines: Sequence[str]) -> None:
+    def document(self, document: object, lines: Sequence[Line]) -> None:
         """Print `document` as JSON under ``--json``, else `lines`."""
+        self._print(document, self._out_style.text(lines))
+
+    def text(self, document: object, lines: Sequence[str]) -> None:
+        """Print `document` as JSON under ``--json``, else `lines` of the text of a file, whose tabs stay."""
+        self._print(document, list(map(plain, lines)))
+
+    def _print(self, document: object, lines: Sequence[str]) -> None:
         self.narrator.close()
-        text = _json(document) if self.json else "\n".join(self._out_style.safe(line) for line in lines)
+        text = _json(document) if self.json else "\n".join(lines)
         try:
             _write(sys.stdout, text + "\n")
         except OSError as error:
@@ -67,20 +65,24 @@ class CommandOutput:
             ) from error
 
     def narrate(self, text: str) -> None:
-        """Print a line on stderr, unless quiet or events go there."""
-        self.narrator.close()
-        if not self.quiet and self._events is not sys.stderr:
-            _write(sys.stderr, "\n".join(self._err_style.safe(line) for line in text.split("\n")) + "\n")
+        """Print lines of text on stderr, unless quiet or events go there."""
+        self.narrate_lines(list(map(line, text.split("\n"))))
 
-    def report(self, document: object, lines: Callable[[Style], Sequence[str]], file: str | None) -> None:
+    def narrate_lines(self, lines: Sequence[Line]) -> None:
+        """Print `lines` on stderr, unless quiet or events go there."""
+        self.narrator.close()
+        if lines and not self.quiet and self._events is not sys.stderr:
+            _write(sys.stderr, "\n".join(self._err_style.text(lines)) + "\n")
+
+    def report(self, document: object, lines: Sequence[Line], file: str | None) -> None:
         """Write `document` to `file`, or to stderr, and nothing to stdout: as JSON under ``--json`` or by its name."""
         self.narrator.close()
         if file is None:
-            text = _json(document) if self.json else "\n".join(map(self._err_style.safe, lines(self._err_style)))
+            text = _json(document) if self.json else "\n".join(self._err_style.text(lines))
             _write(sys.stderr, text + "\n")
             return
-        bare = Style(colour=False)
-        text = _json(document) if self.json or file.endswith(".json") else "\n".join(map(bare.safe, lines(bare)))
+        as_json = self.json or file.endswith(".json")
+        text = _json(document) if as_json else "\n".join(Style(colour=False).text(lines))
         try:
             Path(file).write_text(text + "\n", encoding="utf-8")
         except OSError as error:
@@ -91,7 +93,7 @@ class CommandOutput:
     def error_beside(self, error: EnvmedicError) -> None:
         """Print `error` on stderr where stdout belongs to somebody else."""
         self.narrator.close()
-        _write(sys.stderr, "\n".join(error_lines(error, self._err_style)) + "\n")
+        _write(sys.stderr, "\n".join(self._err_style.text(error_lines(error))) + "\n")
 
     def error(self, error: EnvmedicError) -> None:
         """Print `error`: as a document under ``--json``, and as text on stderr unless that would mix with events."""
@@ -99,7 +101,7 @@ class CommandOutput:
         if self.json:
             _write(sys.stdout, _json(error_document(error)) + "\n")
         if not (self.json and self._events is sys.stderr):
-            _write(sys.stderr, "\n".join(error_lines(error, self._err_style)) + "\n")
+            _write(sys.stderr, "\n".join(self._err_style.text(error_lines(error))) + "\n")
 
     def _write_event(self, event: Event) -> None:
         if self._events is not None:

@@ -1,16 +1,14 @@
-"""Colour that is never the only carrier of a meaning, and figures as people read them."""
+"""Lines as text with the escapes of a terminal, and figures as people read them."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from typing import Literal, TextIO
+from collections.abc import Iterable
+from typing import TextIO
 
-from envmedic.regex import compile_late
+from envmedic.render.text import Line, Tone, bare
 
-Tone = Literal["good", "bad", "warn", "dim", "bold", "accent"]
-_CODES: dict[str, str] = {"good": "32", "bad": "31", "warn": "33", "dim": "2", "bold": "1", "accent": "36"}
-_OWN_ESCAPES = compile_late(f"(\x1b\\[(?:0|{'|'.join(_CODES.values())})m)")
+_CODES: dict[Tone, str] = {"good": "32", "bad": "31", "warn": "33", "dim": "2", "bold": "1", "accent": "36"}
 _UNITS = ("B", "kB", "MB", "GB", "TB")
 
 
@@ -26,23 +24,21 @@ def wants_colour(stream: TextIO, choice: str = "auto") -> bool:
 
 
 class Style:
-    """Wraps text in escapes, or leaves it alone."""
+    """How lines are printed: with escapes for their tones, or without. Colour is never the only carrier of a meaning."""
 
     def __init__(self, *, colour: bool) -> None:
         self._colour = colour
 
-    def __call__(self, text: str, tone: Tone) -> str:
-        """Return `text` in `tone`."""
-        return f"\x1b[{_CODES[tone]}m{text}\x1b[0m" if self._colour else text
-
-    def safe(self, text: str) -> str:
-        """`text` with nothing left that acts on a terminal, but the escapes of this style."""
-        if text.isprintable():
-            return text
+    def printed(self, line: Line) -> str:
+        """`line` as it is printed; no other escapes than those of its tones are in it."""
         if not self._colour:
-            return plain(text)
-        parts = _OWN_ESCAPES.split(text)
-        return "".join(part if number % 2 else plain(part) for number, part in enumerate(parts))
+            return plain(bare(line))
+        pieces = ((plain(text), _CODES.get(tone)) for text, tone in line)
+        return "".join(f"\x1b[{code}m{text}\x1b[0m" if code else text for text, code in pieces)
+
+    def text(self, lines: Iterable[Line]) -> list[str]:
+        """Each of `lines` as it is printed."""
+        return [self.printed(line) for line in lines]
 
 
 def size(count: int | None) -> str:
@@ -68,23 +64,7 @@ def duration(seconds: float) -> str:
 
 
 def plain(text: str) -> str:
-    """`text` without control characters, so that a log's escapes cannot act on the terminal."""
+    """`text` without control characters, so that a log's escapes cannot act on the terminal; tabs stay."""
+    if text.isprintable():
+        return text
     return "".join(char if char.isprintable() or char == "\t" else "\N{REPLACEMENT CHARACTER}" for char in text)
-
-
-def shortened(text: str, length: int = 160) -> str:
-    """`text` made plain and at most `length` characters long; JSON has all of it."""
-    shown = plain(text)
-    return shown if len(shown) <= length else shown[: length - 1] + "\N{HORIZONTAL ELLIPSIS}"
-
-
-def table(rows: Sequence[tuple[str, ...]], *, indent: str = "  ") -> list[str]:
-    """Left-aligned columns; the last column is not padded."""
-    if not rows:
-        return []
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    lines = []
-    for row in rows:
-        cells = [cell.ljust(width) for cell, width in zip(row[:-1], widths, strict=False)]
-        lines.append((indent + "  ".join([*cells, row[-1]])).rstrip())
-    return lines

@@ -17,6 +17,7 @@ from textual.signal import Signal
 
 from envmedic.api.context.settings import Settings
 from envmedic.errors import EnvmedicError, ExitCode, InputError
+from envmedic.render.text import Line, bare, line
 from envmedic.tui.effects.base import LIMITS, Effects
 from envmedic.tui.effects.jobs import JobEnded, JobEvents, Jobs, JobsChanged
 from envmedic.tui.effects.repair import Repairs
@@ -24,7 +25,6 @@ from envmedic.tui.preferences import keep_theme, kept_theme
 from envmedic.tui.screens.home import HomeScreen
 from envmedic.tui.session import AppState, no_plan, not_chosen
 from envmedic.tui.terminal import Terminal
-from envmedic.tui.text import Line, bare, line
 from envmedic.tui.themes import DARK, THEMES, VARIABLE
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from envmedic.model.findings import Finding
     from envmedic.model.ports import ApplyOptions
-    from envmedic.tui.repair_state import Repair
+    from envmedic.render.progress.repair_state import Repair
 
 
 ENDING: Final = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
@@ -206,9 +206,9 @@ class EnvmedicApp(App[int]):
 
     def repair_ended(self, repair: Repair) -> None:
         """Who watches it sees the result at once, others are told."""
+        from envmedic.render.progress.result import verdict_line  # noqa: PLC0415
         from envmedic.tui.panels.base import Panel  # noqa: PLC0415  # the first frame needs none of it
         from envmedic.tui.screens.repair import RepairScreen  # noqa: PLC0415
-        from envmedic.tui.views.result import verdict_line  # noqa: PLC0415
 
         if not isinstance(repair.result, EnvmedicError | None) and repair.result.environment != "unchanged":
             self.moved.publish(repair.prefix)
@@ -372,7 +372,7 @@ class EnvmedicApp(App[int]):
         repair = self._session.repair
         if not self._leaving or repair is None or repair.running or not repair.left:
             return ""
-        from envmedic.tui.views.result import verdict_line  # noqa: PLC0415  # only after a repair
+        from envmedic.render.progress.result import verdict_line  # noqa: PLC0415  # only after a repair
 
         return f"{repair.prefix}: {bare(verdict_line(repair))}"
 

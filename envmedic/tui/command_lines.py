@@ -12,7 +12,7 @@ from envmedic.render.next_command import apply_command
 from envmedic.tui.session import AppState
 
 if TYPE_CHECKING:
-    from envmedic.tui.views.playbooks import Book
+    from envmedic.render.pages.playbooks import Book
 
 
 def diagnose_line(session: AppState) -> str:

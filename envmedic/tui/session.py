@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from envmedic.model.findings import Diagnosis, Finding
     from envmedic.model.plan import Plan
     from envmedic.model.ports import ApplyOptions
-    from envmedic.tui.repair_state import Repair
+    from envmedic.render.progress.repair_state import Repair
 
 Phase = Literal["waiting", "reading", "read", "failed", "left"]
 """``left``: it is not read, since envmedic itself runs from it."""

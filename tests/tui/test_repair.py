@@ -17,18 +17,18 @@ from textual.widgets import OptionList
 
 from envmedic.model.events import CheckFinished, Event, Progress, StageStarted
 from envmedic.model.ports import ApplyOptions
+from envmedic.render.progress.repair_state import Repair
 from envmedic.tui.app import EnvmedicApp
 from envmedic.tui.panels.base import AskPanel, QuestionPanel
 from envmedic.tui.panels.choosing import ChoicePanel
+from envmedic.tui.panels.lock_choices import FORMATS
 from envmedic.tui.panels.locking import LockPanel
 from envmedic.tui.panels.starting import StartPanel
-from envmedic.tui.repair_state import Repair
 from envmedic.tui.screens.finding import FindingScreen
 from envmedic.tui.screens.home import HomeScreen
 from envmedic.tui.screens.plan import PlanScreen
 from envmedic.tui.screens.repair import RepairScreen
 from envmedic.tui.screens.result import ResultScreen
-from envmedic.tui.views.locking import FORMATS
 from envmedic.tui.widgets.bars import CommandLine
 from envmedic.tui.widgets.lines import LineView
 from envmedic.tui.widgets.log_view import LogView

@@ -9,6 +9,7 @@ from envmedic import api
 from envmedic.cli.commands.repair import ask, prefix_of, print_record, require_terminal, settings_of
 from envmedic.cli.output import CommandOutput
 from envmedic.errors import ExitCode, RepairDeclined
+from envmedic.render.text import line
 
 SEE_HISTORY = "see first what there is with `envmedic history`"
 
@@ -33,8 +34,8 @@ def _travel(args: argparse.Namespace, output: CommandOutput, travel: api.UndoOrR
 
     def accept(losses: tuple[str, ...]) -> bool:
         output.narrate("changed since, and not in the other tree (which keeps them until it is pruned):")
-        for line in losses:
-            output.narrate(f"  {line}")
+        for path in losses:
+            output.narrate(f"  {path}")
         return args.yes or ask("Go on?")
 
     return print_record(travel(settings, prefix, args.transaction, tuple(args.allow), accept), output, moved=True)
@@ -42,21 +43,21 @@ def _travel(args: argparse.Namespace, output: CommandOutput, travel: api.UndoOrR
 
 def history(args: argparse.Namespace, output: CommandOutput) -> int:
     """``envmedic history``."""
-    from envmedic.render.record import history_lines  # noqa: PLC0415
+    from envmedic.render.documents.record import history_lines  # noqa: PLC0415
 
     settings = settings_of(args, output)
     found = api.history(settings, prefix_of(args, settings, output))
-    output.document(found, history_lines(found, output.style))
+    output.document(found, history_lines(found))
     return int(ExitCode.OK)
 
 
 def diff(args: argparse.Namespace, output: CommandOutput) -> int:
     """``envmedic diff``."""
-    from envmedic.render.record import difference_lines  # noqa: PLC0415
+    from envmedic.render.documents.record import difference_lines  # noqa: PLC0415
 
     settings = settings_of(args, output)
     found = api.difference(settings, prefix_of(args, settings, output), args.before, args.after)
-    output.document(found, difference_lines(found, output.style))
+    output.document(found, difference_lines(found))
     return int(ExitCode.OK)
 
 
@@ -66,14 +67,14 @@ def recover(args: argparse.Namespace, output: CommandOutput) -> int:
     target = api.NamedTarget(name=args.name, prefix=args.prefix, python=args.python)
     found = api.recover(settings, target)
     output.narrate(f"environment: {found.prefix}")
-    lines = [f"{item.transaction}: {item.state}, environment {item.environment}" for item in found.settled]
-    output.document(found, lines or ["Nothing to recover"])
+    lines = [line(f"{item.transaction}: {item.state}, environment {item.environment}") for item in found.settled]
+    output.document(found, lines or [line("Nothing to recover")])
     return int(ExitCode.OK)
 
 
 def prune(args: argparse.Namespace, output: CommandOutput) -> int:
     """``envmedic prune``."""
-    from envmedic.render.record import history_lines  # noqa: PLC0415
+    from envmedic.render.documents.record import history_lines  # noqa: PLC0415
 
     if not args.yes:
         require_terminal(SEE_HISTORY)
@@ -83,7 +84,7 @@ def prune(args: argparse.Namespace, output: CommandOutput) -> int:
     if not (args.yes or ask(f"Remove {which}? There is no way back then")):
         raise RepairDeclined("Declined")
     found = api.prune(settings, prefix, args.keep)
-    output.document(found, history_lines(found, output.style))
+    output.document(found, history_lines(found))
     return int(ExitCode.OK)
 
 

@@ -9,7 +9,7 @@ from envmedic.cli.commands.repair import prefix_of, settings_of
 from envmedic.cli.output import CommandOutput
 from envmedic.errors import ExitCode, InputError
 from envmedic.planner.guard.command_words import split
-from envmedic.render.guard import guard_lines
+from envmedic.render.documents.guard import guard_lines
 
 
 def guard(args: argparse.Namespace, output: CommandOutput) -> int:
@@ -22,5 +22,5 @@ def guard(args: argparse.Namespace, output: CommandOutput) -> int:
     settings = settings_of(args, output)
     words = args.user_command or split(args.words)
     found = api.guard(settings, prefix_of(args, settings, output), words)
-    output.document(found, guard_lines(found, output.style))
+    output.document(found, guard_lines(found))
     return int(ExitCode.OK if found.ok else ExitCode.PROBLEM)

@@ -10,7 +10,7 @@ from envmedic.cli.output import CommandOutput
 from envmedic.errors import ExitCode, InvalidPlaybook
 from envmedic.model.base import to_json
 from envmedic.model.playbook import Validation
-from envmedic.render.style import table
+from envmedic.render.text import line, table
 
 _MARKS = {"pass": "pass", "fail": "FAIL", "note": "note"}
 
@@ -31,7 +31,7 @@ def show(args: argparse.Namespace, output: CommandOutput) -> int:
     """One playbook, as its file has it."""
     files = (args.playbook,) if api.is_playbook_file(args.playbook) else ()
     found, text = api.show_playbook(api.Settings(stream=output.stream, playbook_files=files), args.playbook)
-    output.document(found, text.rstrip("\n").splitlines())
+    output.text(found, text.rstrip("\n").splitlines())
     return int(ExitCode.OK)
 
 
@@ -43,7 +43,7 @@ def validate(args: argparse.Namespace, output: CommandOutput) -> int:
         raise InvalidPlaybook(
             f"{count} in {', '.join(args.files)}", details=mistakes, hint="See `envmedic playbooks schema`"
         )
-    output.document(Validation(valid=tuple(args.files)), [f"{name}: valid" for name in args.files])
+    output.document(Validation(valid=tuple(args.files)), [line(f"{name}: valid") for name in args.files])
     return int(ExitCode.OK)
 
 
@@ -53,7 +53,7 @@ def test(args: argparse.Namespace, output: CommandOutput) -> int:
     rows = [(_MARKS[item.status], item.about, item.told) for item in found.trials]
     failed = sum(item.status == "fail" for item in found.trials)
     end = f"{found.playbook}: {f'{failed} failed' if failed else 'passed'}, {len(found.trials)} tried"
-    output.document(found, [*table(rows, indent=""), end])
+    output.document(found, [*table(rows, indent=""), line(end)])
     return int(ExitCode.OK if found.passed else ExitCode.PROBLEM)
 
 
@@ -61,7 +61,7 @@ def schema(args: argparse.Namespace, output: CommandOutput) -> int:
     """The JSON schema; editors check a playbook with it while it is written."""
     del args
     document = api.playbook_schema()
-    output.document(document, to_json(document).splitlines())
+    output.text(document, to_json(document).splitlines())
     return int(ExitCode.OK)
 
 

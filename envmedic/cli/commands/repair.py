@@ -23,7 +23,8 @@ from envmedic.model.findings import Diagnoses, Diagnosis
 from envmedic.model.plan import Plan
 from envmedic.model.ports import ApplyOptions
 from envmedic.model.record import Record
-from envmedic.render.diagnosis import diagnosis_lines
+from envmedic.render.documents.diagnosis import diagnosis_lines
+from envmedic.render.text import Line, line
 
 Command = Callable[[argparse.Namespace, CommandOutput], int]
 NOTHING_TO_DO = "Nothing to repair. If a program fails all the same, give its error text with --log FILE"
@@ -85,7 +86,7 @@ def diagnose(args: argparse.Namespace, output: CommandOutput) -> int:
         prefix = None if args.log_only else prefix_of(args, settings, output)
         found = api.diagnose(settings, prefix, args.logs)
     document: Diagnosis | Diagnoses = found[0] if len(found) == 1 else Diagnoses(diagnoses=found)
-    lines = [line for item in found for line in [*_log_title(item, len(found)), *diagnosis_lines(item, output.style)]]
+    lines = [row for item in found for row in [*_log_title(item, len(found)), *diagnosis_lines(item)]]
     output.document(document, lines)
     return max(int(_VERDICT_EXIT.get(item.verdict, ExitCode.PROBLEM)) for item in found)
 
@@ -101,18 +102,18 @@ def _reproduced(args: argparse.Namespace, settings: api.Settings, output: Comman
     return running.diagnose_reproduced(settings, prefix_of(args, settings, output), args.user_command)
 
 
-def _log_title(diagnosis: Diagnosis, count: int) -> list[str]:
-    return [f"== {diagnosis.log}"] if count > 1 and diagnosis.log else []
+def _log_title(diagnosis: Diagnosis, count: int) -> list[Line]:
+    return [line(f"== {diagnosis.log}")] if count > 1 and diagnosis.log else []
 
 
 def facts(args: argparse.Namespace, output: CommandOutput) -> int:
     """``envmedic facts``."""
-    from envmedic.render.facts import facts_lines  # noqa: PLC0415
+    from envmedic.render.documents.facts import facts_lines  # noqa: PLC0415
 
     settings = settings_of(args, output)
     prefix = None if args.host_only else prefix_of(args, settings, output)
     observed = api.observe(settings, prefix)
-    output.document(observed, facts_lines(observed, output.style))
+    output.document(observed, facts_lines(observed))
     return int(ExitCode.OK)
 
 
@@ -132,16 +133,16 @@ def plan(args: argparse.Namespace, output: CommandOutput) -> int:
 
 
 def _print_plan(made: Plan, command: str, output: CommandOutput) -> int:
-    from envmedic.render.plan import plan_lines  # noqa: PLC0415
+    from envmedic.render.documents.plan import plan_lines  # noqa: PLC0415
 
     where = "" if made.host.source == "observed" else " on the host that it is for"
-    lines = [*plan_lines(made, output.style), "", f"Nothing has been changed. To carry it out{where}:", f"  {command}"]
-    output.document(made, lines)
+    how = [line(""), line(f"Nothing has been changed. To carry it out{where}:"), line(f"  {command}")]
+    output.document(made, [*plan_lines(made), *how])
     return int(ExitCode.OK)
 
 
 def _print_healthy(diagnosis: Diagnosis, output: CommandOutput) -> int:
-    output.document(diagnosis, [*diagnosis_lines(diagnosis, output.style), NOTHING_TO_DO])
+    output.document(diagnosis, [*diagnosis_lines(diagnosis), line(NOTHING_TO_DO)])
     return int(ExitCode.OK)
 
 
@@ -220,9 +221,9 @@ def options_of(args: argparse.Namespace) -> ApplyOptions:
 
 def print_record(record: Record, output: CommandOutput, *, moved: bool = False) -> int:
     """Print what a transaction did (`moved`: one that went back or forth), and return its exit code."""
-    from envmedic.render.record import record_lines  # noqa: PLC0415
+    from envmedic.render.documents.record import record_lines  # noqa: PLC0415
 
-    output.document(record, record_lines(record, output.style, moved=moved))
+    output.document(record, record_lines(record, moved=moved))
     return int(api.exit_code(record))
 
 
@@ -235,9 +236,9 @@ def require_terminal(otherwise: str) -> None:
 
 
 def _confirm_plan(made: Plan, *, output: CommandOutput, yes: bool) -> bool:
-    from envmedic.render.plan import plan_lines  # noqa: PLC0415
+    from envmedic.render.documents.plan import plan_lines  # noqa: PLC0415
 
-    output.narrate("\n".join([*plan_lines(made, output.err_style, alternatives=not yes), ""]))
+    output.narrate_lines([*plan_lines(made, alternatives=not yes), line("")])
     return yes or ask("Repair the environment in a clone and swap it in when the checks pass?")
 
 
@@ -249,7 +250,7 @@ def ask(question: str) -> bool:
 
 def verify(args: argparse.Namespace, output: CommandOutput) -> int:
     """``envmedic verify``."""
-    from envmedic.render.checks import verification_lines  # noqa: PLC0415
+    from envmedic.render.documents.checks import verification_lines  # noqa: PLC0415
 
     settings = settings_of(args, output)
     prefix = prefix_of(args, settings, output)
@@ -259,7 +260,7 @@ def verify(args: argparse.Namespace, output: CommandOutput) -> int:
         verification = api.verify(settings, prefix, wish)
     else:
         verification = api.verify_lock(settings, prefix, Path(args.lock), wish)
-    output.document(verification, verification_lines(verification, output.style))
+    output.document(verification, verification_lines(verification))
     return int(ExitCode.OK if verification.passed else ExitCode.PROBLEM)
 
 

@@ -14,8 +14,8 @@ from envmedic import api
 from envmedic.cli.output import CommandOutput
 from envmedic.errors import EnvmedicError, InputError, Interrupted
 from envmedic.model.findings import Diagnosis
-from envmedic.render.diagnosis import diagnosis_lines
-from envmedic.render.style import Style, plain
+from envmedic.render.documents.diagnosis import diagnosis_lines
+from envmedic.render.text import line, visible
 
 NOT_FOUND, NOT_STARTED = 127, 126
 """What shells exit with where there is no such program, and where it cannot be started."""
@@ -69,10 +69,8 @@ def _environment(settings: api.Settings, argv: tuple[str, ...], output: CommandO
 
 
 def _report(args: argparse.Namespace, output: CommandOutput, diagnosis: Diagnosis, how: str) -> None:
-    def lines(style: Style) -> list[str]:
-        where = f" in {plain(diagnosis.prefix)}" if diagnosis.prefix else ""
-        return [f"envmedic: the command failed{where}: {how}", *diagnosis_lines(diagnosis, style)]
-
+    where = f" in {diagnosis.prefix}" if diagnosis.prefix else ""
+    lines = [line(f"envmedic: the command failed{where}: {how}"), *diagnosis_lines(diagnosis)]
     output.report(diagnosis, lines, args.report)
     if args.report:
-        output.narrate(f"envmedic: the command failed: {how}; why is in {plain(args.report)}")
+        output.narrate(f"envmedic: the command failed: {how}; why is in {visible(args.report)}")

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Literal
 
 from envmedic.errors import EnvmedicError
 from envmedic.model.record import Difference, History, Record
+from envmedic.render.pages.history import loss_lines
 from envmedic.tui.effects.base import Effects
 from envmedic.tui.effects.jobs import BackgroundJob
 from envmedic.tui.effects.questions import Asker, asked
-from envmedic.tui.views.history import loss_lines
 
 if TYPE_CHECKING:
     from envmedic.api.context.settings import Settings

@@ -20,7 +20,7 @@ from textual.message import Message
 
 from envmedic.errors import RECOVERABLE, UNCHANGED, EnvmedicError, Interrupted
 from envmedic.model.events import Event
-from envmedic.render.errors import bug
+from envmedic.render.documents.errors import bug
 
 T = TypeVar("T")
 BATCH_S = 0.05

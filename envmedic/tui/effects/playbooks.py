@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 from envmedic.errors import EnvmedicError, InputError
 from envmedic.model.answers.explanation import Explanation
+from envmedic.render.pages.playbooks import Book, books, mistakes_of
 from envmedic.tui.effects.base import Effects
 from envmedic.tui.effects.jobs import BackgroundJob
-from envmedic.tui.views.playbooks import Book, books, mistakes_of
 
 if TYPE_CHECKING:
     from envmedic.api.context.settings import Settings

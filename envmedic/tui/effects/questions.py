@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from envmedic.tui.text import Line
+from envmedic.render.text import Line
 
 _TICK_S = 0.1
 """How often it is looked whether the work was cancelled."""

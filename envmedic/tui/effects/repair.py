@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from envmedic.model.plan import Plan
     from envmedic.model.ports import ApplyOptions, Exchange
     from envmedic.model.record import Record
+    from envmedic.render.progress.repair_state import Asked, Repair
     from envmedic.tui.effects.base import Effects
     from envmedic.tui.effects.jobs import Jobs
-    from envmedic.tui.repair_state import Asked, Repair
     from envmedic.tui.session import AppState
 
 _POLL_S = 0.05
@@ -107,12 +107,12 @@ class Repairs:
                 EnvironmentBusy(f"envmedic is {busy[0].title} still", hint="Wait for its end, or stop it; g shows it")
             )
             return False
-        from envmedic.tui.repair_state import Repair  # noqa: PLC0415  # the first frame needs none of it
+        from envmedic.render.progress.repair_state import Repair  # noqa: PLC0415  # the first frame needs none of it
 
         session = replace(self._front.session, options=options)
         prefix = prepared.plan.prefix
         line = apply_line(session, prepared.plan, wish)
-        repair = Repair(prefix, prepared.plan, wish, line, time.time(), asks=asks)
+        repair = Repair(prefix, prepared.plan, line, time.time(), asks=asks)
         self._front.update(replace(self._front.session, repair=repair))
 
         def work(_settings: Settings, job: BackgroundJob[Record]) -> Record:
@@ -134,7 +134,7 @@ class Repairs:
         return True
 
     def _told(self, events: list[Event]) -> None:
-        from envmedic.tui.views.repair import log_lines  # noqa: PLC0415  # the first frame needs none of it
+        from envmedic.render.progress.repair import log_lines  # noqa: PLC0415  # the first frame needs none of it
 
         repair = self.repair
         if repair is not None:

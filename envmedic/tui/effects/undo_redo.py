@@ -7,12 +7,8 @@ from typing import TYPE_CHECKING
 
 from envmedic.errors import EnvironmentBusy, EnvmedicError, InputError, Interrupted, RepairDeclined
 from envmedic.model.record import Generation, History, Record
-from envmedic.render.record import record_lines
-from envmedic.tui.command_lines import prune_line, travel_line
-from envmedic.tui.effects.history import HistoryEffects, Way
-from envmedic.tui.panels.base import Prompt, TextPanel
-from envmedic.tui.text import COLOURED, rendered
-from envmedic.tui.views.history import (
+from envmedic.render.documents.record import record_lines
+from envmedic.render.pages.history import (
     busy_question,
     keep_question,
     live_of,
@@ -20,6 +16,9 @@ from envmedic.tui.views.history import (
     redo_question,
     undo_question,
 )
+from envmedic.tui.command_lines import prune_line, travel_line
+from envmedic.tui.effects.history import HistoryEffects, Way
+from envmedic.tui.panels.base import Prompt, TextPanel
 
 if TYPE_CHECKING:
     from envmedic.model.ports import AllowName
@@ -86,7 +85,7 @@ class UndoRedo:
 
     def _gone(self, record: Record) -> None:
         title = "Brought back" if record.failure is None else "Not done"
-        self._app.push_screen(TextPanel(title, rendered(record_lines(record, COLOURED, moved=True))))
+        self._app.push_screen(TextPanel(title, record_lines(record, moved=True)))
         self._changed()
 
     def _changed(self) -> None:

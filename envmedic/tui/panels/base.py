@@ -14,8 +14,8 @@ from textual.widget import Widget
 from textual.widgets import Input, Static
 
 from envmedic.errors import EnvmedicError
-from envmedic.tui.text import Line, bare
-from envmedic.tui.views.errors import error_view
+from envmedic.render.pages.error import error_page
+from envmedic.render.text import Line, bare
 from envmedic.tui.widgets.bars import KeyBar
 from envmedic.tui.widgets.content import content_of
 from envmedic.tui.widgets.lines import LineView
@@ -82,7 +82,7 @@ class ErrorPanel(TextPanel):
     DEFAULT_CSS = "ErrorPanel > #frame { border: round $error; }"
 
     def __init__(self, error: EnvmedicError) -> None:
-        super().__init__("Error", error_view(error))
+        super().__init__("Error", error_page(error))
 
 
 class QuestionPanel(Panel[bool | None]):

@@ -14,10 +14,10 @@ from textual.widgets import Input, OptionList, Static
 
 from envmedic import xdg
 from envmedic.model.lock import LockFormat
+from envmedic.render.text import Line, line
 from envmedic.tui.command_lines import lock_line
 from envmedic.tui.panels.base import Panel
-from envmedic.tui.text import Line, line
-from envmedic.tui.views.locking import FORMATS, INCOMPLETE, NAMES, replaced_lines, tick_lines
+from envmedic.tui.panels.lock_choices import FORMATS, INCOMPLETE, NAMES, replaced_lines, tick_lines
 from envmedic.tui.widgets.choices import ChoiceList
 from envmedic.tui.widgets.content import content_of
 from envmedic.tui.widgets.paths import PathSuggester

@@ -12,8 +12,8 @@ from envmedic.errors import EnvironmentBusy, EnvmedicError
 from envmedic.model.facts import Host
 from envmedic.model.plan import Plan
 from envmedic.model.ports import Means
+from envmedic.render.pages.starting import gpu_missing, start_lines
 from envmedic.tui.panels.base import Panel
-from envmedic.tui.views.starting import gpu_missing, start_lines
 from envmedic.tui.widgets.lines import LineView
 
 

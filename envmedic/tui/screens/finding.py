@@ -9,11 +9,11 @@ from textual.binding import Binding, BindingType
 
 from envmedic.model.answers.explanation import Explanation
 from envmedic.model.findings import Alternative, Finding
+from envmedic.render.pages.finding import AROUND, finding_page, instead_item, instead_key, line_number
+from envmedic.render.text import visible
 from envmedic.tui.command_lines import plan_line
 from envmedic.tui.screens.base import BaseScreen, Searchable
 from envmedic.tui.session import AppState
-from envmedic.tui.text import visible
-from envmedic.tui.views.finding import AROUND, finding_page, instead_item, instead_key, line_number
 from envmedic.tui.widgets.lines import LineView
 
 

@@ -11,13 +11,13 @@ from textual.containers import Horizontal, Vertical
 from textual.widgets import OptionList
 
 from envmedic.model.findings import Finding
+from envmedic.render.pages.environment import host_card
+from envmedic.render.pages.finding import finding_item
 from envmedic.tui.command_lines import diagnose_line
 from envmedic.tui.messages import TextGiven
 from envmedic.tui.screens.base import BaseScreen, Searchable
+from envmedic.tui.screens.home_lines import environment_card, environment_item, verdict_lines
 from envmedic.tui.session import AppState, Known
-from envmedic.tui.views.environments import environment_card, environment_item
-from envmedic.tui.views.findings import finding_item, verdict_lines
-from envmedic.tui.views.host import host_card
 from envmedic.tui.widgets.choices import ChoiceList
 from envmedic.tui.widgets.lines import LineView
 from envmedic.tui.widgets.parts import part

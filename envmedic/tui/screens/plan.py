@@ -14,14 +14,14 @@ from envmedic.errors import EnvmedicError, PreflightError
 from envmedic.model.findings import Diagnosis, Finding
 from envmedic.model.plan import Plan, PlanAlternative
 from envmedic.model.ports import AllowName, ApplyOptions, Means
+from envmedic.render.pages.plan import alternative_item, no_plan_page, plan_page
+from envmedic.render.pages.starting import protected_lines, protection
+from envmedic.render.text import line, visible
 from envmedic.tui.command_lines import apply_line, plan_line
 from envmedic.tui.panels.choosing import ChoicePanel
 from envmedic.tui.panels.starting import Start, StartPanel
 from envmedic.tui.screens.base import BaseScreen, Searchable
 from envmedic.tui.session import AppState
-from envmedic.tui.text import line, visible
-from envmedic.tui.views.plan import alternative_item, no_plan_page, plan_page
-from envmedic.tui.views.starting import protected_lines, protection
 from envmedic.tui.widgets.lines import LineView
 
 if TYPE_CHECKING:

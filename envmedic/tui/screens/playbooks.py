@@ -14,13 +14,13 @@ from textual.widgets import OptionList
 
 from envmedic.errors import EnvmedicError, InputError
 from envmedic.model.answers.explanation import Explanation
+from envmedic.render.pages.playbooks import Book, book_item, book_page, counts, filtered, mistakes_page
+from envmedic.render.text import line
 from envmedic.tui.command_lines import copy_line, playbook_line
 from envmedic.tui.effects.playbooks import PlaybookEffects, Stamps, edit, editor_command
 from envmedic.tui.screens.listing import ListingScreen
 from envmedic.tui.session import AppState
 from envmedic.tui.terminal import lent
-from envmedic.tui.text import line
-from envmedic.tui.views.playbooks import Book, book_item, book_page, counts, filtered, mistakes_page
 from envmedic.tui.widgets.choices import ChoiceList
 
 WATCH_S = 0.5

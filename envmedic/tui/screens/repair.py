@@ -11,13 +11,8 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
 
-from envmedic.tui.panels.base import AskPanel, Prompt, QuestionPanel
-from envmedic.tui.repair_state import Asked, Repair
-from envmedic.tui.screens.base import BaseScreen, Searchable
-from envmedic.tui.session import AppState
-from envmedic.tui.text import line, visible
-from envmedic.tui.views.checks import check_table
-from envmedic.tui.views.repair import (
+from envmedic.render.progress.check_table import check_table
+from envmedic.render.progress.repair import (
     cancel_lines,
     current_line,
     head_lines,
@@ -25,7 +20,12 @@ from envmedic.tui.views.repair import (
     question_title,
     stage_lines,
 )
-from envmedic.tui.views.result import verdict_line
+from envmedic.render.progress.repair_state import Asked, Repair
+from envmedic.render.progress.result import verdict_line
+from envmedic.render.text import line, visible
+from envmedic.tui.panels.base import AskPanel, Prompt, QuestionPanel
+from envmedic.tui.screens.base import BaseScreen, Searchable
+from envmedic.tui.session import AppState
 from envmedic.tui.widgets.lines import LineView
 from envmedic.tui.widgets.log_view import LogView
 from envmedic.tui.widgets.parts import part

@@ -9,12 +9,12 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
 from envmedic.model.record import Record
+from envmedic.render.progress.repair_state import Repair
+from envmedic.render.progress.result import result_page, undo_line
+from envmedic.render.text import line, visible
 from envmedic.tui.panels.locking import LockPanel, LockWish
-from envmedic.tui.repair_state import Repair
 from envmedic.tui.screens.base import BaseScreen, Searchable
 from envmedic.tui.session import AppState
-from envmedic.tui.text import line, visible
-from envmedic.tui.views.result import result_page, undo_line
 from envmedic.tui.widgets.lines import LineView
 
 

@@ -11,12 +11,12 @@ from textual.binding import Binding, BindingType
 from envmedic.errors import EnvmedicError, InputError, Interrupted
 from envmedic.model.events import Event, Notice, OutputLine
 from envmedic.model.findings import Diagnosis, Finding
+from envmedic.render.documents.diagnosis import verdict_of
+from envmedic.render.text import Line, TextPart, line, visible
 from envmedic.tui.command_lines import watch_line
 from envmedic.tui.effects.jobs import BackgroundJob
 from envmedic.tui.screens.base import BaseScreen, Searchable
 from envmedic.tui.session import AppState
-from envmedic.tui.text import Line, TextPart, line, visible
-from envmedic.tui.views.environments import verdict_of
 from envmedic.tui.widgets.lines import LineView
 from envmedic.tui.widgets.log_view import LogView
 

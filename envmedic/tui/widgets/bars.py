@@ -9,7 +9,8 @@ from textual import events
 from textual.binding import Binding
 from textual.widgets import Input, Static
 
-from envmedic.tui.text import TextPart, end, padded, visible, width
+from envmedic.render.cells import end, padded, width
+from envmedic.render.text import TextPart, visible
 from envmedic.tui.widgets.content import content_of
 
 

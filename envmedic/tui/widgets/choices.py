@@ -10,7 +10,7 @@ from textual.binding import Binding, BindingType
 from textual.widgets import OptionList
 from textual.widgets.option_list import Option
 
-from envmedic.tui.text import Line, TextPart, bare
+from envmedic.render.text import Line, TextPart, bare
 from envmedic.tui.widgets.content import content_of
 
 T = TypeVar("T")
@@ -26,11 +26,11 @@ class ChoiceList(OptionList, Generic[T]):
         Binding("k", "cursor_up", "Up", show=False),
     ]
     DEFAULT_CSS = """
-    Choices { background: $surface; border: none; padding: 0; scrollbar-size-vertical: 1;
+    ChoiceList { background: $surface; border: none; padding: 0; scrollbar-size-vertical: 1;
         scrollbar-gutter: stable; max-height: 100%;
     }
-    Choices:focus { border: none; }
-    Choices > .option-list--option { padding: 0 1 0 0; }
+    ChoiceList:focus { border: none; }
+    ChoiceList > .option-list--option { padding: 0 1 0 0; }
     """
 
     def __init__(

@@ -7,7 +7,7 @@ from typing import Final
 
 from textual.content import Content
 
-from envmedic.tui.text import Line, Tone
+from envmedic.render.text import Line, Tone
 
 _STYLES: Final[dict[Tone, str]] = {
     "plain": "",

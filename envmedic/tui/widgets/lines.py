@@ -13,7 +13,8 @@ from textual.geometry import Size
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from envmedic.tui.text import Line, bare, marked, wrapped
+from envmedic.render.cells import marked, wrapped
+from envmedic.render.text import Line, bare
 from envmedic.tui.themes import tone_styles
 
 

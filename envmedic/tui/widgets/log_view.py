@@ -10,7 +10,8 @@ from textual.binding import Binding, BindingType
 from textual.geometry import Size
 from textual.strip import Strip
 
-from envmedic.tui.text import TextPart, marked, visible, width
+from envmedic.render.cells import marked, width
+from envmedic.render.text import part, visible
 from envmedic.tui.widgets.lines import Toned
 
 KEPT_LINES = 200_000
@@ -119,5 +120,5 @@ class LogView(Toned, can_focus=True):
     def render_line(self, y: int) -> Strip:
         """One row of what is seen."""
         row = y + self.scroll_offset.y
-        shown = (TextPart(visible(self._lines[row])),) if row < len(self._lines) else ()
+        shown = (part(self._lines[row]),) if row < len(self._lines) else ()
         return self.strip_of(marked(shown, self._needle), self.size.width, self.rich_style)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from textual import events
 from textual.timer import Timer
 
+from envmedic.render.text import Line, TextPart, line
 from envmedic.tui.messages import TextGiven
-from envmedic.tui.text import Line, TextPart, line
 from envmedic.tui.widgets.lines import LineView
 
 DEBOUNCE_S = 0.15

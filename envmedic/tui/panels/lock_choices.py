@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from envmedic.model.lock import LockFormat
-from envmedic.tui.text import Line, TextPart, end, line
+from envmedic.render.cells import end
+from envmedic.render.text import Line, TextPart, line
 
 FORMATS: Final[dict[LockFormat, str]] = {
     "conda-lock": "conda and pip packages; conda-lock installs it",

@@ -9,12 +9,14 @@ from envmedic.errors import CHANGED, RECOVERABLE, EnvmedicError
 from envmedic.model.lock import Lock
 from envmedic.model.plan import CONDA_PINS, CONSTRAINTS, Pin, Plan
 from envmedic.model.record import DistributionState, Record
-from envmedic.render.lock import incomplete_lines, lock_lines
+from envmedic.render.cells import middle, padded, width
+from envmedic.render.documents.errors import failure_lines
+from envmedic.render.documents.lock import incomplete_lines, lock_lines
+from envmedic.render.pages.error import error_page
+from envmedic.render.progress.check_table import check_table, evidence, rows_of
+from envmedic.render.progress.repair_state import Repair
 from envmedic.render.style import duration
-from envmedic.tui.repair_state import Repair
-from envmedic.tui.text import COLOURED, Line, TextPart, Tone, line, middle, padded, rendered, visible, width
-from envmedic.tui.views.checks import check_table, evidence, rows_of
-from envmedic.tui.views.errors import error_view, failure_view
+from envmedic.render.text import Line, TextPart, Tone, line, part, section, visible
 
 _BY_USER = {
     "interrupted": "You stopped it before anything changed places. The copy was thrown away; r makes a new plan.",
@@ -65,19 +67,17 @@ def _repaired(record: Record, repair: Repair, cells: int) -> list[Line]:
     return [
         verdict_line(repair),
         *([line(f"GPU: {record.gpu}{gpu}")] if record.gpu != "not needed" else []),
-        *_section("Packages", package_lines(record.before, record.after, cells)),
-        *_section("Checks", check_table(rows_of(record).values(), cells)),
-        *_section("Rounds", _rounds(record)),
-        *_section("What you should know", [line(f"  {text}") for text in (*record.regressions, *record.notes)]),
-        *_section("The way back", _way_back(record)),
-        *_section("Locks", _locks(repair.locks)),
-        *_section("Constraints that keep it", _constraints((record.plan, *record.extensions), record.prefix)),
-        *_section("Record", _record(repair)),
+        *section("Packages", package_lines(record.before, record.after, cells), "accent"),
+        *section("Checks", check_table(rows_of(record).values(), cells), "accent"),
+        *section("Rounds", _rounds(record), "accent"),
+        *section(
+            "What you should know", [line(f"  {text}") for text in (*record.regressions, *record.notes)], "accent"
+        ),
+        *section("The way back", _way_back(record), "accent"),
+        *section("Locks", _locks(repair.locks), "accent"),
+        *section("Constraints that keep it", _constraints((record.plan, *record.extensions), record.prefix), "accent"),
+        *section("Record", _record(repair), "accent"),
     ]
-
-
-def _section(title: str, lines: Sequence[Line]) -> list[Line]:
-    return [line(""), line(title, "accent"), *lines] if lines else []
 
 
 def package_lines(before: Sequence[DistributionState], after: Sequence[DistributionState], cells: int) -> list[Line]:
@@ -109,7 +109,7 @@ def _rounds(record: Record) -> list[Line]:
         (
             TextPart(f"  {item.number}. "),
             TextPart("✗ " if item.failed else "✓ ", "bad" if item.failed else "good"),
-            TextPart(visible(f"{item.summary}: {'; '.join(item.failed) or 'repaired'}")),
+            part(f"{item.summary}: {'; '.join(item.failed) or 'repaired'}"),
         )
         for item in record.rounds
     ]
@@ -125,7 +125,7 @@ def undo_line(prefix: str) -> str:
 
 
 def _shell(text: str) -> Line:
-    return (TextPart("  $ ", "dim"), TextPart(visible(text)))
+    return (TextPart("  $ ", "dim"), part(text))
 
 
 def _locks(locks: Sequence[Lock]) -> list[Line]:
@@ -137,8 +137,8 @@ def _locks(locks: Sequence[Lock]) -> list[Line]:
 def lock_view(found: Lock) -> list[Line]:
     """What was written, and what it lacks."""
     written = found.path is not None
-    texts = [*lock_lines(found, COLOURED), *incomplete_lines(found, COLOURED, written=written)]
-    return [(TextPart("  "), *row) for row in rendered(texts)]
+    texts = [*lock_lines(found), *incomplete_lines(found, written=written)]
+    return [(TextPart("  "), *row) for row in texts]
 
 
 def _constraints(plans: Sequence[Plan], prefix: str) -> list[Line]:
@@ -167,7 +167,7 @@ def _refused(error: EnvmedicError) -> list[Line]:
     if error.code in _BY_USER:
         return [line(STILL, "good"), line(_BY_USER[error.code])]
     first = [line(STILL, "good"), line("")] if error.environment not in {RECOVERABLE, CHANGED} else []
-    return [*first, *error_view(error)]
+    return [*first, *error_page(error)]
 
 
 def _failed(record: Record, repair: Repair, cells: int) -> list[Line]:
@@ -177,12 +177,12 @@ def _failed(record: Record, repair: Repair, cells: int) -> list[Line]:
     lines = [verdict_line(repair)]
     if failure is not None:
         told = _BY_USER.get(failure.code)
-        lines += [line(""), *([line(told)] if told else failure_view(failure))]
+        lines += [line(""), *([line(told)] if told else failure_lines(failure))]
     return [
         *lines,
-        *_section("Rounds", _rounds(record)),
-        *_section("Checks", check_table(rows.values(), cells) if record.checks_after else []),
-        *_section("What they printed", evidence(rows.values()) if record.checks_after else []),
-        *_section("What you should know", [line(f"  {text}") for text in record.notes]),
-        *_section("Kept for you", _record(repair)),
+        *section("Rounds", _rounds(record), "accent"),
+        *section("Checks", check_table(rows.values(), cells) if record.checks_after else [], "accent"),
+        *section("What they printed", evidence(rows.values()) if record.checks_after else [], "accent"),
+        *section("What you should know", [line(f"  {text}") for text in record.notes], "accent"),
+        *section("Kept for you", _record(repair), "accent"),
     ]

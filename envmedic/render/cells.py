@@ -1,104 +1,21 @@
-"""Foreign text on a terminal: shown as it is and never acted on, measured by cells.
+"""Lines measured and cut by cells of a terminal: wide characters take two, combining ones none.
 
-A line is a tuple of parts, each a text with a tone. Widgets turn tones into styles of the theme; nothing here is
-markup, so that no text is read as such.
+Only what is laid out for a screen of a given width needs this, and with it rich; documents of the command line do not.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Final, Literal, NamedTuple
+from collections.abc import Sequence
+from typing import Final
 
 from rich.cells import cell_len
 
-from envmedic.render.style import Style
+from envmedic.render.text import ELLIPSIS, Line, TextPart, bare, part, visible
 
-Tone = Literal["plain", "good", "bad", "warn", "dim", "bold", "accent", "match"]
-ELLIPSIS: Final = "\N{HORIZONTAL ELLIPSIS}"
-_TAB: Final = 4
-_CODES: Final[dict[str, Tone]] = {
-    "32": "good",
-    "31": "bad",
-    "33": "warn",
-    "2": "dim",
-    "1": "bold",
-    "36": "accent",
-}
-_OWN: Final = re.compile(r"\x1b\[(0|32|31|33|2|1|36)m")
-_PICTURES: Final = 0x2400
-"""Where Unicode has pictures of the C0 controls."""
-_C0_END, _DELETE, _DELETE_PICTURE = 0x20, 0x7F, 0x2421
 _LEAD: Final = re.compile(r"\s*(?:(?:[-+*>]|\d+\.?)\s+)*")
-"""What the continuation of a line is indented by: its own indentation, with the mark of an item."""
+"""The indentation of continuation lines: that of the first line, with the mark of an item."""
 _BREAK: Final = re.compile(r"\S+\s*|\s+")
-
-
-class TextPart(NamedTuple):
-    """A piece of a line."""
-
-    text: str
-    tone: Tone = "plain"
-
-
-Line = tuple[TextPart, ...]
-COLOURED: Final = Style(colour=True)
-"""The style whose escapes `parsed` turns into tones: the renderers of the command line speak through it."""
-
-
-def visible(text: str) -> str:
-    """`text` of one line with nothing left that acts on a terminal: controls become their pictures or codes."""
-    if text.isprintable():
-        return text
-    return "".join(_seen(text))
-
-
-def _seen(text: str) -> Iterator[str]:
-    column = 0
-    for char in text:
-        shown = _shown(char, column)
-        column += len(shown)
-        yield shown
-
-
-def _shown(char: str, column: int) -> str:
-    if char.isprintable():
-        return char
-    code = ord(char)
-    if char == "\t":
-        return " " * (_TAB - column % _TAB)
-    if code < _C0_END:
-        return chr(_PICTURES + code)
-    if code == _DELETE:
-        return chr(_DELETE_PICTURE)
-    return " " if char.isspace() else f"<U+{code:04X}>"
-
-
-def line(text: str, tone: Tone = "plain") -> Line:
-    """One line of foreign text."""
-    return (TextPart(visible(text), tone),)
-
-
-def parsed(text: str) -> Line:
-    """A line of a renderer that was given `COLOURED`; every other escape in it is made visible."""
-    parts: list[TextPart] = []
-    tone: Tone = "plain"
-    for number, piece in enumerate(_OWN.split(text)):
-        if number % 2:
-            tone = _CODES.get(piece, "plain")
-        elif piece:
-            parts.append(TextPart(visible(piece), tone))
-    return tuple(parts) or (TextPart(""),)
-
-
-def rendered(lines: Iterable[str]) -> list[Line]:
-    """Lines of a renderer, some of which may hold line ends."""
-    return [parsed(piece) for text in lines for piece in text.split("\n")]
-
-
-def bare(text: Sequence[TextPart]) -> str:
-    """A line without its tones."""
-    return "".join(part.text for part in text)
 
 
 def width(text: str) -> int:
@@ -202,11 +119,11 @@ def _places(whole: str, indent: int, cells: int) -> list[int]:
 def _sliced(text: Line, start: int, stop: int) -> Line:
     parts: list[TextPart] = []
     begin = 0
-    for part in text:
-        low, high = max(start - begin, 0), min(stop - begin, len(part.text))
+    for piece in text:
+        low, high = max(start - begin, 0), min(stop - begin, len(piece.text))
         if low < high:
-            parts.append(TextPart(part.text[low:high], part.tone))
-        begin += len(part.text)
+            parts.append(TextPart(piece.text[low:high], piece.tone))
+        begin += len(piece.text)
     return tuple(parts)
 
 
@@ -229,3 +146,11 @@ def marked(text: Line, needle: str) -> Line:
         parts += [TextPart(piece.text, "match") for piece in _sliced(text, found, found + len(wanted))]
         start = found + len(wanted)
     return (*parts, *_sliced(text, start, len(whole)))
+
+
+def pairs(rows: Sequence[tuple[str, str]]) -> list[Line]:
+    """Labels beside their values, in two columns."""
+    labels = [visible(label) for label, _ in rows]
+    cells = max(map(width, labels), default=0)
+    values = (part(value) for _, value in rows)
+    return [(TextPart(padded(label, cells) + "  ", "dim"), value) for label, value in zip(labels, values, strict=True)]

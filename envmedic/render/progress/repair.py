@@ -1,4 +1,4 @@
-"""A repair as it goes: what runs, how far it is, and what it asks."""
+"""A running repair: its stage, its progress, its log and its questions."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from envmedic.model.events import Event, StageStarted, StepStarted
 from envmedic.model.plan import Plan
 from envmedic.model.ports import Exchange, ProcessUser
 from envmedic.model.record import Record
+from envmedic.render.cells import end, pairs, width
+from envmedic.render.documents.plan import change_rows, plan_lines
 from envmedic.render.events import STAGES, amount, event_lines
-from envmedic.render.plan import change_rows, plan_lines
-from envmedic.render.style import Style, duration, table
-from envmedic.tui import repair_state
-from envmedic.tui.repair_state import Asked, Repair, StageRow
-from envmedic.tui.text import COLOURED, Line, TextPart, Tone, end, line, padded, rendered, visible, width
-from envmedic.tui.views.checks import FAILURES
+from envmedic.render.progress.check_table import FAILURES
+from envmedic.render.progress.repair_state import Asked, Part, Repair, StageRow
+from envmedic.render.style import duration
+from envmedic.render.text import Line, TextPart, Tone, bare, line, table, visible
 
-TITLES: Final[dict[repair_state.Part, str]] = {
+TITLES: Final[dict[Part, str]] = {
     "probe": "Read the copy",
     "resolve": "Find wheels",
     "solve": "Find conda packages",
@@ -38,7 +38,6 @@ TITLES: Final[dict[repair_state.Part, str]] = {
 UNTOUCHED: Final = "Your environment is untouched: all of this happens in a copy beside it."
 IN_PLACE: Final = "The repaired environment is in place and is checked there; the old is kept."
 _WHY: Final = {"exe": "runs a program of it", "cwd": "stands in it", "maps": "has its libraries loaded"}
-_BARE: Final = Style(colour=False)
 _BAR: Final = 24
 _SHOWN_PROCESSES: Final = 8
 
@@ -160,7 +159,7 @@ def log_lines(events: Iterable[Event]) -> Iterator[str]:
         data = event.data
         if isinstance(data, StageStarted):
             yield f"── {STAGES[data.stage]}"
-        yield from event_lines(data, _BARE, 1)
+        yield from map(bare, event_lines(data, 1))
         if isinstance(data, StepStarted):
             yield from (f"    $ {' '.join(argv)}" for argv in data.commands)
 
@@ -184,7 +183,7 @@ def _round_lines(plan: Plan, because: str) -> list[Line]:
         *([line(because)] if because else []),
         line("No keeps what was proven so far, if anything was."),
         line(""),
-        *rendered(plan_lines(plan, COLOURED, alternatives=False)),
+        *plan_lines(plan, alternatives=False),
     ]
 
 
@@ -194,7 +193,7 @@ def _exchange_lines(asked: Exchange) -> list[Line]:
     lines = [
         line("The repaired copy is proven. Your environment is untouched so far.", "bold"),
         line(""),
-        *_pairs(
+        *pairs(
             [
                 ("environment", record.prefix),
                 ("its new tree", _beside(asked.tree, record.plan.real_prefix)),
@@ -203,7 +202,7 @@ def _exchange_lines(asked: Exchange) -> list[Line]:
                 ("checks", _counts(record) + _gpu(record.gpu, record.gpu_reason)),
             ]
         ),
-        *([line(""), *map(line, table(change_rows(changes), indent=""))] if changes else []),
+        *([line(""), *table(change_rows(changes), indent="")] if changes else []),
         line(""),
         *_processes(asked.processes),
     ]
@@ -250,11 +249,6 @@ def _processes(users: Sequence[ProcessUser]) -> list[Line]:
     ]
     more = len(users) - _SHOWN_PROCESSES
     return lines + ([line(f"    and {more} more")] if more > 0 else [])
-
-
-def _pairs(rows: Sequence[tuple[str, str]]) -> list[Line]:
-    cells = max(width(name) for name, _ in rows)
-    return [(TextPart(padded(name, cells) + "  ", "dim"), TextPart(visible(text))) for name, text in rows]
 
 
 def cancel_lines(repair: Repair) -> list[Line]:

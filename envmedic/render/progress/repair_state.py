@@ -1,4 +1,4 @@
-"""A repair as far as it has come: plain values, made from its events. Nothing here has effects."""
+"""The state of a repair: plain values, made from its events."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Any, Final, Literal
 import msgspec
 from msgspec.structs import replace
 
-from envmedic.api.context.settings import RepairRequest
 from envmedic.errors import EnvmedicError, InternalError
 from envmedic.model.checks import Outcome, Phase
 from envmedic.model.conda import CondaChange
@@ -118,7 +117,6 @@ class Repair(msgspec.Struct, frozen=True):
 
     prefix: str
     plan: Plan
-    wish: RepairRequest
     line: str
     """The command line that does the same."""
     began: float

@@ -11,8 +11,9 @@ import msgspec
 from envmedic.errors import EnvmedicError, InvalidPlaybook
 from envmedic.model.answers.explanation import Explanation
 from envmedic.model.playbook import LoadedPlaybook
-from envmedic.render.explanation import UNWRAPPED, explanation_lines
-from envmedic.tui.text import COLOURED, Line, TextPart, end, line, padded, rendered, visible, width
+from envmedic.render.cells import end, padded, width
+from envmedic.render.documents.explanation import UNWRAPPED, explanation_lines
+from envmedic.render.text import Line, TextPart, line, part, visible
 
 _ORIGINS: Final = {"user": "yours", "file": "a file of yours", "shipped": "shipped"}
 _MISTAKE: Final = re.compile(r"(?P<file>.*?):(?P<line>\d+):(?P<column>\d+): (?P<text>.*)", re.DOTALL)
@@ -37,7 +38,7 @@ class Book(msgspec.Struct, frozen=True):
 
 
 class MistakeLine(msgspec.Struct, frozen=True):
-    """A mistake of a file, and where it is, from 1."""
+    """A mistake of a file; line and column count from 1."""
 
     line: int
     column: int
@@ -66,7 +67,7 @@ def mistakes_of(book: Book) -> tuple[MistakeLine, ...]:
 
 
 def book_item(book: Book, cells: int) -> list[Line]:
-    """Two lines: what it is called and whose it is, and what it is about."""
+    """Two lines: its id and origin, and its title; of a file with mistakes, their number."""
     if book.mistakes:
         name, count = book.path.rpartition("/")[2], len(book.mistakes)
         return [
@@ -87,27 +88,27 @@ def filtered(items: Sequence[Book], fault: str | None) -> tuple[Book, ...]:
 
 
 def counts(items: Sequence[Book], fault: str | None) -> str:
-    """How many there are, for the title."""
+    """The number of playbooks, for the title."""
     own, bad = sum(item.own for item in items), sum(bool(item.mistakes) for item in items)
     told = [f"{len(items)} playbooks", *([f"{own} yours"] if own else []), *([f"{bad} with mistakes"] if bad else [])]
     return ", ".join(told) + (f"; only {fault}" if fault else "")
 
 
 def book_page(book: Book, page: Explanation | EnvmedicError | None) -> list[Line]:
-    """A playbook in plain words, with where it lies."""
+    """A playbook in plain words, with its path."""
     head = [
-        (TextPart(f"{_ORIGINS[book.origin]}  ", "good" if book.own else "dim"), TextPart(visible(book.path), "dim")),
+        (TextPart(f"{_ORIGINS[book.origin]}  ", "good" if book.own else "dim"), part(book.path, "dim")),
         line(""),
     ]
     if isinstance(page, EnvmedicError):
         return [*head, line(f"! {page.summary}", "bad")]
     if page is None:
         return [*head, line("… reading it", "dim")]
-    return [*head, *rendered(explanation_lines(page, COLOURED, width=UNWRAPPED))]
+    return [*head, *explanation_lines(page, width=UNWRAPPED)]
 
 
 def mistakes_page(book: Book, source: Sequence[str]) -> list[Line]:
-    """Every mistake with the line that it is in."""
+    """Every mistake with its line of the file."""
     count = len(book.mistakes)
     lines = [
         line(f"✗ {count} mistake{'' if count == 1 else 's'}", "bad"),
@@ -127,6 +128,6 @@ def _quoted(item: MistakeLine, source: Sequence[str], cells: int) -> list[Line]:
     text = source[item.line - 1]
     before = width(visible(text[: item.column - 1]))
     return [
-        (TextPart(f"  {padded(str(item.line), cells)}  ", "accent"), TextPart(visible(text))),
+        (TextPart(f"  {padded(str(item.line), cells)}  ", "accent"), part(text)),
         (TextPart(" " * (cells + 4 + before)), TextPart("^", "accent")),
     ]
