@@ -74,12 +74,16 @@ def _result(record: Record, *, moved: bool) -> list[Line]:
     proven = record.gpu != "not verified"
     state = part("repaired and verified", "good") if proven else part("repaired", "warn")
     how = ", brought back" if moved else f" in {duration(sum(record.seconds.values()))}"
-    gpu = record.gpu + (f" ({record.gpu_reason})" if record.gpu_reason else "")
     return [
         joined(head, "  ", state, how),
-        *([joined(part("GPU", "bold"), f"          {gpu}")] if record.gpu != "not needed" else []),
+        *([joined(part("GPU", "bold"), f"          {gpu_proof(record)}")] if record.gpu != "not needed" else []),
         line(f"To go back: envmedic undo -p {target}"),
     ]
+
+
+def gpu_proof(record: Record) -> str:
+    """Whether the repair was verified on a GPU, and the reason where it was not."""
+    return record.gpu + (f" ({record.gpu_reason})" if record.gpu_reason else "")
 
 
 def history_lines(history: History) -> list[Line]:

@@ -33,9 +33,17 @@ def instead_item(item: Finding | Alternative, cells: int) -> list[Line]:
     """Another finding, or another way to repair this one, which envmedic does not take."""
     if isinstance(item, Finding):
         return finding_item(item, cells)
+    return way_item(item.title, item.why_not, cells, feasible=False)
+
+
+def way_item(title: str, why_not: str, cells: int, *, feasible: bool) -> list[Line]:
+    """Two lines: another way, and why it was not chosen; one that is not feasible is marked."""
     return [
-        (TextPart("✗ ", "bad"), TextPart(end(visible(item.title), cells - 2), "dim")),
-        (TextPart("  " + end(visible(item.why_not), cells - 2), "dim"),),
+        (
+            TextPart("  ") if feasible else TextPart("✗ ", "bad"),
+            TextPart(end(visible(title), cells - 2), "bold" if feasible else "dim"),
+        ),
+        (TextPart("  " + end(visible(why_not), cells - 2), "dim"),),
     ]
 
 

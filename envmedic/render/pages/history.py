@@ -37,40 +37,33 @@ def states(history: History, marked: str | None = None) -> tuple[GenerationLine,
     if not history.generations:
         return ()
     first = not any(item.live for item in history.generations)
-    keys = [GenerationLine(NOW, first=first), *(GenerationLine(item.transaction, item) for item in history.generations)]
-    return tuple(
-        GenerationLine(item.key, item.generation, item.first, marked=item.key == marked)
-        for item in (*keys, GenerationLine(FOUND, first=first))
-    )
+    found = [(NOW, None), *((item.transaction, item) for item in history.generations), (FOUND, None)]
+    return tuple(GenerationLine(key, item, first=first and item is None, marked=key == marked) for key, item in found)
 
 
 def state_item(state: GenerationLine, cells: int) -> list[Line]:
     """Two lines: the state, and its changes."""
-    mark = TextPart("+ " if state.marked else "  ", "accent")
-    head, tone, note = _head(state)
-    detail = _detail(state)
+    item = state.generation
+    tone: Tone
+    if item is None:
+        now = state.key == NOW
+        head, tone, note = "Now" if now else "As it was found", "bold", "live" if state.first and not now else ""
+        detail = "what is there, whoever changed it" if now else "before the first repair"
+    else:
+        head = f"{'* ' if item.live else ''}{when(item.started)}"
+        tone = "good" if item.live else "plain" if item.state == "done" else "dim"
+        note = "live" if item.live else _STATES[item.state]
+        detail = ", ".join(item.changes) or "no distribution changed"
     room = max(cells - 2, 4)
-    shown = end(head, room)
+    shown = end(visible(head), room)
     return [
-        (mark, TextPart(shown, tone), TextPart(end(f"  {note}", max(room - len(shown), 0)) if note else "", "dim")),
+        (
+            TextPart("+ " if state.marked else "  ", "accent"),
+            TextPart(shown, tone),
+            TextPart(end(f"  {note}", max(room - len(shown), 0)) if note else "", "dim"),
+        ),
         (TextPart("  "), TextPart(end(visible(detail), room), "dim")),
     ]
-
-
-def _head(state: GenerationLine) -> tuple[str, Tone, str]:
-    item = state.generation
-    if item is None:
-        name = "Now" if state.key == NOW else "As it was found"
-        return name, "bold", "live" if state.key == FOUND and state.first else ""
-    tone: Tone = "good" if item.live else "plain" if item.state == "done" else "dim"
-    word = "live" if item.live else _STATES[item.state]
-    return f"{'* ' if item.live else ''}{when(item.started)}", tone, word
-
-
-def _detail(state: GenerationLine) -> str:
-    if state.generation is None:
-        return "what is there, whoever changed it" if state.key == NOW else "before the first repair"
-    return ", ".join(state.generation.changes) or "no distribution changed"
 
 
 def when(moment: str) -> str:

@@ -7,12 +7,12 @@ from envmedic.model.facts import Host
 from envmedic.model.findings import Diagnosis
 from envmedic.model.plan import Plan, PlanAlternative
 from envmedic.model.ports import Means
-from envmedic.render.cells import end
 from envmedic.render.documents.diagnosis import diagnosis_lines
 from envmedic.render.documents.plan import plan_lines
 from envmedic.render.pages.error import error_page
+from envmedic.render.pages.finding import way_item
 from envmedic.render.pages.starting import gpu_missing, means_lines
-from envmedic.render.text import Line, TextPart, line, part, visible
+from envmedic.render.text import Line, TextPart, line, part
 
 SHOWN_WAYS = 4
 UNTOUCHED = "Nothing has been changed yet."
@@ -55,8 +55,4 @@ def no_plan_page(reason: EnvmedicError | Diagnosis) -> list[Line]:
 
 def alternative_item(item: PlanAlternative, cells: int) -> list[Line]:
     """Two lines: the alternative, and why it was not chosen; one that is not feasible is marked."""
-    mark = TextPart("  ") if item.feasible else TextPart("✗ ", "bad")
-    return [
-        (mark, TextPart(end(visible(item.title), cells - 2), "bold" if item.feasible else "dim")),
-        (TextPart("  " + end(visible(item.why_not), cells - 2), "dim"),),
-    ]
+    return way_item(item.title, item.why_not, cells, feasible=item.feasible)

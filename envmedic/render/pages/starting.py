@@ -22,8 +22,7 @@ _STAGINGS = {
     "namespace": "steps and checks see the copy at the environment's own path",
     "relocate": "steps and checks run beside it, and paths are rewritten",
 }
-
-
+TWO_RENAMES: Final = "by two renames: for a moment the path does not exist"
 _RISKS: Final[dict[AllowName, str]] = {
     "base": "It holds the tools that other environments are made with: if these fail afterwards, so do those.",
     "frozen": "Whoever froze it wants it to stay as it is; other users and programs may count on that.",
@@ -43,7 +42,7 @@ def means_lines(means: Means | EnvmedicError | None) -> list[Line]:
         return [line("  … trying what works here", "dim")]
     if isinstance(means, EnvmedicError):
         return [line("! It could not begin now:", "warn"), *((TextPart("  "), *row) for row in error_page(means))]
-    swap = "in one step" if means.exchange == "exchange" else "by two renames: for a moment the path does not exist"
+    swap = "in one step" if means.exchange == "exchange" else TWO_RENAMES
     return [
         _row("copy  ", f"{_CLONES[means.clone]} (up to {size(means.clone_bytes)})"),
         _row("staged", _STAGINGS[means.staging]),

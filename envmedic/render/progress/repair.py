@@ -11,7 +11,9 @@ from envmedic.model.ports import Exchange, ProcessUser
 from envmedic.model.record import Record
 from envmedic.render.cells import end, pairs, width
 from envmedic.render.documents.plan import change_rows, plan_lines
+from envmedic.render.documents.record import gpu_proof
 from envmedic.render.events import STAGES, amount, event_lines
+from envmedic.render.pages.starting import TWO_RENAMES
 from envmedic.render.progress.check_table import FAILURES
 from envmedic.render.progress.repair_state import Asked, Part, Repair, StageRow
 from envmedic.render.style import duration
@@ -53,32 +55,25 @@ def clock(seconds: float) -> str:
 
 
 def head_lines(repair: Repair, now: float, cells: int) -> list[Line]:
-    """What it does now, how far that is, and how the environment stands: three lines."""
-    word, tone = _word(repair)
-    around = f"  round {repair.round}" if repair.rounds else ""
-    doing = f"  {_doing(repair)}" if repair.running else ""
-    room = cells - width(word)
-    told = end(f"  {clock(repair.elapsed(now))}{around}{doing}", room)
-    return [(TextPart(word, tone), TextPart(told)), _bar(repair, now, cells), _standing(repair, cells)]
-
-
-def _word(repair: Repair) -> tuple[str, Tone]:
+    """Its state and current stage, a bar of progress, and the state of the environment: three lines."""
+    mark: TextPart
     if repair.asked is not None:
-        return "? Waits for your answer", "warn"
-    if repair.stopping and repair.running:
-        return "■ Stopping", "warn"
-    return ("▸ Repairing", "accent") if repair.running else ("■ Ended", "bold")
-
-
-def _doing(repair: Repair) -> str:
-    row = repair.current
-    if row is None:
-        return "…"
-    return f"{TITLES[row.part]}: {row.note}" if row.note else TITLES[row.part]
+        mark = TextPart("? Waits for your answer", "warn")
+    elif repair.running:
+        mark = TextPart("■ Stopping", "warn") if repair.stopping else TextPart("▸ Repairing", "accent")
+    else:
+        mark = TextPart("■ Ended", "bold")
+    told = f"  {clock(repair.elapsed(now))}" + (f"  round {repair.round}" if repair.rounds else "")
+    if repair.running:
+        row = repair.current
+        told += "  …" if row is None else f"  {TITLES[row.part]}" + (f": {row.note}" if row.note else "")
+    environment = IN_PLACE if repair.state in {"exchanged", "done"} else UNTOUCHED if repair.running else ""
+    head = (mark, TextPart(end(visible(told), cells - width(mark.text))))
+    return [head, _bar(repair, now, cells), line(end(environment, cells), "good")]
 
 
 def _bar(repair: Repair, now: float, cells: int) -> Line:
-    """How far the part is that runs, as a bar where its end is known."""
+    """The progress of the current stage, as a bar where its end is known."""
     row = repair.current
     if repair.asked is not None:
         return line(end("Nothing happens until you answer; Enter asks again.", cells))
@@ -95,7 +90,7 @@ def _bar(repair: Repair, now: float, cells: int) -> Line:
 
 
 def _amount(repair: Repair, row: StageRow) -> tuple[int, int | None, str]:
-    """Done, in all, and both in words."""
+    """The amounts done and in all, and both in words."""
     if row.part in {"reproduce", "verify", "smoke"}:
         total = repair.expected_checks()
         told = f"{row.outcomes} of {total} checks" if total else f"{row.outcomes} check{'s' * (row.outcomes != 1)}"
@@ -105,20 +100,11 @@ def _amount(repair: Repair, row: StageRow) -> tuple[int, int | None, str]:
     return row.progress.done, row.progress.total, amount(row.progress)
 
 
-def _standing(repair: Repair, cells: int) -> Line:
-    """What became of the environment so far."""
-    if repair.state in {"exchanged", "done"}:
-        return line(end(IN_PLACE, cells), "good")
-    if repair.running:
-        return line(end(UNTOUCHED, cells), "good")
-    return line("")
-
-
 # the parts
 
 
 def stage_lines(repair: Repair, now: float, cells: int) -> list[Line]:
-    """Every part that began, with how it went, and those to come; further rounds under why there are any."""
+    """Every stage that began, with its outcome, and those to come; further rounds begin with their reason."""
     lines: list[Line] = []
     shown = 1
     for row in repair.stages:
@@ -134,7 +120,7 @@ def stage_lines(repair: Repair, now: float, cells: int) -> list[Line]:
 
 
 def current_line(repair: Repair) -> int:
-    """The place in `stage_lines` of what runs, or of the last that ran."""
+    """The place in `stage_lines` of the current stage, or of the last one."""
     return max(len(repair.stages) + repair.round - 2, 0)
 
 
@@ -154,7 +140,7 @@ def _stage_line(row: StageRow, now: float, cells: int) -> Line:
 
 
 def log_lines(events: Iterable[Event]) -> Iterator[str]:
-    """What the events say, for the log: everything that commands print, and what envmedic does."""
+    """The log of these events: the output of commands, and the work of envmedic."""
     for event in events:
         data = event.data
         if isinstance(data, StageStarted):
@@ -168,12 +154,12 @@ def log_lines(events: Iterable[Event]) -> Iterator[str]:
 
 
 def question_title(asked: Asked) -> str:
-    """What it is about."""
+    """The title of a question."""
     return "Swap it in?" if isinstance(asked, Exchange) else "Another round?"
 
 
 def question_lines(asked: Asked, because: str = "") -> list[Line]:
-    """All that is needed to answer."""
+    """A question with all that is needed to answer it."""
     return _exchange_lines(asked) if isinstance(asked, Exchange) else _round_lines(asked, because)
 
 
@@ -190,16 +176,18 @@ def _round_lines(plan: Plan, because: str) -> list[Line]:
 def _exchange_lines(asked: Exchange) -> list[Line]:
     record = asked.record
     changes = [item for plan in (record.plan, *record.extensions) for item in plan.changes]
+    beside = record.plan.real_prefix.rpartition("/")[0] + "/"
+    gpu = "" if record.gpu == "not needed" else f"; GPU: {gpu_proof(record)}"
     lines = [
         line("The repaired copy is proven. Your environment is untouched so far.", "bold"),
         line(""),
         *pairs(
             [
                 ("environment", record.prefix),
-                ("its new tree", _beside(asked.tree, record.plan.real_prefix)),
-                ("swapped", _how(record.exchange)),
+                ("its new tree", asked.tree.removeprefix(beside)),
+                ("swapped", "both trees change places in one step" if record.exchange == "exchange" else TWO_RENAMES),
                 ("kept for undo", f"the old tree: {record.transaction}"),
-                ("checks", _counts(record) + _gpu(record.gpu, record.gpu_reason)),
+                ("checks", _counts(record) + gpu),
             ]
         ),
         *([line(""), *table(change_rows(changes), indent="")] if changes else []),
@@ -209,14 +197,8 @@ def _exchange_lines(asked: Exchange) -> list[Line]:
     return lines + [line(f"! {note}", "warn") for note in record.notes]
 
 
-def _beside(tree: str, prefix: str) -> str:
-    """The tree as it is seen from beside the environment."""
-    parent = prefix.rpartition("/")[0] + "/"
-    return tree.removeprefix(parent)
-
-
 def _counts(record: Record) -> str:
-    """How the checks came out, in words."""
+    """The outcomes of the checks, counted."""
     before = {item.key: item.status for item in record.checks_before}
     words: dict[str, int] = {}
     for item in record.checks_after:
@@ -226,20 +208,8 @@ def _counts(record: Record) -> str:
     return ", ".join(f"{count} {word}" for word, count in words.items())
 
 
-def _how(exchange: str) -> str:
-    if exchange == "exchange":
-        return "both trees change places in one step"
-    return "by two renames: for a moment the path does not exist"
-
-
-def _gpu(gpu: str, reason: str) -> str:
-    if gpu == "not needed":
-        return ""
-    return f"; GPU: {gpu}" + (f" ({reason})" if reason else "")
-
-
 def _processes(users: Sequence[ProcessUser]) -> list[Line]:
-    """What runs from the environment, and what that means for it."""
+    """The processes that run from the environment, and their risk."""
     if not users:
         return [line("✓ No process runs from it.", "good")]
     count = f"{len(users)} processes run" if len(users) > 1 else "1 process runs"
@@ -252,7 +222,7 @@ def _processes(users: Sequence[ProcessUser]) -> list[Line]:
 
 
 def cancel_lines(repair: Repair) -> list[Line]:
-    """What stopping means now."""
+    """The effect of stopping now."""
     if not repair.stoppable:
         return [
             line("It is too late to stop: the swap has begun.", "bold"),

@@ -37,7 +37,7 @@ Part = Literal[
     "probe", "resolve", "solve", "preflight", "fetch", "fingerprint", "clone", "reproduce", "steps", "verify", "ask",
     "compare", "exchange", "smoke", "prune", "other",
 ]  # fmt: skip
-"""What a repair does, as people are shown it: stages of events, and what is no stage of its own."""
+"""The stages that people are shown: those of events, and some that are none there, such as a question."""
 _ROUND: Final[tuple[Part, ...]] = ("steps", "verify")
 _END: Final[tuple[Part, ...]] = ("ask", "compare", "exchange", "smoke")
 _OUTSIDE: Final = frozenset({"make", "undo", "redo", "recover"})
@@ -46,7 +46,7 @@ _NEEDS_NOBODY: Final = frozenset({"exchanged", "done", "undone", "aborted"})
 
 
 class RepairLog:
-    """Lines that only grow, shared by all who show them. The oldest go when there are too many."""
+    """A log that only grows, shared by all its viewers. The oldest lines go when there are too many."""
 
     def __init__(self) -> None:
         self._lines: list[str] = []
@@ -54,7 +54,7 @@ class RepairLog:
 
     @property
     def total(self) -> int:
-        """How many there ever were."""
+        """The number of lines ever added."""
         return self._gone + len(self._lines)
 
     def add(self, lines: Iterable[str]) -> None:
@@ -65,7 +65,7 @@ class RepairLog:
         self._gone += gone
 
     def since(self, seen: int) -> list[str]:
-        """Those that are kept after the first `seen`."""
+        """The lines after the first `seen`, as far as they are kept."""
         return self._lines[max(seen - self._gone, 0) :]
 
 
@@ -80,11 +80,11 @@ class StageRow(msgspec.Struct, frozen=True):
     """How long it took; None while it runs."""
     ok: bool = True
     progress: Progress | None = None
-    """The last that it told."""
+    """Its last report."""
     outcomes: int = 0
     """Checks that ended in it."""
     note: str = ""
-    """What is worked on, or why there is another round."""
+    """The current work, or the reason of another round."""
 
     @property
     def running(self) -> bool:

@@ -1,4 +1,4 @@
-"""How a repair ended: before beside after, what stays of it, and the way back; or why nothing was changed."""
+"""The result of a repair: before beside after, its locks and the way back; or why nothing was changed."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from envmedic.model.record import DistributionState, Record
 from envmedic.render.cells import middle, padded, width
 from envmedic.render.documents.errors import failure_lines
 from envmedic.render.documents.lock import incomplete_lines, lock_lines
+from envmedic.render.documents.record import gpu_proof
 from envmedic.render.pages.error import error_page
 from envmedic.render.progress.check_table import check_table, evidence, rows_of
 from envmedic.render.progress.repair_state import Repair
@@ -22,12 +23,12 @@ _BY_USER = {
     "interrupted": "You stopped it before anything changed places. The copy was thrown away; r makes a new plan.",
     "declined": "You said no. The copy was thrown away; r makes a new plan.",
 }
-"""What is no error, by the code of its failure."""
+"""Endings that are no errors, by the code of the failure."""
 STILL = "Your environment is unchanged, byte for byte as it was."
 
 
 def result_page(repair: Repair, cells: int) -> list[Line]:
-    """Everything about how it ended."""
+    """The result as a page."""
     result = repair.result
     if result is None:
         return [line("… it is not over yet", "dim")]
@@ -37,7 +38,7 @@ def result_page(repair: Repair, cells: int) -> list[Line]:
 
 
 def verdict_line(repair: Repair) -> Line:
-    """How it ended, in a few words with a mark."""
+    """The result in a few words with a mark."""
     result = repair.result
     if isinstance(result, Record) and result.failure is None:
         proven = result.gpu != "not verified"
@@ -63,10 +64,9 @@ def _ending(result: Record | EnvmedicError | None) -> tuple[str, str]:
 
 
 def _repaired(record: Record, repair: Repair, cells: int) -> list[Line]:
-    gpu = f" ({record.gpu_reason})" if record.gpu_reason else ""
     return [
         verdict_line(repair),
-        *([line(f"GPU: {record.gpu}{gpu}")] if record.gpu != "not needed" else []),
+        *([line(f"GPU: {gpu_proof(record)}")] if record.gpu != "not needed" else []),
         *section("Packages", package_lines(record.before, record.after, cells), "accent"),
         *section("Checks", check_table(rows_of(record).values(), cells), "accent"),
         *section("Rounds", _rounds(record), "accent"),
@@ -81,7 +81,7 @@ def _repaired(record: Record, repair: Repair, cells: int) -> list[Line]:
 
 
 def package_lines(before: Sequence[DistributionState], after: Sequence[DistributionState], cells: int) -> list[Line]:
-    """What differs, before beside after."""
+    """Changed packages, before beside after."""
     old, new = ({item.name: item for item in side} for side in (before, after))
     names = [name for name in sorted({*old, *new}) if old.get(name) != new.get(name)]
     rows = [("", "before", "after"), *((name, _told(old.get(name)), _told(new.get(name))) for name in names)]
@@ -102,7 +102,7 @@ def _told(state: DistributionState | None) -> str:
 
 
 def _rounds(record: Record) -> list[Line]:
-    """What each was about and what came of it, where there were several."""
+    """The finding of each round and its end, where there were several."""
     if len(record.rounds) < 2:  # noqa: PLR2004  # a single one is the repair itself
         return []
     return [
@@ -135,7 +135,7 @@ def _locks(locks: Sequence[Lock]) -> list[Line]:
 
 
 def lock_view(found: Lock) -> list[Line]:
-    """What was written, and what it lacks."""
+    """The written file, and its missing entries."""
     written = found.path is not None
     texts = [*lock_lines(found), *incomplete_lines(found, written=written)]
     return [(TextPart("  "), *row) for row in texts]
@@ -171,7 +171,7 @@ def _refused(error: EnvmedicError) -> list[Line]:
 
 
 def _failed(record: Record, repair: Repair, cells: int) -> list[Line]:
-    """What failed, what says so, and what to do next."""
+    """The failure, its evidence, and the next step."""
     rows = rows_of(record)
     failure = record.failure
     lines = [verdict_line(repair)]

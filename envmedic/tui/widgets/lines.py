@@ -14,7 +14,7 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from envmedic.render.cells import marked, wrapped
-from envmedic.render.text import Line, bare
+from envmedic.render.text import Line, bare, visible
 from envmedic.tui.themes import tone_styles
 
 
@@ -24,7 +24,7 @@ class Toned(ScrollView):
     def strip_of(self, line: Line, width: int, base: Style) -> Strip:
         """`line` drawn from its left edge, filled up to `width`."""
         tones = tone_styles(self.app.theme)
-        segments = [Segment(part.text, base + tones[part.tone]) for part in line if part.text]
+        segments = [Segment(visible(text), base + tones[tone]) for text, tone in line if text]
         return Strip(segments).crop_extend(self.scroll_offset.x, self.scroll_offset.x + width, base)
 
 
