@@ -81,20 +81,16 @@ def wrapped(text: Line, cells: int) -> list[Line]:
     if width(whole) <= cells:
         return [text]
     indent = width(_LEAD.match(whole)[0])  # type: ignore[index]  # it matches the empty text too
-    if indent > cells // 2:
+    if indent > cells // 2:  # so deep that words would have no room
         indent = 0
-    return [
-        _with_indent(piece, indent if number else 0) for number, piece in enumerate(_cut(text, whole, indent, cells))
-    ]
-
-
-def _with_indent(piece: Line, indent: int) -> Line:
-    return (TextPart(" " * indent), *piece) if indent else piece
-
-
-def _cut(text: Line, whole: str, indent: int, cells: int) -> list[Line]:
     cuts = _places(whole, indent, max(cells, 2))
-    return [_stripped(_sliced(text, start, stop)) for start, stop in zip([0, *cuts], [*cuts, len(whole)], strict=True)]
+    rows: list[Line] = []
+    for start, stop in zip([0, *cuts], [*cuts, len(whole)], strict=True):
+        row = _sliced(text, start, stop)
+        if row:  # the spaces before a break have stayed at the end of the row
+            row = (*row[:-1], TextPart(row[-1].text.rstrip(), row[-1].tone))
+        rows.append((TextPart(" " * indent), *row) if start and indent else row)
+    return rows
 
 
 def _places(whole: str, indent: int, cells: int) -> list[int]:
@@ -103,12 +99,13 @@ def _places(whole: str, indent: int, cells: int) -> list[int]:
     used = 0
     for word in _BREAK.finditer(whole):
         size = width(word[0].rstrip())
+        # a row that holds only its indentation is not broken again: the word would never fit
         if used + size > cells and used > (indent if cuts else 0):
             cuts.append(word.start())
             used = indent
         start, rest = word.start(), word[0]
         while used + width(rest.rstrip()) > cells:
-            head = _head(rest, cells - used) or rest[0]
+            head = _head(rest, cells - used) or rest[0]  # at least one character, so that it comes to an end
             start, rest = start + len(head), rest[len(head) :]
             cuts.append(start)
             used = indent
@@ -117,6 +114,7 @@ def _places(whole: str, indent: int, cells: int) -> list[int]:
 
 
 def _sliced(text: Line, start: int, stop: int) -> Line:
+    """The characters of `text` from `start` to `stop`, with their tones."""
     parts: list[TextPart] = []
     begin = 0
     for piece in text:
@@ -127,16 +125,10 @@ def _sliced(text: Line, start: int, stop: int) -> Line:
     return tuple(parts)
 
 
-def _stripped(piece: Line) -> Line:
-    if not piece:
-        return (TextPart(""),)
-    *rest, last = piece
-    return (*rest, TextPart(last.text.rstrip(), last.tone))
-
-
 def marked(text: Line, needle: str) -> Line:
     """`text` with every occurrence of `needle`, in any case, in the tone ``match``."""
     whole, wanted = bare(text).lower(), needle.lower()
+    # some letters are longer in lower case: places in `whole` would then be wrong in `text`
     if not wanted or wanted not in whole or len(whole) != len(bare(text)):
         return text
     parts: list[TextPart] = []

@@ -25,6 +25,7 @@ _BY_USER = {
 }
 """Endings that are no errors, by the code of the failure."""
 STILL = "Your environment is unchanged, byte for byte as it was."
+NO_LOCK = "  None was written. l writes what was verified as a lock file."
 
 
 def result_page(repair: Repair, cells: int) -> list[Line]:
@@ -46,7 +47,8 @@ def verdict_line(repair: Repair) -> Line:
         if proven:
             return (TextPart("✓ Repaired and verified", "good"), TextPart(took))
         return (TextPart("! Repaired, not verified on a GPU", "warn"), TextPart(took))
-    code, environment = _ending(result)
+    failure = result.failure if isinstance(result, Record) else result
+    code, environment = (failure.code, failure.environment) if failure is not None else ("", "")
     if environment == RECOVERABLE:
         return line("! Not settled: run `envmedic recover`", "bad")
     if environment == CHANGED:
@@ -55,26 +57,22 @@ def verdict_line(repair: Repair) -> Line:
     return (TextPart(word, "warn" if word.startswith("■") else "bad"), TextPart("  your environment is unchanged"))
 
 
-def _ending(result: Record | EnvmedicError | None) -> tuple[str, str]:
-    failure = result.failure if isinstance(result, Record) else result
-    return (failure.code, failure.environment) if failure is not None else ("", "")
-
-
 # what succeeded
 
 
 def _repaired(record: Record, repair: Repair, cells: int) -> list[Line]:
+    notes = [line(f"  {text}") for text in (*record.regressions, *record.notes)]
+    back = line("  The environment as it was is kept whole. z brings it back, or:")
+    locks = [row for found in repair.locks for row in _lock(found)]
     return [
         verdict_line(repair),
         *([line(f"GPU: {gpu_proof(record)}")] if record.gpu != "not needed" else []),
         *section("Packages", package_lines(record.before, record.after, cells), "accent"),
         *section("Checks", check_table(rows_of(record).values(), cells), "accent"),
         *section("Rounds", _rounds(record), "accent"),
-        *section(
-            "What you should know", [line(f"  {text}") for text in (*record.regressions, *record.notes)], "accent"
-        ),
-        *section("The way back", _way_back(record), "accent"),
-        *section("Locks", _locks(repair.locks), "accent"),
+        *section("What you should know", notes, "accent"),
+        *section("The way back", [back, _shell(undo_line(record.prefix))], "accent"),
+        *section("Locks", locks or [line(NO_LOCK, "dim")], "accent"),
         *section("Constraints that keep it", _constraints((record.plan, *record.extensions), record.prefix), "accent"),
         *section("Record", _record(repair), "accent"),
     ]
@@ -115,10 +113,6 @@ def _rounds(record: Record) -> list[Line]:
     ]
 
 
-def _way_back(record: Record) -> list[Line]:
-    return [line("  The environment as it was is kept whole. z brings it back, or:"), _shell(undo_line(record.prefix))]
-
-
 def undo_line(prefix: str) -> str:
     """The command line that brings the old environment back."""
     return shlex.join(["envmedic", "undo", "-p", prefix])
@@ -128,13 +122,7 @@ def _shell(text: str) -> Line:
     return (TextPart("  $ ", "dim"), part(text))
 
 
-def _locks(locks: Sequence[Lock]) -> list[Line]:
-    if not locks:
-        return [line("  None was written. l writes what was verified as a lock file.", "dim")]
-    return [part for found in locks for part in lock_view(found)]
-
-
-def lock_view(found: Lock) -> list[Line]:
+def _lock(found: Lock) -> list[Line]:
     """The written file, and its missing entries."""
     written = found.path is not None
     texts = [*lock_lines(found), *incomplete_lines(found, written=written)]
