@@ -21,20 +21,23 @@ from tests.test_proc import SH
 _WITHOUT_DESCRIPTORS = """\
 import os, resource, sys
 from pathlib import Path
-from envmedic.conda_meta import reading
+from envmedic.conda_meta import small_files
 from envmedic.errors import OutOfFiles
-from envmedic.probe import activation, contents, files, ldcache
-from envmedic.probe.elf import Elf
+from envmedic.probe import readable
+from envmedic.probe.elf.dynamic import Elf
+from envmedic.probe.elf import ldcache
+from envmedic.probe.packages import contents
+from envmedic.probe.prefix import kept_variables
 from envmedic.proc import question
 here = Path(sys.argv[1])
 readers = {
-    "read_bytes": lambda: files.read_bytes(here / "file"),
-    "names": lambda: files.names(here),
+    "read_bytes": lambda: readable.read_bytes(here / "file"),
+    "names": lambda: readable.names(here),
     "digest": lambda: contents.digest(here / "file"),
     "elf": lambda: Elf(here / "file"),
     "cache of the loader": ldcache.system,
-    "conda's record": lambda: reading.read(here / "file"),
-    "activation": lambda: activation.observe(here, {}),
+    "conda's record": lambda: small_files.read(here / "file"),
+    "activation": lambda: kept_variables.observe(here, {}),
     "question": lambda: question.ask(["/bin/true"], timeout_s=60),
 }
 _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)

@@ -18,8 +18,8 @@ from tests.engine.world import World, make_environment
 HOLD = """
 import sys, time
 from pathlib import Path
-from envmedic.engine.layout import Store
-from envmedic.engine.lock import locked
+from envmedic.engine.store.layout import Store
+from envmedic.engine.store.lock import locked
 with locked(Store.of(Path(sys.argv[1]))):
     print("held", flush=True)
     sys.stdin.read()

@@ -170,7 +170,7 @@ def test_an_error_in_any_thread_surfaces(open_tmp: Path, threads: int) -> None:
     (open_tmp / "env" / "etc").chmod(0o755)
     code = f"""
 import threading
-from envmedic.engine.clone import clone
+from envmedic.engine.clone.clone import clone
 try:
     clone(Path(sys.argv[1]), Path(sys.argv[2]), "link", threads={threads})
 except PermissionError as error:
@@ -201,7 +201,7 @@ def test_another_file_system_refuses_links_with_its_reason(prefix: Path) -> None
 def test_links_that_are_protected_or_too_many_become_copies_and_are_counted(prefix: Path, open_tmp: Path) -> None:
     needs_seccomp()
     code = """
-from envmedic.engine.clone import clone
+from envmedic.engine.clone.clone import clone
 seccomp.deny("linkat", errno.EMLINK)
 report = clone(Path(sys.argv[1]), Path(sys.argv[2]), "link")
 result = [report.linked, report.fallbacks, report.copied == report.files]
@@ -218,7 +218,7 @@ def test_another_users_environment_is_copied_where_links_are_protected(prefix: P
         pytest.skip("hard links are not protected on this host")
     open_tmp.chmod(0o777)
     code = """
-from envmedic.engine.clone import clone, probe_modes
+from envmedic.engine.clone.clone import clone, probe_modes
 source, target = map(Path, sys.argv[1:])
 report = clone(source, target, "link")
 result = [probe_modes(source, target.parent)["link"], report.linked, report.fallbacks]
@@ -245,7 +245,7 @@ def test_root_keeps_the_owner_of_every_entry(prefix: Path, open_tmp: Path) -> No
 def test_files_are_copied_where_the_kernel_has_no_range_copies(prefix: Path, open_tmp: Path) -> None:
     needs_seccomp()
     code = """
-from envmedic.engine.clone import clone
+from envmedic.engine.clone.clone import clone
 seccomp.deny("copy_file_range", errno.ENOSYS)
 result = clone(Path(sys.argv[1]), Path(sys.argv[2]), "copy").copied
 """

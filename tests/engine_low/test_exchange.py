@@ -14,7 +14,7 @@ from tests.engine_low.support import as_user, needs_seccomp, own_mounts, run_cod
 
 _PROBE = """
 from dataclasses import asdict
-from envmedic.engine.exchange import probe_exchange
+from envmedic.engine.fs.exchange import probe_exchange
 prefix = Path(sys.argv[1])
 workdir = prefix.parent / ".envmedic"
 def probe():
@@ -84,7 +84,7 @@ def test_a_rename_never_replaces(pair: tuple[Path, Path]) -> None:
 def test_renames_work_on_kernels_without_flags(pair: tuple[Path, Path]) -> None:
     needs_seccomp()
     code = """
-from envmedic.engine import exchange
+from envmedic.engine.fs import exchange
 seccomp.deny("renameat2", errno.ENOSYS)
 live, clone = map(Path, sys.argv[1:])
 try:
@@ -144,7 +144,7 @@ def test_a_mount_point_is_refused(pair: tuple[Path, Path]) -> None:
 import subprocess
 subprocess.run(["mount", "--bind", prefix, prefix], check=True)
 result = probe()
-from envmedic.engine.exchange import exchange
+from envmedic.engine.fs.exchange import exchange
 try:
     exchange(prefix, workdir / "tx" / "env")
 except OSError as error:
@@ -183,7 +183,7 @@ if done.returncode:
 else:
     (merged / "made").mkdir()
     (merged / ".envmedic").mkdir()
-    from envmedic.engine.exchange import exchange, probe_exchange
+    from envmedic.engine.fs.exchange import exchange, probe_exchange
     result = {}
     for name in ("image", "made"):
         found = probe_exchange(merged / name, merged / ".envmedic")

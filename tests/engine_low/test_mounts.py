@@ -29,7 +29,7 @@ def test_a_mount_with_odd_name_is_found(open_tmp: Path) -> None:
     odd.mkdir()
     code = """
 import subprocess
-from envmedic.engine import mounts
+from envmedic.engine.fs import mounts
 path = Path(sys.argv[1])
 subprocess.run(["mount", "-t", "tmpfs", "tmpfs", sys.argv[1]], check=True)
 result = [mounts.is_mount_point(path), mounts.below(path.parent), mounts.below(path), mounts.holding(path / "x").filesystem]

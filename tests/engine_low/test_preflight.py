@@ -22,7 +22,7 @@ from envmedic.tree import fingerprint
 from tests.engine_low.support import as_user, needs_seccomp, own_mounts, run_code, write
 
 _CODE = """
-from envmedic.engine.preflight import preflight
+from envmedic.engine.transaction.preflight import preflight
 from envmedic.errors import EnvmedicError
 from envmedic.model.ports import ApplyOptions
 from tests.engine_low.test_preflight import a_plan

@@ -24,10 +24,10 @@ from tests.support.venvs import make_venv
 
 SHELL = "/bin/sh"
 _TWO = """
-from envmedic.engine import stage
+from envmedic.engine.stage import runners
 prefix, clone = map(Path, sys.argv[1:3])
 def run(*argv, **more):
-    return stage.NamespaceRunner(prefix, clone, **more)(argv)
+    return runners.NamespaceRunner(prefix, clone, **more)(argv)
 """
 
 
@@ -122,7 +122,7 @@ def test_an_ordinary_user_keeps_its_ids_and_sees_the_clone(pair: tuple[Path, Pat
     code = (
         _TWO
         + """
-probe = stage.probe_namespace(prefix, clone)
+probe = runners.probe_namespace(prefix, clone)
 if probe.ok:
     got = run("/bin/sh", "-c", 'cat "$1/who"; id -u', "sh", str(prefix), pid_namespace=probe.pid_namespace)
     result = [got.returncode, got.stdout, os.getuid()]
@@ -170,7 +170,7 @@ def test_root_without_the_right_to_mount_becomes_the_owner_first(pair: tuple[Pat
     code = (
         _TWO
         + """
-probe = stage.probe_namespace(prefix, clone)
+probe = runners.probe_namespace(prefix, clone)
 got = run("/bin/sh", "-c", 'cat "$1/who"; id -u', "sh", str(prefix)) if probe.ok else None
 result = [probe.reason, got and got.stdout]
 """
@@ -286,12 +286,12 @@ def test_an_error_while_waiting_kills_all_and_surfaces(
 _PARENT = """
 import sys
 from pathlib import Path
-from envmedic.engine import stage
+from envmedic.engine.stage import runners
 kind, prefix, clone, command = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3]), sys.argv[4]
 make = {
-    "namespace": lambda: stage.NamespaceRunner(prefix, clone),
-    "no-pid-namespace": lambda: stage.NamespaceRunner(prefix, clone, pid_namespace=False),
-    "relocate": lambda: stage.RelocateRunner(clone),
+    "namespace": lambda: runners.NamespaceRunner(prefix, clone),
+    "no-pid-namespace": lambda: runners.NamespaceRunner(prefix, clone, pid_namespace=False),
+    "relocate": lambda: runners.RelocateRunner(clone),
 }
 try:
     make[kind]()(["/bin/sh", "-c", command], on_line=lambda line: print(line, flush=True))
@@ -397,7 +397,7 @@ def test_each_refusal_has_its_reason_and_running_anyway_is_a_clear_error(
     code = f"""{_TWO}
 from envmedic.errors import PreflightError
 {deny}
-probe = stage.probe_namespace(prefix, clone)
+probe = runners.probe_namespace(prefix, clone)
 try:
     run("/bin/sh", "-c", 'touch "$1/made"', "sh", str(prefix))
 except PreflightError as error:
@@ -417,7 +417,7 @@ def test_the_limit_of_user_namespaces_has_its_own_reason(pair: tuple[Path, Path]
     wrap = Wrap([*user.command, *inside], user.python)
     if subprocess.run([*wrap.command, "true"], check=False, capture_output=True).returncode != 0:
         pytest.skip("the limit cannot be set in a user namespace here")
-    code = _TWO + "result = stage.probe_namespace(prefix, clone).reason"
+    code = _TWO + "result = runners.probe_namespace(prefix, clone).reason"
     assert "ENOSPC" in run_code(code, *pair, wrap=wrap)
 
 
@@ -432,7 +432,7 @@ def test_without_a_pid_namespace_the_clone_is_still_shown_and_it_is_said(pair: t
     needs_seccomp()
     code = f"""{_TWO}
 {deny}
-probe = stage.probe_namespace(prefix, clone)
+probe = runners.probe_namespace(prefix, clone)
 got = run("/bin/sh", "-c", 'cat "$1/who"', "sh", str(prefix), pid_namespace=probe.pid_namespace) if probe.ok else None
 result = [probe.ok, probe.reason, probe.pid_namespace, probe.note, got and got.stdout]
 """
@@ -453,7 +453,7 @@ def test_mounts_inside_proc_stay_visible(pair: tuple[Path, Path]) -> None:
 import subprocess
 (clone / "mine").write_text("mine")
 subprocess.run(["mount", "--bind", clone / "mine", "/proc/version"], check=True)
-probe = stage.probe_namespace(prefix, clone)
+probe = runners.probe_namespace(prefix, clone)
 result = [probe.pid_namespace, run("/bin/cat", "/proc/version").stdout]
 """
     )

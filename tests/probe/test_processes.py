@@ -106,7 +106,7 @@ def test_our_own_children_are_left_out(tmp_path: Path) -> None:
 
 def test_the_shell_that_stands_in_the_environment_and_starts_us_is_left_out(tmp_path: Path) -> None:
     (tmp_path / "env").mkdir()
-    code = "from pathlib import Path; from envmedic.probe import processes; print(processes.users(Path('.')))"
+    code = "from pathlib import Path; from envmedic.probe.prefix import processes; print(processes.users(Path('.')))"
     script = f'"{sys.executable}" -c "{code}"'
     environment = {**os.environ, "PYTHONPATH": str(Path(envmedic.__file__).parent.parent)}
     result = subprocess.run(

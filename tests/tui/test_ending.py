@@ -20,7 +20,7 @@ from tests.tui.support import app, drive, shown, until
 PROGRAM = """
 import sys, time
 from pathlib import Path
-from envmedic.api.settings import Settings
+from envmedic.api.context.settings import Settings
 from envmedic.errors import Interrupted
 from envmedic.model.events import EventStream
 from envmedic.model.ports import ApplyOptions

@@ -1,6 +1,6 @@
-"""The two ends of a transaction: the clone is dropped, or the exchanged environment is proven and kept.
+"""Finish a transaction: drop the clone, or smoke-test the swapped environment and keep it.
 
-Used by the transaction itself and by recovery after a crash, so both end alike.
+The transaction itself and recovery after a crash share this code, so both end alike.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ _SMOKE_LIMIT_S = 120.0
 
 @contextmanager
 def recoverable(prefix: Path) -> Iterator[None]:
-    """Tell of an error of the system in the middle of settling as something that `recover` settles."""
+    """Turn a system error in the middle of finishing into RecoveryNeeded: `envmedic recover` continues from there."""
     try:
         yield
     except (OSError, MemoryError, SystemError, Exhausted) as error:
         spent = exhausted(error)
         if spent is None and isinstance(error, SystemError):
-            raise
+            raise  # CPython raises SystemError for exhausted memory too; any other one is a bug
         raise unfinished(prefix, str(spent or error)) from error
 
 
 def unfinished(prefix: Path, cause: str) -> RecoveryNeeded:
-    """A transaction that `recover` settles, and what kept it from its end."""
+    """The error for a transaction that stopped before its end, with the cause; `recover` finishes it."""
     return RecoveryNeeded(
         f"A transaction on {prefix} could not be brought to its end",
         cause=cause,
@@ -55,17 +55,17 @@ def unfinished(prefix: Path, cause: str) -> RecoveryNeeded:
 
 
 def drop(transaction: OpenTransaction, failure: EnvmedicError) -> Record:
-    """End a transaction whose clone is not at the prefix: the clone goes, the environment is as it was."""
-    transaction.session.interruption.shield()
+    """End a transaction whose clone is not at the prefix: delete the clone, leave the environment unchanged."""
+    transaction.session.interruption.shield()  # a second Ctrl-C must not leave the clone behind
     if marker.read(transaction.session.prefix) == transaction.directory.transaction:
         raise InternalError("The clone to be dropped is live", environment=RECOVERABLE)
     transaction.discard_tree()
-    transaction.empty_trash()  # first: the disk may be full, and the journal must be written
+    transaction.empty_trash()  # before the journal is written: the disk may be full
     return transaction.finish("aborted", failure=failure)
 
 
 def conclude(transaction: OpenTransaction, runner: Runner, *, redo: bool = False) -> Record:
-    """End a transaction whose clone is at the prefix: it stays if it works there, else the old tree comes back."""
+    """End a transaction whose clone is at the prefix: keep it if it works there, else put the old tree back."""
     failure = smoke(transaction, runner)
     if failure is None:
         return transaction.finish("done")
@@ -103,28 +103,29 @@ def smoke(transaction: OpenTransaction, runner: Runner) -> EnvmedicError | None:
 
 
 def _hint(broken: Sequence[Outcome]) -> str:
-    """The next step: a check that was killed says nothing of the environment."""
+    """The next step. A killed check tells nothing about the environment."""
     if any(outcome.signal == "SIGKILL" for outcome in broken):
         return "A check was killed, as the kernel does where memory has run out: give it more, then do the same again"
     return "Try --staging relocate (or namespace), and report this"
 
 
 def _why(error: EnvmedicError | OSError) -> str:
-    """What happened, and the cause of it where that is known."""
+    """The error with its cause, if known."""
     cause = error.cause if isinstance(error, EnvmedicError) else None
     return str(error) if cause is None else f"{error}: {cause}"
 
 
 def smoke_checks(checks: Iterable[Check]) -> tuple[Check, ...]:
-    """What is run on the live environment: the proof, and imports of what was changed, on the CPU, once each.
+    """The checks of the live environment: the proofs and the imports of changed distributions, on the CPU, once each.
 
-    It is the tree that was verified; all that is new is its path. Imports of what no step touched saw the same
-    files at the same path before, or, staged elsewhere, files that no rewriting touches.
+    The tree was verified already; only its path is new. Imports of unchanged distributions saw the same files at the
+    same path before (namespace), or files that relocation does not rewrite.
     """
     chosen = {}
     for check in checks:
         if check.gpu and check.name in OF_GPU_LIBRARIES:
-            continue  # they have nothing to say on the CPU, and the GPU saw the same files
+            continue  # on the CPU they would be skipped, and the GPU has verified the same files
+        # The user's own command is not run again: it may take hours, or write results a second time.
         if check.name != "command" and (check.in_place or check.role in {"playbook", "reproduction"}):
             quick = msgspec.structs.replace(check, gpu=False, timeout_s=min(check.timeout_s, _SMOKE_LIMIT_S))
             chosen[check.name, check.arguments] = quick
@@ -132,7 +133,7 @@ def smoke_checks(checks: Iterable[Check]) -> tuple[Check, ...]:
 
 
 def _scripts(transaction: OpenTransaction) -> tuple[Outcome, ...]:
-    """Whether scripts start, where staging elsewhere has rewritten them."""
+    """Check that scripts start, if relocation has rewritten them."""
     if transaction.journal.staging != "relocate":
         return ()
     from envmedic.engine.stage import shebangs  # noqa: PLC0415  # few repairs are staged elsewhere
@@ -144,6 +145,6 @@ def _scripts(transaction: OpenTransaction) -> tuple[Outcome, ...]:
 
 
 def worse(before: Iterable[Outcome], after: Iterable[Outcome]) -> tuple[Outcome, ...]:
-    """Outcomes that fail now and did not fail before."""
+    """The outcomes that fail now and did not fail before."""
     failed = {outcome.key for outcome in before if outcome.status in FAILURES}
     return tuple(outcome for outcome in after if outcome.status in FAILURES and outcome.key not in failed)

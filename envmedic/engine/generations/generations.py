@@ -1,8 +1,8 @@
-"""The generations of an environment: what is kept, and the way back and forth between them.
+"""The generations of an environment: history, undo, redo, prune.
 
-Each finished transaction keeps the tree that is not at the prefix: the old one while it is `done`, the
-repaired one once it is `undone`. Its parent is the transaction whose tree was live before, so generations
-form a tree, and only a step along one of its edges is possible.
+Each finished transaction keeps the tree that is not at the prefix: the old one in state `done`, the repaired one in
+state `undone`. Its parent is the transaction whose tree was live before. Generations therefore form a tree, and
+undo and redo move along its edges.
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ from envmedic.model.ports import ApplyOptions, CheckRunner, EnginePorts
 from envmedic.model.record import Generation, History, Record
 
 FOUND = "found"
-"""Names, as the target of an undo, the environment as envmedic first found it."""
+"""As the target of an undo: the environment before the first repair."""
 _BLOCK = 512
 _LISTED = 20
 
 
 Accept = Callable[[Loss], bool]
-"""Asks whether to go on in spite of a loss."""
+"""Asks whether to continue despite a loss."""
 
 
 @dataclass(frozen=True)
 class _Known:
-    """A transaction as its files tell it."""
+    """A transaction, read from its files."""
 
     directory: TransactionDirectory
     record: Record
@@ -102,7 +102,10 @@ def _change(change: Change) -> str:
 
 
 def held_alone(root: Path) -> int:
-    """Disk space of the files that no other tree shares, in bytes; 0 for a missing tree."""
+    """Disk space of the files that no other tree shares, in bytes; 0 for a missing tree.
+
+    This is what pruning frees: a file with another link, in the live tree or the wheel cache, keeps its blocks.
+    """
     total = 0
     pending = [root] if root.is_dir() else []
     while pending:
@@ -159,10 +162,10 @@ def redo(
     cancel: Cancel = never,
     point: Point = no_point,
 ) -> Record:
-    """Put a repaired tree in place again that was undone, by default the one undone last.
+    """Put an undone repair in place again, by default the one that was undone last.
 
-    It is checked in place, and taken back when it does not work there (the record is then `undone` and
-    has a `failure`). `to`, `force`, `accept` and the errors are those of `undo`.
+    It is smoke-tested in place; on failure the exchange is reverted, and the record is `undone` with a `failure`.
+    `to`, `force`, `accept` and the errors are those of `undo`.
     """
     session = TransactionContext(Store.of(prefix), options, ports, checks, stream, Interruption(cancel), point)
     with session.interruption.watching(), locked(session.store) as lock:
@@ -182,6 +185,7 @@ def _chain_back(store: Store, to: str | None) -> list[_Known]:
     target = to if to is not None else known[live].parent if live in known else None
     target = None if target == FOUND else target
     chain: list[_Known] = []
+    # At least one step even where the target is None: the parent of the first repair has no id.
     while live != target or not chain:
         item = known.get(live) if live is not None else None
         if item is None or item.record.state != "done":
@@ -225,6 +229,7 @@ def _next(store: Store, to: str | None) -> _Known:
             cause="No undone repair of the live generation is kept" + (f" with the id {to}" if to else ""),
             hint="See `envmedic history`",
         )
+    # `finished` is the time of the undo here; the id, which sorts by start, only breaks ties.
     return max(possible, key=lambda item: (item.record.finished or "", item.directory.transaction))
 
 
@@ -255,7 +260,7 @@ def _redo(session: TransactionContext, item: _Known, accept: Accept | None, lock
 def _go(
     transaction: OpenTransaction, under: Literal["undoing", "redoing"], otherwise: Literal["done", "undone"]
 ) -> None:
-    """Swap the trees under the journal's word; when that cannot be done all is as it was."""
+    """Swap the trees under the journal; a swap that cannot be done leaves everything unchanged."""
     session = transaction.session
     session.interruption.commit()
     transaction.move(under)
@@ -291,10 +296,9 @@ def _reason(loss: Loss) -> str:
 
 
 def prune(prefix: Path, *, keep: int, stream: EventStream, point: Point = no_point) -> tuple[str, ...]:
-    """Delete kept trees but the `keep` most useful ones; returns the transactions that lost theirs.
+    """Delete all kept trees except the `keep` most useful ones; returns the transactions that lost theirs.
 
-    The live tree and the records stay. Raises EnvironmentBusy, RecoveryNeeded while a transaction is
-    interrupted.
+    The live tree and all records stay. Raises EnvironmentBusy, and RecoveryNeeded while a transaction is interrupted.
     """
     store = Store.of(prefix)
     if not store.transactions():
@@ -311,7 +315,7 @@ def prune(prefix: Path, *, keep: int, stream: EventStream, point: Point = no_poi
 def prune_trees(store: Store, keep: int, emit: Emit, point: Point = no_point) -> tuple[str, ...]:
     """As `prune`, for a caller that holds the lock.
 
-    Trees that undo leads to come first, nearest first, then those that redo leads to, newest first.
+    Most useful are the trees that undo leads to, nearest first, then those that redo leads to, newest first.
     """
     doomed = _doomed(store, keep)
     for item in doomed:
@@ -326,7 +330,7 @@ def prune_trees(store: Store, keep: int, emit: Emit, point: Point = no_point) ->
 
 
 def prunable(prefix: Path, *, keep: int) -> tuple[str, ...]:
-    """The transactions that `prune` would take the tree of, oldest first; reads only. Raises RecoveryNeeded."""
+    """The transactions whose tree `prune` would delete, oldest first; reads only. Raises RecoveryNeeded."""
     return tuple(item.directory.transaction for item in _doomed(Store.of(prefix), keep))
 
 

@@ -1,6 +1,6 @@
-"""After a crash: every interrupted transaction is finished or dropped, and the environment is whole.
+"""Recovery after a crash: finish or drop every interrupted transaction, so that the environment is whole.
 
-The state says how far the transaction had come for certain, the marker at the prefix which side is live:
+The journal says which state the transaction had reached for certain; the marker at the prefix says which tree is live:
 
 =====================  ====================================  ===================================
 state                  the repaired tree is at the prefix    it is not
@@ -13,7 +13,7 @@ redoing                smoke check: done, or back: undone    exchange, then the 
 done, undone, aborted  nothing; what was being deleted is deleted
 =====================  ====================================  ===================================
 
-Each row may itself be cut by a crash and is then taken again.
+A crash during recovery is harmless: the same row applies again.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ from envmedic.model.record import Record
 def recover(
     prefix: Path, *, ports: EnginePorts, checks: CheckRunner, stream: EventStream, point: Point = no_point
 ) -> tuple[Record, ...]:
-    """Settle what a crash interrupted on the environment at `prefix`; returns the records of what was settled.
+    """Settle the interrupted transactions of the environment at `prefix`; returns their records.
 
-    The prefix itself may be missing. Nothing is written where there is nothing to settle. Raises
-    EnvironmentBusy while another envmedic works on it, RecoveryNeeded with what to do by hand.
+    The prefix itself may be missing. Without interrupted transactions nothing is written. Raises EnvironmentBusy
+    while another envmedic works on it, and RecoveryNeeded with the steps that a person must take.
     """
     store = Store.of(prefix)
     if not journals.interrupted(store):
@@ -57,7 +57,7 @@ def recover(
 def settle(session: TransactionContext) -> tuple[Record, ...]:
     """Settle every interrupted transaction, oldest first. The caller holds the lock.
 
-    It is not interrupted: that would only leave the same work for later.
+    Signals do not interrupt it: that would only leave the same work for later.
     """
     session = dataclasses.replace(session, interruption=Interruption.finishing())
     records = []
@@ -65,7 +65,7 @@ def settle(session: TransactionContext) -> tuple[Record, ...]:
         session.store.sweep()
         for directory in session.store.transactions():
             if journals.read(directory).settled:
-                empty_trash(session, directory)
+                empty_trash(session, directory)  # a kill during the deletion, after the journal was final
                 continue
             transaction = OpenTransaction.load(session, directory)
             with transaction.opened():
@@ -77,6 +77,7 @@ def _settle(transaction: OpenTransaction) -> Record:
     session, directory = transaction.session, transaction.directory
     state = transaction.journal.state
     with session.stage("recover"):
+        # First complete or revert a swap by renames: until then the prefix may be missing for that reason alone.
         mend(session.prefix, directory)
         session.point("mended")
         if not os.path.lexists(session.prefix):
@@ -90,7 +91,7 @@ def _settle(transaction: OpenTransaction) -> Record:
         if not live:
             return drop(transaction, _killed(transaction))
         sync(session.prefix, directory)
-        if state == "ready":
+        if state == "ready":  # killed between the exchange and the journal
             transaction.move("exchanged")
         return conclude(transaction, _in_place(session))
 
@@ -112,9 +113,10 @@ def _bring_back(transaction: OpenTransaction, *, live: bool) -> Record:
 
 
 def _require_known(transaction: OpenTransaction, *, live: bool) -> None:
-    """One of the two trees is the repaired one, or the other is no longer what it is taken for.
+    """Require that one of the two trees carries the marker of this transaction.
 
-    Without this the only copy of an environment would be dropped as a failed clone. Raises RecoveryNeeded.
+    If neither does, a third tree was put at the prefix, and the kept tree may be the only copy of the original
+    environment, which must not be deleted as a failed clone. Raises RecoveryNeeded.
     """
     directory, kept = transaction.directory, transaction.directory.tree
     if live or transaction.journal.state in {"cloning", "repairing"} or not kept.is_dir():

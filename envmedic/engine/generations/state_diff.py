@@ -1,4 +1,4 @@
-"""What differs between two states of an environment: generations, and what is there now. Reads only."""
+"""Differences between two states of an environment: generations, or the environment as it is now. Reads only."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from envmedic.model.record import Difference, DistributionChange, DistributionSt
 from envmedic.tree import fingerprint
 
 NOW: Final = "now"
-"""Names the environment as it is, whoever changed it."""
+"""As a state: the environment as it is now, including changes made without envmedic."""
 States = Callable[[Path], tuple[DistributionState, ...]]
 _COMPLETE = frozenset({"done", "undone"})
 
@@ -48,6 +48,7 @@ def difference(prefix: Path, states: States, *, before: str | None = None, after
     live = marker.read(store.prefix) or FOUND
     first = _state(store, known, states, before or live)
     second = _state(store, known, states, after or NOW)
+    # Inodes tell an edited file from a copy only within one tree: clones have inodes of their own.
     same_tree = (first.name, second.name) == (live, NOW)
     files = fingerprint.compare(*(item.files if same_tree else _without_inodes(item.files) for item in (first, second)))
     return Difference(

@@ -1,4 +1,4 @@
-"""What going to another generation would take out of sight: changes since, in both trees."""
+"""Edits that an undo or redo would hide: changes of the live tree and of the kept one since the repair."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from envmedic.tree import fingerprint as tree
 
 @dataclass(frozen=True)
 class Loss:
-    """What going to another generation would take out of sight. Paths are relative to the prefix."""
+    """Edits that an undo or redo would hide. Paths are relative to the prefix."""
 
     transaction: str
     changed: tuple[str, ...] = ()
-    """Changed, added or removed in the live environment since that transaction; the other tree lacks it."""
+    """Changed, added or removed in the live environment since the transaction; the kept tree lacks the change."""
     damaged: tuple[str, ...] = ()
-    """Edited in place in a file that both trees share, so that the kept tree no longer has the old content."""
+    """Edited in place in a file that both trees share: the kept tree has lost the old content."""
 
     def __bool__(self) -> bool:
         """Whether there is any."""
@@ -52,7 +52,7 @@ def of_undo(directory: TransactionDirectory, prefix: Path, ahead: Ahead | None) 
         )
         early = _begun(ahead, directory.live_fingerprint, prefix)
         changed = _changed(directory, prefix) if early is None else begun.enter_context(closing(early)).value()
-        # files that the trees share are looked at in the live one, so what has changed there may be in both
+        # Shared files are compared in the live tree only. If that one has changed, the kept tree is compared in full.
         found = changes(directory.fingerprint, directory.tree) if changed else damaged.value()
     return Loss(directory.transaction, changed, found)
 

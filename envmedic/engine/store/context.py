@@ -1,4 +1,4 @@
-"""What every operation on one environment's generations works with, and one transaction while it is open."""
+"""The context of an operation on one environment, and the open transaction with its journal and record."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _ENVIRONMENT_BY_STATE: dict[State, Any] = {"done": "repaired", "undone": "restor
 
 @dataclass(frozen=True)
 class TransactionContext:
-    """One command on one environment."""
+    """The context of one command on one environment."""
 
     store: Store
     options: ApplyOptions
@@ -54,7 +54,7 @@ class TransactionContext:
     seconds: dict[str, float] = field(default_factory=dict)
     """Wall-clock seconds of each stage so far."""
     undelivered: list[str] = field(default_factory=list)
-    """Why events could not be delivered once it was too late to stop."""
+    """Errors of event sinks after it was too late to stop, such as a closed pipe."""
 
     @property
     def prefix(self) -> Path:
@@ -62,7 +62,7 @@ class TransactionContext:
         return self.store.prefix
 
     def emit(self, data: EventData) -> None:
-        """Deliver an event. When it is too late to stop, a reader that is gone must not stop the work."""
+        """Deliver an event. After the commit point a reader that has gone away must not stop the transaction."""
         try:
             with self.interruption.whole():
                 self.stream.emit(data)
@@ -76,7 +76,7 @@ class TransactionContext:
         self.emit(Notice(code=code, message=message, level="warning"))
 
     def progress(self, stage: Stage, unit: Any, done: int, total: int | None = None) -> None:
-        """Say how far a stage is, and stop if somebody asked to."""
+        """Report the progress of a stage; raises `Interrupted` if a stop was requested."""
         self.emit(Progress(stage=stage, unit=unit, done=done, total=total))
         self.interruption.poll()
 
@@ -97,7 +97,7 @@ class TransactionContext:
 
 
 class EventLog:
-    """The sink that keeps a transaction's events, one JSON object per line, until it is closed."""
+    """The sink that writes the events of a transaction to a file, one JSON object per line."""
 
     def __init__(self, directory: TransactionDirectory, store: Store) -> None:
         self._transaction = directory.transaction
@@ -118,7 +118,7 @@ class EventLog:
 
 
 class OpenTransaction:
-    """A transaction's journal and record while it is worked on. The caller holds the lock."""
+    """An open transaction with its journal and record. The caller holds the lock."""
 
     def __init__(
         self, session: TransactionContext, directory: TransactionDirectory, journal: Journal, record: Record
@@ -208,7 +208,7 @@ class OpenTransaction:
 
 
 def empty_trash(session: TransactionContext, directory: TransactionDirectory) -> None:
-    """Delete what was discarded. What cannot be deleted stays, is told, and is tried again next time."""
+    """Delete discarded trees. A failure is reported, and the next command tries again."""
     if not directory.trash.is_dir():
         return
 
@@ -219,7 +219,7 @@ def empty_trash(session: TransactionContext, directory: TransactionDirectory) ->
     try:
         with session.stage("prune"):
             trash.empty(directory.trash, on_removed)
-    except OSError as error:
+    except OSError as error:  # immutable files, or a directory in use on NFS: never a reason to fail a repair
         session.notice("trash-left", f"{directory.trash} could not be deleted: {error}")
     session.point("trash-emptied")
 

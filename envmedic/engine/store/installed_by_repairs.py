@@ -1,4 +1,4 @@
-"""What the repairs behind an environment put there, and whether it is still as the last one left it."""
+"""Wheels that repairs installed in an environment, and whether the environment changed since the last repair."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from envmedic.tree import fingerprint
 
 
 def artifacts(records: Iterable[Record]) -> tuple[Artifact, ...]:
-    """Wheels that the repairs of `records` (newest first) installed, the newest last."""
+    """The wheels that the repairs of `records` (newest first) installed, newest last."""
     return tuple(item for record in reversed(tuple(records)) for item in _of(record))
 
 
@@ -28,13 +28,13 @@ def _of(record: Record) -> tuple[Artifact, ...]:
 
 
 def unchanged(prefix: Path, record: Record) -> bool:
-    """Whether every installed file at `prefix` is as that repair left it; False where that cannot be told."""
+    """Whether every file at `prefix` is as that repair left it; False without a readable fingerprint."""
     store = Store.of(prefix)
     directory = TransactionDirectory(store.root / record.transaction)
     try:
         before = fingerprint.Fingerprint.load(directory.live_fingerprint)
     except (OSError, ValueError):
-        return False  # what cannot be told is not claimed
+        return False  # a pruned or foreign transaction: claim nothing
     return not fingerprint.changes(before, store.prefix)
 
 

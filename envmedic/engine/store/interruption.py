@@ -1,7 +1,7 @@
-"""Ctrl-C, SIGTERM and a front end's cancel button during a transaction.
+"""Ctrl-C, SIGTERM and the cancel button of a front end during a transaction.
 
-Before the exchange an interruption ends the transaction and the environment is unchanged; from the
-exchange on it is noted, and the transaction finishes.
+Before the exchange an interruption ends the transaction, and the environment is unchanged. After it the
+interruption is only noted, and the transaction finishes.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ def never() -> bool:
 class Interruption:
     """Notes requests to stop and raises `Interrupted` where stopping is safe.
 
-    Signals are caught in the main thread only, which is where Python delivers them; a transaction in
-    another thread is stopped through `cancel`, a cheap function that is asked often.
+    Python delivers signals to the main thread only. A transaction in another thread is stopped by `cancel`, a cheap
+    function that is polled often.
     """
 
     def __init__(self, cancel: Cancel = never) -> None:
@@ -38,14 +38,14 @@ class Interruption:
 
     @classmethod
     def finishing(cls) -> Interruption:
-        """One that never stops anything, for work that must end well or be done again."""
+        """An interruption that never stops anything, for recovery: stopping it would only postpone the same work."""
         interruption = cls()
         interruption.shield()
         return interruption
 
     @contextmanager
     def watching(self) -> Iterator[None]:
-        """Catch the signals meanwhile; they get their former handlers back afterwards."""
+        """Catch SIGINT, SIGTERM and SIGHUP within the block; the former handlers come back afterwards."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return
@@ -57,16 +57,17 @@ class Interruption:
             yield
         finally:
             for number, handler in former.items():
+                # None: the handler was not installed from Python, which cannot name it to put it back
                 signal.signal(number, signal.SIG_DFL if handler is None else handler)
 
     def _note(self, number: int, _frame: FrameType | None) -> None:
         self._signal = number
-        if self._at_once:
+        if self._at_once:  # raising from the handler is what ends a blocking read; elsewhere `poll` decides
             self.poll()
 
     @contextmanager
     def at_once(self) -> Iterator[None]:
-        """Let a signal break into what is done meanwhile, such as waiting for a command."""
+        """Let a signal interrupt the block at once, such as a wait for a command or for an answer."""
         self.poll()
         self._at_once += 1
         try:
@@ -76,7 +77,7 @@ class Interruption:
 
     @contextmanager
     def whole(self) -> Iterator[None]:
-        """Let no signal break into what is done meanwhile, even inside `at_once`; it counts right after."""
+        """Defer signals to the end of the block, even inside `at_once`: for starting and reaping a child."""
         depth, self._at_once = self._at_once, 0
         try:
             yield
@@ -87,11 +88,11 @@ class Interruption:
 
     @property
     def requested(self) -> bool:
-        """Whether somebody asked to stop."""
+        """Whether a signal or `cancel` asked to stop."""
         return self._signal is not None or self._cancel()
 
     def poll(self) -> None:
-        """Raise `Interrupted` when somebody asked to stop and it is not too late."""
+        """Raise `Interrupted` if a stop was requested and it is not too late."""
         if self._committed or not self.requested:
             return
         cause = signal.Signals(self._signal).name if self._signal is not None else "cancelled"
@@ -99,12 +100,12 @@ class Interruption:
         raise Interrupted("Interrupted", cause=cause)
 
     def commit(self) -> None:
-        """From here on the transaction finishes whatever happens. Raises `Interrupted` for the last time."""
+        """Ignore requests from here on: the transaction finishes. Raises `Interrupted` for the last time."""
         self.poll()
         self._committed = True
 
     def shield(self) -> None:
-        """From here on nothing is interrupted: the environment is unchanged and only needs cleaning up."""
+        """Ignore requests from here on, for cleaning up; unlike `commit` it raises nothing."""
         self._committed = True
 
     @property

@@ -1,8 +1,8 @@
-"""The journal of a transaction: its state, always durable before the disk can contradict it.
+"""The journal of a transaction: its state, always durable before the change on disk that it announces.
 
-`cloning` → `repairing` → `ready` → `exchanged` → `done`, with `aborted` where the environment stays as it
-was; `done` → `undoing` → `undone` → `redoing` → `done` for the way back and forth. What a state means after
-a crash is told by the marker file (`marker`), and settled in `recovery`.
+`cloning` → `repairing` → `ready` → `exchanged` → `done`, or `aborted` with the environment unchanged;
+`done` → `undoing` → `undone` → `redoing` → `done` for undo and redo. After a crash the state and the marker file
+(`marker`) together say what to do; `recovery` has the table.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _NEXT: dict[State, frozenset[State]] = {
 
 
 class Journal(Model, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What must survive a crash. Times are RFC 3339, UTC."""
+    """The part of a transaction that must survive a crash. Times are RFC 3339, UTC."""
 
     schema: str = JOURNAL_SCHEMA
     transaction: str
@@ -73,6 +73,7 @@ def read(directory: TransactionDirectory) -> Journal:
         journal = msgspec.json.decode(directory.journal.read_bytes(), type=Journal)
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise _unreadable(directory, str(error)) from error
+    # A newer envmedic may have states that this one would misread: refuse, and delete nothing.
     if journal.schema != JOURNAL_SCHEMA:
         raise _unreadable(directory, f"it is written as {journal.schema!r}, perhaps by a newer envmedic")
     if journal.transaction != directory.transaction:
@@ -94,7 +95,7 @@ def _unreadable(directory: TransactionDirectory, cause: str) -> RecoveryNeeded:
 
 
 def move(directory: TransactionDirectory, journal: Journal, state: State, owner: Owner | None) -> Journal:
-    """Write that the transaction is in `state` now, and return the journal that says so."""
+    """Write durably that the transaction is in `state` now; returns the new journal."""
     if state not in _NEXT[journal.state]:
         raise InternalError(f"A transaction cannot go from {journal.state} to {state}", environment=RECOVERABLE)
     moved = msgspec.structs.replace(journal, state=state, updated=now())
@@ -103,7 +104,7 @@ def move(directory: TransactionDirectory, journal: Journal, state: State, owner:
 
 
 def interrupted(store: Store) -> bool:
-    """Whether a crash left something to settle. Raises RecoveryNeeded for a journal that cannot be read."""
+    """Whether a crash left a transaction to settle. Raises RecoveryNeeded for a journal that cannot be read."""
     return bool(store.unfinished()) or any(
         item.trash.is_dir() or not read(item).settled for item in store.transactions()
     )

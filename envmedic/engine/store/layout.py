@@ -1,4 +1,4 @@
-"""Where transactions are kept: ``<parent>/.envmedic``, beside the environments that they repair.
+"""The store of transactions: ``<parent>/.envmedic``, beside the environments that they repair.
 
 One store serves every environment of a parent directory::
 
@@ -52,7 +52,7 @@ class TransactionDirectory:
 
     @property
     def prefix(self) -> Path:
-        """Names the environment, so that a damaged journal blocks that one only."""
+        """The name of the environment, so that a damaged journal blocks this environment only."""
         return self.path / "prefix"
 
     @property
@@ -67,7 +67,7 @@ class TransactionDirectory:
 
     @property
     def record(self) -> Path:
-        """What was done."""
+        """The record, see `model.record`."""
         return self.path / "record.json"
 
     @property
@@ -77,12 +77,12 @@ class TransactionDirectory:
 
     @property
     def fingerprint(self) -> Path:
-        """Of the original environment."""
+        """The fingerprint of the original environment."""
         return self.path / "fingerprint"
 
     @property
     def live_fingerprint(self) -> Path:
-        """Of the repaired environment, right after the exchange."""
+        """The fingerprint of the repaired environment."""
         return self.path / "fingerprint-live"
 
     @property
@@ -97,7 +97,7 @@ class TransactionDirectory:
 
     @property
     def trash(self) -> Path:
-        """What is being deleted; nothing in it has a meaning any more."""
+        """Trees that are being deleted; a crash may leave parts of them."""
         return self.path / "trash"
 
 
@@ -107,12 +107,13 @@ class Store:
 
     prefix: Path
     owner: Owner | None = None
-    """Who shall own what is written; None leaves it to this process."""
+    """The owner of new files; None: the user of this process."""
 
     @classmethod
     def of(cls, prefix: Path) -> Store:
         """The store of the environment at `prefix`, which may be reached through symbolic links."""
         real = Path(os.path.realpath(prefix))
+        # During an exchange by renames the prefix may be missing; its parent then stands in for its owner.
         known = next((path for path in (real, real.parent) if path.exists()), None)
         return cls(real, Owner.of(known) if known else None)
 
@@ -128,17 +129,17 @@ class Store:
 
     @property
     def _key(self) -> str:
-        """The environment's name, or a digest where the name leaves no room for a suffix."""
+        """The name of the environment, or a digest if a suffix would exceed the 255 bytes of a file name."""
         name = os.fsencode(self.prefix.name)
         return self.prefix.name if len(name) <= _LONGEST_NAME else _digest(name)
 
     @property
     def _new(self) -> str:
-        """Prefix of directories of this environment that are being made."""
+        """Start of the names of unfinished transaction directories of this environment."""
         return f"{_NEW}{_digest(os.fsencode(self.prefix.name))[:16]}-"
 
     def prepare(self) -> None:
-        """Make the store. Raises PreflightError when another user owns it or it cannot be written."""
+        """Create the store if needed. Raises PreflightError if another user owns it or it is not writable."""
         try:
             if not self.root.is_dir():
                 self._make_root()
@@ -157,12 +158,13 @@ class Store:
             ) from error
 
     def _make_root(self) -> None:
-        """By root itself, since the owner of an environment need not be allowed to write beside it."""
+        """Create the store as root itself: the owner of an environment may lack write permission beside it."""
         self.root.mkdir(mode=0o700)
         give(self.root, self.owner)
 
     def _check_owner(self, directory: Path) -> None:
         status = directory.lstat()
+        # Any other owner could exchange a tree in the store after its verification and before the exchange.
         trusted = {0, os.geteuid()} | ({self.owner.uid} if self.owner else set())
         if not stat.S_ISDIR(status.st_mode) or status.st_uid not in trusted:
             raise PreflightError(
@@ -173,11 +175,11 @@ class Store:
 
     @property
     def closed(self) -> bool:
-        """Whether another user made it, who alone may look into it."""
+        """Whether the store belongs to another user and is not readable for this one."""
         return self.root.is_dir() and not os.access(self.root, os.R_OK | os.X_OK, effective_ids=True)
 
     def _listed(self) -> tuple[Path, ...]:
-        """What lies in the store, nothing where there is none. Raises PreflightError where it is closed."""
+        """The entries of the store; () without a store. Raises PreflightError if the store is closed to this user."""
         if not self.root.is_dir():
             return ()
         try:
@@ -190,9 +192,9 @@ class Store:
             ) from error
 
     def transactions(self) -> tuple[TransactionDirectory, ...]:
-        """The transactions of this environment, oldest first, and those that do not say whose they are.
+        """The transactions of this environment, oldest first, including those that name no environment.
 
-        Raises PreflightError where the store is closed to this user.
+        Raises PreflightError if the store is closed to this user.
         """
         paths = sorted(path for path in self._listed() if _TRANSACTION.fullmatch(path.name))
         return tuple(item for item in map(TransactionDirectory, paths) if self._claims(item))
@@ -201,11 +203,11 @@ class Store:
         try:
             name = directory.prefix.read_text(encoding="utf-8", errors="surrogateescape")
         except FileNotFoundError:
-            return True
+            return True  # damaged: rather block every environment here than let one miss its own transaction
         return name == self.prefix.name
 
     def create(self, files: dict[str, bytes], *, transaction: str) -> TransactionDirectory:
-        """Make the directory of a transaction with `files` in it, all at once and durably."""
+        """Create the directory of a transaction with `files`, durably and in one rename. Raises OSError."""
         fresh = self.root / f"{self._new}{transaction}"
         make_directory(fresh, self.owner)
         for name, content in {"prefix": os.fsencode(self.prefix.name), **files}.items():
@@ -217,7 +219,7 @@ class Store:
         return directory
 
     def unfinished(self) -> tuple[Path, ...]:
-        """What a crash in `create` or while probing left; nothing there has a meaning."""
+        """Directories that a crash in `create` or in a probe left behind; safe to delete."""
         listed = self._listed()
         if not self.root.is_dir():
             return ()
@@ -229,14 +231,14 @@ class Store:
         )
 
     def sweep(self) -> None:
-        """Remove what `unfinished` returns, and wheels of a repair that has ended. The caller holds the lock."""
+        """Remove the `unfinished` directories and the wheels of ended repairs. The caller holds the lock."""
         for path in self.unfinished():
             with as_owner_of(path):
                 _remove(path)
         self.drop_wheels()
 
     def drop_wheels(self) -> None:
-        """Remove the wheels that were put where the environment's owner can read them."""
+        """Remove the copies of wheels that root made for the owner of the environment."""
         own = wheels(self.prefix)
         if not os.path.lexists(own):
             return

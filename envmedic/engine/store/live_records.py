@@ -1,4 +1,4 @@
-"""The repairs that are in place in an environment, as their records tell. Reads only."""
+"""The records of the repairs that are in place in an environment. Reads only."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from envmedic.model.record import Record
 
 
 def live_records(prefix: Path) -> tuple[Record, ...]:
-    """The records of the repairs that the tree at `prefix` was made by, newest first.
+    """The records of the repairs in the ancestry of the tree at `prefix`, newest first.
 
-    One whose directory was deleted ends the list; another user's store tells nothing. Raises RecoveryNeeded for a
-    journal or record that cannot be read.
+    A deleted transaction directory ends the list; the store of another user gives none. Raises RecoveryNeeded for an
+    unreadable journal or record.
     """
     store = Store.of(prefix)
     if store.closed:

@@ -1,7 +1,7 @@
 """One lock per environment: an advisory `flock` whose descriptor the children of a transaction inherit.
 
-The kernel drops the lock when the last process that holds the descriptor is gone, so a killed envmedic
-never leaves a stale one, and one whose orphans still write is not taken over.
+The kernel releases the lock when the last process with the descriptor ends. A killed envmedic therefore leaves no
+stale lock, and an environment in which its orphans still write is not taken over.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def locked(store: Store) -> Iterator[int]:
     try:
         _acquire(fd, store)
         give(store.lock, store.owner)
-        os.ftruncate(fd, 0)
+        os.ftruncate(fd, 0)  # the holder's pid is for messages only; the flock is what counts
         os.pwrite(fd, f"{os.getpid()}\n".encode(), 0)
         yield fd
     finally:
@@ -42,6 +42,7 @@ def locked(store: Store) -> Iterator[int]:
 
 
 def _acquire(fd: int, store: Store) -> None:
+    # A living holder is refused at once. Children of a dead one end within moments (PDEATHSIG), so wait for them.
     deadline = time.monotonic() + ORPHANS_S
     while not _try(fd):
         holder = _holder(fd)

@@ -1,7 +1,7 @@
 """The marker: a file in the root of a repaired tree that names its transaction.
 
-It alone tells which of two trees is at the prefix, whatever the journal had time to say. Only clones
-get one, so an environment that was never repaired has none, and undo gives it back without one.
+It alone says which of two trees is at the prefix, because it moves with the tree in the exchange itself. The journal
+is written before or after. Only clones get a marker: an environment without repairs has none, nor after an undo.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Environments that are not repaired, or only when the user says so."""
+"""Protected environments: never repaired, or only with ``--allow``."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def refuse_protected(prefix: Path, allow: Sequence[AllowName]) -> None:
             cause="envmedic repairs environments; this one holds the system's own programs",
             hint="Create a virtual environment and name it with --prefix",
         )
-    if _is_own(prefix):
+    if _is_own(prefix):  # running code would be exchanged under this process, `undo` included
         raise PreflightError(
             f"{prefix} is the Python that envmedic itself runs from",
             cause="It cannot exchange the files that it is running from",

@@ -1,7 +1,7 @@
-"""Swapping the tree at the prefix with the one that a transaction keeps, either way, under the journal.
+"""Swap the tree at the prefix with the kept tree of a transaction, in either direction, under the journal.
 
-Where the file system cannot exchange two directories at once it takes three renames, between the first
-two of which the prefix does not exist; `mend` settles what a crash left of them.
+A file system without atomic exchange needs three renames. Between the first two the prefix does not exist; `mend`
+completes or reverts them after a crash.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from envmedic.engine.store.layout import TransactionDirectory
 from envmedic.errors import RECOVERABLE, PreflightError, RecoveryNeeded
 
 Point = Callable[[str], None]
-"""Called where a crash leaves a state of its own on disk; tests end the process there."""
+"""Called wherever a crash leaves a distinct state on disk; tests kill the process there."""
 
 
 def no_point(_name: str) -> None:
-    """The `Point` of everybody but tests."""
+    """The `Point` outside tests."""
 
 
 def swap(prefix: Path, directory: TransactionDirectory, method: Method, point: Point = no_point) -> None:
@@ -30,7 +30,7 @@ def swap(prefix: Path, directory: TransactionDirectory, method: Method, point: P
 
     Raises PreflightError, with nothing changed, or RecoveryNeeded where renames stopped halfway and `mend` must follow.
     """
-    _refuse_link(prefix)
+    _refuse_link(prefix)  # a link may have been put there since the transaction resolved the prefix
     times = _times(prefix), _times(directory.tree)
     try:
         if method == "exchange":
@@ -51,7 +51,7 @@ def swap(prefix: Path, directory: TransactionDirectory, method: Method, point: P
 
 
 def _refuse_link(prefix: Path) -> None:
-    """An exchange would take the link for the environment: it would be kept for undo, and what it leads to left behind."""
+    """Refuse a link at the prefix: the exchange would swap the link itself, and keep it instead of the environment."""
     if prefix.is_symlink():
         raise PreflightError(
             f"{prefix} was replaced by a symbolic link",
@@ -61,7 +61,7 @@ def _refuse_link(prefix: Path) -> None:
 
 
 def _times(root: Path) -> tuple[int, int] | None:
-    """When `root` was read and changed, in ns; None where it is missing, which the exchange will tell."""
+    """Access and modification time of `root`, in ns; None if it is missing, which the exchange reports."""
     try:
         status = root.lstat()
     except FileNotFoundError:
@@ -70,7 +70,10 @@ def _times(root: Path) -> tuple[int, int] | None:
 
 
 def _keep_times(root: Path, times: tuple[int, int] | None) -> None:
-    """XFS takes a directory that moves to another parent for changed. To an undo it is as it was."""
+    """Restore the times of a moved tree: XFS updates a directory's mtime when it gets another parent.
+
+    Undo promises the old tree byte for byte, times included.
+    """
     if times is None or root.lstat().st_mtime_ns == times[1]:
         return
     with contextlib.suppress(PermissionError):  # somebody else's directory, which this user may move but not date
@@ -87,7 +90,7 @@ def _halfway(prefix: Path, error: OSError) -> RecoveryNeeded:
 
 
 def sync(prefix: Path, directory: TransactionDirectory) -> None:
-    """Make the names on both sides durable."""
+    """Make the names on both sides of a swap durable. Raises OSError."""
     sync_directory(prefix.parent)
     sync_directory(directory.path)
 
@@ -98,14 +101,14 @@ def _rename_thrice(prefix: Path, directory: TransactionDirectory, point: Point) 
         point("prefix-displaced")
         rename_noreplace(directory.tree, prefix)
     except OSError:
-        rename_noreplace(directory.displaced, prefix)
+        rename_noreplace(directory.displaced, prefix)  # no prefix at all is worse than any error
         raise
     point("prefix-replaced")
     rename_noreplace(directory.displaced, directory.tree)
 
 
 def mend(prefix: Path, directory: TransactionDirectory) -> None:
-    """Settle a swap by renames that a crash cut: as if it had not begun, or as if it were over."""
+    """Settle three renames that a crash interrupted: revert them after the first, complete them after the second."""
     if not os.path.lexists(directory.displaced):
         return
     if not os.path.lexists(prefix):

@@ -1,4 +1,4 @@
-"""Where the steps of a plan are carried out, and running a command there."""
+"""The clone as the workspace of a plan's steps, and running a command in it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Workplace:
 
     @property
     def conda_side(self) -> CondaInstaller:
-        """What changes conda packages. Raises InternalError where a plan has such a step and nothing to take it."""
+        """The installer of conda packages. Raises InternalError if the plan has a conda step and none was given."""
         return required(self.conda)
 
 
@@ -45,7 +45,7 @@ def required(conda: CondaInstaller | None) -> CondaInstaller:
 
 
 def run(argv: tuple[str, ...], place: Workplace, *, env: Mapping[str, str] | None = None) -> None:
-    """Run a command in the clone, its output as events. Raises InstallerError when it fails, and `Interrupted`."""
+    """Run a command in the clone, its output as events. Raises InstallerError if it fails, and `Interrupted`."""
     source = called(argv)
 
     def on_line(line: str) -> None:
@@ -60,7 +60,7 @@ def run(argv: tuple[str, ...], place: Workplace, *, env: Mapping[str, str] | Non
 
 
 def called(argv: Sequence[str]) -> str:
-    """What people call a command: its program, or the module that Python runs; ``env`` and its variables apart."""
+    """The common name of a command: its program, or the module that Python runs, without ``env`` and variables."""
     words = list(argv)
     if os.path.basename(words[0]) == "env":  # noqa: PTH119  # no path is asked about
         words = [word for word in words[1:] if "=" not in word] or words

@@ -1,4 +1,4 @@
-"""Can a transaction be carried out here, and how: found out by trying, before anything changes."""
+"""Preflight: which ways to clone, stage and exchange work here, found out by trying before anything changes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from envmedic.model.ports import ApplyOptions, ProcessUser
 
 _MARGIN_BYTES = 64 << 20
 _MARGIN_INODES = 2000
-"""For what cannot be known before: byte-code caches, logs, files of the new distributions."""
+"""Reserve for byte-code caches, logs and files of new distributions, whose number is unknown beforehand."""
 _PREFERENCE: tuple[CloneMode, ...] = ("reflink", "link", "copy")
 _EXCHANGE_HINTS: dict[ExchangeObstacle, str] = {
     "mount-point": "Mount its parent directory instead, or copy the environment off the mount",
@@ -41,12 +41,12 @@ class Capabilities:
     staging: StagingMode
     exchange: ExchangeMethod
     pid_namespace: bool
-    """Whether commands in a namespace get process ids of their own, so that nothing outlives envmedic."""
+    """Whether commands run in a PID namespace, so that no process outlives envmedic."""
     size: disk_space.Size
     clone_bytes: int
     """Upper estimate of the disk space that the clone takes before the first step."""
     notes: tuple[str, ...] = ()
-    """What the user should know: why not the better way."""
+    """Notes for the user on why a better way was not possible."""
 
 
 def preflight(
@@ -57,13 +57,13 @@ def preflight(
     processes: Sequence[ProcessUser],
     workdir: Path | None = None,
 ) -> Capabilities:
-    """Find out how the transaction of `plan` on `prefix` can be carried out.
+    """Find out how the transaction of `plan` on `prefix` can be carried out; the environment stays unchanged.
 
-    `workdir` is where the clone will be, by default ``<parent>/.envmedic``; when it does not exist
-    it is made for the probes and removed again. Nothing else is left behind. Raises
-    NotAnEnvironment, EnvironmentBusy when `processes` run from it, or PreflightError; the
-    environment is unchanged.
+    `workdir` is the directory of the clone, by default ``<parent>/.envmedic``. If it does not exist, preflight creates
+    it for its probes and removes it again. Raises NotAnEnvironment, EnvironmentBusy if `processes` run from the
+    prefix, and PreflightError.
     """
+    # Refusals that need no probe come first: they leave no trace, and their messages are the most specific.
     real = _real(prefix)
     refuse_protected(real, options.allow)
     refuse_in_use(real, processes, options.allow)
@@ -90,7 +90,7 @@ def preflight(
 def _real(prefix: Path) -> Path:
     try:
         real = prefix.resolve(strict=True)
-    except (OSError, RuntimeError) as error:
+    except (OSError, RuntimeError) as error:  # RuntimeError: a loop of links, before Python 3.13
         raise NotAnEnvironment(f"{prefix} cannot be reached", cause=str(error), hint="Name an environment") from error
     if not real.is_dir():
         raise NotAnEnvironment(f"{prefix} is not a directory", hint="Name an environment's directory with --prefix")
@@ -99,6 +99,7 @@ def _real(prefix: Path) -> Path:
 
 def _refuse_unwritable(prefix: Path) -> None:
     for path in (prefix.parent, prefix):
+        # Root passes os.access on a read-only mount, so the mount itself is asked first.
         if os.statvfs(path).f_flag & os.ST_RDONLY:
             raise PreflightError(
                 f"{path} is on a read-only file system",
@@ -127,7 +128,7 @@ def _refuse_inner_mounts(prefix: Path) -> None:
 
 @contextmanager
 def _existing(workdir: Path) -> Iterator[Path]:
-    """The directory for probes, for this time only if it was not there."""
+    """The directory for probes; removed afterwards if it did not exist before."""
     try:
         workdir.mkdir(0o700)
     except FileExistsError:

@@ -1,6 +1,6 @@
-"""The inside of a transaction: reproduce the fault in the clone, take the steps, prove them.
+"""The stages of one plan in the clone: reproduce the fault, take the steps, verify.
 
-`rounds` does this again with further plans.
+`rounds` repeats them for further plans.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ from envmedic.tree import fingerprint
 
 @dataclass(eq=False)
 class RepairPart:
-    """One plan of those that are carried out in the clone, with what was seen before its steps."""
+    """One plan in the clone, with the outcomes of its checks before its steps."""
 
     plan: Plan
     checks: tuple[Check, ...] = ()
-    """Its checks that no part before it has."""
+    """The checks of the plan that no earlier part has."""
     before: tuple[Outcome, ...] = ()
     """Their outcomes."""
     unseen: EnvmedicError | None = None
-    """Why its steps are not taken: neither checks nor facts show the fault."""
+    """Why the steps are not taken: neither checks nor facts show the fault."""
     taken: bool = False
     """Whether its steps were begun."""
 
 
 @dataclass
 class Run:
-    """What a transaction has found out and made so far."""
+    """The state of one transaction while its stages run."""
 
     session: TransactionContext
     transaction: OpenTransaction
@@ -54,11 +54,11 @@ class Run:
     """The plan that was confirmed."""
     runner: Runner
     original: fingerprint.Fingerprint
-    """Of the environment, from right before it was cloned."""
+    """Fingerprint of the environment right before it was cloned."""
     make_clone: Callable[[Run], None]
-    """Clones the environment; the place of the clone is free."""
+    """Clones the environment again after `discard_tree`."""
     parts: list[RepairPart] = field(default_factory=list)
-    """What the clone holds, or is about to."""
+    """The plans that the clone holds, and the one that comes next."""
     rounds: list[Round] = field(default_factory=list)
 
     @property
@@ -68,7 +68,7 @@ class Run:
 
     @property
     def before(self) -> tuple[Outcome, ...]:
-        """What they said before the steps of their part."""
+        """Their outcomes before the steps of their part."""
         return tuple(outcome for part in self.parts for outcome in part.before)
 
     @property
@@ -96,7 +96,7 @@ def confirm(session: TransactionContext, plan: Plan) -> None:
 
 
 def fetch(session: TransactionContext, plan: Plan) -> None:
-    """Every wheel and conda package is on this machine and verified before the first change."""
+    """Fetch and verify every wheel and conda package before the first change, also that of the clone."""
     artifacts = [artifact for step in plan.steps if isinstance(step, Install) for artifact in step.artifacts]
     changes = [step for step in plan.steps if isinstance(step, CondaChange) and step.install]
     if not artifacts and not changes:
@@ -116,9 +116,9 @@ def fetch(session: TransactionContext, plan: Plan) -> None:
 
 
 def reproduce(run: Run) -> None:
-    """Run the plan's checks in the untouched clone.
+    """Run the checks of the plan in the untouched clone: the live environment does not even get a ``.pyc`` from them.
 
-    Raises NothingToRepair where the fault is not there and no other may be taken in its place, and ChecksFailed.
+    Raises NothingToRepair when the fault is absent and the plan may not be extended, and ChecksFailed.
     """
     add_part(run, run.plan)
     if run.parts[-1].unseen is not None and not run.extendable:
@@ -126,10 +126,10 @@ def reproduce(run: Run) -> None:
 
 
 def add_part(run: Run, plan: Plan, *, seen: bool = False) -> None:
-    """Let `plan` be the next that is carried out in the clone: its checks that are new are run before its steps.
+    """Make `plan` the next one in the clone, and run its new checks before its steps.
 
-    A fault that neither shows there (or was `seen` to) nor in the facts is not repaired, which `Part.unseen` says.
-    Raises ChecksFailed for a plan without a check that would prove its repair.
+    `RepairPart.unseen` says why a fault is not repaired: no check reproduces it (unless it was `seen` in the round
+    before) and no fact confirms it. Raises ChecksFailed for a plan without a check that would prove its repair.
     """
     if not any(check.required for check in plan.checks):
         raise ChecksFailed("The plan has no check that would prove its repair", hint="Name checks in the playbook")
@@ -139,6 +139,7 @@ def add_part(run: Run, plan: Plan, *, seen: bool = False) -> None:
         part.before = run.session.checks(part.checks, run.runner, "before", run.session.emit) if part.checks else ()
     run.note_parts()
     run.session.point("reproduced")
+    # Checks can disagree: one passes while another reproduces the fault. Only a confirmed finding overrides a pass.
     passed = not_reproduced(part.before, no_gpu=run.session.options.no_gpu)
     if not seen and not _confirmed(plan) and (passed or not reproduced(part.before)):
         part.unseen = NothingToRepair(
@@ -149,7 +150,10 @@ def add_part(run: Run, plan: Plan, *, seen: bool = False) -> None:
 
 
 def _new(known: Sequence[Check], checks: Iterable[Check]) -> tuple[Check, ...]:
-    """Those of `checks`, and of their imports, that are not `known`, or ask for more than the known ones do."""
+    """The members of `checks` that are not `known`. Of an import check only the names that no known one imports stay.
+
+    A known check counts only if it proves at least as much: an informative one does not stand in for a proof.
+    """
     found = []
     for check in checks:
         like = [item for item in known if item.name == check.name and (item.role in PROOF or check.role not in PROOF)]
@@ -164,7 +168,7 @@ def _new(known: Sequence[Check], checks: Iterable[Check]) -> tuple[Check, ...]:
 
 
 def _by_status(outcomes: tuple[Outcome, ...]) -> str:
-    """What the checks of the fault say, such as ``pass: torchvision-dispatch, torchvision-nms on cpu``."""
+    """The proofs by status, such as ``pass: torchvision-dispatch, torchvision-nms on cpu``."""
     names: dict[str, list[str]] = {}
     for outcome in outcomes:
         if outcome.role in PROOF:
@@ -174,14 +178,14 @@ def _by_status(outcomes: tuple[Outcome, ...]) -> str:
 
 
 def _confirmed(plan: Plan) -> bool:
-    """Whether facts say that the fault is there, or the plan is about none."""
+    """Whether facts confirm the fault, or the plan is about none (moving torch to another release)."""
     return plan.finding is None or plan.finding.confirmed is True
 
 
 def take_steps(run: Run, part: RepairPart) -> None:
-    """Carry the steps of a plan out in the clone. Raises InstallerError, InputError, PreflightError, OSError."""
+    """Take the steps of a plan in the clone. Raises InstallerError, InputError, PreflightError, OSError."""
     session, plan = run.session, part.plan
-    part.taken = True
+    part.taken = True  # before the first step: a clone in which a step failed halfway is no longer intact
     place = steps.Workplace(
         tree=run.transaction.directory.tree,
         trash=run.transaction.directory.trash,
@@ -214,7 +218,7 @@ def _take_step(run: Run, index: int, step: Step, place: steps.Workplace) -> None
 
 
 def verify(run: Run, *, proofs_only: bool = False) -> Judgement:
-    """Run the checks of every part again and judge them; with `proofs_only` those that prove the repairs."""
+    """Run the checks of every part again and judge the outcomes; `proofs_only` takes only the checks of the faults."""
     chosen = tuple(check for check in run.checks if not proofs_only or check.role in PROOF)
     before = tuple(outcome for outcome in run.before if not proofs_only or outcome.role in PROOF)
     with run.session.stage("verify"):
@@ -235,12 +239,12 @@ def _note_not_reproduced(run: Run, judgement: Judgement) -> None:
 
 
 def add_notes(run: Run, texts: Iterable[str]) -> None:
-    """Tell the record what the user should know, each once."""
+    """Add notes for the user to the record, each once."""
     run.transaction.note(notes=tuple(dict.fromkeys((*run.transaction.record.notes, *texts))))
 
 
 def _note_gpu(run: Run, judgement: Judgement) -> None:
-    """What is known of the GPUs; a plan that wanted them proven is never told as needing none."""
+    """Note whether GPUs were proven. A plan with GPU checks never ends as "not needed"."""
     if any(plan.gpu_checks for plan in run.plans) and judgement.gpu == "not needed":
         waived = run.session.options.no_gpu
         run.transaction.note(gpu="not verified", gpu_reason="--no-gpu" if waived else "no check ran on a GPU")
@@ -249,7 +253,7 @@ def _note_gpu(run: Run, judgement: Judgement) -> None:
 
 
 def reasons(judgement: Judgement) -> tuple[str, ...]:
-    """Why the exchange may not take place, worst first; empty when it may."""
+    """The reasons against the exchange, worst first; empty when it may take place."""
     return (*judgement.failed_required, *judgement.regressions, *judgement.skipped_required)
 
 

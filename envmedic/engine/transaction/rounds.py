@@ -1,8 +1,8 @@
-"""The repair loop: plans are carried out in the clone one after the other until it is proven, or nothing is left.
+"""The repair loop: one plan after the other in the clone, until the clone is proven or no plan is left.
 
-A round takes the steps of one plan. The port `extend` names the next: for a further fault, in the same clone; or in
-place of what failed, in a fresh clone in which the plans before it are carried out again. Where a further fault
-cannot be repaired, what was repaired before it stands.
+A round takes the steps of one plan. The port `extend` gives the next plan: for a further fault, on top of the same
+clone; or instead of a plan that failed, in a fresh clone after the plans before it. A further fault that cannot be
+repaired does not undo the repairs before it.
 """
 
 from __future__ import annotations
@@ -41,23 +41,23 @@ from envmedic.model.ports import ExtendRequest, PlanExtension
 from envmedic.model.record import Round
 
 _OF_STEPS = (InstallerError, PreflightError, InputError)
-"""What may end the steps of one plan and not those of another."""
+"""Errors of one plan's steps that another plan may avoid. Others, such as a full disk, end the transaction."""
 
 
 @dataclass
 class _Result:
-    """How a round came out."""
+    """The result of a round."""
 
     judgement: Judgement | None = None
-    """Of the checks; None where they did not run."""
+    """The verdict on the checks; None if they did not run."""
     error: EnvmedicError | None = None
-    """What ended the steps, or kept them from being taken."""
+    """The error that ended the steps or prevented them."""
     further: PlanExtension | None = None
-    """The next plan, by what facts show after the steps."""
+    """The next plan for a fault that facts show after the steps."""
 
     @property
     def good(self) -> bool:
-        """Whether all that ran passed."""
+        """Whether the checks ran and passed."""
         return self.judgement is not None and self.judgement.passed
 
     @property
@@ -78,12 +78,13 @@ class _Result:
 
 def repair(run: Run) -> None:
     """Carry plans out until the clone is proven. Raises ChecksFailed, or what ended the steps."""
-    good: tuple[RepairPart, ...] = ()
+    good: tuple[RepairPart, ...] = ()  # the longest sequence of plans whose checks all passed
     because = ""
     while True:
         result = _round(run, because, good)
         if result.good:
             good = tuple(run.parts)
+            # A required check passed, yet an import may still fail with another error: a fault hid behind the first.
             result.further = result.further or _ask_about_lasting(run, good)
             if result.further is None:
                 _note_what_is_left(run)
@@ -96,7 +97,7 @@ def repair(run: Run) -> None:
 
 
 def _round(run: Run, because: str, good: Sequence[RepairPart]) -> _Result:
-    """Take the steps of the last plan and see what came of them."""
+    """Take the steps of the last plan and judge them."""
     part = run.parts[-1]
     result = _try_steps(run, part)
     if result.error is None:
@@ -119,14 +120,17 @@ def _try_steps(run: Run, part: RepairPart) -> _Result:
     try:
         take_steps(run, part)
     except _OF_STEPS as error:
-        if not run.extendable:
+        if not run.extendable:  # the user named the playbook or the plan: the error itself is the answer
             raise
         return _Result(error=error)
     return _Result()
 
 
 def _judge(run: Run, result: _Result, good: Sequence[RepairPart]) -> None:
-    """Ask the facts first. Where they show a further fault, only the proofs so far are run before it is repaired."""
+    """Ask the facts first: they take seconds, all checks take minutes.
+
+    When facts show a further fault, only the proofs of the plans so far run before its repair.
+    """
     result.further = _ask(run, result, good)
     if result.further is None:
         result.judgement = verify(run)
@@ -139,13 +143,14 @@ def _judge(run: Run, result: _Result, good: Sequence[RepairPart]) -> None:
 def _ask(run: Run, result: _Result, good: Sequence[RepairPart]) -> PlanExtension | None:
     """The next plan, if the loop may go on."""
     verified = result.judgement is not None or result.error is not None
+    # A round that was not verified may still need one more to prove it, so it counts as used up one earlier.
     if len(run.rounds) + (not verified) >= run.session.options.max_rounds:
         return None
     return _next(run, result, good, verified=verified)
 
 
 def _ask_about_lasting(run: Run, good: Sequence[RepairPart]) -> PlanExtension | None:
-    """The next plan where imports fail still, and otherwise than before: behind the fault there was another one."""
+    """The next plan when imports still fail with another error: a fault behind the repaired one."""
     lasting = otherwise(run.before, run.transaction.record.checks_after)
     if not lasting or len(run.rounds) >= run.session.options.max_rounds:
         return None
@@ -173,7 +178,7 @@ def _next(
 
 
 def _standing(run: Run, good: Sequence[RepairPart]) -> int:
-    """How many of the parts in the clone are the first of those that were good."""
+    """The number of leading parts of the clone that are also the leading ones of `good`."""
     pairs = zip(run.parts, good)  # noqa: B905  # either may be longer
     return next(
         (number for number, (one, other) in enumerate(pairs) if one is not other), min(len(run.parts), len(good))
@@ -181,7 +186,7 @@ def _standing(run: Run, good: Sequence[RepairPart]) -> int:
 
 
 def _note_what_is_left(run: Run) -> None:
-    """Say what else facts show, where the loop ends since its rounds are used up."""
+    """Note a further fault that facts show when the rounds are used up."""
     rounds = run.session.options.max_rounds
     left = _next(run, _Result(), run.parts, verified=False) if len(run.rounds) >= rounds else None
     if left is not None and left.keep == len(run.parts):
@@ -189,7 +194,7 @@ def _note_what_is_left(run: Run) -> None:
 
 
 def _observe_clone(run: Run) -> Environment:
-    """The clone as it will look at the prefix."""
+    """The facts of the clone, as if it were at the prefix."""
     observe = run.session.ports.observe
     if observe is None:
         raise InternalError("The repair loop was given no way to observe the clone")
@@ -197,7 +202,7 @@ def _observe_clone(run: Run) -> Environment:
 
 
 def _go_on(run: Run, extension: PlanExtension, result: _Result, *, proven: bool) -> bool:
-    """Make the clone ready for another plan; returns False where what is `proven` is kept without it."""
+    """Prepare the clone for another plan; returns False to keep what is `proven` without it."""
     run.session.emit(RoundStarted(round=len(run.rounds) + 1, because=extension.because))
     try:
         confirm(run.session, extension.plan)
@@ -215,7 +220,7 @@ def _go_on(run: Run, extension: PlanExtension, result: _Result, *, proven: bool)
 
 
 def _start_again(run: Run, parts: Sequence[RepairPart]) -> None:
-    """Give up what is in the clone, but for `parts`: these are carried out in a fresh one."""
+    """Return the clone to the state after `parts`, by a fresh clone if steps of other parts were taken."""
     dropped = [part for part in run.parts if part not in parts]
     intact = run.parts[: len(parts)] == list(parts) and not any(part.taken for part in dropped)
     given_up = (part.plan for part in dropped if part.taken)
@@ -223,7 +228,7 @@ def _start_again(run: Run, parts: Sequence[RepairPart]) -> None:
     run.parts[:] = parts
     if not intact:
         run.transaction.discard_tree()
-        if run.how.clone == "copy":  # others take next to no space, and are deleted at the end
+        if run.how.clone == "copy":  # two full copies may not fit; other clones share their files, and go at the end
             run.transaction.empty_trash()
         run.make_clone(run)
         for part in parts:
@@ -233,7 +238,7 @@ def _start_again(run: Run, parts: Sequence[RepairPart]) -> None:
 
 
 def _fall_back(run: Run, good: tuple[RepairPart, ...], result: _Result) -> None:
-    """End with the most that is proven of what was good before. Raises what failed where nothing is."""
+    """End with the longest proven sequence of plans. Raises the error of the round if none is proven."""
     if result.good:
         if verify(run).passed:
             return
@@ -241,6 +246,7 @@ def _fall_back(run: Run, good: tuple[RepairPart, ...], result: _Result) -> None:
     elif tuple(run.parts) == good:
         good = good[:-1]
     lost = [part.plan for part in run.parts if part not in good]
+    # Dropping a part means a fresh clone, so each shorter sequence is verified again: its proof was another tree.
     error = result.as_error(run) if result.failed else None
     while good:
         _start_again(run, good)

@@ -1,7 +1,7 @@
-"""A repair as a transaction: clone, repair and prove the clone, exchange, prove it in place, keep the old tree.
+"""A repair as a transaction: clone, repair the clone, prove it, exchange, smoke-test in place, keep the old tree.
 
-`apply` is a list of small stages over a `Run`. Whatever goes wrong before the exchange ends in
-`settling.drop`; from the exchange on the transaction finishes, whoever asks to stop.
+`apply` runs a list of stages over a `Run`. Every failure before the exchange ends in `finish.drop`. After the
+exchange the transaction always finishes, even when the user asks to stop.
 """
 
 from __future__ import annotations
@@ -62,41 +62,44 @@ def apply(
     cancel: Cancel = never,
     point: Point = no_point,
 ) -> Record:
-    """Carry `plan` out; the environment is the repaired one afterwards, or exactly as it was.
+    """Carry out `plan`. Afterwards the environment is the repaired one, or exactly the one from before.
 
-    Once a transaction has begun its record is returned, whatever became of it: `Record.failure` holds
-    the error with its exit code when the environment is unchanged. Before that errors are raised:
-    ChecksFailed (GPU checks without a GPU), PreflightError, EnvironmentBusy, StalePlan, RepairDeclined,
-    NetworkError, IntegrityError, Interrupted. `cancel` is asked often and stops what is still stoppable.
+    A transaction that has begun returns its record, also when it fails: `Record.failure` then holds the error with
+    its exit code, and the environment is unchanged. Errors before that point are raised: ChecksFailed (GPU checks
+    without a GPU), PreflightError, EnvironmentBusy, StalePlan, RepairDeclined, NetworkError, IntegrityError,
+    Interrupted. `cancel` is polled often and stops the transaction until the exchange.
     """
     interruption = Interruption(cancel)
+    # The real path: a prefix reached through a link must find the same store and lock as the prefix itself.
     session = TransactionContext(Store.of(Path(plan.real_prefix)), options, ports, checks, stream, interruption, point)
     with interruption.watching():
         try:
             return _apply(session, plan)
-        except OSError as error:  # before a transaction began; later ones end in its record
+        except OSError as error:  # no transaction has begun yet; later errors end in its record
             raise _of_system(error) from error
 
 
 def _apply(session: TransactionContext, plan: Plan) -> Record:
     _require_gpu(session, plan)
+    # Preflight measures the prefix, which must not be half of an interrupted exchange. The lock is taken only where
+    # there is something to recover: preflight can refuse without creating a store beside the environment.
     if interrupted(session.store):
         with locked(session.store):
             settle(session)
     how = _preflight(session, plan)
     with locked(session.store) as lock:
-        settle(session)
+        settle(session)  # another process may have been killed between preflight and the lock
         confirm(session, plan)
         try:
             fetch(session, plan)
             original = _fingerprint(session, plan)
             return _carry_out(_begin(session, plan, how, lock, original))
         finally:
-            session.store.drop_wheels()
+            session.store.drop_wheels()  # only root makes these copies, for the owner of the environment
 
 
 def _require_gpu(session: TransactionContext, plan: Plan) -> None:
-    """Before anything is downloaded: the checks that need a GPU must have one, or the user's leave to skip."""
+    """Refuse GPU checks without a GPU before any download, unless the user waived them."""
     if not plan.gpu_checks or session.options.no_gpu:
         return
     visible, why = session.ports.gpu_visible()
@@ -114,9 +117,9 @@ def _preflight(session: TransactionContext, plan: Plan) -> Capabilities:
 
 
 def _fingerprint(session: TransactionContext, plan: Plan) -> tree.Fingerprint:
-    """The environment right before it is cloned, so that a change during the cloning shows too.
+    """Fingerprint the environment right before cloning, so that a change during the cloning shows too.
 
-    Raises StalePlan when it is not as it was planned for.
+    Raises StalePlan when the environment is not the one of the plan.
     """
     with session.stage("fingerprint"):
         found = tree.fingerprint(session.prefix)
@@ -130,7 +133,7 @@ def _fingerprint(session: TransactionContext, plan: Plan) -> tree.Fingerprint:
 
 
 def _begin(session: TransactionContext, plan: Plan, how: Capabilities, lock: int, original: tree.Fingerprint) -> Run:
-    """Make the transaction's directory, all at once; from here on there is a record."""
+    """Create the directory of the transaction in one rename; from here on there is a record."""
     transaction_id, started = new_transaction_id(), journals.now()
     journal = Journal(
         transaction=transaction_id,
@@ -159,6 +162,7 @@ def _begin(session: TransactionContext, plan: Plan, how: Capabilities, lock: int
         notes=how.notes,
     )
     session.point("before-create")
+    # One rename puts all three files in place: recovery never finds a directory without a journal.
     directory = session.store.create(
         {
             "journal.json": journals.encode(journal),
@@ -180,6 +184,7 @@ def _runner(transaction: OpenTransaction, how: Capabilities, lock: int) -> Runne
         inner = NamespaceRunner(session.prefix, clone_path, pid_namespace=how.pid_namespace, inherit=[lock], poll=poll)
     else:
         inner = RelocateRunner(clone_path, inherit=[lock], poll=poll)
+    # Commands inherit the lock's descriptor: while one of them survives a killed envmedic, nobody else may begin.
     return ActivatedRunner(inner, clone_path, session.interruption)
 
 
@@ -191,7 +196,7 @@ def _carry_out(run: Run) -> Record:
             _announce(run)
             for stage in STAGES:
                 stage(run)
-            session.interruption.commit()
+            session.interruption.commit()  # the last moment at which a request to stop counts
             swap(session.prefix, transaction.directory, run.how.exchange, session.point)
         except RecoveryNeeded:
             raise  # the exchange stopped halfway: both trees are needed
@@ -203,6 +208,8 @@ def _carry_out(run: Run) -> Record:
             spent = exhausted(error)
             if spent is not None:
                 return _drop(run, spent)
+            # A bug, or an exit that somebody raised. The marker decides, not the line that failed: the exchange may
+            # have succeeded just before. An exchanged environment is left to recovery, which smoke-tests it first.
             if not _exchanged(run):
                 _drop(run, InternalError("A bug of envmedic ended the transaction"))
             raise
@@ -247,7 +254,7 @@ def _save_fingerprint(run: Run, fingerprint: tree.Fingerprint, path: Path) -> No
 
 
 def _ask(run: Run) -> None:
-    """Ask once more, where somebody wants to be asked. What changes in the environment meanwhile is seen afterwards."""
+    """Ask before the exchange, if the front end wants that. `_compare` comes later and sees changes made meanwhile."""
     session = run.session
     ask = session.ports.before_exchange
     if ask is None:
@@ -262,7 +269,7 @@ def _ask(run: Run) -> None:
 
 
 def _relocate(run: Run) -> None:
-    """After staging at the clone's own path: let its text files name the prefix."""
+    """After relocation: rewrite the text files of the clone so that they name the prefix."""
     if run.how.staging == "relocate":
         clone_path = run.transaction.directory.tree
         relocate.rewrite(clone_path, clone_path, run.session.prefix)
@@ -276,9 +283,9 @@ def _mark(run: Run) -> None:
 
 
 def _compare(run: Run) -> None:
-    """The original must be what was cloned, or changes made meanwhile would be lost.
+    """Refuse the exchange if the original changed since it was cloned: those changes would be lost.
 
-    The clone goes first: what it still shares with the original by hard links is then known of both.
+    The clone is fingerprinted first: files that both trees share by hard links then need one `stat` only.
     """
     directory = run.transaction.directory
     with run.session.stage("fingerprint"):
@@ -296,24 +303,28 @@ def _compare(run: Run) -> None:
 
 
 def _make_ready(run: Run) -> None:
-    """Make the clone and what is known of it durable before the exchange."""
+    """Make the clone and its record durable before the exchange."""
     session, directory = run.session, run.transaction.directory
     run.transaction.note(after=session.ports.distributions(directory.tree))
+    # One syncfs instead of an fsync per file: the record, the fingerprints and thousands of new files at once.
     run.transaction.save(synced=False)
     sync_filesystem(directory.path)
     session.point("synced")
     run.transaction.move("ready")
 
 
+# The order is part of the contract: the clone is complete and marked before `_compare`, so that nothing of the clone
+# changes between the comparison and the exchange, and durable before the journal says `ready`.
 STAGES: tuple[Callable[[Run], None], ...] = (
     _clone, reproduce, repair, _ask, _relocate, _mark, _compare, _make_ready,
 )  # fmt: skip
 
 
 def _finish(run: Run) -> Record:
-    """The clone is live: prove it in place, keep it or put the old tree back, and delete what is too old."""
+    """The clone is live: smoke-test it, keep it or put the old tree back, and prune old generations."""
     session, transaction = run.session, run.transaction
     with recoverable(session.prefix):
+        # Names first: a journal that says `exchanged` over an exchange that the disk forgot would misdirect recovery.
         sync(session.prefix, transaction.directory)
         transaction.move("exchanged")
         told = _too_late(session, "The repaired environment is in place already: finishing")
@@ -326,7 +337,7 @@ def _finish(run: Run) -> Record:
 
 
 def _too_late(session: TransactionContext, message: str) -> bool:
-    """Tell somebody who asked to stop why nothing was stopped; returns whether somebody did."""
+    """Explain to a user who asked to stop why the transaction goes on; returns whether one did."""
     if session.interruption.requested:
         session.notice("too-late-to-stop", message)
     return session.interruption.requested
@@ -337,7 +348,7 @@ def _exchanged(run: Run) -> bool:
 
 
 def _drop(run: Run, failure: EnvmedicError) -> Record:
-    """End the transaction with the environment as it was. Raises RecoveryNeeded where it failed right after the exchange."""
+    """End the transaction with the environment unchanged. Raises RecoveryNeeded for a failure right after the exchange."""
     with recoverable(run.session.prefix):
         if _exchanged(run):
             raise unfinished(run.session.prefix, failure.cause or failure.summary) from failure
@@ -346,7 +357,7 @@ def _drop(run: Run, failure: EnvmedicError) -> Record:
 
 
 def _note_changes(run: Run) -> None:
-    """Say so when the environment is not as it was: by somebody, or by a command through a hard link of the clone."""
+    """Report changes of the live environment: by another program, or by a step through a hard link of the clone."""
     run.session.interruption.shield()
     try:
         names = tree.changes(run.original, run.session.prefix).names

@@ -15,15 +15,16 @@ NOBODYS = 54321
 CODE = f"""
 import os
 from pathlib import Path
-from envmedic import homes
-from envmedic.installers import cache, configuration
-from envmedic.playbook import loader
-from envmedic.playbook.cache import cache_directory
+from envmedic import xdg
+from envmedic.installers.index import configuration
+from envmedic.installers.wheels import download_cache
+from envmedic.playbook.schema import loader
+from envmedic.playbook.schema.cache import cache_directory
 del os.environ["HOME"]
 os.setuid({NOBODYS})
-assert homes.home() == homes.home({{}}) == Path("/nonexistent"), homes.home()
-assert homes.expanded("~/x") == Path("/nonexistent/x")
-assert cache.root() == Path("/nonexistent/.cache/envmedic/wheels")
+assert xdg.home() == xdg.home({{}}) == Path("/nonexistent"), xdg.home()
+assert xdg.expanded("~/x") == Path("/nonexistent/x")
+assert download_cache.root() == Path("/nonexistent/.cache/envmedic/wheels")
 assert cache_directory() == Path("/nonexistent/.cache/envmedic/playbooks")
 assert loader.user_directory() == Path("/nonexistent/.config/envmedic/playbooks")
 configuration.read(None, {{"UV_NO_CONFIG": "1", "PIP_CONFIG_FILE": os.devnull}})
