@@ -11,7 +11,7 @@ from textual.containers import Horizontal, Vertical
 from textual.widgets import OptionList
 
 from envmedic.model.findings import Finding
-from envmedic.render.pages.environment import host_card
+from envmedic.render.pages.cards import host_card
 from envmedic.render.pages.finding import finding_item
 from envmedic.tui.command_lines import diagnose_line
 from envmedic.tui.messages import TextGiven

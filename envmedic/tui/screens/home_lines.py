@@ -5,7 +5,7 @@ from __future__ import annotations
 from envmedic.render.cells import end, middle, width
 from envmedic.render.documents.diagnosis import VERDICTS, verdict_of
 from envmedic.render.documents.environments import kind_of
-from envmedic.render.pages.environment import environment_rows, labelled
+from envmedic.render.pages.cards import environment_rows, labelled
 from envmedic.render.text import Line, TextPart, Tone, line, visible
 from envmedic.tui.session import AppState, Known
 
