@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -14,8 +15,8 @@ import pytest
 from envmedic import proc
 from envmedic.engine.stage import runners
 from envmedic.errors import OutOfFiles, OutOfMemory, exhausted
-from envmedic.proc import HelperResult
-from envmedic.proc.question import ask
+from envmedic.proc import HelperResult, ask
+from envmedic.proc.child import Child
 from tests.test_proc import SH
 
 _WITHOUT_DESCRIPTORS = """\
@@ -24,11 +25,11 @@ from pathlib import Path
 from envmedic.conda_meta import small_files
 from envmedic.errors import OutOfFiles
 from envmedic.probe import readable
-from envmedic.probe.elf.dynamic import Elf
 from envmedic.probe.elf import ldcache
+from envmedic.probe.elf.dynamic import Elf
 from envmedic.probe.packages import contents
 from envmedic.probe.prefix import kept_variables
-from envmedic.proc import question
+from envmedic import proc
 here = Path(sys.argv[1])
 readers = {
     "read_bytes": lambda: readable.read_bytes(here / "file"),
@@ -38,7 +39,7 @@ readers = {
     "cache of the loader": ldcache.system,
     "conda's record": lambda: small_files.read(here / "file"),
     "activation": lambda: kept_variables.observe(here, {}),
-    "question": lambda: question.ask(["/bin/true"], timeout_s=60),
+    "question": lambda: proc.ask(["/bin/true"], timeout_s=60),
 }
 _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
 resource.setrlimit(resource.RLIMIT_NOFILE, (3, hard))
@@ -114,24 +115,20 @@ def test_a_program_that_was_too_slow_is_not_asked_again(tmp_path: Path) -> None:
     assert not (tmp_path / "asked").exists() or (tmp_path / "asked").read_text() == "\n"
 
 
-def test_a_command_that_is_killed_before_it_has_begun_was_ended_by_a_signal(monkeypatch: pytest.MonkeyPatch) -> None:
-    fork = os.fork
-
-    def fork_and_kill() -> int:
-        child = fork()
-        if child == 0:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return child
-
-    monkeypatch.setattr(os, "fork", fork_and_kill)
-    result = proc.run([SH, "-c", "exit 0"])
-    assert (result.returncode, result.timed_out, result.stdout) == (-signal.SIGKILL, False, "")
+def test_a_command_that_is_killed_before_it_has_begun_was_ended_by_a_signal() -> None:
+    told = bytearray()
+    with closing(Child([SH, "-c", "echo told"], prepare=lambda: os.kill(os.getpid(), signal.SIGKILL))) as child:
+        child.start()
+        stopped = child.listen(told.extend, told.extend)
+        assert (child.reap(), stopped, child.killed, bytes(told)) == (-signal.SIGKILL, False, False, b"")
 
 
 def test_a_helper_that_dies_in_the_middle_of_a_word_has_not_said_it(tmp_path: Path) -> None:
     helper = tmp_path / "helper.py"
     helper.write_text('import os, sys\nos.write(int(sys.argv[1]), b\'{"ready": true}\\n{"exi\')\n')
-    result = proc.start_helper(helper, b"").finish(on_line=None, timeout_s=300)
+    with closing(proc.Helper([str(helper)], b"", timeout_s=300)) as dying:
+        dying.start()
+        result = dying.finish()
     assert result.status == (b'{"ready": true}',)
 
 

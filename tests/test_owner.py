@@ -145,7 +145,7 @@ def test_a_program_that_the_owner_cannot_reach_is_an_error_with_a_next_step(open
 def test_what_runs_as_somebody_else_gets_none_of_roots_secrets(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     from envmedic.engine.stage.environ import variables
     from envmedic.owner import User
-    from envmedic.proc.question import ask
+    from envmedic.proc import ask
 
     somebody = User(54321, 54321, (54321,), "somebody", "/")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "roots-key")

@@ -17,7 +17,7 @@ import pytest
 
 from envmedic import proc
 from envmedic.model.ports import CommandResult
-from envmedic.proc.lines import KEPT_CHARACTERS
+from envmedic.proc.output import KEPT_CHARACTERS
 
 PYTHON = sys.executable
 SH = "/bin/sh"

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from envmedic.owner import User
-from envmedic.proc.question import Question, ask
+from envmedic.proc import Question, ask
 from tests.test_proc import PYTHON, SH, alive, busy_threads, children, ends, grandchild_script, open_files, script
 
 
@@ -87,6 +87,7 @@ def test_a_timeout_kills_the_program_and_its_children_and_keeps_what_it_said(tmp
 
 def test_an_answer_in_time_counts_however_late_it_is_heard() -> None:
     with closing(Question([SH, "-c", "echo here"], timeout_s=0.5)) as question:
+        question.begin()
         time.sleep(1.0)
         result = question.answer()
     assert (result.returncode, result.stdout, result.timed_out) == (0, "here\n", False)
@@ -124,14 +125,14 @@ def test_an_interruption_kills_the_program(tmp_path: Path) -> None:
 
 
 def test_nothing_is_warned_of_with_threads_running() -> None:
-    code = "import envmedic.proc.question as q; print(q.ask(['/bin/true'], timeout_s=9).returncode)"
+    code = "import envmedic.proc as q; print(q.ask(['/bin/true'], timeout_s=9).returncode)"
     with busy_threads():
         result = subprocess.run([PYTHON, "-W", "error", "-c", code], capture_output=True, text=True, check=False)
     assert (result.stdout, result.stderr) == ("0\n", "")
 
 
 def test_sh_is_not_loaded() -> None:
-    code = "import sys, envmedic.proc.question as q; q.ask(['/bin/true'], timeout_s=9); print('sh' in sys.modules)"
+    code = "import sys, envmedic.proc as q; q.ask(['/bin/true'], timeout_s=9); print('sh' in sys.modules)"
     assert ask([sys.executable, "-c", code], timeout_s=30).stdout == "False\n"
 
 

@@ -16,7 +16,8 @@ from envmedic.engine.generations.undo_losses import Loss
 from envmedic.engine.store.interruption import Cancel, never
 from envmedic.errors import ExitCode
 from envmedic.model.events import EventStream, Notice
-from envmedic.model.ports import AllowName, ApplyOptions, CheckRunner, EnginePorts
+from envmedic.model.modes import AllowName
+from envmedic.model.ports import ApplyOptions, CheckRunner, EnginePorts
 from envmedic.model.record import Difference, History, Record, Recovery
 from envmedic.probe.prefix import targets
 

@@ -17,7 +17,8 @@ from envmedic.engine.store.interruption import Interruption
 from envmedic.engine.verify import verdict
 from envmedic.errors import InputError, PreflightError
 from envmedic.model.base import from_json
-from envmedic.model.checks import GPU_CHECKS, OF_GPU_LIBRARIES, PROFILES, Check, Verification, VerifyWish, named_check
+from envmedic.model.check_kinds import CHECKS, GPU_CHECKS, PROFILES
+from envmedic.model.checks import Check, Verification, VerifyWish, named_check
 from envmedic.model.events import Notice
 from envmedic.model.facts import Environment, Facts
 from envmedic.planner import import_targets
@@ -106,7 +107,7 @@ def _require_start(environment: Environment) -> None:
 
 def _meaningful(name: str, environment: Environment) -> bool:
     """Whether what a check is about is installed."""
-    if name in OF_GPU_LIBRARIES and not _cuda_build(environment):
+    if CHECKS[name].devices == "gpu" and not _cuda_build(environment):
         return False
     if name == "extension-smoke":
         return bool(import_targets.extensions(environment.distributions))

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from envmedic.cli.options import Parser
 from envmedic.cli.parser import build_parser
+from envmedic.model.installers import INSTALLERS
 
 FILES, DIRECTORIES = ":files", ":directories"
 """What a script is told where the shell itself knows the words better."""
@@ -237,7 +238,7 @@ def _playbooks_or_file() -> Iterator[Word]:
 
 
 def _topics() -> Iterator[Word]:
-    from envmedic.model.findings import FAULTS  # noqa: PLC0415
+    from envmedic.model.faults import FAULTS  # noqa: PLC0415
 
     yield from ((name, "a class of fault") for name in FAULTS)
     yield from _playbooks()
@@ -259,13 +260,13 @@ def _prefixes() -> Iterator[Word]:
 
 
 def _checks() -> Iterator[Word]:
-    from envmedic.model.checks import CHECK_NAMES  # noqa: PLC0415
+    from envmedic.model.check_kinds import CHECK_NAMES  # noqa: PLC0415
 
     yield from CHECK_NAMES.items()
 
 
 def _installers() -> Iterator[Word]:
-    yield from ((name, "") for name in ("uv", "pip", "rattler", "conda"))
+    yield from ((name, "") for name in INSTALLERS)
 
 
 _SOURCES: Mapping[str, Callable[[], Iterator[Word]]] = {

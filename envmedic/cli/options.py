@@ -9,17 +9,19 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 
 from envmedic.errors import InputError
+from envmedic.model.installers import DEFAULT, DEFAULT_OF_CONDA, INSTALLERS, OF_CONDA, OF_WHEELS
 
 TYPE_CHECKING = False  # as in typing, which takes longer to load than `--version` may
 if TYPE_CHECKING:
-    from typing import Any, Literal, NoReturn
+    from typing import Any, NoReturn
+
+    from envmedic.model.conda import CondaExecutor
+    from envmedic.model.installers import WheelInstaller
 
 TRUE = frozenset({"1", "true", "yes", "on"})
 FALSE = frozenset({"", "0", "false", "no", "off"})
 _COLUMNS = 80
 """Where there is no terminal."""
-_OF_WHEELS = ("uv", "pip")
-_OF_CONDA = ("rattler", "conda")
 
 
 class Parser(argparse.ArgumentParser):
@@ -265,19 +267,19 @@ def installer(text: str) -> str:
             f"{text} is not used to install: nobody could try yet what it does in a copy of an environment; leave it "
             "out, and py-rattler puts the conda packages in place"
         )
-    if text not in {*_OF_WHEELS, *_OF_CONDA}:
-        raise argparse.ArgumentTypeError(f"{text!r} is none of uv, pip, rattler and conda")
+    if text not in INSTALLERS:
+        raise argparse.ArgumentTypeError(f"{text!r} is none of {', '.join(INSTALLERS[:-1])} and {INSTALLERS[-1]}")
     return text
 
 
-def installers(words: Sequence[str]) -> tuple[str, Literal["rattler", "conda"]]:
+def installers(words: Sequence[str]) -> tuple[WheelInstaller, CondaExecutor]:
     """What installs wheels, and what installs conda packages. Raises InputError where two are given for one of them."""
-    wheels = list(dict.fromkeys(word for word in words if word in _OF_WHEELS))
-    conda = list(dict.fromkeys(word for word in words if word in _OF_CONDA))
+    wheels = [name for word in dict.fromkeys(words) for name in OF_WHEELS if name == word]
+    conda = [name for word in dict.fromkeys(words) for name in OF_CONDA if name == word]
     for found in (wheels, conda):
         if len(found) > 1:
             raise InputError(
                 f"--installer {found[0]} and --installer {found[1]} install the same kind of package",
-                hint="Give one of uv and pip, for wheels, and one of rattler and conda, for conda packages",
+                hint=f"Give one of {' and '.join(OF_WHEELS)}, for wheels, and one of {' and '.join(OF_CONDA)}, for conda packages",
             )
-    return (wheels or ["uv"])[0], "conda" if conda == ["conda"] else "rattler"
+    return (wheels or [DEFAULT])[0], (conda or [DEFAULT_OF_CONDA])[0]

@@ -7,10 +7,9 @@ from collections.abc import Callable
 
 from envmedic import __version__
 from envmedic.cli.options import Parser, at_least, installer, seconds, sentence
+from envmedic.model.installers import DEFAULT, DEFAULT_OF_CONDA, INSTALLERS
 
-ALLOW = ("base", "frozen", "external", "in-use")
 DESCRIPTION = "Repair a broken PyTorch/CUDA environment in a clone, prove it, and swap it in atomically."
-FORMATS = ("conda-lock", "pylock", "requirements", "environment", "dockerfile")
 POLICIES = ("keep-torch", "keep-release", "keep-cuda-variant", "newest")
 SHELLS = ("bash", "zsh", "fish")
 EXIT_CODES = (
@@ -137,8 +136,9 @@ def _sources(parser: Parser) -> None:
         group=group,
         action="append",
         type=installer,
-        metavar="uv|pip|rattler|conda",
-        help="what installs wheels (default: uv), or conda packages (default: rattler); may be given for both",
+        metavar="|".join(INSTALLERS),
+        help=f"what installs wheels (default: {DEFAULT}), or conda packages (default: {DEFAULT_OF_CONDA}); "
+        "may be given for both",
     )
 
 
@@ -208,6 +208,8 @@ def _plan(parser: Parser) -> None:
 
 
 def _apply(parser: Parser) -> None:
+    from envmedic.model.modes import CLONE_MODES, PROTECTIONS, STAGING_MODES  # noqa: PLC0415  # typing
+
     parser.add_argument("plan", nargs="?", metavar="PLAN.json", help="a plan written by `envmedic plan -o`")
     _what(parser)
     parser.option(
@@ -221,13 +223,11 @@ def _apply(parser: Parser) -> None:
     parser.option("--dry-run", action="store_true", help="the same as `envmedic plan`")
     parser.add_argument("--lock", metavar="DIR", help="after the repair, write lock files of what was verified there")
     group = parser.add_argument_group("transaction")
-    parser.option(
-        "--clone", group=group, choices=("auto", "reflink", "link", "copy"), default="auto", help="how to clone"
-    )
+    parser.option("--clone", group=group, choices=("auto", *CLONE_MODES), default="auto", help="how to clone")
     parser.option(
         "--staging",
         group=group,
-        choices=("auto", "namespace", "relocate"),
+        choices=("auto", *STAGING_MODES),
         default="auto",
         help="how to run in the clone",
     )
@@ -236,15 +236,22 @@ def _apply(parser: Parser) -> None:
     )
     parser.option("--keep", group=group, type=at_least(0), default=1, help="generations kept for undo (default: 1)")
     parser.option(
-        "--allow", group=group, action="append", choices=ALLOW, default=[], help="lift a protection; can be repeated"
+        "--allow",
+        group=group,
+        action="append",
+        choices=tuple(PROTECTIONS),
+        default=[],
+        help="lift a protection; can be repeated",
     )
 
 
 def _verify(parser: Parser) -> None:
+    from envmedic.model.check_kinds import PROFILES  # noqa: PLC0415  # msgspec
+
     parser.option("--check", action="append", default=[], metavar="NAME", help="only this check; can be repeated")
     parser.option(
         "--profile",
-        choices=("quick", "standard", "full"),
+        choices=tuple(PROFILES),
         default="standard",
         help="checks to run (default: standard)",
     )
@@ -260,9 +267,11 @@ def _verify(parser: Parser) -> None:
 
 
 def _back(parser: Parser) -> None:
+    from envmedic.model.modes import PROTECTIONS  # noqa: PLC0415  # typing
+
     parser.add_argument("transaction", nargs="?", help="to before this transaction (default: the last one)")
     parser.option("-y", "--yes", action="store_true", help="do not ask")
-    parser.option("--allow", action="append", choices=ALLOW, default=[], help="lift a protection")
+    parser.option("--allow", action="append", choices=tuple(PROTECTIONS), default=[], help="lift a protection")
 
 
 def _diff(parser: Parser) -> None:
@@ -314,9 +323,11 @@ def _guard(parser: Parser) -> None:
 
 
 def _lock(parser: Parser) -> None:
+    from envmedic.model.lock import LOCK_FORMAT_NAMES  # noqa: PLC0415  # other commands start without msgspec
+
     parser.option(
         "--format",
-        choices=FORMATS,
+        choices=LOCK_FORMAT_NAMES,
         help="of the lock (default: conda-lock with conda packages, else pylock)",
     )
     parser.option("-o", "--output", metavar="FILE", help="write it there (default: stdout)")
@@ -337,6 +348,8 @@ def _lock(parser: Parser) -> None:
 
 
 def _create(parser: Parser) -> None:
+    from envmedic.model.check_kinds import PROFILES  # noqa: PLC0415  # msgspec
+
     parser.option(
         "--lock", required=True, metavar="FILE", help="a conda-lock.yml, pylock.toml or requirements with hashes"
     )
@@ -344,9 +357,7 @@ def _create(parser: Parser) -> None:
     parser.option("-p", "--prefix", group=group, rivals=("name",), metavar="NEW", help="its directory")
     parser.option("-n", "--name", group=group, rivals=("prefix",), help="its name, for conda environments")
     parser.option("--python", metavar="PATH|VERSION", help="make it with this Python (default: of the lock's version)")
-    parser.option(
-        "--profile", choices=("quick", "standard", "full"), default="standard", help="checks to run (default: standard)"
-    )
+    parser.option("--profile", choices=tuple(PROFILES), default="standard", help="checks to run (default: standard)")
     _sources(parser)
     _checks(parser)
     _host(parser)

@@ -8,7 +8,8 @@ from functools import cached_property
 from typing import Final
 
 from envmedic.diagnosis.derived import Derived
-from envmedic.model.findings import Fault, FixKind
+from envmedic.model.faults import Fault
+from envmedic.model.findings import FixKind
 from envmedic.model.playbook import AdviseStep, LoadedPlaybook, Playbook, Signature, TextMatch
 from envmedic.playbook.schema.conditions import Evaluation, evaluate
 from envmedic.playbook.schema.template import fill

@@ -14,7 +14,8 @@ from envmedic.diagnosis.candidates import NO_FAULT, Cause, candidates
 from envmedic.diagnosis.derived import Derived
 from envmedic.diagnosis.roots import chosen, ranked
 from envmedic.model.facts import Facts
-from envmedic.model.findings import Alternative, Diagnosis, Evidence, Fault, Finding, Rejected, Verdict
+from envmedic.model.faults import Fault
+from envmedic.model.findings import Alternative, Diagnosis, Evidence, Finding, Rejected, Verdict, of_host
 from envmedic.model.playbook import LoadedPlaybook, TextMatch
 from envmedic.playbook.schema.conditions import Evaluation
 from envmedic.playbook.schema.template import fill
@@ -128,8 +129,7 @@ def _verdict(
         shown = next((cause for cause in causes if cause.confirmed), None)
         besides = f"; besides, the facts show {shown.fault}: {shown.summary}" if shown is not None else ""
         return NO_FAULT, best.summary + besides
-    host = best.fault == "gpu-host-fault" or best.fix_kind == "upgrade-driver"
-    return ("host" if host else "env"), None
+    return ("host" if of_host(best.fault, best.fix_kind) else "env"), None
 
 
 def _undecided(best: Cause | None, facts: Facts | None, log: str | None) -> tuple[Verdict, str | None]:

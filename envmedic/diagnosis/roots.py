@@ -5,32 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from envmedic.diagnosis.candidates import Cause
-from envmedic.model.findings import Fault
-
-SYMPTOMS: dict[Fault, frozenset[Fault]] = {
-    # nothing on the GPU works without a working GPU
-    "gpu-host-fault": frozenset({"no-kernel-image", "cudnn-mismatch", "driver-too-old", "torchvision-ops"}),
-    # CUDA does not start, so libraries report missing devices and kernels
-    "driver-too-old": frozenset({"no-kernel-image", "cudnn-mismatch", "nvrtc-arch"}),
-    # two copies mix their files, so one finds the other's libraries
-    "duplicate-install": frozenset({
-        "torchvision-ops", "companion-version", "extension-undefined-symbol", "missing-cuda-library",
-        "nvidia-wheel-conflict", "native-crash",
-    }),
-    # files that are not there cannot be loaded
-    "half-installed": frozenset({"torchvision-ops", "missing-cuda-library", "extension-undefined-symbol"}),
-    "clobbered": frozenset({"missing-cuda-library", "nvidia-wheel-conflict", "cudnn-mismatch", "native-crash"}),
-    # an extension built for a CUDA torch finds no CUDA in this one
-    "cpu-only-torch": frozenset({"torchvision-ops", "missing-cuda-library", "extension-undefined-symbol"}),
-    # compiled companions of another torch lack its symbols
-    "companion-version": frozenset({"extension-undefined-symbol"}),
-    "torchvision-ops": frozenset({"extension-undefined-symbol"}),
-    # wheels of different CUDA releases lack each other's symbols
-    "nvidia-wheel-conflict": frozenset({"missing-cuda-library", "extension-undefined-symbol", "cudnn-mismatch"}),
-    # what is not built is not there
-    "cuda-toolkit-mismatch": frozenset({"extension-build-toolchain"}),
-    "cuda-arch-list": frozenset({"extension-build-toolchain"}),
-}  # fmt: skip
+from envmedic.model.faults import FAULT_CLASSES, Fault
 
 HARDLY_SURE = 0.6
 """Readings below this confidence are of a general kind: some library lacks something."""
@@ -42,7 +17,7 @@ _Rank = tuple[bool, bool, bool, bool, bool, bool, float, tuple[int, int], float]
 
 def explained(fault: Fault | None, present: frozenset[Fault]) -> bool:
     """Whether another fault that is present brings `fault` about."""
-    return any(fault in SYMPTOMS.get(other, frozenset()) for other in present if other != fault)
+    return any(fault in FAULT_CLASSES[other].symptoms for other in present if other != fault)
 
 
 def _outdone(reading: Cause, other: Cause) -> bool:

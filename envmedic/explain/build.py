@@ -9,10 +9,9 @@ import msgspec
 
 from envmedic.errors import InputError
 from envmedic.explain import terms
-from envmedic.explain.pages import PAGES
 from envmedic.explain.words import check_line, condition_lines, step_line
 from envmedic.model.answers.explanation import Explanation, PlaybookTitle, Sign, Term
-from envmedic.model.findings import FAULTS, Fault
+from envmedic.model.faults import FAULT_CLASSES, FAULTS, Fault
 from envmedic.model.playbook import LoadedPlaybook, Playbook, Signature
 from envmedic.model.vocabulary.names import fact_kind
 from envmedic.playbook.matching.patterns import compiled
@@ -29,7 +28,7 @@ def explain(topic: str, playbooks: Sequence[LoadedPlaybook]) -> Explanation:
     A playbook that has the name of its class is told together with it.
     """
     chosen = next((item.playbook for item in playbooks if item.playbook.id == topic), None)
-    fault = next((known for known in PAGES if known == topic), None)
+    fault = next((known for known in FAULTS if known == topic), None)
     if chosen is not None:
         others = () if fault is None else _titles(fault, playbooks, apart=topic)
         found = msgspec.structs.replace(_of_playbook(chosen), playbooks=others)
@@ -52,7 +51,7 @@ def _unknown(topic: str, playbooks: Sequence[LoadedPlaybook]) -> InputError:
 
 
 def _of_playbook(playbook: Playbook) -> Explanation:
-    page = PAGES[playbook.fault] if playbook.fault is not None else None
+    page = FAULT_CLASSES[playbook.fault] if playbook.fault is not None else None
     return Explanation(
         topic=playbook.id,
         kind="playbook",
@@ -87,7 +86,7 @@ def _decoded(text: bytes | str) -> str:
 
 
 def _of_fault(fault: Fault, playbooks: Sequence[LoadedPlaybook]) -> Explanation:
-    page = PAGES[fault]
+    page = FAULT_CLASSES[fault]
     own = [item.playbook for item in playbooks if item.playbook.fault == fault]
     references = dict.fromkeys(url for playbook in own for url in playbook.references)
     return Explanation(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from envmedic.model.checks import CHECK_NAMES
+from envmedic.model.check_kinds import CHECK_NAMES
 from envmedic.model.playbook import (
     AdviseStep,
     CommandStep,

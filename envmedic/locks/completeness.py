@@ -7,20 +7,19 @@ from typing import Final
 import msgspec
 from packaging.version import InvalidVersion, Version
 
-from envmedic.model.lock import Incomplete, Lock, LockedPackage, LockFormat
+from envmedic.locks.lock_format import LockFormat
+from envmedic.model.lock import Incomplete, Lock, LockedPackage
 
 FETCH: Final = "lock again with --fetch-hashes to take it from the index"
-_UNHASHED: Final[frozenset[LockFormat]] = frozenset({"environment"})
-"""Formats that hold versions alone."""
 
 
 def judged(lock: Lock, form: LockFormat) -> Lock:
     """`lock` as it is in that format, with every entry that the format cannot hold in `incomplete`."""
     found = [_incomplete(item, reason) for item in lock.packages if (reason := missing(item, form)) is not None]
-    if form == "conda-lock" and not any(item.manager == "conda" for item in lock.packages):
-        reason = "the environment has no conda packages, so a conda-lock file has no Python: choose pylock"
+    if form.needs_conda and not any(item.manager == "conda" for item in lock.packages):
+        reason = f"the environment has no conda packages, so a {form.name} file has no Python: choose pylock"
         found.append(Incomplete(name="python", version=lock.python, reason=reason))
-    return msgspec.structs.replace(lock, format=form, incomplete=(*lock.incomplete, *found))
+    return msgspec.structs.replace(lock, format=form.name, incomplete=(*lock.incomplete, *found))
 
 
 def complete(lock: Lock, form: LockFormat) -> tuple[LockedPackage, ...]:
@@ -34,9 +33,9 @@ def missing(item: LockedPackage, form: LockFormat) -> str | None:
 
 
 def _conda_missing(item: LockedPackage, form: LockFormat) -> str | None:
-    if form in {"pylock", "requirements"}:
-        return f"a conda package, which {form} cannot hold: choose conda-lock or environment"
-    if form == "environment":
+    if not form.holds_conda:
+        return f"a conda package, which {form.name} cannot hold: choose conda-lock or environment"
+    if not form.holds_hashes:
         return None
     if item.url is None:
         return "its conda record has no URL: install it again from a channel"
@@ -46,10 +45,10 @@ def _conda_missing(item: LockedPackage, form: LockFormat) -> str | None:
 
 
 def _pip_missing(item: LockedPackage, form: LockFormat) -> str | None:
-    if form == "pylock" and not _has_version(item):
-        return f"its version {item.version} is none by PEP 440, which pylock wants"
+    if form.needs_pep440 and not _has_version(item):
+        return f"its version {item.version} is none by PEP 440, which {form.name} wants"
     local = _local(item)
-    if local is not None or form in _UNHASHED:
+    if local is not None or not form.holds_hashes:
         return local
     return _repository(item, form) if item.kind == "vcs" else _file_missing(item, form)
 
@@ -65,9 +64,9 @@ def _has_version(item: LockedPackage) -> bool:
 def _file_missing(item: LockedPackage, form: LockFormat) -> str | None:
     if item.sha256 is None:
         return f"no SHA-256 of what was installed is known: {FETCH}"
-    if item.url is None and form in {"conda-lock", "pylock"}:
+    if item.url is None and form.needs_url:
         return f"no URL of what was installed is known: {FETCH}"
-    if item.subdirectory and form in {"conda-lock", "requirements", "dockerfile"}:
+    if item.subdirectory and not form.holds_subdirectories:
         return f"from the directory {item.subdirectory} of an archive, which only pylock can hold"
     return None
 
@@ -88,8 +87,9 @@ def _local(item: LockedPackage) -> str | None:
 def _repository(item: LockedPackage, form: LockFormat) -> str | None:
     if item.revision is None:
         return "its metadata has no commit: install it again from a commit"
-    if form != "pylock":
-        return f"from a repository at {item.revision[:12]}, which has no hash that {form} could hold: choose pylock"
+    if not form.holds_repositories:
+        commit = item.revision[:12]
+        return f"from a repository at {commit}, which has no hash that {form.name} could hold: choose pylock"
     return None
 
 

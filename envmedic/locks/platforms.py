@@ -8,9 +8,10 @@ from typing import Final
 import msgspec
 
 from envmedic.errors import InputError
+from envmedic.locks.formats import LOCK_FORMATS
 from envmedic.model.conda import CondaArtifact
 from envmedic.model.facts import Host
-from envmedic.model.lock import Lock, LockedPackage, LockFormat, WheelFile
+from envmedic.model.lock import Lock, LockedPackage, LockFormatName, WheelFile
 
 KNOWN: Final[Mapping[str, tuple[str, str]]] = {
     "linux-64": ("linux", "x86_64"),
@@ -20,20 +21,19 @@ KNOWN: Final[Mapping[str, tuple[str, str]]] = {
     "win-64": ("win32", "AMD64"),
 }
 """``sys.platform`` and machine of the platforms that can be locked, by conda's words."""
-FORMATS: Final[frozenset[LockFormat]] = frozenset({"conda-lock", "pylock"})
-"""Formats that hold several platforms."""
 _SOURCES: Final = frozenset({"sdist", "vcs", "archive"})
 """Kinds that are no platform's, unless the archive is a wheel."""
 
 
-def require(names: Iterable[str], form: LockFormat) -> None:
+def require(names: Iterable[str], name: LockFormatName) -> None:
     """Raise InputError for a platform that cannot be locked, or a format that holds one platform only."""
     unknown = [name for name in names if name not in KNOWN]
     if unknown:
         hint = f"Choose from {', '.join(KNOWN)}"
         raise InputError(f"{unknown[0]} is no platform that can be locked", hint=hint)
-    if form not in FORMATS:
-        raise InputError(f"A lock as {form} is for one platform", hint="Choose conda-lock or pylock with --platform")
+    if not LOCK_FORMATS[name].holds_platforms:
+        several = " or ".join(form.name for form in LOCK_FORMATS.values() if form.holds_platforms)
+        raise InputError(f"A lock as {name} is for one platform", hint=f"Choose {several} with --platform")
 
 
 def host_of(name: str, found: Lock, here: Host) -> Host:

@@ -2,37 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from importlib import import_module
 from pathlib import Path
-from typing import Final
 
 from envmedic.errors import InputError
 from envmedic.locks.completeness import judged
-from envmedic.model.lock import Lock, LockFormat
-
-_WRITERS: Final[dict[LockFormat, str]] = {
-    "conda-lock": "conda_lock",
-    "pylock": "pylock",
-    "requirements": "requirements",
-    "environment": "environment",
-    "dockerfile": "dockerfile",
-}
-FILENAMES: Final[dict[LockFormat, str]] = {
-    "conda-lock": "conda-lock.yml",
-    "pylock": "pylock.toml",
-    "requirements": "requirements.txt",
-    "environment": "environment.yml",
-    "dockerfile": "Dockerfile",
-}
-"""The name that the format's own tools look for."""
+from envmedic.locks.formats import LOCK_FORMATS
+from envmedic.model.lock import Lock, LockFormatName
 
 
-def written(lock: Lock, form: LockFormat) -> tuple[Lock, str]:
+def written(lock: Lock, name: LockFormatName) -> tuple[Lock, str]:
     """`lock` with what that format cannot hold, and the text of the rest. Raises InstallerError without conda-lock."""
+    form = LOCK_FORMATS[name]
     found = judged(lock, form)
-    writer: Callable[[Lock], str] = import_module(f"envmedic.locks.{_WRITERS[form]}").text
-    return found, writer(found)
+    return found, form.write(found)
 
 
 def save(text: str, path: Path) -> None:

@@ -8,7 +8,8 @@ from typing import Final, Literal
 
 from envmedic.errors import InputError
 from envmedic.model.base import Model
-from envmedic.model.findings import Fault
+from envmedic.model.check_kinds import CHECK_NAMES, GPU_CHECKS, Profile
+from envmedic.model.faults import Fault
 from envmedic.model.lock import LockDifference
 from envmedic.model.playbook import Condition, Playbook
 
@@ -17,93 +18,7 @@ VERIFICATION_SCHEMA: Final = "envmedic.verification/1"
 Status = Literal["pass", "fail", "crash", "timeout", "skip"]
 Role = Literal["playbook", "reproduction", "regression", "informative"]
 Phase = Literal["before", "after", "smoke"]
-Profile = Literal["quick", "standard", "full"]
 GpuVerdict = Literal["verified", "not verified", "not needed"]
-
-CHECK_NAMES: Mapping[str, str] = MappingProxyType({
-    "import": "each name given is imported in a process of its own",
-    "import-sequence": "the names given are imported one after the other, ten times in fresh processes, without a crash",
-    "torchvision-dispatch": "torchvision's operators are registered for CPU (and CUDA) by the right kernels",
-    "torchvision-nms": "torchvision.ops.nms equals a reference in 64 bits, on CPU and every GPU",
-    "torchvision-roi-align": "torchvision.ops.roi_align and its gradient equal a reference in 64 bits, on CPU and every GPU",
-    "torchaudio-lfilter": "torchaudio.functional.lfilter and its gradient equal a reference in 64 bits, on every GPU",
-    "device-memory": "a context opens, and bytes copied to a GPU, within it, from it and between GPUs arrive unchanged",
-    "matmul": "matrix products in fp32 and bf16, on GPUs in TF32, fp16 and fp8 too, agree with fp64, on CPU and every GPU",
-    "conv": "convolutions in fp32 (with gradients), bf16 and on GPUs fp16 agree with fp64, on CPU and every GPU",
-    "fft": "Fourier transforms (cuFFT) equal their definition in 64 bits, on every GPU",
-    "complex-kernels": "functions of complex numbers, which NVRTC compiles for the GPU present, equal a reference in 64 bits",
-    "linalg": "factors and solutions (cuSOLVER) give the matrix back in 64 bits, on every GPU",
-    "sparse": "products of sparse matrices (cuSPARSE) equal a reference in 64 bits, on every GPU",
-    "attention": "scaled dot product attention and its gradients equal a reference in 64 bits, by each backend that is there",
-    "autograd": "gradients of a small network agree with finite differences, on every GPU",
-    "streams": "work on streams that wait for each other, and a replayed CUDA graph, have their exact results on every GPU",
-    "all-reduce": "the sum of a process for each GPU (NCCL) arrives at all of them",
-    "torch-compile": "a function compiled by torch.compile (Triton) equals a reference in 64 bits, on every GPU",
-    "extension-smoke": "each extension package that is installed and known computes right, on every GPU",
-    "extension-build": "a small extension compiles with torch's builder, loads and computes, on CPU and every GPU",
-    "pip-check": "no distribution lacks a requirement that it had before",
-    "facts": "no fact confirms the fault any more; without a playbook: none confirms a fault that was not there before",
-    "command": "the user's own command exits with 0",
-})  # fmt: skip
-"""Every check that a playbook or ``verify --check`` may name, with what it proves."""
-
-OF_GPU_LIBRARIES: tuple[str, ...] = (
-    "device-memory", "fft", "complex-kernels", "linalg", "sparse", "attention", "autograd", "streams", "all-reduce",
-    "torch-compile", "extension-smoke", "torchaudio-lfilter",
-)  # fmt: skip
-"""Checks of what CUDA builds bring for GPUs: they run on the CPU only where torch is no CUDA build and they are named."""
-
-GPU_CHECKS: frozenset[str] = frozenset(
-    {"torchvision-nms", "torchvision-roi-align", "matmul", "conv", "extension-build", *OF_GPU_LIBRARIES}
-)
-"""Checks that take part in GPU verification: `Check.gpu` makes no sense for the others."""
-
-OF_A_FAULT: frozenset[str] = frozenset({"import-sequence", "facts", "command"})
-"""Checks that are about a fault rather than about what an environment can do."""
-COMPILING: frozenset[str] = frozenset({"torch-compile", "extension-build"})
-"""Checks that run a compiler, which takes its time."""
-
-PROFILES: Mapping[Profile, tuple[str, ...]] = MappingProxyType(
-    {
-        "quick": ("import", "torchvision-dispatch", "torchvision-nms", "device-memory"),
-        "standard": tuple(name for name in CHECK_NAMES if name not in OF_A_FAULT | COMPILING),
-        "full": tuple(name for name in CHECK_NAMES if name not in OF_A_FAULT),
-    }
-)
-"""Checks of ``--profile``; ``full`` runs the numerical ones with `FULL_ROUNDS` different inputs, ``quick`` imports of
-an environment with torch the torch family alone."""
-
-_LIBRARIES: tuple[Fault, ...] = ("missing-cuda-library", "nvidia-wheel-conflict", "no-kernel-image")
-"""What keeps kernels of NVIDIA's libraries from running."""
-POINTS_TO: Mapping[str, tuple[Fault, ...]] = MappingProxyType({
-    "import": (
-        "half-installed", "extension-undefined-symbol", "companion-version", "missing-cuda-library",
-        "nvidia-wheel-conflict", "numpy-abi", "libstdcxx", "mkl-openmp", "duplicate-install",
-    ),
-    "import-sequence": ("native-crash", "mkl-openmp", "libstdcxx"),
-    "torchvision-dispatch": ("torchvision-ops", "companion-version", "half-installed"),
-    "torchvision-nms": ("torchvision-ops", "no-kernel-image", "companion-version"),
-    "torchvision-roi-align": ("torchvision-ops", "no-kernel-image", "companion-version"),
-    "torchaudio-lfilter": ("companion-version", "extension-undefined-symbol", "no-kernel-image"),
-    "device-memory": ("gpu-host-fault", "driver-too-old", "cpu-only-torch"),
-    "matmul": ("no-kernel-image", "missing-cuda-library", "nvidia-wheel-conflict", "gpu-host-fault"),
-    "conv": ("cudnn-mismatch", "missing-cuda-library", "nvidia-wheel-conflict", "no-kernel-image"),
-    "fft": _LIBRARIES,
-    "complex-kernels": ("nvrtc-arch", "missing-cuda-library", "nvidia-wheel-conflict"),
-    "linalg": _LIBRARIES,
-    "sparse": _LIBRARIES,
-    "attention": ("cudnn-mismatch", "no-kernel-image", "nvrtc-arch"),
-    "autograd": ("no-kernel-image", "missing-cuda-library"),
-    "streams": ("gpu-host-fault", "driver-too-old"),
-    "all-reduce": ("missing-cuda-library", "nvidia-wheel-conflict", "gpu-host-fault"),
-    "torch-compile": ("companion-version", "extension-build-toolchain", "nvrtc-arch"),
-    "extension-smoke": ("no-kernel-image", "extension-undefined-symbol", "companion-version", "cuda-arch-list"),
-    "extension-build": (
-        "cuda-toolkit-mismatch", "cuda-arch-list", "extension-build-toolchain", "no-kernel-image",
-    ),
-    "pip-check": ("companion-version", "unsatisfiable", "half-installed"),
-})  # fmt: skip
-"""Check → the classes of fault that its failure speaks for, likeliest first. What it prints may say more."""
 
 FULL_ROUNDS = 5
 

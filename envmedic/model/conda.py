@@ -6,11 +6,20 @@ and https://docs.conda.io/projects/conda/en/stable/dev-guide/api/conda/models/re
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
+from envmedic.model import installers
 from envmedic.model.base import Model
+from envmedic.model.registry import complete
 
 CondaTool = Literal["conda", "mamba", "micromamba", "pixi", "conda-workspaces", "unknown"]
+CondaExecutor = Literal["rattler", "conda"]
+_EXECUTORS = complete(
+    get_args(CondaExecutor),
+    installers.OF_CONDA,
+    stated="`CondaExecutor` in envmedic/model/conda.py",
+    add="what people call it to `OF_CONDA` in envmedic/model/installers.py",
+)
 
 
 class CondaPackage(Model, frozen=True, kw_only=True):
@@ -162,7 +171,7 @@ class CondaChange(Model, frozen=True, kw_only=True, tag="conda"):
     """What the revision in ``conda-meta/history`` says was asked for: these override older specs of the same names."""
     remove_specs: tuple[str, ...] = ()
     """Names whose older specs the revision takes back."""
-    executor: Literal["rattler", "conda"] = "rattler"
+    executor: CondaExecutor = "rattler"
     """What carries it out: py-rattler in a helper process, or the user's own conda."""
 
     def describe(self) -> str:
@@ -177,9 +186,6 @@ class CondaChange(Model, frozen=True, kw_only=True, tag="conda"):
         }
         parts = [f"{verb} {', '.join(items)}" for verb, items in kinds.items() if items]
         return f"conda packages, by {_EXECUTORS[self.executor]}: " + "; ".join(parts)
-
-
-_EXECUTORS = {"rattler": "py-rattler", "conda": "conda"}
 
 
 def _changed(name: str, old: tuple[str, str], new: tuple[str, str]) -> str:

@@ -2,39 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Final, Literal, get_args
+from typing import Final, Literal
 
 from envmedic.model.base import Model
 from envmedic.model.facts import Facts
+from envmedic.model.faults import FAULT_CLASSES, Fault
 
 DIAGNOSIS_SCHEMA: Final = "envmedic.diagnosis/1"
 DIAGNOSES_SCHEMA: Final = "envmedic.diagnoses/1"
-
-Fault = Literal[
-    "torchvision-ops",
-    "nvrtc-arch",
-    "no-kernel-image",
-    "extension-undefined-symbol",
-    "cuda-toolkit-mismatch",
-    "cuda-arch-list",
-    "extension-build-toolchain",
-    "native-crash",
-    "cpu-only-torch",
-    "driver-too-old",
-    "missing-cuda-library",
-    "nvidia-wheel-conflict",
-    "cudnn-mismatch",
-    "numpy-abi",
-    "libstdcxx",
-    "mkl-openmp",
-    "duplicate-install",
-    "companion-version",
-    "gpu-host-fault",
-    "unsatisfiable",
-    "half-installed",
-    "clobbered",
-]
-FAULTS: tuple[str, ...] = get_args(Fault)
 
 FixKind = Literal[
     "reinstall-matching-wheel",
@@ -51,6 +26,12 @@ FixKind = Literal[
     "not-an-env-problem",
     "other",
 ]
+
+
+def of_host(fault: Fault | None, fix_kind: FixKind | None) -> bool:
+    """Whether the machine is at fault, so that no repair of an environment helps: by its class, or by what mends it."""
+    return fix_kind == "upgrade-driver" or (fault is not None and FAULT_CLASSES[fault].of_host)
+
 
 Verdict = Literal["healthy", "env", "host", "not-an-env-problem", "unknown"]
 

@@ -5,13 +5,15 @@ One value for all formats; `envmedic.locks` writes and reads them. Nothing here 
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from typing import Final, Literal, get_args
 
 from envmedic.model.base import Model
 
 LOCK_SCHEMA: Final = "envmedic.lock/1"
 
-LockFormat = Literal["conda-lock", "pylock", "requirements", "environment", "dockerfile"]
+LockFormatName = Literal["conda-lock", "pylock", "requirements", "environment", "dockerfile"]
+LOCK_FORMAT_NAMES: Final[tuple[LockFormatName, ...]] = get_args(LockFormatName)
+"""In the order in which people choose; `envmedic.locks.formats` says what each is."""
 LockedKind = Literal["wheel", "sdist", "conda", "archive", "vcs", "directory", "editable", "unknown"]
 
 
@@ -126,7 +128,7 @@ class Lock(Model, frozen=True, kw_only=True):
     """Checks that passed in this environment before it was written, empty where none ran."""
     transaction: str | None = None
     """The repair that it records, None for an environment as it is."""
-    format: LockFormat | None = None
+    format: LockFormatName | None = None
     """Format of the file that was written, None where none was."""
     path: str | None = None
     """Where it was written, None where it was not."""

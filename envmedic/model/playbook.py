@@ -11,7 +11,8 @@ from typing import Annotated, Final, Literal
 import msgspec
 
 from envmedic.model.base import Model
-from envmedic.model.findings import Fault, FixKind
+from envmedic.model.faults import Fault
+from envmedic.model.findings import FixKind
 
 Operator = Literal[
     "is", "is-not", "in", "not-in", "contains", "exists", "missing", "==", "!=", "<", "<=", ">", ">=", "matches",

@@ -14,6 +14,7 @@ from envmedic.model.checks import Check, Outcome, Phase
 from envmedic.model.conda import CondaArtifact, CondaChange, CondaRequest
 from envmedic.model.events import Emit
 from envmedic.model.facts import Environment, Host
+from envmedic.model.modes import AllowName, CloneMode, ExchangeMethod, StagingMode
 from envmedic.model.plan import Artifact, Install, Plan, Purge, Rebuild
 from envmedic.model.record import DistributionState, Record
 
@@ -160,16 +161,13 @@ class ProcessUser(Model, frozen=True, kw_only=True):
     """``exe``, ``cwd`` or ``maps``."""
 
 
-AllowName = Literal["base", "frozen", "external", "in-use"]
-
-
 class ApplyOptions(Model, frozen=True, kw_only=True):
     """How a transaction may be carried out."""
 
     no_gpu: bool = False
     allow: tuple[AllowName, ...] = ()
-    clone: Literal["auto", "reflink", "link", "copy"] = "auto"
-    staging: Literal["auto", "namespace", "relocate"] = "auto"
+    clone: CloneMode | Literal["auto"] = "auto"
+    staging: StagingMode | Literal["auto"] = "auto"
     offline: bool = False
     max_rounds: int = 4
     timeout_s: float | None = None
@@ -210,9 +208,9 @@ class PlanExtension(msgspec.Struct, frozen=True):
 class Means(msgspec.Struct, frozen=True):
     """How a transaction would be carried out, found out by trying."""
 
-    clone: Literal["reflink", "link", "copy"]
-    staging: Literal["namespace", "relocate"]
-    exchange: Literal["exchange", "two-renames"]
+    clone: CloneMode
+    staging: StagingMode
+    exchange: ExchangeMethod
     clone_bytes: int
     """Upper estimate of the disk space that the clone takes at first."""
     notes: tuple[str, ...] = ()

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from envmedic.compat import versions
 from envmedic.compat.installed_requirements import demands, markers
-from envmedic.model.checks import GPU_CHECKS, PROFILES, Check, Confirmation, named_check
+from envmedic.model.check_kinds import GPU_CHECKS, PROFILES
+from envmedic.model.checks import Check, Confirmation, named_check
 from envmedic.model.facts import Environment, Facts
 from envmedic.model.findings import Finding
 from envmedic.model.playbook import LoadedPlaybook

@@ -12,12 +12,13 @@ import contextlib
 import os
 import selectors
 import signal
-import subprocess
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from envmedic.proc import terminal
+from envmedic.proc.child import Child
 from envmedic.proc.output import OutputTail
 
 FORWARDED = frozenset(
@@ -51,19 +52,20 @@ def run_through(program: str, argv: Sequence[str], env: Mapping[str, str], outpu
     before = signal.pthread_sigmask(signal.SIG_BLOCK, FORWARDED)
     try:
         streams = _Streams(output)
-        with contextlib.closing(streams):
-            process = subprocess.Popen(  # noqa: S603  # the user's own command
-                list(argv),
-                executable=program,
-                env=dict(env),
-                stdin=streams.stdin,
-                stdout=streams.targets.get(_OUT),
-                stderr=streams.targets.get(_ERR),
-                start_new_session=streams.owns_terminal,
-                preexec_fn=lambda: _become(streams, before),  # noqa: PLW1509  # no thread runs yet
-            )
+        child = Child(
+            argv,
+            program=program,
+            env=env,
+            stdin=streams.stdin,
+            stdout=streams.targets.get(_OUT),
+            stderr=streams.targets.get(_ERR),
+            session=streams.owns_terminal,
+            prepare=partial(_become, streams, before),  # no thread runs yet
+        )
+        with contextlib.closing(streams), contextlib.closing(child):
+            child.start()
             streams.started()
-            return _Run(process, streams).to_its_end()
+            return _Run(child, streams).to_its_end()
     finally:
         while signal.sigtimedwait(FORWARDED, 0):
             pass  # came after the command's end
@@ -209,7 +211,7 @@ def _write_some(descriptor: int, data: bytes) -> int | None:
 class _Run:
     """A command that runs."""
 
-    process: subprocess.Popen[bytes]
+    child: Child
     streams: _Streams
     stopped_by: int | None = None
     raw: terminal.Raw | None = None
@@ -224,7 +226,7 @@ class _Run:
             self.raw = terminal.Raw(0)
             with self.raw.mode():
                 self._pump()
-        return Ending(self.process.wait(), self.stopped_by)
+        return Ending(self.child.reap(), self.stopped_by)
 
     def _pump(self) -> None:
         with selectors.DefaultSelector() as selector:
@@ -235,13 +237,13 @@ class _Run:
             quiet_since: float | None = None
             while not self._finished(quiet_since):
                 busy = self._step(selector)
-                if self.process.poll() is None:
+                if not self.child.ended():
                     quiet_since = None
                 elif busy or quiet_since is None:
                     quiet_since = time.monotonic()
 
     def _finished(self, quiet_since: float | None) -> bool:
-        if self.process.poll() is None:
+        if not self.child.ended():
             return False
         return not self.streams.sources or (quiet_since is not None and time.monotonic() - quiet_since > QUIET_S)
 
@@ -249,8 +251,7 @@ class _Run:
         """One look at all descriptors and signals; whether there was output."""
         self._signals()
         if not self.streams.sources:
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self.process.wait(_TICK_S)
+            self.child.wait(_TICK_S)
             return False
         ready = selector.select(_TICK_S)
         for key, _ in ready:
@@ -270,11 +271,7 @@ class _Run:
             else:
                 self.stopped_by = number if number in _STOPPING else self.stopped_by
             if info.si_code != _FROM_KERNEL or number == signal.SIGWINCH or self.streams.owns_terminal:
-                self._send(number)
-
-    def _send(self, number: int) -> None:
-        with contextlib.suppress(ProcessLookupError):
-            self.process.send_signal(number)
+                self.child.send(number)
 
     def _typed(self, selector: selectors.BaseSelector) -> None:
         """Take keys. In a session of its own nobody could suspend the command, so that is done here."""
@@ -303,8 +300,8 @@ class _Run:
         self._to_group(signal.SIGCONT)
 
     def _to_group(self, number: int) -> None:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self.process.pid, number)
+        with contextlib.suppress(PermissionError):
+            self.child.send(number, group=True)
 
 
 _STOPPING = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT})

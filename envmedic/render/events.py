@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import shutil
 import time
-from typing import TextIO
+from collections.abc import Mapping
+from typing import TextIO, get_args
 
 from envmedic.model.events import (
     CheckFinished,
@@ -22,6 +23,7 @@ from envmedic.model.events import (
     StepStarted,
     TransactionStarted,
 )
+from envmedic.model.registry import complete
 from envmedic.render.documents.checks import outcome_lines
 from envmedic.render.style import Style, duration, size
 from envmedic.render.text import Line, joined, line, part, visible
@@ -31,7 +33,7 @@ PLAIN_EVERY_S = 5.0
 SILENT_S = 1.0
 """A shorter stage is not announced on its own."""
 
-STAGES: dict[Stage, str] = {
+STAGES: Mapping[Stage, str] = complete(get_args(Stage), {
     "probe": "reading the environment",
     "resolve": "resolving exact wheels",
     "solve": "solving for conda packages",
@@ -49,7 +51,7 @@ STAGES: dict[Stage, str] = {
     "redo": "bringing the repaired environment back",
     "recover": "recovering an interrupted transaction",
     "prune": "removing old generations",
-}
+}, stated="`Stage` in envmedic/model/events.py", add="its words to `STAGES` beside the renderer of events")  # fmt: skip
 
 
 class Narrator:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING
 
+from envmedic.model.installers import DEFAULT
 from envmedic.model.plan import Plan
 
 if TYPE_CHECKING:
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
 
 _FLAGS = ("offline", "no_gpu", "pin", "deep")
 _VALUES = ("torch_index", "installer", "timeout")
-_DEFAULTS = {"installer": "uv"}
+_DEFAULTS = {"installer": DEFAULT}
 
 
 def apply_command(plan: Plan, args: argparse.Namespace) -> str:

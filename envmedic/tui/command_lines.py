@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from envmedic.api.context.settings import TORCH_INDEX, RepairRequest
 from envmedic.errors import InputError
+from envmedic.model.installers import DEFAULT_OF_CONDA
 from envmedic.model.plan import Plan
 from envmedic.render.next_command import apply_command
 from envmedic.tui.session import AppState
@@ -46,7 +47,7 @@ def apply_line(session: AppState, plan: Plan, wish: RepairRequest) -> str:
     from argparse import Namespace  # noqa: PLC0415  # the first frame needs none of it
 
     settings, options = session.settings, session.options
-    installers = [settings.installer, *(["conda"] if settings.conda_installer == "conda" else [])]
+    installers = [settings.installer, *(name for name in [settings.conda_installer] if name != DEFAULT_OF_CONDA)]
     namespace = Namespace(
         playbook=wish.playbook,
         log=wish.log,

@@ -14,10 +14,10 @@ from envmedic.conda_meta import records as meta
 from envmedic.engine.generations.generations import undo
 from envmedic.engine.store.swap import Point, no_point
 from envmedic.engine.transaction.transaction import apply
-from envmedic.installers.conda.conda_installer import CondaSide, Executor
+from envmedic.installers.conda.conda_installer import CondaSide
 from envmedic.installers.uv import UvInstaller
 from envmedic.model.checks import Check
-from envmedic.model.conda import CondaChange, CondaEnvironment, CondaRequest
+from envmedic.model.conda import CondaChange, CondaEnvironment, CondaExecutor, CondaRequest
 from envmedic.model.events import Event, EventData, EventStream, Notice
 from envmedic.model.facts import Environment, Host, Interpreter
 from envmedic.model.plan import Plan, Step
@@ -46,7 +46,7 @@ class Case:
 
     room: Room
     prefix: Path
-    executor: Executor = "rattler"
+    executor: CondaExecutor = "rattler"
     options: ApplyOptions = ApplyOptions()  # noqa: RUF009  # frozen
     driver_cuda: str = "12.2"
     events: list[EventData] = field(default_factory=list)

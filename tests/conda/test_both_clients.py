@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from envmedic.installers.conda.conda_installer import Executor
 from envmedic.installers.conda.configuration import client, configuration
+from envmedic.model.conda import CondaExecutor
 from envmedic.model.ports import ApplyOptions
 from tests.conda import damage
 from tests.conda.changes import Case, carried_out, content, enter, installed
@@ -28,7 +28,7 @@ def make(room: Room, maker: str, specs: tuple[str, ...] = GPU) -> Path:
 @pytest.mark.parametrize("maker", ["conda", "rattler"])
 @pytest.mark.parametrize("executor", ["rattler", "conda"])
 def test_a_changed_family_stands_before_conda(
-    old: Room, maker: str, executor: Executor, monkeypatch: pytest.MonkeyPatch
+    old: Room, maker: str, executor: CondaExecutor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     enter(old, monkeypatch)
     prefix = make(old, maker)

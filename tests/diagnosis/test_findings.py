@@ -7,9 +7,10 @@ import pytest
 from msgspec.structs import replace
 
 from envmedic.diagnosis import diagnose
-from envmedic.diagnosis.roots import SYMPTOMS, explained
+from envmedic.diagnosis.roots import explained
 from envmedic.model.facts import Environment, Facts, Leftover
-from envmedic.model.findings import Diagnosis, Fault, FixKind
+from envmedic.model.faults import FAULT_CLASSES, Fault
+from envmedic.model.findings import Diagnosis, FixKind
 from envmedic.model.playbook import AdviseStep, Condition, LoadedPlaybook, Playbook, Signature, TextMatch
 from envmedic.playbook.matching.lines import passing
 from envmedic.playbook.matching.match import scan
@@ -218,11 +219,12 @@ def test_texts_are_filled_in_with_groups_facts_and_variables() -> None:
 
 
 def test_no_fault_explains_itself_and_none_explains_its_own_cause() -> None:
-    for fault, symptoms in SYMPTOMS.items():
+    for fault, row in FAULT_CLASSES.items():
+        symptoms = row.symptoms
         assert fault not in symptoms
         assert not explained(fault, frozenset({fault}))
         for symptom in symptoms:
-            assert fault not in SYMPTOMS.get(symptom, frozenset()), (fault, symptom)
+            assert fault not in FAULT_CLASSES[symptom].symptoms, (fault, symptom)
 
 
 def no_fault(identifier: str = "none", confidence: float = 0.97) -> LoadedPlaybook:

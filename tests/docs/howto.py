@@ -8,8 +8,9 @@ import shlex
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
-from envmedic.explain import PAGES, explain
+from envmedic.explain import explain
 from envmedic.model.answers.explanation import Explanation
+from envmedic.model.faults import FAULT_CLASSES
 from envmedic.model.playbook import AdviseStep, LoadedPlaybook
 from envmedic.playbook.schema import loader
 
@@ -41,7 +42,7 @@ def index() -> str:
         "One page for each playbook that is shipped: how its fault shows, what confirms it, what to type. Give envmedic the",
         "error text, and it finds the page by itself: `envmedic diagnose error.log`, then `envmedic explain` with its name.",
     ]
-    told = {str(name): page.what for name, page in PAGES.items()}
+    told = {str(name): page.what for name, page in FAULT_CLASSES.items()}
     for name in sorted(classes, key=lambda name: (name == _OTHER, name)):
         lines += ["", f"## {name}", ""]
         lines += [_escaped(told[name]), ""] if name in told else []

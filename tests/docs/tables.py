@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import ast
 import inspect
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from types import MappingProxyType
+from types import MappingProxyType, ModuleType
 from typing import Any
 
 import envmedic
 from envmedic import errors
-from envmedic.model.checks import CHECK_NAMES, GPU_CHECKS, PROFILES
+from envmedic.diagnosis import vocabulary as diagnosis_vocabulary
+from envmedic.diagnosis.areas import AREAS
+from envmedic.locks import formats
+from envmedic.locks.formats import LOCK_FORMATS
+from envmedic.model import conda, installers, lock, modes
+from envmedic.model.check_kinds import CHECK_NAMES, GPU_CHECKS, PROFILES, CheckKind
+from envmedic.model.faults import FaultClass
+from envmedic.model.vocabulary import names as vocabulary
 from envmedic.model.vocabulary.names import FACTS, PACKAGE_FACTS, PLAYBOOK_CHECKS
 from envmedic.playbook.schema.conditions import OPERATORS
 from tests.docs.commands import reference
@@ -56,6 +64,63 @@ def checks() -> str:
         for name, meaning in CHECK_NAMES.items()
     ]
     return table(["check", "what it proves", "on GPUs", "profiles", "in playbooks"], rows)
+
+
+def lock_formats() -> str:
+    """Every format of lock files, with what reads it."""
+    rows = [(code(form.name), form.holds, form.read_by) for form in LOCK_FORMATS.values()]
+    return table(["`--format`", "holds", "is read by"], rows)
+
+
+def fact_places() -> str:
+    """Which module describes the facts of an area, and which ones derive them."""
+    own = {vocabulary: [kind for kind in FACTS.values() if not any(kind in item.KINDS for item in _kinds())]}
+    described = {**own, **{item: list(item.KINDS) for item in _kinds()}}
+    deriving = [diagnosis_vocabulary, *(sys.modules[area.__module__] for area in AREAS)]
+    spelled = {item: _texts(Path(inspect.getfile(item))) for item in deriving}
+    rows = []
+    for module, kinds in described.items():
+        names = {kind.name for kind in kinds}
+        words = ", ".join(code(f"{word}.…") for word in sorted({name.partition(".")[0] for name in names}))
+        found = [item for item in deriving if names & spelled[item]]
+        rows.append((words, code(_place(module)), "<br>".join(code(_place(item)) for item in found)))
+    return table(["facts", "described in", "given their value in"], rows)
+
+
+def _kinds() -> list[ModuleType]:
+    """The modules that describe facts, found by what `model.vocabulary` imported."""
+    return [
+        item
+        for _, item in sorted(sys.modules.items())
+        if hasattr(item, "KINDS") and item.__name__.startswith("envmedic.model.")
+    ]
+
+
+def _texts(path: Path) -> set[str]:
+    nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+    return {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
+
+
+def _place(item: object) -> str:
+    """The file of a module, class or function, from the repository's root."""
+    return str(Path(inspect.getfile(item)).relative_to(PACKAGE.parent))  # type: ignore[arg-type]  # any of them
+
+
+def places() -> str:
+    """What is one row or one file, and where it stands."""
+    faults, kinds, folder = _place(FaultClass), _place(CheckKind), Path(_place(formats)).parent
+    catalogue = str((PACKAGE / "kernels" / "catalogue.py").relative_to(PACKAGE.parent))
+    rows = [
+        ("a class of fault", f"its name in `Fault` and its row in `_ROWS` of `{faults}`"),
+        ("a check", f"its row in `_ROWS` of `{kinds}`; one of kernels also its parts in `{catalogue}`"),
+        ("a lock format", f"its name in `LockFormatName` of `{_place(lock)}`, and a file with `FORMAT` in `{folder}`"),
+        ("a clone mode, staging mode or protection", f"its name and its row in `{_place(modes)}`"),
+        (
+            "an installer",
+            f"its name and its row in `{_place(installers)}`; one of conda packages also its name in `{_place(conda)}`",
+        ),
+    ]
+    return table(["to add", "write"], rows)
 
 
 def documents() -> str:
@@ -202,6 +267,9 @@ TABLES: Mapping[str, Callable[[], str]] = MappingProxyType({
     "facts": facts,
     "operators": operators,
     "checks": checks,
+    "lock-formats": lock_formats,
+    "fact-places": fact_places,
+    "places": places,
     "documents": documents,
     "fields": fields,
     "playbook-keys": playbook_keys,

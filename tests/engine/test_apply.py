@@ -16,8 +16,9 @@ from envmedic.engine.verify.verification import run_checks
 from envmedic.errors import ChecksFailed, EnvironmentBusy, PreflightError, RecoveryNeeded, RepairDeclined, StalePlan
 from envmedic.model.checks import Check
 from envmedic.model.events import Event, Notice, StageStarted, StateChanged, StepFinished
+from envmedic.model.modes import AllowName
 from envmedic.model.plan import Install, Purge
-from envmedic.model.ports import AllowName, ApplyOptions, ProcessUser
+from envmedic.model.ports import ApplyOptions, ProcessUser
 from envmedic.model.record import Record
 from envmedic.tree import fingerprint
 from tests.engine.world import SITE, World, artifact, finding, make_environment, replacement

@@ -25,7 +25,7 @@ def test_what_a_killed_probe_left_goes_with_the_next_recovery(
 ) -> None:
     beside = {path.name for path in quick.prefix.parent.iterdir()}
     with monkeypatch.context() as patch:
-        patch.setattr(module, function, type("Dies", (), {"__call__": die, "start_helper": die})())
+        patch.setattr(module, function, type("Dies", (), {"__call__": die, "Helper": die})())
         quick.options = ApplyOptions()  # with the probe of namespaces too
         assert not in_child(quick.apply)
     left = [*quick.store.glob(".probe-*"), *quick.prefix.parent.glob(".envmedic-probe-*")]

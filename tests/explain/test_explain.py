@@ -9,9 +9,9 @@ import sys
 import pytest
 
 from envmedic.errors import InputError
-from envmedic.explain import PAGES, explain
+from envmedic.explain import explain
 from envmedic.explain.words import condition_lines
-from envmedic.model.findings import FAULTS
+from envmedic.model.faults import FAULT_CLASSES, FAULTS
 from envmedic.model.playbook import Condition, LoadedPlaybook
 from envmedic.playbook.schema.loader import load_all
 from envmedic.playbook.schema.template import placeholders
@@ -23,7 +23,7 @@ def playbooks() -> tuple[LoadedPlaybook, ...]:
 
 
 def test_every_class_of_fault_has_a_page() -> None:
-    assert set(PAGES) == set(FAULTS)
+    assert set(FAULT_CLASSES) == set(FAULTS)
 
 
 def test_every_class_and_every_playbook_is_explained_with_its_proof(playbooks: tuple[LoadedPlaybook, ...]) -> None:

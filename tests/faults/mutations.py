@@ -43,7 +43,7 @@ class Mutation:
 
 MUTATIONS = (
     Mutation(
-        "clocks", "time limits of steps go by the wall clock", "proc/__init__.py",
+        "clocks", "time limits of steps go by the wall clock", "proc/child.py",
         "time.monotonic()",
         "time.time()",
         everywhere=True,
@@ -88,7 +88,7 @@ MUTATIONS = (
         only="does nothing and says it has, namespace",
     ),
     Mutation(
-        "children", "a program that was killed is not asked again", "proc/question.py",
+        "children", "a program that was killed is not asked again", "proc/commands.py",
         "if result.returncode != -signal.SIGKILL or result.timed_out:", "if True:",
     ),
     Mutation(

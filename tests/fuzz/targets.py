@@ -16,7 +16,7 @@ from envmedic.engine.store.layout import TransactionDirectory
 from envmedic.errors import EnvmedicError, InternalError
 from envmedic.installers.resolution import simple_index
 from envmedic.installers.wheels import wheel_files
-from envmedic.locks import pylock, requirements
+from envmedic.locks.formats import pylock, requirements
 from envmedic.model.base import from_json, to_json
 from envmedic.model.conda import CondaPackage
 from envmedic.model.facts import Facts, Host, Interpreter

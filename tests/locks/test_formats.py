@@ -15,20 +15,21 @@ from packaging.pylock import Pylock
 from ruamel.yaml import YAML
 
 from envmedic.errors import InputError
-from envmedic.locks import completeness, conda_lock, dockerfile, environment, pylock, requirements
+from envmedic.locks import completeness
+from envmedic.locks.formats import LOCK_FORMATS, conda_lock, dockerfile, environment, pylock, requirements
 from envmedic.locks.reading import read
-from envmedic.locks.writing import FILENAMES, written
+from envmedic.locks.writing import written
 from envmedic.model.base import to_json
-from envmedic.model.lock import Lock, LockedPackage, LockFormat
+from envmedic.model.lock import Lock, LockedPackage, LockFormatName
 from tests.locks.values import COMMIT, DIGEST, FILES, conda, lock, mixed, wheel
 
-READ: tuple[LockFormat, ...] = ("conda-lock", "pylock", "requirements")
+READ: tuple[LockFormatName, ...] = ("conda-lock", "pylock", "requirements")
 NAMES = st.from_regex(r"[a-z][a-z0-9]{0,8}(-[a-z0-9]{1,5})?", fullmatch=True)
 VERSIONS = st.from_regex(r"[1-9]\.(0|[1-9][0-9]?)(\.[0-9])?(\+cu12[0-9])?", fullmatch=True)
 
 
-def saved(found: Lock, form: LockFormat, folder: Path, edit: Callable[[str], str] = str) -> Path:
-    path = folder / FILENAMES[form]
+def saved(found: Lock, form: LockFormatName, folder: Path, edit: Callable[[str], str] = str) -> Path:
+    path = folder / LOCK_FORMATS[form].filename
     path.write_text(edit(written(found, form)[1]), encoding="utf-8")
     return path
 
@@ -40,7 +41,7 @@ def kept(item: LockedPackage) -> tuple[object, ...]:
 @settings(max_examples=40, deadline=None)
 @given(pairs=st.dictionaries(NAMES, VERSIONS, max_size=6), form=st.sampled_from(READ))
 def test_what_is_written_is_read_back(
-    tmp_path_factory: pytest.TempPathFactory, pairs: dict[str, str], form: LockFormat
+    tmp_path_factory: pytest.TempPathFactory, pairs: dict[str, str], form: LockFormatName
 ) -> None:
     found = lock(*(wheel(name, version) for name, version in sorted(pairs.items())))
     again = read(saved(found, form, tmp_path_factory.mktemp("lock")))
@@ -131,7 +132,7 @@ def test_repositories_are_locked_by_their_commit_in_pylock_alone() -> None:
     vcs = document.packages[0].vcs
     assert vcs is not None
     assert (vcs.url, vcs.commit_id) == ("https://git.example/tool", COMMIT)
-    assert completeness.missing(item, "requirements") is not None
+    assert completeness.missing(item, requirements.FORMAT) is not None
     assert f"tool @ git+https://git.example/tool@{COMMIT}" in environment.text(lock(item))
 
 
@@ -140,7 +141,7 @@ def test_what_each_format_cannot_hold_is_named() -> None:
     unknown_place = wheel("torch", url=None)
     editable = wheel("mine", kind="editable", url=None, sha256=None)
     no_md5 = LockedPackage(manager="conda", name="x", version="1", kind="conda", url="https://x/y.conda", sha256=DIGEST)
-    cases: list[tuple[LockedPackage, set[LockFormat]]] = [
+    cases: list[tuple[LockedPackage, set[LockFormatName]]] = [
         (unhashed, {"environment"}),
         (unknown_place, {"requirements", "environment", "dockerfile"}),
         (editable, set()),
@@ -148,11 +149,18 @@ def test_what_each_format_cannot_hold_is_named() -> None:
         (conda("x"), {"conda-lock", "environment", "dockerfile"}),
     ]
     for item, holds in cases:
-        assert {form for form in FILENAMES if completeness.missing(item, form) is None} == holds
+        assert {name for name, form in LOCK_FORMATS.items() if completeness.missing(item, form) is None} == holds
+
+
+def test_a_file_is_claimed_by_one_format_and_by_that_which_wrote_it(tmp_path: Path) -> None:
+    for name in LOCK_FORMATS:
+        path = saved(mixed(), name, tmp_path)
+        claimed = [form.name for form in LOCK_FORMATS.values() if form.recognises(path, path.read_text("utf-8"))]
+        assert claimed == ([] if name == "requirements" else [name])
 
 
 def test_a_conda_lock_without_conda_packages_is_incomplete() -> None:
-    judged = completeness.judged(lock(wheel("torch")), "conda-lock")
+    judged = completeness.judged(lock(wheel("torch")), conda_lock.FORMAT)
     assert [item.name for item in judged.incomplete] == ["python"]
 
 
@@ -233,7 +241,7 @@ def test_a_wheel_of_another_index_is_none_that_was_installed_by_its_url(tmp_path
 
 
 def test_importing_conda_locks_models_leaves_its_command_line_alone() -> None:
-    code = "import sys; from envmedic.locks import conda_lock; conda_lock.libraries(); print(*sys.modules)"
+    code = "import sys; from envmedic.locks.formats import conda_lock; conda_lock.libraries(); print(*sys.modules)"
     loaded = subprocess.check_output([sys.executable, "-c", code], text=True).split()
     assert "conda_lock.lockfile.v1.models" in loaded
     assert not {"conda_lock", "conda_lock.lockfile", "conda_lock.conda_lock", "click", "requests"} & set(loaded)

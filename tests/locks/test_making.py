@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from envmedic.engine.stage.runners import RelocateRunner, StagingMode
+from envmedic.engine.stage.runners import RelocateRunner
 from envmedic.engine.transaction import create
 from envmedic.errors import InputError, PreflightError
+from envmedic.model.modes import StagingMode
 from tests.support.venvs import python_of, uv
 from tests.support.wheels import make_wheel
 

@@ -8,7 +8,7 @@ import pytest
 from envmedic import planner
 from envmedic.errors import NoSolution
 from envmedic.model.base import from_json, to_json
-from envmedic.model.checks import GPU_CHECKS, PROFILES
+from envmedic.model.check_kinds import GPU_CHECKS, PROFILES
 from envmedic.model.facts import CompanionBuild, Facts, Leftover
 from envmedic.model.plan import Artifact, Install, Plan, Purge
 from envmedic.model.playbook import AdviseStep, LoadedPlaybook, PurgeStep, ReplaceStep, TorchFamilyStep

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from envmedic.playbook.matching import atoms, derived, gate
+from envmedic.playbook.matching import atoms, derived, ordinary
 from envmedic.playbook.matching.derived import derive
 from envmedic.playbook.schema import cache, loader
 
@@ -93,7 +93,7 @@ def test_one_set_of_patterns_is_not_taken_for_another(worked_out: list[int]) -> 
     assert worked_out == [2, 3, 3]
 
 
-@pytest.mark.parametrize("module", [atoms, gate], ids=["atoms", "gate"])
+@pytest.mark.parametrize("module", [atoms, ordinary], ids=["atoms", "ordinary"])
 def test_changed_code_does_not_use_what_the_old_code_kept(
     module: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, worked_out: list[int]
 ) -> None:

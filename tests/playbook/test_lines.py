@@ -10,7 +10,9 @@ from envmedic.playbook.matching.lines import (
     LINE_LIMIT,
     WINDOW_OVERLAP,
     cleaned,
+    masked,
     passing,
+    read,
     readings,
     segments,
     squeezed,
@@ -211,3 +213,46 @@ def test_of_a_very_long_line_the_parts_in_which_something_may_match_are_told() -
     assert list(suspicious_segments(b"\r".join(parts), may_match)) == [b"wanted", b"wanted"]
     assert len(asked) < len(parts) // 2
     assert list(suspicious_segments(b"y" * 200_000 + b"wanted", may_match)) == [b"y" * (200_000 - 184_320) + b"wanted"]
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        (b"rank 12 of 1000, 3.5 s", b"rank 00 of 0000, 0.0 s"),
+        (b"comm 0x7f3a91cd is broken", b"comm 0x00000000 is broken"),
+        (b"comm 0x7f3a91cdef01, 0xab", b"comm 0x000000000000, 0x00"),
+        (b"0xdeadbeefs and 0xFACE9", b"0xdeadbeefs and 0xFACE0"),
+        (b"dead beef", b"dead beef"),
+        (b"\xff\xfe9\n8", b"\xff\xfe0\n0"),
+    ],
+)
+def test_numbers_and_addresses_become_zeros(line: bytes, expected: bytes) -> None:
+    assert masked(line) == expected
+
+
+@given(
+    st.lists(st.sampled_from([b"0x", b"7f", b"abcdef", b"12", b" ", b"\n", b"x", b"_", b"G", b"0xabcdefabcdef"])).map(
+        b"".join
+    )
+)
+def test_masking_keeps_every_length_and_is_the_same_for_lines_and_for_whole_texts(text: bytes) -> None:
+    assert len(masked(text)) == len(text)
+    assert masked(text).split(b"\n") == [masked(line) for line in text.split(b"\n")]
+    assert masked(masked(text)) == masked(text)
+
+
+FORMS = st.sampled_from([
+    "[rank{}]: oops {}", "2026-01-0{} 05:58:4{} oops", "{}: oops", "[{}.{}] oops", "#{} {} oops", "(Worker pid={}) oops {}",
+    "E{}105 12:33:01.123456 4711 a/b.py:8{}] oops", "node-{} | oops 0x{}f", '{{"log":"oops {}\\n","time":"{}"}}', "| {} | oops {} |",
+    "Nov  {} 12:33:0{} node-7 train.py[4711]: oops", "\x1b[3{}moops\x1b[{}m", "<b>oops {}</b> {}", "{}|oops", "oops {}% &amp; {}",
+    "a\\u003{}b{}", "a\\x1b[3{}m{}", "&#3{};{}", "&\\#3{};{}", "<h{}>a{}", "</h{}>{}", "<\x1b[{}mh{}>a</h1>", "x:%20y%4{}{}", "{} {}",
+    "{}: {}: oops", "\x1b[1m&\x1b[0m#3{};{}", "in <module> {} {}", "0x{}: oops {}",
+    "oops {} {}\r", "  \roops {} {}", "1{}%\roops {}",
+])  # fmt: skip
+
+
+@given(FORMS, st.text("0123456789", min_size=2, max_size=2), st.text("0123456789", min_size=2, max_size=2))
+def test_a_line_like_an_earlier_one_is_read_as_it_is_by_itself(form: str, first: str, second: str) -> None:
+    for numbers in (("12", "34"), (first, second), (second, first)):
+        line = form.format(*numbers).encode()
+        assert readings(line) == read(segments(line))

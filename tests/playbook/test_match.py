@@ -17,7 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from envmedic.model.playbook import LoadedPlaybook, TextMatch
-from envmedic.playbook.matching import blocks, log_stream, signatures, tally
+from envmedic.playbook.matching import blocks, log_stream, match, signatures
+from envmedic.playbook.matching.blocks import Block
 from envmedic.playbook.matching.log_stream import read_lines
 from envmedic.playbook.matching.match import scan
 from envmedic.playbook.schema import loader
@@ -67,7 +68,7 @@ def test_a_repeated_match_is_counted_and_others_are_kept_apart() -> None:
 def test_a_flood_of_different_matches_is_bounded() -> None:
     text = [f"operator torchvision::op{number} does not exist" for number in range(1000)]
     matches = scan(lines(*text), [PLAYBOOK])
-    assert len(matches) == tally.DISTINCT_MATCHES
+    assert len(matches) == match.DISTINCT_MATCHES
     assert sum(item.count for item in matches) == 1000
 
 
@@ -185,6 +186,31 @@ def test_a_log_that_is_cut_off_while_it_is_read_is_read_to_its_end(
 
     monkeypatch.setattr(log, "chunks", cut)
     assert [item.signature for item in scan(log, [PLAYBOOK])] == ["missing"]
+
+
+def test_a_match_may_start_on_the_lines_before() -> None:
+    block = Block(1, b"a\nbb\nccc\ndddd\n", 14)
+    windows = dict(block.windows(lambda _: True))
+    assert list(windows) == [1, 2, 3, 4]
+    assert windows[2] == (b"bb", b"ccc", b"dddd")
+    assert windows[4] == (b"dddd", b"")
+    assert list(Block(1, b"a\nbb\nccc", 2, 5).windows(lambda _: True)) == [(1, (b"a", b"bb", b""))]
+    assert list(block.windows(lambda _: False)) == []
+
+
+def test_lines_around_a_literal_are_looked_at() -> None:
+    content = b"\n".join(b"wanted" if number == 500 else b"line" for number in range(1000))
+    numbers = [number for number, _ in Block(1, content, len(content)).windows(lambda part: b"wanted" in part)]
+    assert {499, 500, 501} <= set(numbers)
+    assert len(numbers) < 50
+
+
+def test_a_line_too_long_to_be_joined_stands_alone() -> None:
+    long = b"x" * 70_000
+    block = Block(1, b"a\n" + long + b"\nb\n", 5 + len(long))
+    windows = dict(block.windows(lambda _: True))
+    assert windows[1] == (b"a",)
+    assert windows[2] == (long,)
 
 
 def test_patterns_without_literals_are_still_tried() -> None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from functools import partial
+from collections.abc import Iterable, Sequence
 from itertools import chain, count
 
 import pytest
@@ -11,13 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from envmedic.model.playbook import LoadedPlaybook, TextMatch
-from envmedic.playbook.matching import blocks, match
-from envmedic.playbook.matching.blocks import Numbering, joined
+from envmedic.playbook.matching import blocks, signatures
+from envmedic.playbook.matching import lines as log_lines
+from envmedic.playbook.matching.blocks import joined
 from envmedic.playbook.matching.lines import Reading
 from envmedic.playbook.matching.match import scan
-from envmedic.playbook.matching.repeats import Repeats
 from envmedic.playbook.matching.signatures import Signatures
-from envmedic.playbook.matching.tally import Tally
 from envmedic.playbook.schema.loader import load_all
 from tests.playbook.helpers import loaded
 
@@ -89,21 +87,19 @@ def logs(draw: st.DrawFn) -> list[str]:
 
 
 def plainly(text: Sequence[bytes], playbooks: Sequence[LoadedPlaybook]) -> tuple[TextMatch, ...]:
-    """What `scan` finds, each line by itself."""
-    signatures = Signatures(playbooks)
-    tally = Tally()
-    for block in blocks.blocks(joined(text), Numbering()):
-        for number, begin in block.every_line():
-            for hit in signatures.hits(block.window(begin)):
-                tally.add(hit, block.place(begin), partial(int.__add__, block.number(), number))
-    return tally.matches()
+    """What `scan` finds where nothing is remembered of the lines before."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(signatures, "_LOOKED_AT_IN_FULL", len(text) + 1)
+        patch.setattr(log_lines, "_message_spans", {})
+        patch.setattr(log_lines, "_message_span", lambda *_: None)
+        log_lines.readings.cache_clear()
+        return scan(text, playbooks)
 
 
 @pytest.fixture(autouse=True)
-def _cut_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Blocks are cut up for a few suspicious lines."""
-    monkeypatch.setattr(match, "_SMALL_BYTES", 0)
-    monkeypatch.setattr(match, "_MANY_LINES", 3)
+def _nothing_is_remembered() -> None:
+    log_lines._message_spans.clear()
+    log_lines.readings.cache_clear()
 
 
 @given(logs(), st.sampled_from([150, 1 << 20]))
@@ -127,15 +123,11 @@ WRAPPED = (
     logs() | st.lists(st.sampled_from(WRAPPED), max_size=20).map(lambda parts: [*map(numbered, count(), chain(*parts))])
 )
 def test_lines_that_were_seen_before_tell_what_they_tell_by_themselves(log: list[str]) -> None:
-    signatures = Signatures([PICKY])
-    remembering = Repeats(signatures)
-    for block in blocks.blocks(joined([line.encode() for line in log]), Numbering()):
-        for _, begin in block.every_line():
-            window = block.window(begin)
-            seen, alone = remembering.hits(window), signatures.hits(window)
-            assert [(hit.key, hit.match.passing, hit.match.part) for hit in seen] == [
-                (hit.key, hit.match.passing, hit.match.part) for hit in alone
-            ]
+    remembering = Signatures([PICKY])
+    for block in blocks.blocks(joined([line.encode() for line in log])):
+        for _, window in block.windows(lambda _: True):
+            seen, alone = remembering.hits(window), Signatures([PICKY]).hits(window)
+            assert [(hit.key, hit.match(1)) for hit in seen] == [(hit.key, hit.match(1)) for hit in alone]
 
 
 def numbered(number: int, line: str) -> str:
@@ -223,16 +215,18 @@ def test_another_failure_between_thousands_of_equal_ones_is_found(message: str, 
         "rank {n} exceeded the deadline of {m} ms",
     ],
 )
-def test_lines_alike_are_looked_at_in_full_a_few_times(message: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lines_alike_are_cleaned_and_looked_at_in_full_a_few_times(
+    message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     looked_at = 0
-    found = Signatures.found
+    read = log_lines.read
 
-    def counting(self: Signatures, window: tuple[bytes, ...]) -> Mapping[int, Reading]:
+    def counting(parts: Iterable[bytes]) -> tuple[Reading, ...]:
         nonlocal looked_at
         looked_at += 1
-        return found(self, window)
+        return read(parts)
 
-    monkeypatch.setattr(Signatures, "found", counting)
+    monkeypatch.setattr(log_lines, "read", counting)
     text = [message.format(n=number % 1000, m=number * 7919).encode() for number in range(5_000)]
     (only,) = scan(text, [PICKY] if "rank {n}" in message else load_all())[:1]
     assert only.line_number == 1

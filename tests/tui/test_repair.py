@@ -15,13 +15,13 @@ from textual import events
 from textual.pilot import Pilot
 from textual.widgets import OptionList
 
+from envmedic.locks.formats import LOCK_FORMATS
 from envmedic.model.events import CheckFinished, Event, Progress, StageStarted
 from envmedic.model.ports import ApplyOptions
 from envmedic.render.progress.repair_state import Repair
 from envmedic.tui.app import EnvmedicApp
 from envmedic.tui.panels.base import AskPanel, QuestionPanel
 from envmedic.tui.panels.choosing import ChoicePanel
-from envmedic.tui.panels.lock_choices import FORMATS
 from envmedic.tui.panels.locking import LockPanel
 from envmedic.tui.panels.starting import StartPanel
 from envmedic.tui.screens.finding import FindingScreen
@@ -178,7 +178,7 @@ def test_from_the_pasted_error_to_a_repaired_environment(patient: Case, error_te
         assert torchvision(patient.prefix) == REPAIRED
         await pilot.press("l")
         await until(pilot, lambda: isinstance(opened.screen, LockPanel))
-        await until(pilot, lambda: opened.screen.query_one(OptionList).option_count == len(FORMATS) + 1)
+        await until(pilot, lambda: opened.screen.query_one(OptionList).option_count == len(LOCK_FORMATS) + 1)
         await pilot.press("up", "space", "w")
         await until(pilot, lambda: "locked  " in page(opened), "the lock")
         assert f"{tmp_path}/pylock.toml: " in page(opened)

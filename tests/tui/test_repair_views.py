@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from envmedic.errors import ChecksFailed, EnvironmentBusy, PreflightError
-from envmedic.locks.writing import FILENAMES
+from envmedic.locks.formats import LOCK_FORMATS
 from envmedic.model.checks import Outcome, Phase, Status
 from envmedic.model.events import (
     CheckFinished,
@@ -34,7 +34,7 @@ from envmedic.render.progress.repair import cancel_lines, clock, head_lines, log
 from envmedic.render.progress.repair_state import CheckRow, Repair, RepairLog
 from envmedic.render.progress.result import result_page, verdict_line
 from envmedic.render.text import Line, bare
-from envmedic.tui.panels.lock_choices import NAMES
+from envmedic.tui.panels.lock_choices import tick_lines
 
 PLAN = Plan(
     envmedic="0", created="", prefix="/envs/a", real_prefix="/envs/a", environment_digest="", playbook="nms-cuda",
@@ -258,4 +258,6 @@ def test_times_are_read_at_a_glance() -> None:
 
 
 def test_lock_files_are_called_as_they_are_written() -> None:
-    assert NAMES == FILENAMES
+    for name, form in LOCK_FORMATS.items():
+        (told,) = texts(tick_lines(name, ticked=True, cells=80))
+        assert told.split() == ["[x]", form.filename, *form.about.split()]

@@ -12,9 +12,10 @@ import pytest
 from envmedic.engine.verify import kernel_session
 from envmedic.engine.verify.verification import merged, run_checks
 from envmedic.errors import InputError
-from envmedic.model.checks import CHECK_NAMES, GPU_CHECKS, POINTS_TO, PROFILES, Check, Outcome, named_check
+from envmedic.model.check_kinds import CHECK_NAMES, CHECKS, GPU_CHECKS, PROFILES
+from envmedic.model.checks import Check, Outcome, named_check
 from envmedic.model.events import CheckFinished, EventData, OutputLine
-from envmedic.model.findings import FAULTS
+from envmedic.model.faults import FAULTS
 from tests.kernels.driving import STAND_IN
 from tests.verify.runners import LocalRunner
 
@@ -225,14 +226,14 @@ def test_profiles_name_checks_and_gpus_belong_to_numerical_ones_alone() -> None:
 
 
 def test_every_check_of_an_environment_says_what_its_failure_points_to() -> None:
-    assert set(POINTS_TO) == set(CHECK_NAMES) - {"facts", "command"}
-    assert all(faults and set(faults) <= set(FAULTS) for faults in POINTS_TO.values())
+    assert {name for name, row in CHECKS.items() if row.points_to} == set(CHECK_NAMES) - {"facts", "command"}
+    assert all(set(row.points_to) <= set(FAULTS) for row in CHECKS.values())
 
 
 def test_a_failure_says_what_it_points_to_and_a_pass_says_nothing() -> None:
     runner = LocalRunner({**SOUND, "FAULT": "zeros at float32 matmul"})
     wrong, right = _run(Check(name="matmul"), runner=runner)
-    assert (wrong.status, wrong.points_to) == ("fail", POINTS_TO["matmul"])
+    assert (wrong.status, wrong.points_to) == ("fail", CHECKS["matmul"].points_to)
     assert (right.status, right.points_to) == ("pass", ())
 
 

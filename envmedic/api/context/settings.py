@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from envmedic.model.events import EventStream
+from envmedic.model.installers import DEFAULT, DEFAULT_OF_CONDA
 from envmedic.model.playbook import Policy
 
 if TYPE_CHECKING:
     from envmedic.ahead import Ahead
+    from envmedic.model.conda import CondaExecutor
+    from envmedic.model.installers import WheelInstaller
 
 TORCH_INDEX = "https://download.pytorch.org/whl/{variant}"
 """Template of the PyTorch wheel index; https://pytorch.org/get-started/previous-versions/."""
@@ -25,9 +28,9 @@ class Settings(msgspec.Struct, frozen=True):
     find_links: tuple[str, ...] = ()
     torch_index: str = TORCH_INDEX
     offline: bool = False
-    installer: str = "uv"
-    """``uv`` or ``pip``."""
-    conda_installer: Literal["rattler", "conda"] = "rattler"
+    installer: WheelInstaller = DEFAULT
+    """What installs wheels."""
+    conda_installer: CondaExecutor = DEFAULT_OF_CONDA
     """What carries out changes of conda packages."""
     timeout_s: float | None = None
     """Limit for one check or step; None takes each one's own."""

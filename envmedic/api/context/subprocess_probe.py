@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 import signal
 import sys
-import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Literal, TypeVar
 
@@ -24,9 +24,7 @@ from envmedic.model.events import EventStream
 from envmedic.model.facts import Environment, Facts
 from envmedic.model.findings import Diagnosis
 
-_PROGRAM = (
-    "import sys; sys.path[0] = sys.argv[1]; from envmedic.api.context.subprocess_probe import main; main(sys.argv[2:])"
-)
+_PROGRAM = "import sys; sys.path[0] = sys.argv[1]; from envmedic.api.context.subprocess_probe import main; main(int(sys.argv[2]))"
 """The directory of this very package stands in the place of the working directory, which may hold anything."""
 Wanted = Literal["diagnosis", "facts", "clone"]
 T = TypeVar("T")
@@ -95,21 +93,23 @@ def _request(wanted: Wanted, settings: Settings, prefix: Path, tree: Path | None
 def _asked(request: Request, cancel: Callable[[], bool] | None) -> Reply:
     from envmedic import proc  # noqa: PLC0415  # a text alone needs none of it
 
-    root = str(Path(envmedic.__file__).resolve().parent.parent)
-    with tempfile.TemporaryDirectory(prefix="envmedic-") as folder:
-        answer = Path(folder) / "answer.json"
-        argv = [sys.executable, "-c", _PROGRAM, root, to_json(request, indent=0), str(answer)]
-        result = proc.run(argv, cancel=cancel)
+    def poll() -> None:
         if cancel is not None and cancel():
             raise Interrupted("The reading was stopped", cause="cancelled")
-        if result.returncode == -signal.SIGKILL:
-            raise Killed(f"The process that was reading {request.prefix}")
-        if result.returncode != 0 or not answer.is_file():
-            raise InternalError(
-                f"Reading {request.prefix} ended with status {result.returncode}",
-                details=(result.stderr or result.stdout,),
-            )
-        reply = from_json(answer.read_bytes(), Reply, source="The answer of the reading process")
+
+    root = str(Path(envmedic.__file__).resolve().parent.parent)
+    with closing(proc.Helper(("-c", _PROGRAM, root), to_json(request, indent=0).encode())) as helper:
+        helper.start()
+        result = helper.finish(poll=poll)
+    poll()
+    if result.returncode == -signal.SIGKILL:
+        raise Killed(f"The process that was reading {request.prefix}")
+    if result.returncode != 0 or not result.status:
+        raise InternalError(
+            f"Reading {request.prefix} ended with status {result.returncode}",
+            details=(result.stderr or result.stdout,),
+        )
+    reply = from_json(result.status[0], Reply, source="The answer of the reading process")
     trouble = reply.trouble
     if trouble is not None:
         raise _error(trouble)
@@ -133,9 +133,9 @@ def _given(value: T | None) -> T:
     return value
 
 
-def main(arguments: Sequence[str]) -> None:
-    """In the other process: answer the request of the first argument into the file of the second."""
-    request = msgspec.json.decode(arguments[0], type=Request)
+def main(answer: int) -> None:
+    """In the other process: answer the request on standard input, as one line on the descriptor `answer`."""
+    request = msgspec.json.decode(sys.stdin.buffer.read(), type=Request)
     settings = Settings(
         stream=EventStream([]),
         host_file=request.host_file,
@@ -149,9 +149,8 @@ def main(arguments: Sequence[str]) -> None:
             code=error.code, summary=error.summary, cause=error.cause, hint=error.hint, details=error.details
         )
         reply = Reply(trouble=trouble)
-    part = Path(f"{arguments[1]}.part")
-    part.write_text(to_json(reply, indent=0), encoding="utf-8")
-    os.replace(part, arguments[1])  # noqa: PTH105  # whole or not at all
+    with os.fdopen(answer, "wb") as pipe:
+        pipe.write(to_json(reply, indent=0).encode() + b"\n")  # half a line is no answer
 
 
 def _reply(request: Request, settings: Settings) -> Reply:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +12,7 @@ from envmedic.api.context.settings import Settings
 from envmedic.model.checks import Check, Outcome, Phase
 from envmedic.model.events import Emit
 from envmedic.model.facts import Host
+from envmedic.model.installers import OF_WHEELS
 from envmedic.model.plan import Plan
 from envmedic.model.ports import (
     CheckRunner,
@@ -23,10 +24,12 @@ from envmedic.model.ports import (
     PlanExtension,
     Runner,
 )
+from envmedic.model.registry import complete
 from envmedic.probe.prefix import processes
 
 if TYPE_CHECKING:
     from envmedic.api.planning.facts_check import FactsProof
+    from envmedic.model.installers import WheelInstaller
     from envmedic.model.record import DistributionState
 
 
@@ -34,7 +37,13 @@ def installer_of(settings: Settings, prefix: Path | None = None) -> Installer:
     """The installer that the user chose, for the environment at `prefix`."""
     from envmedic.installers import pip, uv  # noqa: PLC0415  # only where something is resolved or installed
 
-    return (pip.PipInstaller if settings.installer == "pip" else uv.UvInstaller)(prefix=prefix)
+    adapters: Mapping[WheelInstaller, type[uv.UvInstaller | pip.PipInstaller]] = complete(
+        OF_WHEELS,
+        {"uv": uv.UvInstaller, "pip": pip.PipInstaller},
+        stated="`OF_WHEELS` in envmedic/model/installers.py",
+        add="what carries it out to `installer_of` in envmedic/api/context/wiring.py",
+    )
+    return adapters[settings.installer](prefix=prefix)
 
 
 def conda_of(settings: Settings, prefix: Path) -> CondaInstaller:

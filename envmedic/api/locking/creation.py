@@ -15,7 +15,8 @@ from envmedic.api.verification import verify_lock
 from envmedic.engine.transaction import create as making
 from envmedic.errors import InputError, InstallerError, IntegrityError
 from envmedic.locks import reading
-from envmedic.model.checks import Profile, Verification, VerifyWish
+from envmedic.model.check_kinds import Profile
+from envmedic.model.checks import Verification, VerifyWish
 from envmedic.model.events import Notice, OutputLine, distinct
 from envmedic.model.facts import Interpreter
 from envmedic.model.lock import Lock, LockDifference

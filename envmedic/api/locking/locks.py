@@ -14,8 +14,9 @@ from envmedic.api.context.observation import observe, stage
 from envmedic.api.context.settings import Settings
 from envmedic.errors import EnvmedicError, InputError
 from envmedic.locks import collect, platforms, writing
+from envmedic.locks.formats import LOCK_FORMATS, fitting
 from envmedic.model.facts import Distribution, Environment, Facts
-from envmedic.model.lock import Lock, LockFormat
+from envmedic.model.lock import Lock, LockFormatName
 from envmedic.model.record import Record
 
 
@@ -78,17 +79,23 @@ def lock_for(settings: Settings, prefix: Path, names: Sequence[str], *, fetch_ha
     return for_platforms(settings, facts, found, names)
 
 
-def require_platforms(names: Sequence[str], form: LockFormat | None) -> None:
+def require_platforms(names: Sequence[str], form: LockFormatName | None) -> None:
     """Raise InputError for a platform that cannot be locked, or not in that format."""
-    platforms.require(names, form or "conda-lock")
+    platforms.require(names, form or fitting(conda=True)[0])
 
 
-def default_format(found: Lock) -> LockFormat:
+def default_format(found: Lock) -> LockFormatName:
     """The format that holds all of an environment."""
-    return "conda-lock" if any(item.manager == "conda" for item in found.packages) else "pylock"
+    return _fitting(found)[0]
 
 
-def write_lock(found: Lock, form: LockFormat, path: Path | None, *, allow_incomplete: bool = False) -> tuple[Lock, str]:
+def _fitting(found: Lock) -> Sequence[LockFormatName]:
+    return fitting(conda=any(item.manager == "conda" for item in found.packages))
+
+
+def write_lock(
+    found: Lock, form: LockFormatName, path: Path | None, *, allow_incomplete: bool = False
+) -> tuple[Lock, str]:
     """`found` in that format, and its text; written to `path` where it is given.
 
     A lock that lacks entries is neither written nor returned as text, unless `allow_incomplete`: with it they are named
@@ -104,7 +111,7 @@ def write_lock(found: Lock, form: LockFormat, path: Path | None, *, allow_incomp
 
 
 def lock_files(
-    settings: Settings, prefix: Path, forms: Sequence[LockFormat], folder: Path, *, allow_incomplete: bool = False
+    settings: Settings, prefix: Path, forms: Sequence[LockFormatName], folder: Path, *, allow_incomplete: bool = False
 ) -> tuple[Lock, ...]:
     """What is installed at `prefix`, written to `folder` in each of those formats, under the name that its tools look for.
 
@@ -113,7 +120,7 @@ def lock_files(
     """
     require_folder(folder)
     found = lock(settings, prefix)
-    paths = {form: folder / writing.FILENAMES[form] for form in forms}
+    paths = {form: folder / LOCK_FORMATS[form].filename for form in forms}
     return tuple(write_lock(found, form, path, allow_incomplete=allow_incomplete)[0] for form, path in paths.items())
 
 
@@ -140,13 +147,11 @@ def lock_repair(settings: Settings, record: Record, folder: Path) -> Record:
 
 def _written(settings: Settings, prefix: Path, folder: Path) -> tuple[str, ...]:
     found = lock(settings, prefix)
-    first = default_format(found)
-    forms: tuple[LockFormat, ...] = (first,) if first == "conda-lock" else (first, "requirements")
-    return tuple(_told(found, form, folder) for form in forms)
+    return tuple(_told(found, form, folder) for form in _fitting(found))
 
 
-def _told(found: Lock, form: LockFormat, folder: Path) -> str:
-    path = folder / writing.FILENAMES[form]
+def _told(found: Lock, form: LockFormatName, folder: Path) -> str:
+    path = folder / LOCK_FORMATS[form].filename
     done, _ = write_lock(found, form, path, allow_incomplete=True)
     if not done.incomplete:
         return f"Locked in {path}"

@@ -13,6 +13,7 @@ from envmedic.api.playbooks import load_playbooks
 from envmedic.diagnosis import derive
 from envmedic.model.checks import Check, Confirmation, Outcome, Phase, Status
 from envmedic.model.facts import Facts, Host
+from envmedic.model.findings import of_host
 from envmedic.model.playbook import AdviseStep, FactValue, LoadedPlaybook, Playbook
 from envmedic.model.ports import Runner
 from envmedic.playbook.schema.conditions import Evaluation, confirms
@@ -110,6 +111,10 @@ def _told(found: Evaluation) -> str:
 
 def _repairs(playbook: Playbook) -> bool:
     """Whether the playbook mends an environment by what its facts say."""
-    host = playbook.fault == "gpu-host-fault" or playbook.fix_kind == "upgrade-driver"
     acts = any(not isinstance(step, AdviseStep) for step in playbook.steps)
-    return playbook.when is not None and playbook.fault is not None and acts and not host
+    return (
+        playbook.when is not None
+        and playbook.fault is not None
+        and acts
+        and not of_host(playbook.fault, playbook.fix_kind)
+    )

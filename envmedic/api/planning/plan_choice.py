@@ -13,7 +13,7 @@ from envmedic.api.planning.proposals import PlanningCase, plans
 from envmedic.errors import EnvmedicError, HostFault, NoSolution, NothingToRepair
 from envmedic.model.conda import CondaChange
 from envmedic.model.facts import Facts
-from envmedic.model.findings import Diagnosis, Finding
+from envmedic.model.findings import Diagnosis, Finding, of_host
 from envmedic.model.plan import Advise, Change, Install, Plan, Purge, SetEnv, Step, UnsetEnv
 from envmedic.model.playbook import LoadedPlaybook
 from envmedic.model.ports import Installer
@@ -148,7 +148,7 @@ def _advice(plan: Plan) -> EnvmedicError:
     """The error of a plan that only says what people have to do."""
     text = advice_of(plan)
     summary = plan.finding.summary if plan.finding is not None else ""
-    if plan.fault == "gpu-host-fault" or (plan.finding is not None and plan.finding.fix_kind == "upgrade-driver"):
+    if of_host(plan.fault, plan.finding.fix_kind if plan.finding is not None else None):
         return host_fault(summary, text)
     cause = "No change of the environment by envmedic mends this"
     return NothingToRepair(summary, cause=cause, hint=text)

@@ -19,11 +19,12 @@ from contextlib import suppress
 from dataclasses import dataclass, fields
 from pathlib import Path
 
-from envmedic.engine.clone.directory_entries import CloneMode, DirectoryJob, Shared, clone_directory
+from envmedic.engine.clone.directory_entries import DirectoryJob, Shared, clone_directory
 from envmedic.engine.fs import scratch, syscalls
 from envmedic.engine.fs.file_copy import Counts, make_private
+from envmedic.model.modes import CloneMode
 
-__all__ = ["CloneMode", "CloneReport", "clone", "make_private", "probe_modes"]
+__all__ = ["CloneReport", "clone", "make_private", "probe_modes"]
 
 OnFiles = Callable[[int], None]
 

@@ -6,11 +6,9 @@ import os
 import stat
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Literal
 
 from envmedic.engine.fs.file_copy import NO_LINK, Counts, copy_special, copy_symlink, keep_metadata, reflink_or_copy
-
-CloneMode = Literal["reflink", "link", "copy"]
+from envmedic.model.modes import CloneMode
 
 _PRIVATE_TREES = frozenset({"bin", "etc", "conda-meta", "share/jupyter/kernels"})
 _PRIVATE_SUFFIXES = (".pth", ".egg-link", ".egg-info")

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Literal
 
 from envmedic.engine.fs import mounts, scratch, syscalls
+from envmedic.model.modes import ExchangeMethod
 
-ExchangeMethod = Literal["exchange", "two-renames"]
 ExchangeObstacle = Literal["", "mount-point", "image-layer", "cross-device", "permission", "unsupported", "error"]
 
 _NO_EXCHANGE = frozenset({errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP})

@@ -24,7 +24,8 @@ from envmedic.errors import (
     RecoveryNeeded,
     exhausted,
 )
-from envmedic.model.checks import OF_GPU_LIBRARIES, Check, Outcome
+from envmedic.model.check_kinds import CHECKS
+from envmedic.model.checks import Check, Outcome
 from envmedic.model.events import CheckFinished
 from envmedic.model.ports import Runner
 from envmedic.model.record import Record
@@ -123,7 +124,7 @@ def smoke_checks(checks: Iterable[Check]) -> tuple[Check, ...]:
     """
     chosen = {}
     for check in checks:
-        if check.gpu and check.name in OF_GPU_LIBRARIES:
+        if check.gpu and CHECKS[check.name].devices == "gpu":
             continue  # on the CPU they would be skipped, and the GPU has verified the same files
         # The user's own command is not run again: it may take hours, or write results a second time.
         if check.name != "command" and (check.in_place or check.role in {"playbook", "reproduction"}):

@@ -8,23 +8,22 @@ with all their descendants on a timeout, an interrupt or the death of envmedic.
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import json
 import os
 import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from envmedic import proc
 from envmedic.engine.stage.environ import User, owner, variables
 from envmedic.errors import InternalError, PreflightError
 from envmedic.model.ports import CommandResult, OnLine
 
-StagingMode = Literal["namespace", "relocate"]
 Poll = Callable[[], None]
 """Called often while a command runs; what it raises ends the command."""
 
@@ -130,8 +129,9 @@ class _Runner:
             directories=(self._prefix.parent, Path("/")),
             pid_namespace=self._pid_namespace,
         )
-        helper = proc.start_helper(_HELPER, request, inherit=self._inherit)
-        result = helper.finish(on_line=on_line, timeout_s=timeout_s, poll=self._poll)
+        with closing(proc.Helper(_program(), request, inherit=self._inherit, timeout_s=timeout_s)) as helper:
+            helper.start()
+            result = helper.finish(on_line=on_line, poll=self._poll)
         try:
             returncode = _returncode(result, argv[0])
         except HelperDiedError as error:
@@ -268,7 +268,14 @@ def _try_setup(prefix: Path, clone: Path, *, pid_namespace: bool) -> StageRefuse
 
 def _tried(request: bytes) -> None:
     """Have a helper do what is requested. Raises StageRefusedError, and OSError where no helper can be started."""
-    _returncode(proc.start_helper(_HELPER, request).finish(on_line=None, timeout_s=_PROBE_TIMEOUT_S), "")
+    with closing(proc.Helper(_program(), request, timeout_s=_PROBE_TIMEOUT_S)) as helper:
+        helper.start()
+        _returncode(helper.finish(), "")
+
+
+def _program() -> tuple[str, ...]:
+    """What follows the interpreter's name: isolated, since the helper may run as root."""
+    return ("-I", "-S", os.fspath(_HELPER))
 
 
 def _request(
@@ -302,7 +309,7 @@ def _returncode(result: proc.HelperResult, program: str) -> int:
     """Read the helper's last word. Raises StageRefusedError, or OSError when the program did not start."""
     status: dict[str, Any] = {}
     for line in result.status:
-        with contextlib.suppress(ValueError):  # a process was killed in the middle of it: it was not said
+        with suppress(ValueError):  # a process was killed in the middle of it: it was not said
             status.update(json.loads(line))
     if "failed" in status:
         raise StageRefusedError(status["failed"], status["errno"])

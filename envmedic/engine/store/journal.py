@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import shlex
 import time
-from typing import Literal
 
 import msgspec
 
@@ -17,10 +16,10 @@ from envmedic.engine.fs.durable import Owner, write_durably
 from envmedic.engine.store.layout import Store, TransactionDirectory
 from envmedic.errors import RECOVERABLE, InternalError, RecoveryNeeded
 from envmedic.model.base import Model, to_json
+from envmedic.model.modes import ExchangeMethod
 from envmedic.model.record import FINAL_STATES, State
 
 JOURNAL_SCHEMA = "envmedic.journal/1"
-Method = Literal["exchange", "two-renames"]
 
 _NEXT: dict[State, frozenset[State]] = {
     "cloning": frozenset({"repairing", "aborted"}),
@@ -45,7 +44,7 @@ class Journal(Model, frozen=True, kw_only=True, forbid_unknown_fields=True):
     prefix: str
     """The environment's real path when the transaction began."""
     state: State
-    method: Method
+    method: ExchangeMethod
     clone: str = ""
     staging: str = ""
     started: str

@@ -10,7 +10,8 @@ from pathlib import Path
 
 from envmedic.conda_meta import pins_and_marks
 from envmedic.errors import EnvironmentBusy, PreflightError
-from envmedic.model.ports import AllowName, ProcessUser
+from envmedic.model.modes import AllowName
+from envmedic.model.ports import ProcessUser
 
 _OPERATING_SYSTEM = frozenset({"/", "/usr", "/usr/local"})
 _MOST_LISTED = 20

@@ -13,9 +13,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from envmedic.engine.fs.exchange import exchange, rename_noreplace, sync_directory
-from envmedic.engine.store.journal import Method
 from envmedic.engine.store.layout import TransactionDirectory
 from envmedic.errors import RECOVERABLE, PreflightError, RecoveryNeeded
+from envmedic.model.modes import ExchangeMethod
 
 Point = Callable[[str], None]
 """Called wherever a crash leaves a distinct state on disk; tests kill the process there."""
@@ -25,7 +25,7 @@ def no_point(_name: str) -> None:
     """The `Point` outside tests."""
 
 
-def swap(prefix: Path, directory: TransactionDirectory, method: Method, point: Point = no_point) -> None:
+def swap(prefix: Path, directory: TransactionDirectory, method: ExchangeMethod, point: Point = no_point) -> None:
     """Swap `prefix` with the transaction's tree; `sync` makes it durable.
 
     Raises PreflightError, with nothing changed, or RecoveryNeeded where renames stopped halfway and `mend` must follow.

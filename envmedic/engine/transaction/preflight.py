@@ -10,19 +10,19 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from envmedic.engine.clone import disk_space
-from envmedic.engine.clone.clone import CloneMode, probe_modes
+from envmedic.engine.clone.clone import probe_modes
 from envmedic.engine.fs import mounts, scratch
-from envmedic.engine.fs.exchange import ExchangeMethod, ExchangeObstacle, probe_exchange
-from envmedic.engine.stage.runners import StagingMode, probe_namespace
+from envmedic.engine.fs.exchange import ExchangeObstacle, probe_exchange
+from envmedic.engine.stage.runners import probe_namespace
 from envmedic.engine.store.protection import refuse_in_use, refuse_protected
 from envmedic.errors import NotAnEnvironment, PreflightError
+from envmedic.model.modes import CLONE_MODES, CloneMode, ExchangeMethod, StagingMode
 from envmedic.model.plan import Plan
 from envmedic.model.ports import ApplyOptions, ProcessUser
 
 _MARGIN_BYTES = 64 << 20
 _MARGIN_INODES = 2000
 """Reserve for byte-code caches, logs and files of new distributions, whose number is unknown beforehand."""
-_PREFERENCE: tuple[CloneMode, ...] = ("reflink", "link", "copy")
 _EXCHANGE_HINTS: dict[ExchangeObstacle, str] = {
     "mount-point": "Mount its parent directory instead, or copy the environment off the mount",
     "image-layer": "Move it out of the image layer once: cp -a PREFIX PREFIX.new && rm -rf PREFIX && mv PREFIX.new PREFIX",
@@ -187,7 +187,7 @@ def _choose_clone(prefix: Path, workdir: Path, options: ApplyOptions) -> tuple[C
 
 
 def _first_working(refused: dict[CloneMode, str]) -> CloneMode:
-    return next(mode for mode in _PREFERENCE if not refused[mode])
+    return next(mode for mode in CLONE_MODES if not refused[mode])
 
 
 def _refuse_no_space(workdir: Path, size: disk_space.Size, plan: Plan) -> None:

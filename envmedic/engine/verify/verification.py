@@ -12,7 +12,8 @@ import msgspec
 from envmedic.engine.verify import kernel_session
 from envmedic.engine.verify.kernel_session import NO_BYTECODE, KernelSession, message_of, plain
 from envmedic.engine.verify.verdict import FAILURES, judge, reproduced, verification
-from envmedic.model.checks import POINTS_TO, Check, Outcome, Phase, Role, known_check
+from envmedic.model.check_kinds import CHECKS
+from envmedic.model.checks import Check, Outcome, Phase, Role, known_check
 from envmedic.model.events import CheckFinished, Emit, OutputLine
 from envmedic.model.ports import CommandResult, FactsJudge, Runner
 from envmedic.redact import redact_text
@@ -52,7 +53,7 @@ class _Run:
             outcome, reason=redact_text(outcome.reason), detail=redact_text(outcome.detail)
         )
         if outcome.status in FAILURES:
-            outcome = msgspec.structs.replace(outcome, points_to=POINTS_TO.get(self.checks[index].name, ()))
+            outcome = msgspec.structs.replace(outcome, points_to=CHECKS[self.checks[index].name].points_to)
         self.outcomes.setdefault(index, []).append(outcome)
         self.emit(CheckFinished(phase=self.phase, outcome=outcome))
 

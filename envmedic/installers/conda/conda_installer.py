@@ -4,22 +4,20 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import Literal
 
 from envmedic.installers.conda.configuration import configuration
-from envmedic.model.conda import CondaArtifact, CondaChange, CondaRequest
+from envmedic.model.conda import CondaArtifact, CondaChange, CondaExecutor, CondaRequest
 from envmedic.model.events import Emit
 from envmedic.model.facts import Environment, Host
+from envmedic.model.installers import DEFAULT_OF_CONDA
 from envmedic.model.ports import Runner
-
-Executor = Literal["rattler", "conda"]
 
 
 class CondaSide:
     """py-rattler's solver, and py-rattler or the user's own conda to carry out what it finds."""
 
     def __init__(
-        self, prefix: Path | None = None, *, executor: Executor = "rattler", timeout_s: float | None = None
+        self, prefix: Path | None = None, *, executor: CondaExecutor = DEFAULT_OF_CONDA, timeout_s: float | None = None
     ) -> None:
         """`prefix` is the environment's real path, which `resolve` takes from the facts; `timeout_s` limits each question."""
         self._prefix = prefix

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from envmedic import proc
 from envmedic.errors import InstallerError
-from envmedic.proc import question
 
 _VERSION = "import sys; print('%d.%d.%d' % sys.version_info[:3])"
 _TIMEOUT_S = 60.0
@@ -37,7 +36,7 @@ def find(uv: str, wanted: str, *, given: str | None = None) -> tuple[str, str]:
 
 
 def _version(path: str) -> str:
-    result = question.ask([path, "-I", "-S", "-c", _VERSION], timeout_s=_TIMEOUT_S)
+    result = proc.ask([path, "-I", "-S", "-c", _VERSION], timeout_s=_TIMEOUT_S)
     if result.returncode != 0:
         raise InstallerError(f"{path} does not start", cause=result.stderr.strip() or None, hint="Name another Python")
     return result.stdout.strip()

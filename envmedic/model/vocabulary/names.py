@@ -7,7 +7,7 @@ for and is not there.
 
 from __future__ import annotations
 
-from envmedic.model.checks import CHECK_NAMES
+from envmedic.model.check_kinds import CHECK_NAMES
 from envmedic.model.vocabulary import (
     kinds_conda,
     kinds_extensions,

@@ -1,4 +1,4 @@
-"""What patterns need, worked out once per set of patterns and kept beside the compiled playbooks."""
+"""Literals that patterns need, derived once for each set of patterns and cached beside the compiled playbooks."""
 
 from __future__ import annotations
 
@@ -9,29 +9,26 @@ from pathlib import Path
 
 import msgspec
 
-from envmedic.playbook.matching import atoms, escapes, gate, lines, ordinary
+from envmedic.playbook.matching import atoms, lines, ordinary
 from envmedic.playbook.matching.atoms import Need, needs
-from envmedic.playbook.matching.gate import gate_pattern
 from envmedic.playbook.schema import cache
 
-_SOURCES = (atoms, escapes, gate, lines, ordinary)
-"""The modules whose code decides what is derived."""
+_SOURCES = (atoms, lines, ordinary)
+"""The modules whose code decides the result: a change there makes what is cached stale."""
 
 
 class Derived(msgspec.Struct, frozen=True, kw_only=True):
-    """What a prefilter is made of, for some patterns in their order."""
+    """The data of a prefilter for some patterns, in their order."""
 
     needs: tuple[Need | None, ...]
     """None for patterns of which nothing is known."""
     indexes: dict[bytes, tuple[int, ...]]
     """The rarest literals, each with the patterns that need it or another one."""
-    gate: bytes
-    """The expression that `Gate` compiles."""
 
 
 def derived(patterns: Sequence[str]) -> Derived:
-    """What `patterns` need, from the cache where it is there and whole."""
-    if len(patterns) == 1:  # a sample is held against its pattern: that is no set which is asked for again
+    """The needs of `patterns`, from the cache if it has them undamaged."""
+    if len(patterns) == 1:  # of a playbook under test, and not asked for again
         return derive(patterns)
     key = _key(patterns)
     stored = None if key is None else cache.read_bytes(key)
@@ -39,7 +36,7 @@ def derived(patterns: Sequence[str]) -> Derived:
         try:
             return msgspec.msgpack.decode(stored, type=Derived)
         except msgspec.DecodeError:
-            pass  # whole, but not what this program writes: it is replaced
+            pass  # undamaged, but of another version: it is replaced
     found = derive(patterns)
     if key is not None:
         cache.write_bytes(key, msgspec.msgpack.encode(found))
@@ -47,17 +44,13 @@ def derived(patterns: Sequence[str]) -> Derived:
 
 
 def derive(patterns: Sequence[str]) -> Derived:
-    """The same, worked out: some 0.2 s for the shipped playbooks."""
+    """The needs of `patterns` without the cache: some 0.2 s for the shipped playbooks."""
     found = tuple(needs(pattern) for pattern in patterns)
     indexes: dict[bytes, list[int]] = {}
     for index, need in enumerate(found):
         for atom in need.rarest() if need is not None else ():
             indexes.setdefault(atom, []).append(index)
-    return Derived(
-        needs=found,
-        indexes={atom: tuple(indexes[atom]) for atom in sorted(indexes)},
-        gate=gate_pattern(indexes),
-    )
+    return Derived(needs=found, indexes={atom: tuple(indexes[atom]) for atom in sorted(indexes)})
 
 
 def _key(patterns: Sequence[str]) -> str | None:

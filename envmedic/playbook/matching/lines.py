@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, lru_cache
-from typing import Any
 
 import msgspec
 
@@ -51,6 +50,7 @@ _PERCENT = compile_late(rb"%([2-7][0-9a-fA-F])")
 _BACKSLASHED = compile_late(rb"\\(?:[nrt]|([\\/_*\[\]()<>#.!-]))")
 _FEW_BREAKS = 2
 """One that looks like a line end may be a part of a path."""
+_BORDERS = "".join(map(chr, range(0x2500, 0x2580)))
 _DOCKER_TAIL = compile_late(r"(?:\\r)?\\n\"?,? ?\"(?:stream|time)\":.{0,200}$")
 _LEVEL = r"(?:DEBUG|INFO|NOTICE|WARN(?:ING)?|ERROR|CRITICAL|FATAL|EXCEPTION)"
 _DATE = r"\d{4}[-/]\d\d[-/]\d\d"
@@ -83,7 +83,9 @@ _PREFIXES = rf"""(?x)
     | [>|\u2500-\u257f\u2580-\u259f]
     """
 """Compiled by the first line that is looked at: most logs have none, and it takes as long as all else here."""
-_TAIL = compile_late(r"[\s|\u2500-\u257f]{1,512}$")
+_TAIL = "".join(character for character in map(chr, range(0x3001)) if character.isspace()) + "|" + _BORDERS
+_TAIL_CHARACTERS = 512
+"""How much is cut off at most where a line ends in such characters."""
 _MOST_PREFIXES = 40
 _PASSING = compile_late(
     r"""(?x)
@@ -100,6 +102,21 @@ _GLOG = compile_late(
 )
 
 
+_ZEROS = bytes.maketrans(b"123456789", b"0" * 9)
+_HEXADECIMAL = bytes.maketrans(b"abcdef", b"0" * 6)
+_ADDRESS = re.compile(rb"0x[0a-f]*[a-f][0a-f]*\b")
+_WRITTEN_BY_NUMBER = re.compile(rb"%00|\\[ux0]|&\\*#|<[\\/]*h")
+"""Characters that masked lines write by their number, and headings of HTML: digits decide how these are read."""
+
+
+def masked(content: bytes) -> bytes:
+    """`content` with every digit, and every letter of an address, as a zero. Lengths and line ends stay."""
+    found = content.translate(_ZEROS)
+    if b"0x" in found:
+        found = _ADDRESS.sub(lambda address: address[0].translate(_HEXADECIMAL), found)
+    return found
+
+
 def without_escapes(block: bytes) -> bytes:
     """`block` without terminal escapes and HTML tags, and with HTML entities as characters."""
     if b"\\" in block:
@@ -108,25 +125,11 @@ def without_escapes(block: bytes) -> bytes:
             block = _WRITTEN_ASCII.sub(lambda found: bytes.fromhex(found[1].decode()), block)
     if b"\x1b" in block:
         block = _ESCAPE.sub(b"", block)
-    if b"<" in block and (_closes(block) or (len(block) < LINE_LIMIT and b"<br" in block)):
+    if b"<" in block and (b"</" in block or (len(block) < LINE_LIMIT and b"<br" in block)):
         block = _TAG.sub(b" ", block)
     if b"&" in block:
         block = _ENTITY.sub(_character, block)
     return block
-
-
-def _closes(block: bytes) -> bool:
-    """Whether a tag may end in `block`. In a large one RE2 goes from one ``<`` to the next, `in` through every byte."""
-    if len(block) < LINE_LIMIT:
-        return b"</" in block
-    return _closing().search(block) is not None
-
-
-@cache
-def _closing() -> Any:
-    import re2  # noqa: PLC0415
-
-    return re2.compile(b"</")
 
 
 def _character(entity: re.Match[bytes]) -> bytes:
@@ -168,8 +171,8 @@ def cleaned(line: bytes) -> str:
         start = prefix.end()
     if text.startswith('{"log":'):
         text = _DOCKER_TAIL.sub("", text)
-    tail = _TAIL.search(text, max(start, len(text) - 512))
-    return text[start : tail.start() if tail else None]
+    tail = max(start, len(text) - _TAIL_CHARACTERS)
+    return text[start:tail] + text[tail:].rstrip(_TAIL)
 
 
 @cache
@@ -203,7 +206,47 @@ def readings(line: bytes) -> tuple[Reading, ...]:
 
     A text inside of JSON is read line by line, and as a whole.
     """
-    return read(segments(line))
+    shape = masked(line)
+    span = _message_spans.get(shape)
+    if span is not None:
+        return (Reading(line[span].decode(), line.rstrip(b"\r")),)
+    found = read(segments(line))
+    span = _message_span(line, shape, found)
+    if span is not None:
+        if len(_message_spans) >= _MOST_SPANS:
+            _message_spans.clear()
+        _message_spans[shape] = span
+    return found
+
+
+_message_spans: dict[bytes, slice] = {}
+"""By masked lines, where the message is in all lines that are masked the same.
+
+A restart loop or a thousand ranks say the same a million times, and cleaning takes longer than all searches.
+"""
+_MOST_SPANS = 4096
+_LONGEST_REMEMBERED = 1024
+"""Length, in bytes, of these lines."""
+
+
+def _message_span(line: bytes, shape: bytes, found: Sequence[Reading]) -> slice | None:
+    """Where the only reading of `line` is in all lines masked as `shape`; None if that is not certain."""
+    if len(line) > _LONGEST_REMEMBERED or len(found) != 1 or _decided_by_digits(shape):
+        return None
+    if found[0].part or found[0].source != line.rstrip(b"\r"):
+        return None
+    text = found[0].text.encode()
+    start = line.find(text)
+    # where the message is there twice, other digits may make the first one part of a prefix
+    once = start >= 0 and shape.find(masked(text)) == start == shape.rfind(masked(text))
+    return slice(start, start + len(text)) if once else None
+
+
+def _decided_by_digits(shape: bytes) -> bool:
+    """Whether the digits that `shape` masks may decide how its lines are read, and not only what they say."""
+    if b"\x1b" in shape and (b"&" in shape or b"<" in shape):
+        return True  # an escape may part the characters of an entity or a tag
+    return _WRITTEN_BY_NUMBER.search(shape) is not None
 
 
 def read(parts: Iterable[bytes]) -> tuple[Reading, ...]:

@@ -57,19 +57,23 @@ def compiled(pattern: str) -> Any:
 
 
 @lru_cache(maxsize=4096)
-def by_line(pattern: str, *, longest: bool = False) -> Any:
-    """A program that finds something in lines one of which `pattern` matches, and perhaps in others.
+def any_by_line(patterns: tuple[str, ...]) -> Any | None:
+    """A program that finds something in lines one of which one of `patterns` matches, and perhaps in others.
 
-    With `longest` it is the longest of those that begin first.
+    None where RE2 refuses it as too large, or where the patterns cannot be written beside each other.
     """
     import re2  # noqa: PLC0415
 
+    if any("\\Q" in pattern for pattern in patterns):  # without an end it would quote the patterns after it too
+        return None
     chosen = options()
     chosen.never_capture = True
-    chosen.longest_match = longest
     # the ends of the text become ends of lines
-    anchored = pattern.replace("\\\\", "\\x5c").replace("\\A", "^").replace("\\z", "$")
-    return re2.compile(f"(?m:{anchored})".encode(), chosen)
+    anchored = (item.replace("\\\\", "\\x5c").replace("\\A", "^").replace("\\z", "$") for item in patterns)
+    try:
+        return re2.compile("|".join(f"(?m:{item})" for item in anchored).encode(), chosen)
+    except re2.error:
+        return None
 
 
 def _worded(pattern: str, reason: str) -> str:
@@ -79,10 +83,15 @@ def _worded(pattern: str, reason: str) -> str:
     return f"RE2 refuses the pattern: {reason}" + (f"; {explained}" if explained else "")
 
 
-def group_names(pattern: str) -> frozenset[str]:
-    """Names of the groups of `pattern`, empty when it does not compile."""
+def group_numbers(pattern: str) -> dict[str, int]:
+    """The named groups of `pattern` with their numbers, none when it does not compile."""
     try:
         names = compiled(pattern).groupindex
     except PatternRefused:
-        return frozenset()
-    return frozenset(name.decode() if isinstance(name, bytes) else name for name in names)
+        return {}
+    return {name.decode() if isinstance(name, bytes) else name: number for name, number in names.items()}
+
+
+def group_names(pattern: str) -> frozenset[str]:
+    """Names of the groups of `pattern`, empty when it does not compile."""
+    return frozenset(group_numbers(pattern))

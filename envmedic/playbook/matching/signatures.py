@@ -6,32 +6,65 @@ forums wrap messages. Patterns that need literals which are not there don't run.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from functools import lru_cache
+from typing import Any
 
 import msgspec
 
 from envmedic.model.playbook import LoadedPlaybook, Signature, TextMatch
+from envmedic.playbook.matching.blocks import Window
 from envmedic.playbook.matching.lines import LINE_LIMIT, Reading, passing, read, readings, suspicious_segments
-from envmedic.playbook.matching.patterns import by_line, compiled
+from envmedic.playbook.matching.patterns import any_by_line, compiled, group_numbers
 from envmedic.playbook.matching.prefilter import prefilter
 from envmedic.redact import redact_text
 
 SHOWN_CHARACTERS = 500
-_KEPT_WINDOWS = 4096
-KEPT_BYTES = 4096
-"""Of a window whose matches are kept: a warning that is repeated for each batch is looked at once."""
+_KEPT = 4096
+"""Sets of candidates, and values of groups, that are remembered."""
+_LOOKED_AT_IN_FULL = 3
+"""Windows alike that are looked at in full before the patterns that match none of them become one program.
+
+Compiling that takes as long as some hundred searches.
+"""
 
 Key = tuple[str, str, tuple[tuple[str, str], ...]]
 """Playbook, signature and groups: what makes two matches the same."""
 
 
 class Hit(msgspec.Struct, frozen=True):
-    """A match with its key, which is worked out once."""
+    """A match of a signature."""
 
     key: Key
-    match: TextMatch
-    """As on line 0."""
+    groups: dict[str, str]
+    reading: Reading
+    """The text that the signature matches."""
+    start: int
+    """Where the match begins in it, in bytes of UTF-8."""
+
+    def match(self, number: int) -> TextMatch:
+        """The match, as on line `number` of a log."""
+        start = len(self.reading.text.encode()[: self.start].decode("utf-8", "replace"))
+        return TextMatch(
+            playbook=self.key[0],
+            signature=self.key[1],
+            line_number=number,
+            line=redact_text(_excerpt(self.reading.text, start)),
+            groups=self.groups,
+            passing=passing(self.reading.source),
+            part=self.reading.part,
+        )
+
+
+class _Alike:
+    """Windows with the same candidates: most often the same messages with other numbers."""
+
+    __slots__ = ("matched", "seen")
+
+    def __init__(self, _: frozenset[int]) -> None:
+        self.seen = 0
+        self.matched: frozenset[int] = frozenset()
+        """Candidates that matched a line of one of them."""
 
 
 class Signatures:
@@ -41,68 +74,104 @@ class Signatures:
         self.entries: tuple[tuple[str, Signature], ...] = tuple(
             (loaded.playbook.id, signature) for loaded in playbooks for signature in loaded.playbook.signatures
         )
-        self.filter = prefilter(tuple(signature.pattern for _, signature in self.entries))
-        self.may_match = self.filter.may_match
-        self.candidates = self.filter.candidates
-        self.indexes = lru_cache(maxsize=4096)(self._indexes)
-        self._kept = lru_cache(maxsize=_KEPT_WINDOWS)(self._hits)
+        self._filter = prefilter(tuple(signature.pattern for _, signature in self.entries))
+        self.may_match = self._filter.may_match
+        self._alike = lru_cache(maxsize=_KEPT)(_Alike)
+        self._key = lru_cache(maxsize=_KEPT)(self._key_of)
 
-    def hits(self, window: tuple[bytes, ...]) -> tuple[Hit, ...]:
+    def hits(self, window: Window) -> tuple[Hit, ...]:
         """Matches that start on the first line of `window`; the lines after it may continue a wrapped message."""
-        return (self._kept if sum(map(len, window)) <= KEPT_BYTES else self._hits)(window)
+        if len(window[0]) > LINE_LIMIT:
+            lines = [read(suspicious_segments(window[0], self.may_match))]
+        else:
+            lines = [readings(line) for line in window]
+        among = self._filter.candidates("\n".join(reading.text for line in lines for reading in line).encode())
+        if not among:
+            return ()
+        texts = [line[0].text if line else "" for line in lines]
+        joins = (join for size in range(2, len(texts) + 1) for join in _joins(texts[:size]))
+        said = "\n".join([*(reading.text for reading in lines[0]), *joins]).encode()
 
-    def _hits(self, window: tuple[bytes, ...]) -> tuple[Hit, ...]:
-        return tuple(self.hit(index, reading) for index, reading in sorted(self.found(window).items()))
+        # in floods of one message: what matched before, and one search which shows that nothing else does
+        alike = self._alike(among)
+        alike.seen += 1
+        if alike.seen > _LOOKED_AT_IN_FULL:
+            found, beside = self._alone(lines, alike.matched)
+            left = among.difference(found, beside)
+            if not left or not self._may_match(left, said):
+                return tuple(found[index] for index in sorted(found))
 
-    def found(self, window: tuple[bytes, ...]) -> Mapping[int, Reading]:
-        """Indexes of the signatures that match on the first line of `window`, with what they match."""
-        lines = _read(window, self)
-        among = self.candidates("\n".join(reading.text for line in lines for reading in line).encode())
-        return _found(window, lines, among, self) if among else {}
+        # cleaned lines may join to a literal that the log doesn't have, and blocks without one are not looked at
+        if not self.may_match(b"".join(window)):
+            return ()
+        left = frozenset(index for index in among if self._may_match((index,), said))
+        found, beside = self._alone(lines, left)
+        alike.matched = alike.matched.union(found, beside)
+        for index, (text, match) in self._wrapped(texts, left.difference(found, beside)).items():
+            found[index] = self._hit(index, Reading(text, window[0]), match)
+        return tuple(found[index] for index in sorted(found))
 
-    def pattern(self, index: int) -> str:
-        """The pattern of a signature."""
+    def _may_match(self, among: Collection[int], said: bytes) -> bool:
+        """Whether one of the signatures `among` may match a line of `said`."""
+        program = any_by_line(tuple(self._pattern(index) for index in sorted(among)))
+        return program is None or program.search(said) is not None
+
+    def _alone(
+        self, lines: Sequence[tuple[Reading, ...]], among: frozenset[int]
+    ) -> tuple[dict[int, Hit], frozenset[int]]:
+        """Hits of those `among` that match the first of `lines`, and those that match one of the others instead."""
+        found: dict[int, Hit] = {}
+        for reading in lines[0]:
+            for index, match in self._matching(reading.text, among).items():
+                found[index] = self._hit(index, reading, match)
+            among = among.difference(found)
+        beside = [index for line in lines[1:] if line for index in self._matching(line[0].text, among)]
+        return found, frozenset(beside)
+
+    def _matching(self, text: str, among: frozenset[int]) -> dict[int, Any]:
+        """Those `among` that match `text`, with RE2's matches."""
+        if not among:
+            return {}
+        raw = text.encode()
+        found = ((index, compiled(self._pattern(index)).search(raw)) for index in among)
+        return {index: match for index, match in found if match is not None}
+
+    def _wrapped(self, lines: Sequence[str], among: frozenset[int]) -> dict[int, tuple[str, Any]]:
+        """Those `among`, which match no line alone, that match a join of `lines` but no shorter one, with that join."""
+        found: dict[int, tuple[str, Any]] = {}
+        left = among
+        for size in range(2, len(lines) + 1) if among else ():
+            left = left.difference(*(self._matching(join, left) for join in _joins(lines[1:size])))
+            for join in _joins(lines[:size]):
+                for index, match in self._matching(join, left.difference(found)).items():
+                    found[index] = join, match
+            left = left.difference(found)
+        return found
+
+    def _pattern(self, index: int) -> str:
         return self.entries[index][1].pattern
 
-    def _indexes(self, text: str, among: frozenset[int]) -> frozenset[int]:
-        """Indexes in `entries` of the signatures `among` which match `text`."""
-        raw = text.encode()
-        return frozenset(index for index in among if compiled(self.pattern(index)).search(raw) is not None)
+    def _hit(self, index: int, reading: Reading, match: Any) -> Hit:
+        key, groups = self._key(index, match.groups())
+        return Hit(key, groups, reading, match.start())
 
-    def matching(self, text: str, among: frozenset[int]) -> frozenset[int]:
-        """The same, where most texts have nothing that any of them needs."""
-        few = among & self.candidates(text.encode()) if text else among
-        return self.indexes(text, few) if few else few
-
-    def possible(self, texts: Iterable[str], among: frozenset[int]) -> frozenset[int]:
-        """Those `among` that may match one of `texts`, found in one search each."""
-        raw = "\n".join(texts).encode()
-        return frozenset(index for index in among if by_line(self.pattern(index)).search(raw) is not None)
-
-    def hit(self, index: int, reading: Reading) -> Hit:
-        """The match of signature `index`, which is known to match `reading`."""
+    def _key_of(self, index: int, values: tuple[bytes | None, ...]) -> tuple[Key, dict[str, str]]:
+        """What makes matches of signature `index` with these values of its groups the same, and the named groups."""
         playbook, signature = self.entries[index]
-        raw = reading.text.encode()
-        found = compiled(signature.pattern).search(raw)
         groups = {
-            name.decode() if isinstance(name, bytes) else name: _shown(value.decode("utf-8", "replace"))
-            for name, value in found.groupdict().items()
-            if value is not None
+            name: redact_text(value.decode("utf-8", "replace"))[:SHOWN_CHARACTERS]
+            for name, number in group_numbers(signature.pattern).items()
+            if (value := values[number - 1]) is not None
         }
-        match = TextMatch(
-            playbook=playbook,
-            signature=signature.id,
-            line_number=0,
-            line=redact_text(_excerpt(reading.text, len(raw[: found.start()].decode("utf-8", "replace")))),
-            groups=groups,
-            passing=passing(reading.source),
-            part=reading.part,
-        )
-        return Hit((playbook, signature.id, tuple(sorted(groups.items()))), match)
+        return (playbook, signature.id, tuple(sorted(groups.items()))), groups
 
 
-def _shown(text: str) -> str:
-    return redact_text(text)[:SHOWN_CHARACTERS]
+def _joins(lines: Sequence[str]) -> tuple[str, ...]:
+    """The joins of `lines`, each of which may have been cut between words or inside one."""
+    found = [lines[0]]
+    for line in lines[1:]:
+        found = [before + separator + line for before in found for separator in (" ", "")]
+    return tuple(found)
 
 
 def _excerpt(text: str, start: int) -> str:
@@ -110,54 +179,3 @@ def _excerpt(text: str, start: int) -> str:
         return text
     begin = max(0, min(start - SHOWN_CHARACTERS // 5, len(text) - SHOWN_CHARACTERS))
     return text[begin : begin + SHOWN_CHARACTERS]
-
-
-def _read(window: Sequence[bytes], signatures: Signatures) -> list[tuple[Reading, ...]]:
-    """Readings of each line; none where nothing can match, of a very long one those of the parts in which it may."""
-    if len(window[0]) > LINE_LIMIT:
-        return [read(suspicious_segments(window[0], signatures.may_match))]
-    return [readings(line) for line in window] if signatures.may_match(b"".join(window)) else []
-
-
-def _found(
-    window: Sequence[bytes], lines: Sequence[tuple[Reading, ...]], among: frozenset[int], signatures: Signatures
-) -> dict[int, Reading]:
-    texts = [line[0].text if line else "" for line in lines]
-    found: dict[int, Reading] = {}
-    for reading in lines[0]:
-        found |= dict.fromkeys(signatures.matching(reading.text, among).difference(found), reading)
-    left = among.difference(found, *(signatures.matching(text, among) for text in texts[1:]))
-    left = left and signatures.possible(every_join(texts), left)
-    if left:
-        for index, text in _wrapped_matches(texts, left, signatures).items():
-            found[index] = Reading(text, window[0])
-    return found
-
-
-def every_join(lines: Sequence[str]) -> Iterator[str]:
-    """The first of `lines` with those after it, as they may have been cut."""
-    for size in range(2, len(lines) + 1):
-        yield from _joins(lines[:size])
-
-
-def _wrapped_matches(lines: Sequence[str], among: frozenset[int], signatures: Signatures) -> dict[int, str]:
-    """Signatures with the joins of `lines` that they match, where no shorter join of the same lines has the match.
-
-    None of `among` matches one of the lines alone.
-    """
-    found: dict[int, str] = {}
-    left = among
-    for size in range(2, len(lines) + 1):
-        left = left.difference(*(signatures.indexes(join, left) for join in _joins(lines[1:size])))
-        for join in _joins(lines[:size]) if left else ():
-            found |= dict.fromkeys(signatures.indexes(join, left).difference(found), join)
-        left = left.difference(found)
-    return found
-
-
-def _joins(texts: Sequence[str]) -> tuple[str, ...]:
-    """Each line may have been cut between words or inside one."""
-    joined = [texts[0]]
-    for text in texts[1:]:
-        joined = [before + separator + text for before in joined for separator in (" ", "")]
-    return tuple(joined)

@@ -8,7 +8,7 @@ from typing import Final, Literal
 
 from envmedic.errors import InputError
 from envmedic.model.base import Model
-from envmedic.model.findings import Fault
+from envmedic.model.faults import Fault
 from envmedic.model.playbook import LoadedPlaybook
 
 LISTING_SCHEMA: Final = "envmedic.playbooks/1"

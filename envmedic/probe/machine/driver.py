@@ -16,7 +16,8 @@ from envmedic.model.facts import Gpu
 from envmedic.probe.elf.loader import Search
 from envmedic.probe.machine import visibility
 from envmedic.probe.readable import names, read_text
-from envmedic.proc.question import ask
+from envmedic.proc import ask
+from envmedic.proc.plain import collect
 from envmedic.regex import compile_late
 
 NVML_TIMEOUT_S = 30.0
@@ -165,7 +166,7 @@ def from_smi(program: str) -> Driver:
     """nvidia-smi's answer; an empty one where it fails."""
     try:
         query = [program, f"--query-gpu={_SMI_FIELDS}", "--format=csv,noheader,nounits"]
-        result = ask(query, timeout_s=SMI_TIMEOUT_S)
+        result = collect(query, timeout_s=SMI_TIMEOUT_S)
     except OSError:
         return Driver()
     return parse_smi(result.stdout) if result.returncode == 0 else Driver()

@@ -16,7 +16,7 @@ from envmedic import shell
 from envmedic.model.facts import Compiler, Toolkit
 from envmedic.owner import owner
 from envmedic.probe.readable import is_file, names, read_text
-from envmedic.proc.question import ask
+from envmedic.proc import ask
 from envmedic.regex import compile_late
 
 TIMEOUT_S = 10.0

@@ -15,7 +15,7 @@ from envmedic.model.ports import CommandResult
 from envmedic.owner import owner
 from envmedic.probe.layout import Layout
 from envmedic.probe.readable import is_file
-from envmedic.proc.question import Question
+from envmedic.proc import Question
 from envmedic.regex import compile_late
 
 TIMEOUT_S = 20.0
@@ -65,12 +65,13 @@ class InterpreterQuery:
             self._question = Question(
                 _argv(self._layout.python), env={"LC_ALL": "C"}, cwd="/", timeout_s=TIMEOUT_S, user=user
             )
+            self._question.begin()
         except OSError as error:
             self._hopeless = f"it cannot be started: {error.strerror}"
 
     def value(self) -> Interpreter:
         """Its answer. One that does not start is a fact with its error; its version then comes from the files."""
-        if self._question is None:
+        if self._question is None or self._hopeless is not None:
             return _dead(self._layout, self._hopeless or "it was not started")
         result = self._question.answer()
         answer = parse_answer(result.stdout) if result.returncode == 0 else None

@@ -2,33 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Final, get_args
-
 from envmedic.errors import EnvironmentBusy, EnvmedicError, PreflightError
 from envmedic.model.facts import Host
+from envmedic.model.modes import CLONE_MODES, EXCHANGE_METHODS, PROTECTIONS, STAGING_MODES, AllowName
 from envmedic.model.plan import Plan
-from envmedic.model.ports import AllowName, Means
+from envmedic.model.ports import Means
 from envmedic.render.documents.plan import change_rows
 from envmedic.render.pages.error import error_page
 from envmedic.render.style import size
 from envmedic.render.text import Line, TextPart, line, part, table
-
-_CLONES = {
-    "reflink": "shared blocks: it takes next to no space",
-    "link": "hard links, with real copies of what is changed in place",
-    "copy": "a full copy",
-}
-_STAGINGS = {
-    "namespace": "steps and checks see the copy at the environment's own path",
-    "relocate": "steps and checks run beside it, and paths are rewritten",
-}
-TWO_RENAMES: Final = "by two renames: for a moment the path does not exist"
-_RISKS: Final[dict[AllowName, str]] = {
-    "base": "It holds the tools that other environments are made with: if these fail afterwards, so do those.",
-    "frozen": "Whoever froze it wants it to stay as it is; other users and programs may count on that.",
-    "external": "The tool that manages it does not know of the repair, and may undo it or mix it with its own.",
-    "in-use": "Programs that run from it may mix old and new files until they are started again.",
-}
 
 
 def gpu_missing(plan: Plan, host: Host | None) -> bool:
@@ -42,11 +24,10 @@ def means_lines(means: Means | EnvmedicError | None) -> list[Line]:
         return [line("  … trying what works here", "dim")]
     if isinstance(means, EnvmedicError):
         return [line("! It could not begin now:", "warn"), *((TextPart("  "), *row) for row in error_page(means))]
-    swap = "in one step" if means.exchange == "exchange" else TWO_RENAMES
     return [
-        _row("copy  ", f"{_CLONES[means.clone]} (up to {size(means.clone_bytes)})"),
-        _row("staged", _STAGINGS[means.staging]),
-        _row("swap  ", swap),
+        _row("copy  ", f"{CLONE_MODES[means.clone]} (up to {size(means.clone_bytes)})"),
+        _row("staged", STAGING_MODES[means.staging]),
+        _row("swap  ", EXCHANGE_METHODS[means.exchange]),
         *(line(f"  ! {note}", "warn") for note in means.notes),
     ]
 
@@ -61,7 +42,7 @@ def protection(means: Means | EnvmedicError | None) -> AllowName | None:
     Running programs are no protection here: the go-ahead itself tells of them.
     """
     name = means.allow if isinstance(means, PreflightError) else None
-    return next((item for item in get_args(AllowName) if item == name), None)
+    return next((item for item in PROTECTIONS if item == name), None)
 
 
 def protected_lines(error: PreflightError, name: AllowName, command: str) -> list[Line]:
@@ -70,7 +51,7 @@ def protected_lines(error: PreflightError, name: AllowName, command: str) -> lis
         line(error.summary, "bold"),
         line(f"{error.cause}." if error.cause else ""),
         line(""),
-        line(f"! {_RISKS[name]}", "warn"),
+        line(f"! {PROTECTIONS[name]}", "warn"),
         line(f"  y lifts the protection for this repair (--allow {name}); you are asked before it begins.", "warn"),
         line(""),
         line(f"$ {command}", "dim"),

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from envmedic.model.events import Event, StageStarted, StepStarted
+from envmedic.model.modes import EXCHANGE_METHODS
 from envmedic.model.plan import Plan
 from envmedic.model.ports import Exchange, ProcessUser
 from envmedic.model.record import Record
@@ -13,7 +14,6 @@ from envmedic.render.cells import end, pairs, width
 from envmedic.render.documents.plan import change_rows, plan_lines
 from envmedic.render.documents.record import gpu_proof
 from envmedic.render.events import STAGES, amount, event_lines
-from envmedic.render.pages.starting import TWO_RENAMES
 from envmedic.render.progress.check_table import FAILURES
 from envmedic.render.progress.repair_state import Asked, Part, Repair, StageRow
 from envmedic.render.style import duration
@@ -177,6 +177,8 @@ def _exchange_lines(asked: Exchange) -> list[Line]:
     record = asked.record
     changes = [item for plan in (record.plan, *record.extensions) for item in plan.changes]
     beside = record.plan.real_prefix.rpartition("/")[0] + "/"
+    in_one_step = record.exchange == "exchange"
+    swap = "both trees change places in one step" if in_one_step else EXCHANGE_METHODS["two-renames"]
     gpu = "" if record.gpu == "not needed" else f"; GPU: {gpu_proof(record)}"
     lines = [
         line("The repaired copy is proven. Your environment is untouched so far.", "bold"),
@@ -185,7 +187,7 @@ def _exchange_lines(asked: Exchange) -> list[Line]:
             [
                 ("environment", record.prefix),
                 ("its new tree", asked.tree.removeprefix(beside)),
-                ("swapped", "both trees change places in one step" if record.exchange == "exchange" else TWO_RENAMES),
+                ("swapped", swap),
                 ("kept for undo", f"the old tree: {record.transaction}"),
                 ("checks", _counts(record) + gpu),
             ]

@@ -15,7 +15,7 @@ from envmedic.tui.effects.questions import Asker, asked
 
 if TYPE_CHECKING:
     from envmedic.api.context.settings import Settings
-    from envmedic.model.ports import AllowName
+    from envmedic.model.modes import AllowName
 
 Way = Literal["undo", "redo"]
 Failed = Callable[[EnvmedicError], None]

@@ -124,7 +124,7 @@ def editor_command(book: Book) -> tuple[str, ...]:
 
 def edit(command: tuple[str, ...]) -> None:
     """Run the editor with the terminal. Raises InputError where it fails."""
-    from envmedic.proc.editor import run_in_terminal  # noqa: PLC0415  # the first frame needs none of it
+    from envmedic.proc.commands import run_in_terminal  # noqa: PLC0415  # the first frame needs none of it
 
     try:
         status = run_in_terminal(command)

@@ -23,7 +23,7 @@ from envmedic.tui.effects.jobs import BackgroundJob, Token
 if TYPE_CHECKING:
     from envmedic.api.context.settings import RepairRequest, Settings
     from envmedic.api.repair import Prepared
-    from envmedic.model.lock import Lock, LockFormat
+    from envmedic.model.lock import Lock, LockFormatName
     from envmedic.model.plan import Plan
     from envmedic.model.ports import ApplyOptions, Exchange
     from envmedic.model.record import Record
@@ -211,7 +211,7 @@ class Repairs:
         self._front.effects.job("save", f"writing {target}", work, then)
 
     def write_locks(
-        self, forms: Sequence[LockFormat], folder: str, then: Callable[[], None], *, incomplete: bool
+        self, forms: Sequence[LockFormatName], folder: str, then: Callable[[], None], *, incomplete: bool
     ) -> None:
         """Write the environment that was repaired as locks of those formats, into `folder`."""
         repair = self.repair

@@ -13,11 +13,12 @@ from textual.widget import Widget
 from textual.widgets import Input, OptionList, Static
 
 from envmedic import xdg
-from envmedic.model.lock import LockFormat
+from envmedic.locks.formats import LOCK_FORMATS, fitting
+from envmedic.model.lock import LockFormatName
 from envmedic.render.text import Line, line
 from envmedic.tui.command_lines import lock_line
 from envmedic.tui.panels.base import Panel
-from envmedic.tui.panels.lock_choices import FORMATS, INCOMPLETE, NAMES, replaced_lines, tick_lines
+from envmedic.tui.panels.lock_choices import INCOMPLETE, replaced_lines, tick_lines
 from envmedic.tui.widgets.choices import ChoiceList
 from envmedic.tui.widgets.content import content_of
 from envmedic.tui.widgets.paths import PathSuggester
@@ -26,7 +27,7 @@ from envmedic.tui.widgets.paths import PathSuggester
 class LockWish(msgspec.Struct, frozen=True):
     """What to write."""
 
-    forms: tuple[LockFormat, ...]
+    forms: tuple[LockFormatName, ...]
     folder: str
     incomplete: bool = False
     """Whether also what lacks entries."""
@@ -48,7 +49,7 @@ class LockPanel(Panel[LockWish | None]):
     def __init__(self, prefix: str) -> None:
         super().__init__("Write locks")
         self._prefix = prefix
-        self._ticked = {"conda-lock" if (Path(prefix) / "conda-meta").is_dir() else "pylock"}
+        self._ticked: set[str] = {fitting(conda=(Path(prefix) / "conda-meta").is_dir())[0]}
 
     def inside(self) -> Iterable[Widget]:
         """The formats, the directory, and what it comes to."""
@@ -72,19 +73,20 @@ class LockPanel(Panel[LockWish | None]):
 
     @property
     def _wish(self) -> LockWish:
-        forms = tuple(form for form in FORMATS if form in self._ticked)
+        forms = tuple(form for form in LOCK_FORMATS if form in self._ticked)
         return LockWish(forms, self.query_one("#folder", Input).value, incomplete=INCOMPLETE in self._ticked)
 
     def _show(self) -> None:
         """The ticks, the command lines that do the same, and the files whose place would be taken."""
-        self._formats.show((*FORMATS, INCOMPLETE))
+        self._formats.show((*LOCK_FORMATS, INCOMPLETE))
         wish = self._wish
+        names = {form: LOCK_FORMATS[form].filename for form in wish.forms}
         lines = [
-            line(f"$ {lock_line(self._prefix, form, wish.folder, NAMES[form], incomplete=wish.incomplete)}", "dim")
-            for form in wish.forms
+            line(f"$ {lock_line(self._prefix, form, wish.folder, name, incomplete=wish.incomplete)}", "dim")
+            for form, name in names.items()
         ]
         folder = xdg.expanded(wish.folder)
-        there = [NAMES[form] for form in wish.forms if (folder / NAMES[form]).exists()]
+        there = [name for name in names.values() if (folder / name).exists()]
         self.query_one("#told", Static).update(content_of([*lines, *replaced_lines(there)]))
 
     def on_input_changed(self) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 from envmedic.errors import InstallerError
 from envmedic.owner import owner
-from envmedic.proc.question import ask
+from envmedic.proc import ask
 
 _TIMEOUT_S = 60.0
 _KEYS = ("channels", "default_channels", "channel_alias", "custom_channels", "custom_multichannels", "channel_priority",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from functools import cache
 from importlib import util
 from pathlib import Path
@@ -57,11 +58,12 @@ def ask(
     Raises InstallerError when it fails, dies or takes longer than `timeout_s`.
     """
     full = {**request, "paths": paths(), "limit_s": int(timeout_s) + _GRACE_S}
-    try:
-        helper = proc.start_helper(SCRIPT, json.dumps(full).encode())
-    except OSError as error:
-        raise InstallerError("py-rattler's process cannot be started", cause=str(error)) from error
-    result = helper.finish(on_line=on_line, timeout_s=timeout_s, poll=poll)
+    with closing(proc.Helper(("-I", "-S", str(SCRIPT)), json.dumps(full).encode(), timeout_s=timeout_s)) as helper:
+        try:
+            helper.start()
+        except OSError as error:
+            raise InstallerError("py-rattler's process cannot be started", cause=str(error)) from error
+        result = helper.finish(on_line=on_line, poll=poll)
     if result.timed_out:
         raise InstallerError(
             f"py-rattler gave no answer within {timeout_s:.0f} s",

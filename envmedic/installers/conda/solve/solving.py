@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from envmedic.conda_meta.urls import without_credentials, without_subdir
 from envmedic.errors import InputError, InstallerError, NetworkError, NotAnEnvironment
@@ -15,7 +15,7 @@ from envmedic.installers.conda.configuration.configuration import CondaConfigura
 from envmedic.installers.conda.configuration.credentials import logins, open_address, shown
 from envmedic.installers.conda.solve import helper_client, reasons, virtual_packages
 from envmedic.installers.conda.solve.solver_request import SolverRequest, matches
-from envmedic.model.conda import CondaArtifact, CondaChange, CondaPackage, CondaReference, CondaRequest
+from envmedic.model.conda import CondaArtifact, CondaChange, CondaExecutor, CondaPackage, CondaReference, CondaRequest
 from envmedic.model.events import Emit, Notice
 from envmedic.model.facts import Environment, Host
 
@@ -37,7 +37,7 @@ class Solver:
     emit: Emit
     repodata: str | None
     """Directory in which what channels hold is kept; None for py-rattler's own."""
-    executor: Literal["rattler", "conda"]
+    executor: CondaExecutor
     timeout_s: float = SOLVE_S
 
     def change(self, request: CondaRequest) -> CondaChange:

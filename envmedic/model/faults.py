@@ -1,27 +1,63 @@
-"""One page for each class of fault: what it is, why it happens, how it is proven."""
+"""The classes of fault: one row for each, with its page in ``envmedic explain`` and what it brings about."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import MappingProxyType
+from typing import Final, Literal, get_args
 
 from envmedic.model.base import Model
-from envmedic.model.findings import Fault
+from envmedic.model.registry import by_name, complete
+
+Fault = Literal[
+    "torchvision-ops",
+    "nvrtc-arch",
+    "no-kernel-image",
+    "extension-undefined-symbol",
+    "cuda-toolkit-mismatch",
+    "cuda-arch-list",
+    "extension-build-toolchain",
+    "native-crash",
+    "cpu-only-torch",
+    "driver-too-old",
+    "missing-cuda-library",
+    "nvidia-wheel-conflict",
+    "cudnn-mismatch",
+    "numpy-abi",
+    "libstdcxx",
+    "mkl-openmp",
+    "duplicate-install",
+    "companion-version",
+    "gpu-host-fault",
+    "unsatisfiable",
+    "half-installed",
+    "clobbered",
+]
+FAULTS: tuple[Fault, ...] = get_args(Fault)
 
 
-class Page(Model, frozen=True, kw_only=True):
-    """What there is to say of a class of fault, whichever playbook repairs it."""
+class FaultClass(Model, frozen=True, kw_only=True):
+    """What is known of a class of fault, whichever playbook repairs it."""
 
+    name: Fault
     title: str
     what: str
+    """What it is, for somebody who has never met it."""
     why: str
+    """How users come by it."""
     proof: tuple[str, ...]
+    """How a repair of it is proven."""
+    symptoms: frozenset[Fault] = frozenset()
+    """Classes that it brings about: a diagnosis ranks them below it."""
+    of_host: bool = False
+    """Whether the machine is at fault, so that no repair of an environment helps."""
+    shown_by_checks: bool = True
+    """Whether the failure of a check points to it (`CheckKind.points_to`); false where facts alone show it."""
 
 
-_FACTS_AGAIN = "the facts that confirm it are read again in the repaired copy, and must be gone"
-
-PAGES: Mapping[Fault, Page] = MappingProxyType({
-    "torchvision-ops": Page(
+_FACTS_AGAIN: Final = "the facts that confirm it are read again in the repaired copy, and must be gone"
+_ROWS: Final = (
+    FaultClass(
+        name="torchvision-ops",
         title="torchvision's operators do not work with the installed torch",
         what=(
             "torchvision's fast operators, such as nms, lie in a compiled library. It either does not load at all, or "
@@ -33,8 +69,11 @@ PAGES: Mapping[Fault, Page] = MappingProxyType({
             "of torchvision, or the remains of an old one, do the same."
         ),
         proof=("nms and roi_align are computed on the CPU and on every GPU and compared with a reference",),
+        # a torchvision of another torch lacks its symbols
+        symptoms=frozenset({"extension-undefined-symbol"}),
     ),
-    "nvrtc-arch": Page(
+    FaultClass(
+        name="nvrtc-arch",
         title="the run-time compiler of CUDA does not know this GPU",
         what=(
             "Most GPU code in torch is compiled beforehand, but some operations (complex numbers, fused kernels) are "
@@ -48,7 +87,8 @@ PAGES: Mapping[Fault, Page] = MappingProxyType({
         ),
         proof=("a kernel is really compiled by NVRTC and run on every GPU", _FACTS_AGAIN),
     ),
-    "no-kernel-image": Page(
+    FaultClass(
+        name="no-kernel-image",
         title="a compiled library holds no code for this GPU",
         what=(
             "GPU code is machine code for certain architectures. A library that has none for the GPU at hand, and no "
@@ -60,7 +100,8 @@ PAGES: Mapping[Fault, Page] = MappingProxyType({
         ),
         proof=("kernels run on every visible GPU and agree with a reference", _FACTS_AGAIN),
     ),
-    "extension-undefined-symbol": Page(
+    FaultClass(
+        name="extension-undefined-symbol",
         title="a compiled extension needs a function that no loaded library has",
         what=(
             "A compiled extension lists the functions (symbols) that it expects to find in other libraries. One of them "
@@ -77,7 +118,8 @@ PAGES: Mapping[Fault, Page] = MappingProxyType({
             "the extension is imported in a process of its own",
         ),
     ),
-    "cuda-toolkit-mismatch": Page(
+    FaultClass(
+        name="cuda-toolkit-mismatch",
         title="the CUDA compiler at hand is of another major version than torch",
         what=(
             "Building a CUDA extension needs nvcc, the CUDA compiler, of the same major version as the CUDA that torch "
@@ -88,8 +130,11 @@ PAGES: Mapping[Fault, Page] = MappingProxyType({
             "which it installed another torch than yours."
         ),
         proof=("a small extension is built with the same toolchain, imported and run", _FACTS_AGAIN),
+        # what is not built is not there
+        symptoms=frozenset({"extension-build-toolchain"}),
     ),
-    "cuda-arch-list": Page(
+    FaultClass(
+        name="cuda-arch-list",
         title="the list of GPU architectures to build for holds one that this torch does not know",
         what=(
             "TORCH_CUDA_ARCH_LIST says for which architectures an extension is compiled. It names one that the "
@@ -100,8 +145,11 @@ PAGES: Mapping[Fault, Page] = MappingProxyType({
             "than the installed torch."
         ),
         proof=("a small extension is built with the same list, imported and run on every GPU", _FACTS_AGAIN),
+        # what is not built is not there
+        symptoms=frozenset({"extension-build-toolchain"}),
     ),
-    "extension-build-toolchain": Page(
+    FaultClass(
+        name="extension-build-toolchain",
         title="something that is needed to compile an extension is missing or does not fit",
         what=(
             "Compiling an extension takes a CUDA toolkit, a host compiler that this toolkit accepts, headers, a linker "
@@ -114,7 +162,8 @@ PAGES: Mapping[Fault, Page] = MappingProxyType({
         ),
         proof=("a small extension is built with the same toolchain, imported and run", _FACTS_AGAIN),
     ),
-    "native-crash": Page(
+    FaultClass(
+        name="native-crash",
         title="the process is killed by a signal, without a Python error",
         what=(
             "Compiled code wrote or read where it must not, and the operating system ended the process. There is no "
@@ -127,7 +176,8 @@ PAGES: Mapping[Fault, Page] = MappingProxyType({
         ),
         proof=("the sequence of imports that crashed is run ten times, each in a process of its own, without a signal",),
     ),
-    "cpu-only-torch": Page(
+    FaultClass(
+        name="cpu-only-torch",
         title="the installed torch was built without CUDA",
         what="The machine has a GPU, but this torch has no GPU code at all, so that every use of CUDA fails.",
         why=(
@@ -136,8 +186,11 @@ PAGES: Mapping[Fault, Page] = MappingProxyType({
             "another package asked for it."
         ),
         proof=("torch is a CUDA build afterwards, and kernels run on every visible GPU", _FACTS_AGAIN),
+        # an extension built for a CUDA torch finds no CUDA in this one
+        symptoms=frozenset({"torchvision-ops", "missing-cuda-library", "extension-undefined-symbol"}),
     ),
-    "driver-too-old": Page(
+    FaultClass(
+        name="driver-too-old",
         title="the NVIDIA driver is too old for the CUDA version of torch",
         what=(
             "The driver belongs to the machine, the CUDA libraries come with torch. A driver runs programs of its own "
@@ -145,8 +198,11 @@ PAGES: Mapping[Fault, Page] = MappingProxyType({
         ),
         why="torch was installed or updated in a CUDA variant that is newer than the driver of this machine.",
         proof=("the variant of torch is one that this driver runs", "kernels run on every visible GPU"),
+        # CUDA does not start, so libraries report missing devices and kernels
+        symptoms=frozenset({"no-kernel-image", "cudnn-mismatch", "nvrtc-arch"}),
     ),
-    "missing-cuda-library": Page(
+    FaultClass(
+        name="missing-cuda-library",
         title="a CUDA library that a package needs is not found",
         what=(
             "A compiled library needs another one, such as libcudart.so.12, by its exact name, and the loader finds it "
@@ -159,7 +215,8 @@ PAGES: Mapping[Fault, Page] = MappingProxyType({
         ),
         proof=("every library that is needed is found, in the order of the real loader", _FACTS_AGAIN),
     ),
-    "nvidia-wheel-conflict": Page(
+    FaultClass(
+        name="nvidia-wheel-conflict",
         title="NVIDIA's libraries in the environment are not the ones that torch was built with",
         what=(
             "torch's wheels do not contain the CUDA libraries: they require packages such as nvidia-cublas-cu12 in one "
@@ -171,8 +228,11 @@ PAGES: Mapping[Fault, Page] = MappingProxyType({
             "functions, or crash later, when the GPU is first used."
         ),
         proof=("every NVIDIA package is the one that torch requires, and no symbol is missing", _FACTS_AGAIN),
+        # wheels of different CUDA releases lack each other's symbols
+        symptoms=frozenset({"missing-cuda-library", "extension-undefined-symbol", "cudnn-mismatch"}),
     ),
-    "cudnn-mismatch": Page(
+    FaultClass(
+        name="cudnn-mismatch",
         title="cuDNN is not the one that torch was built with",
         what="cuDNN computes convolutions. The copy that is loaded is of another version than torch expects.",
         why=(
@@ -181,7 +241,8 @@ PAGES: Mapping[Fault, Page] = MappingProxyType({
         ),
         proof=("the cuDNN package is the one that torch requires", "convolutions agree with a reference on every GPU"),
     ),
-    "numpy-abi": Page(
+    FaultClass(
+        name="numpy-abi",
         title="a compiled package was built for another NumPy",
         what=(
             "Packages with compiled code read NumPy's arrays directly in memory. Where the layout that they were "
@@ -193,7 +254,8 @@ PAGES: Mapping[Fault, Page] = MappingProxyType({
         ),
         proof=("the packages concerned are imported, each in a process of its own", _FACTS_AGAIN),
     ),
-    "libstdcxx": Page(
+    FaultClass(
+        name="libstdcxx",
         title="the C++ standard library that is found is too old for a package",
         what=(
             "Compiled C++ code needs a libstdc++ at least as new as the compiler that made it. The one that the process "
@@ -205,7 +267,8 @@ PAGES: Mapping[Fault, Page] = MappingProxyType({
         ),
         proof=("every version that is needed is defined by the library that the loader takes", _FACTS_AGAIN),
     ),
-    "mkl-openmp": Page(
+    FaultClass(
+        name="mkl-openmp",
         title="two OpenMP runtimes, or an MKL that does not fit, meet in one process",
         what=(
             "OpenMP shares work among processor cores; MKL computes linear algebra. Two OpenMP runtimes in one process "
@@ -217,7 +280,8 @@ PAGES: Mapping[Fault, Page] = MappingProxyType({
         ),
         proof=("the packages concerned are imported together in one process", _FACTS_AGAIN),
     ),
-    "duplicate-install": Page(
+    FaultClass(
+        name="duplicate-install",
         title="a package is there more than once, or is hidden by another copy",
         what=(
             "Python takes the first copy of a package that it finds. Two copies in different versions mix their files, "
@@ -228,8 +292,14 @@ PAGES: Mapping[Fault, Page] = MappingProxyType({
             "with ~; a user's own site-packages, PYTHONPATH or a .pth file come first."
         ),
         proof=("one copy is left, and it is the one that Python finds", _FACTS_AGAIN),
+        # two copies mix their files, so one finds the other's libraries
+        symptoms=frozenset({
+            "torchvision-ops", "companion-version", "extension-undefined-symbol", "missing-cuda-library",
+            "nvidia-wheel-conflict", "native-crash",
+        }),
     ),
-    "companion-version": Page(
+    FaultClass(
+        name="companion-version",
         title="packages that must fit together do not",
         what=(
             "Packages such as triton, xformers, flash-attn, bitsandbytes or transformers are made for certain versions "
@@ -240,8 +310,11 @@ PAGES: Mapping[Fault, Page] = MappingProxyType({
             "nowhere, and installers put any two of them together."
         ),
         proof=("the packages concerned are imported, each in a process of its own", _FACTS_AGAIN),
+        # compiled companions of another torch lack its symbols
+        symptoms=frozenset({"extension-undefined-symbol"}),
     ),
-    "gpu-host-fault": Page(
+    FaultClass(
+        name="gpu-host-fault",
         title="the machine itself, not the environment, keeps the GPU from working",
         what="The driver, the GPU, the container or the fabric between GPUs is not in order. No package can mend that.",
         why=(
@@ -249,8 +322,12 @@ PAGES: Mapping[Fault, Page] = MappingProxyType({
             "its GPUs, a service is not running, or a GPU has failed."
         ),
         proof=("nothing in the environment is changed; `nvidia-smi` works again once the host does",),
+        of_host=True,
+        # nothing on the GPU works without a working GPU
+        symptoms=frozenset({"no-kernel-image", "cudnn-mismatch", "driver-too-old", "torchvision-ops"}),
     ),
-    "unsatisfiable": Page(
+    FaultClass(
+        name="unsatisfiable",
         title="the installer finds no set of versions that satisfies everything",
         what=(
             "Each package states which versions of others it accepts. What was asked for contradicts itself, or what is "
@@ -262,7 +339,8 @@ PAGES: Mapping[Fault, Page] = MappingProxyType({
         ),
         proof=("the environment is as it was: nothing was installed",),
     ),
-    "half-installed": Page(
+    FaultClass(
+        name="half-installed",
         title="files of an installed package are missing or cut short",
         what="The package counts as installed, but some of its files are not on disk, or are not whole.",
         why=(
@@ -270,8 +348,11 @@ PAGES: Mapping[Fault, Page] = MappingProxyType({
             "package's removal took shared files with it."
         ),
         proof=("every file that the package's own list names is there in its size", "the package is imported"),
+        # files that are not there cannot be loaded
+        symptoms=frozenset({"torchvision-ops", "missing-cuda-library", "extension-undefined-symbol"}),
     ),
-    "clobbered": Page(
+    FaultClass(
+        name="clobbered",
         title="two packages wrote the same file, and one of them has lost",
         what="A file belongs to two installed packages at once; its content is that of the one installed last.",
         why=(
@@ -279,6 +360,15 @@ PAGES: Mapping[Fault, Page] = MappingProxyType({
             "NVIDIA library) or conda and pip put theirs in the same place."
         ),
         proof=("every file has one owner and its content",),
+        # a file that another package replaced is not the one that libraries were built with
+        symptoms=frozenset({"missing-cuda-library", "nvidia-wheel-conflict", "cudnn-mismatch", "native-crash"}),
+        shown_by_checks=False,
     ),
-})  # fmt: skip
-"""Every class of fault."""
+)  # fmt: skip
+FAULT_CLASSES: Mapping[Fault, FaultClass] = complete(
+    FAULTS,
+    by_name(_ROWS),
+    stated="`Fault` in envmedic/model/faults.py",
+    add='FaultClass(name="NAME", …), its page and symptoms, to `_ROWS` in envmedic/model/faults.py',
+)
+"""Every class of fault, by its name."""

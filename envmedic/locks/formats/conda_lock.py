@@ -22,6 +22,7 @@ from envmedic import limits
 from envmedic.errors import EnvmedicError, InputError, InstallerError
 from envmedic.locks import seal
 from envmedic.locks.completeness import complete
+from envmedic.locks.lock_format import LockFormat, has_dependencies, is_yaml
 from envmedic.locks.markers import dependencies
 from envmedic.model.lock import Lock, LockedKind, LockedPackage
 
@@ -35,19 +36,19 @@ _HEAD: Final = """\
 
 
 @dataclass(frozen=True)
-class CondaLockModels:
+class Libraries:
     """conda-lock's models, and the YAML library that it brings."""
 
     models: Any
     yaml: Any
 
 
-def libraries() -> CondaLockModels:
+def libraries() -> Libraries:
     """Import them. Raises InstallerError where conda-lock is absent or another release than is known."""
     try:
         with _stand_ins("conda_lock", "conda_lock.lockfile"), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of conda-lock's own parts to its makers
-            return CondaLockModels(importlib.import_module(_MODELS), importlib.import_module("yaml"))
+            return Libraries(importlib.import_module(_MODELS), importlib.import_module("yaml"))
     except ImportError as error:
         raise InstallerError(
             "conda-lock cannot be used",
@@ -83,7 +84,7 @@ def _stand_in(name: str) -> ModuleType:
 def text(lock: Lock) -> str:
     """The file, in version 1 of the format. Raises InstallerError without conda-lock."""
     used = libraries()
-    packages = [_entry(item, lock, platform) for item in complete(lock, "conda-lock") for platform in _of(item, lock)]
+    packages = [_entry(item, lock, platform) for item in complete(lock, FORMAT) for platform in _of(item, lock)]
     packages.sort(key=lambda item: (item["manager"], item["name"], item["platform"]))
     platforms = sorted({item["platform"] for item in packages} | {lock.platform})
     try:
@@ -172,7 +173,7 @@ def parse(content: str, source: str, platform: str | None = None) -> Lock:
     return _lock(document, facts, source, platform)
 
 
-def _raw(used: CondaLockModels, content: str, source: str) -> Mapping[str, Any]:
+def _raw(used: Libraries, content: str, source: str) -> Mapping[str, Any]:
     loader = getattr(used.yaml, "CSafeLoader", used.yaml.SafeLoader)
     try:
         _require_shallow(used, content, loader)
@@ -189,7 +190,7 @@ def _raw(used: CondaLockModels, content: str, source: str) -> Mapping[str, Any]:
     return raw
 
 
-def _require_shallow(used: CondaLockModels, content: str, loader: Any) -> None:
+def _require_shallow(used: Libraries, content: str, loader: Any) -> None:
     """Raise ValueError where values nest deeper than in any lock: putting them together recurses in C, without a limit."""
     depth = 0
     for event in used.yaml.parse(content, Loader=loader):
@@ -219,7 +220,7 @@ def _lock(document: Any, facts: Mapping[str, str], source: str, platform: str | 
         **values,
         packages=packages,
         channels=tuple(channel.url for channel in document.metadata.channels),
-        format="conda-lock",
+        format=FORMAT.name,
         path=source,
     )
 
@@ -249,3 +250,24 @@ def _read(item: Any) -> LockedPackage:
 def _build(filename: str) -> str:
     """Build string of a conda package by its file name, ``name-version-build.conda``."""
     return filename.removesuffix(".conda").removesuffix(".tar.bz2").rpartition("-")[2]
+
+
+FORMAT: Final = LockFormat(
+    name="conda-lock",
+    filename="conda-lock.yml",
+    about="conda and pip packages; conda-lock installs it",
+    holds="conda packages and wheels of one environment, in one file (version 1)",
+    read_by="`conda-lock install`, `conda-lock render`",
+    holds_conda=True,
+    needs_conda=True,
+    holds_hashes=True,
+    needs_url=True,
+    needs_pep440=False,
+    holds_repositories=False,
+    holds_subdirectories=False,
+    holds_platforms=True,
+    noun="a conda-lock.yml",
+    recognises=lambda path, content: is_yaml(path) and not has_dependencies(content),
+    write=text,
+    read=parse,
+)

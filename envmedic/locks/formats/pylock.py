@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Final
 from urllib.parse import unquote
 
 import tomli
@@ -26,6 +26,7 @@ from packaging.version import Version
 from envmedic.errors import InputError, InstallerError
 from envmedic.locks import seal
 from envmedic.locks.completeness import complete
+from envmedic.locks.lock_format import LockFormat
 from envmedic.locks.markers import variables
 from envmedic.model.lock import Lock, LockedKind, LockedPackage
 
@@ -34,7 +35,7 @@ _LOCK_VERSION = Version("1.0")
 
 def text(lock: Lock) -> str:
     """The file; what it cannot hold is named in comments. Raises InstallerError where packaging would refuse it."""
-    held = complete(lock, "pylock")
+    held = complete(lock, FORMAT)
     all_platforms = tuple(dict.fromkeys(name for item in held for name in item.platforms))
     packages = [_package(group, all_platforms) for group in _groups(held)]
     document = Pylock(
@@ -119,7 +120,7 @@ def parse(content: str, source: str) -> Lock:
         **values,  # type: ignore[arg-type]  # texts
         packages=tuple(sorted(packages, key=lambda item: item.name)),
         indexes=tuple(dict.fromkeys(item.index for item in packages if item.index)),
-        format="pylock",
+        format=FORMAT.name,
         path=source,
     )
 
@@ -196,3 +197,24 @@ def _value(value: object) -> str:
     if isinstance(value, Iterable) and not isinstance(value, str):
         return "[" + ", ".join(map(_value, value)) + "]"
     return json.dumps(str(value), ensure_ascii=False).replace("\x7f", "\\u007f")  # TOML's basic strings escape as JSON
+
+
+FORMAT: Final = LockFormat(
+    name="pylock",
+    filename="pylock.toml",
+    about="wheels with hashes (PEP 751); pip and uv install it",
+    holds="wheels, source archives, archives and repositories with their commit",
+    read_by="`uv pip sync pylock.toml`, a recent pip (`-r pylock.toml`, experimental there)",
+    holds_conda=False,
+    needs_conda=False,
+    holds_hashes=True,
+    needs_url=True,
+    needs_pep440=True,
+    holds_repositories=True,
+    holds_subdirectories=True,
+    holds_platforms=True,
+    noun="a pylock.toml",
+    recognises=lambda path, _content: path.suffix.lower() == ".toml",
+    write=text,
+    read=lambda content, source, _platform: parse(content, source),
+)

@@ -8,10 +8,13 @@ Here-documents need BuildKit (https://docs.docker.com/reference/dockerfile/#here
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Final
 
-from envmedic.locks import requirements, seal
+from envmedic.locks import seal
 from envmedic.locks.completeness import complete
+from envmedic.locks.formats import requirements
+from envmedic.locks.lock_format import LockFormat, is_yaml
 from envmedic.model.lock import Lock, LockedPackage
 
 SYSTEM: Final = "ubuntu22.04"
@@ -29,7 +32,7 @@ PREFIX: Final = "/opt/env"
 
 def text(lock: Lock) -> str:
     """The file. What it cannot hold is named in comments."""
-    packages = complete(lock, "dockerfile")
+    packages = complete(lock, FORMAT)
     conda = [item for item in packages if item.manager == "conda"]
     pip = [item for item in packages if item.manager == "pip"]
     head = ["# syntax=docker/dockerfile:1", "# What is installed, exactly; made by `envmedic lock`."]
@@ -103,3 +106,30 @@ def _pip_part(pip: list[LockedPackage], *, by_uv: bool, own_pip: bool) -> list[s
 
 def _end() -> list[str]:
     return [f'ENV PATH="{PREFIX}/bin:$PATH"', 'CMD ["python"]']
+
+
+def _is_dockerfile(path: Path, content: str) -> bool:
+    named = path.name.endswith("Dockerfile")
+    return not is_yaml(path) and path.suffix.lower() != ".toml" and (named or "\nFROM " in f"\n{content}")
+
+
+FORMAT: Final = LockFormat(
+    name="dockerfile",
+    filename="Dockerfile",
+    about="an image that is made from the lock",
+    holds="the lock, and an image of NVIDIA's that fits torch's CUDA",
+    read_by="`docker build` (BuildKit)",
+    holds_conda=True,
+    needs_conda=False,
+    holds_hashes=True,
+    needs_url=False,
+    needs_pep440=False,
+    holds_repositories=False,
+    holds_subdirectories=False,
+    holds_platforms=False,
+    noun="a Dockerfile",
+    recognises=_is_dockerfile,
+    write=text,
+    read=None,
+    unreadable="which says how to make an environment, not what is in it",
+)

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import json
 import re
+from typing import Final
 
 from envmedic.conda_meta.urls import canonical
 from envmedic.locks import seal
 from envmedic.locks.completeness import complete
-from envmedic.locks.requirements import requirement
+from envmedic.locks.formats.requirements import requirement
+from envmedic.locks.lock_format import LockFormat, has_dependencies, is_yaml
 from envmedic.model.lock import Lock, LockedPackage
 
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9._=+/:@!~-]*")
@@ -23,7 +25,7 @@ _DEFAULT_CHANNEL = "conda-forge"
 
 def text(lock: Lock) -> str:
     """The file. Entries that the format cannot hold are named in comments."""
-    packages = complete(lock, "environment")
+    packages = complete(lock, FORMAT)
     conda = [item for item in packages if item.manager == "conda"]
     several = len({item.channel for item in conda}) > 1
     wanted = [_spec(item, named=several) for item in conda] or [f"python={lock.python}", "pip"]
@@ -57,3 +59,25 @@ def scalar(word: str) -> str:
     """`word` as a YAML string."""
     plain = _PLAIN.fullmatch(word) is not None and word.lower() not in _WORDS and not word.endswith(":")
     return word if plain else json.dumps(word, ensure_ascii=False)
+
+
+FORMAT: Final = LockFormat(
+    name="environment",
+    filename="environment.yml",
+    about="what was asked for, for conda and mamba",
+    holds="versions and builds, with a pip section; no hashes",
+    read_by="`conda env create -f`",
+    holds_conda=True,
+    needs_conda=False,
+    holds_hashes=False,
+    needs_url=False,
+    needs_pep440=False,
+    holds_repositories=True,
+    holds_subdirectories=True,
+    holds_platforms=False,
+    noun="an environment.yml",
+    recognises=lambda path, content: is_yaml(path) and has_dependencies(content),
+    write=text,
+    read=None,
+    unreadable="which has no hashes",
+)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from typing import Final
 from urllib.parse import unquote
 
 from msgspec.structs import replace
@@ -18,6 +19,7 @@ from envmedic import limits
 from envmedic.errors import InputError
 from envmedic.locks import seal
 from envmedic.locks.completeness import complete
+from envmedic.locks.lock_format import LockFormat
 from envmedic.model.lock import Lock, LockedKind, LockedPackage
 
 _HASH = re.compile(r"--hash[= ]sha256:([0-9a-f]{64})")
@@ -34,11 +36,11 @@ _KNOWN = ("--index-url", "-i", "--extra-index-url", "--find-links", "-f", "--no-
 
 def text(lock: Lock) -> str:
     """The file. Entries that the format cannot hold are named in a comment."""
-    entries = list(map(entry, complete(lock, "requirements")))
+    entries = list(map(entry, complete(lock, FORMAT)))
     head = ["# What is installed, exactly; made by `envmedic lock`."]
     head += [f"# {key}: {value}" for key, value in seal.facts(lock).items()]
     head += [f"# digest: {seal.digest(entries)}", "#"]
-    head += [f"# from an index: {item.name} {item.index}" for item in complete(lock, "requirements") if item.index]
+    head += [f"# from an index: {item.name} {item.index}" for item in complete(lock, FORMAT) if item.index]
     head += [f"# not in it: {item.name} {item.version}: {item.reason}" for item in lock.incomplete]
     head += ["# pip install --no-deps --require-hashes -r FILE", "# uv pip sync --require-hashes FILE", ""]
     return "\n".join([*head, *entries]) + "\n"
@@ -78,7 +80,7 @@ def parse(content: str, source: str) -> Lock:
     packages = tuple(_of_index(_package(line, source), indexed) for line in entries)
     seal.require([entry(item) for item in packages], facts.get("digest"), source)
     values = seal.restored(facts)
-    return Lock(**values, packages=packages, indexes=tuple(indexes), format="requirements", path=source)  # type: ignore[arg-type]  # texts
+    return Lock(**values, packages=packages, indexes=tuple(indexes), format=FORMAT.name, path=source)  # type: ignore[arg-type]  # texts
 
 
 def _lines(content: str) -> Iterator[tuple[int, str]]:
@@ -172,3 +174,24 @@ def _version_of_file(filename: str) -> str:
         return str(parse_sdist_filename(filename)[1])
     except (InvalidWheelFilename, InvalidSdistFilename):
         return ""  # an archive of a repository is named after its branch or tag
+
+
+FORMAT: Final = LockFormat(
+    name="requirements",
+    filename="requirements.txt",
+    about="wheels with hashes, for pip and uv of any age",
+    holds="wheels and archives with hashes",
+    read_by="`pip install --no-deps --require-hashes -r`, `uv pip sync --require-hashes`",
+    holds_conda=False,
+    needs_conda=False,
+    holds_hashes=True,
+    needs_url=False,
+    needs_pep440=False,
+    holds_repositories=False,
+    holds_subdirectories=False,
+    holds_platforms=False,
+    noun="requirements with hashes",
+    recognises=lambda _path, _content: False,  # they are any text that no other format claims
+    write=text,
+    read=lambda content, source, _platform: parse(content, source),
+)
