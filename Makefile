@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: faults docs tutorial test-install fuzz gpu bench-static help demo demo-real pictures test test-conda test-locks test-real lint bench bench-diagnosis bench-repair clean
+.PHONY: quick faults docs tutorial test-install fuzz gpu bench-static help demo demo-real pictures test test-conda test-locks test-real lint bench bench-diagnosis bench-repair clean
 
 help:
 	@echo "make demo       a small broken environment, diagnosed, repaired and undone (no GPU, no torch)"
@@ -12,6 +12,7 @@ help:
 	@echo "make docs       the documentation, in build/site: pages made from playbooks and code, every link followed"
 	@echo "make tutorial   docs/tutorial.md from a run of all its commands"
 	@echo "make pictures   the pictures in README, of the real app on a really broken environment"
+	@echo "make quick      linters, types, import contracts and the tests nearest to what the branch changes (two minutes)"
 	@echo "make test       linters, types, import contracts and tests"
 	@echo "make test-conda repairs of conda environments before real conda as referee (minutes)"
 	@echo "make test-locks every environment that a test repairs, made again from its locks (most of an hour)"
@@ -56,6 +57,10 @@ lint: $(INSTALLED)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# Other revisions, or the choice alone: make quick QUICK="--since HEAD~3 --list"
+quick: lint
+	$(BIN)/python -m tests.quick $(QUICK)
 
 test: lint
 	$(BIN)/python -m compileall -q envmedic tests # read even where PYTHONDONTWRITEBYTECODE keeps runs from writing it

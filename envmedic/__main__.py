@@ -16,26 +16,16 @@ if TYPE_CHECKING:
 
 _COLLECT_AFTER = 100_000
 """Containers. One command makes some ten thousand that live to its end; looking through them again and again for
-garbage is a tenth of a diagnosis."""
+garbage is a twentieth of a diagnosis."""
 
 _LAST_STANDARD = 2
 """Number of standard error."""
 
 
 def _terminal_ui(settings: Settings, options: ApplyOptions) -> int:
-    """Open the terminal UI. Raises InputError where Textual is missing."""
-    try:
-        from envmedic.tui.app import run  # noqa: PLC0415  # no command needs it
-    except ModuleNotFoundError as error:
-        if error.name is None or error.name.partition(".")[0] not in {"textual", "rich"}:
-            raise
-        from envmedic.errors import InputError  # noqa: PLC0415
+    """Open the terminal UI. Raises ModuleNotFoundError without Textual, which `main` reports."""
+    from envmedic.tui.app import run
 
-        raise InputError(
-            "The terminal UI cannot be opened",
-            cause=f"the package {error.name} is not installed beside envmedic",
-            hint="Install textual where envmedic is, or use the commands: envmedic --help",
-        ) from error
     return run(settings, options)
 
 
@@ -44,7 +34,6 @@ def program() -> int:
     gc.set_threshold(_COLLECT_AFTER)
     _open_standard_streams()
     code = _show_version() if sys.argv[1:] == ["--version"] else _command()
-    gc.freeze()  # the process ends: nothing is looked through once more
     return _left(code)
 
 
@@ -55,9 +44,9 @@ def _show_version() -> int:
 
 
 def _command() -> int:
-    import argparse  # noqa: PLC0415  # it makes the first containers
+    import argparse
 
-    from envmedic.cli.main import main  # noqa: PLC0415
+    from envmedic.cli.main import main
 
     vars(argparse)["_"] = (
         str  # it looks for a translation of each word in the file system, and there is none of envmedic

@@ -12,11 +12,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from envmedic import safe_io, shell
-from envmedic.regex import compile_late
 
 BEGIN = "# >>> envmedic >>> kept by envmedic; `envmedic undo` takes it back"
 END = "# <<< envmedic <<<"
-BLOCK = compile_late(r"\n?^[^\n]*# >>> envmedic >>>.*?# <<< envmedic <<<[^\n]*\n", re.DOTALL | re.MULTILINE)
+BLOCK = re.compile(r"\n?^[^\n]*# >>> envmedic >>>.*?# <<< envmedic <<<[^\n]*\n", re.DOTALL | re.MULTILINE)
 """What `engine.variables` has put into a script."""
 ACTIVATE = "bin/activate"
 CONDA_STATE = "conda-meta/state"

@@ -130,6 +130,39 @@ class InstallerError(EnvmedicError):
     code = "installer"
 
 
+REPAIR_PACKAGES = {
+    "conda_lock": "conda-lock",
+    "rattler": "py-rattler",
+    "requests": "requests",
+    "rich": "textual",
+    "textual": "textual",
+    "urllib3": "requests",
+    "uv": "uv",
+}
+"""Modules of the extra ``repair`` by the package that brings them."""
+
+
+class RepairPackageMissing(InstallerError):
+    """A package of the extra `repair` is not installed; facts, diagnoses, explanations and runs do without."""
+
+    code = "repair-package-missing"
+
+    def __init__(self, package: str, *, environment: str = UNCHANGED) -> None:
+        super().__init__(
+            f"{package} is not installed beside envmedic",
+            cause="Plans, repairs, locks and the terminal UI need the packages of the extra `repair`",
+            hint="Install them: pip install 'envmedic[repair]', or: uv tool install 'envmedic[repair]'",
+            environment=environment,
+        )
+
+
+def missing_package(error: BaseException, *, environment: str = UNCHANGED) -> RepairPackageMissing | None:
+    """The package of the extra ``repair`` whose absence raised `error`; None for every other error."""
+    module = (error.name or "").partition(".")[0] if isinstance(error, ModuleNotFoundError) else ""
+    package = REPAIR_PACKAGES.get(module)
+    return RepairPackageMissing(package, environment=environment) if package else None
+
+
 class NoSolution(EnvmedicError):
     """No coherent set of distributions exists for this host and environment; `details` says why."""
 

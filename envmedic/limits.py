@@ -6,9 +6,8 @@ than Python calls itself.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
-
-from envmedic.regex import compile_late
 
 if TYPE_CHECKING:
     from packaging.requirements import Requirement
@@ -21,7 +20,7 @@ _DEEPEST_MARKER = 20
 """Parentheses within each other; real markers have two."""
 _SHOWN = 60
 _MOST_BLANKS = 16
-_BLANKS = compile_late(rf"[^\S\n]{{{_MOST_BLANKS},}}")
+_BLANKS = re.compile(rf"[^\S\n]{{{_MOST_BLANKS},}}")
 
 
 def require(value: object, most: int = MOST) -> None:

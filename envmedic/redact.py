@@ -5,30 +5,26 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from envmedic.regex import compile_late
-
 HIDDEN = "***"
-_CREDENTIALS = compile_late(r"(?P<scheme>\b[a-zA-Z][a-zA-Z0-9+.-]{1,31}:/{1,2})(?P<user>[^/\s?#]*)@")
-_WITHOUT_SCHEME = compile_late(
+_CREDENTIALS = re.compile(r"(?P<scheme>\b[a-zA-Z][a-zA-Z0-9+.-]{1,31}:/{1,2})(?P<user>[^/\s?#]*)@")
+_WITHOUT_SCHEME = re.compile(
     r"(?P<before>^|[\s=,'\"])(?P<login>[^\s/@:=,'\"]{1,256}:[^\s/@'\"]{1,256})@(?=[\w.-]{1,253}:\d)"
 )
 """``user:password@proxy:3128``, as proxies are often written."""
-_QUERY_SECRET = compile_late(r"(?i)([?&;](?:[a-z_-]{0,64}(?:token|key|secret|password|signature|sig)))=[^&#\s]+")
-_CHANNEL_TOKEN = compile_late(r"(?P<before>://[^\s'\"]{0,200}?/t/)[^/\s'\"]+")
+_QUERY_SECRET = re.compile(r"(?i)([?&;](?:[a-z_-]{0,64}(?:token|key|secret|password|signature|sig)))=[^&#\s]+")
+_CHANNEL_TOKEN = re.compile(r"(?P<before>://[^\s'\"]{0,200}?/t/)[^/\s'\"]+")
 """Of conda: ``https://host/t/TOKEN/channel``."""
-_SECRET_NAME = compile_late(
+_SECRET_NAME = re.compile(
     r"(?i)(?:^|_)(?:TOKEN|PASSWORD|PASSWD|PASS|SECRET|SECRETS|CREDENTIAL|CREDENTIALS|APIKEY|API_KEY|ACCESS_KEY|"
     r"PRIVATE_KEY|AUTH|USERNAME)(?:$|_)"
 )
-_SAID = compile_late(
-    r"(?i)(?:^|_)(?:TOKEN|PASSWORD|PASSWD|SECRET|APIKEY|API_KEY|ACCESS_KEY|PRIVATE_KEY|AUTHORIZATION)$"
-)
+_SAID = re.compile(r"(?i)(?:^|_)(?:TOKEN|PASSWORD|PASSWD|SECRET|APIKEY|API_KEY|ACCESS_KEY|PRIVATE_KEY|AUTHORIZATION)$")
 """Names before a colon, where sentences have some of the others too."""
-_ASSIGNED = compile_late(
+_ASSIGNED = re.compile(
     r"(?<![\w-])(?P<name>[\w-]{1,64})(?P<sign>=|['\"]?:\s{0,2})"
     r"(?P<value>'[^']{0,4096}'|\"[^\"]{0,4096}\"|(?:(?i:bearer|basic|token)\s{1,2})?[^\s'\",;&]{1,4096})"
 )
-_KNOWN = compile_late(
+_KNOWN = re.compile(
     r"\b(?:hf_[A-Za-z0-9]{20,}|gh[oprsu]_[A-Za-z0-9]{20,}|github_pat_\w{20,}|glpat-[\w-]{16,}|pypi-[\w-]{20,}"
     r"|sk-[\w-]{20,}|AKIA[A-Z0-9]{16}|xox[abprs]-[\w-]{10,})"
 )

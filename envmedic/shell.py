@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from envmedic.regex import compile_late
-
-_STATEMENT = compile_late(
+_STATEMENT = re.compile(
     r"\s*(?:export\s+(?:-\w+\s+)?|typeset\s+-x\s+|declare\s+-x\s+)?(?P<name>[A-Z][A-Z_]*)=(?P<value>.*)"
 )
-_UNSET = compile_late(r"\s*unset\s+(?:-v\s+)?(?P<names>[A-Z_ \t]+)(?:$|[;#])")
-_FUNCTION = compile_late(r"\s*(?:function\s+[\w-]+(?:\s*\(\s*\))?|[\w-]+\s*\(\s*\))(?:\s*\{)?$")
+_UNSET = re.compile(r"\s*unset\s+(?:-v\s+)?(?P<names>[A-Z_ \t]+)(?:$|[;#])")
+_FUNCTION = re.compile(r"\s*(?:function\s+[\w-]+(?:\s*\(\s*\))?|[\w-]+\s*\(\s*\))(?:\s*\{)?$")
 """Of a line without the space at its end."""
 LARGEST = 1 << 20
 """Bytes of a script that is worth reading; those of environments have some thousands."""
@@ -19,7 +18,7 @@ _LONGEST_VALUE = 32 << 10
 """Characters of a variable, whose every expansion could double it."""
 _MOST_EXPANDED = 8 << 20
 """Characters of all variables of a script together."""
-_EXPANSION = compile_late(r"\$(?:\{(?P<braced>\w+)(?::?-(?P<default>[^{}$]*))?\}|(?P<plain>\w+))")
+_EXPANSION = re.compile(r"\$(?:\{(?P<braced>\w+)(?::?-(?P<default>[^{}$]*))?\}|(?P<plain>\w+))")
 
 
 def statements(text: str, known: dict[str, str], names: Collection[str]) -> Iterator[tuple[str, str | None, int]]:

@@ -19,6 +19,8 @@ for number in (signal.SIGHUP, signal.SIGQUIT):
         signal.signal(number, signal.SIG_DFL)
 
 
+pytest_plugins = ("tests.support.guard",)
+
 ASKED_FOR = {
     "real_torch": ("ENVMEDIC_TEST_REAL", "real torch environments of several GB", "make test-real"),
     "conda": ("ENVMEDIC_TEST_CONDA", "environments made and judged by conda, for minutes", "make test-conda"),

@@ -39,7 +39,7 @@ readers = {
     "cache of the loader": ldcache.system,
     "conda's record": lambda: small_files.read(here / "file"),
     "activation": lambda: kept_variables.observe(here, {}),
-    "question": lambda: proc.ask(["/bin/true"], timeout_s=60),
+    "question": lambda: proc.ask(["/bin/true"], timeout_s=1800),
 }
 _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
 resource.setrlimit(resource.RLIMIT_NOFILE, (3, hard))
@@ -99,12 +99,12 @@ def test_no_reader_takes_a_file_for_absent_that_it_could_not_open_for_want_of_a_
 
 def test_a_program_that_is_killed_is_asked_once_more(tmp_path: Path) -> None:
     text = "test -e killed || { : > killed; kill -KILL $$; }; echo answer"
-    result = ask([SH, "-c", text], timeout_s=300, cwd=str(tmp_path))
+    result = ask([SH, "-c", text], timeout_s=1800, cwd=str(tmp_path))
     assert (result.returncode, result.stdout, result.timed_out) == (0, "answer\n", False)
 
 
 def test_a_program_that_is_killed_each_time_is_asked_twice(tmp_path: Path) -> None:
-    result = ask([SH, "-c", "echo >> asked; kill -KILL $$"], timeout_s=300, cwd=str(tmp_path))
+    result = ask([SH, "-c", "echo >> asked; kill -KILL $$"], timeout_s=1800, cwd=str(tmp_path))
     assert (result.returncode, result.timed_out) == (-signal.SIGKILL, False)
     assert (tmp_path / "asked").read_text() == "\n\n"
 
@@ -126,7 +126,7 @@ def test_a_command_that_is_killed_before_it_has_begun_was_ended_by_a_signal() ->
 def test_a_helper_that_dies_in_the_middle_of_a_word_has_not_said_it(tmp_path: Path) -> None:
     helper = tmp_path / "helper.py"
     helper.write_text('import os, sys\nos.write(int(sys.argv[1]), b\'{"ready": true}\\n{"exi\')\n')
-    with closing(proc.Helper([str(helper)], b"", timeout_s=300)) as dying:
+    with closing(proc.Helper([str(helper)], b"", timeout_s=1800)) as dying:
         dying.start()
         result = dying.finish()
     assert result.status == (b'{"ready": true}',)

@@ -12,8 +12,7 @@ import pytest
 SEVERAL_CORES = pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="there is one core, and nothing is forked")
 BEGINNING = """
 import os, signal, sys, threading, time
-from contextlib import closing
-from envmedic.forked import Forked, each
+from envmedic.forked import beside
 here = os.getpid()
 def children():
     return open(f"/proc/self/task/{threading.get_native_id()}/children").read().split()
@@ -23,7 +22,7 @@ def children():
 def said(code: str, before: str = "") -> str:
     """What `code` prints in a process of its own, which has one thread: nothing else may be heard."""
     argv = [sys.executable, "-c", BEGINNING + before + textwrap.dedent(code)]
-    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=600)
+    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=1800)
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout.strip()
 
@@ -31,22 +30,20 @@ def said(code: str, before: str = "") -> str:
 @SEVERAL_CORES
 def test_work_is_done_in_another_process_and_its_result_comes_back() -> None:
     code = """
-    with closing(Forked(lambda: (os.getpid(), "x" * 3_000_000))) as forked:
-        pid, text = forked.value()
-    print(pid != here, len(text), children())
+    (pid, text), rest = beside(lambda: (os.getpid(), "x" * 3_000_000), os.getpid)
+    print(pid != here, rest == here, len(text), children())
     """
-    assert said(code) == "True 3000000 []"
+    assert said(code) == "True True 3000000 []"
 
 
 def test_what_goes_wrong_there_is_raised_here() -> None:
     code = """
     def work():
         raise KeyError(os.getpid())
-    with closing(Forked(work)) as forked:
-        try:
-            forked.value()
-        except KeyError as error:
-            print(error.args[0] == here, children())
+    try:
+        beside(work, lambda: None)
+    except KeyError as error:
+        print(error.args[0] == here, children())
     """
     assert said(code) == "True []"
 
@@ -60,16 +57,15 @@ def test_a_fork_that_ends_or_fails_otherwise_is_of_no_consequence(end: str) -> N
         if os.getpid() != here:
             {end}
         return os.getpid()
-    with closing(Forked(work)) as forked:
-        print(forked.value() == here, children())
+    print(beside(work, lambda: None)[0] == here, children())
     """
     assert said(code) == "True []"
 
 
 def test_a_result_that_cannot_be_packed_is_made_here() -> None:
     code = """
-    with closing(Forked(lambda: (threading.Lock(), os.getpid()))) as forked:
-        print(forked.value()[1] == here, children())
+    made, _ = beside(lambda: (threading.Lock(), os.getpid()), lambda: None)
+    print(made[1] == here, children())
     """
     assert said(code) == "True []"
 
@@ -77,10 +73,10 @@ def test_a_result_that_cannot_be_packed_is_made_here() -> None:
 def test_a_fork_that_is_not_waited_for_is_ended() -> None:
     code = """
     opened = os.listdir("/proc/self/fd")
-    with closing(Forked(lambda: time.sleep(1000))) as forked:
-        pass
-    forked.close()
-    print(children(), os.listdir("/proc/self/fd") == opened)
+    try:
+        beside(lambda: time.sleep(1000), lambda: 1 / 0)
+    except ZeroDivisionError:
+        print(children(), os.listdir("/proc/self/fd") == opened)
     """
     assert said(code) == "[] True"
 
@@ -90,8 +86,7 @@ def test_an_interrupt_ends_it() -> None:
     def interrupt():
         raise KeyboardInterrupt
     try:
-        with closing(Forked(lambda: time.sleep(1000))) as forked:
-            interrupt()
+        beside(lambda: time.sleep(1000), interrupt)
     except KeyboardInterrupt:
         print(children())
     """
@@ -102,8 +97,7 @@ def test_nothing_is_forked_beside_other_threads() -> None:
     code = """
     done = threading.Event()
     threading.Thread(target=done.wait).start()
-    with closing(Forked(os.getpid)) as forked:
-        print(forked.value() == here)
+    print(beside(os.getpid, lambda: None)[0] == here)
     done.set()
     """
     assert said(code) == "True"
@@ -112,8 +106,7 @@ def test_nothing_is_forked_beside_other_threads() -> None:
 def test_nothing_is_forked_where_there_is_one_core() -> None:
     code = """
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
-    with closing(Forked(os.getpid)) as forked:
-        print(forked.value() == here)
+    print(beside(os.getpid, lambda: None)[0] == here)
     """
     assert said(code) == "True"
 
@@ -124,15 +117,14 @@ def test_work_is_done_here_where_no_process_can_be_had() -> None:
         raise BlockingIOError
     os.fork = refuse
     opened = os.listdir("/proc/self/fd")
-    with closing(Forked(os.getpid)) as forked:
-        print(forked.value() == here, os.listdir("/proc/self/fd") == opened)
+    print(beside(os.getpid, lambda: None)[0] == here, os.listdir("/proc/self/fd") == opened)
     """
     assert said(code) == "True True"
 
 
 INTERRUPTED = """
 import os, signal
-from envmedic.forked import Forked
+from envmedic.forked import beside
 from envmedic.proc import run
 
 done = []
@@ -153,7 +145,7 @@ print(*done)
 @pytest.mark.parametrize(
     ("begin", "expected"),
     [
-        pytest.param("Forked(lambda: 1)", "after interrupted", marks=SEVERAL_CORES),
+        pytest.param("beside(lambda: 1, lambda: None)", "after interrupted", marks=SEVERAL_CORES),
         ('run(["/bin/true"])', ""),  # subprocess calls nothing around its fork
     ],
     ids=["forked", "run"],
@@ -164,55 +156,3 @@ def test_an_interruption_waits_until_what_follows_a_fork_is_done(begin: str, exp
     done = subprocess.run(program, capture_output=True, text=True, check=False)
     assert done.stderr == ""
     assert " ".join(done.stdout.split()) == expected
-
-
-TAKEN = """
-reading, writing = os.pipe()
-def work(number):
-    if os.getpid() == here:
-        os.read(reading, 1)  # until a fork has taken a number
-        os.write(writing, b"1")
-    else:
-        os.write(writing, b"1")
-        ending()
-    return number, os.getpid()
-"""
-
-
-@SEVERAL_CORES
-def test_each_answer_stands_in_its_place_whoever_gave_it() -> None:
-    code = """
-    ending = lambda: None
-    found = each(work, 60, most=4)
-    print([number for number, _ in found] == list(range(60)), len({pid for _, pid in found}) > 1, children())
-    """
-    assert said(code, TAKEN) == "True True []"
-
-
-@SEVERAL_CORES
-def test_what_a_fork_took_and_did_not_answer_is_done_here() -> None:
-    code = """
-    ending = lambda: os.kill(os.getpid(), signal.SIGKILL)
-    print(each(work, 30, most=4) == [(number, here) for number in range(30)], children())
-    """
-    assert said(code, TAKEN) == "True []"
-
-
-@pytest.mark.parametrize("count", [0, 1, 9_999, 10_000, 10_001, 25_000])
-def test_each_of_none_or_of_very_many(count: int) -> None:
-    code = f"print(each(lambda number: number * 2, {count}, most=3) == list(range(0, 2 * {count}, 2)), children())"
-    assert said(code) == "True []"
-
-
-def test_what_each_raises_is_raised_and_ends_the_forks() -> None:
-    code = """
-    def work(number):
-        if number == 7:
-            raise KeyError(number)
-        return number
-    try:
-        each(work, 30, most=4)
-    except KeyError as error:
-        print(error.args[0], children())
-    """
-    assert said(code) == "7 []"

@@ -151,11 +151,11 @@ def test_what_runs_as_somebody_else_gets_none_of_roots_secrets(monkeypatch: pyte
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "roots-key")
     monkeypatch.setenv("PIP_INDEX_URL", "https://root:roots-login@index.example/simple")
     monkeypatch.setenv("HARMLESS", "told")
-    told = ask(["/usr/bin/env"], timeout_s=300, user=somebody).stdout
+    told = ask(["/usr/bin/env"], timeout_s=1800, user=somebody).stdout
     assert "roots-" not in told
     assert "HARMLESS=told" in told
-    assert "roots-key" in ask(["/usr/bin/env"], timeout_s=300).stdout
-    own = ask(["/usr/bin/env"], timeout_s=300, env={"HF_TOKEN": "the-environment's-own"}, user=somebody).stdout
+    assert "roots-key" in ask(["/usr/bin/env"], timeout_s=1800).stdout
+    own = ask(["/usr/bin/env"], timeout_s=1800, env={"HF_TOKEN": "the-environment's-own"}, user=somebody).stdout
     assert "HF_TOKEN=the-environment's-own" in own
     assert "roots-" not in str(variables(tmp_path, somebody, {}))
     assert "roots-" in str(variables(tmp_path, None, {}))

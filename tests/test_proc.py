@@ -31,7 +31,7 @@ def script(path: Path, text: str, mode: int = 0o755) -> str:
 
 def closes(before: set[str]) -> bool:
     """Wait until no more files are open than before: threads of sh close theirs once they have read to the end."""
-    deadline = time.monotonic() + 300
+    deadline = time.monotonic() + 1800
     while not open_files() <= before and time.monotonic() < deadline:
         time.sleep(0.01)
     return open_files() <= before
@@ -56,7 +56,7 @@ def alive(pid: int) -> bool:
 
 def ends(pid: int) -> bool:
     """Whether a process is gone within a few seconds; another process reaps it."""
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 1800
     while alive(pid) and time.monotonic() < deadline:
         time.sleep(0.01)
     return not alive(pid)
@@ -319,7 +319,7 @@ def test_what_breaks_in_right_after_the_end_is_raised_and_leaves_nothing(monkeyp
     before = open_files()
     monkeypatch.setattr(os, "waitpid", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        proc.run([SH, "-c", "sleep 0.5"], timeout_s=300)
+        proc.run([SH, "-c", "sleep 0.5"], timeout_s=1800)
     assert closes(before)
     assert not children()
 
@@ -352,15 +352,15 @@ def test_a_limit_is_no_tick_that_each_call_waits_for() -> None:
 
 def test_many_at_once_from_threads() -> None:
     with busy_threads(), ThreadPoolExecutor(8) as pool:
-        results = list(pool.map(lambda n: proc.run([SH, "-c", f"echo {n}; exit {n}"], timeout_s=60), range(40)))
+        results = list(pool.map(lambda n: proc.run([SH, "-c", f"echo {n}; exit {n}"], timeout_s=1800), range(40)))
     assert [(item.returncode, item.stdout) for item in results] == [(n, f"{n}\n") for n in range(40)]
     assert not children()
 
 
 def test_no_thread_stays_behind() -> None:
     before = threading.active_count()
-    proc.run([SH, "-c", "exit"], timeout_s=60)
-    deadline = time.monotonic() + 60
+    proc.run([SH, "-c", "exit"], timeout_s=1800)
+    deadline = time.monotonic() + 1800
     while threading.active_count() > before and time.monotonic() < deadline:
         time.sleep(0.01)
     assert threading.active_count() == before

@@ -10,10 +10,10 @@ import pytest
 
 import envmedic
 from envmedic.cli.parser import POLICIES
-from envmedic.model.check_kinds import CHECKS
-from envmedic.model.faults import FAULT_CLASSES, FAULTS, FaultClass
 from envmedic.model.playbook import Policy
-from envmedic.model.registry import by_name, complete
+from envmedic.model.registries.check_kinds import CHECKS
+from envmedic.model.registries.faults import FAULT_CLASSES, FAULTS, FaultClass
+from envmedic.model.registries.registry import by_name, complete
 
 
 def table(*names: str, rows: tuple[str, ...]) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from envmedic.api.context.observation import observe, stage
 from envmedic.api.context.settings import Settings
 from envmedic.api.context.wiring import installer_of
 from envmedic.errors import EnvmedicError, InstallerError, NetworkError, NoSolution
+from envmedic.installers.index.credentials import without_credentials
 from envmedic.model.answers.compatibility import Compatibility
 from envmedic.model.ports import ResolveRequest
 from envmedic.planner import whatif
@@ -63,8 +64,6 @@ def _request(settings: Settings, way: whatif.Way) -> ResolveRequest:
 
 
 def _index(request: ResolveRequest) -> str | None:
-    from envmedic.installers.index.credentials import without_credentials  # noqa: PLC0415  # installers are loaded when asked
-
     if not request.needs_variant_index or request.variant is None:
         return None
     return without_credentials(request.torch_index.replace("{variant}", request.variant))

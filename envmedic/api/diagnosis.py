@@ -1,47 +1,38 @@
-"""Diagnosis: error texts and facts to findings."""
+"""Diagnosis: error texts and facts to findings.
+
+The readers of environments and of texts are imported late: most diagnoses have one of them alone.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 
-from envmedic import diagnosis
-from envmedic.api.context.observation import beginning, observe
 from envmedic.api.context.settings import Settings
+from envmedic.api.playbooks import load_playbooks
+from envmedic.diagnosis import findings
 from envmedic.model.events import Notice
 from envmedic.model.facts import Facts
 from envmedic.model.findings import Diagnosis
 from envmedic.model.playbook import LoadedPlaybook, TextMatch
-
-if TYPE_CHECKING:
-    from envmedic.playbook.matching.log_stream import LogStream
+from envmedic.playbook.matching.log_stream import LogStream, read_lines
 
 
 def diagnose(settings: Settings, prefix: Path | None, logs: Sequence[str]) -> tuple[Diagnosis, ...]:
     """One diagnosis for each log, or one from facts alone; `prefix` None uses the texts alone."""
-    playbooks = cache(partial(_playbooks, settings))
+    facts: Facts | None = None
+    if prefix is not None:
+        from envmedic.api.context.observation import observe
 
-    def meanwhile() -> None:
-        diagnosis.prepare()
-        playbooks()
-
-    with beginning(settings, prefix) as begun:
-        facts = None if prefix is None else observe(settings, prefix, begun, meanwhile=meanwhile)
+        facts = observe(settings, prefix)
     if facts is not None and facts.environment is not None and not facts.environment.site_packages:
         text = f"{facts.environment.prefix} has no site-packages: whatever was installed in it is gone"
         settings.stream.emit(Notice(code="no-site-packages", message=text, level="warning"))
+    playbooks = load_playbooks(settings)
     sources: Sequence[str | None] = logs or [None]
-    return tuple(diagnose_text(settings, playbooks(), facts, log, prefix) for log in sources)
-
-
-def _playbooks(settings: Settings) -> tuple[LoadedPlaybook, ...]:
-    from envmedic.api.playbooks import load_playbooks  # noqa: PLC0415  # while the environment is being read
-
-    return load_playbooks(settings)
+    return tuple(diagnose_text(settings, playbooks, facts, log, prefix) for log in sources)
 
 
 def diagnose_text(
@@ -54,8 +45,6 @@ def diagnose_text(
     """The diagnosis of one log (None: facts alone)."""
     if log is None:
         return conclude(playbooks, facts, (), prefix, log)
-    from envmedic.playbook.matching.log_stream import read_lines  # noqa: PLC0415  # facts alone need no reader of texts
-
     text = read_lines(log)
     found = diagnose_output(settings, playbooks, facts, text, prefix=prefix, name=log)
     _tell_what_is_no_text(settings, text)
@@ -86,14 +75,14 @@ def diagnose_output(
     """The diagnosis of `text`, called `name`; where it tells of a crash, imports that crash are looked for."""
     matches = _scan(text, playbooks)
     if facts is not None:
-        from envmedic.api.planning.crashes import with_crash  # noqa: PLC0415  # a text alone needs none of it
+        from envmedic.api.planning.crashes import with_crash
 
         facts = with_crash(settings, playbooks, facts, matches)
     return conclude(playbooks, facts, matches, prefix, name)
 
 
 def _scan(lines: Iterable[bytes], playbooks: Sequence[LoadedPlaybook]) -> tuple[TextMatch, ...]:
-    from envmedic.playbook.matching.match import scan  # noqa: PLC0415  # facts alone need no signatures
+    from envmedic.playbook.matching.match import scan
 
     return scan(lines, playbooks)
 
@@ -113,4 +102,4 @@ def conclude(
     log: str | None,
 ) -> Diagnosis:
     """Join text and facts."""
-    return diagnosis.diagnose(matches, facts, playbooks, prefix=None if prefix is None else str(prefix), log=log)
+    return findings.diagnose(matches, facts, playbooks, prefix=None if prefix is None else str(prefix), log=log)

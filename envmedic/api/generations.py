@@ -1,4 +1,4 @@
-"""The generations of an environment: undo, redo, history, recover, prune."""
+"""The generations of an environment: undo, redo, history, prune."""
 
 from __future__ import annotations
 
@@ -6,20 +6,18 @@ import os
 from collections.abc import Callable
 from functools import cache, partial
 from pathlib import Path
-from typing import Protocol, TypedDict
+from typing import Protocol
 
-from envmedic.api.context.settings import NamedTarget, Settings
-from envmedic.api.context.target import interrupted
+from envmedic.api.context.settings import Settings
 from envmedic.api.context.wiring import check_runner, engine_ports, installer_of
-from envmedic.engine.generations import generations, recovery
+from envmedic.engine.generations import generations, state_diff
 from envmedic.engine.generations.undo_losses import Loss
+from envmedic.engine.store.context import TransactionContext
 from envmedic.engine.store.interruption import Cancel, never
-from envmedic.errors import ExitCode
-from envmedic.model.events import EventStream, Notice
-from envmedic.model.modes import AllowName
-from envmedic.model.ports import ApplyOptions, CheckRunner, EnginePorts
-from envmedic.model.record import Difference, History, Record, Recovery
-from envmedic.probe.prefix import targets
+from envmedic.model.ports import ApplyOptions
+from envmedic.model.record import Difference, History, Record
+from envmedic.model.registries.modes import AllowName
+from envmedic.probe.packages.distributions import states
 
 AcceptLoss = Callable[[tuple[str, ...]], bool]
 """Asks whether to go on although these paths would not be as they are now."""
@@ -41,37 +39,6 @@ class UndoOrRedo(Protocol):
         """Go to another generation and return the record of the transaction."""
 
 
-def settle(settings: Settings, prefix: Path) -> tuple[Record, ...]:
-    """Settle the interrupted transactions of the environment, and say so."""
-    records = _recover(settings, prefix)
-    for record in records:
-        message = f"recovered the interrupted transaction {record.transaction}: environment {record.environment}"
-        settings.stream.emit(Notice(code="recovered", message=message, level="warning"))
-    return records
-
-
-def _recover(settings: Settings, prefix: Path) -> tuple[Record, ...]:
-    installer = cache(partial(installer_of, settings))
-    real = Path(os.path.realpath(prefix))
-    ports = engine_ports(settings, installer, prefix=real, confirm=lambda _plan: False)
-    checks = check_runner(installer, settings, prefix=real)
-    return recovery.recover(prefix, ports=ports, checks=checks, stream=settings.stream)
-
-
-def recover(settings: Settings, target: NamedTarget) -> Recovery:
-    """Settle what a crash interrupted; the prefix itself may be missing."""
-    if target.prefix is not None and not os.path.lexists(target.prefix) and interrupted(Path(target.prefix)):
-        prefix = Path(target.prefix).absolute()
-    else:
-        prefix = targets.resolve_prefix(name=target.name, prefix=target.prefix, python=target.python)
-    return Recovery(prefix=str(prefix), settled=_recover(settings, prefix))
-
-
-def exit_code(record: Record) -> ExitCode:
-    """0 when the transaction did what it was asked to, else its failure's code."""
-    return ExitCode.OK if record.failure is None else ExitCode(record.failure.exit_code)
-
-
 def undo(  # `redo` too
     settings: Settings,
     prefix: Path,
@@ -82,8 +49,7 @@ def undo(  # `redo` too
     cancel: Cancel = never,
 ) -> Record:
     """Bring the environment back as it was before the live generation, byte for byte."""
-    travelling = _travelling(settings, prefix, allow)
-    return generations.undo(prefix, **travelling, to=to, accept=_asking(accept), cancel=cancel, ahead=settings.ahead)
+    return generations.undo(_session(settings, prefix, allow, cancel), to=to, accept=_asking(accept))
 
 
 def redo(  # `undo` too
@@ -96,25 +62,19 @@ def redo(  # `undo` too
     cancel: Cancel = never,
 ) -> Record:
     """Bring an undone repair back."""
-    travelling = _travelling(settings, prefix, allow)
-    return generations.redo(prefix, **travelling, to=to, accept=_asking(accept), cancel=cancel)
+    return generations.redo(_session(settings, prefix, allow, cancel), to=to, accept=_asking(accept))
 
 
-class _Travelling(TypedDict):
-    options: ApplyOptions
-    ports: EnginePorts
-    checks: CheckRunner
-    stream: EventStream
-
-
-def _travelling(settings: Settings, prefix: Path, allow: tuple[AllowName, ...]) -> _Travelling:
+def _session(settings: Settings, prefix: Path, allow: tuple[AllowName, ...], cancel: Cancel) -> TransactionContext:
     installer, real = cache(partial(installer_of, settings)), Path(os.path.realpath(prefix))
-    return {
-        "options": ApplyOptions(allow=allow, timeout_s=settings.timeout_s),
-        "ports": engine_ports(settings, installer, prefix=real, confirm=lambda _plan: True),
-        "checks": check_runner(installer, settings, prefix=real),
-        "stream": settings.stream,
-    }
+    return TransactionContext.of(
+        prefix,
+        ApplyOptions(allow=allow, timeout_s=settings.timeout_s),
+        engine_ports(settings, installer, prefix=real, confirm=lambda _plan: True),
+        check_runner(installer, settings, prefix=real),
+        settings.stream,
+        cancel=cancel,
+    )
 
 
 def _asking(accept: AcceptLoss) -> Callable[[Loss], bool]:
@@ -132,9 +92,6 @@ def difference(settings: Settings, prefix: Path, before: str | None = None, afte
 
     A state is named by a transaction, ``found`` or ``now``. Raises InputError for one that is not known.
     """
-    from envmedic.engine.generations import state_diff  # noqa: PLC0415  # an undo needs neither
-    from envmedic.probe.packages.distributions import states  # noqa: PLC0415
-
     del settings
     return state_diff.difference(prefix, states, before=before, after=after)
 

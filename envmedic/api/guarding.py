@@ -9,14 +9,17 @@ from pathlib import Path
 from envmedic import xdg
 from envmedic.api.context.observation import observe, stage
 from envmedic.api.context.settings import Settings
-from envmedic.api.context.wiring import conda_of
 from envmedic.engine.store.live_records import live_records
-from envmedic.errors import InputError, NoSolution, NotAnEnvironment
+from envmedic.errors import InputError, NotAnEnvironment
+from envmedic.installers.conda.solve import conda_dry_run
+from envmedic.installers.index.credentials import redacted
+from envmedic.installers.resolution import dry_run
+from envmedic.installers.uv import find_uv, pip_help
 from envmedic.model.answers.guard import CondaCommand, Guard, GuardVerdict, Harm, PipCommand
-from envmedic.model.conda import CondaChange, CondaRequest
 from envmedic.model.facts import Environment, Facts
 from envmedic.model.plan import CONSTRAINTS
 from envmedic.planner.guard import command_words, judge
+from envmedic.planner.guard.command_options import CannotTell
 
 
 def guard(settings: Settings, prefix: Path, words: Sequence[str]) -> Guard:
@@ -25,15 +28,20 @@ def guard(settings: Settings, prefix: Path, words: Sequence[str]) -> Guard:
     Raises InputError for a command that is not understood or is for another environment, NetworkError where no index
     can be asked.
     """
-    read = command_words.read(words)
+    cannot_tell, read = None, None
+    try:
+        read = command_words.read(words, pip_help)
+    except CannotTell as error:
+        cannot_tell = error.summary
     facts = observe(settings, prefix)
     environment = facts.environment
     if environment is None:
         raise NotAnEnvironment("No environment was observed", hint="Name one with -p PREFIX")
+    asked = _Asked(settings, facts, environment, words)
+    if read is None:
+        return asked.answer((), unknown=cannot_tell)
     _require_this(read, environment)
-    standing = _standing(Path(environment.real_prefix), environment)
-    asked = _Asked(settings, facts, environment, read, standing)
-    return asked.pip(read.command) if isinstance(read.command, PipCommand) else asked.conda(read.command)
+    return asked.pip(read, read.command) if isinstance(read.command, PipCommand) else asked.conda(read.command)
 
 
 def _standing(prefix: Path, environment: Environment) -> judge.Standing:
@@ -68,25 +76,15 @@ def _require_this(read: command_words.Read, environment: Environment) -> None:
 class _Asked:
     """One question with what is known of the environment."""
 
-    def __init__(
-        self,
-        settings: Settings,
-        facts: Facts,
-        environment: Environment,
-        read: command_words.Read,
-        standing: judge.Standing,
-    ) -> None:
+    def __init__(self, settings: Settings, facts: Facts, environment: Environment, words: Sequence[str]) -> None:
         self._settings = settings
         self._facts = facts
         self._environment = environment
-        self._read = read
-        self._standing = standing
+        self._words = words
+        self._standing = _standing(Path(environment.real_prefix), environment)
 
-    def pip(self, command: PipCommand) -> Guard:
-        """The answer for a command of pip or uv."""
-        from envmedic.installers.resolution import dry_run  # noqa: PLC0415  # only where something is resolved
-        from envmedic.installers.uv import find_uv  # noqa: PLC0415
-
+    def pip(self, read: command_words.Read, command: PipCommand) -> Guard:
+        """The answer for a command of pip or uv, by uv's dry run."""
         if command.verb == "uninstall":
             found = dry_run.removed(command, self._environment)
         else:
@@ -94,17 +92,17 @@ class _Asked:
                 find_uv(),
                 command,
                 self._environment,
-                self._variables(),
+                self._variables(read),
                 offline=self._settings.offline,
                 timeout_s=self._settings.timeout_s,
             )
             with stage(self._settings.stream, "resolve"):
                 found = dry_run.foresee(asking)
         foreseen = tuple(judge.Foreseen(item.name, item.before, item.after) for item in found.changes)
-        return self._answer(foreseen, refused=found.refused, unknown=found.unknown)
+        return self.answer(foreseen, refused=found.refused, unknown=found.unknown)
 
     def conda(self, command: CondaCommand) -> Guard:
-        """The answer for a command of conda or its like."""
+        """The answer for a command of conda or its like, by conda's dry run."""
         conda = self._environment.conda
         if conda is None:
             raise InputError(
@@ -112,49 +110,17 @@ class _Asked:
                 cause=f"{command.tool} would not touch it",
                 hint="Name the conda environment with -p PREFIX or -n NAME",
             )
-        if command.verb == "remove" and command.force:
-            names = set(command.specs)
-            gone = tuple(judge.of_removed(item) for item in conda.packages if item.name in names)
-            return self._answer(tuple(found for items in gone for found in items))
-        notes = ("As py-rattler solves it; the solver of another tool may choose other builds",)
-        offline = self._settings.offline
-        if command.verb == "update":
-            if command.everything:
-                return self._answer((), unknown="an update of everything may change anything")
-            solved = self._first(judge.updates(command, conda, offline=offline))
-            change = CondaChange() if isinstance(solved, NoSolution) else solved  # nothing newer: nothing to do
-        else:
-            requests = judge.conda_requests(command, conda, offline=offline)
-            solved = self._first(requests)
-            if isinstance(solved, NoSolution) and (freed := judge.without_pins(self._environment, command)) is not None:
-                solved = self._first(requests, freed)  # conda overrides a pin on what it is asked for by name
-            if isinstance(solved, NoSolution):
-                return self._answer((), refused=solved.cause or solved.summary)
-            change = solved
-        foreseen = judge.of_change(change, conda)
+        judge.require_installed(command, conda)
+        offline, prefix = self._settings.offline or command.offline, Path(self._environment.real_prefix)
+        with stage(self._settings.stream, "solve"):
+            found = conda_dry_run.foresee(command, conda, prefix, offline=offline, timeout_s=self._settings.timeout_s)
+        foreseen = judge.of_change(found.change, conda)
         named = {judge.pinned_name(text) for text in command.specs}
-        return self._answer(foreseen, notes=notes, more=judge.unasked(foreseen, named))
+        notes = () if command.tool == "conda" else (f"As conda solves it; {command.tool} may choose other builds",)
+        more = judge.unasked(foreseen, named)
+        return self.answer(foreseen, refused=found.refused, unknown=found.unknown, notes=notes, more=more)
 
-    def _first(
-        self, requests: Sequence[CondaRequest], environment: Environment | None = None
-    ) -> CondaChange | NoSolution:
-        """The answer to the first question that has one, else the last refusal."""
-        found: CondaChange | NoSolution = NoSolution("Nothing was asked")
-        for request in requests:
-            found = self._solved(request, environment or self._environment)
-            if isinstance(found, CondaChange):
-                break
-        return found
-
-    def _solved(self, request: CondaRequest, environment: Environment) -> CondaChange | NoSolution:
-        side = conda_of(self._settings, Path(self._environment.real_prefix))
-        try:
-            with stage(self._settings.stream, "solve"):
-                return side.resolve(request, environment, self._facts.host, self._settings.stream.emit)
-        except NoSolution as error:
-            return error
-
-    def _variables(self) -> dict[str, str]:
+    def _variables(self, read: command_words.Read) -> dict[str, str]:
         """As the activated shell has them that the command would be run in."""
         variables = dict(os.environ)
         for item in self._environment.variables:
@@ -162,9 +128,9 @@ class _Asked:
                 variables.pop(item.name, None)
             else:
                 variables[item.name] = item.value
-        return {**variables, **self._read.variables}
+        return {**variables, **read.variables}
 
-    def _answer(
+    def answer(
         self,
         foreseen: Sequence[judge.Foreseen],
         *,
@@ -173,6 +139,7 @@ class _Asked:
         notes: tuple[str, ...] = (),
         more: tuple[Harm, ...] = (),
     ) -> Guard:
+        """The document: what is `foreseen` judged, unless the command is refused or its effect unknown."""
         harms = (*judge.harms(self._facts, self._environment, foreseen, self._standing), *more)
         verdict: GuardVerdict = judge.verdict(harms)
         summary = judge.summary(foreseen, harms)
@@ -182,18 +149,16 @@ class _Asked:
             verdict, summary = "unanswered", unknown
         return Guard(
             prefix=self._environment.prefix,
-            command=_shown(self._read.words),
-            tool=self._read.command.tool,
+            command=_shown(self._words),
+            tool=command_words.tool_of(self._words),
             verdict=verdict,
             summary=summary,
             transaction=self._standing.transaction,
             changes=judge.changes(self._environment, foreseen),
             harms=harms,
-            notes=(*self._read.notes, *notes, *((unknown,) if unknown is not None and harms else ())),
+            notes=(*command_words.notes(self._words), *notes, *((unknown,) if unknown is not None and harms else ())),
         )
 
 
 def _shown(words: Sequence[str]) -> tuple[str, ...]:
-    from envmedic.installers.index.credentials import redacted  # noqa: PLC0415  # installers are loaded when asked
-
     return tuple(map(redacted, words))

@@ -14,13 +14,21 @@ import msgspec
 from envmedic import planner
 from envmedic.api.context.observation import observe
 from envmedic.api.context.settings import RepairRequest, Settings
-from envmedic.api.context.wiring import check_runner, conda_of, engine_ports, installer_of
+from envmedic.api.context.wiring import (
+    check_runner,
+    conda_of,
+    engine_ports,
+    installer_of,
+    require_repair_packages,
+)
 from envmedic.api.diagnosis import diagnose_text
 from envmedic.api.planning import crashes
+from envmedic.api.planning.family_move import move
 from envmedic.api.planning.plan_choice import PlanChoices, RepairGoal, host_fault, repairable
 from envmedic.api.planning.plan_paths import refuse_other_places
 from envmedic.api.planning.rounds import Loop
 from envmedic.api.playbooks import find_playbook, load_playbooks
+from envmedic.api.running import diagnose_command
 from envmedic.engine.store.interruption import Cancel, never
 from envmedic.engine.store.protection import refuse_protected
 from envmedic.engine.transaction import transaction
@@ -55,8 +63,6 @@ def prepare(settings: Settings, prefix: Path, wish: RepairRequest) -> Prepared |
     Changes nothing. Raises NothingToRepair, NoSolution, HostFault, InputError and installer errors.
     """
     if wish.policy is not None:
-        from envmedic.api.planning.family_move import move  # noqa: PLC0415  # only where nothing is repaired
-
         return Prepared(move(settings, prefix, wish.policy, wish.way), settings, None)
     choices = find_choices(settings, prefix, wish)
     return choices if isinstance(choices, Diagnosis) else Prepared(_first(choices), settings, choices)
@@ -89,6 +95,7 @@ def apply(
 
     Errors before a transaction began are raised; after it they are in the record.
     """
+    require_repair_packages()
     refuse_protected(Path(os.path.realpath(prefix)), options.allow)
     prepared = prepare(settings, prefix, wish)
     return prepared if isinstance(prepared, Diagnosis) else carry_out(prepared, options, confirm)
@@ -96,6 +103,7 @@ def apply(
 
 def apply_plan(settings: Settings, made: Plan, options: ApplyOptions, confirm: Confirm) -> Record:
     """Carry `made` out as it is. Raises StalePlan when the environment changed since."""
+    require_repair_packages()
     return _carry_out(settings, made, options, confirm, None)
 
 
@@ -165,8 +173,6 @@ def find_choices(settings: Settings, prefix: Path, wish: RepairRequest) -> PlanC
         facts = crashes.search(settings, facts, ())
     diagnosis = diagnose_text(settings, playbooks, facts, wish.log, prefix)
     if wish.command and not wish.log and not wish.playbook and diagnosis.verdict in {"healthy", "unknown"}:
-        from envmedic.api.running import diagnose_command  # noqa: PLC0415  # only where facts say nothing
-
         diagnosis = diagnose_command(settings, playbooks, facts, prefix, wish.command)
     facts = diagnosis.facts or facts  # with what a search has found
     if wish.playbook is None and diagnosis.verdict == "healthy" and not wish.command:

@@ -11,15 +11,18 @@ from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 
+from envmedic import activation, proc
 from envmedic.api.context.observation import observe
 from envmedic.api.context.settings import Settings
 from envmedic.api.diagnosis import conclude, diagnose_output
 from envmedic.api.playbooks import load_playbooks
+from envmedic.engine.stage.environ import variables
 from envmedic.errors import InputError, Interrupted
 from envmedic.model.events import Notice, OutputLine
 from envmedic.model.facts import Facts
 from envmedic.model.findings import Diagnosis
 from envmedic.model.playbook import LoadedPlaybook
+from envmedic.owner import owner
 from envmedic.proc.output import OutputTail
 from envmedic.proc.passthrough import Ending, run_through
 
@@ -83,9 +86,6 @@ def run(argv: Sequence[str], *, prefix: Path | None = None) -> Ran:
 def _variables(prefix: Path | None) -> dict[str, str]:
     base = dict(os.environ)
     if prefix is not None:
-        from envmedic import activation  # noqa: PLC0415  # only where an environment is named
-        from envmedic.engine.stage.environ import variables  # noqa: PLC0415
-
         own = activation.activated_values(prefix, prefix, base)
         base = activation.overlaid(variables(prefix, None, {}), own)
     base.setdefault(FAULTHANDLER, "1")
@@ -106,9 +106,6 @@ def reproduce(settings: Settings, prefix: Path, argv: Sequence[str], cancel: Can
     No byte code is written; what the command itself writes stays. Its lines are events. Raises InputError when it
     cannot be started, and Interrupted when `cancel` asked to stop it.
     """
-    from envmedic import proc  # noqa: PLC0415  # `run` uses another way
-    from envmedic.owner import owner  # noqa: PLC0415
-
     output = OutputTail()
     variables = {**_variables(prefix), "PYTHONDONTWRITEBYTECODE": "1"}
     unset: dict[str, str | None] = dict.fromkeys(name for name in os.environ if name not in variables)

@@ -11,16 +11,18 @@ import msgspec
 from envmedic.api.context.observation import observe, stage
 from envmedic.api.context.settings import Settings
 from envmedic.api.context.wiring import check_runner, installer_of
+from envmedic.api.locking.locks import lock_of
 from envmedic.engine.stage.activated_runner import ActivatedRunner
 from envmedic.engine.stage.runners import DirectRunner
 from envmedic.engine.store.interruption import Interruption
 from envmedic.engine.verify import verdict
 from envmedic.errors import InputError, PreflightError
+from envmedic.locks import comparison, reading
 from envmedic.model.base import from_json
-from envmedic.model.check_kinds import CHECKS, GPU_CHECKS, PROFILES
 from envmedic.model.checks import Check, Verification, VerifyWish, named_check
 from envmedic.model.events import Notice
 from envmedic.model.facts import Environment, Facts
+from envmedic.model.registries.check_kinds import CHECKS, GPU_CHECKS, PROFILES
 from envmedic.planner import import_targets
 
 
@@ -39,9 +41,6 @@ def verify_lock(settings: Settings, prefix: Path, lock: Path, wish: VerifyWish) 
 
     Raises InputError for what is no lock, and for a baseline that is no verification.
     """
-    from envmedic.api.locking.locks import lock_of  # noqa: PLC0415  # locks are loaded when asked
-    from envmedic.locks import comparison, reading  # noqa: PLC0415
-
     baseline = read_baseline(wish.baseline)
     wanted = reading.read(lock)
     facts = observe(settings, prefix)

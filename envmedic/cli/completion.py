@@ -11,9 +11,15 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from envmedic.api.context.settings import Settings
+from envmedic.api.environments import list_environments
+from envmedic.api.playbooks import survey_playbooks
 from envmedic.cli.options import Parser
 from envmedic.cli.parser import build_parser
-from envmedic.model.installers import INSTALLERS
+from envmedic.model.events import EventStream
+from envmedic.model.registries.check_kinds import CHECK_NAMES
+from envmedic.model.registries.faults import FAULTS
+from envmedic.model.registries.installers import INSTALLERS
 
 FILES, DIRECTORIES = ":files", ":directories"
 """What a script is told where the shell itself knows the words better."""
@@ -224,9 +230,6 @@ def _by_metavar(metavar: str) -> Iterator[Word]:
 
 
 def _playbooks() -> Iterator[Word]:
-    from envmedic.api.context.settings import Settings  # noqa: PLC0415
-    from envmedic.api.playbooks import survey_playbooks  # noqa: PLC0415  # only where playbooks are asked for
-    from envmedic.model.events import EventStream  # noqa: PLC0415
 
     found = survey_playbooks(Settings(stream=EventStream(())))
     yield from ((item.playbook.id, item.playbook.title) for item in found.playbooks)
@@ -238,30 +241,22 @@ def _playbooks_or_file() -> Iterator[Word]:
 
 
 def _topics() -> Iterator[Word]:
-    from envmedic.model.faults import FAULTS  # noqa: PLC0415
-
     yield from ((name, "a class of fault") for name in FAULTS)
     yield from _playbooks()
 
 
 def _environments() -> Iterator[Word]:
-    from envmedic.api.environments import list_environments  # noqa: PLC0415
-
     found = list_environments().environments
     yield from ((item.name, item.prefix) for item in found if item.name)
 
 
 def _prefixes() -> Iterator[Word]:
-    from envmedic.api.environments import list_environments  # noqa: PLC0415
-
     here = os.path.join(os.getcwd(), "")  # noqa: PTH109, PTH118  # a text that ends with a slash
     yield from ((item.prefix.removeprefix(here), item.torch or "") for item in list_environments().environments)
     yield DIRECTORIES, ""
 
 
 def _checks() -> Iterator[Word]:
-    from envmedic.model.check_kinds import CHECK_NAMES  # noqa: PLC0415
-
     yield from CHECK_NAMES.items()
 
 

@@ -7,23 +7,54 @@ import mmap
 import os
 import sys
 from collections.abc import Callable, Sequence
+from importlib import import_module
 
 from envmedic.cli.options import FALSE, require_readable, split_command
 from envmedic.cli.parser import build_parser
-from envmedic.errors import RECOVERABLE, UNCHANGED, EnvmedicError, ExitCode, InputError, Interrupted, exhausted
+from envmedic.errors import (
+    RECOVERABLE,
+    UNCHANGED,
+    EnvmedicError,
+    ExitCode,
+    InputError,
+    Interrupted,
+    exhausted,
+    missing_package,
+)
 
 TYPE_CHECKING = False  # as in typing, which takes longer to load than `--version` may
 if TYPE_CHECKING:
-    from envmedic.ahead import Ahead
     from envmedic.api.context.settings import Settings
     from envmedic.cli.output import CommandOutput
     from envmedic.model.ports import ApplyOptions
 
+    Command = Callable[[argparse.Namespace, CommandOutput], int]
     Ui = Callable[[Settings, ApplyOptions], int]
 
 _SPARE_BYTES = 4 << 20
 """Given back where memory has run out: to say so takes some. Nothing writes to it, so it takes none before."""
-_LOOKING = frozenset({"diagnose", "facts", "plan", "check"})
+_HOMES = {
+    "diagnose": "diagnose",
+    "run": "run",
+    "facts": "diagnose",
+    "envs": "envs",
+    "plan": "repair",
+    "apply": "repair",
+    "verify": "repair",
+    "undo": "generations",
+    "redo": "generations",
+    "history": "generations",
+    "diff": "generations",
+    "recover": "generations",
+    "prune": "generations",
+    "playbooks": "playbooks",
+    "explain": "knowledge",
+    "check": "knowledge",
+    "guard": "guard",
+    "create": "create",
+    "lock": "lock",
+}
+"""Module of `cli` that holds the function of each command, by its name. Only that of the given command is loaded."""
 
 
 def main(argv: Sequence[str] | None = None, *, ui: Ui | None = None) -> int:
@@ -41,13 +72,8 @@ def main(argv: Sequence[str] | None = None, *, ui: Ui | None = None) -> int:
         if args.command in {None, "completion"}:
             return _completion(args) if args.command else _without_command(ui)
         args.user_command = command
-        from contextlib import closing  # noqa: PLC0415  # `--version` and `--help` need none of it
-
-        with closing(_ahead(args)) as args.ahead:
-            from envmedic.cli.output import CommandOutput  # noqa: PLC0415
-
-            output = CommandOutput.of(args)
-            return _run(args, output)
+        output = _output(args)
+        return _run(args, output)
     except EnvmedicError as error:
         (output or _bare_output(json=json)).error(error)
         return int(error.exit_code)
@@ -60,22 +86,26 @@ def main(argv: Sequence[str] | None = None, *, ui: Ui | None = None) -> int:
 
 
 def _unexpected(error: Exception, output: CommandOutput) -> int:
-    from envmedic.render.documents.errors import bug  # noqa: PLC0415
+    from envmedic.render.documents.errors import bug
 
     environment = UNCHANGED if output.stream.transaction is None else RECOVERABLE
-    known = exhausted(error, environment=environment) or bug(error, environment=environment)
+    known = (
+        exhausted(error, environment=environment)
+        or missing_package(error, environment=environment)
+        or bug(error, environment=environment)
+    )
     output.error(known)
     return int(known.exit_code)
 
 
 def _complete(words: Sequence[str]) -> int:
-    from envmedic.cli import completion  # noqa: PLC0415  # only a shell that completes asks for it
+    from envmedic.cli import completion
 
     return completion.answer(words)
 
 
 def _completion(args: argparse.Namespace) -> int:
-    from envmedic.cli import completion  # noqa: PLC0415
+    from envmedic.cli import completion
 
     return completion.show(args)
 
@@ -84,32 +114,22 @@ def _without_command(ui: Ui | None) -> int:
     return _short_help() if ui is None or not _in_terminal() else _open(ui)
 
 
-def _ahead(args: argparse.Namespace) -> Ahead:
-    """What can be begun already on the environment that is probably meant."""
-    from envmedic.ahead import Ahead  # noqa: PLC0415  # `--version` and `--help` need none of it
+def _output(args: argparse.Namespace) -> CommandOutput:
+    from envmedic.cli.output import CommandOutput
 
-    ahead = Ahead()
-    if args.command not in _LOOKING and not (args.command == "undo" and args.yes):
-        return ahead
-    prefix = args.prefix or os.environ.get("VIRTUAL_ENV") or os.environ.get("CONDA_PREFIX")
-    alone = getattr(args, "log_only", False) or getattr(args, "host_only", False)
-    if not prefix or args.name or args.python or alone:
-        return ahead
-    if args.command == "undo":
-        from envmedic.api.undoing import begin  # noqa: PLC0415
-
-        begin(ahead, prefix)
-    else:
-        ahead.begin_survey(prefix)
-    return ahead
+    return CommandOutput.of(args)
 
 
 def _run(args: argparse.Namespace, output: CommandOutput) -> int:
-    from envmedic.cli.commands import repair  # noqa: PLC0415  # `--version` and `--help` need none of it
-
     if args.user_command and not (getattr(args, "reproduce", False) or args.command in {"run", "guard"}):
         raise InputError("A command after `--` belongs to --reproduce", hint="Add --reproduce before the `--`")
-    return int(repair.RUN[args.command](args, output))
+    return int(command(args.command)(args, output))
+
+
+def command(name: str) -> Command:
+    """Return the function of the command `name`."""
+    found: Command = getattr(import_module(f"{__package__}.commands.{_HOMES[name]}"), name)
+    return found
 
 
 def _in_terminal() -> bool:
@@ -118,12 +138,11 @@ def _in_terminal() -> bool:
 
 
 def _open(ui: Ui) -> int:
-    """Open the terminal UI, told what the variables say that set options of commands."""
-    from envmedic.cli.commands import repair  # noqa: PLC0415  # `--version` and `--help` need none of it
-    from envmedic.cli.output import CommandOutput  # noqa: PLC0415
+    """Open the terminal UI with the settings that variables give to options of commands."""
+    from envmedic.cli import context
 
     args = build_parser().parse_args(["apply"])
-    return ui(repair.settings_of(args, CommandOutput.of(args)), repair.options_of(args))
+    return ui(context.settings_of(args, _output(args)), context.options_of(args))
 
 
 def _short_help() -> int:
@@ -135,6 +154,6 @@ def _short_help() -> int:
 
 def _bare_output(*, json: bool) -> CommandOutput:
     """For what goes wrong before the output options are known."""
-    from envmedic.cli.output import CommandOutput  # noqa: PLC0415
+    from envmedic.cli.output import CommandOutput
 
     return CommandOutput(json=json, quiet=False, verbose=0, colour="auto", events=None)

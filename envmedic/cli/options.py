@@ -9,14 +9,14 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 
 from envmedic.errors import InputError
-from envmedic.model.installers import DEFAULT, DEFAULT_OF_CONDA, INSTALLERS, OF_CONDA, OF_WHEELS
+from envmedic.model.registries.installers import DEFAULT, DEFAULT_OF_CONDA, INSTALLERS, OF_CONDA, OF_WHEELS
 
 TYPE_CHECKING = False  # as in typing, which takes longer to load than `--version` may
 if TYPE_CHECKING:
     from typing import Any, NoReturn
 
     from envmedic.model.conda import CondaExecutor
-    from envmedic.model.installers import WheelInstaller
+    from envmedic.model.registries.installers import WheelInstaller
 
 TRUE = frozenset({"1", "true", "yes", "on"})
 FALSE = frozenset({"", "0", "false", "no", "off"})
@@ -51,7 +51,7 @@ class Parser(argparse.ArgumentParser):
 
     def format_help(self) -> str:
         """The help text: what the command does, examples, then all options."""
-        from envmedic.cli.examples import example_lines  # noqa: PLC0415  # for help alone
+        from envmedic.cli.examples import example_lines
 
         self.fill()
         examples = example_lines(self.prog.partition(" ")[2])
@@ -138,7 +138,7 @@ class Parser(argparse.ArgumentParser):
 
 def _near(word: str, known: Iterable[str]) -> str:
     """The one of the known words that was likely meant, nothing without one."""
-    import difflib  # noqa: PLC0415  # for a mistake alone
+    import difflib
 
     return next(iter(difflib.get_close_matches(word.partition("=")[0], list(known), n=1)), "")
 
@@ -190,7 +190,7 @@ def _value(action: argparse.Action, variable: str, text: str) -> object:
 
 def _words(variable: str, text: str) -> list[str]:
     """The values of an option that can be repeated: separated by spaces, quoted where one holds spaces."""
-    import shlex  # noqa: PLC0415  # few variables are lists
+    import shlex
 
     try:
         return shlex.split(text)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import io
 import os
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,13 +15,12 @@ from envmedic.errors import CHANGED, UNCHANGED, EnvmedicError, InputError
 from envmedic.model.base import to_json
 from envmedic.model.events import Event, EventStream
 from envmedic.model.record import Record, error_document
-from envmedic.regex import compile_late
 from envmedic.render.documents.errors import error_lines
 from envmedic.render.events import Narrator
 from envmedic.render.style import Style, plain, wants_colour
 from envmedic.render.text import Line, line
 
-_ACTING = compile_late("[\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+_ACTING = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
 class CommandOutput:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from envmedic import __version__
 from envmedic.cli.options import Parser, at_least, installer, seconds, sentence
-from envmedic.model.installers import DEFAULT, DEFAULT_OF_CONDA, INSTALLERS
+from envmedic.model.registries.installers import DEFAULT, DEFAULT_OF_CONDA, INSTALLERS
 
 DESCRIPTION = "Repair a broken PyTorch/CUDA environment in a clone, prove it, and swap it in atomically."
 POLICIES = ("keep-torch", "keep-release", "keep-cuda-variant", "newest")
@@ -98,7 +98,9 @@ def _output(parser: Parser) -> None:
 
 
 def _target(parser: Parser) -> None:
-    group = parser.add_argument_group("environment (default: the active one)").add_mutually_exclusive_group()
+    group = parser.add_argument_group(
+        "environment (default: the active one)", "An interrupted repair of it is settled first."
+    ).add_mutually_exclusive_group()
     parser.option("-n", "--name", group=group, rivals=("prefix", "python"), help="name of a conda environment")
     parser.option(
         "-p", "--prefix", group=group, rivals=("name", "python"), metavar="DIR", help="prefix of an environment"
@@ -208,7 +210,7 @@ def _plan(parser: Parser) -> None:
 
 
 def _apply(parser: Parser) -> None:
-    from envmedic.model.modes import CLONE_MODES, PROTECTIONS, STAGING_MODES  # noqa: PLC0415  # typing
+    from envmedic.model.registries.modes import CLONE_MODES, PROTECTIONS, STAGING_MODES  # noqa: PLC0415  # typing
 
     parser.add_argument("plan", nargs="?", metavar="PLAN.json", help="a plan written by `envmedic plan -o`")
     _what(parser)
@@ -246,7 +248,7 @@ def _apply(parser: Parser) -> None:
 
 
 def _verify(parser: Parser) -> None:
-    from envmedic.model.check_kinds import PROFILES  # noqa: PLC0415  # msgspec
+    from envmedic.model.registries.check_kinds import PROFILES  # noqa: PLC0415  # msgspec
 
     parser.option("--check", action="append", default=[], metavar="NAME", help="only this check; can be repeated")
     parser.option(
@@ -267,7 +269,7 @@ def _verify(parser: Parser) -> None:
 
 
 def _back(parser: Parser) -> None:
-    from envmedic.model.modes import PROTECTIONS  # noqa: PLC0415  # typing
+    from envmedic.model.registries.modes import PROTECTIONS  # noqa: PLC0415  # typing
 
     parser.add_argument("transaction", nargs="?", help="to before this transaction (default: the last one)")
     parser.option("-y", "--yes", action="store_true", help="do not ask")
@@ -348,7 +350,7 @@ def _lock(parser: Parser) -> None:
 
 
 def _create(parser: Parser) -> None:
-    from envmedic.model.check_kinds import PROFILES  # noqa: PLC0415  # msgspec
+    from envmedic.model.registries.check_kinds import PROFILES  # noqa: PLC0415  # msgspec
 
     parser.option(
         "--lock", required=True, metavar="FILE", help="a conda-lock.yml, pylock.toml or requirements with hashes"

@@ -10,10 +10,9 @@ import msgspec
 
 from envmedic.compat import tables, versions
 from envmedic.model.base import Model
-from envmedic.regex import compile_late
 
-_SPAN = compile_late(r"(?:(?P<first>\d[\w.]*) to |up to )(?P<last>\d[\w.]*)")
-_WORD = compile_late(r"[>=.]*\d[\w.]*|\.post\d+")
+_SPAN = re.compile(r"(?:(?P<first>\d[\w.]*) to |up to )(?P<last>\d[\w.]*)")
+_WORD = re.compile(r"[>=.]*\d[\w.]*|\.post\d+")
 FLASH_ATTENTION = (
     "https://github.com/Dao-AILab/flash-attention/releases/download/v{version}/"
     "flash_attn-{version}+cu{cuda}torch{torch}cxx11abi{abi}-{tag}-{tag}-linux_x86_64.whl"

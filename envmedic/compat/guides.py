@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 from typing import Any
 
@@ -9,14 +10,13 @@ import msgspec
 
 from envmedic.compat import tables, versions
 from envmedic.model.base import Model
-from envmedic.regex import compile_late
 
-_SPAN = compile_late(r"(?P<first>\d[\d.]*) to (?P<last>\d[\d.]*)")
-_UP_TO = compile_late(r"up to (?P<last>\d[\d.]*)")
-_AT_LEAST = compile_late(r">=\s*(?P<first>\d[\d.]*)")
-_ONE = compile_late(r"\d[\d.]*")
+_SPAN = re.compile(r"(?P<first>\d[\d.]*) to (?P<last>\d[\d.]*)")
+_UP_TO = re.compile(r"up to (?P<last>\d[\d.]*)")
+_AT_LEAST = re.compile(r">=\s*(?P<first>\d[\d.]*)")
+_ONE = re.compile(r"\d[\d.]*")
 _NOT_A_RELEASE = frozenset({"torch", "prebuilt_for_torch", "prebuilt_variants"})
-_CAPABILITY = compile_late(r"\d+\.\d")
+_CAPABILITY = re.compile(r"\d+\.\d")
 
 
 class Row(Model, frozen=True, kw_only=True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 
@@ -13,14 +14,13 @@ from packaging.utils import canonicalize_name
 from envmedic.compat.versions import allows, version
 from envmedic.model.base import Model
 from envmedic.model.facts import Distribution, Environment, Host
-from envmedic.regex import compile_late
 
 _SYSTEMS = {"linux": "Linux", "darwin": "Darwin", "win32": "Windows"}
-_PLAIN = compile_late(
+_PLAIN = re.compile(
     r"\s*([A-Za-z0-9](?:[\w.-]*[A-Za-z0-9])?)\s*(?:\[[\w\s,.-]*\])?\s*\(?((?:[<>=!~][^;@()\[\]]*?)?)\)?\s*(?:;(.*))?"
 )
 """Name, versions and marker of a requirement without a URL."""
-_EXTRA = compile_late(r"\bextra\s*==")
+_EXTRA = re.compile(r"\bextra\s*==")
 _BESIDE = frozenset({">=", "==", "~=", "===", ">", "<=", "!="})
 """Operators beside whose version the lowest version lies that fulfils them."""
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import Literal
 
 from envmedic.compat import gpu, tables
-from envmedic.regex import compile_late
 
-_MAJOR = compile_late(r"(?:^|, )(\d+)")
+_MAJOR = re.compile(r"(?:^|, )(\d+)")
 
 
 def compiler_limit(cuda: str, kind: Literal["gcc", "clang"]) -> int | None:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion, Version
 
-from envmedic.regex import compile_late
-
-_CUDA_VARIANT = compile_late(r"cu(\d+)(\d)")
-_CAPABILITY = compile_late(r"(\d+)\.(\d)([af]?)")
-_OFFICIAL_LABEL = compile_late(r"cpu|cu\d{2,}|rocm[\d.]+|xpu")
+_CUDA_VARIANT = re.compile(r"cu(\d+)(\d)")
+_CAPABILITY = re.compile(r"(\d+)\.(\d)([af]?)")
+_OFFICIAL_LABEL = re.compile(r"cpu|cu\d{2,}|rocm[\d.]+|xpu")
 
 
 def variant_cuda(variant: str) -> str | None:

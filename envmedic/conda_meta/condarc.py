@@ -52,8 +52,8 @@ def files(prefix: Path | None, root: Path | None, environ: Mapping[str, str]) ->
 
 def load(text: str) -> object:
     """The value in the text of such a file. Raises ValueError where it is no YAML, or stands for too many values."""
-    from ruamel.yaml import YAML  # noqa: PLC0415  # 0.1 s, and few users have such files
-    from ruamel.yaml.error import YAMLError  # noqa: PLC0415
+    from ruamel.yaml import YAML
+    from ruamel.yaml.error import YAMLError
 
     if _nesting(text) > limits.DEEPEST:  # its reader takes a second for each thousand levels
         raise ValueError("its lists and tables nest too deeply")

@@ -16,17 +16,17 @@ import msgspec
 from envmedic.conda_meta import kept_packages, specs
 from envmedic.conda_meta.packages import dist_string
 from envmedic.model.conda import CondaPackage
-from envmedic.regex import compile_late
+from envmedic.model.ports import MatchesSpec
 
 PATH = "conda-meta/history"
-_COMMAND = compile_late(r"#\s*cmd:\s*(.+)")
-_CONDA = compile_late(r"#\s*conda version:\s*(.+)")
-_SPECS = compile_late(r"#\s*(\w+)\s*specs:\s*(.+)?")
+_COMMAND = re.compile(r"#\s*cmd:\s*(.+)")
+_CONDA = re.compile(r"#\s*conda version:\s*(.+)")
+_SPECS = re.compile(r"#\s*(\w+)\s*specs:\s*(.+)?")
 _KINDS = {
     "update": "update", "install": "update", "create": "update",
     "remove": "remove", "uninstall": "remove", "neutered": "neutered",
 }  # fmt: skip
-_RELATION = compile_late(r"\s*(?:=|==|!=|<=|>=|<|>|~=)(?![=<>!~])\S+")
+_RELATION = re.compile(r"\s*(?:=|==|!=|<=|>=|<|>|~=)(?![=<>!~])\S+")
 
 
 class Revision(msgspec.Struct, frozen=True, kw_only=True):
@@ -172,20 +172,22 @@ def state(revisions: Iterable[Revision]) -> frozenset[str]:
     return frozenset(found)
 
 
-def stale(in_force: Mapping[str, str], packages: Iterable[CondaPackage]) -> dict[str, CondaPackage]:
-    """Names of specs that the installed package of that name does not answer to, with that package."""
+def stale(
+    in_force: Mapping[str, str], packages: Iterable[CondaPackage], matches: MatchesSpec
+) -> dict[str, CondaPackage]:
+    """Names of specs that the installed package of that name does not match, with that package."""
     installed = {item.name: item for item in packages}
     return {
         name: installed[name]
         for name, spec in in_force.items()
-        if name in installed and _differs(spec, installed[name])
+        if name in installed and _differs(spec, installed[name], matches)
     }
 
 
-def _differs(spec: str, package: CondaPackage) -> bool:
+def _differs(spec: str, package: CondaPackage, matches: MatchesSpec) -> bool:
     """A spec that cannot be read counts as one that no longer fits."""
     try:
-        return not specs.matches(spec, package)
+        return not matches(spec, package)
     except ValueError:
         return True
 
@@ -196,6 +198,7 @@ def compose(
     *,
     command: str,
     when: datetime,
+    matches: MatchesSpec,
     update: Sequence[str] = (),
     remove: Sequence[str] = (),
     before: Sequence[CondaPackage] = (),
@@ -211,7 +214,7 @@ def compose(
     """
     revisions = read(text)
     in_force = specs_in_force(revisions)
-    wanted = _wanted(in_force, packages, update, {name.lower() for name in remove})
+    wanted = _wanted(in_force, packages, update, {name.lower() for name in remove}, matches)
     wanted |= kept_packages.set_adrift(in_force, before, wanted, packages)
     names = {item.name for item in packages}
     gone = [*dict.fromkeys([*remove, *(name for name in in_force if name not in names)])]
@@ -230,14 +233,18 @@ def compose(
 
 
 def _wanted(
-    in_force: Mapping[str, str], packages: Sequence[CondaPackage], update: Iterable[str], remove: set[str]
+    in_force: Mapping[str, str],
+    packages: Sequence[CondaPackage],
+    update: Iterable[str],
+    remove: set[str],
+    matches: MatchesSpec,
 ) -> dict[str, str]:
     """The specs that must be in force afterwards."""
     names = {item.name for item in packages}
     asked = {_name(spec): spec for spec in update}
     held = in_force or _requested(packages)
     base = {name: spec for name, spec in held.items() if name in names and name not in remove}
-    renewed = {name: f"{item.name}={item.version}" for name, item in stale(base, packages).items()}
+    renewed = {name: f"{item.name}={item.version}" for name, item in stale(base, packages, matches).items()}
     return base | renewed | asked
 
 

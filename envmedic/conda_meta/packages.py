@@ -9,10 +9,9 @@ from typing import Literal
 from envmedic.conda_meta import urls
 from envmedic.conda_meta.records import BriefRecord, Records
 from envmedic.model.conda import CondaPackage
-from envmedic.regex import compile_late
 
 _METADATA = (".dist-info/METADATA", ".egg-info/PKG-INFO", ".egg-info")
-_SEPARATORS = compile_late(r"[-_.]+")
+_SEPARATORS = re.compile(r"[-_.]+")
 
 
 def packages(records: Records[BriefRecord]) -> tuple[CondaPackage, ...]:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from envmedic.regex import compile_late
+import re
 
-_USER = compile_late(r"(?<=://)[^/@\s]+@")
-_TOKEN = compile_late(r"(?<=/)t/[^/\s]+/")
+_USER = re.compile(r"(?<=://)[^/@\s]+@")
+_TOKEN = re.compile(r"(?<=/)t/[^/\s]+/")
 _ALIAS = "https://conda.anaconda.org/"
 """Where conda looks for a channel that is named without an address: its ``channel_alias``."""
-_DEFAULTS = compile_late(r"https?://repo\.(?:anaconda|continuum)\.(?:com|io)/pkgs/[^/]+")
+_DEFAULTS = re.compile(r"https?://repo\.(?:anaconda|continuum)\.(?:com|io)/pkgs/[^/]+")
 """The channels that conda calls ``defaults``: https://docs.conda.io/projects/conda/en/stable/configuration.html."""
-_SUBDIR = compile_late(r"(?:noarch|(?:linux|osx|win|freebsd|zos|emscripten|wasi)-[0-9a-z]+)")
+_SUBDIR = re.compile(r"(?:noarch|(?:linux|osx|win|freebsd|zos|emscripten|wasi)-[0-9a-z]+)")
 
 
 def without_credentials(url: str) -> str:

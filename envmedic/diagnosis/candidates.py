@@ -8,9 +8,9 @@ from functools import cached_property
 from typing import Final
 
 from envmedic.diagnosis.derived import Derived
-from envmedic.model.faults import Fault
 from envmedic.model.findings import FixKind
 from envmedic.model.playbook import AdviseStep, LoadedPlaybook, Playbook, Signature, TextMatch
+from envmedic.model.registries.faults import Fault
 from envmedic.playbook.schema.conditions import Evaluation, evaluate
 from envmedic.playbook.schema.template import fill
 

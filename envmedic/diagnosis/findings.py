@@ -14,9 +14,9 @@ from envmedic.diagnosis.candidates import NO_FAULT, Cause, candidates
 from envmedic.diagnosis.derived import Derived
 from envmedic.diagnosis.roots import chosen, ranked
 from envmedic.model.facts import Facts
-from envmedic.model.faults import Fault
 from envmedic.model.findings import Alternative, Diagnosis, Evidence, Finding, Rejected, Verdict, of_host
 from envmedic.model.playbook import LoadedPlaybook, TextMatch
+from envmedic.model.registries.faults import Fault
 from envmedic.playbook.schema.conditions import Evaluation
 from envmedic.playbook.schema.template import fill
 
@@ -55,7 +55,7 @@ def diagnose(
 def _derived(facts: Facts | None) -> Derived:
     if facts is None:
         return {}
-    from envmedic.diagnosis.vocabulary import derive  # noqa: PLC0415  # a text alone needs none of it
+    from envmedic.diagnosis.vocabulary import derive
 
     return derive(facts)
 

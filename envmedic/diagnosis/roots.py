@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from envmedic.diagnosis.candidates import Cause
-from envmedic.model.faults import FAULT_CLASSES, Fault
+from envmedic.model.registries.faults import FAULT_CLASSES, Fault
 
 HARDLY_SURE = 0.6
 """Readings below this confidence are of a general kind: some library lacks something."""

@@ -11,8 +11,8 @@ from envmedic.errors import InputError
 from envmedic.explain import terms
 from envmedic.explain.words import check_line, condition_lines, step_line
 from envmedic.model.answers.explanation import Explanation, PlaybookTitle, Sign, Term
-from envmedic.model.faults import FAULT_CLASSES, FAULTS, Fault
 from envmedic.model.playbook import LoadedPlaybook, Playbook, Signature
+from envmedic.model.registries.faults import FAULT_CLASSES, FAULTS, Fault
 from envmedic.model.vocabulary.names import fact_kind
 from envmedic.playbook.matching.patterns import compiled
 from envmedic.playbook.schema.template import fill, placeholders

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from envmedic.model.check_kinds import CHECK_NAMES
 from envmedic.model.playbook import (
     AdviseStep,
     CommandStep,
@@ -16,11 +15,14 @@ from envmedic.model.playbook import (
     PurgeStep,
     RebuildStep,
     ReinstallStep,
+    RemedyStep,
     ReplaceStep,
     SetEnvStep,
     TorchFamilyStep,
     UnsetEnvStep,
 )
+from envmedic.model.registries.check_kinds import CHECK_NAMES
+from envmedic.model.registries.remedies import REMEDIES
 from envmedic.model.vocabulary.names import FACTS
 
 _OPERATORS = {
@@ -99,11 +101,11 @@ def step_line(step: PlaybookStep) -> str:  # noqa: PLR0911  # one sentence for e
         return f"replace {step.distribution} by {step.by}"
     if isinstance(step, PinStep):
         return f"keep constraints in the environment: {', '.join(step.constraints)}"
-    return f"tell you: {step.text}" if isinstance(step, AdviseStep) else _command_line(step)
+    return f"tell you: {step.text}" if isinstance(step, AdviseStep) else _named_line(step)
 
 
-def _command_line(step: CommandStep) -> str:
-    return f"run {' '.join(step.argv)}"
+def _named_line(step: RemedyStep | CommandStep) -> str:
+    return f"run {' '.join(step.argv)}" if isinstance(step, CommandStep) else REMEDIES[step.name].does
 
 
 def check_line(name: str) -> str:

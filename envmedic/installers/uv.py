@@ -5,19 +5,24 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib import util
 from pathlib import Path
 
-from envmedic.errors import InstallerError
+from envmedic.errors import InstallerError, RepairPackageMissing
 from envmedic.installers import removal
 from envmedic.installers.index import configuration
+from envmedic.installers.resolution import build_options
 from envmedic.installers.wheels import chown
 from envmedic.model.events import Emit
 from envmedic.model.facts import Environment
 from envmedic.model.plan import CONSTRAINTS, Artifact, Install, Purge, Rebuild
 from envmedic.model.ports import Resolution, ResolveRequest
 from envmedic.owner import owner
+from envmedic.proc import ask
 
 Argv = tuple[str, ...]
+_HELP_S = 60.0
 
 _LEFT_ALONE = (
     *("UV_CACHE_DIR", "UV_NO_CACHE", "UV_CONCURRENT_", "UV_HTTP_", "UV_CUDA_DRIVER_VERSION"),
@@ -28,20 +33,36 @@ _LEFT_ALONE = (
 
 
 def find_uv() -> str:
-    """Path of uv: the one installed with envmedic, else on PATH. Raises `InstallerError`."""
+    """Path of uv: the one installed with envmedic, else on PATH. Raises `RepairPackageMissing`."""
     try:
-        from uv import find_uv_bin  # noqa: PLC0415  # the package may be absent where uv is on PATH
+        from uv import find_uv_bin
 
         return find_uv_bin()
     except (ImportError, FileNotFoundError):
         found = shutil.which("uv")
     if found is None:
-        raise InstallerError(
-            "uv is not installed",
-            cause="neither envmedic's environment nor PATH has it",
-            hint="Install it beside envmedic: python -m pip install uv",
-        )
+        raise RepairPackageMissing("uv")
     return str(Path(found).absolute())
+
+
+@cache
+def pip_help(verb: str) -> str:
+    """The help text of ``uv pip VERB``, which has every option of that release. Raises `InstallerError`."""
+    result = ask((find_uv(), "pip", verb, "--help", "--color=never"), timeout_s=_HELP_S)
+    if result.returncode != 0:
+        raise InstallerError(
+            f"`uv pip {verb} --help` failed",
+            cause=result.stderr.strip() or None,
+            hint="Install uv beside envmedic: python -m pip install uv",
+        )
+    return result.stdout
+
+
+def require_repair_packages() -> None:
+    """Raise RepairPackageMissing where a package is absent that every repair needs: uv, or requests."""
+    find_uv()
+    if util.find_spec("requests") is None:
+        raise RepairPackageMissing("requests")
 
 
 class UvInstaller:
@@ -56,15 +77,15 @@ class UvInstaller:
 
     @property
     def uv(self) -> str:
-        """Absolute path of uv. Raises `InstallerError` when there is none."""
+        """Absolute path of uv. Raises `RepairPackageMissing` when there is none."""
         self._uv = self._uv or find_uv()
         return self._uv
 
     def resolve(self, request: ResolveRequest, environment: Environment, emit: Emit) -> Resolution:
         """Return exact wheels for the pins and what they need. Raises NetworkError, NoSolution, InstallerError."""
         del emit  # it takes a second; its stage is what there is to say
-        from envmedic.installers.index import http as session  # noqa: PLC0415  # requests costs 0.1 s
-        from envmedic.installers.resolution import resolve, uv_options  # noqa: PLC0415  # requests costs 0.1 s
+        from envmedic.installers.index import http as session
+        from envmedic.installers.resolution import resolve, uv_options
 
         self._prefix = Path(environment.prefix)
         read = configuration.read(self._prefix)
@@ -76,8 +97,8 @@ class UvInstaller:
 
     def fetch(self, artifacts: Sequence[Artifact], *, offline: bool, emit: Emit) -> None:
         """Fetch every wheel into the cache, verified. Raises NetworkError, IntegrityError, PreflightError."""
-        from envmedic.installers.index import http as session  # noqa: PLC0415  # requests costs 0.1 s
-        from envmedic.installers.wheels import fetch  # noqa: PLC0415  # requests costs 0.1 s
+        from envmedic.installers.index import http as session
+        from envmedic.installers.wheels import fetch
 
         user = owner(self._prefix) if self._prefix is not None else None
         with session.opened(configuration.read(self._prefix)) as http:
@@ -104,8 +125,6 @@ class UvInstaller:
 
         Raises `InstallerError` when the user that builds cannot reach uv.
         """
-        from envmedic.installers.resolution import build_options  # noqa: PLC0415  # needed for this step alone
-
         chown.require_reachable(self.uv, python)
         return (*unset(os.environ), self.uv, *build_options.arguments(step, python))
 

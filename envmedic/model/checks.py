@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final, Literal
 
 from envmedic.errors import InputError
 from envmedic.model.base import Model
-from envmedic.model.check_kinds import CHECK_NAMES, GPU_CHECKS, Profile
-from envmedic.model.faults import Fault
 from envmedic.model.lock import LockDifference
 from envmedic.model.playbook import Condition, Playbook
+from envmedic.model.registries.check_kinds import CHECK_NAMES, GPU_CHECKS, Profile
+from envmedic.model.registries.faults import Fault
 
 VERIFICATION_SCHEMA: Final = "envmedic.verification/1"
 
@@ -71,8 +72,6 @@ def known_check(name: str) -> str:
     """Return `name` if a check is called so; raises `InputError` that names the nearest ones."""
     if name in CHECK_NAMES:
         return name
-    import difflib  # noqa: PLC0415  # for a mistake alone
-
     near = difflib.get_close_matches(name, CHECK_NAMES, n=3, cutoff=0.5)
     raise InputError(
         f"there is no check {name!r}",

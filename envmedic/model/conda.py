@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Any, Literal, get_args
 
-from envmedic.model import installers
 from envmedic.model.base import Model
-from envmedic.model.registry import complete
+from envmedic.model.registries import installers
+from envmedic.model.registries.registry import complete
 
 CondaTool = Literal["conda", "mamba", "micromamba", "pixi", "conda-workspaces", "unknown"]
 CondaExecutor = Literal["rattler", "conda"]
@@ -18,7 +18,7 @@ _EXECUTORS = complete(
     get_args(CondaExecutor),
     installers.OF_CONDA,
     stated="`CondaExecutor` in envmedic/model/conda.py",
-    add="what people call it to `OF_CONDA` in envmedic/model/installers.py",
+    add="what people call it to `OF_CONDA` in envmedic/model/registries/installers.py",
 )
 
 

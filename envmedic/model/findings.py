@@ -6,7 +6,7 @@ from typing import Final, Literal
 
 from envmedic.model.base import Model
 from envmedic.model.facts import Facts
-from envmedic.model.faults import FAULT_CLASSES, Fault
+from envmedic.model.registries.faults import FAULT_CLASSES, Fault
 
 DIAGNOSIS_SCHEMA: Final = "envmedic.diagnosis/1"
 DIAGNOSES_SCHEMA: Final = "envmedic.diagnoses/1"

@@ -8,8 +8,8 @@ from envmedic.model.base import Model
 from envmedic.model.checks import Check
 from envmedic.model.conda import CondaChange
 from envmedic.model.facts import Host, Origin
-from envmedic.model.faults import Fault
 from envmedic.model.findings import Finding
+from envmedic.model.registries.faults import Fault
 
 PLAN_SCHEMA: Final = "envmedic.plan/1"
 CONSTRAINTS: Final = "etc/envmedic/constraints.txt"

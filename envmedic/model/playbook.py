@@ -11,8 +11,9 @@ from typing import Annotated, Final, Literal
 import msgspec
 
 from envmedic.model.base import Model
-from envmedic.model.faults import Fault
 from envmedic.model.findings import FixKind
+from envmedic.model.registries.faults import Fault
+from envmedic.model.registries.remedies import REMEDIES
 
 Operator = Literal[
     "is", "is-not", "in", "not-in", "contains", "exists", "missing", "==", "!=", "<", "<=", ">", ">=", "matches",
@@ -85,6 +86,16 @@ class InstallStep(Strict, frozen=True, kw_only=True, tag_field="step", tag="inst
     """URL of the index; the user's own by default."""
     variant: str | None = None
     """CUDA variant such as ``cu124``."""
+
+
+RemedyName = Annotated[str, msgspec.Meta(extra_json_schema={"enum": sorted(REMEDIES)})]
+
+
+class RemedyStep(Strict, frozen=True, kw_only=True, tag_field="step", tag="remedy"):
+    """Remove, install and set what a remedy of envmedic decides on from the facts."""
+
+    name: RemedyName
+    """Name of the remedy."""
 
 
 class TorchFamilyStep(Strict, frozen=True, kw_only=True, tag_field="step", tag="torch_family"):
@@ -160,6 +171,7 @@ class CommandStep(Strict, frozen=True, kw_only=True, tag_field="step", tag="comm
 PlaybookStep = (
     PurgeStep
     | InstallStep
+    | RemedyStep
     | TorchFamilyStep
     | RebuildStep
     | ReinstallStep

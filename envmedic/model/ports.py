@@ -11,14 +11,16 @@ import msgspec
 from envmedic.errors import EnvmedicError
 from envmedic.model.base import Model
 from envmedic.model.checks import Check, Outcome, Phase
-from envmedic.model.conda import CondaArtifact, CondaChange, CondaRequest
+from envmedic.model.conda import CondaArtifact, CondaChange, CondaPackage, CondaRequest
 from envmedic.model.events import Emit
 from envmedic.model.facts import Environment, Host
-from envmedic.model.modes import AllowName, CloneMode, ExchangeMethod, StagingMode
 from envmedic.model.plan import Artifact, Install, Plan, Purge, Rebuild
 from envmedic.model.record import DistributionState, Record
+from envmedic.model.registries.modes import AllowName, CloneMode, ExchangeMethod, StagingMode
 
 OnLine = Callable[[str], None]
+MatchesSpec = Callable[[str, CondaPackage], bool]
+"""Whether a conda package is what a match spec asks for. Raises ValueError for a spec that cannot be read."""
 
 
 class CommandResult(Model, frozen=True, kw_only=True):

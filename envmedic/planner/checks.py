@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from envmedic.compat import versions
 from envmedic.compat.installed_requirements import demands, markers
-from envmedic.model.check_kinds import GPU_CHECKS, PROFILES
 from envmedic.model.checks import Check, Confirmation, named_check
 from envmedic.model.facts import Environment, Facts
 from envmedic.model.findings import Finding
 from envmedic.model.playbook import LoadedPlaybook
+from envmedic.model.registries.check_kinds import GPU_CHECKS, PROFILES
 from envmedic.planner import import_targets
 from envmedic.planner.proposal import Proposal
 

@@ -14,11 +14,12 @@ from envmedic.compat.torch_family import conda_families as channels
 from envmedic.model.conda import CondaEnvironment
 from envmedic.model.facts import Environment, Host
 from envmedic.model.family import FamilySet
-from envmedic.model.playbook import FactValue, TorchFamilyStep
+from envmedic.model.playbook import TorchFamilyStep
 from envmedic.model.ports import ResolveRequest
 from envmedic.planner.changes.ownership import Owners
 from envmedic.planner.conda_split.ownership_options import Side, sides
 from envmedic.planner.family import family_query
+from envmedic.planner.remedies.building import BuildInputs
 from envmedic.planner.requested_changes import RequestedChanges
 
 
@@ -41,8 +42,8 @@ class ProposalCase:
     options: Options
     values: Mapping[str, str]
     """Marker variables of the environment's interpreter on that host."""
-    derived: Mapping[str, FactValue]
-    """The flat facts."""
+    builds: BuildInputs
+    """What builds of extensions are given."""
     before: Environment | None = None
     """A conda prefix as it was observed."""
     side: Side | None = None

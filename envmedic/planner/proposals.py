@@ -26,9 +26,12 @@ from envmedic.planner.changes.requirement_checks import Unmet, applicable, marke
 from envmedic.planner.conda_split.ownership_options import Side
 from envmedic.planner.conda_split.split import DistributionChanges, Divider, pinned, widened
 from envmedic.planner.family import family_query, local_versions, members
+from envmedic.planner.placeholders import values_of
 from envmedic.planner.proposal import IN_THE_WAY, Proposal, Proposals
 from envmedic.planner.proposal_case import Options, ProposalCase, cases, cuda_build, family_step, no_wheel, suffix
-from envmedic.planner.requested_changes import RequestedChanges, gather, values_of
+from envmedic.planner.remedies import Situation
+from envmedic.planner.remedies.building import BuildInputs, build_inputs
+from envmedic.planner.requested_changes import RequestedChanges, gather
 
 WITH_TORCH = ("nvidia-*", "cuda-toolkit", "cuda-bindings", "cuda-pathfinder", "triton", "pytorch-triton")
 """What torch pins itself, beside the requirements of the installed one: it changes with torch."""
@@ -48,22 +51,25 @@ def proposals(
 
     Without a `finding` nothing is at fault, and the torch family is to be moved on.
     `values` are the derived facts that placeholders may name. Raises `NotAnEnvironment` without
-    facts of an environment, and `NoSolution` for steps that are not supported and for damaged records of conda.
+    facts of an environment, and `NoSolution` for steps that are not supported, for what cannot be decided here, and for
+    damaged records of conda.
     """
     environment = facts.environment
     if environment is None:
         raise NotAnEnvironment("No environment was observed", hint="Name one with -p PREFIX")
-    wanted = gather(loaded, values_of(loaded, finding, values or {}))
+    groups = finding.groups if finding is not None else {}
+    wanted = gather(loaded, values_of(loaded, finding, values or {}), Situation(facts, environment, groups))
+    builds = build_inputs(facts)
     case = ProposalCase(
         environment=environment,
         host=facts.host,
         wanted=wanted,
         options=options or Options(),
         values=markers(environment, facts.host),
-        derived=values or {},
+        builds=builds,
         moving=finding is None,
     )
-    _plan_builds(wanted, environment, values or {})
+    _plan_builds(wanted, environment, builds)
     if environment.conda is None:
         return _of_case(case, facts, loaded)
     found = [(item, _of_case(item, facts, loaded)) for item in cases(case)]
@@ -101,9 +107,9 @@ def _of_case(case: ProposalCase, facts: Facts, loaded: LoadedPlaybook) -> Propos
     return _of_answer(case, query)
 
 
-def _plan_builds(wanted: RequestedChanges, environment: Environment, values: Mapping[str, FactValue]) -> None:
+def _plan_builds(wanted: RequestedChanges, environment: Environment, builds: BuildInputs) -> None:
     """Turn what is to be built again into steps, and what the builds need into requirements to install before."""
-    made = [rebuild_plan.step(name, environment, values) for name in wanted.rebuilt]
+    made = [rebuild_plan.step(name, environment, builds) for name in wanted.rebuilt]
     wanted.after[:0] = [step for step, _ in made]
     wanted.pins += dict.fromkeys(text for _, needed in made for text in needed)
 
@@ -166,7 +172,8 @@ def _proposal(
         else _by_both(case, case.side, draft, query, asked, gone)
     )
     ready = tuple(item for item in made if _changes_anything(item))
-    nothing = PlanAlternative(title=title + suffix(case), why_not=family_move.UNCHANGED, feasible=False)
+    why_not = ": ".join(filter(None, (family_move.UNCHANGED, "; ".join(wanted.sound))))
+    nothing = PlanAlternative(title=title + suffix(case), why_not=why_not, feasible=False)
     return ready, () if ready else (nothing,)
 
 
@@ -330,7 +337,7 @@ def _following(case: ProposalCase, found: FamilySet | None, changed: tuple[str, 
     handled |= {canonicalize_name(Requirement(pin).name) for pin in wanted.pins}
     variant = environment.torch.variant if environment.torch is not None else None
     same_cuda = found is not None and variant == found.variant
-    return following(environment, case.values, case.derived, handled=handled, same_cuda=same_cuda)
+    return following(environment, case.values, case.builds, handled=handled, same_cuda=same_cuda)
 
 
 def _unmet(

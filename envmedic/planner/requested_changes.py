@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from packaging.requirements import InvalidRequirement
@@ -10,12 +10,10 @@ from packaging.utils import canonicalize_name
 
 from envmedic import limits
 from envmedic.errors import NoSolution
-from envmedic.model.findings import Finding
 from envmedic.model.plan import Advise, Pin, SetEnv, Step, UnsetEnv
 from envmedic.model.playbook import (
     AdviseStep,
     CommandStep,
-    FactValue,
     InstallStep,
     LoadedPlaybook,
     PinStep,
@@ -23,15 +21,15 @@ from envmedic.model.playbook import (
     PurgeStep,
     RebuildStep,
     ReinstallStep,
+    RemedyStep,
     ReplaceStep,
     SetEnvStep,
     TorchFamilyStep,
     UnsetEnvStep,
 )
-from envmedic.model.vocabulary.names import fact_kind
-from envmedic.playbook.schema.template import fill, placeholders, sole_placeholder
-
-Values = Mapping[str, FactValue]
+from envmedic.planner.placeholders import Values, filled, listed
+from envmedic.planner.remedies import Situation, decide
+from envmedic.playbook.schema.template import fill
 
 
 @dataclass
@@ -55,54 +53,15 @@ class RequestedChanges:
     rebuilt: list[str] = field(default_factory=list)
     """Distributions to be built again from their source."""
     after: list[Step] = field(default_factory=list)
+    sound: list[str] = field(default_factory=list)
+    """Why remedies of the playbook change nothing."""
 
 
-def values_of(loaded: LoadedPlaybook, finding: Finding | None, facts: Values) -> dict[str, FactValue]:
-    """Return what placeholders stand for: groups of the match before the playbook's variables before facts."""
-    known: dict[str, FactValue] = {**facts}
-    groups = finding.groups if finding is not None else {}
-    variables = {name: filled(text, {**known, **groups}) for name, text in loaded.playbook.vars.items()}
-    return {**known, **variables, **groups}
+def gather(loaded: LoadedPlaybook, values: Values, situation: Situation) -> RequestedChanges:
+    """Interpret the steps; remedies decide on the `situation`.
 
-
-def filled(text: str, values: Values) -> str:
-    """Return `text` with its placeholders filled. Raises `NoSolution` for one that was not observed."""
-    missing = [name for name in placeholders(text) if values.get(name) is None]
-    if missing:
-        raise NoSolution(
-            f"The playbook needs {' and '.join(missing)}, which was not observed",
-            cause=f"the step says {text!r}",
-            hint="Give the whole error text with --log FILE",
-        )
-    return fill(text, values)
-
-
-def listed(texts: Iterable[str], values: Values) -> tuple[str, ...]:
-    """Return the texts of a step's list, filled in; one that only names a list stands for each of its texts.
-
-    A list that was looked for and is not there is empty. Raises `NoSolution` for what was not observed.
+    Raises `NoSolution` for kinds that are not carried out yet, listing them all, and for what cannot be decided.
     """
-    return tuple(dict.fromkeys(item for text in texts for item in _items(text, values)))
-
-
-def _items(text: str, values: Values) -> tuple[str, ...]:
-    name = sole_placeholder(text)
-    if name is not None and name in values:
-        value = values[name]
-        if isinstance(value, tuple):
-            return value
-        if value is None and _is_list(name):
-            return ()
-    return (filled(text, values),)
-
-
-def _is_list(name: str) -> bool:
-    kind = fact_kind(name)
-    return kind is not None and kind.type == "strings"
-
-
-def gather(loaded: LoadedPlaybook, values: Values) -> RequestedChanges:
-    """Interpret the steps. Raises `NoSolution` for kinds that are not carried out yet, listing them all."""
     unsupported = [_named(step) for step in loaded.playbook.steps if isinstance(step, CommandStep)]
     if unsupported:
         raise NoSolution(
@@ -113,7 +72,10 @@ def gather(loaded: LoadedPlaybook, values: Values) -> RequestedChanges:
         )
     wanted = RequestedChanges()
     for step in loaded.playbook.steps:
-        _gather_one(step, wanted, values)
+        if isinstance(step, RemedyStep):
+            _remedy(step, wanted, situation)
+        else:
+            _gather_one(step, wanted, values)
     return wanted
 
 
@@ -139,6 +101,17 @@ def _gather_one(step: PlaybookStep, wanted: RequestedChanges, values: Values) ->
         _add(wanted.pins, (_requirement(filled(step.by, values)),))
     else:
         wanted.after += _following(step, values)
+
+
+def _remedy(step: RemedyStep, wanted: RequestedChanges, situation: Situation) -> None:
+    remedy = decide(step.name, situation)
+    if remedy.empty:
+        wanted.sound.append(remedy.why)
+    _add(wanted.purged, map(canonicalize_name, remedy.purge))
+    wanted.leftovers = wanted.leftovers or remedy.leftovers
+    _add(wanted.pins, map(_requirement, remedy.install))
+    if remedy.variables:
+        wanted.after.append(SetEnv(variables=remedy.variables))
 
 
 def _add(known: list[str], new: Iterable[str]) -> None:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
 from envmedic import activation as kept
-from envmedic.forked import Forked
+from envmedic import forked
 from envmedic.model.facts import (
     CompanionBuild,
     Distribution,
@@ -27,43 +26,33 @@ from envmedic.probe.binaries.family_files import Package
 from envmedic.probe.elf.loader import Search
 from envmedic.probe.machine import build_tools
 from envmedic.probe.packages import distributions, index_configuration, leftovers, record_check, shadows
-from envmedic.probe.prefix import import_paths, kept_variables
-from envmedic.probe.prefix.begun import Begun
+from envmedic.probe.prefix import import_paths, interpreter, kept_variables
 from envmedic.probe.readable import names
 from envmedic.probe.text import encodable
-from envmedic.tree.walk import WalkResult
+from envmedic.tree.walk import WalkResult, survey
 
 if TYPE_CHECKING:
     from envmedic.probe.conda.conda_prefix import Conda
 
 _COMPANIONS: tuple[Literal["torchvision", "torchaudio"], ...] = ("torchvision", "torchaudio")
-_MANY_CORES = 4
-"""With so many there is one left for a third process, beside this one and those for what is compiled and for the survey."""
 
 
-def observe_environment(
-    prefix: Path,
-    variables: Mapping[str, str] | None = None,
-    *,
-    deep: bool = False,
-    begun: Begun | None = None,
-    meanwhile: Callable[[], None] | None = None,
-) -> Environment:
+def observe_environment(prefix: Path, variables: Mapping[str, str] | None = None, *, deep: bool = False) -> Environment:
     """Observe the environment at `prefix` without importing anything of it or writing into it.
 
-    `variables` are those of the shell that activates it, by default this process's; `deep` reads and
-    hashes every installed file; `begun` is the beginning of it, where that was made before; `meanwhile` is
-    called while other processes are waited for. Raises `NotAnEnvironment` when there is none. Damage inside it is a fact, never an error.
+    `variables` are those of the shell that activates it, by default this process's; `deep` reads and hashes every
+    installed file. Raises `NotAnEnvironment` when there is none. Damage inside it is a fact, never an error.
     """
-    with closing(begun or Begun(prefix)) as known:
-        read = _read(known, os.environ if variables is None else variables)
-        with closing(Forked(read.compiled)) as checked, closing(Forked(read.numpy_one, cores=_MANY_CORES)) as texts:
-            environment = _but_files(read)
-            if meanwhile is not None:
-                meanwhile()
-            environment = _with_files(environment, read, known.survey(), deep=deep)
-            environment = msgspec.structs.replace(environment, numpy_one=texts.value())
-            return encodable(_with_compiled(environment, read, checked.value()))
+    found = layout.read(Path(os.path.abspath(prefix)))  # noqa: PTH100  # the user's spelling, links kept
+    read = _read(found, os.environ if variables is None else variables)
+    binaries, environment = forked.beside(read.compiled, lambda: _but_compiled(read, deep=deep))
+    return encodable(_with_compiled(environment, read, binaries))
+
+
+def _but_compiled(read: _Read, *, deep: bool) -> Environment:
+    """The environment without what its compiled files tell."""
+    environment = _with_files(_but_files(read), read, survey(read.found.prefix), deep=deep)
+    return msgspec.structs.replace(environment, numpy_one=read.numpy_one())
 
 
 class _Read(msgspec.Struct, frozen=True):
@@ -92,9 +81,8 @@ class _Read(msgspec.Struct, frozen=True):
         return numpy_api.observe(self.scans, self.found.prefix)
 
 
-def _read(begun: Begun, given: Mapping[str, str]) -> _Read:
-    found = begun.layout
-    python = begun.interpreter()
+def _read(found: layout.Layout, given: Mapping[str, str]) -> _Read:
+    python = interpreter.observe(found)
     sites = layout.site_packages(found, python.version or found.version)
     scans = tuple(distributions.scan(site, found.prefix, soabi=python.soabi) for site in sites)
     by_conda = _conda(found, python, scans)
@@ -177,7 +165,7 @@ def _conda(found: layout.Layout, python: Interpreter, scans: Sequence[distributi
     """The records of a conda prefix, by which the owners of distributions are set; None for any other."""
     if found.kind != "conda":
         return None
-    from envmedic.probe.conda import conda_prefix  # noqa: PLC0415  # nothing of it is needed for a virtual environment
+    from envmedic.probe.conda import conda_prefix
 
     installed = conda_prefix.read(found.prefix, python.version or found.version)
     installed.settle_owners(scans)

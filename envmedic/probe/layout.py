@@ -12,10 +12,9 @@ from envmedic.errors import NotAnEnvironment
 from envmedic.model.facts import EnvironmentKind
 from envmedic.probe.metadata import parse_pyvenv
 from envmedic.probe.readable import is_directory, names, read_bytes
-from envmedic.regex import compile_late
 
-_LIBRARY = compile_late(r"python(?P<version>\d{1,2}\.\d{1,2})(?P<threads>t?)")
-_VERSION = compile_late(r"\d{1,2}\.\d{1,2}(?!\d)")
+_LIBRARY = re.compile(r"python(?P<version>\d{1,2}\.\d{1,2})(?P<threads>t?)")
+_VERSION = re.compile(r"\d{1,2}\.\d{1,2}(?!\d)")
 
 
 class Layout(msgspec.Struct, frozen=True):

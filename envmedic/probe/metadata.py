@@ -7,6 +7,8 @@ takes milliseconds this way; `email` and `importlib.metadata` take fifty times a
 
 from __future__ import annotations
 
+import csv
+import json
 import re
 from collections.abc import Iterator, Sequence
 from typing import cast
@@ -17,15 +19,14 @@ import msgspec
 from envmedic import limits
 from envmedic.model.facts import Origin
 from envmedic.redact import redact_url
-from envmedic.regex import compile_late
 
-_SEPARATORS = compile_late(r"[-_.]+")
-_FIELD = compile_late(r"([A-Za-z0-9][A-Za-z0-9-]*):[ \t]?(.*)")
+_SEPARATORS = re.compile(r"[-_.]+")
+_FIELD = re.compile(r"([A-Za-z0-9][A-Za-z0-9-]*):[ \t]?(.*)")
 _COLUMNS = 3
 """Of RECORD: path, hash, size."""
 _SIZE_DIGITS = 19
 """Of the largest file that Linux can hold."""
-_PARENTHESES = compile_late(r"\(([^()]*)\)")
+_PARENTHESES = re.compile(r"\(([^()]*)\)")
 
 
 def normalise(name: str) -> str:
@@ -160,8 +161,6 @@ def _rows(text: str) -> list[list[str]]:
     lines = [line for line in text.splitlines() if line]
     if '"' not in text:
         return [line.split(",") for line in lines]
-    import csv  # noqa: PLC0415  # few records quote a path
-
     try:
         return list(csv.reader(line.replace("\0", "") for line in lines))
     except csv.Error:
@@ -170,8 +169,6 @@ def _rows(text: str) -> list[list[str]]:
 
 def parse_direct_url(data: bytes) -> Origin:
     """Where a distribution came from by its direct_url.json; ``unknown`` when it cannot be read."""
-    import json  # noqa: PLC0415  # few distributions have one
-
     try:
         content: object = json.loads(data)
     except (ValueError, RecursionError):  # UnicodeDecodeError is a ValueError

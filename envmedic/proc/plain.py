@@ -23,7 +23,7 @@ def collect(argv: Sequence[str], *, timeout_s: float) -> CommandResult:
     A non-zero exit, a signal and a timeout are results. Raises OSError when it cannot be started, and Exhausted where
     memory or descriptors ran out.
     """
-    import sh  # noqa: PLC0415  # 75 ms that few diagnoses need
+    import sh
 
     started, command, timed_out = time.monotonic(), None, False
     try:

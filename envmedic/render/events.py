@@ -23,7 +23,7 @@ from envmedic.model.events import (
     StepStarted,
     TransactionStarted,
 )
-from envmedic.model.registry import complete
+from envmedic.model.registries.registry import complete
 from envmedic.render.documents.checks import outcome_lines
 from envmedic.render.style import Style, duration, size
 from envmedic.render.text import Line, joined, line, part, visible

@@ -5,8 +5,8 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING
 
-from envmedic.model.installers import DEFAULT
 from envmedic.model.plan import Plan
+from envmedic.model.registries.installers import DEFAULT
 
 if TYPE_CHECKING:
     import argparse

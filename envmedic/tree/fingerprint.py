@@ -8,6 +8,8 @@ write, and which is half of the files of most environments.
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import stat
 from collections.abc import Iterable
@@ -84,7 +86,7 @@ class Fingerprint:
         try:
             path.write_bytes(msgspec.json.encode(document))
         except UnicodeEncodeError:  # a name that is no UTF-8; ten times slower
-            import json  # noqa: PLC0415  # few trees have one
+            import json
 
             path.write_text(json.dumps(document, separators=(",", ":")), encoding="ascii")
 
@@ -100,8 +102,6 @@ class Fingerprint:
 
     @classmethod
     def _load_slowly(cls, path: Path, raw: bytes) -> Fingerprint:
-        import json  # noqa: PLC0415  # as in `save`
-
         try:
             document = json.loads(raw)
         except RecursionError as error:
@@ -298,8 +298,6 @@ def _keeps_inodes(root: Path) -> bool:
 
 
 def _sha256(path: Path) -> str:
-    import hashlib  # noqa: PLC0415  # an undo compares no contents
-
     total = hashlib.sha256()
     with path.open("rb") as stream:
         while chunk := stream.read(_CHUNK):

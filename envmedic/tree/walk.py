@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import stat
 from collections.abc import Iterable, Iterator
@@ -65,8 +66,6 @@ def digest_line(name: str, kind: str, size: int, mtime_ns: int, mode: int) -> st
 
 def digest_of_lines(lines: Iterable[str]) -> str:
     """The digest of a tree by its lines, in any order."""
-    import hashlib  # noqa: PLC0415  # an undo needs no digest
-
     marker = f"{MARKER}\0"
     text = "".join(sorted(line for line in lines if not line.startswith(marker)))
     return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()

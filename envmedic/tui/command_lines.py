@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from envmedic.api.context.settings import TORCH_INDEX, RepairRequest
 from envmedic.errors import InputError
-from envmedic.model.installers import DEFAULT_OF_CONDA
 from envmedic.model.plan import Plan
+from envmedic.model.registries.installers import DEFAULT_OF_CONDA
 from envmedic.render.next_command import apply_command
 from envmedic.tui.session import AppState
 

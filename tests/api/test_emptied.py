@@ -5,7 +5,8 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from envmedic import api
+from envmedic.api.context.settings import Settings
+from envmedic.api.diagnosis import diagnose
 from envmedic.model.events import Event, EventStream, Notice
 from tests.support.venvs import make_venv
 
@@ -13,11 +14,11 @@ from tests.support.venvs import make_venv
 def test_a_diagnosis_says_that_there_is_no_site_packages(tmp_path: Path) -> None:
     prefix = make_venv(tmp_path / "env")
     events: list[Event] = []
-    settings = api.Settings(stream=EventStream([events.append]))
-    api.diagnose(settings, prefix, [])
+    settings = Settings(stream=EventStream([events.append]))
+    diagnose(settings, prefix, [])
     assert not _warnings(events)
     shutil.rmtree(prefix / "lib")
-    api.diagnose(settings, prefix, [])
+    diagnose(settings, prefix, [])
     assert _warnings(events) == [f"{prefix} has no site-packages: whatever was installed in it is gone"]
 
 

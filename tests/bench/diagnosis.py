@@ -19,7 +19,8 @@ from pathlib import Path
 
 import msgspec
 
-from envmedic import api
+from envmedic.api import diagnosis
+from envmedic.api.context.settings import Settings
 from envmedic.diagnosis.candidates import CERTAIN_ENOUGH
 from envmedic.model.events import EventStream
 from envmedic.model.findings import Diagnosis
@@ -107,7 +108,7 @@ def judge(reports: Sequence[Report]) -> list[Judged]:
         logs = [Path(folder) / f"{number}.log" for number in range(len(reports))]
         for log, report in zip(logs, reports, strict=True):
             log.write_text(report.text or "", encoding="utf-8")
-        found = api.diagnose(api.Settings(stream=EventStream([])), None, [str(log) for log in logs])
+        found = diagnosis.diagnose(Settings(stream=EventStream([])), None, [str(log) for log in logs])
     return [Judged(report, diagnosis) for report, diagnosis in zip(reports, found, strict=True)]
 
 

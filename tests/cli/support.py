@@ -21,8 +21,10 @@ from tests.support.venvs import site_packages
 
 ROOT = Path(__file__).resolve().parents[2]
 SAMPLES = ROOT / "tests" / "envs" / "nms_cuda"
-ENVMEDIC = (sys.executable, "-m", "envmedic")
-LIMIT_S = 600.0
+ENVMEDIC = (sys.executable, "-X", "faulthandler", "-m", "envmedic")
+"""It can say where each of its threads stands."""
+LIMIT_S = 1800.0
+"""Longer than the guard of a test, which strikes first and reports every process (tests.support.guard)."""
 REPAIR = ("apply", "--playbook", "nms-cuda", "--yes", "--no-gpu")
 
 

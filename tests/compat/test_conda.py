@@ -9,7 +9,7 @@ import pytest
 from envmedic.compat import tables, versions
 from envmedic.compat.conda_tables import FlavourName, conda_tables, family_packages
 from envmedic.compat.torch_family import conda_families, rules
-from envmedic.conda_meta import specs
+from envmedic.installers.conda.configuration import spec_matching
 from envmedic.model.conda import CondaPackage
 from envmedic.model.family import FamilyQuery
 from envmedic.model.playbook import Policy
@@ -105,7 +105,7 @@ def test_what_is_asked_of_a_flavour_is_what_its_builds_are_called(row: object) -
         pattern = (flavour.cpu_build if variant == "cpu" else flavour.cuda_build).format(
             cuda=versions.variant_cuda(variant), digits=variant[2:]
         )
-        assert specs.matches(f"pytorch 2.3.1 {pattern}", torch(build, channel)), (pattern, build)
+        assert spec_matching.matches(f"pytorch 2.3.1 {pattern}", torch(build, channel)), (pattern, build)
 
 
 def test_the_data_hold_together() -> None:

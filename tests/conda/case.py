@@ -69,7 +69,9 @@ class CondaCase:
 
     def envmedic(self, *arguments: str, **more: str) -> Done:
         """Run envmedic."""
-        done = run([sys.executable, "-m", "envmedic", *arguments], {**self.variables(), **more}, ROOT)
+        done = run(
+            [sys.executable, "-X", "faulthandler", "-m", "envmedic", *arguments], {**self.variables(), **more}, ROOT
+        )
         if repaired_by(arguments, done):
             settled(self, more)
         return done

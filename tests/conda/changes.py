@@ -12,6 +12,7 @@ import pytest
 
 from envmedic.conda_meta import records as meta
 from envmedic.engine.generations.generations import undo
+from envmedic.engine.store.context import TransactionContext
 from envmedic.engine.store.swap import Point, no_point
 from envmedic.engine.transaction.transaction import apply
 from envmedic.installers.conda.conda_installer import CondaSide
@@ -110,9 +111,10 @@ class Case:
     def undo(self) -> Record:
         """Take the last change back."""
         return undo(
-            self.prefix, options=self.options, ports=self._ports(), checks=run_python_checks,
-            stream=EventStream([self._keep]),
-        )  # fmt: skip
+            TransactionContext.of(
+                self.prefix, self.options, self._ports(), run_python_checks, EventStream([self._keep])
+            )
+        )
 
     def _ports(self) -> EnginePorts:
         return EnginePorts(

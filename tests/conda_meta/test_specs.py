@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from envmedic.conda_meta import specs
+from envmedic.installers.conda.configuration import spec_matching
 from envmedic.model.conda import CondaPackage
 from tests.conda_meta.conftest import Conda
 
@@ -37,12 +38,12 @@ _SPECS = [
 
 @pytest.mark.parametrize("spec", _SPECS)
 def test_matches_are_condas(conda: Conda, spec: str) -> None:
-    assert specs.matches(spec, _PACKAGE) == conda.matches(spec, _CONDAS)
+    assert spec_matching.matches(spec, _PACKAGE) == conda.matches(spec, _CONDAS)
 
 
 @pytest.mark.parametrize("spec", _SPECS)
 def test_specs_as_conda_writes_them_mean_the_same(conda: Conda, spec: str) -> None:
-    assert specs.matches(conda.text(spec), _PACKAGE) == conda.matches(spec, _CONDAS)
+    assert spec_matching.matches(conda.text(spec), _PACKAGE) == conda.matches(spec, _CONDAS)
 
 
 @pytest.mark.parametrize("spec", _SPECS)
@@ -53,10 +54,10 @@ def test_names_are_condas(conda: Conda, spec: str) -> None:
 
 @pytest.mark.parametrize("spec", ["", "  ", "=1.2", "pytorch[]", "pytorch[version=]", ">=2"])
 def test_what_is_no_spec_is_refused(spec: str) -> None:
-    with pytest.raises(ValueError, match=r"package|brackets|constraint"):
-        specs.matches(spec, _PACKAGE)
+    with pytest.raises(ValueError, match=r"package|bracket|constraint"):
+        spec_matching.matches(spec, _PACKAGE)
 
 
 def test_a_field_that_no_installed_package_tells_is_refused() -> None:
     with pytest.raises(ValueError, match="license"):
-        specs.matches("pytorch[license=MIT]", _PACKAGE)
+        spec_matching.matches("pytorch[license=MIT]", _PACKAGE)

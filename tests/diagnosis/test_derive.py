@@ -6,7 +6,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from envmedic.diagnosis import areas, derive
+from envmedic.analysis.build_tools import Toolchain
+from envmedic.analysis.build_variables import BuildVariables
+from envmedic.analysis.flat import name_of
+from envmedic.diagnosis import areas
+from envmedic.diagnosis.vocabulary import derive
 from envmedic.model.facts import Environment, Gpu, Host, ImportPath, Leftover
 from envmedic.model.vocabulary.names import FACTS, fact_kind
 from tests.diagnosis.helpers import HOST, TORCH_LIBRARY, environment, facts, library
@@ -52,7 +56,18 @@ def test_the_vocabulary_has_no_name_that_nothing_derives() -> None:
     companion = {name for name in FACTS if name.startswith("torchaudio.")}
     whole, ends = _written(Path(areas.__file__).parents[1])
     composed = {name for name in FACTS for end in ends if len(end) > len("-pins") - 1 and name.endswith(end)}
-    assert FACTS.keys() <= derived | companion | whole | composed
+    assert FACTS.keys() <= derived | companion | whole | composed | TYPED
+
+
+TYPED = {name_of("toolchain", field) for field in Toolchain.__struct_fields__} | {
+    name_of("variables", field) for field in BuildVariables.__struct_fields__
+}
+"""Facts that are fields of typed ones."""
+
+
+def test_every_field_of_a_typed_fact_has_a_name_that_playbooks_know() -> None:
+    assert FACTS.keys() >= TYPED
+    assert {name for name in FACTS if name.startswith(("toolchain.", "variables."))} == TYPED
 
 
 def test_a_host_without_environment_gives_the_facts_of_the_host() -> None:

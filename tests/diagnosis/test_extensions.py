@@ -1,11 +1,11 @@
-"""From compiled modules to facts: whose symbol it is, what it was built for, and what may take its place."""
+"""From compiled modules to facts: whose symbol it is, and what it was built for."""
 
 from __future__ import annotations
 
 import pytest
 
+from envmedic.analysis.compiled_modules import label_torch, owner_of
 from envmedic.diagnosis.areas import extensions, gpu_code, runtimes
-from envmedic.diagnosis.areas.extensions import label_torch, owner_of
 from envmedic.diagnosis.derived import Derived
 from envmedic.model.facts import (
     CxxRuntime,
@@ -119,25 +119,12 @@ def test_a_local_label_names_the_torch_it_was_built_for(label: str | None, torch
     assert label_torch(label) == torch
 
 
-@pytest.mark.parametrize(
-    ("version", "requirement"),
-    [
-        ("2.1.2+pt24cu121", "ops==2.1.2+pt25cu124"),
-        ("2.7.0+cu12torch2.3cxx11abiTRUE", "ops==2.7.0+cu12torch2.5cxx11abifalse"),
-        ("2.7.0+cu118torch2.3cxx11abiTRUE", "ops==2.7.0+cu124torch2.5cxx11abifalse"),
-        ("1.4+torch2.4.0cu121", "ops==1.4+torch2.5.1cu124"),
-    ],
-)
-def test_the_build_for_this_torch_is_named_by_its_label(version: str, requirement: str) -> None:
-    assert derived(module(OLD), installed=(ops(version),))["extensions.replacements"] == (requirement,)
-
-
-def test_another_version_is_asked_for_where_its_own_requirement_names_another_torch() -> None:
+def test_a_module_is_told_that_names_another_torch_itself() -> None:
     found = derived(module(NEW), installed=(ops(requires=("torch==2.6.0", "numpy")),))
-    assert found["extensions.replacements"] == ("ops",)
+    assert found["extensions.names-other-torch"] == ("ops",)
     assert "built for torch 2.6.0" in str(found["extensions.torch-symbols"])
     fits = derived(module(NEW), installed=(ops(requires=("torch>=2.0",)),))
-    assert fits["extensions.replacements"] == ()
+    assert fits["extensions.names-other-torch"] == ()
 
 
 @pytest.mark.parametrize(
@@ -231,16 +218,16 @@ def test_missing_versions_are_sorted_by_number_and_told_apart_from_those_of_c() 
     assert found["libc.missing-versions"] == ("GLIBC_2.34",)
 
 
-def test_an_entry_that_leads_to_an_old_copy_is_taken_out_of_the_path() -> None:
+def test_an_entry_that_leads_to_an_old_copy_is_told() -> None:
     found = cxx(unmet("GLIBCXX_3.4.29"), copies=(SIMULATOR, SYSTEM), path="/opt/sim:/opt/cuda/lib64")
-    assert found["libstdcxx.library-path"] == "/opt/cuda/lib64"
+    assert found["libstdcxx.old-entries"] == ("/opt/sim",)
 
 
-def test_the_path_stays_where_that_would_not_help() -> None:
+def test_no_entry_is_told_where_another_copy_would_not_help() -> None:
     both = {"copies": (SIMULATOR, SYSTEM), "path": "/opt/sim"}
-    assert cxx(unmet("GLIBCXX_3.4.32"), **both)["libstdcxx.library-path"] is None  # type: ignore[arg-type]
-    assert cxx(unmet("GLIBCXX_3.4.29", found="/env/lib/libstdc++.so.6"), **both)["libstdcxx.library-path"] is None  # type: ignore[arg-type]
-    assert cxx(copies=(SYSTEM,))["libstdcxx.library-path"] is None
+    assert cxx(unmet("GLIBCXX_3.4.32"), **both)["libstdcxx.old-entries"] == ()  # type: ignore[arg-type]
+    assert cxx(unmet("GLIBCXX_3.4.29", found="/env/lib/libstdc++.so.6"), **both)["libstdcxx.old-entries"] == ()  # type: ignore[arg-type]
+    assert cxx(copies=(SYSTEM,))["libstdcxx.old-entries"] == ()
 
 
 def test_advice_names_a_copy_that_has_the_version() -> None:

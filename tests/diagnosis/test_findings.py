@@ -6,12 +6,12 @@ from functools import cache
 import pytest
 from msgspec.structs import replace
 
-from envmedic.diagnosis import diagnose
+from envmedic.diagnosis.findings import diagnose
 from envmedic.diagnosis.roots import explained
 from envmedic.model.facts import Environment, Facts, Leftover
-from envmedic.model.faults import FAULT_CLASSES, Fault
 from envmedic.model.findings import Diagnosis, FixKind
 from envmedic.model.playbook import AdviseStep, Condition, LoadedPlaybook, Playbook, Signature, TextMatch
+from envmedic.model.registries.faults import FAULT_CLASSES, Fault
 from envmedic.playbook.matching.lines import passing
 from envmedic.playbook.matching.match import scan
 from envmedic.playbook.schema import loader

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from envmedic.diagnosis import derive
+from envmedic.diagnosis.vocabulary import derive
 from envmedic.model.facts import (
     Distribution,
     Environment,
@@ -57,7 +57,7 @@ def test_copies_of_the_gnu_runtime_are_no_fault() -> None:
     copies = [runtime(f"{SITE}/{name}.libs/libgomp-a34b.so.1", "libgomp", name) for name in ("numpy", "scipy", "torch")]
     found = derived(environment(openmp=copies))
     assert "openmp.doubled" not in found
-    assert (found["openmp.runtimes"], found["openmp.removable"]) == ((), ())
+    assert found["openmp.runtimes"] == ()
 
 
 def test_a_link_to_a_runtime_is_no_second_one() -> None:
@@ -67,20 +67,11 @@ def test_a_link_to_a_runtime_is_no_second_one() -> None:
     assert "openmp.doubled" not in derived(environment(openmp=[own, link]))
 
 
-def test_a_runtime_that_nothing_requires_can_go_where_another_stays() -> None:
+def test_a_runtime_that_can_go_is_named_in_the_advice() -> None:
     installed = [distribution("intel-openmp", "2024.2.1"), distribution("ctranslate2", "4.5.0", "numpy")]
     found = derived(environment(distributions=installed, openmp=[INTEL, BUNDLED]))
-    assert (found["openmp.doubled"], found["openmp.removable"]) == (True, ("intel-openmp",))
+    assert found["openmp.doubled"] is True
     assert "KMP_DUPLICATE_LIB_OK is not needed" in str(found["openmp.advice"])
-
-
-def test_what_is_required_or_alone_or_not_a_wheel_stays() -> None:
-    intel, other = distribution("intel-openmp", "2024.2.1"), distribution("ctranslate2", "4.5.0")
-    mkl = distribution("mkl", "2024.2.1", "Intel_OpenMP==2024.*", "tbb==2021.*")
-    by_conda = msgspec.structs.replace(intel, owner="conda")
-    assert derived(environment(distributions=[intel, other, mkl], openmp=[INTEL, BUNDLED]))["openmp.removable"] == ()
-    assert derived(environment(distributions=[intel], openmp=[INTEL]))["openmp.removable"] == ()
-    assert derived(environment(distributions=[by_conda, other], openmp=[INTEL, BUNDLED]))["openmp.removable"] == ()
 
 
 def test_mkl_is_that_of_a_wheel_or_of_conda() -> None:
@@ -106,13 +97,7 @@ def test_missing_files_of_mkl_are_told_from_others() -> None:
     own = library("torch", "_C.so", missing=("libmkl_intel_lp64.so.2", "libcudart.so.12", "libiomp5.so"))
     found = derived(environment(libraries=[own], distributions=[distribution("mkl", "2024.0.0")]))
     assert found["mkl.missing-libraries"] == ("libmkl_intel_lp64.so.2", "libiomp5.so")
-    assert found["mkl.requirements"] == ("mkl==2024.0.0",)
-
-
-def test_where_no_mkl_is_installed_torch_says_which_it_needs() -> None:
-    torch = distribution("torch", "2.0.1", "filelock", 'mkl<=2021.4.0,>=2021.1.1; platform_system == "Windows"')
-    found = derived(environment(distributions=[torch]))
-    assert found["mkl.requirements"] == ('mkl<=2021.4.0,>=2021.1.1; platform_system == "Windows"',)
+    assert found["mkl.distributions"] == ("mkl",)
 
 
 def test_the_threading_layer_is_that_of_the_shell() -> None:

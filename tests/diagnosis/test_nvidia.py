@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from envmedic.diagnosis import derive
 from envmedic.diagnosis.derived import Derived
+from envmedic.diagnosis.vocabulary import derive
 from envmedic.model.facts import (
     CudaLibrary,
     Distribution,
@@ -64,7 +64,7 @@ def of(found: Environment, host: Host | None = None) -> Derived:
 
 def test_what_torch_requires_is_there() -> None:
     derived = of(environment(*RIGHT))
-    names = ("torch.unmet", "nvidia.lacking", "nvidia.conflict", "cudnn.conflict", "nvidia.purge", "nvidia.repair")
+    names = ("torch.unmet", "nvidia.lacking", "nvidia.conflict", "cudnn.conflict")
     assert [derived[name] for name in names] == [()] * len(names)
 
 
@@ -76,10 +76,9 @@ def test_markers_decide_what_is_required() -> None:
     assert on_arm["nvidia.lacking"] == ()
 
 
-def test_another_version_is_replaced() -> None:
+def test_another_version_is_a_conflict() -> None:
     derived = of(environment(distribution("nvidia-nccl-cu12", "2.19.3"), *RIGHT[1:]))
     assert derived["nvidia.conflict"] == ("nvidia-nccl-cu12 2.19.3 (torch requires nvidia-nccl-cu12==2.21.5)",)
-    assert (derived["nvidia.purge"], derived["nvidia.repair"]) == (("nvidia-nccl-cu12",), ("nvidia-nccl-cu12==2.21.5",))
 
 
 def test_a_torch_without_any_wheel_is_served_from_elsewhere_as_long_as_nothing_is_missing() -> None:
@@ -87,7 +86,6 @@ def test_a_torch_without_any_wheel_is_served_from_elsewhere_as_long_as_nothing_i
     assert of(found)["nvidia.lacking"] == ()
     missing = (CudaLibrary(soname="libnccl.so.2", path=None, needed_by="site/torch/lib/libtorch_cuda.so"),)
     lacking = of(msgspec.structs.replace(found, cuda_libraries=missing))
-    assert len(lacking["nvidia.repair"] or ()) == 2  # type: ignore[arg-type]
     assert lacking["torch.missing-libraries"] == ("libnccl.so.2",)
 
 
@@ -108,7 +106,7 @@ def test_the_extras_of_the_toolkit_are_requirements_of_torch() -> None:
         ((1, 0), (), ()),
     ],
 )
-def test_what_overwrote_a_library_goes_unless_it_is_needed(
+def test_what_overwrote_a_library_is_told_whoever_needs_it(
     content_of: tuple[int, int], needed: tuple[str, ...], purged: tuple[str, ...]
 ) -> None:
     other = (distribution("nvidia-nccl-cu11", "2.14.3"), distribution("paddle", "2.6", requires=needed))
@@ -117,18 +115,16 @@ def test_what_overwrote_a_library_goes_unless_it_is_needed(
         content_of=content_of,
     )  # fmt: skip
     derived = of(msgspec.structs.replace(environment(*RIGHT, *other), conflicts=(conflict,)))
-    assert derived["nvidia.purge"] == purged
     assert bool(derived["nvidia.conflict"]) is bool(purged)
     assert derived["nvidia.majors"] == ("nvidia-nccl-cu11 2.14.3",)
 
 
-def test_directories_that_hide_libraries_are_left_out_of_the_variable() -> None:
+def test_parts_of_cudnn_are_told_from_other_hidden_libraries() -> None:
     hidden = CudaLibrary(
         soname="libnvJitLink.so.12", path="/old/lib/libnvJitLink.so.12", instead_of="site/nvidia/nvjitlink/lib/x"
     )
     host = Host(variables=(Variable(name="LD_LIBRARY_PATH", value="/a:/old/lib/:/b"),))
     derived = of(msgspec.structs.replace(environment(*RIGHT), cuda_libraries=(hidden,)), host)
-    assert derived["nvidia.library-path"] == "/a:/b"
     assert derived["cudnn.shadowed"] == ()
 
 
@@ -136,11 +132,10 @@ def test_conda_serves_its_own_torch() -> None:
     found = environment()
     owned = msgspec.structs.replace(found.distributions[0], owner="conda")
     derived = of(msgspec.structs.replace(found, distributions=(owned,)))
-    assert (derived["nvidia.lacking"], derived["nvidia.purge"], derived["nvidia.repair"]) == ((), (), ())
+    assert derived["nvidia.lacking"] == ()
     unseen = CudaLibrary(soname="libcusparse.so.12", path=None, needed_by="libtorch_cuda.so")
     lacking = of(msgspec.structs.replace(found, distributions=(owned,), cuda_libraries=(unseen,)))
     assert lacking["nvidia.lacking"] == ("libcusparse.so.12, which libtorch_cuda.so needs",)
-    assert lacking["nvidia.repair"] == ()
 
 
 @pytest.mark.parametrize(

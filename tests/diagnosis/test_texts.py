@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from envmedic.diagnosis import diagnose
 from envmedic.diagnosis.candidates import CERTAIN_ENOUGH
+from envmedic.diagnosis.findings import diagnose
 from envmedic.model.findings import Diagnosis
 from envmedic.model.playbook import LoadedPlaybook
 from envmedic.playbook.matching.match import scan

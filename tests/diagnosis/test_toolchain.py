@@ -5,9 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from envmedic.diagnosis import derive
-from envmedic.diagnosis.areas.toolchain import BUILDERS
 from envmedic.diagnosis.derived import Derived
+from envmedic.diagnosis.vocabulary import derive
 from envmedic.model.facts import (
     Building,
     Compiler,
@@ -22,7 +21,7 @@ from envmedic.model.facts import (
     Variable,
 )
 from envmedic.planner.changes import rebuild_plan
-from tests.diagnosis.helpers import distribution
+from envmedic.planner.remedies.building import BuildInputs
 
 ARCHES = ("7.5", "8.0", "8.6", "8.9", "9.0", "9.0a")
 
@@ -33,7 +32,7 @@ def toolkit(version: str, found_by: str = "/usr/local/cuda", **more: object) -> 
     return msgspec.convert(fields, Toolkit)
 
 
-def derived(*, cuda: str | None = "12.4", kept: tuple[KeptVariable, ...] = (), **host: object) -> Derived:
+def observed(*, cuda: str | None = "12.4", kept: tuple[KeptVariable, ...] = (), **host: object) -> Facts:
     environment = Environment(
         prefix="/envs/a",
         real_prefix="/envs/a",
@@ -42,7 +41,11 @@ def derived(*, cuda: str | None = "12.4", kept: tuple[KeptVariable, ...] = (), *
         torch=TorchBuild(version="2.5.1+cu124", cuda=cuda, arch_list=("8.0", "9.0")),
         building=Building(assignments=kept, architectures=ARCHES, named_architectures=("Hopper",)),
     )
-    return derive(Facts(host=Host(**host), environment=environment))  # type: ignore[arg-type]
+    return Facts(host=Host(**host), environment=environment)  # type: ignore[arg-type]
+
+
+def derived(*, cuda: str | None = "12.4", kept: tuple[KeptVariable, ...] = (), **host: object) -> Derived:
+    return derive(observed(cuda=cuda, kept=kept, **host))
 
 
 def variable(name: str, value: str) -> tuple[Variable, ...]:
@@ -108,43 +111,6 @@ def gpus(*capabilities: str) -> tuple[Gpu, ...]:
     return tuple(Gpu(index=i, name="GPU", compute_capability=value) for i, value in enumerate(capabilities))
 
 
-def test_the_right_list_is_that_of_the_visible_gpus_ascending() -> None:
-    assert derived(gpus=gpus("8.9", "8.6", "8.6"))["variables.arch-list-right"] == "8.6;8.9+PTX"
-    assert derived(gpus=gpus("12.0"))["variables.arch-list-right"] == "9.0+PTX", "PTX serves a newer GPU"
-
-
-def test_without_a_gpu_the_usable_entries_stay_and_else_those_of_torch() -> None:
-    listed = variable("TORCH_CUDA_ARCH_LIST", "8.6;10.1;7.5")
-    assert derived(variables=listed)["variables.arch-list-right"] == "7.5;8.6+PTX"
-    assert derived()["variables.arch-list-right"] == "8.0;9.0+PTX"
-
-
-@pytest.mark.parametrize(
-    ("listed", "right"),
-    [("86;89", ()), ("86,101", ("86;89",)), ("101", ("86;89",)), ("sm_86", ("86;89",)), ("", ())],
-)
-def test_the_list_of_tiny_cuda_nn_is_corrected_only_where_it_is_set_wrongly(
-    listed: str, right: tuple[str, ...]
-) -> None:
-    found = derived(gpus=gpus("8.6", "8.9"), variables=variable("TCNN_CUDA_ARCHITECTURES", listed))
-    assert found["variables.tcnn-right"] == right
-    assert derived(gpus=gpus("8.6", "8.9"))["variables.tcnn-right"] == ()
-
-
-def test_builders_that_are_there_are_not_installed_again() -> None:
-    assert "ninja" in str(derived()["toolchain.missing-builders"])
-    environment = Environment(
-        prefix="/envs/a",
-        real_prefix="/envs/a",
-        kind="venv",
-        interpreter=Interpreter(path="/envs/a/bin/python", starts=True, version="3.11.9"),
-        torch=TorchBuild(version="2.5.1+cu124", cuda="12.4"),
-        building=Building(architectures=ARCHES),
-        distributions=tuple(distribution(name, "1") for name in BUILDERS),
-    )
-    assert derive(Facts(host=Host(), environment=environment))["toolchain.missing-builders"] == ()
-
-
 def test_a_compiler_that_nvcc_accepts_is_found_beside_one_that_it_does_not() -> None:
     compilers = tuple(
         Compiler(path=f"/usr/bin/{name}", name=kind, version=version, found_by="PATH")  # type: ignore[arg-type]
@@ -166,7 +132,7 @@ def test_the_stub_is_for_the_linker() -> None:
     stubs = "/usr/local/cuda-12.4/lib64/stubs"
     found = derived(toolkits=(toolkit("12.4", stubs=stubs),), variables=variable("LIBRARY_PATH", "/opt/lib"))
     assert found["toolchain.libcuda-linkable"] is False
-    assert found["toolchain.library-path"] == f"{stubs}:/opt/lib"
+    assert found["toolchain.libcuda-directory"] == stubs
     listed = derived(toolkits=(toolkit("12.4", stubs=stubs),), variables=variable("LIBRARY_PATH", f"{stubs}/"))
     assert listed["toolchain.libcuda-linkable"] is True
     loaded = derived(toolkits=(toolkit("12.4", stubs=stubs),), variables=variable("LD_LIBRARY_PATH", stubs))
@@ -187,8 +153,8 @@ def test_a_compiler_with_folders_of_its_own_does_not_look_in_the_systems() -> No
         return derived(kept=named, libcuda=("/usr/lib",), compilers=compilers, toolkits=toolkits)
 
     apart = beside(compiler(libcuda=False), toolkits=(toolkit("12.4", stubs=stubs),))
-    assert (apart["toolchain.libcuda-linkable"], apart["toolchain.library-path"]) == (False, stubs)
-    assert beside(compiler(libcuda=False))["toolchain.library-path"] == "/usr/lib"
+    assert (apart["toolchain.libcuda-linkable"], apart["toolchain.libcuda-directory"]) == (False, stubs)
+    assert beside(compiler(libcuda=False))["toolchain.libcuda-directory"] == "/usr/lib"
     other = compiler(path="/usr/bin/g++", found_by="PATH")
     for sound in (compiler(libcuda=True), compiler(libcuda=None), other):
         assert beside(sound)["toolchain.libcuda-linkable"] is True
@@ -203,5 +169,5 @@ def test_a_distribution_that_is_not_there_cannot_be_built_again() -> None:
             Environment(
                 prefix="/e", real_prefix="/e", kind="venv", interpreter=Interpreter(path="/e/bin/python", starts=True)
             ),
-            {},
+            BuildInputs(),
         )

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping
 
 from envmedic.explain import explain
 from envmedic.model.answers.explanation import Explanation
-from envmedic.model.faults import FAULT_CLASSES
 from envmedic.model.playbook import AdviseStep, LoadedPlaybook
+from envmedic.model.registries.faults import FAULT_CLASSES
 from envmedic.playbook.schema import loader
 
 FOLDER = "faults-by-name"

@@ -16,9 +16,11 @@ from envmedic.diagnosis import vocabulary as diagnosis_vocabulary
 from envmedic.diagnosis.areas import AREAS
 from envmedic.locks import formats
 from envmedic.locks.formats import LOCK_FORMATS
-from envmedic.model import conda, installers, lock, modes
-from envmedic.model.check_kinds import CHECK_NAMES, GPU_CHECKS, PROFILES, CheckKind
-from envmedic.model.faults import FaultClass
+from envmedic.model import conda, lock
+from envmedic.model.registries import installers, modes
+from envmedic.model.registries.check_kinds import CHECK_NAMES, GPU_CHECKS, PROFILES, CheckKind
+from envmedic.model.registries.faults import FaultClass
+from envmedic.model.registries.remedies import FORMER_FACTS, REMEDIES
 from envmedic.model.vocabulary import names as vocabulary
 from envmedic.model.vocabulary.names import FACTS, PACKAGE_FACTS, PLAYBOOK_CHECKS
 from envmedic.playbook.schema.conditions import OPERATORS
@@ -159,6 +161,17 @@ def steps() -> str:
     return table(["step", "what it does", "keys"], rows)
 
 
+def remedies() -> str:
+    """Every remedy, and what it does."""
+    return table(["remedy", "what it does"], ((code(item.name), item.does) for item in REMEDIES.values()))
+
+
+def former_facts() -> str:
+    """The computed facts of version 0.1, with what takes their place."""
+    rows = ((code(name), code(item.remedy), code(item.observed)) for name, item in FORMER_FACTS.items())
+    return table(["fact of 0.1", "remedy", "to ask for in a condition"], rows)
+
+
 def _key(key: str, item: Schema, part: Schema) -> str:
     needed = " (required)" if key in part["required"] else ""
     return f"`{key}`{needed}: {item['description']}"
@@ -274,6 +287,8 @@ TABLES: Mapping[str, Callable[[], str]] = MappingProxyType({
     "fields": fields,
     "playbook-keys": playbook_keys,
     "steps": steps,
+    "remedies": remedies,
+    "former-facts": former_facts,
     "events": events,
     "exit-codes": exit_codes,
     "error-codes": error_codes,

@@ -18,6 +18,7 @@ from envmedic.cli.options import split_command
 from envmedic.cli.parser import build_parser
 from envmedic.errors import ExitCode
 from envmedic.model.events import EventStream
+from envmedic.model.playbook import RemedyStep
 from envmedic.playbook.schema import loader
 from tests import demo
 from tests.docs import howto, site, tutorial
@@ -139,10 +140,12 @@ def test_every_command_has_examples_that_it_understands() -> None:
 
 
 def test_the_example_playbook_is_valid_and_so_is_the_condition() -> None:
-    example, first_line, condition = blocks(ROOT / "docs" / "playbooks.md", "yaml")
+    example, first_line, condition, remedy = blocks(ROOT / "docs" / "playbooks.md", "yaml")
     whole = loader.parse((first_line + example).encode(), "example.yaml")
     assert whole.when is None
     assert loader.parse((example + condition).encode(), "example.yaml").when is not None
+    decided = re.sub(r"(?s)^steps:.*?(?=^checks)", lambda _: remedy, example, flags=re.MULTILINE)
+    assert loader.parse(decided.encode(), "example.yaml").steps == (RemedyStep(name="numpy-abi"),)
 
 
 def test_the_example_of_a_playbook_is_not_taken_for_a_shipped_one(tmp_path: Path) -> None:

@@ -16,10 +16,10 @@ from envmedic.engine.verify.verification import run_checks
 from envmedic.errors import ChecksFailed, EnvironmentBusy, PreflightError, RecoveryNeeded, RepairDeclined, StalePlan
 from envmedic.model.checks import Check
 from envmedic.model.events import Event, Notice, StageStarted, StateChanged, StepFinished
-from envmedic.model.modes import AllowName
 from envmedic.model.plan import Install, Purge
 from envmedic.model.ports import ApplyOptions, ProcessUser
 from envmedic.model.record import Record
+from envmedic.model.registries.modes import AllowName
 from envmedic.tree import fingerprint
 from tests.engine.world import SITE, World, artifact, finding, make_environment, replacement
 

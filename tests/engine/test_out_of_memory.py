@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from envmedic.cli.commands import repair
+from envmedic.cli.commands import generations
 from envmedic.cli.main import main
 from envmedic.engine.clone.clone import clone
 from envmedic.errors import OutOfMemory, RecoveryNeeded
@@ -105,7 +105,7 @@ def test_the_program_tells_it_with_a_next_step(
     def exhausted(*_arguments: object) -> int:
         raise MemoryError
 
-    monkeypatch.setitem(repair.RUN, "history", exhausted)
+    monkeypatch.setattr(generations, "history", exhausted)
     code = main(["history", "--json"])
     done = Done(code, *capsys.readouterr())
     assert (done.code, done.document["code"], done.document["exit_code"]) == (1, "out-of-memory", 1)

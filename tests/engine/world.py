@@ -14,6 +14,7 @@ import msgspec
 
 from envmedic.engine.generations.generations import prune, redo, undo
 from envmedic.engine.generations.recovery import recover
+from envmedic.engine.store.context import TransactionContext
 from envmedic.engine.store.swap import no_point
 from envmedic.engine.transaction.transaction import apply
 from envmedic.model.checks import Check, Outcome, Phase
@@ -222,26 +223,13 @@ class World:
         )
 
     def undo(self, *, point: Point = no_point, **more: object) -> Record:
-        return undo(
-            self.prefix,
-            options=self.options,
-            ports=self.ports(),
-            checks=self.checks,
-            stream=self.stream(),
-            point=point,
-            **more,  # type: ignore[arg-type]
-        )
+        return undo(self._session(point), **more)  # type: ignore[arg-type]
 
     def redo(self, *, point: Point = no_point, **more: object) -> Record:
-        return redo(
-            self.prefix,
-            options=self.options,
-            ports=self.ports(),
-            checks=self.checks,
-            stream=self.stream(),
-            point=point,
-            **more,  # type: ignore[arg-type]
-        )
+        return redo(self._session(point), **more)  # type: ignore[arg-type]
+
+    def _session(self, point: Point) -> TransactionContext:
+        return TransactionContext.of(self.prefix, self.options, self.ports(), self.checks, self.stream(), point=point)
 
     def recover(self, *, point: Point = no_point) -> tuple[Record, ...]:
         return recover(self.prefix, ports=self.ports(), checks=self.checks, stream=self.stream(), point=point)

@@ -47,7 +47,7 @@ def run_code(code: str, *arguments: str | os.PathLike[str], wrap: Wrap | None = 
 def _run(argv: Sequence[str]) -> subprocess.CompletedProcess[str]:
     paths = os.pathsep.join([os.fspath(ROOT), os.fspath(Path(msgspec.__file__).parents[1])])
     env = {**os.environ, "PYTHONPATH": paths, "PYTHONDONTWRITEBYTECODE": "1"}
-    return subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=False, timeout=600, env=env)
+    return subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=False, timeout=1800, env=env)
 
 
 @lru_cache(maxsize=1)

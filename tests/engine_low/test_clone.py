@@ -12,7 +12,7 @@ import pytest
 
 from envmedic.engine.clone import directory_entries
 from envmedic.engine.clone.clone import clone, make_private, probe_modes
-from envmedic.model.modes import CloneMode
+from envmedic.model.registries.modes import CloneMode
 from envmedic.tree import fingerprint
 from tests.engine_low.support import as_user, make_prefix, needs_seccomp, run_code, write
 

@@ -9,7 +9,7 @@ import pytest
 
 from envmedic.engine.store.protection import refuse_protected
 from envmedic.errors import PreflightError
-from envmedic.model.modes import AllowName
+from envmedic.model.registries.modes import AllowName
 
 
 def _conda(prefix: Path) -> Path:

@@ -11,8 +11,8 @@ import pytest
 from envmedic.errors import InputError
 from envmedic.explain import explain
 from envmedic.explain.words import condition_lines
-from envmedic.model.faults import FAULT_CLASSES, FAULTS
 from envmedic.model.playbook import Condition, LoadedPlaybook
+from envmedic.model.registries.faults import FAULT_CLASSES, FAULTS
 from envmedic.playbook.schema.loader import load_all
 from envmedic.playbook.schema.template import placeholders
 
@@ -49,8 +49,9 @@ def test_words_of_the_field_are_explained_where_they_are_used(playbooks: tuple[L
 
 
 def test_what_a_plan_fills_in_is_told_as_what_it_is(playbooks: tuple[LoadedPlaybook, ...]) -> None:
-    terms = {term.term: term.meaning for term in explain("numpy-abi", playbooks).terms}
-    assert terms["{numpy.pins}"].startswith("what to install so that NumPy")
+    terms = {term.term: term.meaning for term in explain("cuda-home", playbooks).terms}
+    assert terms["{toolchain.matching-home}"].startswith("root of the toolkit with an nvcc that fits torch best")
+    assert explain("numpy-abi", playbooks).repair[0].startswith("install a NumPy that fits all that is compiled for it")
     assert (
         "the error text" in {term.term: term.meaning for term in explain("mkl-jit-symbols", playbooks).terms}["{limit}"]
     )

@@ -19,12 +19,14 @@ from pathlib import Path
 
 import envmedic.api.generations
 import envmedic.api.repair
+import envmedic.cli.commands.generations
 import envmedic.cli.commands.repair
 import envmedic.cli.output
 import envmedic.engine.stage.runners
 import envmedic.installers.uv
 from envmedic.cli.main import main
 from envmedic.engine.generations import generations, recovery
+from envmedic.engine.store.context import TransactionContext
 from envmedic.engine.transaction import transaction
 from envmedic.model.events import EventData, EventStream
 from tests.cli.support import ROOT, Done
@@ -35,13 +37,14 @@ FORK = "fork"
 """What the steps are called, with a number, at which a part of the work is given to a fork."""
 _PR_SET_CHILD_SUBREAPER = 36
 _OPERATIONS: tuple[Callable[..., object], ...] = (
-    transaction.apply, generations.undo, generations.redo, generations.prune, recovery.recover,
+    transaction.apply, TransactionContext.of.__func__, generations.prune, recovery.recover,  # type: ignore[attr-defined]
 )  # fmt: skip
 LOADED = (
     envmedic.api.generations,
     envmedic.api.repair,
-    envmedic.cli.commands.repair,
+    envmedic.cli.commands.generations,
     envmedic.cli.output,
+    envmedic.cli.commands.repair,
     envmedic.engine.stage.runners,
     envmedic.installers.uv,
 )

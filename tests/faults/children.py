@@ -1,6 +1,6 @@
 """Processes that envmedic starts and that die under it, as when the kernel has no memory left and kills one.
 
-Every process that a command has: forks that survey files, read the host or compiled modules, the environment's
+Every process that a command has: a fork that reads compiled modules, the environment's
 interpreter, staging helpers, installers and checks. Each is killed as it begins, in the middle, before and in the
 middle of the last that it writes, and as it ends, when all is said but its exit status.
 """

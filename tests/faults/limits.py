@@ -25,7 +25,7 @@ _SPARE_BYTES = 1 << 20
 _NONE = "no memory at all"
 _SILENT = "nobody reads"
 _SHORT = ("diagnose",)
-_SHORT_STEP = f"{armed.FORK} 2"
+_SHORT_STEP = f"{armed.FORK} 1"
 
 
 def _limit(what: int, most: int) -> None:

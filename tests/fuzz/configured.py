@@ -8,6 +8,7 @@ from envmedic.errors import EnvmedicError
 from envmedic.installers.conda.configuration import configuration as conda_configuration
 from envmedic.installers.index import configuration
 from envmedic.installers.resolution import requirement_files, uv_options
+from envmedic.installers.uv import pip_help
 from envmedic.locks import reading
 from envmedic.model.base import from_json, to_json
 from envmedic.model.lock import Lock
@@ -183,7 +184,7 @@ def _requirement_files(scratch: Path) -> Reader:
 
 def _command(_: Path) -> Reader:
     def read(data: bytes) -> object:
-        found = command_words.read(command_words.split(data.decode("utf-8", "replace")))
+        found = command_words.read(command_words.split(data.decode("utf-8", "replace")), pip_help)
         return to_json(found.command)
 
     return read

@@ -8,8 +8,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from envmedic import diagnosis, redact
+from envmedic import redact
 from envmedic.api.repair import read_plan
+from envmedic.diagnosis import findings
 from envmedic.engine.verify.kernel_session import MARK, KernelSession
 from envmedic.errors import EnvmedicError
 from envmedic.locks import reading
@@ -153,7 +154,7 @@ def _shown_log(scratch: Path) -> Reader:
     playbooks = loader.load_all()
 
     def read(data: bytes) -> object:
-        found = diagnosis.diagnose(
+        found = findings.diagnose(
             scan(data.split(b"\n"), playbooks), None, playbooks, prefix=None, log=str(scratch / "log")
         )
         return [shown(diagnosis_lines(found), style) for style in (_PLAIN, _COLOURED)]

@@ -9,11 +9,14 @@ from pathlib import Path
 import msgspec
 from packaging.requirements import InvalidRequirement, Requirement
 
-from envmedic import activation, diagnosis, shell
-from envmedic.conda_meta import history, pins_and_marks, records, specs
+from envmedic import activation, shell
+from envmedic.conda_meta import history, pins_and_marks, records
+from envmedic.diagnosis import findings
+from envmedic.diagnosis.vocabulary import derive
 from envmedic.engine.store import journal
 from envmedic.engine.store.layout import TransactionDirectory
 from envmedic.errors import EnvmedicError, InternalError
+from envmedic.installers.conda.configuration import spec_matching
 from envmedic.installers.resolution import simple_index
 from envmedic.installers.wheels import wheel_files
 from envmedic.locks.formats import pylock, requirements
@@ -57,7 +60,7 @@ def _log(scratch: Path) -> Reader:
 
     def read(data: bytes) -> object:
         matches = scan(data.split(b"\n"), playbooks)
-        found = diagnosis.diagnose(matches, None, playbooks, prefix=None, log=str(scratch / "log"))
+        found = findings.diagnose(matches, None, playbooks, prefix=None, log=str(scratch / "log"))
         return from_json(to_json(found), Diagnosis, source="report")
 
     return read
@@ -70,7 +73,7 @@ def _playbook(scratch: Path) -> Reader:
         playbook = loader.parse(data, str(scratch / "playbook.yaml"))
         loaded = LoadedPlaybook(playbook=playbook, path="x", sha256="x", origin="file")
         assert from_json(to_json(playbook), Playbook, source="playbook") == playbook
-        return diagnosis.diagnose(scan(lines, [loaded]), None, [loaded], prefix=None, log="log")
+        return findings.diagnose(scan(lines, [loaded]), None, [loaded], prefix=None, log="log")
 
     return read
 
@@ -157,7 +160,7 @@ def _conda_spec(_: Path) -> Reader:
 def _spec(text: str) -> bool:
     package = CondaPackage(name="numpy", version="1.26.4", build="py311h1_0", record="conda-meta/numpy.json")
     try:
-        return specs.matches(text, package)
+        return spec_matching.matches(text, package)
     except ValueError:
         return False
 
@@ -306,7 +309,7 @@ def _prefix(scratch: Path) -> Reader:
         try:
             found = observe_environment(scratch, {"PATH": "/bin", "HOME": str(scratch)}, deep=len(content) % 2 == 0)
             facts = Facts(host=Host(system="linux", machine="x86_64"), environment=found)
-            return from_json(to_json(facts), Facts, source="facts"), diagnosis.derive(facts)
+            return from_json(to_json(facts), Facts, source="facts"), derive(facts)
         finally:
             place.write_bytes(before)
 

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from envmedic import api
+from envmedic.api import diagnosis
+from envmedic.api.context.settings import Settings
 from envmedic.model.events import EventStream
 from tests.gpu.replays.faults import REPLAYS
 from tests.gpu.replays.replay import Replay
@@ -29,7 +30,7 @@ LESS = {
 @pytest.mark.parametrize("replay", REPLAYS, ids=lambda replay: replay.name)
 def test_the_genuine_error_of_a_replay_is_found_by_its_text(replay: Replay) -> None:
     path = SAMPLES / f"{replay.name}.txt"
-    (found,) = api.diagnose(api.Settings(stream=EventStream([])), None, [str(path)])
+    (found,) = diagnosis.diagnose(Settings(stream=EventStream([])), None, [str(path)])
     first = found.findings[0].playbook if found.findings else ""
     assert first in ((LESS[replay.name],) if replay.name in LESS else replay.playbooks)
 

@@ -48,7 +48,7 @@ class World:
             env=self.shell.environment(),
             capture_output=True,
             check=False,
-            timeout=300,
+            timeout=1800,
             cwd=self.wheels,
         )
         return done.returncode
@@ -75,7 +75,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
     index = write_index(root / "index", list(pins.values()))
     _source_archive(root / "index", "delta", "2.0")
     prefix = root / "env"
-    subprocess.run([sys.executable, "-m", "venv", str(prefix)], check=True, timeout=300)
+    subprocess.run([sys.executable, "-m", "venv", str(prefix)], check=True, timeout=1800)
     install(prefix, [pins["alpha==1.0"], pins["beta==1.0"], pins["gamma==1.0"]])
     shell = Shell(root / "home", {"PIP_CONFIG_FILE": os.devnull, "PIP_INDEX_URL": index, "UV_DEFAULT_INDEX": index})
     shell.home.mkdir()

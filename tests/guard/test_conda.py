@@ -9,6 +9,7 @@ import pytest
 
 from tests.conda.case import CondaCase
 from tests.conda.channel import Channels, channels
+from tests.conda.client import conda_program
 from tests.conda.referee import Referee
 from tests.conda.room import Room, make_room
 from tests.real.manifest import manifest
@@ -39,12 +40,24 @@ def healthy(local: Channels, tmp_path_factory: pytest.TempPathFactory) -> CondaC
 
 def asked(case: CondaCase, *words: str) -> Done:
     before = manifest(case.prefix)
-    done = case.envmedic("guard", "--json", "-p", str(case.prefix), *words)
+    conda = {"CONDA_EXE": str(conda_program())}
+    done = case.envmedic("guard", "--json", "-p", str(case.prefix), *words, **conda)
     assert manifest(case.prefix) == before
     return done
 
 
-@pytest.mark.parametrize("command", ["conda install pytorch=2.5", "conda remove packaging", "conda install mpmath"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        "conda install pytorch=2.5",
+        "conda remove packaging",
+        "conda install mpmath",
+        "conda remove numpy",
+        "conda update --all",
+        "conda install --no-deps pytorch=2.5",
+        "conda remove --force pytorch",
+    ],
+)
 def test_what_is_foreseen_is_what_conda_proposes(healthy: CondaCase, command: str) -> None:
     found = {(row["name"], row["after"]) for row in asked(healthy, command).document["changes"]}
     verb, *specs = command.split()[1:]
@@ -58,7 +71,7 @@ def test_what_is_foreseen_is_what_conda_proposes(healthy: CondaCase, command: st
 def test_torch_that_goes_along_is_a_harm(healthy: CondaCase) -> None:
     done = asked(healthy, "conda remove numpy")
     assert (done.code, done.document["verdict"]) == (1, "breaks"), done.told()
-    assert any(item["name"] == "torch" for item in done.document["harms"])
+    assert any(item["name"] == "torchvision" for item in done.document["harms"])
 
 
 def test_a_build_for_the_cpu_in_the_place_of_one_for_cuda_is_a_harm(healthy: CondaCase) -> None:
@@ -77,7 +90,6 @@ def test_pip_over_condas_own_makes_two_owners(healthy: CondaCase) -> None:
 
 def test_what_conda_would_refuse_is_told(healthy: CondaCase) -> None:
     assert asked(healthy, "conda install pytorch=99").document["verdict"] == "fails"
-    assert asked(healthy, "conda update --all").document["verdict"] == "unanswered"
     assert asked(healthy, "conda remove nothing-like-this").code == 2
 
 
@@ -115,3 +127,25 @@ def test_a_later_repair_is_not_held_by_the_pins_of_an_earlier_one(local: Channel
     done = case.apply("--log", str(case.log()))
     assert done.code == 0, done.told()
     assert case.packages()["torchvision"].startswith("0.19.1")
+
+
+@pytest.mark.parametrize(
+    ("command", "why"),
+    [
+        ("conda install --file wanted.txt", "--file"),
+        ("conda install ./filelock-3.15.4-0.conda", "file or an address"),
+        ("conda install https://example.org/noarch/filelock-3.15.4-0.tar.bz2", "file or an address"),
+        ("conda remove --all", "--all"),
+        ("conda install --frobnicate numpy", "--frobnicate"),
+    ],
+)
+def test_what_a_dry_run_may_carry_out_is_not_asked(healthy: CondaCase, command: str, why: str) -> None:
+    done = asked(healthy, command)
+    assert (done.code, done.document["verdict"]) == (1, "unanswered"), done.told()
+    assert why in done.document["summary"]
+
+
+def test_without_a_conda_outside_of_the_environment_there_is_no_answer(healthy: CondaCase) -> None:
+    for conda in ("/nowhere/conda", str(healthy.prefix / "bin" / "conda")):
+        done = healthy.envmedic("guard", "--json", "-p", str(healthy.prefix), "conda install numpy", CONDA_EXE=conda)
+        assert (done.code, done.document["verdict"]) == (1, "unanswered"), done.told()

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from envmedic import api
+from envmedic.api import guarding
+from envmedic.api.context.settings import Settings
 from envmedic.model.events import EventStream
 from tests.guard.conftest import World, installed
 from tests.support.venvs import uv
@@ -59,7 +60,7 @@ def test_the_command_does_what_was_foreseen(
         monkeypatch.setenv(name, value)
     monkeypatch.chdir(files)
     words = shlex.split(command)
-    found = api.guard(api.Settings(stream=EventStream([])), world.prefix, words)
+    found = guarding.guard(Settings(stream=EventStream([])), world.prefix, words)
     assert found.verdict in {"harmless", "breaks"}, found
     foreseen = {row.name: row.after for row in found.changes}
     prefix, is_uv = world.copied(tmp_path / "env"), words[0] == "uv"
@@ -93,6 +94,83 @@ def test_a_source_tree_that_must_be_built_to_tell_is_not_answered(world: World, 
     (project / "setup.py").write_text(f"open({str(trace)!r}, 'w').close()\n", encoding="utf-8")
     done = world.ask(f"pip install -e {project}")
     assert (done.code, done.document["verdict"]) == (1, "unanswered"), done.told()
+    assert not trace.exists()
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "uv pip install delta",
+        "uv pip install --no-binary :all: delta",
+        "uv pip install --only-binary :none: delta",
+        "uv pip install --build delta",
+        "uv pip install --no-build-isolation delta==2.0",
+        "uv pip install --reinstall delta==2.0",
+        "pip install --no-binary :all: delta",
+        "pip install --no-build-isolation delta==2.0",
+    ],
+)
+def test_no_option_of_the_command_lets_the_dry_run_build(world: World, command: str) -> None:
+    done = world.ask(command)
+    assert (done.code, done.document["verdict"]) == (1, "unanswered"), done.told()
+    assert not (world.wheels.parent / "index" / "built").exists()
+
+
+@pytest.mark.parametrize(
+    ("command", "option"),
+    [
+        ("pip install --frobnicate alpha", "--frobnicate"),
+        ("pip install --user alpha", "--user"),
+        ("pip install --target x alpha", "--target"),
+        ("uv pip install --frobnicate alpha", "--frobnicate"),
+        ("uv pip install --directory x alpha", "--directory"),
+        ("uv pip install --prefix x alpha", "--prefix"),
+    ],
+)
+def test_an_option_whose_effect_is_not_known_leaves_no_answer_and_is_named(
+    world: World, command: str, option: str
+) -> None:
+    done = world.ask(command)
+    assert (done.code, done.document["verdict"]) == (1, "unanswered"), done.told()
+    assert option in done.document["summary"]
+    assert done.document["tool"] == command.partition(" ")[0]
+
+
+def test_programs_of_the_environment_are_not_run_by_uv(world: World, tmp_path: Path) -> None:
+    prefix, trace = world.copied(tmp_path / "env"), tmp_path / "ran"
+    trap = prefix / "bin" / "git"
+    trap.write_text(f"#!/bin/sh\ntouch {trace}\n", encoding="utf-8")
+    trap.chmod(0o755)
+    path = f"{prefix / 'bin'}{os.pathsep}{os.environ['PATH']}"
+    world.shell.having(PATH=path).envmedic(
+        "guard", "--json", "-p", str(prefix), f"pip install 'zeta @ git+file://{tmp_path}/nowhere'"
+    )
+    assert not trace.exists()
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "pip install {q}",
+        "pip install -e {q}",
+        "uv pip install -e {q}[x]",
+        "uv pip install -r {q}/setup.py",
+        "uv pip install -r {q}/pyproject.toml",
+        "uv pip sync {q}/editable.txt",
+        "pip install -r {q}/editable.txt",
+    ],
+)
+def test_a_project_that_is_built_to_tell_its_version_is_not_built(world: World, tmp_path: Path, command: str) -> None:
+    project, trace = tmp_path / "q", tmp_path / "ran"
+    project.mkdir()
+    (project / "setup.py").write_text(f"open({str(trace)!r}, 'w').close()\n", encoding="utf-8")
+    (project / "pyproject.toml").write_text(
+        '[project]\nname = "q"\ndynamic = ["version", "dependencies"]\n[build-system]\nrequires = ["setuptools"]\n',
+        encoding="utf-8",
+    )
+    (project / "editable.txt").write_text(f"--editable={project}\n", encoding="utf-8")
+    done = world.ask(command.format(q=project))
+    assert (done.code, done.document.get("verdict")) == (1, "unanswered"), done.told()
     assert not trace.exists()
 
 

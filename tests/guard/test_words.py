@@ -5,12 +5,13 @@ from __future__ import annotations
 import pytest
 
 from envmedic.errors import InputError
+from envmedic.installers.uv import pip_help
 from envmedic.model.answers.guard import CondaCommand, PipCommand
 from envmedic.planner.guard import command_words
 
 
 def read(text: str) -> command_words.Read:
-    return command_words.read(command_words.split(text))
+    return command_words.read(command_words.split(text), pip_help)
 
 
 @pytest.mark.parametrize(
@@ -104,7 +105,7 @@ def test_conda_and_its_likes_are_read() -> None:
         name="env",
     )
     assert isinstance(removed := read("conda uninstall --force pytorch").command, CondaCommand)
-    assert (removed.verb, removed.force) == ("remove", True)
+    assert (removed.verb, removed.options) == ("remove", ("--force-remove",))
 
 
 def test_a_requirement_that_a_shell_would_cut_is_told() -> None:

@@ -102,11 +102,12 @@ class Room:
         return {**kept, **{name: path for name, path in configured.items() if path}, **cache, **own}
 
     def install(self, package: Path) -> None:
-        """Install a wheel or a source archive. Raises InstallError."""
+        """Install a wheel or a source archive with the extra `repair`. Raises InstallError."""
+        wanted = f"{package}[repair]"
         commands = {
-            "uv": [uv(), "tool", "install", "--quiet", "--python", str(self.python), str(package)],
+            "uv": [uv(), "tool", "install", "--quiet", "--python", str(self.python), wanted],
             "pipx": [uv(), "tool", "run", "--quiet", "--python", sys.executable, "pipx", "install", "--quiet",
-                     "--python", str(self.python), str(package)],
+                     "--python", str(self.python), wanted],
         }  # fmt: skip
         self.run(commands[self.installer])
 

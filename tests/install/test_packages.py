@@ -11,16 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.install.packages import ROOT, build, complaints, names
+from tests.install.packages import ROOT, complaints, names
 from tests.install.rooms import VERSIONS
-
-
-@pytest.fixture(scope="module")
-def packages(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, ...]:
-    """Built from the sources by the build backend, in the environment of the tests."""
-    if shutil.which("git") is None or not (ROOT / ".git").exists():
-        pytest.skip("not a git checkout")
-    return build(tmp_path_factory.mktemp("dist"), alone=True)
 
 
 def test_both_hold_what_they_should_and_nothing_else(packages: tuple[Path, ...]) -> None:

@@ -288,7 +288,7 @@ def test_without_uv_the_error_says_how_to_get_it(venv: Path, tmp_path: Path, mon
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(InstallerError) as raised:
         resolve(venv, "torch==2.5.1")
-    assert raised.value.hint == "Install it beside envmedic: python -m pip install uv"
+    assert raised.value.hint == "Install them: pip install 'envmedic[repair]', or: uv tool install 'envmedic[repair]'"
 
 
 def test_uv_on_the_path_serves_when_the_package_is_absent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,7 +23,7 @@ def drive(
     """Outcomes by (check, device) of one session with `options` and environment `variables` and `more` of them."""
     argv = [sys.executable, "-B", str(KERNELS / "driver.py"), *options]
     environment = {**os.environ, "PYTHONPATH": str(path), **(variables or {}), **more}
-    done = subprocess.run(argv, env=environment, capture_output=True, text=True, timeout=600, check=False)
+    done = subprocess.run(argv, env=environment, capture_output=True, text=True, timeout=1800, check=False)
     assert done.returncode == 0, done.stderr
     return outcomes(done.stdout)
 

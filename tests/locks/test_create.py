@@ -107,7 +107,7 @@ def test_what_a_killed_run_leaves_is_removed_by_the_next(room: World) -> None:
     file = locked(room)
     arguments = ("create", "--lock", str(file), "-p", str(room.room / "new"))
     with room.user.running(*arguments) as process:
-        deadline = time.monotonic() + 300
+        deadline = time.monotonic() + 1800
         while not list(room.room.glob(".new.envmedic-new-*")):
             assert time.monotonic() < deadline
             time.sleep(0.005)

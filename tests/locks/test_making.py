@@ -10,7 +10,7 @@ import pytest
 from envmedic.engine.stage.runners import RelocateRunner
 from envmedic.engine.transaction import create
 from envmedic.errors import InputError, PreflightError
-from envmedic.model.modes import StagingMode
+from envmedic.model.registries.modes import StagingMode
 from tests.support.venvs import python_of, uv
 from tests.support.wheels import make_wheel
 

@@ -8,11 +8,11 @@ import pytest
 from envmedic import planner
 from envmedic.errors import NoSolution
 from envmedic.model.base import from_json, to_json
-from envmedic.model.check_kinds import GPU_CHECKS, PROFILES
 from envmedic.model.facts import CompanionBuild, Facts, Leftover
 from envmedic.model.plan import Artifact, Install, Plan, Purge
 from envmedic.model.playbook import AdviseStep, LoadedPlaybook, PurgeStep, ReplaceStep, TorchFamilyStep
 from envmedic.model.ports import Resolution
+from envmedic.model.registries.check_kinds import GPU_CHECKS, PROFILES
 from tests.planner.support import (
     NOW,
     Spelling,

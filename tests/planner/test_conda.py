@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from envmedic import planner
-from envmedic.diagnosis import derive
+from envmedic.diagnosis.vocabulary import derive
 from envmedic.model.conda import CondaPackage
 from envmedic.model.facts import Environment, Facts
 from envmedic.model.plan import Pin

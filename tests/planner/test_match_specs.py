@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from packaging.requirements import Requirement
 
-from envmedic.conda_meta import specs
+from envmedic.installers.conda.configuration import spec_matching
 from envmedic.planner.conda_split import match_specs
 from tests.planner.conda_support import package
 
@@ -27,7 +27,7 @@ def test_conda_and_pip_accept_the_same_versions(parts: list[tuple[str, str]], wi
     requirement = Requirement(f"thing{text}")
     spec = match_specs.spec("thing", requirement)
     for version in VERSIONS:
-        assert specs.matches(spec, package("thing", version)) == requirement.specifier.contains(version), (
+        assert spec_matching.matches(spec, package("thing", version)) == requirement.specifier.contains(version), (
             spec,
             version,
         )

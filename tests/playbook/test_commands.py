@@ -10,10 +10,16 @@ from pathlib import Path
 import pytest
 
 from envmedic.errors import NoSolution
+from envmedic.model.facts import Environment, Facts, Host, Interpreter
 from envmedic.model.findings import Finding
+from envmedic.planner.remedies import Situation
 from envmedic.planner.requested_changes import gather
 from envmedic.playbook.schema import loader
 
+EMPTY = Environment(
+    prefix="/e", real_prefix="/e", kind="venv", interpreter=Interpreter(path="/e/bin/python", starts=True)
+)
+SITUATION = Situation(Facts(host=Host(), environment=EMPTY), EMPTY)
 TEXT = """\
 id: strangers
 fault: torchvision-ops
@@ -39,7 +45,7 @@ def playbook(folder: Path) -> tuple[Path, Path]:
 def test_no_plan_is_made_of_it(tmp_path: Path) -> None:
     file, mark = playbook(tmp_path)
     with pytest.raises(NoSolution, match="not supported") as caught:
-        gather(loader.load_file(file), {})
+        gather(loader.load_file(file), {}, SITUATION)
     assert caught.value.details == (f"command /bin/sh -c touch {mark}",)
     assert not mark.exists()
 
@@ -112,7 +118,7 @@ def test_a_cache_that_was_edited_is_not_believed(tmp_path: Path) -> None:
 def test_a_log_can_name_distributions_alone() -> None:
     """What a log says fills texts, and is a requirement or none: no option and no path."""
     from envmedic.model.playbook import InstallStep, LoadedPlaybook, Playbook
-    from envmedic.planner.requested_changes import values_of
+    from envmedic.planner.placeholders import values_of
 
     steps = (InstallStep(requirements=("{name}",)),)
     book = Playbook(id="a", fault="torchvision-ops", title="a", explain="a", fix_kind="other", steps=steps)
@@ -132,4 +138,4 @@ def test_a_log_can_name_distributions_alone() -> None:
             fix_kind="other", groups={"name": name},
         )  # fmt: skip
         with pytest.raises(NoSolution, match="no requirement"):
-            gather(loaded, values_of(loaded, finding, {}))
+            gather(loaded, values_of(loaded, finding, {}), SITUATION)

@@ -6,7 +6,7 @@ from functools import cache
 
 import pytest
 
-from envmedic.diagnosis import diagnose
+from envmedic.diagnosis.findings import diagnose
 from envmedic.model.findings import Finding
 from envmedic.model.playbook import LoadedPlaybook
 from envmedic.playbook.matching.match import scan

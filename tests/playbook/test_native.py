@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from envmedic.diagnosis import diagnose
+from envmedic.diagnosis.findings import diagnose
 from envmedic.model.findings import Finding
 from envmedic.playbook.matching.match import scan
 from envmedic.playbook.schema.loader import load_file, shipped_directory

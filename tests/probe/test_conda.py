@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from envmedic.diagnosis import derive
 from envmedic.diagnosis.derived import Derived
+from envmedic.diagnosis.vocabulary import derive
 from envmedic.model.conda import CondaEnvironment
 from envmedic.model.facts import Environment, Facts, Host
 from envmedic.probe.environment import observe_environment
@@ -165,7 +165,7 @@ def test_a_wheel_beside_condas_files_clobbers_them(room: Room, prefix: Path, tmp
     assert facts["conda.clobbered"] == ("filelock",)
     conflicts = [item for item in environment.conflicts if item.conda]
     assert [(item.distributions, item.content_of) for item in conflicts] == [(("filelock", "filelock"), (0, 1))]
-    assert facts["clobbered.pins"] == ()
+    assert facts["clobbered.reasons"] == ()
 
 
 def test_the_same_version_by_pip_belongs_to_pip(room: Room, prefix: Path, tmp_path: Path) -> None:

@@ -7,7 +7,6 @@ import subprocess
 import sys
 import sysconfig
 import time
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -18,7 +17,6 @@ from envmedic.model.facts import Environment, Facts, Host
 from envmedic.probe import layout
 from envmedic.probe.environment import observe_environment
 from envmedic.probe.prefix import interpreter
-from envmedic.probe.prefix.begun import Begun
 from envmedic.tree import fingerprint
 from tests.probe.prefixes import add_distribution, build_library, make_prefix, site
 
@@ -64,22 +62,10 @@ def test_prefix_keeps_its_spelling_and_has_its_real_path(venv: Path, tmp_path: P
     assert len(found.site_packages) == 1
 
 
-def test_the_survey_is_the_same_by_another_process_and_by_this_one(venv: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with closing(Begun(venv)) as begun:
-        beside = begun.survey()
-    assert beside == fingerprint.survey(venv)
+def test_it_is_the_same_by_two_processes_and_by_one(venv: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    by_two = observe_environment(venv)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0})
-    with closing(Begun(venv)) as begun:
-        assert begun.survey() == beside
-
-
-def test_what_was_begun_and_not_waited_for_ends(tmp_path: Path) -> None:
-    prefix = with_program(make_prefix(tmp_path / "env"), "#!/bin/sh\nsleep 600\n")
-    started = time.monotonic()
-    with closing(Begun(prefix)):
-        pass
-    assert time.monotonic() - started < 300
-    assert not Path(f"/proc/self/task/{os.getpid()}/children").read_text()
+    assert observe_environment(venv) == by_two
 
 
 def test_facts_survive_json(venv: Path) -> None:

@@ -83,7 +83,9 @@ class NativeCase:
 
     def envmedic(self, *arguments: str, **more: str) -> Done:
         """Run envmedic."""
-        done = run([sys.executable, "-m", "envmedic", *arguments], {**self.variables(), **more}, ROOT)
+        done = run(
+            [sys.executable, "-X", "faulthandler", "-m", "envmedic", *arguments], {**self.variables(), **more}, ROOT
+        )
         if repaired_by(arguments, done):
             settled(self, more)
         return done
@@ -111,7 +113,7 @@ def repaired_by(arguments: Sequence[str], done: Done) -> bool:
 
 
 def run(argv: Sequence[str], env: dict[str, str], cwd: Path) -> Done:
-    done = subprocess.run(argv, env=env, cwd=cwd, capture_output=True, text=True, timeout=240, check=False)
+    done = subprocess.run(argv, env=env, cwd=cwd, capture_output=True, text=True, timeout=1800, check=False)
     return Done(done.returncode, done.stdout, done.stderr)
 
 

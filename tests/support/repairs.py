@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from envmedic.diagnosis import derive, diagnose
+from envmedic.diagnosis.findings import diagnose
+from envmedic.diagnosis.vocabulary import derive
 from envmedic.model.facts import Facts, Host
 from envmedic.model.findings import Diagnosis
 from envmedic.model.playbook import FactValue

@@ -161,7 +161,7 @@ class Trip:
         """Run a command as the user."""
         environment = {**self.case.variables(), **more}
         return subprocess.run(
-            argv, env=environment, capture_output=True, text=True, timeout=240, check=False, cwd=self.scratch
+            argv, env=environment, capture_output=True, text=True, timeout=1800, check=False, cwd=self.scratch
         )
 
     def by(self, argv: list[str], **more: str) -> str:

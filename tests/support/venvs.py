@@ -32,6 +32,11 @@ def install(prefix: Path, wheels: Sequence[Wheel], *, index: str | None = None) 
     run([*_install(prefix), "--no-deps", *source, *pins])
 
 
+def install_file(prefix: Path, wheel: Path) -> None:
+    """Install the wheel at that path, without dependencies."""
+    run([*_install(prefix), "--no-deps", "--offline", str(wheel)])
+
+
 def install_editable(prefix: Path, project: Path) -> None:
     """Install `project`, which must build without downloads (see `editable_project`), in editable mode."""
     run([*_install(prefix), "--no-deps", "--offline", "--editable", str(project)])

@@ -16,9 +16,11 @@ from unittest import mock
 import msgspec
 
 import envmedic
-from envmedic import api
+from envmedic.api import generations
 from envmedic.api.context.observation import read_host
-from envmedic.api.repair import prepare
+from envmedic.api.context.settings import RepairRequest, Settings
+from envmedic.api.diagnosis import diagnose
+from envmedic.api.repair import carry_out, prepare
 from envmedic.installers.uv import find_uv
 from envmedic.model.events import Event, EventStream
 from envmedic.model.facts import Facts
@@ -77,15 +79,15 @@ def record() -> None:
 
 def _recorded(case: Case, room: Path) -> Recorded:
     events: list[Event] = []
-    settings = api.Settings(stream=EventStream([events.append]), find_links=(str(case.wheels),), offline=True)
-    (alone,) = api.diagnose(settings, case.prefix, [])
-    (joined,) = api.diagnose(settings, case.prefix, [str(LOG)])
-    prepared = prepare(settings, case.prefix, api.RepairRequest(log=str(LOG)))
+    settings = Settings(stream=EventStream([events.append]), find_links=(str(case.wheels),), offline=True)
+    (alone,) = diagnose(settings, case.prefix, [])
+    (joined,) = diagnose(settings, case.prefix, [str(LOG)])
+    prepared = prepare(settings, case.prefix, RepairRequest(log=str(LOG)))
     assert not isinstance(prepared, Diagnosis)
     events.clear()
-    made = api.carry_out(prepared, ApplyOptions(no_gpu=True, offline=True), lambda _plan: True)
+    made = carry_out(prepared, ApplyOptions(no_gpu=True, offline=True), lambda _plan: True)
     assert made.environment == "repaired", made.error
-    history = api.history(settings, case.prefix)
+    history = generations.history(settings, case.prefix)
     (case.prefix / "notes.txt").write_text("mine")
     with case.edited.open("a", encoding="utf-8") as file:
         file.write("\n# once more\n")
@@ -96,7 +98,7 @@ def _recorded(case: Case, room: Path) -> Recorded:
         events=tuple(events),
         record=made,
         history=history,
-        outside=api.difference(settings, case.prefix),
+        outside=generations.difference(settings, case.prefix),
     )
 
 

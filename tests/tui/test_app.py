@@ -158,7 +158,7 @@ def _in_terminal(argv: list[str], home: Path, keys: bytes, until_text: bytes) ->
     variables = {**os.environ, "TERM": "xterm-256color", "HOME": str(home), "COLUMNS": "80", "LINES": "24"}
     process = subprocess.Popen(argv, stdin=theirs, stdout=theirs, stderr=theirs, env=variables, start_new_session=True)
     os.close(theirs)
-    seen, sent, deadline = b"", False, time.monotonic() + 60
+    seen, sent, deadline = b"", False, time.monotonic() + 1800
     while time.monotonic() < deadline:
         if select.select([ours], [], [], 0.1)[0]:
             try:

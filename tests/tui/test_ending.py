@@ -63,7 +63,7 @@ class Opened:
 
     def read_until_begun(self) -> None:
         """Take what is drawn until the work has begun."""
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 1800
         while not (self.mark.exists() and self.mark.read_text() == "begun"):
             assert time.monotonic() < deadline, self.seen[-2000:]
             self.read()
@@ -77,7 +77,7 @@ class Opened:
 
     def end(self) -> int:
         """Exit code, what is drawn being taken meanwhile."""
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 1800
         while self.process.poll() is None:
             assert time.monotonic() < deadline, self.seen[-2000:]
             self.read()

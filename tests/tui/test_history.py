@@ -7,7 +7,8 @@ from unittest import mock
 import pytest
 from textual.pilot import Pilot
 
-from envmedic import api
+from envmedic.api import generations, repair
+from envmedic.api.context.settings import RepairRequest, Settings
 from envmedic.model.events import EventStream
 from envmedic.model.ports import ApplyOptions
 from envmedic.model.record import Difference, DistributionChange, Generation, History
@@ -86,14 +87,14 @@ class TestViews:
 def repaired(tmp_path_factory: pytest.TempPathFactory, cache: Path) -> Case:
     """An environment that was repaired once; the way back and forth leaves it so."""
     case = build(tmp_path_factory.mktemp("history") / "case")
-    settings = api.Settings(stream=EventStream([]), find_links=(str(case.wheels),), offline=True)
+    settings = Settings(stream=EventStream([]), find_links=(str(case.wheels),), offline=True)
     with pytest.MonkeyPatch.context() as patch:
         for name, value in {**case.index_variables(), "XDG_CACHE_HOME": str(cache)}.items():
             patch.setenv(name, value)
-        record = api.apply(
+        record = repair.apply(
             settings,
             case.prefix,
-            api.RepairRequest(playbook="nms-cuda"),
+            RepairRequest(playbook="nms-cuda"),
             ApplyOptions(no_gpu=True, offline=True),
             lambda _: True,
         )
@@ -216,7 +217,7 @@ def test_an_undo_under_running_programs_is_asked_about(working: Case) -> None:
                 await pilot.press(answer)
             await until(pilot, lambda: isinstance(opened.screen, TextPanel), "what was done")
         assert torchvision(working) == BROKEN
-        api.redo(opened.session.settings, working.prefix, None, (), lambda _losses: True)
+        generations.redo(opened.session.settings, working.prefix, None, (), lambda _losses: True)
 
     drive(scenario)
     assert torchvision(working) == REPAIRED

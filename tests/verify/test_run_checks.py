@@ -12,10 +12,10 @@ import pytest
 from envmedic.engine.verify import kernel_session
 from envmedic.engine.verify.verification import merged, run_checks
 from envmedic.errors import InputError
-from envmedic.model.check_kinds import CHECK_NAMES, CHECKS, GPU_CHECKS, PROFILES
 from envmedic.model.checks import Check, Outcome, named_check
 from envmedic.model.events import CheckFinished, EventData, OutputLine
-from envmedic.model.faults import FAULTS
+from envmedic.model.registries.check_kinds import CHECK_NAMES, CHECKS, GPU_CHECKS, PROFILES
+from envmedic.model.registries.faults import FAULTS
 from tests.kernels.driving import STAND_IN
 from tests.verify.runners import LocalRunner
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -17,9 +16,8 @@ from envmedic.errors import InputError
 from envmedic.model.base import from_json, to_json
 from envmedic.model.events import EventStream, Stage, StageFinished, StageStarted
 from envmedic.model.facts import Environment, Facts, Host
-
-if TYPE_CHECKING:
-    from envmedic.probe.prefix.begun import Begun
+from envmedic.probe.environment import observe_environment
+from envmedic.probe.machine.host import observe_host
 
 
 @contextmanager
@@ -35,56 +33,17 @@ def stage(stream: EventStream, name: Stage) -> Iterator[None]:
         stream.emit(StageFinished(stage=name, seconds=monotonic() - started, ok=ok))
 
 
-@contextmanager
-def beginning(settings: Settings, prefix: Path | None) -> Iterator[Begun | None]:
-    """What of an observation runs outside of this process, begun; None where there is no prefix."""
-    if prefix is None:
-        yield None
-        return
-    from envmedic.probe.prefix.begun import Begun  # noqa: PLC0415  # a text alone needs no probe
-
-    with closing(Begun(prefix, settings.ahead)) as begun:
-        yield begun
-
-
-def observe(
-    settings: Settings,
-    prefix: Path | None,
-    begun: Begun | None = None,
-    *,
-    meanwhile: Callable[[], None] | None = None,
-) -> Facts:
+def observe(settings: Settings, prefix: Path | None) -> Facts:
     """Observe the host and, where `prefix` is given, the environment there. Writes nothing.
 
-    `begun` is the beginning of it, where that was made before; `meanwhile` may be called while something is
-    waited for.
+    Raises InputError where the file of ``--host`` cannot be used, NotAnEnvironment where there is none at `prefix`.
     """
-    if settings.apart and prefix is not None:
-        from envmedic.api.context.subprocess_probe import observe_apart  # noqa: PLC0415  # for front ends that ask for it
-
-        with stage(settings.stream, "probe"):
-            return observe_apart(settings, prefix)
-    given = None if settings.host_file is None else read_host(Path(settings.host_file))  # first: it may be wrong
     with stage(settings.stream, "probe"):
-        if given is not None:
-            return Facts(envmedic=__version__, host=given, environment=_environment(settings, prefix, begun, meanwhile))
-        from envmedic.forked import Forked  # noqa: PLC0415  # a text alone needs no process
-
-        with closing(Forked(_this_host)) as host:  # meanwhile: most of it is waiting for the driver's answer
-            environment = _environment(settings, prefix, begun, meanwhile)
-            return Facts(envmedic=__version__, host=host.value(), environment=environment)
-
-
-def _environment(
-    settings: Settings, prefix: Path | None, begun: Begun | None, meanwhile: Callable[[], None] | None
-) -> Environment | None:
-    if prefix is None:
-        return None
-    from envmedic.probe.environment import observe_environment  # noqa: PLC0415
-    from envmedic.probe.prefix.begun import Begun  # noqa: PLC0415  # a text alone needs no probe
-
-    begun = begun or Begun(prefix, settings.ahead)
-    return observe_environment(prefix, deep=settings.deep, begun=begun, meanwhile=meanwhile)
+        if settings.observer is not None and prefix is not None:
+            return settings.observer.observe(settings, prefix)
+        host = host_of(settings)  # first: the file of --host may be wrong
+        environment = None if prefix is None else observe_environment(prefix, deep=settings.deep)
+        return Facts(envmedic=__version__, host=host, environment=environment)
 
 
 def observe_clone(settings: Settings, tree: Path, prefix: Path) -> Environment:
@@ -92,12 +51,8 @@ def observe_clone(settings: Settings, tree: Path, prefix: Path) -> Environment:
 
     Variables of this process that lead into the environment lead into the clone.
     """
-    if settings.apart:
-        from envmedic.api.context.subprocess_probe import observe_clone_apart  # noqa: PLC0415  # for front ends that ask for it
-
-        return observe_clone_apart(settings, tree, prefix)
-    from envmedic.probe.environment import observe_environment  # noqa: PLC0415
-
+    if settings.observer is not None:
+        return settings.observer.observe_clone(settings, tree, prefix)
     deep = settings.deep
     if tree == prefix:
         return observe_environment(prefix, deep=deep)
@@ -109,13 +64,7 @@ def observe_clone(settings: Settings, tree: Path, prefix: Path) -> Environment:
 
 def host_of(settings: Settings) -> Host:
     """The host of ``--host FILE``, else this one."""
-    return _this_host() if settings.host_file is None else read_host(Path(settings.host_file))
-
-
-def _this_host() -> Host:
-    from envmedic.probe.machine.host import observe_host  # noqa: PLC0415
-
-    return observe_host()
+    return observe_host() if settings.host_file is None else read_host(Path(settings.host_file))
 
 
 def read_host(path: Path) -> Host:

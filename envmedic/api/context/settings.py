@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
 from envmedic.model.events import EventStream
-from envmedic.model.installers import DEFAULT, DEFAULT_OF_CONDA
+from envmedic.model.facts import Environment, Facts
 from envmedic.model.playbook import Policy
+from envmedic.model.registries.installers import DEFAULT, DEFAULT_OF_CONDA
 
 if TYPE_CHECKING:
-    from envmedic.ahead import Ahead
     from envmedic.model.conda import CondaExecutor
-    from envmedic.model.installers import WheelInstaller
+    from envmedic.model.registries.installers import WheelInstaller
 
 TORCH_INDEX = "https://download.pytorch.org/whl/{variant}"
 """Template of the PyTorch wheel index; https://pytorch.org/get-started/previous-versions/."""
+
+
+class Observer(Protocol):
+    """Observes environments in place of this process."""
+
+    def observe(self, settings: Settings, prefix: Path) -> Facts:
+        """Return the facts of the host and the environment at `prefix`. Raises as `api.observation.observe`."""
+
+    def observe_clone(self, settings: Settings, tree: Path, prefix: Path) -> Environment:
+        """Return what `api.observation.observe_clone` does. Raises as it does."""
 
 
 class Settings(msgspec.Struct, frozen=True):
@@ -40,10 +51,8 @@ class Settings(msgspec.Struct, frozen=True):
     """Write constraints that keep what a repair puts in place."""
     deep: bool = False
     """Read and hash every installed file; without it, their existence and size are compared."""
-    apart: bool = False
-    """Observe environments in processes of their own: a front end in this one hears keys meanwhile."""
-    ahead: Ahead | None = None
-    """What was begun of an observation before the rest of envmedic was loaded."""
+    observer: Observer | None = None
+    """Observes environments for front ends that must hear keys meanwhile; None observes in this process."""
 
 
 class NamedTarget(msgspec.Struct, frozen=True):

@@ -12,7 +12,6 @@ from envmedic.api.context.settings import Settings
 from envmedic.model.checks import Check, Outcome, Phase
 from envmedic.model.events import Emit
 from envmedic.model.facts import Host
-from envmedic.model.installers import OF_WHEELS
 from envmedic.model.plan import Plan
 from envmedic.model.ports import (
     CheckRunner,
@@ -24,31 +23,41 @@ from envmedic.model.ports import (
     PlanExtension,
     Runner,
 )
-from envmedic.model.registry import complete
+from envmedic.model.registries.installers import OF_WHEELS
+from envmedic.model.registries.registry import complete
+from envmedic.probe.machine import gpu
+from envmedic.probe.packages.distributions import states
 from envmedic.probe.prefix import processes
 
 if TYPE_CHECKING:
     from envmedic.api.planning.facts_check import FactsProof
-    from envmedic.model.installers import WheelInstaller
     from envmedic.model.record import DistributionState
+    from envmedic.model.registries.installers import WheelInstaller
 
 
 def installer_of(settings: Settings, prefix: Path | None = None) -> Installer:
     """The installer that the user chose, for the environment at `prefix`."""
-    from envmedic.installers import pip, uv  # noqa: PLC0415  # only where something is resolved or installed
+    from envmedic.installers import pip, uv
 
     adapters: Mapping[WheelInstaller, type[uv.UvInstaller | pip.PipInstaller]] = complete(
         OF_WHEELS,
         {"uv": uv.UvInstaller, "pip": pip.PipInstaller},
-        stated="`OF_WHEELS` in envmedic/model/installers.py",
+        stated="`OF_WHEELS` in envmedic/model/registries/installers.py",
         add="what carries it out to `installer_of` in envmedic/api/context/wiring.py",
     )
     return adapters[settings.installer](prefix=prefix)
 
 
+def require_repair_packages() -> None:
+    """Raise RepairPackageMissing before any work where envmedic's core alone is installed."""
+    from envmedic.installers import uv  # only where something is resolved or installed
+
+    uv.require_repair_packages()
+
+
 def conda_of(settings: Settings, prefix: Path) -> CondaInstaller:
     """What solves and changes the conda packages of the environment whose real path is `prefix`."""
-    from envmedic.installers.conda.conda_installer import CondaSide  # noqa: PLC0415  # only in a conda prefix
+    from envmedic.installers.conda.conda_installer import CondaSide
 
     return CondaSide(prefix, executor=settings.conda_installer, timeout_s=settings.timeout_s)
 
@@ -68,12 +77,12 @@ def check_runner(
 
     @cache
     def proof() -> FactsProof:
-        from envmedic.api.planning.facts_check import FactsProof  # noqa: PLC0415  # reads playbooks and probes; an undo checks nothing
+        from envmedic.api.planning.facts_check import FactsProof
 
         return FactsProof(settings, prefix, host or cache(partial(host_of, settings)))
 
     def run(checks: Sequence[Check], runner: Runner, phase: Phase, emit: Emit) -> tuple[Outcome, ...]:
-        from envmedic.engine.verify import verification  # noqa: PLC0415
+        from envmedic.engine.verify import verification
 
         return verification.run_checks(
             checks,
@@ -114,12 +123,8 @@ def engine_ports(
 
 
 def _states(tree: Path) -> tuple[DistributionState, ...]:
-    from envmedic.probe.packages.distributions import states  # noqa: PLC0415  # the way back asks for none
-
     return states(tree)
 
 
 def _gpu_visible() -> tuple[bool, str]:
-    from envmedic.probe.machine import gpu  # noqa: PLC0415  # the way back asks for none
-
     return gpu.visible()

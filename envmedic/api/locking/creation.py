@@ -10,18 +10,24 @@ from pathlib import Path
 from envmedic import xdg
 from envmedic.api.context.observation import host_of, stage
 from envmedic.api.context.settings import Settings
-from envmedic.api.context.wiring import installer_of
+from envmedic.api.context.wiring import installer_of, require_repair_packages
 from envmedic.api.verification import verify_lock
 from envmedic.engine.transaction import create as making
 from envmedic.errors import InputError, InstallerError, IntegrityError
+from envmedic.installers import uv
+from envmedic.installers.conda.conda_installer import CondaSide
+from envmedic.installers.conda.configuration import client, registration
+from envmedic.installers.conda.install import creation
+from envmedic.installers.conda.solve import virtual_packages
+from envmedic.installers.resolution import install_lock, pythons
 from envmedic.locks import reading
-from envmedic.model.check_kinds import Profile
 from envmedic.model.checks import Verification, VerifyWish
 from envmedic.model.events import Notice, OutputLine, distinct
 from envmedic.model.facts import Interpreter
 from envmedic.model.lock import Lock, LockDifference
 from envmedic.model.plan import Install
 from envmedic.model.ports import CommandResult
+from envmedic.model.registries.check_kinds import Profile
 from envmedic.probe.prefix import finder
 
 _ELSEWHERE = {"linux-64": ("linux", "x86_64"), "linux-aarch64": ("linux", "aarch64")}
@@ -45,6 +51,7 @@ def create(
     On an error nothing is left. A check that fails does not take away what is as the lock says. Raises InputError,
     NetworkError, IntegrityError, InstallerError, PreflightError.
     """
+    require_repair_packages()
     wanted = reading.read(lock_file)
     prefix = _prefix(place, wanted)
     making.require_free(prefix)
@@ -67,8 +74,6 @@ def create(
 
 def _register(settings: Settings, prefix: Path) -> None:
     """Let conda list the environment; that it cannot be is told, and no matter."""
-    from envmedic.installers.conda.configuration import client, registration  # noqa: PLC0415
-
     try:
         registration.register(prefix, xdg.home(), has_conda=client.find(prefix) is not None)
     except OSError as error:
@@ -114,9 +119,6 @@ class _Work:
     """Making one environment at a site."""
 
     def __init__(self, settings: Settings, wanted: Lock, place: NewPrefix, site: making.Site) -> None:
-        from envmedic.installers import uv  # noqa: PLC0415  # installers are loaded when asked
-        from envmedic.installers.resolution import install_lock  # noqa: PLC0415  # installers are loaded when asked
-
         self._settings = settings
         self._wanted = wanted
         self._place = place
@@ -134,10 +136,6 @@ class _Work:
             self._pip(self._venv())
 
     def _by_conda(self) -> None:
-        from envmedic.installers.conda.conda_installer import CondaSide  # noqa: PLC0415
-        from envmedic.installers.conda.install import creation  # noqa: PLC0415
-        from envmedic.installers.conda.solve import virtual_packages  # noqa: PLC0415
-
         side, emit = (
             CondaSide(self._site.prefix, timeout_s=self._settings.timeout_s),
             distinct(self._settings.stream.emit),
@@ -155,8 +153,6 @@ class _Work:
             side.carry_out(change, self._site.runner, emit)
 
     def _venv(self) -> Interpreter:
-        from envmedic.installers.resolution import pythons  # noqa: PLC0415
-
         path, version = pythons.find(self._sources.uv, self._wanted.python, given=self._place.python)
         argv = [self._sources.uv, "venv", "--no-config", "--no-project", "--no-python-downloads", "--allow-existing"]
         with stage(self._settings.stream, "make"):
@@ -166,8 +162,6 @@ class _Work:
 
     def _pip(self, python: Interpreter | None) -> None:
         """What pip or uv installed: wheels as they were fetched and verified, then what is built from source."""
-        from envmedic.installers.resolution import install_lock  # noqa: PLC0415
-
         wanted = [item for item in self._wanted.packages if item.manager == "pip"]
         if not wanted:
             return

@@ -11,6 +11,7 @@ from packaging.utils import canonicalize_name
 from envmedic.api.context.observation import stage
 from envmedic.api.context.settings import Settings
 from envmedic.installers import uv
+from envmedic.installers.conda.solve import other_platforms as conda
 from envmedic.installers.resolution import other_platforms
 from envmedic.locks import platforms
 from envmedic.model.facts import Environment, Facts
@@ -53,8 +54,6 @@ class _Elsewhere:
         return any(item.manager == "conda" for item in self.found.packages)
 
     def _conda(self) -> tuple[LockedPackage, ...]:
-        from envmedic.installers.conda.solve import other_platforms as conda  # noqa: PLC0415  # the solver, for conda prefixes
-
         host = platforms.host_of(self.name, self.found, self.facts.host)
         emit, offline = self.settings.stream.emit, self.settings.offline
         return tuple(map(platforms.of_conda, conda.solve(self.environment, host, emit, offline=offline)))

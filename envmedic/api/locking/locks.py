@@ -12,7 +12,11 @@ import msgspec
 from envmedic import __version__
 from envmedic.api.context.observation import observe, stage
 from envmedic.api.context.settings import Settings
+from envmedic.api.locking.lock_platforms import for_platforms
+from envmedic.engine.store import installed_by_repairs, live_records
 from envmedic.errors import EnvmedicError, InputError
+from envmedic.installers import uv
+from envmedic.installers.resolution import provenance
 from envmedic.locks import collect, platforms, writing
 from envmedic.locks.formats import LOCK_FORMATS, fitting
 from envmedic.model.facts import Distribution, Environment, Facts
@@ -27,10 +31,6 @@ def lock(settings: Settings, prefix: Path, *, fetch_hashes: bool = False) -> Loc
 
 def lock_of(settings: Settings, facts: Facts, *, fetch_hashes: bool = False) -> Lock:
     """The same of an environment that was observed."""
-    from envmedic.engine.store import installed_by_repairs, live_records  # noqa: PLC0415  # a third of the engine
-    from envmedic.installers import uv  # noqa: PLC0415  # requests
-    from envmedic.installers.resolution import provenance  # noqa: PLC0415  # requests
-
     if facts.environment is None:
         raise AssertionError
     real = Path(facts.environment.real_prefix)
@@ -72,8 +72,6 @@ def _verified(found: Lock, record: Record) -> Lock:
 
 def lock_for(settings: Settings, prefix: Path, names: Sequence[str], *, fetch_hashes: bool = False) -> Lock:
     """`lock` for further platforms too. Raises InputError for an unknown one, NoSolution where there is none for it."""
-    from envmedic.api.locking.lock_platforms import for_platforms  # noqa: PLC0415  # solvers
-
     facts = observe(settings, prefix)
     found = lock_of(settings, facts, fetch_hashes=fetch_hashes)
     return for_platforms(settings, facts, found, names)
@@ -129,8 +127,6 @@ def lock_repair(settings: Settings, record: Record, folder: Path) -> Record:
 
     Nothing of this can undo a repair that is done: a lock that cannot be written is told, no more.
     """
-    from envmedic.engine.store import installed_by_repairs  # noqa: PLC0415
-
     if record.environment != "repaired":
         return record
     try:

@@ -10,13 +10,16 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from envmedic.api.context.settings import Settings
-from envmedic.diagnosis import diagnose as conclude
+from envmedic.diagnosis.findings import diagnose as conclude
+from envmedic.engine.stage.activated_runner import ActivatedRunner
+from envmedic.engine.stage.runners import DirectRunner
+from envmedic.engine.store.interruption import Interruption
+from envmedic.engine.verify import crash_search, verification
 from envmedic.model.checks import Outcome
 from envmedic.model.events import Notice
 from envmedic.model.facts import Distribution, Environment, Facts
 from envmedic.model.playbook import LoadedPlaybook, TextMatch
 from envmedic.planner import import_targets
-from envmedic.regex import compile_late
 
 if TYPE_CHECKING:
     from envmedic.engine.verify.crash_search import Attempt
@@ -28,7 +31,7 @@ SUSPECTS = (
     "pyrender", "bpy", "nvdiffrast", "torchvision", "torch",
 )  # fmt: skip
 """Import names that reports of crashes name most, those that disturb others first; see `import-order-crash.yaml`."""
-_WORD = compile_late(r"[A-Za-z_][\w.]*")
+_WORD = re.compile(r"[A-Za-z_][\w.]*")
 
 
 def with_crash(
@@ -48,8 +51,6 @@ def search(settings: Settings, facts: Facts, matches: Sequence[TextMatch]) -> Fa
     names = candidates(environment, matches) if environment is not None else ()
     if environment is None or not names:
         return facts
-    from envmedic.engine.verify import crash_search  # noqa: PLC0415  # only for texts of crashes
-
     message = (
         f"looking for imports that crash, in processes of their own: {', '.join(names[: crash_search.MOST_NAMES])}"
     )
@@ -69,11 +70,6 @@ def _tells(playbooks: Sequence[LoadedPlaybook], matches: Sequence[TextMatch]) ->
 
 def _attempt(prefix: Path) -> Attempt:
     """Imports in the live environment, in which no byte code is written; nothing is narrated."""
-    from envmedic.engine.stage.activated_runner import ActivatedRunner  # noqa: PLC0415
-    from envmedic.engine.stage.runners import DirectRunner  # noqa: PLC0415
-    from envmedic.engine.store.interruption import Interruption  # noqa: PLC0415
-    from envmedic.engine.verify import crash_search, verification  # noqa: PLC0415  # only for texts of crashes
-
     runner = ActivatedRunner(DirectRunner(prefix), prefix, Interruption())
 
     def attempt(sequences: Sequence[tuple[str, ...]]) -> Sequence[Outcome]:

@@ -10,7 +10,7 @@ from time import monotonic
 from envmedic.api.context.observation import observe_clone
 from envmedic.api.context.settings import Settings
 from envmedic.api.playbooks import load_playbooks
-from envmedic.diagnosis import derive
+from envmedic.diagnosis.vocabulary import derive
 from envmedic.model.checks import Check, Confirmation, Outcome, Phase, Status
 from envmedic.model.facts import Facts, Host
 from envmedic.model.findings import of_host

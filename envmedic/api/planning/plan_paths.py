@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,10 +12,9 @@ from envmedic.installers.wheels import download_cache
 from envmedic.model.conda import CondaChange
 from envmedic.model.plan import Artifact, Install, Pin, Plan, Rebuild
 from envmedic.owner import STORE
-from envmedic.regex import compile_late
 
-_DIGEST = compile_late(r"[0-9a-f]{32}(?:[0-9a-f]{32})?")
-_RECORD = compile_late(r"conda-meta/[^/\0]+\.json")
+_DIGEST = re.compile(r"[0-9a-f]{32}(?:[0-9a-f]{32})?")
+_RECORD = re.compile(r"conda-meta/[^/\0]+\.json")
 
 
 def refuse_other_places(made: Plan) -> None:

@@ -15,7 +15,7 @@ from envmedic import planner
 from envmedic.api.context.observation import stage
 from envmedic.api.context.settings import Settings
 from envmedic.api.context.wiring import conda_of
-from envmedic.diagnosis import derive
+from envmedic.diagnosis.vocabulary import derive
 from envmedic.errors import EnvmedicError, InputError, NetworkError, NoSolution, NothingToRepair
 from envmedic.model.checks import Check
 from envmedic.model.facts import Environment, Facts

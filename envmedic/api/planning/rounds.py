@@ -8,7 +8,7 @@ from pathlib import Path
 from envmedic.api.context.settings import Settings
 from envmedic.api.diagnosis import diagnose_lines
 from envmedic.api.planning.plan_choice import PlanChoices, RepairGoal, repairable
-from envmedic.diagnosis import derive
+from envmedic.diagnosis.vocabulary import derive
 from envmedic.errors import InstallerError, NetworkError, NothingToRepair
 from envmedic.model.base import to_json
 from envmedic.model.checks import Confirmation, Outcome

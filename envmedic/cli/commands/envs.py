@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from envmedic import api
+from envmedic.api import environments
 from envmedic.cli.output import CommandOutput
 from envmedic.errors import ExitCode
 from envmedic.render.documents.environments import environments_lines
@@ -12,6 +12,6 @@ from envmedic.render.documents.environments import environments_lines
 
 def envs(_args: argparse.Namespace, output: CommandOutput) -> int:
     """List the environments that are found here."""
-    found = api.list_environments()
+    found = environments.list_environments()
     output.document(found, environments_lines(found))
     return int(ExitCode.OK)

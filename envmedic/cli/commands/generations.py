@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
 
-from envmedic import api
-from envmedic.cli.commands.repair import ask, prefix_of, print_record, require_terminal, settings_of
+from envmedic.api import generations, recovery
+from envmedic.cli.context import ask, prefix_of, print_record, require_terminal, settings_of, target_of
 from envmedic.cli.output import CommandOutput
 from envmedic.errors import ExitCode, RepairDeclined
+from envmedic.render.documents.record import difference_lines, history_lines
 from envmedic.render.text import line
 
 SEE_HISTORY = "see first what there is with `envmedic history`"
@@ -16,15 +16,15 @@ SEE_HISTORY = "see first what there is with `envmedic history`"
 
 def undo(args: argparse.Namespace, output: CommandOutput) -> int:
     """``envmedic undo``."""
-    return _travel(args, output, api.undo, "Bring the environment back as it was before")
+    return _travel(args, output, generations.undo, "Bring the environment back as it was before")
 
 
 def redo(args: argparse.Namespace, output: CommandOutput) -> int:
     """``envmedic redo``."""
-    return _travel(args, output, api.redo, "Bring the repaired environment back")
+    return _travel(args, output, generations.redo, "Bring the repaired environment back")
 
 
-def _travel(args: argparse.Namespace, output: CommandOutput, travel: api.UndoOrRedo, question: str) -> int:
+def _travel(args: argparse.Namespace, output: CommandOutput, travel: generations.UndoOrRedo, question: str) -> int:
     if not args.yes:
         require_terminal(SEE_HISTORY)
     settings = settings_of(args, output)
@@ -43,20 +43,16 @@ def _travel(args: argparse.Namespace, output: CommandOutput, travel: api.UndoOrR
 
 def history(args: argparse.Namespace, output: CommandOutput) -> int:
     """``envmedic history``."""
-    from envmedic.render.documents.record import history_lines  # noqa: PLC0415
-
     settings = settings_of(args, output)
-    found = api.history(settings, prefix_of(args, settings, output))
+    found = generations.history(settings, prefix_of(args, settings, output))
     output.document(found, history_lines(found))
     return int(ExitCode.OK)
 
 
 def diff(args: argparse.Namespace, output: CommandOutput) -> int:
     """``envmedic diff``."""
-    from envmedic.render.documents.record import difference_lines  # noqa: PLC0415
-
     settings = settings_of(args, output)
-    found = api.difference(settings, prefix_of(args, settings, output), args.before, args.after)
+    found = generations.difference(settings, prefix_of(args, settings, output), args.before, args.after)
     output.document(found, difference_lines(found))
     return int(ExitCode.OK)
 
@@ -64,8 +60,7 @@ def diff(args: argparse.Namespace, output: CommandOutput) -> int:
 def recover(args: argparse.Namespace, output: CommandOutput) -> int:
     """``envmedic recover``."""
     settings = settings_of(args, output)
-    target = api.NamedTarget(name=args.name, prefix=args.prefix, python=args.python)
-    found = api.recover(settings, target)
+    found = recovery.recover(settings, target_of(args))
     output.narrate(f"environment: {found.prefix}")
     lines = [line(f"{item.transaction}: {item.state}, environment {item.environment}") for item in found.settled]
     output.document(found, lines or [line("Nothing to recover")])
@@ -74,8 +69,6 @@ def recover(args: argparse.Namespace, output: CommandOutput) -> int:
 
 def prune(args: argparse.Namespace, output: CommandOutput) -> int:
     """``envmedic prune``."""
-    from envmedic.render.documents.record import history_lines  # noqa: PLC0415
-
     if not args.yes:
         require_terminal(SEE_HISTORY)
     settings = settings_of(args, output)
@@ -83,16 +76,6 @@ def prune(args: argparse.Namespace, output: CommandOutput) -> int:
     which = f"all kept generations but the {args.keep} nearest" if args.keep else "all kept generations"
     if not (args.yes or ask(f"Remove {which}? There is no way back then")):
         raise RepairDeclined("Declined")
-    found = api.prune(settings, prefix, args.keep)
+    found = generations.prune(settings, prefix, args.keep)
     output.document(found, history_lines(found))
     return int(ExitCode.OK)
-
-
-RUN: dict[str, Callable[[argparse.Namespace, CommandOutput], int]] = {
-    "undo": undo,
-    "redo": redo,
-    "history": history,
-    "diff": diff,
-    "recover": recover,
-    "prune": prune,
-}

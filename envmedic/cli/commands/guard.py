@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-from envmedic import api
-from envmedic.cli.commands.repair import prefix_of, settings_of
+from envmedic.api import guarding
+from envmedic.cli.context import prefix_of, settings_of
 from envmedic.cli.output import CommandOutput
 from envmedic.errors import ExitCode, InputError
 from envmedic.planner.guard.command_words import split
@@ -21,6 +21,6 @@ def guard(args: argparse.Namespace, output: CommandOutput) -> int:
         )
     settings = settings_of(args, output)
     words = args.user_command or split(args.words)
-    found = api.guard(settings, prefix_of(args, settings, output), words)
+    found = guarding.guard(settings, prefix_of(args, settings, output), words)
     output.document(found, guard_lines(found))
     return int(ExitCode.OK if found.ok else ExitCode.PROBLEM)

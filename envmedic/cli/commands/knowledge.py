@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 
-from envmedic import api
-from envmedic.cli.commands.repair import prefix_of, settings_of
+from envmedic.api import compatibility, explanation, playbooks
+from envmedic.api.context.settings import Settings
+from envmedic.cli.context import prefix_of, settings_of
 from envmedic.cli.output import CommandOutput
 from envmedic.errors import ExitCode
 from envmedic.render.documents.compatibility import compatibility_lines
@@ -14,8 +15,8 @@ from envmedic.render.documents.explanation import explanation_lines
 
 def explain(args: argparse.Namespace, output: CommandOutput) -> int:
     """``envmedic explain FAULT|PLAYBOOK``."""
-    files = (args.topic,) if api.is_playbook_file(args.topic) else ()
-    found = api.explain(api.Settings(stream=output.stream, playbook_files=files), args.topic)
+    files = (args.topic,) if playbooks.is_playbook_file(args.topic) else ()
+    found = explanation.explain(Settings(stream=output.stream, playbook_files=files), args.topic)
     output.document(found, explanation_lines(found))
     return int(ExitCode.OK)
 
@@ -23,6 +24,6 @@ def explain(args: argparse.Namespace, output: CommandOutput) -> int:
 def check(args: argparse.Namespace, output: CommandOutput) -> int:
     """``envmedic check REQ…``."""
     settings = settings_of(args, output)
-    found = api.check(settings, prefix_of(args, settings, output), args.requirements)
+    found = compatibility.check(settings, prefix_of(args, settings, output), args.requirements)
     output.document(found, compatibility_lines(found))
     return int(ExitCode.OK if found.yes else ExitCode.PROBLEM)

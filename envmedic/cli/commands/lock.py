@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from envmedic import api
-from envmedic.cli.commands.repair import prefix_of, settings_of
+from envmedic.api.locking import locks
+from envmedic.cli.context import prefix_of, settings_of
 from envmedic.cli.output import CommandOutput
 from envmedic.errors import ExitCode
 from envmedic.render.documents.lock import incomplete_lines, lock_lines
@@ -16,15 +16,15 @@ def lock(args: argparse.Namespace, output: CommandOutput) -> int:
     """Print the lock, or write it and print what was written; exit 1 where entries are missing."""
     settings = settings_of(args, output)
     if args.platform:
-        api.require_platforms(args.platform, args.format)
+        locks.require_platforms(args.platform, args.format)
     prefix = prefix_of(args, settings, output)
     if args.platform:
-        found = api.lock_for(settings, prefix, args.platform, fetch_hashes=args.fetch_hashes)
+        found = locks.lock_for(settings, prefix, args.platform, fetch_hashes=args.fetch_hashes)
     else:
-        found = api.lock(settings, prefix, fetch_hashes=args.fetch_hashes)
+        found = locks.lock(settings, prefix, fetch_hashes=args.fetch_hashes)
     path = Path(args.output) if args.output else None
-    form = args.format or api.default_format(found)
-    done, text = api.write_lock(found, form, path, allow_incomplete=args.allow_incomplete)
+    form = args.format or locks.default_format(found)
+    done, text = locks.write_lock(found, form, path, allow_incomplete=args.allow_incomplete)
     output.narrate_lines(incomplete_lines(done, written=bool(text)))
     if output.json or path is not None:
         output.document(done, lock_lines(done))

@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
 
-from envmedic import api
+from envmedic.api import playbook_trial
+from envmedic.api.context.settings import Settings
+from envmedic.api.playbooks import (
+    is_playbook_file,
+    list_playbooks,
+    playbook_schema,
+    show_playbook,
+    validate_playbooks,
+)
 from envmedic.cli.output import CommandOutput
 from envmedic.errors import ExitCode, InvalidPlaybook
 from envmedic.model.base import to_json
@@ -18,7 +25,7 @@ _MARKS = {"pass": "pass", "fail": "FAIL", "note": "note"}
 def list_all(args: argparse.Namespace, output: CommandOutput) -> int:
     """The playbooks found."""
     del args
-    found = api.list_playbooks(api.Settings(stream=output.stream))
+    found = list_playbooks(Settings(stream=output.stream))
     rows = [
         ("playbook", "fault", "from", "title"),
         *((item.id, item.fault or "none", item.origin, item.title) for item in found.playbooks),
@@ -29,15 +36,15 @@ def list_all(args: argparse.Namespace, output: CommandOutput) -> int:
 
 def show(args: argparse.Namespace, output: CommandOutput) -> int:
     """One playbook, as its file has it."""
-    files = (args.playbook,) if api.is_playbook_file(args.playbook) else ()
-    found, text = api.show_playbook(api.Settings(stream=output.stream, playbook_files=files), args.playbook)
+    files = (args.playbook,) if is_playbook_file(args.playbook) else ()
+    found, text = show_playbook(Settings(stream=output.stream, playbook_files=files), args.playbook)
     output.text(found, text.rstrip("\n").splitlines())
     return int(ExitCode.OK)
 
 
 def validate(args: argparse.Namespace, output: CommandOutput) -> int:
     """All mistakes of all files at once."""
-    mistakes = api.validate_playbooks(args.files)
+    mistakes = validate_playbooks(args.files)
     if mistakes:
         count = f"{len(mistakes)} mistakes" if len(mistakes) > 1 else "1 mistake"
         raise InvalidPlaybook(
@@ -49,7 +56,7 @@ def validate(args: argparse.Namespace, output: CommandOutput) -> int:
 
 def test(args: argparse.Namespace, output: CommandOutput) -> int:
     """What was tried with a playbook."""
-    found = api.try_playbook(api.Settings(stream=output.stream), args.file, args.logs)
+    found = playbook_trial.try_playbook(Settings(stream=output.stream), args.file, args.logs)
     rows = [(_MARKS[item.status], item.about, item.told) for item in found.trials]
     failed = sum(item.status == "fail" for item in found.trials)
     end = f"{found.playbook}: {f'{failed} failed' if failed else 'passed'}, {len(found.trials)} tried"
@@ -60,15 +67,14 @@ def test(args: argparse.Namespace, output: CommandOutput) -> int:
 def schema(args: argparse.Namespace, output: CommandOutput) -> int:
     """The JSON schema; editors check a playbook with it while it is written."""
     del args
-    document = api.playbook_schema()
+    document = playbook_schema()
     output.text(document, to_json(document).splitlines())
     return int(ExitCode.OK)
 
 
-RUN: dict[str, Callable[[argparse.Namespace, CommandOutput], int]] = {
-    "list": list_all,
-    "show": show,
-    "validate": validate,
-    "test": test,
-    "schema": schema,
-}
+_VERBS = {"list": list_all, "show": show, "validate": validate, "test": test, "schema": schema}
+
+
+def playbooks(args: argparse.Namespace, output: CommandOutput) -> int:
+    """``envmedic playbooks VERB``."""
+    return _VERBS[args.verb](args, output)

@@ -10,7 +10,10 @@ import argparse
 import errno
 from pathlib import Path
 
-from envmedic import api
+from envmedic.api import running
+from envmedic.api.context.settings import NamedTarget, Settings
+from envmedic.api.recovery import settled_prefix
+from envmedic.cli.context import settings_of, target_of
 from envmedic.cli.output import CommandOutput
 from envmedic.errors import EnvmedicError, InputError, Interrupted
 from envmedic.model.findings import Diagnosis
@@ -21,14 +24,12 @@ NOT_FOUND, NOT_STARTED = 127, 126
 """What shells exit with where there is no such program, and where it cannot be started."""
 
 
-def run(args: argparse.Namespace, settings: api.Settings, output: CommandOutput) -> int:
+def run(args: argparse.Namespace, output: CommandOutput) -> int:
     """Run the command after ``--``; the exit code is its own."""
     if not args.user_command:
         raise InputError("There is no command to run", hint="Give it after `--`: envmedic run -- python train.py")
-    from envmedic.api import running  # noqa: PLC0415  # only this command runs one
-
-    target = api.NamedTarget(name=args.name, prefix=args.prefix, python=args.python)
-    prefix = api.find_prefix(settings, target) if args.name or args.prefix or args.python else None
+    settings = settings_of(args, output)
+    prefix = settled_prefix(settings, target_of(args)) if args.name or args.prefix or args.python else None
     try:
         ran = running.run(args.user_command, prefix=prefix)
     except OSError as error:
@@ -56,13 +57,11 @@ def _not_started(error: OSError, name: str, output: CommandOutput) -> int:
     return NOT_STARTED if found else NOT_FOUND
 
 
-def _environment(settings: api.Settings, argv: tuple[str, ...], output: CommandOutput) -> Path | None:
+def _environment(settings: Settings, argv: tuple[str, ...], output: CommandOutput) -> Path | None:
     """The environment that the command ran in: that of its Python or script, else the active one, else none."""
-    from envmedic.api import running  # noqa: PLC0415
-
     found = running.environment_of(argv)
     try:
-        return api.find_prefix(settings, api.NamedTarget(prefix=str(found) if found else None))
+        return settled_prefix(settings, NamedTarget(prefix=str(found) if found else None))
     except EnvmedicError as error:
         output.narrate(f"No facts of an environment: {error.summary}")
         return None

@@ -97,6 +97,14 @@ def specs(row: Flavour, found: FamilySet, changed: Iterable[str]) -> tuple[str, 
     return (torch, *asked, *((selector,) if selector else ()))
 
 
+def answers(spec: str, package: CondaPackage) -> bool:
+    """Whether an installed package is what one of `specs` asks for: all of ``name=version`` or ``name version build``."""
+    name, version, build = (*spec.replace("=", " =").split(), "", "")[:3]
+    series = version.removeprefix("=").removesuffix(".*")
+    there = package.version == series or (version != series and package.version.startswith(f"{series}."))
+    return package.name == name and (there or not version) and fnmatchcase(package.build, build or "*")
+
+
 def _selector(row: Flavour, found: FamilySet) -> str | None:
     torch, cuda = versions.parsed(found.versions["torch"]), versions.variant_cuda(found.variant)
     for item in row.selectors:

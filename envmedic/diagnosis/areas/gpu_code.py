@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from envmedic.compat import gpu, tables, versions
+from envmedic.compat.versions import dotted
 from envmedic.diagnosis.areas.extensions import with_source
 from envmedic.diagnosis.derived import Derived
 from envmedic.model.facts import Environment, Facts, Host, Library, TorchBuild
@@ -48,8 +50,6 @@ def _held_against(devices: tuple[str, ...], build: TorchBuild, environment: Envi
 
 
 def _driver(host: Host) -> tuple[int, ...]:
-    from envmedic.compat.versions import dotted  # noqa: PLC0415  # reads the compatibility data
-
     return dotted(host.driver_version) if host.driver_version else ()
 
 
@@ -57,8 +57,6 @@ def _uncovered(
     sass: tuple[str, ...], ptx: tuple[str, ...], devices: tuple[str, ...], build: TorchBuild, host: Host
 ) -> tuple[str, ...]:
     """The capabilities that neither machine code nor PTX serves. With an unknown driver, PTX is given credit."""
-    from envmedic.compat import gpu, versions  # noqa: PLC0415
-
     cuda, driver = build.cuda or "", _driver(host)
     missing = gpu.uncovered(gpu.BuildGpuCode(sass=sass, ptx=ptx, cuda=cuda, source=""), devices, driver)
     if driver or not ptx:
@@ -69,8 +67,6 @@ def _uncovered(
 
 def _unknown_to_compiler(build: TorchBuild, devices: tuple[str, ...], host: Host) -> tuple[str, ...] | None:
     """The capabilities that NVRTC does not compile for, None where its release is not in the data."""
-    from envmedic.compat import gpu, tables  # noqa: PLC0415
-
     toolkit = tables.toolkits().get(build.nvrtc or build.cuda or "")
     return None if toolkit is None else gpu.unknown_to_nvrtc(toolkit, devices, _driver(host))
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from envmedic.compat.torch_family.rules import minimum_driver
+from envmedic.compat.versions import dotted
 from envmedic.diagnosis.derived import Derived
 from envmedic.model.facts import Facts, Host, TorchBuild
 
@@ -51,9 +53,6 @@ def _state(host: Host) -> str:
 
 def _sufficient(host: Host, torch: TorchBuild) -> Derived:
     """The oldest driver for torch's CUDA against this one, or compatibility libraries that stand for a newer one."""
-    from envmedic.compat.torch_family.rules import minimum_driver  # noqa: PLC0415  # reads the compatibility data
-    from envmedic.compat.versions import dotted  # noqa: PLC0415
-
     needed = minimum_driver(torch.cuda)[0] if torch.cuda is not None else None
     if needed is None:
         return {}

@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Sequence
 
-from packaging.utils import canonicalize_name
-
+from envmedic.analysis.shared_runtimes import mkl_wheels, openmp_family, removable
 from envmedic.diagnosis.derived import Derived
 from envmedic.model.facts import Environment, Facts, ImportCrash, Library, OpenMpRuntime
-from envmedic.regex import compile_late
 
-KMP_FAMILY = frozenset({"libiomp5", "libomp"})
-"""Intel's runtime is built from LLVM's source: two of them in one process end it (``__KMP_REGISTERED_LIB``)."""
-RUNTIME_ONLY = frozenset({"intel-openmp", "llvm-openmp"})
-"""Distributions that bring an OpenMP runtime and nothing else."""
-MKL_WHEELS = ("mkl", "intel-openmp", "tbb", "tcmlib", "umf")
-"""MKL's wheel and what it requires since 2021, as far as it lies beside it."""
-_MKL_FILE = compile_late(r"(lib)?mkl_|libi?omp5?\.|libgomp")
-_PROFILER = compile_late(r"iJIT_|__itt_")
-_NAME = compile_late(r"[A-Za-z0-9][\w.-]*")
-_STACK = compile_late(r"File \"|(?:Current t|T)hread 0x|Traceback |Extension modules:|\^+$|<no Python frame>")
+_MKL_FILE = re.compile(r"(lib)?mkl_|libi?omp5?\.|libgomp")
+_PROFILER = re.compile(r"iJIT_|__itt_")
+_STACK = re.compile(r"File \"|(?:Current t|T)hread 0x|Traceback |Extension modules:|\^+$|<no Python frame>")
 _SHOWN = 400
 _LAYER = "MKL_THREADING_LAYER"
 
@@ -75,45 +67,20 @@ def _advice(crash: ImportCrash) -> str:
 
 
 def _openmp(environment: Environment) -> Derived:
-    family = [item for item in environment.openmp if item.kind in KMP_FAMILY and item.same_as is None]
-    removable = _removable(environment, family)
+    family = openmp_family(environment)
     derived: Derived = {
         "openmp.runtimes": tuple(f"{item.path} ({item.distribution or 'nobody known'})" for item in family),
-        "openmp.removable": removable,
-        "openmp.advice": _openmp_advice(family, removable),
+        "openmp.advice": _openmp_advice(family, removable(environment, family)),
     }
     if len(family) > 1:
         derived["openmp.doubled"] = True
     return derived
 
 
-def _removable(environment: Environment, family: list[OpenMpRuntime]) -> tuple[str, ...]:
-    """Wheels of a runtime alone that nothing requires, as long as another runtime stays."""
-    required = {name for item in environment.distributions for name in _required(item.requires)}
-    found = [
-        item.distribution
-        for item in family
-        if item.distribution in RUNTIME_ONLY and item.distribution not in required and _is_wheel(environment, item)
-    ]
-    others = [item for item in family if item.distribution not in found]
-    return tuple(dict.fromkeys(name for name in found if name)) if others else ()
-
-
-def _is_wheel(environment: Environment, runtime: OpenMpRuntime) -> bool:
-    installed = environment.distribution(runtime.distribution or "")
-    return installed is not None and installed.owner != "conda"
-
-
-def _required(requires: Iterable[str]) -> Iterator[str]:
-    """Names that requirements begin with, normalised."""
-    matches = (_NAME.match(text) for text in requires)
-    return (canonicalize_name(match[0]) for match in matches if match is not None)
-
-
-def _openmp_advice(family: list[OpenMpRuntime], removable: tuple[str, ...]) -> str:
+def _openmp_advice(family: Sequence[OpenMpRuntime], going: tuple[str, ...]) -> str:
     owners = ", ".join(dict.fromkeys(f"{item.distribution or item.path}" for item in family))
-    if removable:
-        return f"Once {', '.join(removable)} is gone, one runtime is left. KMP_DUPLICATE_LIB_OK is not needed."
+    if going:
+        return f"Once {', '.join(going)} is gone, one runtime is left. KMP_DUPLICATE_LIB_OK is not needed."
     if len(family) > 1:
         return (
             f"Each of {owners} brings an OpenMP runtime of Intel's or LLVM's. Install them from one source, so that they "
@@ -127,13 +94,11 @@ def _openmp_advice(family: list[OpenMpRuntime], removable: tuple[str, ...]) -> s
 
 
 def _mkl(environment: Environment) -> Derived:
-    wheels = [item for item in environment.distributions if item.name in MKL_WHEELS and item.owner != "conda"]
     by_conda = {item.name: item.version for item in environment.native_packages}
     installed = environment.distribution("mkl")
     derived: Derived = {
         "mkl.version": installed.version if installed is not None else by_conda.get("mkl"),
-        "mkl.distributions": tuple(item.name for item in wheels),
-        "mkl.requirements": tuple(f"{item.name}=={item.version}" for item in wheels) or _wanted(environment),
+        "mkl.distributions": tuple(item.name for item in mkl_wheels(environment)),
         "mkl.service": environment.distribution("mkl-service") is not None or "mkl-service" in by_conda,
     }
     own = [item for item in environment.libraries if _of_torch(item)]
@@ -143,11 +108,6 @@ def _mkl(environment: Environment) -> Derived:
         derived["mkl.missing-libraries"] = tuple(missing)
         derived["mkl.profiler-symbols-missing"] = any(map(_PROFILER.match, symbols))
     return derived
-
-
-def _wanted(environment: Environment) -> tuple[str, ...]:
-    torch = environment.distribution("torch")
-    return tuple(text for text in (torch.requires if torch else ()) if set(_required([text])) & set(MKL_WHEELS))
 
 
 def _of_torch(library: Library) -> bool:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from pathlib import PurePosixPath
 
+from envmedic.analysis.cxx_runtimes import LIBRARY_PATH, key, old_entries, sufficient, unmet_cxx, unmet_versions
 from envmedic.diagnosis.derived import Derived
-from envmedic.model.facts import CxxRuntime, Environment, Facts, UnmetVersion
+from envmedic.model.facts import Environment, Facts, UnmetVersion
 
-_CXX = ("GLIBCXX_", "CXXABI_")
 _C = ("GLIBC_",)
-_LIBRARY_PATH = "LD_LIBRARY_PATH"
 
 
 def derive(facts: Facts) -> Derived:
@@ -19,15 +17,14 @@ def derive(facts: Facts) -> Derived:
     environment = facts.environment
     if environment is None:
         return {}
-    unmet = [item for library in (*environment.libraries, *environment.extensions) for item in library.unmet_versions]
-    cxx = [item for item in unmet if item.version.startswith(_CXX)]
+    unmet, cxx = unmet_versions(environment), unmet_cxx(environment)
     process = next((item for item in environment.cxx_runtimes if item.found_by == "process"), None)
-    path = facts.variables().get(_LIBRARY_PATH)
+    path = facts.variables().get(LIBRARY_PATH)
     derived = _missing("libstdcxx", cxx) | _missing("libc", [item for item in unmet if item.version.startswith(_C)])
     derived |= {
         "libstdcxx.path": process.path if process is not None else None,
         "libstdcxx.newest": process.newest if process is not None else None,
-        "libstdcxx.library-path": _library_path(environment, cxx, path.value if path is not None else ""),
+        "libstdcxx.old-entries": old_entries(environment, path.value if path is not None else ""),
     }
     return derived | ({"libstdcxx.advice": _advice(environment, cxx)} if cxx or unmet else {})
 
@@ -36,36 +33,9 @@ def _missing(name: str, unmet: Iterable[UnmetVersion]) -> Derived:
     found = list(unmet)
     told = (f"{item.needed_by} needs {item.version}, {item.found} lacks it" for item in found)
     return {
-        f"{name}.missing-versions": tuple(sorted({item.version for item in found}, key=_key)),
+        f"{name}.missing-versions": tuple(sorted({item.version for item in found}, key=key)),
         f"{name}.needed-by": tuple(dict.fromkeys(told)),
     }
-
-
-def _key(version: str) -> tuple[str, list[int]]:
-    family, _, number = version.partition("_")
-    return family, [int(part) for part in re.findall(r"\d+", number)]
-
-
-def sufficient(runtime: CxxRuntime, versions: Iterable[str]) -> bool:
-    """Whether a copy has all these versions. Each release has those of all before it."""
-    newest = {item.partition("_")[0]: item for item in (runtime.newest, runtime.newest_abi) if item is not None}
-    families = ((item.partition("_")[0], item) for item in versions)
-    return all(family in newest and _key(item) <= _key(newest[family]) for family, item in families)
-
-
-def _library_path(environment: Environment, unmet: Sequence[UnmetVersion], value: str) -> str | None:
-    """LD_LIBRARY_PATH without the entries that lead to too old a copy, if the next one in line is good."""
-    versions = {item.version for item in unmet}
-    found = {item.found for item in unmet}
-    process = next((item for item in environment.cxx_runtimes if item.path in found), None)
-    if process is None or process.entry is None or not value:
-        return None
-    bad = {item.entry for item in environment.cxx_runtimes if item.entry and not sufficient(item, versions)}
-    rest = [item for item in environment.cxx_runtimes if item is not process and item.entry not in bad]
-    following = [item for item in rest if item.found_by in {_LIBRARY_PATH, "system"}]
-    if not following or not sufficient(following[0], versions):
-        return None
-    return ":".join(entry for entry in re.split("[:;]", value) if entry and entry not in bad)
 
 
 def _advice(environment: Environment, unmet: Sequence[UnmetVersion]) -> str:
@@ -77,7 +47,7 @@ def _advice(environment: Environment, unmet: Sequence[UnmetVersion]) -> str:
         )
     versions = {item.version for item in unmet}
     better = next((item for item in environment.cxx_runtimes if sufficient(item, versions)), None)
-    needed = ", ".join(sorted(versions, key=_key))
+    needed = ", ".join(sorted(versions, key=key))
     if better is not None:
         folder = PurePosixPath(better.path).parent
         return (

@@ -22,7 +22,7 @@ from pathlib import Path
 from envmedic.engine.clone.directory_entries import DirectoryJob, Shared, clone_directory
 from envmedic.engine.fs import scratch, syscalls
 from envmedic.engine.fs.file_copy import Counts, make_private
-from envmedic.model.modes import CloneMode
+from envmedic.model.registries.modes import CloneMode
 
 __all__ = ["CloneReport", "clone", "make_private", "probe_modes"]
 

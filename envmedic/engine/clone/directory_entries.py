@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from envmedic.engine.fs.file_copy import NO_LINK, Counts, copy_special, copy_symlink, keep_metadata, reflink_or_copy
-from envmedic.model.modes import CloneMode
+from envmedic.model.registries.modes import CloneMode
 
 _PRIVATE_TREES = frozenset({"bin", "etc", "conda-meta", "share/jupyter/kernels"})
 _PRIVATE_SUFFIXES = (".pth", ".egg-link", ".egg-info")

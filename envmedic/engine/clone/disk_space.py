@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from envmedic.engine.clone.directory_entries import is_private_file, is_private_tree
-from envmedic.model.modes import CloneMode
+from envmedic.model.registries.modes import CloneMode
 from envmedic.tree import fingerprint
 
 _BLOCK = 512

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Literal
 
 from envmedic.engine.fs import mounts, scratch, syscalls
-from envmedic.model.modes import ExchangeMethod
+from envmedic.model.registries.modes import ExchangeMethod
 
 ExchangeObstacle = Literal["", "mount-point", "image-layer", "cross-device", "permission", "unsupported", "error"]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import hashlib
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,8 +16,6 @@ _NO_LOCKS = frozenset({errno.EBADF, errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS
 
 def names(prefix: Path) -> tuple[str, str]:
     """How directories for probes on the environment at `prefix` begin: in the store, and beside the environment."""
-    import hashlib  # noqa: PLC0415  # what begins ahead needs none
-
     key = hashlib.sha256(os.fsencode(prefix.name)).hexdigest()[:16]
     return f".probe-{key}-", f".envmedic-probe-{key}-"
 
@@ -24,7 +23,7 @@ def names(prefix: Path) -> tuple[str, str]:
 @contextmanager
 def scratch(directory: Path, start: str) -> Iterator[Path]:
     """A directory in `directory` whose name begins with `start`, held until it is removed. Raises OSError."""
-    import tempfile  # noqa: PLC0415  # an undo makes none
+    import tempfile
 
     with tempfile.TemporaryDirectory(prefix=start, dir=directory) as name, held(Path(name)):
         yield Path(name)

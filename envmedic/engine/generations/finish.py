@@ -11,6 +11,7 @@ from pathlib import Path
 
 import msgspec
 
+from envmedic.engine.stage import shebangs
 from envmedic.engine.store import marker
 from envmedic.engine.store.context import OpenTransaction
 from envmedic.engine.store.swap import swap, sync
@@ -24,11 +25,11 @@ from envmedic.errors import (
     RecoveryNeeded,
     exhausted,
 )
-from envmedic.model.check_kinds import CHECKS
 from envmedic.model.checks import Check, Outcome
 from envmedic.model.events import CheckFinished
 from envmedic.model.ports import Runner
 from envmedic.model.record import Record
+from envmedic.model.registries.check_kinds import CHECKS
 
 _SMOKE_LIMIT_S = 120.0
 
@@ -137,8 +138,6 @@ def _scripts(transaction: OpenTransaction) -> tuple[Outcome, ...]:
     """Check that scripts start, if relocation has rewritten them."""
     if transaction.journal.staging != "relocate":
         return ()
-    from envmedic.engine.stage import shebangs  # noqa: PLC0415  # few repairs are staged elsewhere
-
     session = transaction.session
     outcome = shebangs.check(session.prefix, transaction.directory.tree, session.store.root)
     session.emit(CheckFinished(phase="smoke", outcome=outcome))

@@ -14,17 +14,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from envmedic.ahead import Ahead
 from envmedic.engine.fs import trash
 from envmedic.engine.generations import undo_losses
 from envmedic.engine.generations.finish import conclude, recoverable
 from envmedic.engine.generations.recovery import settle
 from envmedic.engine.generations.undo_losses import Loss
 from envmedic.engine.stage.activated_runner import ActivatedRunner
+from envmedic.engine.stage.runners import DirectRunner
 from envmedic.engine.store import journal as journals
 from envmedic.engine.store import marker
 from envmedic.engine.store.context import OpenTransaction, TransactionContext, load_record
-from envmedic.engine.store.interruption import Cancel, Interruption, never
 from envmedic.engine.store.layout import Store, TransactionDirectory
 from envmedic.engine.store.lock import locked
 from envmedic.engine.store.protection import refuse_in_use
@@ -32,7 +31,6 @@ from envmedic.engine.store.swap import Point, no_point, swap, sync
 from envmedic.errors import InputError, PreflightError, RecoveryNeeded, RepairDeclined
 from envmedic.model.events import Emit, EventStream, Progress, StageFinished, StageStarted
 from envmedic.model.plan import Change
-from envmedic.model.ports import ApplyOptions, CheckRunner, EnginePorts
 from envmedic.model.record import Generation, History, Record
 
 FOUND = "found"
@@ -119,58 +117,34 @@ def held_alone(root: Path) -> int:
 
 
 def undo(
-    prefix: Path,
-    *,
-    options: ApplyOptions,
-    ports: EnginePorts,
-    checks: CheckRunner,
-    stream: EventStream,
-    to: str | None = None,
-    force: bool = False,
-    accept: Accept | None = None,
-    cancel: Cancel = never,
-    point: Point = no_point,
-    ahead: Ahead | None = None,
+    session: TransactionContext, *, to: str | None = None, force: bool = False, accept: Accept | None = None
 ) -> Record:
     """Put the tree back that was there before the live generation, byte for byte; returns the record.
 
     `to` names the generation to go back to, over several steps: a transaction id or `FOUND`. Changes made
-    since the repair are not carried over: without `force` they are refused, or put to `accept`; `ahead` may hold
-    the comparisons that tell them, begun before (see `losses.begin`). Raises
+    since the repair are not carried over: without `force` they are refused, or put to `accept`. Raises
     InputError when there is nothing to undo or no such generation, PreflightError with the changes in
     `details`, RepairDeclined, EnvironmentBusy, Interrupted.
     """
-    session = TransactionContext(Store.of(prefix), options, ports, checks, stream, Interruption(cancel), point)
     with session.interruption.watching(), locked(session.store):
         settle(session)
-        refuse_in_use(session.prefix, ports.processes(session.prefix), options.allow)
+        refuse_in_use(session.prefix, session.ports.processes(session.prefix), session.options.allow)
         chain = _chain_back(session.store, to)
         agreed = _always if force else accept
-        return [_undo(session, item, agreed, ahead) for item in chain][-1]
+        return [_undo(session, item, agreed) for item in chain][-1]
 
 
 def redo(
-    prefix: Path,
-    *,
-    options: ApplyOptions,
-    ports: EnginePorts,
-    checks: CheckRunner,
-    stream: EventStream,
-    to: str | None = None,
-    force: bool = False,
-    accept: Accept | None = None,
-    cancel: Cancel = never,
-    point: Point = no_point,
+    session: TransactionContext, *, to: str | None = None, force: bool = False, accept: Accept | None = None
 ) -> Record:
     """Put an undone repair in place again, by default the one that was undone last.
 
     It is smoke-tested in place; on failure the exchange is reverted, and the record is `undone` with a `failure`.
     `to`, `force`, `accept` and the errors are those of `undo`.
     """
-    session = TransactionContext(Store.of(prefix), options, ports, checks, stream, Interruption(cancel), point)
     with session.interruption.watching(), locked(session.store) as lock:
         settle(session)
-        refuse_in_use(session.prefix, ports.processes(session.prefix), options.allow)
+        refuse_in_use(session.prefix, session.ports.processes(session.prefix), session.options.allow)
         return _redo(session, _next(session.store, to), _always if force else accept, lock)
 
 
@@ -233,10 +207,10 @@ def _next(store: Store, to: str | None) -> _Known:
     return max(possible, key=lambda item: (item.record.finished or "", item.directory.transaction))
 
 
-def _undo(session: TransactionContext, item: _Known, accept: Accept | None, ahead: Ahead | None) -> Record:
+def _undo(session: TransactionContext, item: _Known, accept: Accept | None) -> Record:
     transaction = OpenTransaction.load(session, item.directory)
     with recoverable(session.prefix), transaction.opened(), session.stage("undo"):
-        loss = undo_losses.of_undo(item.directory, session.prefix, ahead)
+        loss = undo_losses.of_undo(item.directory, session.prefix)
         _ask(session, loss, accept)
         _go(transaction, "undoing", "done")
         if loss.damaged:
@@ -251,8 +225,6 @@ def _redo(session: TransactionContext, item: _Known, accept: Accept | None, lock
         changed = undo_losses.changes(item.directory.fingerprint, session.prefix)
         _ask(session, Loss(transaction=item.directory.transaction, changed=changed), accept)
         _go(transaction, "redoing", "undone")
-        from envmedic.engine.stage.runners import DirectRunner  # noqa: PLC0415  # an undo runs nothing
-
         runner = ActivatedRunner(DirectRunner(session.prefix, inherit=[lock]), session.prefix, session.interruption)
         return conclude(transaction, runner, redo=True)
 

@@ -25,6 +25,7 @@ from pathlib import Path
 
 from envmedic.engine.generations.finish import conclude, drop, recoverable
 from envmedic.engine.stage.activated_runner import ActivatedRunner
+from envmedic.engine.stage.runners import DirectRunner
 from envmedic.engine.store import journal as journals
 from envmedic.engine.store import marker
 from envmedic.engine.store.context import OpenTransaction, TransactionContext, empty_trash
@@ -133,8 +134,6 @@ def _require_known(transaction: OpenTransaction, *, live: bool) -> None:
 
 
 def _in_place(session: TransactionContext) -> ActivatedRunner:
-    from envmedic.engine.stage.runners import DirectRunner  # noqa: PLC0415  # an undo runs nothing
-
     return ActivatedRunner(DirectRunner(session.prefix), session.prefix, session.interruption)
 
 

@@ -16,7 +16,7 @@ import msgspec
 from envmedic.engine.fs import trash
 from envmedic.engine.fs.durable import as_owner_of, give, write_durably, write_whole
 from envmedic.engine.store import journal as journals
-from envmedic.engine.store.interruption import Interruption
+from envmedic.engine.store.interruption import Cancel, Interruption, never
 from envmedic.engine.store.journal import Journal
 from envmedic.engine.store.layout import Store, TransactionDirectory
 from envmedic.engine.store.swap import Point, no_point
@@ -55,6 +55,21 @@ class TransactionContext:
     """Wall-clock seconds of each stage so far."""
     undelivered: list[str] = field(default_factory=list)
     """Errors of event sinks after it was too late to stop, such as a closed pipe."""
+
+    @classmethod
+    def of(
+        cls,
+        prefix: Path,
+        options: ApplyOptions,
+        ports: EnginePorts,
+        checks: CheckRunner,
+        stream: EventStream,
+        *,
+        cancel: Cancel = never,
+        point: Point = no_point,
+    ) -> TransactionContext:
+        """The session of a command on the environment at `prefix`; `cancel` says when to stop."""
+        return cls(Store.of(prefix), options, ports, checks, stream, Interruption(cancel), point)
 
     @property
     def prefix(self) -> Path:

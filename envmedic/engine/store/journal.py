@@ -16,8 +16,8 @@ from envmedic.engine.fs.durable import Owner, write_durably
 from envmedic.engine.store.layout import Store, TransactionDirectory
 from envmedic.errors import RECOVERABLE, InternalError, RecoveryNeeded
 from envmedic.model.base import Model, to_json
-from envmedic.model.modes import ExchangeMethod
 from envmedic.model.record import FINAL_STATES, State
+from envmedic.model.registries.modes import ExchangeMethod
 
 JOURNAL_SCHEMA = "envmedic.journal/1"
 

@@ -17,7 +17,10 @@ One store serves every environment of a parent directory::
 
 from __future__ import annotations
 
+import hashlib
 import os
+import re
+import shutil
 import stat
 import time
 from dataclasses import dataclass
@@ -28,9 +31,8 @@ from envmedic.engine.fs.durable import Owner, as_owner_of, give, make_directory,
 from envmedic.engine.fs.exchange import sync_directory
 from envmedic.errors import PreflightError
 from envmedic.owner import STORE, wheels
-from envmedic.regex import compile_late
 
-_TRANSACTION = compile_late(r"[0-9]{8}T[0-9]{12}Z-[0-9a-f]{6}")
+_TRANSACTION = re.compile(r"[0-9]{8}T[0-9]{12}Z-[0-9a-f]{6}")
 _NEW = ".new-"
 _LONGEST_NAME = 200
 _CACHEDIR_TAG = (
@@ -249,14 +251,10 @@ class Store:
 
 
 def _digest(name: bytes) -> str:
-    import hashlib  # noqa: PLC0415  # what an undo begins ahead needs none
-
     return hashlib.sha256(name).hexdigest()
 
 
 def _remove(directory: Path) -> None:
-    import shutil  # noqa: PLC0415  # there is rarely something to remove
-
     shutil.rmtree(directory)
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from envmedic.conda_meta import pins_and_marks
 from envmedic.errors import EnvironmentBusy, PreflightError
-from envmedic.model.modes import AllowName
 from envmedic.model.ports import ProcessUser
+from envmedic.model.registries.modes import AllowName
 
 _OPERATING_SYSTEM = frozenset({"/", "/usr", "/usr/local"})
 _MOST_LISTED = 20
@@ -33,7 +33,7 @@ def refuse_protected(prefix: Path, allow: Sequence[AllowName]) -> None:
         raise PreflightError(
             f"{prefix} is the Python that envmedic itself runs from",
             cause="It cannot exchange the files that it is running from",
-            hint="Install envmedic into an environment of its own, for example with `uv tool install`",
+            hint="Install envmedic into an environment of its own, for example with `uv tool install 'envmedic[repair]'`",
         )
     for protection in _protections(prefix):
         if protection.allow not in allow:

@@ -15,7 +15,7 @@ from pathlib import Path
 from envmedic.engine.fs.exchange import exchange, rename_noreplace, sync_directory
 from envmedic.engine.store.layout import TransactionDirectory
 from envmedic.errors import RECOVERABLE, PreflightError, RecoveryNeeded
-from envmedic.model.modes import ExchangeMethod
+from envmedic.model.registries.modes import ExchangeMethod
 
 Point = Callable[[str], None]
 """Called wherever a crash leaves a distinct state on disk; tests kill the process there."""

@@ -19,7 +19,7 @@ from envmedic.engine.fs.exchange import sync_directory
 from envmedic.engine.stage import relocate
 from envmedic.engine.stage.runners import NamespaceRunner, RelocateRunner, probe_namespace
 from envmedic.errors import InputError, PreflightError
-from envmedic.model.modes import StagingMode
+from envmedic.model.registries.modes import StagingMode
 
 _LONGEST_NAME = 200
 StagingWish = StagingMode | None

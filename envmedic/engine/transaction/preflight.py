@@ -16,9 +16,9 @@ from envmedic.engine.fs.exchange import ExchangeObstacle, probe_exchange
 from envmedic.engine.stage.runners import probe_namespace
 from envmedic.engine.store.protection import refuse_in_use, refuse_protected
 from envmedic.errors import NotAnEnvironment, PreflightError
-from envmedic.model.modes import CLONE_MODES, CloneMode, ExchangeMethod, StagingMode
 from envmedic.model.plan import Plan
 from envmedic.model.ports import ApplyOptions, ProcessUser
+from envmedic.model.registries.modes import CLONE_MODES, CloneMode, ExchangeMethod, StagingMode
 
 _MARGIN_BYTES = 64 << 20
 _MARGIN_INODES = 2000

@@ -12,7 +12,6 @@ from collections.abc import Callable, Sequence
 
 from envmedic.model.checks import Check, Outcome
 from envmedic.model.facts import ImportCrash
-from envmedic.regex import compile_late
 
 Names = tuple[str, ...]
 Attempt = Callable[[Sequence[Names]], Sequence[Outcome]]
@@ -27,7 +26,7 @@ LIMIT_S = 60.0
 ORDERS_TRIED = 3
 """Larger sets are not put into other orders."""
 KEPT_ERROR = 2000
-_IMPORTING = compile_late(r"^importing (\S+)$", re.MULTILINE)
+_IMPORTING = re.compile(r"^importing (\S+)$", re.MULTILINE)
 """What the processes print before each import (``kernels/harness/sequence.py``)."""
 
 

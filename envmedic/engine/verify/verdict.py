@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from envmedic.model.check_kinds import Profile
 from envmedic.model.checks import GpuVerdict, Judgement, Outcome, Verification, name_of
+from envmedic.model.registries.check_kinds import Profile
 
 FAILURES = frozenset({"fail", "crash", "timeout"})
 REQUIRED = frozenset({"playbook", "reproduction", "regression"})

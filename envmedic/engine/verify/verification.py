@@ -12,10 +12,10 @@ import msgspec
 from envmedic.engine.verify import kernel_session
 from envmedic.engine.verify.kernel_session import NO_BYTECODE, KernelSession, message_of, plain
 from envmedic.engine.verify.verdict import FAILURES, judge, reproduced, verification
-from envmedic.model.check_kinds import CHECKS
 from envmedic.model.checks import Check, Outcome, Phase, Role, known_check
 from envmedic.model.events import CheckFinished, Emit, OutputLine
 from envmedic.model.ports import CommandResult, FactsJudge, Runner
+from envmedic.model.registries.check_kinds import CHECKS
 from envmedic.redact import redact_text
 
 __all__ = ["judge", "merged", "reproduced", "run_checks", "verification"]

@@ -6,11 +6,13 @@ from functools import partial
 from pathlib import Path
 
 from envmedic.installers.conda.configuration import configuration
+from envmedic.installers.conda.install import by_conda, carry_out, package_cache
+from envmedic.installers.conda.solve import solving
 from envmedic.model.conda import CondaArtifact, CondaChange, CondaExecutor, CondaRequest
-from envmedic.model.events import Emit
+from envmedic.model.events import Emit, Notice
 from envmedic.model.facts import Environment, Host
-from envmedic.model.installers import DEFAULT_OF_CONDA
 from envmedic.model.ports import Runner
+from envmedic.model.registries.installers import DEFAULT_OF_CONDA
 
 
 class CondaSide:
@@ -26,9 +28,6 @@ class CondaSide:
 
     def resolve(self, request: CondaRequest, environment: Environment, host: Host, emit: Emit) -> CondaChange:
         """The exact change. Raises NetworkError, NoSolution (with the solver's reasons), InstallerError or InputError."""
-        from envmedic.installers.conda.install import by_conda  # noqa: PLC0415  # only where something is planned
-        from envmedic.installers.conda.solve import solving  # noqa: PLC0415  # only where something is planned
-
         self._prefix = Path(environment.real_prefix)
         if self._executor == "conda":
             by_conda.program(self._prefix)
@@ -40,22 +39,16 @@ class CondaSide:
 
     def fetch(self, change: CondaChange, *, offline: bool, emit: Emit) -> None:
         """Bring the package files to this machine, verified. Raises NetworkError, IntegrityError or PreflightError."""
-        from envmedic.installers.conda.install import package_cache  # noqa: PLC0415  # only where something is installed
-
         place, limit = self._place, self._timeout_s or package_cache.FETCH_S
         configured = partial(configuration.read, place)
         package_cache.fetch(change.install, configured, offline=offline, emit=emit, prefix=place, timeout_s=limit)
 
     def is_fetched(self, artifact: CondaArtifact) -> bool:
         """Whether a package file is on this machine already, so that nothing is downloaded."""
-        from envmedic.installers.conda.install import package_cache  # noqa: PLC0415
-
         return package_cache.is_there(artifact)
 
     def command(self, change: CondaChange, prefix: str) -> tuple[str, ...]:
         """Argv of the user's conda that puts the packages in place; empty where py-rattler does, within envmedic."""
-        from envmedic.installers.conda.install import by_conda  # noqa: PLC0415
-
         if change.executor != "conda":
             return ()
         commands = by_conda.commands(change, prefix, by_conda.program(Path(prefix)))
@@ -63,8 +56,6 @@ class CondaSide:
 
     def carry_out(self, change: CondaChange, runner: Runner, emit: Emit, *, timeout_s: float | None = None) -> str:
         """Carry `change` out where `runner` runs commands. Raises InstallerError, IntegrityError or PreflightError."""
-        from envmedic.installers.conda.install import carry_out  # noqa: PLC0415
-
         return carry_out.carry_out(change, self._place, runner, emit, timeout_s or self._timeout_s)
 
     @property
@@ -75,7 +66,5 @@ class CondaSide:
 
 
 def _tell(found: configuration.CondaConfiguration, emit: Emit) -> None:
-    from envmedic.model.events import Notice  # noqa: PLC0415
-
     for note in found.notes:
         emit(Notice(code="conda-configuration", message=note, level="warning"))

@@ -38,14 +38,10 @@ _LINE = re.compile(r" ([-+~]) ([A-Za-z0-9][A-Za-z0-9._-]*)(?:==(\S+)| @ (\S+))?(
 _UNSET_ALWAYS = ("UV_PYTHON", "UV_SYSTEM_PYTHON", "UV_PROJECT_ENVIRONMENT", "UV_BREAK_SYSTEM_PACKAGES", "VIRTUAL_ENV")
 _UVS_OWN = ("UV_CACHE_DIR", "UV_NO_CACHE", "UV_CONCURRENT_", "UV_HTTP_", "UV_OFFLINE", "UV_REQUEST_TIMEOUT")
 """Beginnings of variables of uv that stay when it stands in for pip."""
-_OF_SOURCES = (
-    *("--index", "--default-index", "-i", "--index-url", "--extra-index-url", "-f", "--find-links"),
-    *("--index-strategy", "--keyring-provider", "--exclude-newer", "--prerelease", "--resolution"),
-    *("--torch-backend", "--allow-insecure-host", "--config-file"),
-)
-"""Options with a value that say where distributions come from, and which."""
 _UVS_MARK = re.compile(r"uv\s*=")
-_SOURCE_NEEDED = re.compile(r"Building source distributions is disabled|has no usable wheels|building from source")
+_SOURCE_NEEDED = re.compile(
+    r"Building source distributions (?:for \S+ )?is disabled|has no usable wheels|building from source"
+)
 
 
 @dataclass(frozen=True)
@@ -107,7 +103,9 @@ def foresee(asking: DryRunRequest) -> DryRunResult:
             cause=asking.environment.interpreter.error,
             hint="Restore the interpreter that the environment was made with",
         )
-    editable = next((file for file in asking.command.files if has_editable(file)), None)
+    command = asking.command
+    files = command.requirements if command.verb == "sync" else command.files
+    editable = next((file for file in files if has_editable(file)), None)
     if editable is not None:
         return DryRunResult(unknown=f"{editable} asks for an editable project, which would be built first")
     with tempfile.TemporaryDirectory(prefix="envmedic-guard-") as name:
@@ -176,7 +174,7 @@ def _requirement(text: str) -> Requirement | None:
 def _inputs(asking: DryRunRequest) -> Iterator[str]:
     command = asking.command
     yield from (f"--constraints={path}" for path in command.constraints)
-    yield from (item for item in _without_sources(command.options))
+    yield from (item for item in command.options if item not in command.sources)
     if command.verb == "sync":
         yield from command.requirements
         return
@@ -197,29 +195,12 @@ def _names_of_wheels(command: PipCommand) -> Iterator[str]:
             yield text.rpartition("/")[2].partition("-")[0]
 
 
-def _pairs(words: Sequence[str]) -> Iterator[tuple[str, ...]]:
-    """Options, each with its value."""
-    rest = list(words)
-    while rest:
-        taken = 2 if len(rest) > 1 and not rest[1].startswith("-") else 1
-        yield tuple(rest[:taken])
-        rest = rest[taken:]
-
-
-def _without_sources(words: Sequence[str]) -> Iterator[str]:
-    return (word for pair in _pairs(words) if not _of_sources(pair) for word in pair)
-
-
-def _of_sources(pair: tuple[str, ...]) -> bool:
-    return pair[0].partition("=")[0] in {*_OF_SOURCES, "--no-index", "--offline", "--no-config", "--no-sources"}
-
-
 def _sources(asking: DryRunRequest) -> Iterator[str]:
     """Where distributions come from: as pip is configured, in uv's words; uv reads its own configuration."""
     yield from ("--color=never", "--no-progress", "--no-python-downloads")
-    if asking.offline:
+    if asking.offline and "--offline" not in asking.command.sources:
         yield "--offline"
-    yield from (word for pair in _pairs(asking.command.options) if _of_sources(pair) for word in pair)
+    yield from asking.command.sources
     if asking.command.tool == "pip":
         yield "--no-config"
         read = _as_pip(asking)
@@ -253,10 +234,16 @@ def _variables(asking: DryRunRequest) -> dict[str, str | None]:
     found: dict[str, str | None] = dict.fromkeys(name for name in os.environ if name not in asking.variables)
     found |= asking.variables
     found |= dict.fromkeys(_UNSET_ALWAYS)
+    found["PATH"] = outside(asking.variables.get("PATH", ""), Path(asking.environment.real_prefix))
     if asking.command.tool == "pip":
         found |= {name: None for name in found if name.startswith("UV_") and not name.startswith(_UVS_OWN)}
         found |= uv_options.translate(_as_pip(asking), ResolveRequest(pins=()), asking.variables).environment
     return found
+
+
+def outside(path: str, prefix: Path) -> str:
+    """PATH without the directories in `prefix`, from which uv and conda would run git, keyring and other helpers."""
+    return os.pathsep.join(item for item in path.split(os.pathsep) if not Path(item).resolve().is_relative_to(prefix))
 
 
 def _stand_in(asking: DryRunRequest, folder: Path) -> Path:

@@ -141,7 +141,7 @@ def _from_indexes(
 
 
 def _session(read: IndexConfiguration) -> AbstractContextManager[IndexSession]:
-    from envmedic.installers.index.http import opened  # noqa: PLC0415  # requests costs 0.1 s
+    from envmedic.installers.index.http import opened
 
     return opened(read)
 

@@ -6,6 +6,7 @@ import errno
 import hashlib
 import io
 import lzma
+import re
 import stat
 import struct
 import zipfile
@@ -22,11 +23,10 @@ from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel
 from envmedic import limits
 from envmedic.errors import IntegrityError
 from envmedic.model.facts import Interpreter
-from envmedic.regex import compile_late
 
 CHUNK = 1 << 20
 """Bytes read at a time."""
-_VERSION = compile_late(r"(\d{1,2})\.(\d{1,2})(?!\d)")
+_VERSION = re.compile(r"(\d{1,2})\.(\d{1,2})(?!\d)")
 LARGEST_TEXT = 16 << 20
 """Bytes of METADATA or RECORD; the largest have some millions."""
 _SMALL_BYTES = 1 << 30

@@ -11,7 +11,7 @@ from pkgutil import iter_modules
 
 from envmedic.locks.lock_format import LockFormat
 from envmedic.model.lock import LOCK_FORMAT_NAMES, LockFormatName
-from envmedic.model.registry import by_name, complete
+from envmedic.model.registries.registry import by_name, complete
 
 LOCK_FORMATS: Mapping[LockFormatName, LockFormat] = complete(
     LOCK_FORMAT_NAMES,

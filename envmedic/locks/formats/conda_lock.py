@@ -19,7 +19,7 @@ from types import ModuleType
 from typing import Any, Final
 
 from envmedic import limits
-from envmedic.errors import EnvmedicError, InputError, InstallerError
+from envmedic.errors import EnvmedicError, InputError, InstallerError, RepairPackageMissing
 from envmedic.locks import seal
 from envmedic.locks.completeness import complete
 from envmedic.locks.lock_format import LockFormat, has_dependencies, is_yaml
@@ -36,24 +36,24 @@ _HEAD: Final = """\
 
 
 @dataclass(frozen=True)
-class Libraries:
+class CondaLockModels:
     """conda-lock's models, and the YAML library that it brings."""
 
     models: Any
     yaml: Any
 
 
-def libraries() -> Libraries:
-    """Import them. Raises InstallerError where conda-lock is absent or another release than is known."""
+def libraries() -> CondaLockModels:
+    """Import them. Raises RepairPackageMissing, or InstallerError where conda-lock is another release than is known."""
     try:
         with _stand_ins("conda_lock", "conda_lock.lockfile"), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of conda-lock's own parts to its makers
-            return Libraries(importlib.import_module(_MODELS), importlib.import_module("yaml"))
+            return CondaLockModels(importlib.import_module(_MODELS), importlib.import_module("yaml"))
     except ImportError as error:
         raise InstallerError(
             "conda-lock cannot be used",
             cause=str(error),
-            hint="Install it beside envmedic: python -m pip install 'conda-lock>=4'",
+            hint="Install the release that envmedic knows: pip install 'conda-lock>=4'",
         ) from error
 
 
@@ -74,8 +74,10 @@ def _stand_ins(*names: str) -> Iterator[None]:
 
 def _stand_in(name: str) -> ModuleType:
     found = importlib.util.find_spec(name)
-    if found is None or found.submodule_search_locations is None:
-        raise ImportError(f"no package {name}")
+    if found is None:
+        raise RepairPackageMissing("conda-lock")
+    if found.submodule_search_locations is None:
+        raise ImportError(f"{name} is no package")
     module = ModuleType(name)
     module.__path__ = list(found.submodule_search_locations)
     return module
@@ -173,7 +175,7 @@ def parse(content: str, source: str, platform: str | None = None) -> Lock:
     return _lock(document, facts, source, platform)
 
 
-def _raw(used: Libraries, content: str, source: str) -> Mapping[str, Any]:
+def _raw(used: CondaLockModels, content: str, source: str) -> Mapping[str, Any]:
     loader = getattr(used.yaml, "CSafeLoader", used.yaml.SafeLoader)
     try:
         _require_shallow(used, content, loader)
@@ -190,7 +192,7 @@ def _raw(used: Libraries, content: str, source: str) -> Mapping[str, Any]:
     return raw
 
 
-def _require_shallow(used: Libraries, content: str, loader: Any) -> None:
+def _require_shallow(used: CondaLockModels, content: str, loader: Any) -> None:
     """Raise ValueError where values nest deeper than in any lock: putting them together recurses in C, without a limit."""
     depth = 0
     for event in used.yaml.parse(content, Loader=loader):

@@ -13,7 +13,13 @@ from urllib.parse import unquote
 
 from msgspec.structs import replace
 from packaging.requirements import InvalidRequirement, Requirement
-from packaging.utils import canonicalize_name
+from packaging.utils import (
+    InvalidSdistFilename,
+    InvalidWheelFilename,
+    canonicalize_name,
+    parse_sdist_filename,
+    parse_wheel_filename,
+)
 
 from envmedic import limits
 from envmedic.errors import InputError
@@ -161,13 +167,6 @@ def _version(parsed: Requirement, wanted: str, source: str) -> tuple[str, Locked
 
 
 def _version_of_file(filename: str) -> str:
-    from packaging.utils import (  # noqa: PLC0415
-        InvalidSdistFilename,
-        InvalidWheelFilename,
-        parse_sdist_filename,
-        parse_wheel_filename,
-    )
-
     try:
         if filename.endswith(".whl"):
             return str(parse_wheel_filename(filename)[1])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final, Literal
 
 from envmedic.model.base import Model
-from envmedic.model.faults import Fault
+from envmedic.model.registries.faults import Fault
 
 EXPLAIN_SCHEMA: Final = "envmedic.explain/1"
 

@@ -40,7 +40,9 @@ class PipCommand:
     isolated: bool = False
     """Whether pip reads neither its files nor its variables."""
     options: tuple[str, ...] = ()
-    """What else uv must be told to foresee it, in uv's words."""
+    """What else uv must be told to foresee it, in uv's words, a value joined by ``=``."""
+    sources: tuple[str, ...] = ()
+    """Those of `options` that say where distributions come from, and which."""
     python: str | None = None
     """The interpreter that the command names."""
 
@@ -49,18 +51,16 @@ class PipCommand:
 class CondaCommand:
     """``conda install``, ``update`` or ``remove``, or their like of mamba and micromamba, read."""
 
-    tool: Literal["conda", "mamba", "micromamba"]
+    tool: PackageTool
     verb: Literal["install", "update", "remove"]
     specs: tuple[str, ...] = ()
     """Match specs, of ``remove`` names."""
     channels: tuple[str, ...] = ()
     """Given with ``-c``, strongest first."""
     override_channels: bool = False
-    everything: bool = False
-    """``update --all``."""
-    force: bool = False
-    """``remove --force``: what needs it stays."""
     offline: bool = False
+    options: tuple[str, ...] = ()
+    """What else its dry run must be told."""
     name: str | None = None
     prefix: str | None = None
 

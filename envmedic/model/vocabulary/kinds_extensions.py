@@ -31,7 +31,7 @@ KINDS: tuple[FactKind, ...] = (
     FactKind(
         name="extensions.undefined-own",
         type="strings",
-        doc="distributions of extensions.undefined whose symbol is their own: a source file was left out of the build",
+        doc="distributions that lack a symbol of their own: a source file was left out of the build",
         detail="extensions.own-symbols",
     ),
     FactKind(name="extensions.own-symbols", type="strings", doc="of each of them, a module and the first such symbol"),
@@ -52,9 +52,9 @@ KINDS: tuple[FactKind, ...] = (
         doc="distributions built with the other form of C++ strings than torch",
     ),
     FactKind(
-        name="extensions.replacements",
+        name="extensions.names-other-torch",
         type="strings",
-        doc="requirements under which those built for another torch can have a wheel for the installed one",
+        doc="those built for another torch that name it themselves, in their version label or their requirement on torch",
         detail="extensions.torch-symbols",
     ),
     FactKind(
@@ -66,7 +66,7 @@ KINDS: tuple[FactKind, ...] = (
     FactKind(
         name="extensions.own-rebuildable",
         type="strings",
-        doc="distributions of extensions.undefined-own that can be built again from a source",
+        doc="distributions that lack symbols of their own and can be built again from a source",
     ),
     FactKind(name="extensions.unreadable", type="strings", doc="compiled modules that are damaged, and in which way"),
     FactKind(name="torch.cxx11-abi", type="bool", doc="whether torch was compiled with the newer form of C++ strings"),

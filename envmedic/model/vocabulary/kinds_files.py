@@ -34,32 +34,7 @@ KINDS: tuple[FactKind, ...] = (
     FactKind(name="files.first-missing", type="string", doc="the first of them, None where none is"),
     FactKind(name="files.cut-off", type="strings", doc="files that are empty or end before their content does"),
     FactKind(name="files.changed", type="strings", doc="files that somebody changed after their installation"),
-    FactKind(
-        name="duplicates.names",
-        type="strings",
-        doc="distributions that are installed twice and of which an index can give the right version again",
-    ),
-    FactKind(
-        name="duplicates.pins",
-        type="strings",
-        doc="the right version of each distribution that is installed twice, as name==version",
-        detail="duplicates.reasons",
-    ),
     FactKind(name="duplicates.reasons", type="strings", doc="which versions there are, and why that one is right"),
-    FactKind(
-        name="leftovers.lost",
-        type="strings",
-        doc="distributions of which only leftovers remain and that are still wanted, as requirements",
-    ),
-    FactKind(
-        name="clobbered.pins",
-        type="strings",
-        doc="distributions to keep of those that wrote over each other's files, as name==version",
-        detail="clobbered.reasons",
-    ),
-    FactKind(
-        name="clobbered.distributions", type="strings", doc="all distributions that wrote over each other's files"
-    ),
     FactKind(name="clobbered.reasons", type="strings", doc="which files, and whose content lies there"),
     FactKind(
         name="shadow.user-site",

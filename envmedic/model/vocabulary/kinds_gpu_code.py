@@ -43,6 +43,6 @@ KINDS: tuple[FactKind, ...] = (
     FactKind(
         name="extensions.gpu-code-rebuildable",
         type="strings",
-        doc="those of them that can be built again from a source",
+        doc="distributions without code for a GPU here that can be built again from a source",
     ),
 )

@@ -32,19 +32,9 @@ KINDS: tuple[FactKind, ...] = (
         doc="whether there are several files of that kind; not observed for one, since others can be linked in",
         detail="openmp.runtimes",
     ),
-    FactKind(
-        name="openmp.removable",
-        type="strings",
-        doc="distributions that bring nothing but such a runtime, beside another one, and that nothing requires",
-    ),
     FactKind(name="openmp.advice", type="string", doc="what to do about several OpenMP runtimes, in sentences"),
     FactKind(name="mkl.version", type="version", doc="version of MKL, by pip or conda, None when it is not installed"),
     FactKind(name="mkl.distributions", type="strings", doc="installed wheels of MKL and of the runtimes that it needs"),
-    FactKind(
-        name="mkl.requirements",
-        type="strings",
-        doc="the same wheels with their versions, or what torch requires of MKL where none is installed",
-    ),
     FactKind(
         name="mkl.profiler-symbols-missing",
         type="bool",

@@ -92,7 +92,6 @@ KINDS: tuple[FactKind, ...] = (
         type="strings",
         doc="libraries of LD_PRELOAD that torch gets in the place of its own run-time compiler (NVRTC)",
     ),
-    FactKind(name="nvidia.preload", type="string", doc="LD_PRELOAD without these libraries"),
     FactKind(
         name="cudnn.shadowed",
         type="strings",
@@ -107,26 +106,6 @@ KINDS: tuple[FactKind, ...] = (
         name="nvidia.unseen",
         type="strings",
         doc="programs that look for CUDA's libraries only in LD_LIBRARY_PATH, which lacks the environment's",
-    ),
-    FactKind(
-        name="nvidia.library-folders",
-        type="string",
-        doc="LD_LIBRARY_PATH with the directories of the environment's CUDA libraries first",
-    ),
-    FactKind(
-        name="nvidia.library-path",
-        type="string",
-        doc="LD_LIBRARY_PATH without the directories of the libraries that hide the environment's own",
-    ),
-    FactKind(
-        name="nvidia.purge",
-        type="strings",
-        doc="NVIDIA's wheels to be removed so that torch finds exactly the libraries that it requires",
-    ),
-    FactKind(
-        name="nvidia.repair",
-        type="strings",
-        doc="requirements to be installed so that torch finds exactly the libraries that it requires",
     ),
     FactKind(
         name="host.driver-mismatch",

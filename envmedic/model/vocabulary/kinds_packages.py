@@ -12,11 +12,6 @@ KINDS: tuple[FactKind, ...] = (
         "what the torch family, NVIDIA's libraries and NumPy are asked for is told by facts of their own",
     ),
     FactKind(
-        name="requirements.conflicts-pins",
-        type="strings",
-        doc="for each of them the requirement that fulfils all that is asked, where there is one",
-    ),
-    FactKind(
         name="requirements.missing",
         type="strings",
         doc="requirements of installed distributions on what is not installed at all, one sentence each; what the "
@@ -29,19 +24,9 @@ KINDS: tuple[FactKind, ...] = (
         detail="requirements.missing",
     ),
     FactKind(
-        name="requirements.missing-pins",
-        type="strings",
-        doc="for each of them the requirement that fulfils all that is asked, where there is one",
-    ),
-    FactKind(
         name="requirements.of-torch",
         type="strings",
         doc="requirements of torch itself that are not met, apart from NVIDIA's libraries and triton",
-    ),
-    FactKind(
-        name="requirements.of-torch-pins",
-        type="strings",
-        doc="for each of them the requirement that fulfils all that is asked, where there is one",
     ),
     FactKind(
         name="huggingface.unmet",
@@ -49,19 +34,9 @@ KINDS: tuple[FactKind, ...] = (
         doc="requirements that are not met of transformers, and of the libraries around it on each other",
     ),
     FactKind(
-        name="huggingface.unmet-pins",
-        type="strings",
-        doc="requirements to install that meet them, where there are such",
-    ),
-    FactKind(
         name="protobuf.unmet",
         type="strings",
         doc="requirements on protobuf that the installed version does not meet",
-    ),
-    FactKind(
-        name="protobuf.unmet-pins",
-        type="strings",
-        doc="the requirement on protobuf that fulfils all that is asked, where there is one",
     ),
     FactKind(
         name="triton.required",
@@ -75,11 +50,6 @@ KINDS: tuple[FactKind, ...] = (
         detail="triton.required",
     ),
     FactKind(
-        name="triton.unmet-pins",
-        type="strings",
-        doc="the requirement of torch on triton, where it is not met",
-    ),
-    FactKind(
         name="xformers.requires-torch",
         type="string",
         doc="the requirement of xformers on torch, None where it states none",
@@ -89,11 +59,6 @@ KINDS: tuple[FactKind, ...] = (
         type="bool",
         doc="whether that requirement accepts the installed torch",
         detail="xformers.requires-torch",
-    ),
-    FactKind(
-        name="xformers.pins",
-        type="strings",
-        doc="the release of xformers that was built for the installed torch, where the data knows one",
     ),
     FactKind(
         name="bitsandbytes.cuda-libraries",
@@ -127,11 +92,6 @@ KINDS: tuple[FactKind, ...] = (
         doc="torchtext, torchdata and torchcodec, as far as they were made for another torch, one sentence each",
     ),
     FactKind(
-        name="companions.pins",
-        type="strings",
-        doc="the releases of them that were made for the installed torch, where the data knows them",
-    ),
-    FactKind(
         name="numpy.built-for-one",
         type="strings",
         doc="distributions that know the binary interface of NumPy 1 only, while NumPy 2 is installed",
@@ -151,11 +111,5 @@ KINDS: tuple[FactKind, ...] = (
         name="numpy.unmet",
         type="strings",
         doc="requirements on NumPy that the installed version does not meet",
-    ),
-    FactKind(
-        name="numpy.pins",
-        type="strings",
-        doc="what to install so that NumPy and all that is compiled for it fit: a NumPy, or newer releases of what is "
-        "too old where something asks for NumPy 2; empty where nothing is wrong, None where no such change is known",
     ),
 )

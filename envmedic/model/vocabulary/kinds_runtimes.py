@@ -19,9 +19,9 @@ KINDS: tuple[FactKind, ...] = (
     FactKind(name="libstdcxx.path", type="string", doc="the copy of libstdc++ that compiled modules find"),
     FactKind(name="libstdcxx.newest", type="string", doc="the newest version that this copy has"),
     FactKind(
-        name="libstdcxx.library-path",
-        type="string",
-        doc="an LD_LIBRARY_PATH without the entries that lead to too old a copy, where a good one is found then",
+        name="libstdcxx.old-entries",
+        type="strings",
+        doc="entries of LD_LIBRARY_PATH that lead to too old a copy, where a good one is found without them",
         detail="libstdcxx.path",
     ),
     FactKind(

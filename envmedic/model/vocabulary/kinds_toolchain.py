@@ -26,7 +26,7 @@ _ROWS: tuple[tuple[str, FactType, str, str | None], ...] = (
         "root of the toolkit with an nvcc that fits torch best, None where none is of its major version",
         "toolchain.matching-version",
     ),
-    ("toolchain.matching-version", "version", "CUDA version of the toolkit in toolchain.matching-home", None),
+    ("toolchain.matching-version", "version", "CUDA version of that toolkit", None),
     (
         "toolchain.cuda-home",
         "string",
@@ -60,12 +60,6 @@ _ROWS: tuple[tuple[str, FactType, str, str | None], ...] = (
     ("toolchain.accepted-cxx", "string", "the C++ compiler that goes with it", None),
     ("toolchain.ninja", "string", "the ninja that builds find in the activated environment, None without one", None),
     (
-        "toolchain.missing-builders",
-        "strings",
-        "requirements on what a build of an extension needs without isolation and is not installed: setuptools, wheel, ninja, packaging",
-        None,
-    ),
-    (
         "toolchain.missing-tools",
         "strings",
         "which of the tools that builds often import are not installed: cmake, cython, ninja, numpy, packaging and others",
@@ -75,9 +69,8 @@ _ROWS: tuple[tuple[str, FactType, str, str | None], ...] = (
         "toolchain.setuptools-suits",
         "bool",
         "whether the installed setuptools has what torch's builder and old projects import of it",
-        "toolchain.setuptools-wanted",
+        "package.setuptools.version",
     ),
-    ("toolchain.setuptools-wanted", "string", "the requirement on setuptools that has it", None),
     ("toolchain.python-headers", "bool", "whether the environment's Python has its C headers", None),
     (
         "toolchain.libcuda-linkable",
@@ -91,7 +84,6 @@ _ROWS: tuple[tuple[str, FactType, str, str | None], ...] = (
         "a directory with libcuda.so, or the stub for it, None without one",
         None,
     ),
-    ("toolchain.library-path", "string", "LIBRARY_PATH with that directory", None),
     ("toolchain.stubs-at-run-time", "strings", "directories with a stub of libcuda on LD_LIBRARY_PATH", None),
     (
         "variables.arch-list",
@@ -111,18 +103,6 @@ _ROWS: tuple[tuple[str, FactType, str, str | None], ...] = (
         "strings",
         "its entries that the installed torch, or the nvcc, does not know",
         "variables.arch-list-set-by",
-    ),
-    (
-        "variables.arch-list-right",
-        "string",
-        "what it has to be for the visible GPUs, this torch and this nvcc",
-        None,
-    ),
-    (
-        "variables.tcnn-right",
-        "strings",
-        "what TCNN_CUDA_ARCHITECTURES has to be, where it is set and names what this torch or nvcc does not know",
-        None,
     ),
     (
         "variables.build-isolation-off",

@@ -1,13 +1,15 @@
 """The names that playbooks may use: facts with their types, and checks.
 
-`diagnosis.derive` gives these facts their values; the loader refuses every other name. A fact whose
+`diagnosis.vocabulary.derive` gives these facts their values; the loader refuses every other name. A fact whose
 value is absent was not observed (comparisons with it are unknown); a fact that is None was looked
 for and is not there.
 """
 
 from __future__ import annotations
 
-from envmedic.model.check_kinds import CHECK_NAMES
+import re
+
+from envmedic.model.registries.check_kinds import CHECK_NAMES
 from envmedic.model.vocabulary import (
     kinds_conda,
     kinds_extensions,
@@ -20,7 +22,6 @@ from envmedic.model.vocabulary import (
     kinds_toolchain,
 )
 from envmedic.model.vocabulary.fact_kind import FactKind, FactType
-from envmedic.regex import compile_late
 
 PLAYBOOK_CHECKS = tuple(name for name in CHECK_NAMES if name != "command")
 """Checks that a playbook may name: all but the user's own command."""
@@ -56,7 +57,7 @@ _GENERAL: tuple[tuple[str, FactType, str], ...] = (
     ("torch.minor", "int", "second component of torch's version"),
     ("torch.variant", "string", "cu124, cpu or rocm6.2"),
     ("torch.cuda", "version", "CUDA version that torch was compiled with, None for a CPU build"),
-    ("torch.cuda-major", "int", "first component of torch.cuda"),
+    ("torch.cuda-major", "int", "major version of the CUDA that torch was compiled with"),
     ("torch.cuda-build", "bool", "whether torch is a CUDA build"),
     ("torch.arch-list", "strings", "compute capabilities that torch has machine code for"),
     ("torch.owner", "string", "who installed torch: pip, uv, conda or other"),
@@ -142,7 +143,7 @@ PACKAGE_FACTS: tuple[FactKind, ...] = (
 )
 """Facts that every distribution has, under its normalised name (lower case, hyphens)."""
 
-_PACKAGE_FACT = compile_late(r"package\.[a-z0-9]+(?:-[a-z0-9]+)*\.(?P<attribute>[a-z]+)")
+_PACKAGE_FACT = re.compile(r"package\.[a-z0-9]+(?:-[a-z0-9]+)*\.(?P<attribute>[a-z]+)")
 _PACKAGE_KINDS = {kind.name.rpartition(".")[2]: kind for kind in PACKAGE_FACTS}
 
 

@@ -12,9 +12,9 @@ from envmedic.compat.installed_requirements import Unmet, applicable
 from envmedic.errors import NoSolution
 from envmedic.model.facts import Distribution, Environment
 from envmedic.model.plan import Rebuild
-from envmedic.model.playbook import FactValue
 from envmedic.planner.changes import rebuild_plan
 from envmedic.planner.family.torch_bound import bound
+from envmedic.planner.remedies.building import BuildInputs
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Dependents:
 def following(
     environment: Environment,
     markers: Mapping[str, str],
-    derived: Mapping[str, FactValue],
+    builds_with: BuildInputs,
     *,
     handled: Collection[str],
     same_cuda: bool,
@@ -56,7 +56,7 @@ def following(
             replaced.add(item.name)
             pins.append(item.name)
             continue
-        made = _build(item, how, environment, derived, same_cuda=same_cuda)
+        made = _build(item, how, environment, builds_with, same_cuda=same_cuda)
         if isinstance(made, str):
             stuck.append(made)
         else:
@@ -114,17 +114,18 @@ def _build(
     item: Distribution,
     how: str,
     environment: Environment,
-    derived: Mapping[str, FactValue],
+    builds_with: BuildInputs,
     *,
     same_cuda: bool,
 ) -> tuple[Rebuild, tuple[str, ...]] | str:
     """The build of a distribution with what it needs, or why there is none."""
     told = f"{item.name} {item.version} is bound to the installed torch: {how}"
     try:
-        step, needed = rebuild_plan.step(item.name, environment, derived)
+        step, needed = rebuild_plan.step(item.name, environment, builds_with)
     except NoSolution as error:
         return f"{told}, and no release of it names the new one; {error.cause or error.summary}"
+    matching = builds_with.toolchain is not None and builds_with.toolchain.matching_home is not None
     gpu_code = "CUDA_HOME" in step.variables or item.name in tables.extensions()
-    if gpu_code and not (same_cuda and derived.get("toolchain.matching-home")):
+    if gpu_code and not (same_cuda and matching):
         return f"{told}, and to build it again takes the CUDA toolkit of the new torch"
     return step, needed

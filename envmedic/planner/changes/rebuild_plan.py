@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import PurePosixPath
 
 from packaging.requirements import InvalidRequirement, Requirement
@@ -11,31 +11,29 @@ from packaging.utils import canonicalize_name
 from envmedic.errors import NoSolution
 from envmedic.model.facts import Distribution, Environment, RecordedSource
 from envmedic.model.plan import Rebuild
-from envmedic.model.playbook import FactValue
 from envmedic.owner import STORE
 from envmedic.planner.changes.removal import reference
 from envmedic.planner.family.family_query import FAMILY
+from envmedic.planner.remedies.building import BuildInputs, tcnn
 
-Values = Mapping[str, FactValue]
 
-
-def step(name: str, environment: Environment, values: Values) -> tuple[Rebuild, tuple[str, ...]]:
+def step(name: str, environment: Environment, builds: BuildInputs) -> tuple[Rebuild, tuple[str, ...]]:
     """The step that builds `name` again, and the requirements of the build that are not installed.
 
-    `values` are the derived facts. Raises `NoSolution`, with the reason, where the build cannot work.
+    `builds` is what builds are given here. Raises `NoSolution`, with the reason, where the build cannot work.
     """
     item = _installed(name, environment)
     source = _recorded(item, environment)
     cuda = _compiles_cuda(item, source, environment)
-    _require_tools(item, values, cuda=cuda)
+    _require_tools(item, builds, cuda=cuda)
     real = PurePosixPath(environment.real_prefix)
     made = Rebuild(
         distribution=reference(item),
         source=item.origin,
         workshop=str(real.parent / STORE / "build" / real.name / item.name),
-        variables=_cuda_variables(item, values) if cuda else {},
+        variables=_cuda_variables(item, builds) if cuda else {},
     )
-    return made, _missing(environment, values, source, cuda=cuda)
+    return made, _missing(environment, builds, source, cuda=cuda)
 
 
 def _installed(name: str, environment: Environment) -> Distribution:
@@ -84,8 +82,8 @@ def _compiles_cuda(item: Distribution, source: RecordedSource | None, environmen
     return (source is not None and source.cuda) or any(built)
 
 
-def _require_tools(item: Distribution, values: Values, *, cuda: bool) -> None:
-    reason = _lacking(values, cuda=cuda)
+def _require_tools(item: Distribution, builds: BuildInputs, *, cuda: bool) -> None:
+    reason = _lacking(builds, cuda=cuda)
     if reason is not None:
         raise NoSolution(
             f"{item.name} {item.version} cannot be built again on this machine",
@@ -94,43 +92,44 @@ def _require_tools(item: Distribution, values: Values, *, cuda: bool) -> None:
         )
 
 
-def _lacking(values: Values, *, cuda: bool) -> str | None:
-    if "toolchain.compiler" in values and values["toolchain.compiler"] is None:
+def _lacking(builds: BuildInputs, *, cuda: bool) -> str | None:
+    tools = builds.toolchain
+    if tools is not None and tools.compiler is None:
         return "there is no C++ compiler"
-    if values.get("toolchain.python-headers") is False:
-        return f"the C headers of Python {values.get('env.python')} are not installed"
+    if tools is not None and tools.python_headers is False:
+        return f"the C headers of Python {builds.python} are not installed"
     if not cuda:
         return None
-    if values.get("toolchain.matching-home") is None:
-        there = values.get("toolchain.toolkits") or ()
-        found = f"found: {', '.join(there)}" if isinstance(there, tuple) and there else "no nvcc is found"
-        return f"it has GPU code, and there is no CUDA toolkit of torch's version {values.get('torch.cuda')} ({found})"
-    if values.get("toolchain.compiler-accepted") is False and values.get("toolchain.accepted-cxx") is None:
-        return f"nvcc does not accept the C++ compiler {values.get('toolchain.compiler')}, and there is no other"
+    if tools is None or tools.matching_home is None:
+        found = f"found: {', '.join(tools.toolkits)}" if tools is not None and tools.toolkits else "no nvcc is found"
+        return f"it has GPU code, and there is no CUDA toolkit of torch's version {builds.cuda} ({found})"
+    if tools.compiler_accepted is False and tools.accepted_cxx is None:
+        return f"nvcc does not accept the C++ compiler {tools.compiler}, and there is no other"
     return None
 
 
-def _cuda_variables(item: Distribution, values: Values) -> dict[str, str]:
+def _cuda_variables(item: Distribution, builds: BuildInputs) -> dict[str, str]:
     """What builds of GPU code are told: that they are to make it, with which toolkit, and for which GPUs."""
-    listed = values.get("variables.arch-list-right")
-    told: dict[str, FactValue] = {
-        "CUDA_HOME": values.get("toolchain.matching-home"),
-        "FORCE_CUDA": "1",
-        "TORCH_CUDA_ARCH_LIST": listed,
-    }
-    if isinstance(listed, str) and item.name == "tinycudann":
-        told["TCNN_CUDA_ARCHITECTURES"] = listed.replace("+PTX", "").replace(".", "")
-    if values.get("toolchain.compiler-accepted") is False:
-        told |= {"CC": values.get("toolchain.accepted-c"), "CXX": values.get("toolchain.accepted-cxx")}
-    return {name: value for name, value in told.items() if isinstance(value, str)}
+    tools = builds.toolchain
+    told = {"FORCE_CUDA": "1"}
+    if tools is not None and tools.matching_home is not None:
+        told = {"CUDA_HOME": tools.matching_home, **told}
+    if builds.architectures is not None:
+        told["TORCH_CUDA_ARCH_LIST"] = builds.architectures
+        if item.name == "tinycudann":
+            told["TCNN_CUDA_ARCHITECTURES"] = tcnn(builds.architectures)
+    if tools is not None and tools.compiler_accepted is False:
+        chosen = {"CC": tools.accepted_c, "CXX": tools.accepted_cxx}
+        told |= {name: value for name, value in chosen.items() if isinstance(value, str)}
+    return told
 
 
-def _missing(environment: Environment, values: Values, source: RecordedSource | None, *, cuda: bool) -> tuple[str, ...]:
+def _missing(
+    environment: Environment, builds: BuildInputs, source: RecordedSource | None, *, cuda: bool
+) -> tuple[str, ...]:
     """Requirements of the build that are not installed: those that the project names, else setuptools and wheel."""
-    setuptools = values.get("toolchain.setuptools-wanted")
-    usual = (setuptools if isinstance(setuptools, str) else "setuptools", "wheel")
-    named = source.requires if source is not None and source.requires is not None else usual
-    ninja = ("ninja",) if cuda and values.get("toolchain.ninja") is None else ()
+    named = source.requires if source is not None and source.requires is not None else (builds.setuptools, "wheel")
+    ninja = ("ninja",) if cuda and (builds.toolchain is None or builds.toolchain.ninja is None) else ()
     return tuple(dict.fromkeys(_not_installed((*named, *ninja), environment)))
 
 

@@ -110,11 +110,9 @@ def siblings(conda: CondaEnvironment, names: Iterable[str]) -> tuple[str, ...]:
 def _exact(text: str) -> str | None:
     """The name that a dependency binds to one version or build."""
     try:
-        spec = specs.parse(text)
+        return specs.name_of(text) if specs.is_exact(text) else None
     except ValueError:
         return None
-    exact = spec.build is not None or (spec.version is not None and not set(spec.version) & set("<>!~,|*"))
-    return spec.name if exact else None
 
 
 NEVER = frozenset({"python", "python_abi"})

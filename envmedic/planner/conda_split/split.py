@@ -175,7 +175,7 @@ class Divider:
     def _is_there(self, text: str) -> bool:
         """Whether an installed package is what a spec asks for."""
         installed = self.owners.conda.package(conda_specs.name_of(text))
-        return installed is not None and conda_specs.matches(text, installed)
+        return installed is not None and channels.answers(text, installed)
 
     def _without(self, wish: DistributionChanges, handled: set[str], again: list[str]) -> list[str]:
         """Conda packages of distributions that go for good."""

@@ -11,8 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from envmedic.errors import InputError
-from envmedic.model.answers.guard import GuardedCommand
-from envmedic.planner.guard import conda_options, pip_options
+from envmedic.model.answers.guard import GuardedCommand, PackageTool
+from envmedic.planner.guard import command_tools
+from envmedic.planner.guard.command_tools import UvHelp
 
 UNDERSTOOD = (
     "pip install|uninstall, python -m pip install|uninstall, uv pip install|uninstall|sync, "
@@ -56,8 +57,31 @@ def split(text: str) -> tuple[str, ...]:
     return words
 
 
-def read(words: Sequence[str]) -> Read:
-    """Understand `words`. Raises InputError for a command, a verb or an option that is not understood."""
+def read(words: Sequence[str], uv_help: UvHelp) -> Read:
+    """Understand `words`. Raises CannotTell for an option that is not known, InputError for what is not understood."""
+    rest, variables = _assigned(words)
+    tool, arguments = _program(rest, words)
+    if tool == "pip":
+        command: GuardedCommand = command_tools.read_pip(arguments)
+    elif tool == "uv":
+        command = command_tools.read_uv(arguments, uv_help)
+    else:
+        command = command_tools.read_conda(tool, arguments)
+    return Read(tuple(words), command, variables, rest[0], notes(words))
+
+
+def tool_of(words: Sequence[str]) -> PackageTool:
+    """The package manager that `words` run. Raises InputError for another program."""
+    return _program(_assigned(words)[0], words)[0]
+
+
+def notes(words: Sequence[str]) -> tuple[str, ...]:
+    """Where a shell would read `words` otherwise than they stand here."""
+    return tuple(f"In a shell, quote {word!r}: it redirects the output" for word in words if _redirects(word))
+
+
+def _assigned(words: Sequence[str]) -> tuple[list[str], dict[str, str]]:
+    """`words` after the assignments in front of them, and these."""
     rest, variables = list(words), {}
     if rest[:1] == ["env"] and len(rest) > 1 and not rest[1].startswith("-"):
         rest = rest[1:]
@@ -66,13 +90,7 @@ def read(words: Sequence[str]) -> Read:
         rest = rest[1:]
     if not rest:
         raise _not_understood(words, "there is no program in it")
-    return Read(
-        words=tuple(words),
-        command=_command(rest, words),
-        variables=variables,
-        program=rest[0],
-        notes=tuple(f"In a shell, quote {word!r}: it redirects the output" for word in rest if _redirects(word)),
-    )
+    return rest, variables
 
 
 def _redirects(word: str) -> bool:
@@ -80,27 +98,21 @@ def _redirects(word: str) -> bool:
     return bool(re.fullmatch(r"[A-Za-z0-9._-]+(\[[^]]*])?[<>]=?.*", word))
 
 
-def _command(rest: Sequence[str], words: Sequence[str]) -> GuardedCommand:
-    program = rest[0].rpartition("/")[2]
-    if _PYTHON.fullmatch(program):
-        return _module(rest, words)
+def _program(rest: Sequence[str], words: Sequence[str]) -> tuple[PackageTool, Sequence[str]]:
+    """The package manager, and what follows its name."""
+    program, after = rest[0].rpartition("/")[2], list(rest[1:])
+    if _PYTHON.fullmatch(program):  # python [-I -B …] -m pip …
+        while after and re.fullmatch(r"-[IEBsuP]+", after[0]):
+            after = after[1:]
+        if after[:2] != ["-m", "pip"]:
+            raise _not_understood(words, "of Python, only `-m pip` is understood")
+        return "pip", after[2:]
     if _PIP.fullmatch(program):
-        return pip_options.read_pip(rest[1:])
-    if program == "uv":
-        return pip_options.read_uv(rest[1:])
-    if program in conda_options.TOOLS:
-        return conda_options.read_conda(program, rest[1:])
+        return "pip", after
+    for tool in command_tools.TOOLS:
+        if program == tool:
+            return tool, after
     raise _not_understood(words, f"envmedic does not know what {program} does")
-
-
-def _module(rest: Sequence[str], words: Sequence[str]) -> GuardedCommand:
-    """``python [-I -B …] -m pip …``."""
-    after = list(rest[1:])
-    while after and re.fullmatch(r"-[IEBsuP]+", after[0]):
-        after = after[1:]
-    if after[:2] != ["-m", "pip"]:
-        raise _not_understood(words, "of Python, only `-m pip` is understood")
-    return pip_options.read_pip(after[2:])
 
 
 def _not_understood(words: Sequence[str], cause: str) -> InputError:

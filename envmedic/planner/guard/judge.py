@@ -17,7 +17,7 @@ from envmedic.compat.torch_family.pairs import default_torch_variant
 from envmedic.compat.torch_family.target import target_of
 from envmedic.errors import InputError
 from envmedic.model.answers.guard import CondaCommand, GuardVerdict, Harm
-from envmedic.model.conda import CondaChange, CondaEnvironment, CondaPackage, CondaRequest
+from envmedic.model.conda import CondaChange, CondaEnvironment
 from envmedic.model.facts import Distribution, Environment, Facts, Origin, TorchBuild
 from envmedic.model.plan import Change, Plan, Rebuild
 from envmedic.model.record import Record
@@ -267,13 +267,8 @@ def _build(facts: Facts, environment: Environment, version: str, conda: str | No
     return TorchBuild(version=version, cuda=versions.variant_cuda(variant) if variant else None, variant=variant)
 
 
-def conda_requests(command: CondaCommand, conda: CondaEnvironment, *, offline: bool) -> tuple[CondaRequest, ...]:
-    """The questions to the solver that come to what the command asks for, the first that has an answer counts.
-
-    conda changes as little as it can, and anything if need be: first nothing else, then what needs it, then all.
-
-    Raises InputError for a package to be updated or removed that is not there.
-    """
+def require_installed(command: CondaCommand, conda: CondaEnvironment) -> None:
+    """Raise InputError for a package to be updated or removed that is not there."""
     names = [pinned_name(text) for text in command.specs]
     absent = [name for name in names if command.verb != "install" and conda.package(name) is None]
     if absent:
@@ -282,53 +277,6 @@ def conda_requests(command: CondaCommand, conda: CondaEnvironment, *, offline: b
             cause=f"`{command.tool} {command.verb}` would end in an error",
             hint="Ask about packages that `conda list` shows",
         )
-    offline = offline or command.offline
-    if command.verb == "remove":
-        return (CondaRequest(remove=tuple(names), removable=("*",), offline=offline),)
-    return _widening(command.specs, command, conda, offline=offline)
-
-
-def without_pins(environment: Environment, command: CondaCommand) -> Environment | None:
-    """`environment` without the pins on what the command names, None where there are none."""
-    named, conda = {pinned_name(text) for text in command.specs}, environment.conda
-    if conda is None or not any(pinned_name(spec) in named for spec in conda.pinned):
-        return None
-    left = tuple(spec for spec in conda.pinned if pinned_name(spec) not in named)
-    return msgspec.structs.replace(environment, conda=msgspec.structs.replace(conda, pinned=left))
-
-
-def _widening(
-    specs: tuple[str, ...], command: CondaCommand, conda: CondaEnvironment, *, offline: bool
-) -> tuple[CondaRequest, ...]:
-    wider = (), _needing({pinned_name(text) for text in specs}, conda), ("*",)
-    return tuple(
-        CondaRequest(specs=specs, replaceable=replaceable, channels=command.channels, offline=offline)
-        for replaceable in dict.fromkeys(wider)
-    )
-
-
-def _needing(names: Collection[str], conda: CondaEnvironment) -> tuple[str, ...]:
-    """What needs packages of these names, directly or not."""
-    found = set(names)
-    while True:
-        more = {item.name for item in conda.packages if found & {pinned_name(text) for text in item.depends}} - found
-        if not more:
-            return tuple(sorted(found - set(names)))
-        found |= more
-
-
-def updates(command: CondaCommand, conda: CondaEnvironment, *, offline: bool) -> tuple[CondaRequest, ...]:
-    """The questions that tell what an update comes to: newer versions of all that is named, else of each alone.
-
-    A solver that is asked for a package as such leaves what is installed where it is.
-    """
-    conda_requests(command, conda, offline=offline)  # refuses names that are not there
-    newer = tuple(
-        f"{item.name} >{item.version}" for text in command.specs if (item := conda.package(pinned_name(text)))
-    )
-    ways = [newer] if len(newer) == 1 else [newer, *((spec,) for spec in newer)]
-    offline = offline or command.offline
-    return tuple(request for specs in ways for request in _widening(specs, command, conda, offline=offline))
 
 
 def unasked(foreseen: Iterable[Foreseen], named: Collection[str]) -> tuple[Harm, ...]:
@@ -363,12 +311,6 @@ def of_change(change: CondaChange, conda: CondaEnvironment) -> tuple[Foreseen, .
             Foreseen(name, before, item.version, by="conda", package=item.name, build=item.build) for name in names
         )
     return tuple(found)
-
-
-def of_removed(package: CondaPackage) -> tuple[Foreseen, ...]:
-    """What goes with a package that is removed by force."""
-    names = package.distributions or (package.name,)
-    return tuple(Foreseen(name, package.version, None, by="conda", package=package.name) for name in names)
 
 
 _PYTHON_NAMES = {"pytorch": "torch", "pytorch-gpu": "torch", "pytorch-cpu": "torch"}

@@ -14,7 +14,6 @@ from functools import lru_cache
 
 from envmedic.playbook.matching.lines import squeezed_literal
 from envmedic.playbook.matching.ordinary import ORDINARY
-from envmedic.regex import compile_late
 
 MINIMUM = 4
 """Shorter atoms would hit too often to be worth a prefilter. In bytes; one of a letter beyond ASCII counts half more."""
@@ -22,19 +21,19 @@ _MOST_ALTERNATIVES = 64
 """A run with more spellings is ended: `(?:a|b)(?:c|d)` has four."""
 _MOST_CLASS_MEMBERS = 8
 
-_REPEAT = compile_late(r"([*+?])\??|\{(\d+)(?:,\d*)?\}\??")
-_GROUP_START = compile_late(r"\(\?(?:P?<\w+>|:|[imsU-]+:)")
-_FLAGS = compile_late(r"\(\?[imsU-]+\)")
-_CLASS = compile_late(r"\[\^?\]?(?:\[:\^?\w+:\]|\\[pP]\{\w+\}|\\.|[^\]\\])*\]", re.DOTALL)
-_NOTHING = compile_late(r"\\[dsbBAzfnrtv]|[\^$]")
+_REPEAT = re.compile(r"([*+?])\??|\{(\d+)(?:,\d*)?\}\??")
+_GROUP_START = re.compile(r"\(\?(?:P?<\w+>|:|[imsU-]+:)")
+_FLAGS = re.compile(r"\(\?[imsU-]+\)")
+_CLASS = re.compile(r"\[\^?\]?(?:\[:\^?\w+:\]|\\[pP]\{\w+\}|\\.|[^\]\\])*\]", re.DOTALL)
+_NOTHING = re.compile(r"\\[dsbBAzfnrtv]|[\^$]")
 """What matches only characters that are squeezed away, or none."""
-_ANYTHING = compile_late(r"\\(?:x[0-9a-fA-F]{2}|x\{[0-9a-fA-F]+\}|[pP]\{\^?\w+\}|[pP]\w|[DwWSCa])|\.")
-_MEMBER = compile_late(r"\\(.)|([^\\])(?:-([^\\\]]))?", re.DOTALL)
-_ESCAPED_RANGE = compile_late(r"\\.-.|-\\")
+_ANYTHING = re.compile(r"\\(?:x[0-9a-fA-F]{2}|x\{[0-9a-fA-F]+\}|[pP]\{\^?\w+\}|[pP]\w|[DwWSCa])|\.")
+_MEMBER = re.compile(r"\\(.)|([^\\])(?:-([^\\\]]))?", re.DOTALL)
+_ESCAPED_RANGE = re.compile(r"\\.-.|-\\")
 _BLANK = frozenset("dsnrtfv")
 _WIDE = frozenset("wWDSpPxQEaAbBzC")
-_PLAIN = compile_late(r"[^\\\[\](){}.*+?|^$]+(?![*+?{])")
-_LITERAL_ESCAPE = compile_late(r"\\([^\w\s])")
+_PLAIN = re.compile(r"[^\\\[\](){}.*+?|^$]+(?![*+?{])")
+_LITERAL_ESCAPE = re.compile(r"\\([^\w\s])")
 
 Strings = frozenset[bytes]
 _EMPTY: Strings = frozenset({b""})

@@ -8,23 +8,21 @@ from functools import cache, lru_cache
 
 import msgspec
 
-from envmedic.regex import compile_late
-
 LINE_LIMIT = 64 * 1024
 """Longer lines, in bytes, are looked at in windows of this size."""
 WINDOW_OVERLAP = 4 * 1024
 """Bytes that neighbouring windows share, so that no message is cut in two."""
 
-_ESCAPE = compile_late(
+_ESCAPE = re.compile(
     rb"\x1b(?:\[[0-?]*[ -/]*[@-~]"  # colours, cursor movement
     rb"|[\]PX^_][^\x07\x1b\n]*(?:\x07|\x1b\\)"  # titles and hyperlinks
     rb"|[ -/]*[0-~])"
 )
-_WRITTEN_ESCAPE = compile_late(rb"\\(?:u001[bB]|x1[bB]|033)(?=\[)")
-_WRITTEN_ASCII = compile_late(rb"\\u00([2-7][0-9a-fA-F])")
-_ENTITY = compile_late(rb"&(?:#(?:(\d{2,3})|[xX]([0-9a-fA-F]{2}));|(quot|apos|lt|gt|nbsp|amp);)")
+_WRITTEN_ESCAPE = re.compile(rb"\\(?:u001[bB]|x1[bB]|033)(?=\[)")
+_WRITTEN_ASCII = re.compile(rb"\\u00([2-7][0-9a-fA-F])")
+_ENTITY = re.compile(rb"&(?:#(?:(\d{2,3})|[xX]([0-9a-fA-F]{2}));|(quot|apos|lt|gt|nbsp|amp);)")
 _NAMED = {b"quot": b'"', b"apos": b"'", b"lt": b"<", b"gt": b">", b"nbsp": b" ", b"amp": b"&"}
-_TAG = compile_late(
+_TAG = re.compile(
     rb"</?(?:span|code|pre|font|strong|em|div|td|tr|th|li|ul|ol|details|summary|samp|kbd|tt|h[1-6])(?: [^<>\n]{0,200})?>"
     rb"|</?(?:br|p|b|i|a|u)(?: ?/|(?: [a-z]{2,8}=[^<>\n]{1,200}))?>"
 )
@@ -42,16 +40,16 @@ _CHARACTERS = str.maketrans({
     "\u2010": "-", "\u2011": "-", "\u2012": "-", "\u2013": "-", "\u2014": "--", "\u2212": "-",
     "\uff1a": ":", "\uff0c": ",", "\uff08": "(", "\uff09": ")", "\uff1b": ";", "\uff1d": "=", "\uff0f": "/",
 })  # fmt: skip
-_CONTROL = compile_late(r"[\x00-\x08\x0b-\x1f\x7f]")
-_ESCAPED_QUOTE = compile_late(r"\\+(?=['\"])")
-_BREAK = compile_late(rb"\\{1,4}(?:r\\{1,4})?n")
-_WRITTEN_BLANK = compile_late(rb"\\{1,4}[nrt]")
-_PERCENT = compile_late(rb"%([2-7][0-9a-fA-F])")
-_BACKSLASHED = compile_late(rb"\\(?:[nrt]|([\\/_*\[\]()<>#.!-]))")
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
+_ESCAPED_QUOTE = re.compile(r"\\+(?=['\"])")
+_BREAK = re.compile(rb"\\{1,4}(?:r\\{1,4})?n")
+_WRITTEN_BLANK = re.compile(rb"\\{1,4}[nrt]")
+_PERCENT = re.compile(rb"%([2-7][0-9a-fA-F])")
+_BACKSLASHED = re.compile(rb"\\(?:[nrt]|([\\/_*\[\]()<>#.!-]))")
 _FEW_BREAKS = 2
 """One that looks like a line end may be a part of a path."""
 _BORDERS = "".join(map(chr, range(0x2500, 0x2580)))
-_DOCKER_TAIL = compile_late(r"(?:\\r)?\\n\"?,? ?\"(?:stream|time)\":.{0,200}$")
+_DOCKER_TAIL = re.compile(r"(?:\\r)?\\n\"?,? ?\"(?:stream|time)\":.{0,200}$")
 _LEVEL = r"(?:DEBUG|INFO|NOTICE|WARN(?:ING)?|ERROR|CRITICAL|FATAL|EXCEPTION)"
 _DATE = r"\d{4}[-/]\d\d[-/]\d\d"
 _TIME = r"\d\d:\d\d:\d\d(?:[.,]\d{1,9})?"
@@ -87,7 +85,7 @@ _TAIL = "".join(character for character in map(chr, range(0x3001)) if character.
 _TAIL_CHARACTERS = 512
 """How much is cut off at most where a line ends in such characters."""
 _MOST_PREFIXES = 40
-_PASSING = compile_late(
+_PASSING = re.compile(
     r"""(?x)
     (?:.{0,80}?[\s\[|:-]|\W{0,3})(?:WARN(?:ING)?|INFO|DEBUG|NOTICE)[\s\]\[|:-]   # levels of loggers
     | .{0,4000}?(?:"level(?:name)?":\ ?"(?:warn(?:ing)?|info|debug)"
@@ -96,10 +94,8 @@ _PASSING = compile_late(
         | \bpip's\ dependency\ resolver\ does\ not\ currently)                 # an ERROR after which pip goes on
     """
 )
-_PASSING_HINT = compile_late(r"(?i)warn|info|debug|notice|resolver")
-_GLOG = compile_late(
-    r"\W{0,3}(?:\[?(?:rank|default)\d{1,5}\]?:\s?)?\[?[WI](?:\d{3,4})?\ (?:\d\d:|\w{1,60}\.\w{1,9}:\d)"
-)
+_PASSING_HINT = re.compile(r"(?i)warn|info|debug|notice|resolver")
+_GLOG = re.compile(r"\W{0,3}(?:\[?(?:rank|default)\d{1,5}\]?:\s?)?\[?[WI](?:\d{3,4})?\ (?:\d\d:|\w{1,60}\.\w{1,9}:\d)")
 
 
 _ZEROS = bytes.maketrans(b"123456789", b"0" * 9)

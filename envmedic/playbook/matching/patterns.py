@@ -25,7 +25,7 @@ class PatternRefused(ValueError):
 
 def options() -> Any:
     """Options under which every signature is compiled: UTF-8, nothing on stderr, bounded memory."""
-    import re2  # noqa: PLC0415
+    import re2
 
     chosen = re2.Options()
     chosen.log_errors = False
@@ -35,7 +35,7 @@ def options() -> Any:
 
 def bytewise() -> Any:
     """Options for one program of thousands of literals, which are bytes rather than text."""
-    import re2  # noqa: PLC0415
+    import re2
 
     chosen = options()
     chosen.encoding = re2.Options.Encoding.LATIN1
@@ -47,7 +47,7 @@ def bytewise() -> Any:
 @lru_cache(maxsize=4096)
 def compiled(pattern: str) -> Any:
     """The RE2 program of `pattern`, for searching bytes. Raises `PatternRefused`."""
-    import re2  # noqa: PLC0415
+    import re2
 
     try:
         return re2.compile(pattern.encode(), options())
@@ -62,7 +62,7 @@ def any_by_line(patterns: tuple[str, ...]) -> Any | None:
 
     None where RE2 refuses it as too large, or where the patterns cannot be written beside each other.
     """
-    import re2  # noqa: PLC0415
+    import re2
 
     if any("\\Q" in pattern for pattern in patterns):  # without an end it would quote the patterns after it too
         return None

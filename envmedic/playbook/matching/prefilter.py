@@ -57,7 +57,7 @@ class Prefilter:
 
     @cached_property
     def _program(self) -> Any:
-        import re2  # noqa: PLC0415
+        import re2
 
         found = re2.Set.SearchSet(bytewise())
         for beginning in self._beginnings:

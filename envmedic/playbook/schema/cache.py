@@ -19,6 +19,7 @@ from envmedic import __version__, model, xdg
 from envmedic.model.base import Model
 from envmedic.model.playbook import Playbook
 from envmedic.model.vocabulary.names import FACTS, PACKAGE_FACTS, PLAYBOOK_CHECKS
+from envmedic.playbook.schema.schema import schema
 
 MOST_DERIVED = 8
 """Sets of playbooks whose derived parts are kept."""
@@ -46,8 +47,6 @@ def _rules_digest() -> str:
     code = sorted(Path(model.__file__ or "").parent.rglob("*.py"))
     rules: list[object] = [__version__, *(hashlib.sha256(file.read_bytes()).hexdigest() for file in code)]
     if not code:  # run from an archive, or from byte code alone
-        from envmedic.playbook.schema.schema import schema  # noqa: PLC0415  # it loads all that reads playbooks
-
         rules += [schema(), list(FACTS.values()), PACKAGE_FACTS, PLAYBOOK_CHECKS]
     return hashlib.sha256(msgspec.json.encode(rules)).hexdigest()
 

@@ -174,7 +174,7 @@ def _ordered(operator: str, kind: FactType, observed: FactValue, wanted: FactVal
 
 
 def _same_version(observed: str, wanted: str) -> Truth:
-    from packaging.version import InvalidVersion, Version  # noqa: PLC0415  # a text alone compares no versions
+    from packaging.version import InvalidVersion, Version
 
     try:
         return Version(observed) == Version(wanted)
@@ -184,8 +184,8 @@ def _same_version(observed: str, wanted: str) -> Truth:
 
 def _fits(operator: str, observed: FactValue, wanted: FactValue) -> Truth:
     """As a requirement compares: a local label counts only where the wanted version has one."""
-    from packaging.specifiers import InvalidSpecifier, Specifier  # noqa: PLC0415  # as above
-    from packaging.version import InvalidVersion, Version  # noqa: PLC0415
+    from packaging.specifiers import InvalidSpecifier, Specifier
+    from packaging.version import InvalidVersion, Version
 
     try:
         return Specifier(f"{operator}{wanted}").contains(Version(str(observed)), prereleases=True)

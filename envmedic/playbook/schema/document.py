@@ -66,8 +66,8 @@ class Located:
 
 def read_document(content: bytes) -> tuple[Located | None, list[PlaybookMistake]]:
     """Return the document in `content` and the mistakes of its YAML; None when it cannot be read at all."""
-    from ruamel.yaml import YAML  # noqa: PLC0415  # 0.1 s that a cached playbook does not need
-    from ruamel.yaml.error import YAMLError  # noqa: PLC0415
+    from ruamel.yaml import YAML
+    from ruamel.yaml.error import YAMLError
 
     try:
         text = content.decode("utf-8-sig")
@@ -125,7 +125,7 @@ class _Reader:
     """Turns composed nodes into `Located` values; collects what it refuses."""
 
     def __init__(self) -> None:
-        from ruamel.yaml.nodes import ScalarNode, SequenceNode  # noqa: PLC0415
+        from ruamel.yaml.nodes import ScalarNode, SequenceNode
 
         self._scalar_node, self._sequence_node = ScalarNode, SequenceNode
         self.mistakes: list[PlaybookMistake] = []

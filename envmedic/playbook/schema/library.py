@@ -8,8 +8,8 @@ from typing import Final, Literal
 
 from envmedic.errors import InputError
 from envmedic.model.base import Model
-from envmedic.model.faults import Fault
 from envmedic.model.playbook import LoadedPlaybook
+from envmedic.model.registries.faults import Fault
 
 LISTING_SCHEMA: Final = "envmedic.playbooks/1"
 

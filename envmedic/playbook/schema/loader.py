@@ -15,8 +15,10 @@ from envmedic import xdg
 from envmedic.errors import InputError, InvalidPlaybook, UnknownPlaybook
 from envmedic.model.playbook import LoadedPlaybook, Playbook
 from envmedic.playbook.schema import cache
+from envmedic.playbook.schema.document import read_document
 from envmedic.playbook.schema.mistakes import START, PlaybookMistake, Position, suggestion
 from envmedic.playbook.schema.schema import schema as schema  # noqa: PLC0414  # part of this module's interface
+from envmedic.playbook.schema.schema import schema_mistakes
 
 Origin = Literal["shipped", "user", "file"]
 SIZE_LIMIT_BYTES = 200_000
@@ -57,9 +59,7 @@ def _validated(content: bytes, shipped_as: str | None) -> tuple[Playbook | None,
     if len(content) > SIZE_LIMIT_BYTES:
         return None, [PlaybookMistake(START, (), f"larger than {SIZE_LIMIT_BYTES} bytes, which no playbook is")]
     # these load ruamel.yaml and jsonschema, which a cached playbook does not need
-    from envmedic.playbook.schema.document import read_document  # noqa: PLC0415
-    from envmedic.playbook.schema.schema import schema_mistakes  # noqa: PLC0415
-    from envmedic.playbook.schema.semantics import semantic_mistakes  # noqa: PLC0415
+    from envmedic.playbook.schema.semantics import semantic_mistakes
 
     document, mistakes = read_document(content)
     if document is None:

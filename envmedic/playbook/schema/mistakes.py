@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterable, Sequence
 
 import msgspec
@@ -43,7 +44,5 @@ def key_path(path: Sequence[Key]) -> str:
 
 def suggestion(word: str, known: Iterable[str]) -> str:
     """`` (did you mean ``x``?)`` with near matches of `word`, or nothing."""
-    import difflib  # noqa: PLC0415  # for a mistake alone
-
     near = difflib.get_close_matches(word, sorted(known), n=3, cutoff=0.6)
     return f" (did you mean {' or '.join(near)}?)" if near else ""

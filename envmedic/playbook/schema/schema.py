@@ -47,7 +47,7 @@ class _Judge:
 
     def mistakes(self, part: Schema, instance: object, path: Path) -> Iterator[PlaybookMistake]:
         """Mistakes of `instance`, which stands at `path`, against `part` of the schema."""
-        from jsonschema import Draft202012Validator  # noqa: PLC0415  # 0.1 s that a cached playbook does not need
+        from jsonschema import Draft202012Validator
 
         complete = {**part, "$defs": schema()["$defs"]}
         seen: set[Path] = set()

@@ -13,6 +13,7 @@ from packaging.specifiers import InvalidSpecifier, Specifier
 
 from envmedic import limits
 from envmedic.model.playbook import LoadedPlaybook, Playbook, Signature
+from envmedic.model.registries.remedies import FORMER_FACTS
 from envmedic.model.vocabulary.fact_kind import FactType
 from envmedic.model.vocabulary.names import FACTS, PACKAGE_FACTS, PLAYBOOK_CHECKS, fact_kind
 from envmedic.playbook.matching.match import scan
@@ -192,7 +193,8 @@ def _comparison(here: Located, path: Path, names: _Names) -> Iterator[PlaybookMi
     kind = names.type(name) if name else None
     if name and kind is None:
         hint = _package_hint(name) or suggestion(name, {*FACTS, *names.groups})
-        yield PlaybookMistake(fact.position, (*path, "fact"), f"there is no fact or match group {name}{hint}")
+        message = _former(name) or f"there is no fact or match group {name}{hint}"
+        yield PlaybookMistake(fact.position, (*path, "fact"), message)
     if operator is None:
         yield PlaybookMistake(here.position, path, "the key `operator` is missing beside `fact`")
         return
@@ -206,6 +208,17 @@ def _comparison(here: Located, path: Path, names: _Names) -> Iterator[PlaybookMi
         )
         return
     yield from _value(here, path, word, kind)
+
+
+def _former(name: str) -> str:
+    """What to write instead of a computed fact of version 0.1, empty for any other name."""
+    former = FORMER_FACTS.get(name)
+    if former is None:
+        return ""
+    instead = f"in the place of the step that uses it write `step: remedy, name: {former.remedy}`"
+    return (
+        f"{name} is no fact any more, since it was no observation: {instead}; a condition can ask for {former.observed}"
+    )
 
 
 def _package_hint(name: str) -> str:
@@ -281,9 +294,8 @@ def _placeholders(document: Located, names: _Names) -> Iterator[PlaybookMistake]
         for name in placeholders(text):
             if name not in allowed and fact_kind(name) is None:
                 hint = suggestion(name, allowed) or "; literal braces are doubled: {{ }}"
-                yield PlaybookMistake(
-                    value.position, path, f"{{{name}}} is neither a group of the match, a fact nor a var{hint}"
-                )
+                unknown = f"{{{name}}} is neither a group of the match, a fact nor a var{hint}"
+                yield PlaybookMistake(value.position, path, _former(name) or unknown)
 
 
 def _steps(document: Located, names: _Names, *, shipped: bool) -> Iterator[PlaybookMistake]:

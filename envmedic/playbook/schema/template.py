@@ -9,9 +9,8 @@ import re
 from collections.abc import Mapping
 
 from envmedic.model.playbook import FactValue
-from envmedic.regex import compile_late
 
-_PLACEHOLDER = compile_late(r"\{\{|\}\}|\{([^{}]*)\}")
+_PLACEHOLDER = re.compile(r"\{\{|\}\}|\{([^{}]*)\}")
 UNKNOWN = "unknown"
 """What stands in a text for a value that was not observed."""
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from envmedic.probe.packages.distributions import Scan
 from envmedic.probe.readable import names
-from envmedic.regex import compile_late
 
-_BITSANDBYTES = compile_late(r"libbitsandbytes_cuda(?P<major>\d\d)(?P<minor>\d)\.so")
+_BITSANDBYTES = re.compile(r"libbitsandbytes_cuda(?P<major>\d\d)(?P<minor>\d)\.so")
 
 
 def bitsandbytes_cuda(scans: Sequence[Scan]) -> tuple[str, ...] | None:

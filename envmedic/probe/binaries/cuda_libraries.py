@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -14,15 +15,14 @@ from envmedic.probe.elf.demangle import demangle
 from envmedic.probe.elf.dynamic import ElfError
 from envmedic.probe.elf.loader import Loaded, Process
 from envmedic.probe.readable import is_file
-from envmedic.regex import compile_late
 
-_CUDA = compile_late(
+_CUDA = re.compile(
     r"lib(cudart|cublas(Lt)?|cudnn\w*|nvrtc|cupti|nccl|cufftw?|curand|cusolver\w*|cusparse(Lt)?|nvJitLink|nvToolsExt"
     r"|cufile\w*|nvshmem\w*|cudss\w*)\.so\.\d"
 )
-_OPENED_LATER = compile_late(r"libcudnn_\w+\.so\.\d+")
+_OPENED_LATER = re.compile(r"libcudnn_\w+\.so\.\d+")
 """Parts that cuDNN opens by name when it is first used: by LD_LIBRARY_PATH, then beside itself (DT_RUNPATH)."""
-_COMPILER = compile_late(r"libnvrtc\.so\.\d")
+_COMPILER = re.compile(r"libnvrtc\.so\.\d")
 _COMPILER_USER = "libcaffe2_nvrtc.so"
 """torch's library that is opened when the first kernel is compiled, and needs NVRTC."""
 

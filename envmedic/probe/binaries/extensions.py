@@ -8,6 +8,7 @@ versions that are not there.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
@@ -15,7 +16,6 @@ from urllib.parse import unquote, urlsplit
 
 import msgspec
 
-from envmedic.forked import each
 from envmedic.model.facts import Distribution, Library
 from envmedic.probe.binaries import libraries
 from envmedic.probe.elf.dynamic import Elf, ElfError, gnu_hash
@@ -23,15 +23,12 @@ from envmedic.probe.elf.loader import LoadCheck, Process
 from envmedic.probe.packages.distributions import Installed, Scan
 from envmedic.probe.packages.import_names import Modules
 from envmedic.probe.readable import is_directory, names
-from envmedic.regex import compile_late
 
 FAMILY = frozenset({"torch", "torchvision", "torchaudio"})
 """Looked at by `libraries`."""
 CXX_RUNTIME = "libstdc++.so.6"
-TORCH_LIBRARY = compile_late(r"lib(?:torch|c10|caffe2|shm)\w*\.so")
-_LIBRARY = compile_late(r"[^/]+\.so(?:\.[\w.]+)?")
-_MOST_PROCESSES = 6
-"""More would read the same libraries once more than they save."""
+TORCH_LIBRARY = re.compile(r"lib(?:torch|c10|caffe2|shm)\w*\.so")
+_LIBRARY = re.compile(r"[^/]+\.so(?:\.[\w.]+)?")
 _MOST_FOLDERS = 500
 """Directories of a source tree that are searched for the modules of an editable install."""
 
@@ -60,11 +57,7 @@ def observe(prefix: Path, scans: Iterable[Scan], process: Process, soabi: str | 
     found = [group for scan in scans for group in groups(scan, Modules(soabi))]
     fallbacks = {path.name: path for group in reversed(found) for path in group.libraries}
     fallbacks |= {path.name: path for scan in scans for path in libraries.nvidia_libraries(scan.site).values()}
-
-    def check(number: int) -> _Checked:
-        return _checked(prefix, found[number], process, fallbacks)
-
-    answers = each(check, len(found), most=_MOST_PROCESSES)
+    answers = [_checked(prefix, group, process, fallbacks) for group in found]
     runtimes = [_path_of(process, CXX_RUNTIME), *(answer.runtime for answer in answers)]
     return Extensions(
         libraries=tuple(library for answer in answers for library in answer.libraries),

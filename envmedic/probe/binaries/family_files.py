@@ -11,13 +11,12 @@ import msgspec
 
 from envmedic.model.facts import Distribution
 from envmedic.probe.readable import is_directory, names
-from envmedic.regex import compile_late
 
-_TORCHVISION = compile_late(r"(_C|image)\b.*\.so|_C_[a-z]+.*\.so|image_[a-z]+.*\.so")
-_TORCHAUDIO = compile_late(r"(lib|_)torchaudio(?!.*(?:ffmpeg|sox)).*\.so")
+_TORCHVISION = re.compile(r"(_C|image)\b.*\.so|_C_[a-z]+.*\.so|image_[a-z]+.*\.so")
+_TORCHAUDIO = re.compile(r"(lib|_)torchaudio(?!.*(?:ffmpeg|sox)).*\.so")
 """Its extensions for FFmpeg and SoX load only where those are installed: no fault when they do not."""
-_TORCH_EXTENSION = compile_late(r"_C\..*so")
-_TORCH_GPU = compile_late(r"libtorch_(cuda|cuda_cu|hip)\.so")
+_TORCH_EXTENSION = re.compile(r"_C\..*so")
+_TORCH_GPU = re.compile(r"libtorch_(cuda|cuda_cu|hip)\.so")
 
 
 class Package(msgspec.Struct, frozen=True):

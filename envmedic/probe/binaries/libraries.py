@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from functools import partial
@@ -16,10 +17,9 @@ from envmedic.probe.elf.demangle import demangle
 from envmedic.probe.elf.dynamic import ElfError
 from envmedic.probe.elf.loader import LoadCheck, Process, Search
 from envmedic.probe.readable import names
-from envmedic.regex import compile_late
 
 SHOWN_SYMBOLS = 20
-_CUDA_LINKED = compile_late(r"libcudart|libtorch_cuda|libc10_cuda|libtorch_hip|libamdhip")
+_CUDA_LINKED = re.compile(r"libcudart|libtorch_cuda|libc10_cuda|libtorch_hip|libamdhip")
 
 
 def observe(prefix: Path, python: Path, packages: Mapping[str, Package], search: Search) -> tuple[Library, ...]:

@@ -10,6 +10,7 @@ out, and those written in Rust.
 from __future__ import annotations
 
 import mmap
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -18,9 +19,8 @@ from envmedic.model.facts import NumpyModule
 from envmedic.probe import layout
 from envmedic.probe.elf.dynamic import Elf, ElfError
 from envmedic.probe.packages.distributions import Installed, Scan
-from envmedic.regex import compile_late
 
-_FAMILY = compile_late(r"(?:numpy|torch|torchvision|torchaudio|triton|nvidia-.*)")
+_FAMILY = re.compile(r"(?:numpy|torch|torchvision|torchaudio|triton|nvidia-.*)")
 """Distributions that are not read: NumPy itself, torch, of which a table tells it, and what is large and never asks."""
 _INTERFACE, _NEW_NAME, _OLD_NAME = b"_ARRAY_API", b"numpy._core", b"numpy.core."
 _AT_IMPORT = b"module compiled against A"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Literal
@@ -11,11 +12,10 @@ from envmedic.model.facts import NativePackage, OpenMpRuntime
 from envmedic.probe import layout
 from envmedic.probe.packages.distributions import Scan
 from envmedic.probe.readable import names
-from envmedic.regex import compile_late
 
 Kind = Literal["libgomp", "libiomp5", "libomp"]
 _KINDS: tuple[Kind, ...] = ("libgomp", "libiomp5", "libomp")
-_RUNTIME = compile_late(r"(?:^|/)(?P<kind>libgomp|libiomp5|libomp)(?:-[0-9a-f]{4,})?\.so(?:\.[\d.]+)?$")
+_RUNTIME = re.compile(r"(?:^|/)(?P<kind>libgomp|libiomp5|libomp)(?:-[0-9a-f]{4,})?\.so(?:\.[\d.]+)?$")
 """auditwheel puts a hash into the names of the copies that it makes: ``libgomp-a34b3233.so.1.0.0``."""
 _NATIVE = frozenset({"mkl", "mkl-service", "intel-openmp", "llvm-openmp", "libgomp", "_openmp_mutex"})
 

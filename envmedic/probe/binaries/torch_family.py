@@ -12,14 +12,13 @@ from envmedic.probe.binaries import torch_traits
 from envmedic.probe.binaries.family_files import Package, kernel_library
 from envmedic.probe.metadata import normalise
 from envmedic.probe.readable import read_text
-from envmedic.regex import compile_late
 
-_ASSIGNMENT = compile_late(
+_ASSIGNMENT = re.compile(
     r"^(?P<name>[A-Za-z_]\w*)[ \t]*(?::[^=\n]*)?=[ \t]*(?:None|(?P<quote>['\"])(?P<value>[^'\"\n]*)(?P=quote))[ \t]*(?:#.*)?$",
     re.MULTILINE,
 )
-_VARIANT = compile_late(r"(?:^|[.+-])(cu\d{2,3}|cpu|xpu|rocm\d+(?:\.\d+)*)(?:$|[._-])")
-_CUDA_RUNTIME = compile_late(r"libcudart(?:\.[0-9a-f]+)?\.so\.(\d+)|libcudart-[0-9a-f]+\.so\.(\d+)")
+_VARIANT = re.compile(r"(?:^|[.+-])(cu\d{2,3}|cpu|xpu|rocm\d+(?:\.\d+)*)(?:$|[._-])")
+_CUDA_RUNTIME = re.compile(r"libcudart(?:\.[0-9a-f]+)?\.so\.(\d+)|libcudart-[0-9a-f]+\.so\.(\d+)")
 
 
 def parse_version_file(text: str) -> dict[str, str | None]:

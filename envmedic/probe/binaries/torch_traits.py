@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -10,13 +11,12 @@ import msgspec
 
 from envmedic.probe.elf.dynamic import Elf, ElfError, gnu_hash
 from envmedic.probe.readable import is_directory, names
-from envmedic.regex import compile_late
 
 _NEW_STRINGS = b"_ZN3c105ErrorC2ENS_14SourceLocationENSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE"
 _OLD_STRINGS = b"_ZN3c105ErrorC2ENS_14SourceLocationESs"
 """c10::Error's constructor, which every release since 1.2 defines, with either form of std::string."""
-_COMPILER = compile_late(r"libnvrtc(?P<hash>-[0-9a-f]{4,})?\.so\.(?P<version>\d+(?:\.\d+)*)")
-_BUILTINS = compile_late(r"libnvrtc-builtins(?P<hash>-[0-9a-f]{4,})?\.so(?:\.(?P<version>\d+\.\d+)(?:\.[\d.]+)?)?")
+_COMPILER = re.compile(r"libnvrtc(?P<hash>-[0-9a-f]{4,})?\.so\.(?P<version>\d+(?:\.\d+)*)")
+_BUILTINS = re.compile(r"libnvrtc-builtins(?P<hash>-[0-9a-f]{4,})?\.so(?:\.(?P<version>\d+\.\d+)(?:\.[\d.]+)?)?")
 
 
 class Nvrtc(msgspec.Struct, frozen=True):

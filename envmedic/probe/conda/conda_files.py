@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -145,8 +146,6 @@ def _own(path: str, told: Collection[str]) -> bool:
 
 def _read(held: Iterable[_Held], site_packages: str, disk: Disk, known: Index) -> None:
     """Hash every file that has the recorded size, several at a time."""
-    from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415  # for `--deep` alone
-
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
         for item in held:
             passed = {path for path, _, _ in item.other} | set(known.contested)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable, Iterable
 from functools import lru_cache
 
@@ -18,8 +19,6 @@ def demangle(symbols: Iterable[str]) -> dict[str, str | None]:
 @lru_cache(maxsize=1)
 def _demangler() -> Callable[[str], str | None] | None:
     """``__cxa_demangle`` of the C++ runtime."""
-    import ctypes  # noqa: PLC0415  # only a library that does not load needs it
-
     try:
         function = ctypes.CDLL("libstdc++.so.6")["__cxa_demangle"]
         free = ctypes.CDLL(None)["free"]

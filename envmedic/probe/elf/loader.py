@@ -19,11 +19,10 @@ import msgspec
 from envmedic.probe.elf import ldcache, symbol_versions
 from envmedic.probe.elf.dynamic import Elf, ElfError, gnu_hash
 from envmedic.probe.elf.symbol_versions import VersionNeed
-from envmedic.regex import compile_late
 
 DEFAULT_DIRECTORIES = ("/lib64", "/usr/lib64", "/lib", "/usr/lib")
-_PYTHON_SYMBOL = compile_late(rb"_?Py[A-Z_]")
-_ORIGIN = compile_late(r"\$(?:ORIGIN\b|\{ORIGIN\})")
+_PYTHON_SYMBOL = re.compile(rb"_?Py[A-Z_]")
+_ORIGIN = re.compile(r"\$(?:ORIGIN\b|\{ORIGIN\})")
 
 
 class Search(msgspec.Struct, frozen=True):

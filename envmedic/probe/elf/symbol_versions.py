@@ -7,13 +7,13 @@ all is accepted. Format: Linux Standard Base, "Symbol Versioning" (Verneed, Verd
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Iterable
 
 import msgspec
 
 from envmedic.probe.elf.dynamic import DAMAGE, DT_VERDEF, DT_VERDEFNUM, DT_VERNEED, DT_VERNEEDNUM, Elf, ElfError
-from envmedic.regex import compile_late
 
 _NEED = struct.Struct("<HHIII")
 _NEED_ENTRY = struct.Struct("<IHHII")
@@ -22,7 +22,7 @@ _WORD = struct.Struct("<I")
 _WEAK = 0x2
 _MOST = 4096
 """Entries after which a table is taken for damaged."""
-_RUN_TIME = compile_late(r"(?:GLIBC|GLIBCXX|CXXABI|GCC)_[\d.]+$")
+_RUN_TIME = re.compile(r"(?:GLIBC|GLIBCXX|CXXABI|GCC)_[\d.]+$")
 """Versions of the C and C++ run-time libraries: each stands for one fixed set of symbols."""
 
 

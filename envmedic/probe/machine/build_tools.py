@@ -16,18 +16,17 @@ from envmedic.probe.layout import Layout
 from envmedic.probe.machine import toolchain
 from envmedic.probe.prefix import shell_scripts
 from envmedic.probe.readable import is_directory, is_file, names, read_text
-from envmedic.regex import compile_late
 
-_LIST = compile_late(r"\bsupported_arches\s*=\s*\[(?P<items>[^\]]*)\]")
-_NAMED = compile_late(r"\bnamed_arches\s*=\s*(?:collections\.)?OrderedDict\(\[(?P<items>.*?)\]\)", re.DOTALL)
-_NAME = compile_late(r"\(\s*'(?P<name>[\w+]+)'\s*,")
-_QUOTED = compile_late(r"'([^']+)'")
-_REQUIRES = compile_late(r"^\s*requires\s*=\s*\[(?P<items>[^\]]*(?:\[[^\]]*\][^\]]*)*)\]", re.MULTILINE)
-_STRINGS = compile_late(r"\"([^\"]+)\"|'([^']+)'")
+_LIST = re.compile(r"\bsupported_arches\s*=\s*\[(?P<items>[^\]]*)\]")
+_NAMED = re.compile(r"\bnamed_arches\s*=\s*(?:collections\.)?OrderedDict\(\[(?P<items>.*?)\]\)", re.DOTALL)
+_NAME = re.compile(r"\(\s*'(?P<name>[\w+]+)'\s*,")
+_QUOTED = re.compile(r"'([^']+)'")
+_REQUIRES = re.compile(r"^\s*requires\s*=\s*\[(?P<items>[^\]]*(?:\[[^\]]*\][^\]]*)*)\]", re.MULTILINE)
+_STRINGS = re.compile(r"\"([^\"]+)\"|'([^']+)'")
 _CUDA_SOURCES = (".cu", ".cuh")
 _MOST_FILES = 20_000
-_PACKAGING = compile_late(r"^\s*from pkg_resources import packaging\b", re.MULTILINE)
-_RESOURCES = compile_late(r"^\s*(?:import pkg_resources\b|from pkg_resources\b)", re.MULTILINE)
+_PACKAGING = re.compile(r"^\s*from pkg_resources import packaging\b", re.MULTILINE)
+_RESOURCES = re.compile(r"^\s*(?:import pkg_resources\b|from pkg_resources\b)", re.MULTILINE)
 
 
 def observe(  # noqa: PLR0917  # what the first readers found

@@ -18,12 +18,11 @@ from envmedic.probe.machine import visibility
 from envmedic.probe.readable import names, read_text
 from envmedic.proc import ask
 from envmedic.proc.plain import collect
-from envmedic.regex import compile_late
 
 NVML_TIMEOUT_S = 30.0
 SMI_TIMEOUT_S = 30.0
 _SMI_FIELDS = "index,name,uuid,compute_cap,memory.total,pci.bus_id,driver_version"
-_MODULE_VERSION = compile_late(r"Kernel Module\s+(?:for \S+\s+)?(\d+(?:\.\d+)+)")
+_MODULE_VERSION = re.compile(r"Kernel Module\s+(?:for \S+\s+)?(\d+(?:\.\d+)+)")
 _MEBIBYTE = 1024 * 1024
 _FABRIC_STATES = {1: "not started", 2: "in progress", 3: "completed"}
 """``nvmlGpuFabricState_t``; 0 is a GPU without a fabric."""

@@ -7,20 +7,20 @@ one without a GPU.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
 
 from envmedic.probe.readable import names, read_text
-from envmedic.regex import compile_late
 
 _NVIDIA = "0x10de"
 """NVIDIA's number as a maker of PCI devices."""
 _DISPLAY = "0x03"
 """How the class of display controllers begins (PCI class codes: VGA 0x0300, 3D 0x0302)."""
-_LIBRARY_VERSION = compile_late(r"libcuda\.so\.(\d+\.\d+(?:\.\d+)?)$")
-_DEVICE_FILE = compile_late(r"nvidia(?:ctl|-uvm|\d+)")
+_LIBRARY_VERSION = re.compile(r"libcuda\.so\.(\d+\.\d+(?:\.\d+)?)$")
+_DEVICE_FILE = re.compile(r"nvidia(?:ctl|-uvm|\d+)")
 
 
 class Hardware(msgspec.Struct, frozen=True):

@@ -16,7 +16,6 @@ from envmedic.probe.prefix import shell_scripts
 from envmedic.probe.readable import names, read_text
 from envmedic.probe.text import encodable
 from envmedic.redact import redact_variable
-from envmedic.regex import compile_late
 
 _PREFIXES = (
     "CUDA_", "CUDNN_", "TORCH_", "TORCHVISION_", "TORCHAUDIO_", "PYTORCH_", "NCCL_", "NVIDIA_", "NVCC_", "CONDA_",
@@ -29,7 +28,7 @@ _NAMES = frozenset({
 })  # fmt: skip
 _TRACED = frozenset({"CUDA_HOME", "CUDA_PATH", "TORCH_CUDA_ARCH_LIST", "TCNN_CUDA_ARCHITECTURES", "LIBRARY_PATH"})
 """Variables of which people ask who set them."""
-_CGROUP = compile_late(r"docker|kubepods|containerd|libpod|lxc")
+_CGROUP = re.compile(r"docker|kubepods|containerd|libpod|lxc")
 _CGROUP_NAMES = {"kubepods": "kubernetes", "libpod": "podman"}
 
 

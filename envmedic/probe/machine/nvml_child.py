@@ -15,7 +15,7 @@ from typing import Any
 def collect() -> dict[str, Any]:
     """Driver and GPUs; ``error`` where NVML says why it cannot tell."""
     try:
-        import pynvml  # noqa: PLC0415  # absent in a minimal installation
+        import pynvml
     except ImportError:
         return {"error": "the package nvidia-ml-py is not installed"}
     try:

@@ -17,20 +17,19 @@ from envmedic.model.facts import Compiler, Toolkit
 from envmedic.owner import owner
 from envmedic.probe.readable import is_file, names, read_text
 from envmedic.proc import ask
-from envmedic.regex import compile_late
 
 TIMEOUT_S = 10.0
 CompilerName = Literal["gcc", "g++", "clang", "clang++", "unknown"]
-_RELEASE = compile_late(r"release (\d+\.\d+)")
-_VERSION = compile_late(r"\b(\d+\.\d+(?:\.\d+)*)\b")
-_DIRECTORY_VERSION = compile_late(r"cuda-(\d+\.\d+)$")
+_RELEASE = re.compile(r"release (\d+\.\d+)")
+_VERSION = re.compile(r"\b(\d+\.\d+(?:\.\d+)*)\b")
+_DIRECTORY_VERSION = re.compile(r"cuda-(\d+\.\d+)$")
 _HEADERS = ("cuda_runtime.h", "cublas_v2.h", "cusparse.h", "cusolverDn.h")
 """What torch's headers for extensions include (ATen/cuda/CUDAContextLight.h and CUDAContext.h)."""
 _LINKED = ("lib64", "usr/lib64", "lib", "usr/lib", "usr/local/lib", "usr/local/lib64")
 _LIBCUDA = "libcuda.so"
 _SYSTEM = ("/usr/bin", "/bin")
 """Compilers there look for libraries in the system's folders, which `libcuda` lists."""
-_VERSIONED = compile_late(r"(?:gcc|g\+\+|clang|clang\+\+)-(?P<version>\d+)")
+_VERSIONED = re.compile(r"(?:gcc|g\+\+|clang|clang\+\+)-(?P<version>\d+)")
 _PROGRAMS = ("gcc", "g++", "clang", "clang++")
 _KNOWN: dict[str, CompilerName] = {"gcc": "gcc", "g++": "g++", "clang": "clang", "clang++": "clang++"}
 

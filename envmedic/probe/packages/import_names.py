@@ -6,15 +6,15 @@ where the recorded files bear it out. A name whose files are recorded and gone c
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from pathlib import Path
 
 import msgspec
 
 from envmedic.probe.readable import is_directory, is_file, names
-from envmedic.regex import compile_late
 
-_EXTENSION = compile_late(r"(?P<module>[^./]+)(?:\.(?P<tag>[^./]+))?\.so")
+_EXTENSION = re.compile(r"(?P<module>[^./]+)(?:\.(?P<tag>[^./]+))?\.so")
 _HOOK = ".pth"
 _DEPTH = 3
 """Levels of directories that are searched for the first module of a namespace package."""

@@ -92,7 +92,7 @@ def _system_directories(variables: Mapping[str, str]) -> list[str]:
 
 def parse_pip(text: str, source: str) -> tuple[InstallerSetting, ...]:
     """Settings in the text of a pip.conf; one ``unreadable`` setting where it is no valid file."""
-    import configparser  # noqa: PLC0415  # many machines have no pip.conf
+    import configparser
 
     parser = configparser.RawConfigParser(strict=False)
     try:
@@ -138,9 +138,9 @@ def uv_files(variables: Mapping[str, str]) -> tuple[Path, ...]:
 def parse_uv(text: str, source: str) -> tuple[InstallerSetting, ...]:
     """Settings in the text of a uv.toml, its ``[pip]`` table and its ``[[index]]`` entries."""
     if sys.version_info >= (3, 11):
-        import tomllib  # noqa: PLC0415  # few machines have a uv.toml
+        import tomllib
     else:
-        import tomli as tomllib  # noqa: PLC0415
+        import tomli as tomllib
     try:
         content = cast("dict[str, object]", tomllib.loads(text))
     except (ValueError, RecursionError) as error:  # a number of thousands of digits is no TOMLDecodeError

@@ -12,7 +12,6 @@ from envmedic.probe import layout
 from envmedic.probe.metadata import name_and_version, normalise, parse_core, parse_record
 from envmedic.probe.packages.distributions import Scan
 from envmedic.probe.readable import is_directory, is_file, names, read_bytes, read_text
-from envmedic.regex import compile_late
 
 FAMILY_PACKAGES = {
     "torch": "torch",
@@ -24,8 +23,8 @@ FAMILY_PACKAGES = {
     "triton": "triton",
 }
 """Import package of the torch family → distribution that installs it."""
-_NAME = compile_late(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-_VERSION = compile_late(
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_VERSION = re.compile(
     r"^\s*(?:__version__|version|short_version)\s*(?::\s*str\s*)?=\s*['\"](?P<version>\d[^'\"]*)['\"]", re.MULTILINE
 )
 _PROVIDERS = {"triton": ("triton", "pytorch-triton", "pytorch-triton-rocm", "triton-windows", "torchtriton")}

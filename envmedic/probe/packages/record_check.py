@@ -185,7 +185,7 @@ def _normal(base: str, path: str) -> str:
 
 def _read(held: Iterable[_Held], disk: Disk) -> None:
     """Hash every file that has the recorded size, several at a time."""
-    from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415  # for `--deep` alone
+    from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
         for item in held:

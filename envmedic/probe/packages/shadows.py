@@ -13,17 +13,16 @@ from envmedic.model.facts import Distribution, EnvironmentKind, ImportPath, Left
 from envmedic.probe.metadata import name_and_version, normalise
 from envmedic.probe.packages.distributions import Scan
 from envmedic.probe.readable import is_directory, is_file, names, read_text
-from envmedic.regex import compile_late
 
 Kind = Literal["user-site", "PYTHONPATH", "pth"]
 _TOOLS = frozenset({"pip", "setuptools", "wheel", "distribute", "pkg-resources"})
 """Installers come in several copies everywhere, and no program imports them."""
 _COMMON = frozenset({"tests", "test", "examples", "docs", "scripts", "utils", "tools", "benchmarks", "src", "build"})
 """Top-level names that sloppy wheels bring and that every project has too."""
-_INSERTED = compile_late(
+_INSERTED = re.compile(
     r"sys\.path\.insert\(\s*0\s*,\s*r?['\"](?P<folder>[^'\"]+)['\"]|sys\.path\[:?0:?0?\]\s*=\s*\[r?['\"](?P<other>[^'\"]+)['\"]"
 )
-_VERSION = compile_late(r"^\s*__version__\s*(?::\s*str\s*)?=\s*['\"](?P<version>[^'\"]+)['\"]", re.MULTILINE)
+_VERSION = re.compile(r"^\s*__version__\s*(?::\s*str\s*)?=\s*['\"](?P<version>[^'\"]+)['\"]", re.MULTILINE)
 
 
 def observe(

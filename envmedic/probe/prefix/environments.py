@@ -16,10 +16,9 @@ from envmedic.probe.prefix import finder, targets
 from envmedic.probe.prefix.finder import FoundPrefix
 from envmedic.probe.readable import is_directory, names, read_text
 from envmedic.probe.text import encodable
-from envmedic.regex import compile_late
 
-_TORCH = compile_late(r"torch-(?P<version>\d[^-]*?)(?:-py\d[.\d]*)?\.(?:dist|egg)-info")
-_PYTHON_RECORD = compile_late(r"python-(?P<version>\d[^-]*)-[^-]+\.json")
+_TORCH = re.compile(r"torch-(?P<version>\d[^-]*?)(?:-py\d[.\d]*)?\.(?:dist|egg)-info")
+_PYTHON_RECORD = re.compile(r"python-(?P<version>\d[^-]*)-[^-]+\.json")
 
 
 def find(variables: Mapping[str, str], folder: Path) -> Environments:

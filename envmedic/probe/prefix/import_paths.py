@@ -11,11 +11,10 @@ from envmedic.model.facts import ImportPath, Interpreter
 from envmedic.probe import layout
 from envmedic.probe.readable import is_directory, names, read_text
 from envmedic.redact import redact_url
-from envmedic.regex import compile_late
 
-_HARMLESS_HOOKS = compile_late(r"import (_virtualenv\b|_distutils_hack\b|os; var = 'SETUPTOOLS_USE_DISTUTILS')")
+_HARMLESS_HOOKS = re.compile(r"import (_virtualenv\b|_distutils_hack\b|os; var = 'SETUPTOOLS_USE_DISTUTILS')")
 """Lines that virtualenv and setuptools write into every environment."""
-_ASSIGNED = compile_late(
+_ASSIGNED = re.compile(
     r"^\s*(?:export\s+|set\s+-gx\s+|setenv\s+)?"
     r"(?P<name>PYTHONPATH|LD_LIBRARY_PATH|LD_PRELOAD|CUDA_HOME|CUDA_PATH|TORCH_CUDA_ARCH_LIST)"
     r"(?:=|\s+)(?P<value>\S.*)$"

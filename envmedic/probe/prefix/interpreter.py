@@ -6,7 +6,6 @@ import ast
 import os
 import re
 import signal
-from contextlib import closing
 from pathlib import Path
 
 from envmedic.errors import require_spare
@@ -15,8 +14,7 @@ from envmedic.model.ports import CommandResult
 from envmedic.owner import owner
 from envmedic.probe.layout import Layout
 from envmedic.probe.readable import is_file
-from envmedic.proc import Question
-from envmedic.regex import compile_late
+from envmedic.proc import ask
 
 TIMEOUT_S = 20.0
 _QUESTION = """\
@@ -42,51 +40,26 @@ print(ascii({
 """What sysconfig says of CPython on Linux is asked where it has it from: loading sysconfig and json takes as long as
 Python's own start."""
 _LONGEST_ANSWER = 16 << 10
-_VERSION = compile_late(r"\d{1,2}\.\d{1,2}(?:\.\d{1,3})?(?:[A-Za-z.+][A-Za-z0-9.+]{0,31})?", re.ASCII)
+_VERSION = re.compile(r"\d{1,2}\.\d{1,2}(?:\.\d{1,3})?(?:[A-Za-z.+][A-Za-z0-9.+]{0,31})?", re.ASCII)
 """``3.14.0rc1+`` too."""
 
 
-class InterpreterQuery:
-    """The interpreter of an environment, started to answer; `close` it, whether or not it is heard.
-
-    It runs in isolated mode, without its site-packages and without writing byte code.
-    """
-
-    def __init__(self, layout: Layout) -> None:
-        self._layout = layout
-        self._question: Question | None = None
-        self._hopeless = why_absent(layout.python) or why_no_program(layout.python)
-        if self._hopeless is None:
-            self._start()
-
-    def _start(self) -> None:
-        try:
-            user = owner(self._layout.prefix)  # root runs nothing that another user could have put there
-            self._question = Question(
-                _argv(self._layout.python), env={"LC_ALL": "C"}, cwd="/", timeout_s=TIMEOUT_S, user=user
-            )
-            self._question.begin()
-        except OSError as error:
-            self._hopeless = f"it cannot be started: {error.strerror}"
-
-    def value(self) -> Interpreter:
-        """Its answer. One that does not start is a fact with its error; its version then comes from the files."""
-        if self._question is None or self._hopeless is not None:
-            return _dead(self._layout, self._hopeless or "it was not started")
-        result = self._question.answer()
-        answer = parse_answer(result.stdout) if result.returncode == 0 else None
-        return _dead(self._layout, failure(result)) if answer is None else _living(self._layout, answer)
-
-    def close(self) -> None:
-        """End it."""
-        if self._question is not None:
-            self._question.close()
-
-
 def observe(layout: Layout) -> Interpreter:
-    """Start the interpreter and hear its answer."""
-    with closing(InterpreterQuery(layout)) as asked:
-        return asked.value()
+    """Start the interpreter of an environment and return its answer.
+
+    It runs in isolated mode, without its site-packages and without writing byte code. One that does not start is a
+    fact with its error; its version then comes from the files.
+    """
+    hopeless = why_absent(layout.python) or why_no_program(layout.python)
+    if hopeless is not None:
+        return _dead(layout, hopeless)
+    try:
+        user = owner(layout.prefix)  # root runs nothing that another user could have put there
+        result = ask(_argv(layout.python), env={"LC_ALL": "C"}, cwd="/", timeout_s=TIMEOUT_S, user=user)
+    except OSError as error:
+        return _dead(layout, f"it cannot be started: {error.strerror}")
+    answer = parse_answer(result.stdout) if result.returncode == 0 else None
+    return _dead(layout, failure(result)) if answer is None else _living(layout, answer)
 
 
 def _living(layout: Layout, answer: dict[str, object]) -> Interpreter:

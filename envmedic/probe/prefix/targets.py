@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 import re
 import shutil
@@ -81,7 +82,7 @@ def checked(prefix: Path) -> Path:
         raise InputError(
             f"{prefix} is the environment that envmedic itself runs from",
             cause="a repair would pull its own interpreter and libraries away from under it",
-            hint="Install envmedic into an environment of its own (pipx install envmedic)",
+            hint="Install envmedic into an environment of its own (pipx install 'envmedic[repair]')",
         )
     return prefix
 
@@ -175,8 +176,6 @@ def named(name: str, variables: Mapping[str, str]) -> Path:
         known.setdefault(place.name or place.prefix.name, place.prefix)
     if name in known:
         return known[name]
-    import difflib  # noqa: PLC0415  # for a mistake alone
-
     near = difflib.get_close_matches(name, known, n=3)
     raise NotAnEnvironment(
         f"No conda environment is called {name}",

@@ -42,7 +42,7 @@ def failure_lines(error: ErrorDocument) -> list[Line]:
 
 def bug(error: BaseException, *, environment: str) -> InternalError:
     """The error that tells of a bug of envmedic, with what is needed to mend it."""
-    import traceback  # noqa: PLC0415  # only for a bug
+    import traceback
 
     trace = "".join(traceback.format_exception(error))
     where = f"envmedic {__version__}, Python {sys.version.split()[0]}, {os.uname().sysname} {os.uname().release}"

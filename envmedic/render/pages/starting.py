@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from envmedic.errors import EnvironmentBusy, EnvmedicError, PreflightError
 from envmedic.model.facts import Host
-from envmedic.model.modes import CLONE_MODES, EXCHANGE_METHODS, PROTECTIONS, STAGING_MODES, AllowName
 from envmedic.model.plan import Plan
 from envmedic.model.ports import Means
+from envmedic.model.registries.modes import CLONE_MODES, EXCHANGE_METHODS, PROTECTIONS, STAGING_MODES, AllowName
 from envmedic.render.documents.plan import change_rows
 from envmedic.render.pages.error import error_page
 from envmedic.render.style import size

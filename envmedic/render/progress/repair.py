@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from envmedic.model.events import Event, StageStarted, StepStarted
-from envmedic.model.modes import EXCHANGE_METHODS
 from envmedic.model.plan import Plan
 from envmedic.model.ports import Exchange, ProcessUser
 from envmedic.model.record import Record
+from envmedic.model.registries.modes import EXCHANGE_METHODS
 from envmedic.render.cells import end, pairs, width
 from envmedic.render.documents.plan import change_rows, plan_lines
 from envmedic.render.documents.record import gpu_proof

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 from msgspec.structs import replace
 
 from envmedic import xdg
+from envmedic.api.context.settings import NamedTarget
 from envmedic.errors import EnvmedicError, InputError, Interrupted
 from envmedic.model.events import Event, EventStream
 from envmedic.tui.command_lines import words
@@ -87,7 +88,9 @@ class Effects:
         """
 
         def run(job: BackgroundJob[T]) -> T:
-            return work(replace(self._session.settings, stream=EventStream([job.sink]), apart=True), job)
+            from envmedic.api.context.subprocess_probe import ChildProcess  # noqa: PLC0415  # the first frame needs none of it
+
+            return work(replace(self._session.settings, stream=EventStream([job.sink]), observer=ChildProcess()), job)
 
         return self._front.jobs.start(
             BackgroundJob(kind, title, run, then, failed or self._show, on_events, must_end=must_end, latest=latest)
@@ -123,9 +126,9 @@ class Effects:
 
         def work(settings: Settings, job: BackgroundJob[Diagnosis]) -> Diagnosis:
             self._front.later(lambda: self._front.update(self._session.with_state(prefix, "reading")))
-            from envmedic import api  # noqa: PLC0415  # the first frame needs none of it
+            from envmedic.api.context import subprocess_probe  # noqa: PLC0415  # the first frame needs none of it
 
-            return api.diagnose_apart(settings, Path(prefix), cancel=job.token)
+            return subprocess_probe.diagnose(settings, Path(prefix), cancel=job.token)
 
         def failed(error: EnvmedicError) -> None:
             phase: Phase = "waiting" if isinstance(error, Interrupted) else "failed"
@@ -239,9 +242,9 @@ class Effects:
         """The page on a fault or a playbook."""
 
         def work(settings: Settings, _job: BackgroundJob[Explanation]) -> Explanation:
-            from envmedic import api  # noqa: PLC0415  # the first frame needs none of it
+            from envmedic.api import explanation  # noqa: PLC0415  # the first frame needs none of it
 
-            return api.explain(settings, topic)
+            return explanation.explain(settings, topic)
 
         self.job("explain", f"explaining {topic}", work, then, latest=f"explain {topic}")
 
@@ -263,9 +266,9 @@ class Effects:
         prefix = Path(self._session.chosen)
 
         def work(settings: Settings, _job: BackgroundJob[Prepared | Diagnosis]) -> Prepared | Diagnosis:
-            from envmedic import api  # noqa: PLC0415  # the first frame needs none of it
+            from envmedic.api import repair  # noqa: PLC0415  # the first frame needs none of it
 
-            return api.prepare(settings, prefix, wish)
+            return repair.prepare(settings, prefix, wish)
 
         return self.job("plan", "making the plan", work, then, failed, latest="plan")
 
@@ -279,9 +282,9 @@ class Effects:
         """How the plan would be carried out here, or why it cannot be now."""
 
         def work(_settings: Settings, _job: BackgroundJob[Means]) -> Means:
-            from envmedic import api  # noqa: PLC0415  # the first frame needs none of it
+            from envmedic.api import repair  # noqa: PLC0415  # the first frame needs none of it
 
-            return api.means(plan, options)
+            return repair.means(plan, options)
 
         self.job("means", "trying how it would be carried out", work, then, failed, latest="means")
 
@@ -328,23 +331,24 @@ def _known(found: FoundEnvironment) -> Known:
 
 
 def _environments(_settings: Settings, _job: BackgroundJob[Environments]) -> Environments:
-    from envmedic import api  # noqa: PLC0415  # the first frame needs none of it
+    from envmedic.api import environments  # noqa: PLC0415  # the first frame needs none of it
 
-    return api.list_environments()
+    return environments.list_environments()
 
 
 def _host(settings: Settings, _job: BackgroundJob[Facts]) -> Facts:
-    from envmedic import api  # noqa: PLC0415  # the first frame needs none of it
+    from envmedic.api.context import observation  # noqa: PLC0415  # the first frame needs none of it
 
-    return api.observe(settings, None)
+    return observation.observe(settings, None)
 
 
 def _named(path: str, settings: Settings, _job: BackgroundJob[FoundEnvironment]) -> FoundEnvironment:
-    from envmedic import api  # noqa: PLC0415  # the first frame needs none of it
+    from envmedic.api.environments import describe_environment  # noqa: PLC0415  # the first frame needs none of it
+    from envmedic.api.recovery import settled_prefix  # noqa: PLC0415
 
     given = os.path.expanduser(path)  # noqa: PTH111  # keeps links
-    target = api.NamedTarget(prefix=given) if os.path.isdir(given) else api.NamedTarget(python=given)  # noqa: PTH112
-    return api.describe_environment(api.find_prefix(settings, target))
+    target = NamedTarget(prefix=given) if os.path.isdir(given) else NamedTarget(python=given)  # noqa: PTH112
+    return describe_environment(settled_prefix(settings, target))
 
 
 def _of_text(settings: Settings, log: str, facts: Facts | None = None, prefix: Path | None = None) -> Diagnosis:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from envmedic.api import generations
 from envmedic.errors import EnvmedicError
 from envmedic.model.record import Difference, History, Record
 from envmedic.render.pages.history import loss_lines
@@ -15,7 +16,7 @@ from envmedic.tui.effects.questions import Asker, asked
 
 if TYPE_CHECKING:
     from envmedic.api.context.settings import Settings
-    from envmedic.model.modes import AllowName
+    from envmedic.model.registries.modes import AllowName
 
 Way = Literal["undo", "redo"]
 Failed = Callable[[EnvmedicError], None]
@@ -33,9 +34,7 @@ class HistoryEffects:
         """Every transaction, newest first."""
 
         def work(settings: Settings, _job: BackgroundJob[History]) -> History:
-            from envmedic import api  # noqa: PLC0415  # the first frame needs none of it
-
-            return api.history(settings, self._prefix)
+            return generations.history(settings, self._prefix)
 
         return self._effects.job("history", "reading the history", work, then, failed, latest="history")
 
@@ -45,9 +44,7 @@ class HistoryEffects:
         """What differs between two states; without them, what was changed outside envmedic."""
 
         def work(settings: Settings, _job: BackgroundJob[Difference]) -> Difference:
-            from envmedic import api  # noqa: PLC0415  # the first frame needs none of it
-
-            return api.difference(settings, self._prefix, before, after)
+            return generations.difference(settings, self._prefix, before, after)
 
         title = "comparing two states" if before or after else "looking for changes from outside"
         return self._effects.job("diff", title, work, then, failed, latest=title)
@@ -58,12 +55,10 @@ class HistoryEffects:
         """Undo or redo. What would go out of sight is put to the user first."""
 
         def work(settings: Settings, job: BackgroundJob[Record]) -> Record:
-            from envmedic import api  # noqa: PLC0415  # the first frame needs none of it
-
             def accept(losses: tuple[str, ...]) -> bool:
                 return asked(self._front, job.token, "Changed since", loss_lines(losses))
 
-            go = api.undo if way == "undo" else api.redo
+            go = generations.undo if way == "undo" else generations.redo
             return go(settings, self._prefix, to, allow, accept, cancel=job.token)
 
         title = "bringing the environment back as it was" if way == "undo" else "bringing the repair back"
@@ -73,9 +68,7 @@ class HistoryEffects:
         """Which kept trees `prune` would remove."""
 
         def work(settings: Settings, _job: BackgroundJob[tuple[str, ...]]) -> tuple[str, ...]:
-            from envmedic import api  # noqa: PLC0415  # the first frame needs none of it
-
-            return api.prunable(settings, self._prefix, keep)
+            return generations.prunable(settings, self._prefix, keep)
 
         self._effects.job("history", "reading the history", work, then, latest="prunable")
 
@@ -83,8 +76,6 @@ class HistoryEffects:
         """Remove all kept trees but the `keep` nearest."""
 
         def work(settings: Settings, _job: BackgroundJob[History]) -> History:
-            from envmedic import api  # noqa: PLC0415  # the first frame needs none of it
-
-            return api.prune(settings, self._prefix, keep)
+            return generations.prune(settings, self._prefix, keep)
 
         self._effects.job("transaction", "removing kept trees", work, then, must_end=True)

@@ -18,7 +18,7 @@ import msgspec
 from textual.app import App
 from textual.message import Message
 
-from envmedic.errors import RECOVERABLE, UNCHANGED, EnvmedicError, Interrupted
+from envmedic.errors import RECOVERABLE, UNCHANGED, EnvmedicError, Interrupted, missing_package
 from envmedic.model.events import Event
 from envmedic.render.documents.errors import bug
 
@@ -213,7 +213,8 @@ def as_error(error: BaseException, *, changing: bool = False) -> EnvmedicError:
     """`error` as people are told of it; whatever is no EnvmedicError is a bug of envmedic."""
     if isinstance(error, EnvmedicError):
         return error
-    return bug(error, environment=RECOVERABLE if changing else UNCHANGED)
+    environment = RECOVERABLE if changing else UNCHANGED
+    return missing_package(error, environment=environment) or bug(error, environment=environment)
 
 
 class _Batch:

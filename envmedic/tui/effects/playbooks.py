@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from envmedic.api import explanation, playbooks
 from envmedic.errors import EnvmedicError, InputError
 from envmedic.model.answers.explanation import Explanation
 from envmedic.render.pages.playbooks import Book, books, mistakes_of
@@ -38,10 +39,8 @@ class PlaybookEffects:
         def work(
             settings: Settings, _job: BackgroundJob[tuple[PlaybookSurvey, Stamps]]
         ) -> tuple[PlaybookSurvey, Stamps]:
-            from envmedic import api  # noqa: PLC0415  # the first frame needs none of it
-
             before = self.stamps()
-            return api.survey_playbooks(settings), before
+            return playbooks.survey_playbooks(settings), before
 
         def found(result: tuple[PlaybookSurvey, Stamps]) -> None:
             survey, before = result
@@ -52,18 +51,14 @@ class PlaybookEffects:
 
     def stamps(self) -> Stamps:
         """What tells that a file of the user's was saved, made or removed. Raises InputError."""
-        from envmedic import api  # noqa: PLC0415  # the first frame needs none of it
-
-        return tuple(map(_stamp, sorted({*self._named, *map(str, api.own_playbook_files())})))
+        return tuple(map(_stamp, sorted({*self._named, *map(str, playbooks.own_playbook_files())})))
 
     def page(self, book: Book, then: Callable[[Explanation | EnvmedicError], None]) -> None:
         """A playbook in plain words."""
         known = self._known
 
         def work(settings: Settings, _job: BackgroundJob[Explanation]) -> Explanation:
-            from envmedic import api  # noqa: PLC0415  # the first frame needs none of it
-
-            return api.explain(settings, book.id, known)
+            return explanation.explain(settings, book.id, known)
 
         self._effects.job("explain", f"explaining {book.id}", work, then, then, latest="playbook page")
 
@@ -79,9 +74,7 @@ class PlaybookEffects:
         """Copy a shipped one to the user's own."""
 
         def work(settings: Settings, _job: BackgroundJob[Path]) -> Path:
-            from envmedic import api  # noqa: PLC0415  # the first frame needs none of it
-
-            return api.copy_playbook(settings, book.id)
+            return playbooks.copy_playbook(settings, book.id)
 
         self._effects.job("copy", f"copying {book.id}", work, then)
 

@@ -116,11 +116,11 @@ class Repairs:
         self._front.update(replace(self._front.session, repair=repair))
 
         def work(_settings: Settings, job: BackgroundJob[Record]) -> Record:
-            from envmedic import api  # noqa: PLC0415  # the first frame needs none of it
+            from envmedic.api.repair import carry_out  # noqa: PLC0415  # the first frame needs none of it
 
             prepared.settings.stream.add(job.sink)
             ask = partial(self._ask, token=job.token)
-            return api.carry_out(
+            return carry_out(
                 prepared,
                 options,
                 lambda plan: plan.id == prepared.plan.id or not asks or ask(plan),
@@ -220,9 +220,9 @@ class Repairs:
         prefix, target = Path(repair.prefix), xdg.expanded(folder).absolute()
 
         def work(settings: Settings, _job: BackgroundJob[tuple[Lock, ...]]) -> tuple[Lock, ...]:
-            from envmedic import api  # noqa: PLC0415  # the first frame needs none of it
+            from envmedic.api.locking.locks import lock_files  # noqa: PLC0415  # the first frame needs none of it
 
-            return api.lock_files(settings, prefix, forms, target, allow_incomplete=incomplete)
+            return lock_files(settings, prefix, forms, target, allow_incomplete=incomplete)
 
         def written(locks: tuple[Lock, ...]) -> None:
             now = self.repair

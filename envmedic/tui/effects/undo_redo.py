@@ -21,7 +21,7 @@ from envmedic.tui.effects.history import HistoryEffects, Way
 from envmedic.tui.panels.base import Prompt, TextPanel
 
 if TYPE_CHECKING:
-    from envmedic.model.modes import AllowName
+    from envmedic.model.registries.modes import AllowName
     from envmedic.tui.app import EnvmedicApp
 
 

@@ -12,9 +12,9 @@ from textual.binding import Binding, BindingType
 
 from envmedic.errors import EnvmedicError, PreflightError
 from envmedic.model.findings import Diagnosis, Finding
-from envmedic.model.modes import AllowName
 from envmedic.model.plan import Plan, PlanAlternative
 from envmedic.model.ports import ApplyOptions, Means
+from envmedic.model.registries.modes import AllowName
 from envmedic.render.pages.plan import alternative_item, no_plan_page, plan_page
 from envmedic.render.pages.starting import protected_lines, protection
 from envmedic.render.text import line, visible

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from envmedic.diagnosis import derive
+from envmedic.diagnosis.vocabulary import derive
 from envmedic.model.facts import Facts, Host
 from envmedic.probe.environment import observe_environment
 from tests.envs.half_installed.case import BROKEN, build

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from envmedic.diagnosis import derive
+from envmedic.diagnosis.vocabulary import derive
 from envmedic.model.facts import Facts, Host
 from envmedic.probe.environment import observe_environment
 from tests.envs.half_installed_elsewhere.case import build, damage_conda

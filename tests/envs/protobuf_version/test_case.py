@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from envmedic.probe.environment import observe_environment
 from tests.envs.protobuf_version.case import WORKS, build
-from tests.support.repairs import facts_of, found_by_facts, prove_repair
+from tests.planner.remedies.helpers import decided
+from tests.support.repairs import found_by_facts, prove_repair
 
 
 def test_the_release_that_all_accept_comes(tmp_path: Path) -> None:
     case = build(tmp_path, "5.29.1")
-    assert facts_of(case)["protobuf.unmet-pins"] == ("protobuf!=4.24.0,<4,>=3.19.6,>=3.20.2",)
+    found = decided("protobuf-version", observe_environment(case.prefix))
+    assert found.install == ("protobuf!=4.24.0,<4,>=3.19.6,>=3.20.2",)
     prove_repair(case, "protobuf-version", [("protobuf", "5.29.1", "3.20.3")], WORKS)
 
 

@@ -18,7 +18,7 @@ def scripts(request: dict[str, Any]) -> dict[str, Any]:
 
 
 async def _scripts(archives: list[str]) -> dict[str, list[str]]:
-    from rattler.package_streaming import PackageArchive  # noqa: PLC0415  # found on the helper's own path
+    from rattler.package_streaming import PackageArchive
 
     found = {}
     for path in archives:
@@ -36,7 +36,7 @@ def about(request: dict[str, Any]) -> dict[str, Any]:
 
 
 async def _about(archives: list[str]) -> dict[str, Any]:
-    from rattler.package_streaming import PackageArchive  # noqa: PLC0415
+    from rattler.package_streaming import PackageArchive
 
     found = {}
     for path in archives:

@@ -48,7 +48,7 @@ async def _all(request: dict[str, Any]) -> dict[str, Any]:
 
 async def _download(item: dict[str, Any], client: Client, meter: _Meter) -> dict[str, Any] | None:
     """Download one; returns what went wrong."""
-    from rattler.package_streaming import download_to_writer  # noqa: PLC0415  # found on the helper's own path
+    from rattler.package_streaming import download_to_writer
 
     path = Path(item["path"])
     partial = path.with_name(path.name + f".{os.getpid()}.partial")

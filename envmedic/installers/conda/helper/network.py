@@ -31,8 +31,8 @@ def give_logins(logins: Mapping[str, Any]) -> None:
 
 def client(asked: Mapping[str, Any]) -> Client:
     """The client for requests. `asked` has ``verify`` (false, or a file of certificates) and ``proxies``."""
-    from rattler.config import Config  # noqa: PLC0415  # found on the helper's own path
-    from rattler.networking.client import Client  # noqa: PLC0415
+    from rattler.config import Config
+    from rattler.networking.client import Client
 
     if isinstance(asked.get("verify"), str):
         os.environ["SSL_CERT_FILE"] = asked["verify"]

@@ -41,7 +41,7 @@ def place(request: dict[str, Any]) -> dict[str, Any]:
 async def _install(
     request: dict[str, Any], prefix: Path, work: Path, current: Mapping[str, dict[str, Any]], gone: set[str]
 ) -> None:
-    from rattler.install.installer import install  # noqa: PLC0415  # found on the helper's own path
+    from rattler.install.installer import install
 
     values = dict(zip(current, rattler_records.loaded(current.values()), strict=True))
     desired: list[RepoDataRecord] = [value for where, value in values.items() if where not in gone]

@@ -21,7 +21,7 @@ _OF_INSTALLED = ("files", "paths_data", "requested_specs", "requested_spec", "li
 
 def loaded(documents: Iterable[dict[str, Any]]) -> list[PrefixRecord]:
     """py-rattler's values of records. Raises its errors for what it cannot read."""
-    from rattler.prefix.prefix_record import PrefixRecord  # noqa: PLC0415  # found on the helper's own path
+    from rattler.prefix.prefix_record import PrefixRecord
 
     found = []
     with tempfile.TemporaryDirectory(prefix="envmedic-") as room:
@@ -35,8 +35,8 @@ def loaded(documents: Iterable[dict[str, Any]]) -> list[PrefixRecord]:
 
 def described(records: Iterable[RepoDataRecord]) -> list[dict[str, Any]]:
     """What a channel says of packages, with ``fn``, ``url`` and ``channel``, as JSON."""
-    from rattler.prefix.prefix_paths import PrefixPaths  # noqa: PLC0415
-    from rattler.prefix.prefix_record import PrefixRecord  # noqa: PLC0415
+    from rattler.prefix.prefix_paths import PrefixPaths
+    from rattler.prefix.prefix_record import PrefixRecord
 
     found = []
     with tempfile.TemporaryDirectory(prefix="envmedic-") as room:

@@ -40,7 +40,7 @@ def _do(request: dict[str, Any]) -> dict[str, Any]:
     sys.path += request["paths"]
     if request.get("limit_s"):
         signal.alarm(int(request["limit_s"]))  # the one who waits for the answer may be gone
-    from envmedic.installers.conda.helper import operations  # noqa: PLC0415  # found by `paths`
+    from envmedic.installers.conda.helper import operations
 
     return operations.OPERATIONS[request["do"]](request)
 

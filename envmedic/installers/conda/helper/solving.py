@@ -33,7 +33,7 @@ class _Question:
 
     async def answer(self) -> dict[str, Any]:
         """Ask, leaving out channels that need not be there and are not."""
-        from rattler.exceptions import (  # noqa: PLC0415  # found on the helper's own path
+        from rattler.exceptions import (
             GatewayError,
             InvalidMatchSpecError,
             SolverError,
@@ -59,7 +59,7 @@ class _Question:
 
     async def _by_priority(self, channels: Sequence[dict[str, Any]]) -> list[RepoDataRecord]:
         """Of conda's priorities ``flexible`` priority is the strict one, and where that has no solution none at all."""
-        from rattler.exceptions import SolverError  # noqa: PLC0415
+        from rattler.exceptions import SolverError
 
         priority = self.request["priority"]
         if priority != "flexible":
@@ -73,10 +73,10 @@ class _Question:
                 raise error from None
 
     async def _ask(self, channels: Sequence[dict[str, Any]], *, strict: bool) -> list[RepoDataRecord]:
-        from rattler.channel.channel import Channel  # noqa: PLC0415
-        from rattler.channel.channel_priority import ChannelPriority  # noqa: PLC0415
-        from rattler.repo_data.multi_source import MultiSource  # noqa: PLC0415
-        from rattler.solver.solver import solve as ask  # noqa: PLC0415
+        from rattler.channel.channel import Channel
+        from rattler.channel.channel_priority import ChannelPriority
+        from rattler.repo_data.multi_source import MultiSource
+        from rattler.solver.solver import solve as ask
 
         asked = self.request
         sources = [
@@ -113,7 +113,7 @@ def _specs(texts: Sequence[str], *, whole: bool) -> Iterator[MatchSpec]:
 
 def _read(text: str) -> MatchSpec:
     """A spec in any form that conda takes."""
-    from rattler.match_spec.match_spec import MatchSpec  # noqa: PLC0415
+    from rattler.match_spec.match_spec import MatchSpec
 
     return MatchSpec(text, strict=False)
 
@@ -123,7 +123,7 @@ def _about(error: str, channel: dict[str, Any]) -> bool:
 
 
 def _gateway(request: dict[str, Any]) -> Gateway:
-    from rattler.repo_data.gateway import Gateway, SourceConfig  # noqa: PLC0415
+    from rattler.repo_data.gateway import Gateway, SourceConfig
 
     # What the cache has is right offline, however old it is.
     config = SourceConfig(cache_action="force-cache-only" if request["offline"] else "cache-or-fetch")
@@ -140,10 +140,10 @@ def _made(folder: str) -> Any:
 
 
 def _virtual_packages(request: dict[str, Any]) -> list[GenericVirtualPackage]:
-    from rattler.package.build_string import BuildString  # noqa: PLC0415
-    from rattler.package.package_name import PackageName  # noqa: PLC0415
-    from rattler.version.version import Version  # noqa: PLC0415
-    from rattler.virtual_package.generic import GenericVirtualPackage  # noqa: PLC0415
+    from rattler.package.build_string import BuildString
+    from rattler.package.package_name import PackageName
+    from rattler.version.version import Version
+    from rattler.virtual_package.generic import GenericVirtualPackage
 
     found = [
         GenericVirtualPackage(PackageName(name), Version(version), BuildString(build))
@@ -154,7 +154,7 @@ def _virtual_packages(request: dict[str, Any]) -> list[GenericVirtualPackage]:
 
 def _processor() -> list[GenericVirtualPackage]:
     """``__archspec`` of this machine, which nothing but py-rattler looks up here."""
-    from rattler.virtual_package.virtual_package import VirtualPackage, VirtualPackageOverrides  # noqa: PLC0415
+    from rattler.virtual_package.virtual_package import VirtualPackage, VirtualPackageOverrides
 
     every = (package.into_generic() for package in VirtualPackage.detect(VirtualPackageOverrides()))
     known = [package for package in every if package.name.normalized == "__archspec"]

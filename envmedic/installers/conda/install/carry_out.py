@@ -13,6 +13,7 @@ from envmedic.conda_meta import records as meta
 from envmedic.conda_meta import specs as match_specs
 from envmedic.conda_meta.packages import packages
 from envmedic.conda_meta.records import PrefixRecord, Records
+from envmedic.installers.conda.configuration import spec_matching
 from envmedic.installers.conda.install import by_conda, by_rattler, install_verification
 from envmedic.installers.conda.install.change_job import ChangeJob
 from envmedic.model.conda import CondaChange, CondaPackage
@@ -78,8 +79,8 @@ def _finish(job: ChangeJob, before: Records[PrefixRecord], after: Records[Prefix
         for item in packages(after)
     )
     revision = history.compose(
-        text, now, command=COMMAND, when=dt.datetime.now().astimezone(), update=job.change.specs,
-        remove=job.change.remove_specs, before=packages(before),
+        text, now, command=COMMAND, when=dt.datetime.now().astimezone(), matches=spec_matching.matches,
+        update=job.change.specs, remove=job.change.remove_specs, before=packages(before),
     )  # fmt: skip
     job.ask(
         "finish",
@@ -107,7 +108,7 @@ def _requested(
 def _still(specs: tuple[str, ...], package: CondaPackage) -> tuple[str, ...]:
     """Earlier specs of a package, in the version that it has now where it had to become another."""
     try:
-        answers = all(match_specs.matches(spec, package) for spec in specs)
+        answers = all(spec_matching.matches(spec, package) for spec in specs)
     except ValueError:
         answers = False
     return specs if answers else (f"{package.name}={package.version}",)

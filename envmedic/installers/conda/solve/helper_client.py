@@ -13,7 +13,7 @@ from typing import Any
 
 import envmedic
 from envmedic import proc
-from envmedic.errors import InstallerError
+from envmedic.errors import InstallerError, RepairPackageMissing
 from envmedic.model.ports import OnLine
 
 SCRIPT = Path(__file__).parents[1] / "helper" / "run.py"
@@ -26,15 +26,10 @@ _GRACE_S = 30
 
 @cache
 def paths() -> tuple[str, ...]:
-    """Directories from which the helper imports. Raises InstallerError where py-rattler is not installed."""
+    """Directories from which the helper imports. Raises RepairPackageMissing where py-rattler is not installed."""
     found = [util.find_spec(name) for name in ("rattler", "msgspec")]
-    missing = [name for name, spec in zip(("py-rattler", "msgspec"), found, strict=True) if spec is None]
-    if missing:
-        raise InstallerError(
-            f"{missing[0]} is not installed",
-            cause="envmedic plans and installs conda packages with it",
-            hint=f"Install it beside envmedic: {sys.executable} -m pip install {missing[0]}",
-        )
+    if found[0] is None:
+        raise RepairPackageMissing("py-rattler")
     places = [Path(envmedic.__file__).parent.parent]
     places += [Path(spec.origin).parent.parent for spec in found if spec is not None and spec.origin]
     return tuple(dict.fromkeys(map(str, places)))

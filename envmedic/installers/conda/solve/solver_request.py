@@ -11,6 +11,7 @@ import msgspec
 
 from envmedic.conda_meta import specs
 from envmedic.errors import InputError
+from envmedic.installers.conda.configuration import spec_matching
 from envmedic.installers.conda.solve.virtual_packages import Virtual
 from envmedic.model.conda import CondaPackage, CondaRequest
 
@@ -116,7 +117,7 @@ class SolverRequest:
             try:
                 name = specs.name_of(spec)
                 other = present.get(name)
-                met = missing if other is None else specs.matches(spec, other)
+                met = missing if other is None else spec_matching.matches(spec, other)
             except ValueError:  # a form that only the solver knows
                 return True
             outside = fixed is not None and name not in fixed and not name.startswith("__")

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from envmedic.compat import tables, versions
 from envmedic.conda_meta import specs
-from envmedic.conda_meta import versions as versions_of_conda
-from envmedic.model.conda import CondaArtifact
+from envmedic.installers.conda.configuration.spec_matching import matches
+from envmedic.model.conda import CondaArtifact, CondaPackage
 from envmedic.model.facts import Host
 
 Virtual = tuple[str, str, str]
@@ -67,10 +67,10 @@ def unmet(wanted: Sequence[CondaArtifact], host: Host, environ: Mapping[str, str
     lacking: dict[str, list[str]] = {}
     for item in wanted:
         for text in (*item.metadata.get("depends", ()), *item.metadata.get("constrains", ())):
-            spec = specs.parse(text)
-            present = spec.name in here or text in item.metadata.get("depends", ())
-            if spec.name in _ASKED and present and not _offered(spec, here.get(spec.name)):
-                lacking.setdefault(f"{spec.name} {spec.version or ''}".strip(), []).append(item.name)
+            name = specs.name_of(text)
+            present = name in here or text in item.metadata.get("depends", ())
+            if name in _ASKED and present and not _offered(text, name, here.get(name)):
+                lacking.setdefault(f"{name} {text[len(name) :].strip()}".strip(), []).append(item.name)
     return tuple(
         f"{', '.join(dict.fromkeys(names))} {'needs' if len(set(names)) == 1 else 'need'} {asked}, "
         f"and this host has {here.get(asked.split()[0], 'none')}"
@@ -78,8 +78,8 @@ def unmet(wanted: Sequence[CondaArtifact], host: Host, environ: Mapping[str, str
     )
 
 
-def _offered(spec: specs.Spec, version: str | None) -> bool:
-    return version is not None and (spec.version is None or versions_of_conda.satisfies(version, spec.version))
+def _offered(spec: str, name: str, version: str | None) -> bool:
+    return version is not None and matches(spec, CondaPackage(name=name, version=version, build="0"))
 
 
 def subdir(host: Host) -> str:

@@ -1,0 +1,108 @@
+"""Distributions that are installed twice, or over each other, and the copy that belongs there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from envmedic.analysis.dependents import Dependants, parse
+from envmedic.model.facts import Distribution, Environment, FileConflict
+
+_RESTORABLE = frozenset({"index", "archive", "unknown"})
+"""Origins of which an index can give the same version again."""
+
+
+class Duplicate(msgspec.Struct, frozen=True):
+    """A distribution with more than one metadata directory."""
+
+    copies: tuple[Distribution, ...]
+    right: Distribution
+    """The copy that belongs there."""
+    why: str
+    """How that is known, as the end of a sentence."""
+
+
+class Overwriting(msgspec.Struct, frozen=True):
+    """Two distributions with files of the same paths, one of which can go."""
+
+    conflict: FileConflict
+    right: Distribution
+    """The one that belongs there."""
+
+
+def duplicates(environment: Environment, dependants: Dependants) -> tuple[Duplicate, ...]:
+    """Return the distributions that are installed more than once."""
+    found = []
+    for name in environment.duplicates:
+        copies = [item for item in environment.distributions if item.name == name and not item.outside_prefix]
+        found.append(Duplicate(tuple(copies), *_right_copy(environment, copies, dependants)))
+    return tuple(found)
+
+
+def overwritings(environment: Environment, dependants: Dependants) -> tuple[Overwriting, ...]:
+    """Return the pairs that wrote over each other's files, apart from those that are both required or not restorable."""
+    found = []
+    by_name = {item.name: item for item in own(environment)}
+    for conflict in environment.conflicts:
+        pair = [by_name[name] for name in conflict.distributions if name in by_name and not conflict.conda]
+        if len(pair) == len(conflict.distributions) and all(map(restorable, pair)):
+            right = _kept(conflict, pair, dependants)
+            if right is not None:
+                found.append(Overwriting(conflict, right))
+    return tuple(found)
+
+
+def own(environment: Environment) -> list[Distribution]:
+    """Distributions inside the prefix that are there once: the others have facts of their own."""
+    doubled = set(environment.duplicates)
+    return [item for item in environment.distributions if not item.outside_prefix and item.name not in doubled]
+
+
+def restorable(item: Distribution) -> bool:
+    """Whether an index can give that version again."""
+    return item.owner != "conda" and item.origin.kind in _RESTORABLE and parse(item.version) is not None
+
+
+def pin(item: Distribution) -> str:
+    """Return the requirement on the installed version."""
+    return f"{item.name}=={item.version}"
+
+
+def _right_copy(
+    environment: Environment, copies: Sequence[Distribution], dependants: Dependants
+) -> tuple[Distribution, str]:
+    """The copy to keep: what others ask for, then what the files are of, then the newest."""
+    agreement = {item: _agreement(environment, item) for item in copies}
+    accepted = {item: dependants.accepting(item.name, item.version) for item in copies}
+    chosen = max(copies, key=lambda item: (accepted[item], restorable(item), agreement[item], _order(item.version)))
+    if len(set(accepted.values())) > 1:
+        return chosen, "is what other distributions ask for"
+    if len(set(agreement.values())) > 1:
+        return chosen, "is the one whose files are there"
+    return chosen, "is the newest"
+
+
+def _order(version: str) -> tuple[bool, object]:
+    parsed = parse(version)
+    return (parsed is not None, parsed)
+
+
+def _agreement(environment: Environment, item: Distribution) -> float:
+    """Which part of its files lies there; torch's own version file tells, where there is one."""
+    if item.name == "torch" and environment.torch is not None and environment.torch.version.startswith(item.public):
+        return 1.0
+    report = next((it for it in environment.files or () if it.metadata_path == item.metadata_path), None)
+    return report.matching / report.recorded if report is not None and report.recorded else 0.0
+
+
+def _kept(conflict: FileConflict, pair: Sequence[Distribution], dependants: Dependants) -> Distribution | None:
+    """The one of two to keep; None where both are required, so that neither may go."""
+    names = {item.name for item in pair}
+    required = [item for item in pair if dependants.of(item.name, apart_from=names)]
+    if len(required) == len(pair):
+        return None
+    if required:
+        return required[0]
+    first, second = conflict.content_of
+    return pair[0] if first >= second else pair[1]

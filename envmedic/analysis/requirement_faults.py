@@ -1,0 +1,109 @@
+"""Requirements between installed distributions that are not met, by what they are about."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from envmedic.compat import couplings
+from envmedic.compat.installed_requirements import Demand, demands, markers
+from envmedic.compat.versions import allows, public
+from envmedic.model.facts import Distribution, Environment, Host
+
+HUGGING_FACE = frozenset({
+    "transformers", "tokenizers", "huggingface-hub", "safetensors", "accelerate", "peft", "diffusers", "datasets",
+    "sentence-transformers", "trl", "optimum", "evaluate",
+})  # fmt: skip
+_FAMILY = frozenset({"torch", "torchvision", "torchaudio"})
+_TRITON = frozenset({"triton", "pytorch-triton", "triton-windows"})
+_TRANSFORMERS_COMPARES = frozenset({
+    "filelock", "huggingface-hub", "numpy", "packaging", "pyyaml", "regex", "requests", "safetensors", "tokenizers", "tqdm",
+})  # fmt: skip
+"""What transformers compares when it is imported. Source: ``dependency_versions_check.py`` of 4.30 to 4.57."""
+_TORCHS_OWN = frozenset({
+    "filelock", "fsspec", "jinja2", "mpmath", "networkx", "optree", "setuptools", "sympy", "typing-extensions",
+})  # fmt: skip
+
+
+class RequirementFaults(msgspec.Struct, frozen=True, kw_only=True):
+    """What installed distributions ask of each other, and what of that is not met. NumPy's is apart."""
+
+    every: tuple[Demand, ...]
+    """All that is asked, met or not, with what the data knows beyond metadata."""
+    conflicts: tuple[Demand, ...]
+    """Wrong versions that no other fault is about."""
+    missing: tuple[Demand, ...]
+    """What is not installed at all, and no other fault is about."""
+    of_torch: tuple[Demand, ...]
+    """What torch's own helpers lack."""
+    hugging_face: tuple[Demand, ...]
+    """What makes an import of transformers, or of the libraries around it, fail."""
+    protobuf: tuple[Demand, ...]
+
+    def asked(self, by: str, name: str) -> Demand | None:
+        """Return what one distribution asks of another, None where it asks nothing."""
+        return next((item for item in self.every if item.by.name == by and item.name == name), None)
+
+    def asked_of_triton(self, environment: Environment) -> Demand | None:
+        """Return what torch asks of triton. conda's torch has its triton under other names, and is not judged."""
+        torch = environment.distribution("torch")
+        if torch is None or torch.owner == "conda":
+            return None
+        return next((item for item in self.every if item.by.name == "torch" and item.name in _TRITON), None)
+
+
+def requirement_faults(environment: Environment, host: Host) -> RequirementFaults:
+    """Return the requirements that are not met in the environment on `host`."""
+    every = (*demands(environment, markers(environment, host)), *_unstated(environment))
+    return RequirementFaults(
+        every=every,
+        conflicts=_conflicts(every),
+        missing=_missing(every),
+        of_torch=_of_torch(every),
+        hugging_face=tuple(item for item in every if not item.met and _stops_hugging_face(item)),
+        protobuf=_conflicting(every, "protobuf"),
+    )
+
+
+def foreign_torchcodec(environment: Environment, torch: Distribution) -> Distribution | None:
+    """Return the installed torchcodec where it belongs to another torch, which its metadata does not say."""
+    codec = environment.distribution("torchcodec")
+    fits = couplings.torchcodec_fits(public(codec.version), torch.public) if codec is not None else None
+    return codec if fits is False else None
+
+
+def _unstated(environment: Environment) -> Iterator[Demand]:
+    """What the data knows beyond metadata."""
+    for row in couplings.UNSTATED:
+        by, other = environment.distribution(row.by), environment.distribution(row.name)
+        if by is not None and not by.outside_prefix and other is not None and allows(row.versions, by.version):
+            yield Demand(by, row.name, row.accepted, other.version)
+
+
+def _conflicts(every: Sequence[Demand]) -> tuple[Demand, ...]:
+    """Wrong versions that no other fact is about."""
+    return tuple(item for item in every if not item.met and item.found is not None and not _told_elsewhere(item.name))
+
+
+def _missing(every: Sequence[Demand]) -> tuple[Demand, ...]:
+    """What is required and not there at all, and no other fact is about."""
+    return tuple(item for item in every if not item.met and item.found is None and not _told_elsewhere(item.name))
+
+
+def _told_elsewhere(name: str) -> bool:
+    return name in _FAMILY | _TRITON | {"numpy"} or name.startswith("nvidia-")
+
+
+def _of_torch(every: Sequence[Demand]) -> tuple[Demand, ...]:
+    return tuple(item for item in every if item.by.name == "torch" and not item.met and item.name in _TORCHS_OWN)
+
+
+def _stops_hugging_face(item: Demand) -> bool:
+    if item.by.name == "transformers":
+        return item.name in _TRANSFORMERS_COMPARES
+    return item.by.name in HUGGING_FACE and item.name in HUGGING_FACE and item.found is not None
+
+
+def _conflicting(every: Sequence[Demand], name: str) -> tuple[Demand, ...]:
+    return tuple(item for item in every if item.name == name and not item.met and item.found is not None)

@@ -1,0 +1,62 @@
+"""``envmedic diagnose`` and ``envmedic facts``."""
+
+from __future__ import annotations
+
+import argparse
+
+from envmedic.api import diagnosis, playbooks
+from envmedic.api.context.settings import Settings
+from envmedic.cli.context import prefix_of, settings_of
+from envmedic.cli.output import CommandOutput
+from envmedic.errors import ExitCode, InputError
+from envmedic.model.findings import Diagnoses, Diagnosis
+from envmedic.render.documents.diagnosis import diagnosis_lines
+from envmedic.render.documents.facts import facts_lines
+from envmedic.render.text import Line, line
+
+_VERDICT_EXIT = {"healthy": ExitCode.OK, "host": ExitCode.HOST}
+
+
+def diagnose(args: argparse.Namespace, output: CommandOutput) -> int:
+    """``envmedic diagnose``."""
+    if args.log_only and not args.logs:
+        raise InputError("--log-only needs a LOG", hint="Name a file, or `-` for standard input")
+    settings = settings_of(args, output)
+    if args.playbook and not settings.playbook_files:
+        playbooks.show_playbook(settings, args.playbook)  # an id is matched anyway, if there is such a playbook
+    found: tuple[Diagnosis, ...]
+    if args.reproduce:
+        found = (_reproduced(args, settings, output),)
+    else:
+        prefix = None if args.log_only else prefix_of(args, settings, output)
+        found = diagnosis.diagnose(settings, prefix, args.logs)
+    document: Diagnosis | Diagnoses = found[0] if len(found) == 1 else Diagnoses(diagnoses=found)
+    lines = [row for item in found for row in [*_log_title(item, len(found)), *diagnosis_lines(item)]]
+    output.document(document, lines)
+    return max(int(_VERDICT_EXIT.get(item.verdict, ExitCode.PROBLEM)) for item in found)
+
+
+def _reproduced(args: argparse.Namespace, settings: Settings, output: CommandOutput) -> Diagnosis:
+    from envmedic.api import running
+
+    if args.logs or args.log_only or not args.user_command:
+        raise InputError(
+            "--reproduce takes a command in the place of a LOG",
+            hint="Give it after `--`: envmedic diagnose --reproduce -- python train.py",
+        )
+    return running.diagnose_reproduced(settings, prefix_of(args, settings, output), args.user_command)
+
+
+def _log_title(found: Diagnosis, count: int) -> list[Line]:
+    return [line(f"== {found.log}")] if count > 1 and found.log else []
+
+
+def facts(args: argparse.Namespace, output: CommandOutput) -> int:
+    """``envmedic facts``."""
+    from envmedic.api.context.observation import observe
+
+    settings = settings_of(args, output)
+    prefix = None if args.host_only else prefix_of(args, settings, output)
+    observed = observe(settings, prefix)
+    output.document(observed, facts_lines(observed))
+    return int(ExitCode.OK)

@@ -1,0 +1,84 @@
+"""Parts that commands share: their settings, their environment, questions on the terminal, and records."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from envmedic.api import playbooks
+from envmedic.api.context.settings import TORCH_INDEX, NamedTarget, Settings
+from envmedic.api.recovery import settled_prefix
+from envmedic.cli.options import installers
+from envmedic.cli.output import CommandOutput
+from envmedic.errors import ConfirmationNeeded, ExitCode
+from envmedic.model.ports import ApplyOptions
+from envmedic.model.record import Record
+from envmedic.render.documents.record import record_lines
+
+
+def settings_of(args: argparse.Namespace, output: CommandOutput) -> Settings:
+    """How to run, as the options say it."""
+    options = vars(args)
+    template = options.get("torch_index") or TORCH_INDEX
+    playbook = options.get("playbook")
+    wheels, conda = installers(options.get("installer") or ())
+    return Settings(
+        stream=output.stream,
+        host_file=options.get("host"),
+        find_links=tuple(options.get("find_links", ())),
+        torch_index=template,
+        offline=options.get("offline", False),
+        installer=wheels,
+        conda_installer=conda,
+        timeout_s=options.get("timeout"),
+        deep=options.get("deep", False),
+        pin=options.get("pin", False),
+        playbook_files=(playbook,) if playbook and playbooks.is_playbook_file(playbook) else (),
+    )
+
+
+def target_of(args: argparse.Namespace) -> NamedTarget:
+    """The environment as the options name it."""
+    return NamedTarget(name=args.name, prefix=args.prefix, python=args.python)
+
+
+def prefix_of(args: argparse.Namespace, settings: Settings, output: CommandOutput) -> Path:
+    """The environment meant, named on stderr. An interrupted transaction on it is settled first."""
+    prefix = settled_prefix(settings, target_of(args))
+    output.narrate(f"environment: {prefix}")
+    return prefix
+
+
+def options_of(args: argparse.Namespace) -> ApplyOptions:
+    """What the options say of how to carry a repair out."""
+    return ApplyOptions(
+        no_gpu=args.no_gpu,
+        allow=tuple(args.allow),
+        clone=args.clone,
+        staging=args.staging,
+        offline=args.offline,
+        max_rounds=args.max_rounds,
+        timeout_s=args.timeout,
+        keep=args.keep,
+    )
+
+
+def print_record(record: Record, output: CommandOutput, *, moved: bool = False) -> int:
+    """Print what a transaction did (`moved`: one that went back or forth), and return its exit code."""
+    output.document(record, record_lines(record, moved=moved))
+    return int(ExitCode.OK if record.failure is None else ExitCode(record.failure.exit_code))
+
+
+def require_terminal(otherwise: str) -> None:
+    """Raise unless somebody can answer a question; `otherwise` is what to do instead of adding ``--yes``."""
+    if not sys.stdin.isatty():
+        raise ConfirmationNeeded(
+            "A confirmation is needed and there is no terminal to ask on", hint=f"Add --yes, or {otherwise}"
+        )
+
+
+def ask(question: str) -> bool:
+    """Ask on the terminal; anything but yes is no."""
+    print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip().lower() in {"y", "yes"}

@@ -1,0 +1,150 @@
+"""What a command of conda would change in an environment, by conda's own dry run. The environment is not written to.
+
+conda touches ``conda-meta/history`` even then. So it is asked about a stand-in: a directory with copies of what
+``conda-meta`` holds, in which there is nothing to run.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from envmedic import proc, safe_io
+from envmedic.conda_meta import history, pins_and_marks
+from envmedic.errors import InstallerError, NetworkError
+from envmedic.installers.conda.configuration import client
+from envmedic.installers.conda.configuration.credentials import without_credentials
+from envmedic.installers.resolution.dry_run import outside
+from envmedic.model.answers.guard import CondaCommand
+from envmedic.model.conda import CondaArtifact, CondaChange, CondaEnvironment, CondaReference
+from envmedic.owner import User, owner
+
+TIMEOUT_S = 900.0
+_LARGEST = 64 * 2**20
+_REFUSALS = frozenset({
+    "DisallowedPackageError", "EnvironmentIsFrozenError", "InvalidMatchSpec", "InvalidSpec", "InvalidVersionSpec",
+    "LibMambaUnsatisfiableError", "NoChannelsConfiguredError", "NoPackagesFoundError", "PackageNotInstalledError",
+    "PackagesNotFoundError", "PackagesNotFoundInChannelsError", "RemoveError", "ResolvePackageNotFound",
+    "SpecsConfigurationConflictError", "UnsatisfiableError",
+})  # fmt: skip
+"""conda's names of errors in which a command ends that changes nothing."""
+_NETWORK = frozenset({
+    "ChannelNotAllowed", "CondaHTTPError", "CondaSSLError", "OfflineError", "ProxyError", "UnavailableInvalidChannel",
+})  # fmt: skip
+_OF_SHELL = ("PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP", "LD_LIBRARY_PATH", "LD_PRELOAD", "LD_AUDIT", "CONDA_JSON")
+"""Variables by which conda's Python would load modules and libraries of an activated environment."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What the command would do."""
+
+    change: CondaChange = CondaChange()  # noqa: RUF009  # frozen
+    refused: str | None = None
+    """Why it would end in an error."""
+    unknown: str | None = None
+    """Why that cannot be told without carrying it out."""
+
+
+def foresee(
+    command: CondaCommand, conda: CondaEnvironment, prefix: Path, *, offline: bool, timeout_s: float | None
+) -> Answer:
+    """Ask the user's conda. `prefix` is the environment's real path. Raises NetworkError and InstallerError."""
+    program = client.find(prefix)
+    if program is None:
+        return Answer(unknown=f"no conda was found, whose dry run tells what {command.tool} would do")
+    if program.resolve().is_relative_to(prefix):
+        return Answer(unknown=f"{program} is itself in the environment, of which nothing is run to tell")
+    user = owner(program)
+    with tempfile.TemporaryDirectory(prefix="envmedic-guard-") as name:
+        stand_in, said = Path(name) / "env", Path(name) / "said.json"
+        said.touch()
+        _copy(prefix / "conda-meta", stand_in / "conda-meta")
+        if user is not None:
+            _hand_over(user, (Path(name), *Path(name).rglob("*")))
+        # the shell keeps the document whole: of what a command prints, only its end is kept
+        argv = ["/bin/sh", "-c", 'exec "$@" >"$0"', str(said), str(program), *_arguments(command, stand_in, offline)]
+        path = outside(os.environ.get("PATH", ""), prefix)
+        env = {**dict.fromkeys(_OF_SHELL), "PYTHONNOUSERSITE": "1", "PATH": path}
+        result = proc.run(argv, env=env, timeout_s=timeout_s or TIMEOUT_S, user=user)
+        try:
+            document = json.loads(safe_io.read(said, _LARGEST) or b"")
+        except (OSError, ValueError) as error:
+            last = next((line for line in reversed(result.stderr.splitlines()) if line.strip()), str(error))
+            how = "gave no answer in time" if result.timed_out else "gave no JSON"
+            raise InstallerError(
+                f"`{program} {command.verb} --dry-run --json` {how}", cause=last, hint="Try that conda by itself"
+            ) from error
+    return _answer(document, conda)
+
+
+def _arguments(command: CondaCommand, prefix: Path, offline: bool) -> Iterator[str]:  # noqa: FBT001
+    yield from (command.verb, "--dry-run", "--json", "--yes", f"--prefix={prefix}", *command.options)
+    yield from (f"--channel={channel}" for channel in command.channels)
+    if command.override_channels:
+        yield "--override-channels"
+    if offline:
+        yield "--offline"
+    yield "--"
+    yield from command.specs
+
+
+def _copy(source: Path, target: Path) -> None:
+    """Copy the records, the history and the marks: what a solver reads of an environment."""
+    target.mkdir(parents=True)
+    marked = {Path(path).name for path in (history.PATH, pins_and_marks.PINNED, pins_and_marks.FROZEN)}
+    for entry in os.scandir(source):
+        if entry.is_file(follow_symlinks=False) and (entry.name.endswith(".json") or entry.name in marked):
+            shutil.copyfile(entry.path, target / entry.name)
+
+
+def _hand_over(user: User, paths: Iterable[Path]) -> None:
+    for path in paths:
+        os.chown(path, user.uid, user.gid)
+
+
+def _answer(document: dict[str, Any], conda: CondaEnvironment) -> Answer:
+    error = document.get("exception_name")
+    if error is None:
+        actions = document.get("actions") or {}
+        return Answer(
+            CondaChange(
+                remove=tuple(_gone(item, conda) for item in actions.get("UNLINK", ())),
+                install=tuple(map(_come, actions.get("LINK", ()))),
+            )
+        )
+    cause = without_credentials(str(document.get("message") or document.get("error") or error)).strip()
+    if error in _REFUSALS:
+        return Answer(refused=" ".join(cause.split()))
+    if error in _NETWORK:
+        raise NetworkError("conda cannot read a channel", cause=cause, hint="Check network, proxy and channels")
+    raise InstallerError(f"conda's dry run ended in {error}", cause=cause, hint="Try the command with --dry-run")
+
+
+def _gone(item: dict[str, Any], conda: CondaEnvironment) -> CondaReference:
+    old = conda.package(item["name"])
+    return CondaReference(
+        name=item["name"],
+        version=item["version"],
+        build=item["build_string"],
+        record=old.record if old is not None else "",
+        distributions=old.distributions if old is not None else (),
+    )
+
+
+def _come(item: dict[str, Any]) -> CondaArtifact:
+    return CondaArtifact(
+        name=item["name"],
+        version=item["version"],
+        build=item["build_string"],
+        channel=without_credentials(str(item.get("base_url") or item.get("channel") or "")),
+        subdir=str(item.get("platform") or ""),
+        filename=f"{item['dist_name']}.conda",
+        url="",
+    )

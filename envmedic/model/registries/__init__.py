@@ -1,0 +1,1 @@
+"""Closed sets of names, one row each: faults, checks, remedies, installers, modes."""

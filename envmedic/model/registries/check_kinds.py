@@ -1,0 +1,227 @@
+"""The checks: one row for each, with what it proves, where it runs and the faults that its failure speaks for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final, Literal, get_args
+
+from envmedic.model.base import Model
+from envmedic.model.registries.faults import FAULT_CLASSES, Fault
+from envmedic.model.registries.registry import by_name
+
+Profile = Literal["quick", "standard", "full"]
+Devices = Literal["none", "cpu and gpu", "gpu"]
+
+
+class CheckKind(Model, frozen=True, kw_only=True):
+    """What is known of a check before it runs."""
+
+    name: str
+    proves: str
+    """What an environment can do that passes it, for people."""
+    devices: Devices = "none"
+    """Where it computes. ``gpu`` is for what CUDA builds alone bring: it runs on the CPU only where torch is no CUDA
+    build and the user names the check."""
+    profile: Profile | None
+    """The smallest profile that has it; None for a check of a fault rather than of what an environment can do."""
+    points_to: tuple[Fault, ...]
+    """Classes of fault that its failure speaks for, likeliest first. What it prints may say more."""
+
+
+_LIBRARIES: Final[tuple[Fault, ...]] = ("missing-cuda-library", "nvidia-wheel-conflict", "no-kernel-image")
+"""What keeps kernels of NVIDIA's libraries from running."""
+_ROWS: Final = (
+    CheckKind(
+        name="import",
+        proves="each name given is imported in a process of its own",
+        profile="quick",
+        points_to=(
+            "half-installed",
+            "extension-undefined-symbol",
+            "companion-version",
+            "missing-cuda-library",
+            "nvidia-wheel-conflict",
+            "numpy-abi",
+            "libstdcxx",
+            "mkl-openmp",
+            "duplicate-install",
+        ),
+    ),
+    CheckKind(
+        name="import-sequence",
+        proves="the names given are imported one after the other, ten times in fresh processes, without a crash",
+        profile=None,
+        points_to=("native-crash", "mkl-openmp", "libstdcxx"),
+    ),
+    CheckKind(
+        name="torchvision-dispatch",
+        proves="torchvision's operators are registered for CPU (and CUDA) by the right kernels",
+        profile="quick",
+        points_to=("torchvision-ops", "companion-version", "half-installed"),
+    ),
+    CheckKind(
+        name="torchvision-nms",
+        proves="torchvision.ops.nms equals a reference in 64 bits, on CPU and every GPU",
+        devices="cpu and gpu",
+        profile="quick",
+        points_to=("torchvision-ops", "no-kernel-image", "companion-version"),
+    ),
+    CheckKind(
+        name="torchvision-roi-align",
+        proves="torchvision.ops.roi_align and its gradient equal a reference in 64 bits, on CPU and every GPU",
+        devices="cpu and gpu",
+        profile="standard",
+        points_to=("torchvision-ops", "no-kernel-image", "companion-version"),
+    ),
+    CheckKind(
+        name="torchaudio-lfilter",
+        proves="torchaudio.functional.lfilter and its gradient equal a reference in 64 bits, on every GPU",
+        devices="gpu",
+        profile="standard",
+        points_to=("companion-version", "extension-undefined-symbol", "no-kernel-image"),
+    ),
+    CheckKind(
+        name="device-memory",
+        proves="a context opens, and bytes copied to a GPU, within it, from it and between GPUs arrive unchanged",
+        devices="gpu",
+        profile="quick",
+        points_to=("gpu-host-fault", "driver-too-old", "cpu-only-torch"),
+    ),
+    CheckKind(
+        name="matmul",
+        proves="matrix products in fp32 and bf16, on GPUs in TF32, fp16 and fp8 too, agree with fp64, on CPU and every GPU",
+        devices="cpu and gpu",
+        profile="standard",
+        points_to=("no-kernel-image", "missing-cuda-library", "nvidia-wheel-conflict", "gpu-host-fault"),
+    ),
+    CheckKind(
+        name="conv",
+        proves="convolutions in fp32 (with gradients), bf16 and on GPUs fp16 agree with fp64, on CPU and every GPU",
+        devices="cpu and gpu",
+        profile="standard",
+        points_to=("cudnn-mismatch", "missing-cuda-library", "nvidia-wheel-conflict", "no-kernel-image"),
+    ),
+    CheckKind(
+        name="fft",
+        proves="Fourier transforms (cuFFT) equal their definition in 64 bits, on every GPU",
+        devices="gpu",
+        profile="standard",
+        points_to=_LIBRARIES,
+    ),
+    CheckKind(
+        name="complex-kernels",
+        proves="functions of complex numbers, which NVRTC compiles for the GPU present, equal a reference in 64 bits",
+        devices="gpu",
+        profile="standard",
+        points_to=("nvrtc-arch", "missing-cuda-library", "nvidia-wheel-conflict"),
+    ),
+    CheckKind(
+        name="linalg",
+        proves="factors and solutions (cuSOLVER) give the matrix back in 64 bits, on every GPU",
+        devices="gpu",
+        profile="standard",
+        points_to=_LIBRARIES,
+    ),
+    CheckKind(
+        name="sparse",
+        proves="products of sparse matrices (cuSPARSE) equal a reference in 64 bits, on every GPU",
+        devices="gpu",
+        profile="standard",
+        points_to=_LIBRARIES,
+    ),
+    CheckKind(
+        name="attention",
+        proves="scaled dot product attention and its gradients equal a reference in 64 bits, by each backend that is there",
+        devices="gpu",
+        profile="standard",
+        points_to=("cudnn-mismatch", "no-kernel-image", "nvrtc-arch"),
+    ),
+    CheckKind(
+        name="autograd",
+        proves="gradients of a small network agree with finite differences, on every GPU",
+        devices="gpu",
+        profile="standard",
+        points_to=("no-kernel-image", "missing-cuda-library"),
+    ),
+    CheckKind(
+        name="streams",
+        proves="work on streams that wait for each other, and a replayed CUDA graph, have their exact results on every GPU",
+        devices="gpu",
+        profile="standard",
+        points_to=("gpu-host-fault", "driver-too-old"),
+    ),
+    CheckKind(
+        name="all-reduce",
+        proves="the sum of a process for each GPU (NCCL) arrives at all of them",
+        devices="gpu",
+        profile="standard",
+        points_to=("missing-cuda-library", "nvidia-wheel-conflict", "gpu-host-fault"),
+    ),
+    CheckKind(
+        name="torch-compile",
+        proves="a function compiled by torch.compile (Triton) equals a reference in 64 bits, on every GPU",
+        devices="gpu",
+        profile="full",
+        points_to=("companion-version", "extension-build-toolchain", "nvrtc-arch"),
+    ),
+    CheckKind(
+        name="extension-smoke",
+        proves="each extension package that is installed and known computes right, on every GPU",
+        devices="gpu",
+        profile="standard",
+        points_to=("no-kernel-image", "extension-undefined-symbol", "companion-version", "cuda-arch-list"),
+    ),
+    CheckKind(
+        name="extension-build",
+        proves="a small extension compiles with torch's builder, loads and computes, on CPU and every GPU",
+        devices="cpu and gpu",
+        profile="full",
+        points_to=("cuda-toolkit-mismatch", "cuda-arch-list", "extension-build-toolchain", "no-kernel-image"),
+    ),
+    CheckKind(
+        name="pip-check",
+        proves="no distribution lacks a requirement that it had before",
+        profile="standard",
+        points_to=("companion-version", "unsatisfiable", "half-installed"),
+    ),
+    CheckKind(
+        name="facts",
+        proves="no fact confirms the fault any more; without a playbook: none confirms a fault that was not there before",
+        profile=None,
+        points_to=(),
+    ),
+    CheckKind(
+        name="command",
+        proves="the user's own command exits with 0",
+        profile=None,
+        points_to=(),
+    ),
+)
+CHECKS: Mapping[str, CheckKind] = MappingProxyType(by_name(_ROWS))
+"""Every check, by its name. Those of kernels have their code in ``envmedic/kernels/catalogue.py``."""
+CHECK_NAMES: Mapping[str, str] = MappingProxyType({row.name: row.proves for row in _ROWS})
+"""Every check that a playbook or ``verify --check`` may name, with what it proves."""
+GPU_CHECKS = frozenset(row.name for row in _ROWS if row.devices != "none")
+"""Checks that take part in GPU verification: `Check.gpu` makes no sense for the others."""
+_PROFILES: Final[tuple[Profile, ...]] = get_args(Profile)
+PROFILES: Mapping[Profile, tuple[str, ...]] = MappingProxyType({
+    profile: tuple(row.name for row in _ROWS if row.profile in _PROFILES[: place + 1])
+    for place, profile in enumerate(_PROFILES)
+})  # fmt: skip
+"""Checks of ``--profile``; ``full`` runs the numerical ones with `FULL_ROUNDS` different inputs, ``quick`` imports of
+an environment with torch the torch family alone."""
+
+
+def _require_shown() -> None:
+    """Raise LookupError for a class of fault that no check points to, unless its row says that none does."""
+    shown = {fault for row in _ROWS for fault in row.points_to}
+    for fault in FAULT_CLASSES.values():
+        if fault.shown_by_checks != (fault.name in shown):
+            raise LookupError(
+                f"{fault.name!r} has shown_by_checks={fault.shown_by_checks} in envmedic/model/registries/faults.py: name it in "
+                "`points_to` of the checks that fail with it, in envmedic/model/registries/check_kinds.py, or set it to False"
+            )
+
+
+_require_shown()

@@ -1,0 +1,59 @@
+"""Modes of a transaction: how the clone is made, where steps run in it, how it takes the environment's place."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, Literal, get_args
+
+from envmedic.model.registries.registry import complete
+
+CloneMode = Literal["reflink", "link", "copy"]
+StagingMode = Literal["namespace", "relocate"]
+ExchangeMethod = Literal["exchange", "two-renames"]
+AllowName = Literal["base", "frozen", "external", "in-use"]
+"""Protections that a user can lift."""
+
+_HERE: Final = "in envmedic/model/registries/modes.py"
+CLONE_MODES: Mapping[CloneMode, str] = complete(
+    get_args(CloneMode),
+    {
+        "reflink": "shared blocks: it takes next to no space",
+        "link": "hard links, with real copies of what is changed in place",
+        "copy": "a full copy",
+    },
+    stated=f"`CloneMode` {_HERE}",
+    add=f"what it is to `CLONE_MODES` {_HERE}, and to `probe_modes` a way to try it",
+)
+"""What each mode is for people; the first that works is taken."""
+STAGING_MODES: Mapping[StagingMode, str] = complete(
+    get_args(StagingMode),
+    {
+        "namespace": "steps and checks see the copy at the environment's own path",
+        "relocate": "steps and checks run beside it, and paths are rewritten",
+    },
+    stated=f"`StagingMode` {_HERE}",
+    add=f"what it is to `STAGING_MODES` {_HERE}",
+)
+"""What each mode is for people."""
+EXCHANGE_METHODS: Mapping[ExchangeMethod, str] = complete(
+    get_args(ExchangeMethod),
+    {
+        "exchange": "in one step",
+        "two-renames": "by two renames: for a moment the path does not exist",
+    },
+    stated=f"`ExchangeMethod` {_HERE}",
+    add=f"what it is to `EXCHANGE_METHODS` {_HERE}",
+)
+"""What each method is for people."""
+PROTECTIONS: Mapping[AllowName, str] = complete(
+    get_args(AllowName),
+    {
+        "base": "It holds the tools that other environments are made with: if these fail afterwards, so do those.",
+        "frozen": "Whoever froze it wants it to stay as it is; other users and programs may count on that.",
+        "external": "The tool that manages it does not know of the repair, and may undo it or mix it with its own.",
+        "in-use": "Programs that run from it may mix old and new files until they are started again.",
+    },
+    stated=f"`AllowName` {_HERE}",
+    add=f"what is risked without it to `PROTECTIONS` {_HERE}",
+)
+"""What is risked where a protection is lifted."""

@@ -1,0 +1,328 @@
+"""What the command lines of pip, uv and conda ask for. Pure.
+
+uv's options are those of its own help, and conda's are given to its own dry run. pip is never run, since it is code of
+the environment: its options stand in a table, as far as they change what is installed or are often typed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from typing import Literal
+
+from packaging.requirements import InvalidRequirement
+
+from envmedic import limits
+from envmedic.errors import InputError
+from envmedic.model.answers.guard import CondaCommand, PackageTool, PipCommand
+from envmedic.planner.guard.command_options import CannotTell, Option, Word, stated, words
+
+UvHelp = Callable[[str], str]
+"""The help text of ``uv pip VERB``. Raises InstallerError."""
+TOOLS: tuple[PackageTool, ...] = ("uv", "conda", "mamba", "micromamba")
+"""Programs by their own name; pip has many."""
+
+# https://pip.pypa.io/en/stable/cli/pip_install/
+_PIP = stated("""
+-r --requirement FILE
+-c --constraint FILE
+-e --editable PROJECT
+-i --index-url URL
+--extra-index-url URL
+--no-index
+-f --find-links URL
+--trusted-host HOST
+-U --upgrade
+--upgrade-strategy STRATEGY
+--pre
+--no-deps --no-dependencies
+--force-reinstall -I --ignore-installed
+--require-hashes
+--only-binary NAMES
+--no-binary NAMES
+--prefer-binary
+--group GROUP
+--isolated
+--python PYTHON
+-t --target DIR
+--prefix DIR
+--root DIR
+--user
+""")
+_PIP_WITHOUT_EFFECT = stated("""
+-q --quiet
+-v --verbose
+-y --yes
+--dry-run
+--no-input
+--no-color
+--no-cache-dir
+--no-build-isolation
+--break-system-packages
+--disable-pip-version-check
+--no-warn-script-location
+--root-user-action ACTION
+--progress-bar MODE
+--timeout SECONDS
+--retries NUMBER
+""")
+_UV_HIDDEN = """
+--pre
+--force-reinstall
+--native-tls
+--trusted-host HOST
+"""
+"""Spellings that uv accepts and its help leaves out, besides ``--requirement`` for ``--requirements`` and its like."""
+_UV_LEFT_OUT = frozenset(
+    [
+        "--quiet",
+        "--verbose",
+        "--color",
+        "--no-progress",
+        "--no-python-downloads",
+        "--dry-run",
+        "--output-format",
+        "--system",
+        "--break-system-packages",
+        "--no-break-system-packages",
+        "--no-build",
+        "--only-binary",
+        "--native-tls",
+    ]
+)
+"""Options that the dry run sets itself, and those of its looks."""
+_ELSEWHERE = frozenset(
+    [
+        "--target",
+        "--prefix",
+        "--root",
+        "--user",
+        "--python-version",
+        "--python-platform",
+        "--directory",
+        "--project",
+        "--check",
+    ]
+)
+"""Options of pip and uv under which the environment isn't changed, or not for its own Python."""
+_FROM_SOURCE = "--no-binary"
+_NEEDS_PROJECT = frozenset({"--group", "--extra", "--all-extras"})
+
+# https://docs.conda.io/projects/conda/en/stable/commands/install.html
+_CONDA = stated("""
+-n --name ENVIRONMENT
+-p --prefix PATH
+-c --channel CHANNEL
+-O --override-channels
+--offline
+--force --force-remove
+--all --update-all
+--no-deps
+--only-deps
+--no-pin
+--force-reinstall
+--update-deps
+--freeze-installed --no-update-deps
+--update-specs
+--strict-channel-priority
+--no-channel-priority
+""")
+_CONDA_WITHOUT_EFFECT = stated("""
+-y --yes
+-q --quiet
+-v --verbose
+-d --dry-run
+--json
+--copy
+--solver NAME
+""")
+_CONDA_VERBS: dict[str, Literal["install", "update", "remove"]] = {
+    "install": "install",
+    "update": "update",
+    "upgrade": "update",
+    "remove": "remove",
+    "uninstall": "remove",
+}
+_CONDA_PLACES = frozenset({"--name", "--prefix", "--channel", "--offline", "--override-channels"})
+_VERBS = ("install", "uninstall", "sync")
+
+
+def read_pip(arguments: Sequence[str]) -> PipCommand:
+    """What follows ``pip``. Raises CannotTell for an option that is not known, InputError for another command."""
+    verb = next((text for text in arguments if text in _VERBS[:2]), "")
+    found = list(words(arguments, _PIP | _PIP_WITHOUT_EFFECT, f"pip {verb}".strip()))
+    asked = _values(found, "")
+    if asked[:1] != (verb,):
+        raise _other_verb("pip", "".join(asked[:1]))
+    _refuse_unforeseeable(found, f"pip {verb}")
+    names = {item.name for item in found}
+    reworded = {"--pre": "--prerelease=allow", "--force-reinstall": "--reinstall", "--ignore-installed": "--reinstall"}
+    kept = {"--no-dependencies": "--no-deps", "--require-hashes": "--require-hashes", **reworded}
+    # pip -U leaves dependencies alone that do well enough; uv -U does not, nor does pip's eager strategy
+    upgrade: Literal["no", "named", "all"] = "named" if "--upgrade" in names else "no"
+    return _made(
+        PipCommand(
+            tool="pip",
+            verb="install" if verb == "install" else "uninstall",
+            requirements=asked[1:],
+            files=_values(found, "--requirement"),
+            editables=_values(found, "--editable"),
+            constraints=_values(found, "--constraint"),
+            upgrade="all" if upgrade == "named" and "eager" in _values(found, "--upgrade-strategy") else upgrade,
+            index_url=next(iter(reversed(_values(found, "--index-url"))), None),
+            extra_index_urls=tuple(url for text in _values(found, "--extra-index-url") for url in text.split()),
+            find_links=_values(found, "--find-links"),
+            trusted_hosts=_values(found, "--trusted-host"),
+            no_index="--no-index" in names,
+            only_wheels="--prefer-binary" in names or ":all:" in _values(found, "--only-binary"),
+            isolated="--isolated" in names,
+            options=(
+                *(kept[item.name] for item in found if item.name in kept),
+                *(f"{item.name}={item.value}" for item in found if item.name == "--group"),
+            ),
+            sources=("--prerelease=allow",) if "--pre" in names else (),
+            python=next(iter(reversed(_values(found, "--python"))), None),
+        )
+    )
+
+
+def read_uv(arguments: Sequence[str], uv_help: UvHelp) -> PipCommand:
+    """What follows ``uv``. Raises CannotTell for an option that its help does not have, InputError for another command."""
+    verb = next((text for text in arguments if text in _VERBS), "")
+    noun = next((text for text in arguments if not text.startswith("-")), "")
+    if "pip" not in arguments:
+        raise _not_pip(noun)
+    if not verb:
+        raise _other_verb("uv pip", "".join(arguments[arguments.index("pip") + 1 :][:1]))
+    found = list(words(arguments, _of_uv(uv_help(verb)), f"uv pip {verb}"))
+    asked = _values(found, "")
+    if asked[:2] != ("pip", verb):
+        raise _not_pip(asked[0]) if asked[0] != "pip" else _other_verb("uv pip", asked[1])
+    _refuse_unforeseeable(found, f"uv pip {verb}")
+    names = {item.name for item in found}
+    taken = {"", "--requirements", "--editable", "--python", "--upgrade", *_UV_LEFT_OUT}
+    told = [item for item in found if item.name not in taken]
+    compiled = _of_uv(uv_help("compile")).keys() - _NEEDS_PROJECT
+    return _made(
+        PipCommand(
+            tool="uv",
+            verb="sync" if verb == "sync" else "install" if verb == "install" else "uninstall",
+            requirements=asked[2:],
+            files=_values(found, "--requirements"),
+            editables=_values(found, "--editable"),
+            upgrade="all" if "--upgrade" in names else "no",
+            only_wheels="--no-build" in names or ":all:" in _values(found, "--only-binary"),
+            options=tuple(map(_joined, told)),
+            sources=tuple(_joined(item) for item in told if item.name in compiled),
+            python=next(iter(reversed(_values(found, "--python"))), None),
+        )
+    )
+
+
+def _of_uv(text: str) -> dict[str, Option]:
+    known = stated(text) | stated(_UV_HIDDEN)
+    return {flag.removesuffix("s"): option for flag, option in known.items() if option.value} | known
+
+
+def _joined(item: Word) -> str:
+    return {"--pre": "--prerelease=allow"}.get(item.name, f"{item.name}={item.value}" if item.value else item.name)
+
+
+def _made(command: PipCommand) -> PipCommand:
+    """`command`, if it asks for something that can be read."""
+    group = any(text.startswith("--group=") for text in command.options)
+    if not (command.requirements or command.files or command.editables or group):
+        raise InputError(
+            f"The command says nothing to {command.verb}",
+            hint=f"Name a requirement or a file, as `{command.tool}` would want it",
+        )
+    for text in command.requirements if command.verb != "sync" else ():
+        if not _is_requirement(text) and not _is_location(text.partition("[")[0]):  # ./project[extra]
+            raise InputError(
+                f"{text!r} is not a requirement",
+                cause=f"`{command.tool} {command.verb}` could not read it either",
+                hint="Write it as pip does: 'flash-attn', 'torch>=2.7', ./path, https://…",
+            )
+    return command
+
+
+def _is_requirement(text: str) -> bool:
+    try:
+        limits.parsed(text)
+    except InvalidRequirement:
+        return False
+    return True
+
+
+def _is_location(text: str) -> bool:
+    """Whether a word is a path or URL rather than a requirement by name."""
+    return "://" in text or "/" in text or text in {".", ".."} or text.endswith((".whl", ".tar.gz", ".zip"))
+
+
+def read_conda(tool: PackageTool, arguments: Sequence[str]) -> CondaCommand:
+    """What follows conda, mamba or micromamba. Raises CannotTell for options and specs that its dry run may carry out.
+
+    Raises InputError for another command.
+    """
+    text = next((item for item in arguments if not item.startswith("-")), "")
+    verb = _CONDA_VERBS.get(text)
+    if verb is None:
+        raise InputError(
+            f"`{tool} {text}` is not understood" if text else f"{tool} is given no command",
+            cause="envmedic foresees what installs, updates and removes",
+            hint=f"Ask about `{tool} install`, `{tool} update` or `{tool} remove`",
+        )
+    found = list(words(arguments, _CONDA | _CONDA_WITHOUT_EFFECT, f"{tool} {text}"))
+    ignored = {option.name for option in _CONDA_WITHOUT_EFFECT.values()}
+    command = CondaCommand(
+        tool=tool,
+        verb=verb,
+        specs=_values(found, "")[1:],
+        channels=_values(found, "--channel"),
+        override_channels="--override-channels" in {item.name for item in found},
+        offline="--offline" in {item.name for item in found},
+        options=tuple(item.name for item in found if item.name not in {"", *ignored, *_CONDA_PLACES}),
+        name=next(iter(_values(found, "--name")), None),
+        prefix=next(iter(_values(found, "--prefix")), None),
+    )
+    everything = "--update-all" in command.options
+    if everything and verb == "remove":
+        raise CannotTell("what conda removes with --all is not only packages: the environment itself goes")
+    if not command.specs and not everything:
+        raise InputError(f"The command says nothing to {verb}", hint="Name a package, as conda would want it")
+    for spec in command.specs:
+        # conda installs package files at once, with their link scripts, in a dry run of some releases too
+        if "://" in spec or ".conda" in spec or ".tar.bz2" in spec or spec.startswith((".", "/", "~", "@")):
+            raise CannotTell(f"{spec} is a file or an address, which {tool} may put in place without solving")
+    return command
+
+
+def _refuse_unforeseeable(found: Collection[Word], program: str) -> None:
+    if any(item.name == _FROM_SOURCE for item in found):
+        raise CannotTell(f"{program} {_FROM_SOURCE} would build from source, and only that tells what it needs")
+    flag = next((item.name for item in found if item.name in _ELSEWHERE), None)
+    if flag is not None:
+        raise CannotTell(
+            f"what {program} does with {flag} cannot be told for this environment",
+            cause="It changes another place, or chooses for another Python",
+            hint=f"Ask about the command without {flag}",
+        )
+
+
+def _values(found: Collection[Word], name: str) -> tuple[str, ...]:
+    return tuple(item.value for item in found if item.name == name)
+
+
+def _not_pip(noun: str) -> InputError:
+    return InputError(
+        f"`uv {noun}` is not understood" if noun else "uv is given no command",
+        cause="it follows a project's own lock, which may change anything that is installed" if noun else None,
+        hint="Ask about the `uv pip install` that it comes to, or of a lock with `envmedic verify --lock FILE`",
+    )
+
+
+def _other_verb(program: str, verb: str) -> InputError:
+    return InputError(
+        f"`{program} {verb}` is not understood" if verb else f"{program} is given no command",
+        cause="envmedic foresees what installs and uninstalls",
+        hint=f"Ask about `{program} install` or `{program} uninstall`",
+    )

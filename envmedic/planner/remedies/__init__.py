@@ -1,0 +1,52 @@
+"""Remedies: what to install, remove or set for a fault, decided from facts. Playbooks name them; one function each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
+from envmedic.planner.remedies import (
+    building,
+    compiled_modules,
+    installed_files,
+    numpy_abi,
+    nvidia,
+    releases,
+    shared_runtimes,
+)
+from envmedic.planner.remedies.remedy import Remedy, Situation
+
+__all__ = ["DECISIONS", "Remedy", "Situation", "decide"]
+
+DECISIONS: Mapping[str, Callable[[Situation], Remedy]] = MappingProxyType(
+    {
+        "build-isolation": building.build_isolation,
+        "build-setuptools": building.build_setuptools,
+        "clobbered": installed_files.clobbered,
+        "cuda-arch-list": building.cuda_arch_list,
+        "cuda-library-unseen": nvidia.cuda_library_unseen,
+        "duplicate-install": installed_files.duplicate_install,
+        "extension-undefined-symbol": compiled_modules.extension_undefined_symbol,
+        "libstdcxx-library-path": shared_runtimes.libstdcxx_library_path,
+        "link-libcuda": building.link_libcuda,
+        "missing-requirement": releases.missing_requirement,
+        "mkl-libraries": shared_runtimes.mkl_libraries,
+        "numpy-abi": numpy_abi.numpy_abi,
+        "nvidia-shadowed": nvidia.nvidia_shadowed,
+        "nvidia-wheels": nvidia.nvidia_wheels,
+        "nvrtc-preloaded": nvidia.nvrtc_preloaded,
+        "openmp-runtimes": shared_runtimes.openmp_runtimes,
+        "protobuf-version": releases.protobuf_version,
+        "torch-companions": releases.torch_companions,
+        "transformers-family": releases.transformers_family,
+        "triton-version": releases.triton_version,
+        "unmet-requirement": releases.unmet_requirement,
+        "xformers-build": releases.xformers_build,
+    }
+)
+"""The function of each remedy of `model.remedies`."""
+
+
+def decide(name: str, situation: Situation) -> Remedy:
+    """Return what the remedy of that name changes. Raises `NoSolution`, in words, where nothing can be decided."""
+    return DECISIONS[name](situation)

@@ -1,0 +1,64 @@
+"""Remedies for distributions that are installed twice, or over each other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from envmedic.analysis.dependents import Dependants, parse
+from envmedic.analysis.doubled_files import duplicates, overwritings, pin, restorable
+from envmedic.model.facts import Environment, Leftover
+from envmedic.planner.remedies.remedy import Remedy, Situation
+
+
+def duplicate_install(situation: Situation) -> Remedy:
+    """Remove every copy and install the right version, and bring back what only leftovers remain of."""
+    environment = situation.environment
+    dependants = Dependants(environment, situation.host)
+    right = [item.right for item in duplicates(environment, dependants) if restorable(item.right)]
+    install = (*map(pin, right), *_lost(environment, dependants))
+    return Remedy(
+        purge=tuple(item.name for item in right),
+        leftovers=True,
+        install=install,
+        why="others ask for these versions, or their files are the ones that are there"
+        if install
+        else "nothing is installed twice, or only in part, that an index could give again",
+    )
+
+
+def clobbered(situation: Situation) -> Remedy:
+    """Remove both distributions of a pair and install the one that is to stay, so that its files are whole."""
+    environment = situation.environment
+    found = overwritings(environment, Dependants(environment, situation.host))
+    names = (name for item in found for name in item.conflict.distributions)
+    return Remedy(
+        purge=tuple(dict.fromkeys(names)),
+        install=tuple(dict.fromkeys(pin(item.right) for item in found)),
+        why="other distributions require these, or most of the files are theirs"
+        if found
+        else "of no two distributions that share files one could go",
+    )
+
+
+def _lost(environment: Environment, dependants: Dependants) -> tuple[str, ...]:
+    """Requirements that bring back what only leftovers remain of, where something still wants it."""
+    installed = {item.name for item in environment.distributions if not item.outside_prefix}
+    by_name: dict[str, list[Leftover]] = {}
+    for item in environment.leftovers:
+        if item.name is not None and item.name not in installed:
+            by_name.setdefault(item.name, []).append(item)
+    return tuple(
+        _lost_version(name, items, dependants)
+        for name, items in by_name.items()
+        if any(item.code for item in items) or dependants.of(name)
+    )
+
+
+def _lost_version(name: str, items: Iterable[Leftover], dependants: Dependants) -> str:
+    """The version that others accept, then the one whose code lies there; without any, what others ask for."""
+    stated = [item for item in items if item.version is not None and parse(item.version) is not None]
+    if not stated:
+        return dependants.asked(name)
+    best = max(stated, key=lambda item: (dependants.accepting(name, str(item.version)), item.code))
+    fits = dependants.accepting(name, str(best.version)) == len(dependants.of(name))
+    return f"{name}=={best.version}" if fits else dependants.asked(name)

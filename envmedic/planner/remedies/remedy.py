@@ -1,0 +1,65 @@
+"""What a remedy decides, from what."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from envmedic.errors import NoSolution
+from envmedic.model.base import Model
+from envmedic.model.facts import Distribution, Environment, Facts, Host
+
+THE_TORCH_ENVIRONMENT = "Name the environment that has torch with -p PREFIX, or install torch first"
+"""The next step where torch itself is missing."""
+
+
+class Remedy(Model, frozen=True, kw_only=True):
+    """What is to change; empty where nothing of it is wrong."""
+
+    purge: tuple[str, ...] = ()
+    """Distributions to remove, every copy of them."""
+    leftovers: bool = False
+    """Whether what interrupted removals left of these goes as well."""
+    install: tuple[str, ...] = ()
+    """Requirements to install."""
+    variables: dict[str, str] = {}
+    """Variables that the environment keeps."""
+    why: str
+    """Why this is to change, or why nothing is, as a clause."""
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing is to change."""
+        return not (self.purge or self.install or self.variables)
+
+
+@dataclass(frozen=True)
+class Situation:
+    """What a remedy decides on."""
+
+    facts: Facts
+    environment: Environment
+    """The environment of `facts`."""
+    groups: Mapping[str, str] = field(default_factory=dict)
+    """What the error text says, by the names of the groups that matched."""
+
+    @property
+    def host(self) -> Host:
+        """The host of `facts`."""
+        return self.facts.host
+
+    def torch(self, without: str) -> Distribution:
+        """Return the installed torch. Raises `NoSolution` where there is none; `without` says what that leaves open."""
+        found = self.environment.distribution("torch")
+        if found is None:
+            raise NoSolution(
+                f"No torch is installed here, so {without}",
+                cause=f"{self.environment.prefix} has no distribution torch",
+                hint=THE_TORCH_ENVIRONMENT,
+            )
+        return found
+
+    def variable(self, name: str) -> str:
+        """Return the value of a variable that programs of the environment see, empty where it is not set."""
+        found = self.facts.variables().get(name)
+        return found.value if found is not None else ""

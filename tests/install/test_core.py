@@ -1,0 +1,154 @@
+"""The core alone: facts, diagnoses, explanations and runs work, and everything else says what to install."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from envmedic.errors import REPAIR_PACKAGES
+from tests.install.core import LIMIT_BYTES, make_core, sizes, table
+from tests.install.rooms import LOG
+from tests.support.venvs import make_venv, python_of
+
+OF_REPAIR = ("envmedic.tui", "envmedic.installers")
+"""Packages whose modules may import those of the extra `repair` at their top."""
+IMPORT_ALL = """
+import importlib, json, pkgutil, envmedic
+absent = {}
+for module in pkgutil.walk_packages(envmedic.__path__, "envmedic.", onerror=lambda name: None):
+    if not module.name.startswith(("envmedic.kernels.", "envmedic.__main__", "envmedic.engine.stage.namespace_helper")):
+        try:
+            importlib.import_module(module.name)
+        except ModuleNotFoundError as error:
+            absent[module.name] = error.name
+print(json.dumps(absent))
+"""
+"""Kernels run in other environments; two modules are scripts."""
+
+
+@pytest.fixture(scope="module")
+def core(packages: tuple[Path, ...], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The prefix of an environment with the core."""
+    return make_core(tmp_path_factory.mktemp("core") / "venv", packages[0])
+
+
+@pytest.fixture
+def variables(tmp_path: Path) -> dict[str, str]:
+    """Variables of a user who has nothing, on PATH neither."""
+    (tmp_path / "bin").mkdir()
+    return {"HOME": str(tmp_path), "PATH": str(tmp_path / "bin"), "TERM": "xterm", "LC_ALL": "C.UTF-8"}
+
+
+@pytest.fixture
+def prefix(tmp_path: Path) -> Path:
+    return make_venv(tmp_path / "env")
+
+
+def ran(core: Path, variables: dict[str, str], *arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+    argv = [str(core / "bin" / "envmedic"), *arguments]
+    return subprocess.run(
+        argv, env=variables, cwd=variables["HOME"], input=stdin, capture_output=True, text=True, check=False
+    )
+
+
+def test_its_size(core: Path) -> None:
+    sys.stdout.write(table(core))
+    found = sizes(core)
+    assert set(found) & {"uv", "py-rattler", "conda-lock", "textual", "requests", "pip"} == set()
+    assert sum(found.values()) <= LIMIT_BYTES, table(core)
+
+
+def test_every_module_of_the_core_is_imported(core: Path, variables: dict[str, str]) -> None:
+    done = subprocess.run(
+        [python_of(core), "-I", "-c", IMPORT_ALL], env=variables, capture_output=True, text=True, check=True
+    )
+    absent = json.loads(done.stdout)
+    assert [name for name in absent if not name.startswith(OF_REPAIR)] == []
+    assert {name.partition(".")[0] for name in absent.values()} <= set(REPAIR_PACKAGES)
+
+
+def test_it_helps_and_explains(core: Path, variables: dict[str, str]) -> None:
+    assert "examples:" in ran(core, variables, "--help").stdout
+    assert "NumPy" in ran(core, variables, "explain", "numpy-abi").stdout
+    listed = json.loads(ran(core, variables, "playbooks", "list", "--json").stdout)
+    assert len(listed["playbooks"]) > 50
+
+
+def test_it_diagnoses_a_log_and_an_environment(core: Path, variables: dict[str, str], prefix: Path) -> None:
+    found = ran(core, variables, "diagnose", "--log-only", "-", "--json", stdin=LOG)
+    assert (found.returncode, json.loads(found.stdout)["findings"][0]["playbook"]) == (1, "nms-cuda")
+    found = ran(core, variables, "diagnose", "-p", str(prefix), "--json")
+    assert (found.returncode, json.loads(found.stdout)["verdict"]) == (0, "healthy")
+    found = ran(core, variables, "facts", "-p", str(prefix), "--json")
+    assert json.loads(found.stdout)["environment"]["prefix"] == str(prefix)
+
+
+def test_it_runs_a_program_and_diagnoses_its_end(core: Path, variables: dict[str, str], prefix: Path) -> None:
+    program = f"raise {LOG.partition(':')[0]}({LOG.partition(': ')[2].strip()!r})"
+    done = ran(core, variables, "run", "-p", str(prefix), "--", str(python_of(prefix)), "-c", program)
+    assert done.returncode == 1
+    assert "torchvision::nms" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("apply", "--playbook", "nms-cuda", "--yes"),
+        ("check", "torch>=2.7"),
+        ("guard", "pip install torch"),
+        ("lock",),
+        ("lock", "--format", "conda-lock"),
+    ],
+)
+def test_what_needs_more_says_what_to_install(
+    core: Path, variables: dict[str, str], prefix: Path, arguments: Sequence[str]
+) -> None:
+    done = ran(core, variables, *arguments[:1], "-p", str(prefix), *arguments[1:])
+    assert done.returncode == 1
+    lines = done.stderr.splitlines()[-4:]
+    assert lines[0].startswith("error: ")
+    assert lines[0].endswith(" is not installed beside envmedic")
+    assert lines[1:] == [
+        "  cause: Plans, repairs, locks and the terminal UI need the packages of the extra `repair`",
+        "  hint: Install them: pip install 'envmedic[repair]', or: uv tool install 'envmedic[repair]'",
+        "  The environment is unchanged",
+    ]
+
+
+def test_an_environment_is_not_begun(core: Path, variables: dict[str, str], tmp_path: Path) -> None:
+    done = ran(core, variables, "create", "--lock", "pylock.toml", "-p", str(tmp_path / "new"), "--json")
+    error = json.loads(done.stdout)
+    assert (error["code"], error["environment"], done.returncode) == ("repair-package-missing", "unchanged", 1)
+    assert not (tmp_path / "new").exists()
+
+
+def test_the_terminal_ui_says_it_too(core: Path, variables: dict[str, str]) -> None:
+    ours, theirs = pty.openpty()
+    try:
+        program = subprocess.Popen(
+            [core / "bin" / "envmedic"], env=variables, stdin=theirs, stdout=theirs, stderr=theirs
+        )
+        os.close(theirs)
+        shown = bytearray()
+        while chunk := _read(ours):
+            shown += chunk
+        assert program.wait() == 1
+    finally:
+        os.close(ours)
+    assert b"textual is not installed beside envmedic" in shown
+    assert b"uv tool install 'envmedic[repair]'" in shown
+
+
+def _read(terminal: int) -> bytes:
+    """What the program shows next; nothing once it has ended."""
+    try:
+        return os.read(terminal, 4096)
+    except OSError:
+        return b""

@@ -1,0 +1,105 @@
+"""Which releases come for requirements that are not met, and for NumPy."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from envmedic.errors import NoSolution
+from envmedic.model.facts import Distribution, Environment, NumpyModule
+from tests.planner.remedies.helpers import decided
+from tests.planner.support import dist, environment
+
+
+def of(name: str, *installed: Distribution) -> tuple[str, ...]:
+    return decided(name, environment(list(installed))).install
+
+
+def test_what_is_missing_comes_in_a_release_that_all_accept() -> None:
+    apps = (dist("app", "1.0", "rich>=12", "tqdm"), dist("tool", "2.0", "rich<14"))
+    assert of("missing-requirement", *apps) == ("rich<14,>=12", "tqdm")
+    assert of("missing-requirement", *apps, dist("rich", "13.0"), dist("tqdm", "4.0")) == ()
+
+
+def test_wrong_versions_are_replaced_and_torchs_own_helpers_come_first() -> None:
+    torch = dist("torch", "2.5.1", "sympy==1.13.1")
+    app = dist("app", "1.0", "rich>=12")
+    found = of("unmet-requirement", app, torch, dist("rich", "11.0"), dist("sympy", "1.12"))
+    assert found == ("sympy==1.13.1", "rich>=12")
+
+
+def test_requirements_that_exclude_each_other_have_no_common_release() -> None:
+    apps = (dist("app", "1.0", "rich>=12"), dist("tool", "2.0", "rich<11"))
+    assert of("unmet-requirement", *apps, dist("rich", "11.0")) == ()
+
+
+def test_a_protobuf_comes_that_all_accept() -> None:
+    apps = (dist("app", "1.0", "protobuf<4,>=3.19.6"), dist("tool", "2.0", "protobuf>=3.20.2"))
+    assert of("protobuf-version", *apps, dist("protobuf", "5.29.1")) == ("protobuf<4,>=3.19.6,>=3.20.2",)
+    assert of("protobuf-version", *apps, dist("protobuf", "3.20.3")) == ()
+
+
+def test_of_two_libraries_that_exclude_each_other_the_one_that_is_not_satisfied_is_upgraded() -> None:
+    installed = (
+        dist("transformers", "4.40.0", "tokenizers<0.20,>=0.19"),
+        dist("peft", "0.13.0", "tokenizers>=0.20"),
+        dist("tokenizers", "0.20.3"),
+    )
+    assert of("transformers-family", *installed) == ("transformers>4.40.0",)
+    assert of("transformers-family", installed[0], dist("tokenizers", "0.21.0")) == ("tokenizers<0.20,>=0.19",)
+
+
+def test_torch_says_which_triton_it_needs() -> None:
+    torch = dist("torch", "2.5.1", "triton==3.1.0")
+    assert of("triton-version", torch, dist("triton", "3.0.0")) == ("triton==3.1.0",)
+    assert of("triton-version", torch, dist("triton", "3.1.0")) == ()
+    assert of("triton-version", dist("torch", "2.5.1", "triton==3.1.0", owner="conda"), dist("triton", "3.0.0")) == ()
+    assert of("triton-version", dist("six", "1.0")) == ()
+
+
+def test_the_xformers_for_this_torch_comes() -> None:
+    torch = dist("torch", "2.5.1")
+    assert of("xformers-build", torch, dist("xformers", "0.0.27", "torch==2.3.1")) == ("xformers==0.0.29.post1",)
+    assert of("xformers-build", torch, dist("xformers", "0.0.28.post3", "torch==2.5.1")) == ()
+    assert of("xformers-build", torch) == ()
+    with pytest.raises(NoSolution, match="No torch is installed here, so no build of xformers"):
+        of("xformers-build", dist("xformers", "0.0.27", "torch==2.3.1"))
+
+
+def test_the_torchcodec_for_this_torch_comes() -> None:
+    found = of("torch-companions", dist("torch", "2.5.1"), dist("torchcodec", "0.7.0"))
+    assert found == ("torchcodec==0.1.*",)
+    assert of("torch-companions", dist("torch", "2.5.1"), dist("torchtext", "0.18.0", "torch>=2.3.0")) == ()
+    with pytest.raises(NoSolution, match="No torch is installed here, so no companion"):
+        of("torch-companions", dist("torchcodec", "0.7.0"))
+
+
+def with_numpy(version: str, *installed: Distribution, modules: tuple[NumpyModule, ...] | None) -> Environment:
+    found = environment([dist("numpy", version), *installed])
+    return msgspec.structs.replace(found, numpy_one=modules)
+
+
+OLD_MODULE = NumpyModule(distribution="ops", version="1.0", path="lib/ops/_C.so")
+
+
+def test_a_numpy_comes_that_fits_what_is_compiled_for_it() -> None:
+    ops = dist("ops", "1.0", "numpy>=1.21")
+    observed = with_numpy("2.1.0", ops, modules=(OLD_MODULE,))
+    assert decided("numpy-abi", observed).install == ("numpy>=1.21,<2",)
+    assert decided("numpy-abi", with_numpy("2.1.0", ops, modules=())).install == ()
+    unmet = with_numpy("2.1.0", dist("numba", "0.58", "numpy<1.27"), modules=())
+    assert decided("numpy-abi", unmet).install == ("numpy<1.27",)
+
+
+def test_where_something_asks_for_numpy_2_what_is_too_old_is_upgraded_but_never_torch() -> None:
+    new = dist("new", "3.0", "numpy>=2")
+    observed = with_numpy("2.1.0", dist("ops", "1.0"), new, modules=(OLD_MODULE,))
+    assert decided("numpy-abi", observed).install == ("ops>1.0",)
+    torch = NumpyModule(distribution="torch", version="2.2.2", path="lib/torch/_C.so")
+    assert decided("numpy-abi", with_numpy("2.1.0", new, modules=(torch,))).install == ()
+
+
+def test_without_a_look_at_the_files_no_numpy_is_chosen() -> None:
+    with pytest.raises(NoSolution, match="It is not known which modules here are compiled for NumPy 1"):
+        decided("numpy-abi", with_numpy("2.1.0", modules=None))
+    assert decided("numpy-abi", environment([dist("six", "1.0")])).install == ()
