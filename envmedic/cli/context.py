@@ -15,6 +15,7 @@ from envmedic.errors import ConfirmationNeeded, ExitCode
 from envmedic.model.ports import ApplyOptions
 from envmedic.model.record import Record
 from envmedic.render.documents.record import record_lines
+from envmedic.render.streams import write
 
 
 def settings_of(args: argparse.Namespace, output: CommandOutput) -> Settings:
@@ -80,5 +81,5 @@ def require_terminal(otherwise: str) -> None:
 
 def ask(question: str) -> bool:
     """Ask on the terminal; anything but yes is no."""
-    print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
+    write(sys.stderr, f"{question} [y/N] ")
     return sys.stdin.readline().strip().lower() in {"y", "yes"}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import io
-import os
 import re
 import sys
 from collections.abc import Sequence
@@ -17,6 +16,7 @@ from envmedic.model.events import Event, EventStream
 from envmedic.model.record import Record, error_document
 from envmedic.render.documents.errors import error_lines
 from envmedic.render.events import Narrator
+from envmedic.render.streams import discard, write
 from envmedic.render.style import Style, plain, wants_colour
 from envmedic.render.text import Line, line
 
@@ -54,9 +54,9 @@ class CommandOutput:
         self.narrator.close()
         text = _json(document) if self.json else "\n".join(lines)
         try:
-            _write(sys.stdout, text + "\n")
+            write(sys.stdout, text + "\n")
         except OSError as error:
-            _give_up(sys.stdout)
+            discard(sys.stdout)
             raise EnvmedicError(
                 "The result could not be written to standard output",
                 cause=error.strerror,
@@ -72,14 +72,14 @@ class CommandOutput:
         """Print `lines` on stderr, unless quiet or events go there."""
         self.narrator.close()
         if lines and not self.quiet and self._events is not sys.stderr:
-            _write(sys.stderr, "\n".join(self._err_style.text(lines)) + "\n")
+            write(sys.stderr, "\n".join(self._err_style.text(lines)) + "\n")
 
     def report(self, document: object, lines: Sequence[Line], file: str | None) -> None:
         """Write `document` to `file`, or to stderr, and nothing to stdout: as JSON under ``--json`` or by its name."""
         self.narrator.close()
         if file is None:
             text = _json(document) if self.json else "\n".join(self._err_style.text(lines))
-            _write(sys.stderr, text + "\n")
+            write(sys.stderr, text + "\n")
             return
         as_json = self.json or file.endswith(".json")
         text = _json(document) if as_json else "\n".join(Style(colour=False).text(lines))
@@ -93,19 +93,19 @@ class CommandOutput:
     def error_beside(self, error: EnvmedicError) -> None:
         """Print `error` on stderr where stdout belongs to somebody else."""
         self.narrator.close()
-        _write(sys.stderr, "\n".join(self._err_style.text(error_lines(error))) + "\n")
+        write(sys.stderr, "\n".join(self._err_style.text(error_lines(error))) + "\n")
 
     def error(self, error: EnvmedicError) -> None:
         """Print `error`: as a document under ``--json``, and as text on stderr unless that would mix with events."""
         self.narrator.close()
         if self.json:
-            _write(sys.stdout, _json(error_document(error)) + "\n")
+            write(sys.stdout, _json(error_document(error)) + "\n")
         if not (self.json and self._events is sys.stderr):
-            _write(sys.stderr, "\n".join(self._err_style.text(error_lines(error))) + "\n")
+            write(sys.stderr, "\n".join(self._err_style.text(error_lines(error))) + "\n")
 
     def _write_event(self, event: Event) -> None:
         if self._events is not None:
-            _write(self._events, _json(event, indent=0) + "\n")
+            write(self._events, _json(event, indent=0) + "\n")
 
 
 def _events_file(name: str | None) -> TextIO | None:
@@ -130,19 +130,6 @@ def _tolerate_any_text(stream: TextIO) -> None:
     """Let a locale that lacks a character show its code instead of ending in an error, as stderr does."""
     if isinstance(stream, io.TextIOWrapper):
         stream.reconfigure(errors="backslashreplace")
-
-
-def _write(stream: TextIO, text: str) -> None:
-    try:
-        stream.write(text)
-        stream.flush()
-    except BrokenPipeError:
-        _give_up(stream)  # the reader has gone (`envmedic history | head`)
-
-
-def _give_up(stream: TextIO) -> None:
-    """Let what is left go nowhere, at exit too."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _environment_after(document: object) -> str:

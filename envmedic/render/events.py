@@ -25,6 +25,7 @@ from envmedic.model.events import (
 )
 from envmedic.model.registries.registry import complete
 from envmedic.render.documents.checks import outcome_lines
+from envmedic.render.streams import write
 from envmedic.render.style import Style, duration, size
 from envmedic.render.text import Line, joined, line, part, visible
 
@@ -78,7 +79,7 @@ class Narrator:
             self._start(data.stage)
         for text in self._style.text(event_lines(data, self._verbosity)):
             self._clear()
-            print(text, file=self._stream, flush=True)
+            write(self._stream, f"{text}\n")
         if isinstance(data, CheckFinished) and self._stage is not None:
             self._checks += 1
             self._progress(Progress(stage=self._stage, unit="checks", done=self._checks))
@@ -105,19 +106,18 @@ class Narrator:
         if self._moving:
             self._draw(told)
         else:
-            print(told, file=self._stream, flush=True)
+            write(self._stream, f"{told}\n")
 
     def _draw(self, text: str) -> None:
         """Write `text` where the next one will be written over it."""
         self._clear()
         width = shutil.get_terminal_size().columns
-        self._stream.write(text[: max(width - 1, 20)])
-        self._stream.flush()
+        write(self._stream, text[: max(width - 1, 20)])
         self._drawn = True
 
     def _clear(self) -> None:
         if self._drawn:
-            self._stream.write("\r\x1b[K")
+            write(self._stream, "\r\x1b[K")
             self._drawn = False
 
 

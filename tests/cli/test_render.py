@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import io
+import os
 
 import msgspec
 import pytest
@@ -445,3 +446,17 @@ def test_on_a_terminal_the_stage_is_shown_and_written_over(monkeypatch: pytest.M
 def test_checks_failed_is_told_with_the_worst_first() -> None:
     error = ChecksFailed("The repaired copy fails its checks", cause="nms: fail", details=("nms: fail", "conv: fail"))
     assert PLAIN.text(error_lines(error))[1:3] == ["  | nms: fail", "  | conv: fail"]
+
+
+def test_a_gone_reader_ends_the_narration_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock(monkeypatch)
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "w", encoding="utf-8") as stream:
+        narrator = Narrator(stream, PLAIN)
+        slow = Progress(stage="probe", unit="files", done=1)
+        data = (StageStarted(stage="probe"), slow, slow, StageFinished(stage="probe", seconds=3.0))
+        for item in data:
+            narrator(Event(transaction=None, sequence=0, time=0.0, data=item))
+            clock.now += PLAIN_EVERY_S + SILENT_S
+        narrator.close()
