@@ -17,12 +17,14 @@ from textual.signal import Signal
 
 from envmedic.api.context.settings import Settings
 from envmedic.errors import EnvmedicError, ExitCode, InputError
+from envmedic.render.progress.result import verdict_line
 from envmedic.render.text import Line, bare, line
 from envmedic.tui.effects.base import LIMITS, Effects
 from envmedic.tui.effects.jobs import JobEnded, JobEvents, Jobs, JobsChanged
 from envmedic.tui.effects.repair import Repairs
 from envmedic.tui.preferences import keep_theme, kept_theme
 from envmedic.tui.screens.home import HomeScreen
+from envmedic.tui.screens.watch import WatchScreen
 from envmedic.tui.session import AppState, no_plan, not_chosen
 from envmedic.tui.terminal import Terminal
 from envmedic.tui.themes import DARK, THEMES, VARIABLE
@@ -40,7 +42,7 @@ ENDING: Final = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 
 
 def _commands() -> type[Provider]:
-    from envmedic.tui.palette import Commands  # noqa: PLC0415  # the first frame needs none of it
+    from envmedic.tui.palette import Commands
 
     return Commands
 
@@ -162,27 +164,27 @@ class EnvmedicApp(App[int]):
 
     def show_error(self, error: EnvmedicError) -> None:
         """The panel of an error."""
-        from envmedic.tui.panels.base import ErrorPanel  # noqa: PLC0415  # the first frame needs none of it
+        from envmedic.tui.panels.base import ErrorPanel
 
         self.push_screen(ErrorPanel(error))
 
     def action_help(self) -> None:
         """Help for what has the focus."""
-        from envmedic.tui.panels.base import Panel  # noqa: PLC0415
-        from envmedic.tui.panels.help import help_panel  # noqa: PLC0415  # the first frame needs none of it
+        from envmedic.tui.panels.base import Panel
+        from envmedic.tui.panels.help import help_panel
 
         if not isinstance(self.screen, Panel):
             self.push_screen(help_panel(self.screen))
 
     def open_finding(self, finding: Finding) -> None:
         """The screen of a finding."""
-        from envmedic.tui.screens.finding import FindingScreen  # noqa: PLC0415  # the first frame needs none of it
+        from envmedic.tui.screens.finding import FindingScreen
 
         self.push_screen(FindingScreen(finding))
 
     def open_plan(self, finding: Finding) -> None:
         """The screen of the plan that repairs a finding, where an environment is chosen and a playbook repairs it."""
-        from envmedic.tui.screens.plan import PlanScreen  # noqa: PLC0415  # the first frame needs none of it
+        from envmedic.tui.screens.plan import PlanScreen
 
         refusal = no_plan(finding, self.session)
         if refusal is None:
@@ -197,7 +199,7 @@ class EnvmedicApp(App[int]):
 
     def repair_asks(self, _repair: Repair) -> None:
         """A question waits: it is asked where the repair is shown, and elsewhere it is told that it waits."""
-        from envmedic.tui.screens.repair import RepairScreen  # noqa: PLC0415  # the first frame needs none of it
+        from envmedic.tui.screens.repair import RepairScreen
 
         if isinstance(self.screen, RepairScreen):
             self.screen.ask()
@@ -206,9 +208,8 @@ class EnvmedicApp(App[int]):
 
     def repair_ended(self, repair: Repair) -> None:
         """Who watches it sees the result at once, others are told."""
-        from envmedic.render.progress.result import verdict_line  # noqa: PLC0415
-        from envmedic.tui.panels.base import Panel  # noqa: PLC0415  # the first frame needs none of it
-        from envmedic.tui.screens.repair import RepairScreen  # noqa: PLC0415
+        from envmedic.tui.panels.base import Panel
+        from envmedic.tui.screens.repair import RepairScreen
 
         if not isinstance(repair.result, EnvmedicError | None) and repair.result.environment != "unchanged":
             self.moved.publish(repair.prefix)
@@ -230,15 +231,15 @@ class EnvmedicApp(App[int]):
 
     def show_running_repair(self) -> None:
         """The screen of the repair with its log, once."""
-        from envmedic.tui.screens.repair import RepairScreen  # noqa: PLC0415  # the first frame needs none of it
+        from envmedic.tui.screens.repair import RepairScreen
 
         if not isinstance(self.screen, RepairScreen):
             self.push_screen(RepairScreen())
 
     def show_result(self) -> None:
         """How the repair ended, in the place of its own screen."""
-        from envmedic.tui.screens.repair import RepairScreen  # noqa: PLC0415  # the first frame needs none of it
-        from envmedic.tui.screens.result import ResultScreen  # noqa: PLC0415
+        from envmedic.tui.screens.repair import RepairScreen
+        from envmedic.tui.screens.result import ResultScreen
 
         below = self.screen_stack[-2] if len(self.screen_stack) > 1 else None
         if isinstance(self.screen, RepairScreen) and isinstance(below, ResultScreen):
@@ -256,13 +257,13 @@ class EnvmedicApp(App[int]):
 
     def ask(self, title: str, lines: Sequence[Line], then: Callable[[bool], None]) -> None:
         """Ask for a yes or no; closing the panel is no."""
-        from envmedic.tui.panels.base import QuestionPanel  # noqa: PLC0415  # the first frame needs none of it
+        from envmedic.tui.panels.base import QuestionPanel
 
         self.push_screen(QuestionPanel(title, lines), lambda yes: then(bool(yes)))
 
     def action_history(self) -> None:
         """The generations of the chosen environment."""
-        from envmedic.tui.screens.history import HistoryScreen  # noqa: PLC0415  # the first frame needs none of it
+        from envmedic.tui.screens.history import HistoryScreen
 
         if not self.session.chosen:
             self.show_error(not_chosen())
@@ -271,15 +272,15 @@ class EnvmedicApp(App[int]):
 
     def action_playbooks(self) -> None:
         """What envmedic knows of faults and repairs."""
-        from envmedic.tui.screens.playbooks import PlaybooksScreen  # noqa: PLC0415  # the first frame needs none of it
+        from envmedic.tui.screens.playbooks import PlaybooksScreen
 
         if not isinstance(self.screen, PlaybooksScreen):
             self.push_screen(PlaybooksScreen())
 
     def action_undo(self) -> None:
         """Bring the chosen environment back as it was before the last repair; asks first."""
-        from envmedic.tui.effects.undo_redo import UndoRedo  # noqa: PLC0415
-        from envmedic.tui.panels.base import Panel  # noqa: PLC0415  # the first frame needs none of it
+        from envmedic.tui.effects.undo_redo import UndoRedo
+        from envmedic.tui.panels.base import Panel
 
         if isinstance(self.screen, Panel):
             return
@@ -290,8 +291,8 @@ class EnvmedicApp(App[int]):
 
     def action_open_log(self) -> None:
         """Ask for a file with an error text."""
-        from envmedic.tui.panels.base import Prompt  # noqa: PLC0415  # the first frame needs none of it
-        from envmedic.tui.widgets.paths import PathSuggester  # noqa: PLC0415
+        from envmedic.tui.panels.base import Prompt
+        from envmedic.tui.widgets.paths import PathSuggester
 
         text = [line("The file with the error text. The right arrow key takes what is suggested.")]
         self.push_screen(Prompt("Open a log", text, suggester=PathSuggester()), self._opened)
@@ -304,8 +305,8 @@ class EnvmedicApp(App[int]):
 
     def action_named_environment(self) -> None:
         """Ask for an environment that is not listed."""
-        from envmedic.tui.panels.base import Prompt  # noqa: PLC0415  # the first frame needs none of it
-        from envmedic.tui.widgets.paths import PathSuggester  # noqa: PLC0415
+        from envmedic.tui.panels.base import Prompt
+        from envmedic.tui.widgets.paths import PathSuggester
 
         text = [line("The directory of an environment, or its interpreter.")]
         self.push_screen(Prompt("Another environment", text, suggester=PathSuggester()), self._named)
@@ -316,7 +317,7 @@ class EnvmedicApp(App[int]):
 
     def action_run_command(self) -> None:
         """Ask for a command to run in the chosen environment."""
-        from envmedic.tui.panels.base import Prompt  # noqa: PLC0415  # the first frame needs none of it
+        from envmedic.tui.panels.base import Prompt
 
         where = self.session.chosen or "no environment is chosen"
         text = [
@@ -326,8 +327,6 @@ class EnvmedicApp(App[int]):
         self.push_screen(Prompt("Run a command and watch it", text), self._run)
 
     def _run(self, command: str | None) -> None:
-        from envmedic.tui.screens.watch import WatchScreen  # noqa: PLC0415  # the first frame needs none of it
-
         if command:
             self.push_screen(WatchScreen(command))
 
@@ -339,7 +338,7 @@ class EnvmedicApp(App[int]):
         if not jobs:
             self._quit(yes=True)
             return
-        from envmedic.tui.panels.base import QuestionPanel  # noqa: PLC0415  # the first frame needs none of it
+        from envmedic.tui.panels.base import QuestionPanel
 
         text = [line(f"envmedic is {jobs[0].title}."), line("Quitting stops it first; nothing is left half done.")]
         self.push_screen(QuestionPanel("Quit?", text), self._quit)
@@ -372,8 +371,6 @@ class EnvmedicApp(App[int]):
         repair = self._session.repair
         if not self._leaving or repair is None or repair.running or not repair.left:
             return ""
-        from envmedic.render.progress.result import verdict_line  # noqa: PLC0415  # only after a repair
-
         return f"{repair.prefix}: {bare(verdict_line(repair))}"
 
     def _handle_exception(self, error: Exception) -> None:

@@ -44,7 +44,7 @@ def plan_line(session: AppState, wish: RepairRequest) -> str:
 
 def apply_line(session: AppState, plan: Plan, wish: RepairRequest) -> str:
     """``envmedic apply`` for what `plan` was made from."""
-    from argparse import Namespace  # noqa: PLC0415  # the first frame needs none of it
+    from argparse import Namespace
 
     settings, options = session.settings, session.options
     installers = [settings.installer, *(name for name in [settings.conda_installer] if name != DEFAULT_OF_CONDA)]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from envmedic.api import explanation, playbooks
 from envmedic.errors import EnvmedicError, InputError
 from envmedic.model.answers.explanation import Explanation
+from envmedic.proc.commands import run_in_terminal
 from envmedic.render.pages.playbooks import Book, books, mistakes_of
 from envmedic.tui.effects.base import Effects
 from envmedic.tui.effects.jobs import BackgroundJob
@@ -117,8 +118,6 @@ def editor_command(book: Book) -> tuple[str, ...]:
 
 def edit(command: tuple[str, ...]) -> None:
     """Run the editor with the terminal. Raises InputError where it fails."""
-    from envmedic.proc.commands import run_in_terminal  # noqa: PLC0415  # the first frame needs none of it
-
     try:
         status = run_in_terminal(command)
     except OSError as error:

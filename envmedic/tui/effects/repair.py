@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from envmedic import xdg
 from envmedic.errors import EnvironmentBusy, EnvmedicError, InputError, Interrupted
 from envmedic.model.events import Event
+from envmedic.render.progress.repair_state import Asked, Repair
 from envmedic.tui.command_lines import apply_line
 from envmedic.tui.effects.jobs import BackgroundJob, Token
 
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from envmedic.model.plan import Plan
     from envmedic.model.ports import ApplyOptions, Exchange
     from envmedic.model.record import Record
-    from envmedic.render.progress.repair_state import Asked, Repair
     from envmedic.tui.effects.base import Effects
     from envmedic.tui.effects.jobs import Jobs
     from envmedic.tui.session import AppState
@@ -107,8 +107,6 @@ class Repairs:
                 EnvironmentBusy(f"envmedic is {busy[0].title} still", hint="Wait for its end, or stop it; g shows it")
             )
             return False
-        from envmedic.render.progress.repair_state import Repair  # noqa: PLC0415  # the first frame needs none of it
-
         session = replace(self._front.session, options=options)
         prefix = prepared.plan.prefix
         line = apply_line(session, prepared.plan, wish)
@@ -116,7 +114,7 @@ class Repairs:
         self._front.update(replace(self._front.session, repair=repair))
 
         def work(_settings: Settings, job: BackgroundJob[Record]) -> Record:
-            from envmedic.api.repair import carry_out  # noqa: PLC0415  # the first frame needs none of it
+            from envmedic.api.repair import carry_out
 
             prepared.settings.stream.add(job.sink)
             ask = partial(self._ask, token=job.token)
@@ -134,7 +132,7 @@ class Repairs:
         return True
 
     def _told(self, events: list[Event]) -> None:
-        from envmedic.render.progress.repair import log_lines  # noqa: PLC0415  # the first frame needs none of it
+        from envmedic.render.progress.repair import log_lines
 
         repair = self.repair
         if repair is not None:
@@ -220,7 +218,7 @@ class Repairs:
         prefix, target = Path(repair.prefix), xdg.expanded(folder).absolute()
 
         def work(settings: Settings, _job: BackgroundJob[tuple[Lock, ...]]) -> tuple[Lock, ...]:
-            from envmedic.api.locking.locks import lock_files  # noqa: PLC0415  # the first frame needs none of it
+            from envmedic.api.locking.locks import lock_files
 
             return lock_files(settings, prefix, forms, target, allow_incomplete=incomplete)
 

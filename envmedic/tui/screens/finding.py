@@ -12,6 +12,7 @@ from envmedic.model.findings import Alternative, Finding
 from envmedic.render.pages.finding import AROUND, finding_page, instead_item, instead_key, line_number
 from envmedic.render.text import visible
 from envmedic.tui.command_lines import plan_line
+from envmedic.tui.panels.choosing import ChoicePanel
 from envmedic.tui.screens.base import BaseScreen, Searchable
 from envmedic.tui.session import AppState
 from envmedic.tui.widgets.lines import LineView
@@ -85,8 +86,6 @@ class FindingScreen(BaseScreen):
 
     def action_alternatives(self) -> None:
         """What else it may be, to be read in the place of this one; and other ways to repair it, which people take."""
-        from envmedic.tui.panels.choosing import ChoicePanel  # noqa: PLC0415  # only where it is asked for
-
         others = [item for item in self.session.findings if item != self.finding]
         panel: ChoicePanel[Finding | Alternative] = ChoicePanel(
             "Instead", (*others, *self.finding.alternatives), instead_item, instead_key, _can
