@@ -219,6 +219,7 @@ def values(action: argparse.Action, begun: str) -> Iterator[Word]:
     else:
         metavar = action.metavar if isinstance(action.metavar, str) else action.dest
         words = _by_metavar(metavar)
+    # a colon begins a request to the shell's own completion, which must not be filtered out
     yield from ((word, meaning) for word, meaning in words if word.startswith((begun, ":")))
 
 
@@ -280,6 +281,7 @@ def answer(words: Sequence[str]) -> int:
     found: dict[str, str] = {}
     for word, meaning in complete(words):
         found.setdefault(word, " ".join(meaning.split()))
+    # zsh and fish show the meaning beside the word; bash has no place for it
     lines = (f"{word}\t{meaning}" if meaning else word for word, meaning in found.items())
     print("\n".join(lines))
     return 0

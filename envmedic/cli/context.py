@@ -35,6 +35,7 @@ def settings_of(args: argparse.Namespace, output: CommandOutput) -> Settings:
         timeout_s=options.get("timeout"),
         deep=options.get("deep", False),
         pin=options.get("pin", False),
+        # an id needs no file: shipped playbooks and the user's own are always loaded
         playbook_files=(playbook,) if playbook and playbooks.is_playbook_file(playbook) else (),
     )
 
@@ -81,5 +82,6 @@ def require_terminal(otherwise: str) -> None:
 
 def ask(question: str) -> bool:
     """Ask on the terminal; anything but yes is no."""
+    # on stderr, unlike `input` would: stdout takes the document and may be a pipe
     write(sys.stderr, f"{question} [y/N] ")
     return sys.stdin.readline().strip().lower() in {"y", "yes"}

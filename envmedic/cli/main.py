@@ -141,6 +141,7 @@ def _open(ui: Ui) -> int:
     """Open the terminal UI with the settings that variables give to options of commands."""
     from envmedic.cli import context
 
+    # a repair has the options of every setting that the UI uses
     args = build_parser().parse_args(["apply"])
     return ui(context.settings_of(args, _output(args)), context.options_of(args))
 

@@ -140,6 +140,7 @@ def _near(word: str, known: Iterable[str]) -> str:
     """The one of the known words that was likely meant, nothing without one."""
     import difflib
 
+    # without the value of `--option=value`, which would spoil the comparison
     return next(iter(difflib.get_close_matches(word.partition("=")[0], list(known), n=1)), "")
 
 
@@ -225,6 +226,7 @@ def seconds(text: str) -> float:
         value = float(text)
     except ValueError:
         value = math.nan
+    # float() accepts `inf` and `nan` too
     if not (math.isfinite(value) and value > 0):
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0")
     return value
@@ -234,6 +236,7 @@ def at_least(lowest: int) -> Callable[[str], int]:
     """The type of whole numbers from `lowest` on."""
 
     def convert(text: str) -> int:
+        # int() alone would accept `1_0`, `+1` and spaces
         if text.isdecimal() and int(text) >= lowest:
             return int(text)
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from {lowest} on")
@@ -247,11 +250,13 @@ def split_command(argv: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
     if "--" not in words:
         return words, ()
     cut = words.index("--")
+    # argparse would remove the `--` and take the user's command for arguments
     return words[:cut], tuple(words[cut + 1 :])
 
 
 def require_readable(words: Sequence[str]) -> None:
     """Raise InputError for a word that is no text: documents are JSON and could not hold it."""
+    # surrogates: how Python represents bytes of an argument that are not UTF-8
     strange = [word for word in words if any("\ud800" <= character <= "\udfff" for character in word)]
     if strange:
         raise InputError(

@@ -50,6 +50,7 @@ class CommandOutput:
         """Print `document` as JSON under ``--json``, else `lines` of the text of a file, whose tabs stay."""
         self._print(document, list(map(plain, lines)))
 
+    # the text of a file has lines already; a document is rendered to them first
     def _print(self, document: object, lines: Sequence[str]) -> None:
         self.narrator.close()
         text = _json(document) if self.json else "\n".join(lines)

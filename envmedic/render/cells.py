@@ -20,6 +20,7 @@ _BREAK: Final = re.compile(r"\S+\s*|\s+")
 
 def width(text: str) -> int:
     """Cells that `text` takes: wide characters take two, combining ones none."""
+    # rich looks up every character; most text is ASCII, where each takes one cell
     return len(text) if text.isascii() else cell_len(text)
 
 
@@ -36,6 +37,7 @@ def middle(text: str, cells: int) -> str:
         return text
     if cells <= 0:
         return ""
+    # two thirds for the end: the name of a file says more than its first directories
     tail = _tail(text, (cells - 1) - (cells - 1) // 3)
     return _head(text, cells - 1 - width(tail)) + ELLIPSIS + tail
 
@@ -49,6 +51,7 @@ def _clusters(text: str) -> list[tuple[str, int]]:
     """What the eye takes for characters, each with its cells: a letter with its accents is one."""
     found: list[str] = []
     for char in text:
+        # a combining character, which the cut must not separate from its letter
         if found and not cell_len(char):
             found[-1] += char
         else:
@@ -98,6 +101,7 @@ def _places(whole: str, indent: int, cells: int) -> list[int]:
     cuts: list[int] = []
     used = 0
     for word in _BREAK.finditer(whole):
+        # spaces after a word may go over the edge: they are cut off below
         size = width(word[0].rstrip())
         # a row that holds only its indentation is not broken again: the word would never fit
         if used + size > cells and used > (indent if cuts else 0):

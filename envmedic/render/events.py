@@ -72,6 +72,7 @@ class Narrator:
     def __call__(self, event: Event) -> None:
         """Take one event."""
         data = event.data
+        # a download reports thousands of times: reports are thinned by time before they become lines
         if isinstance(data, Progress):
             self._progress(data)
             return
@@ -97,6 +98,7 @@ class Narrator:
 
     def _progress(self, data: Progress) -> None:
         now = time.monotonic()
+        # the progress of a stage whose start was not announced counts from its first report
         began = self._stage_began.setdefault(data.stage, now)
         pause = REDRAW_S if self._moving else PLAIN_EVERY_S
         if self._verbosity < 0 or now - began < SILENT_S or now - self._last < pause:
@@ -111,6 +113,7 @@ class Narrator:
     def _draw(self, text: str) -> None:
         """Write `text` where the next one will be written over it."""
         self._clear()
+        # asked each time, since terminals are resized; one column less, since a wrapped line cannot be cleared
         width = shutil.get_terminal_size().columns
         write(self._stream, text[: max(width - 1, 20)])
         self._drawn = True

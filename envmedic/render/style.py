@@ -16,8 +16,10 @@ def wants_colour(stream: TextIO, choice: str = "auto") -> bool:
     """Whether to colour `stream`: NO_COLOR, then FORCE_COLOR, then a dumb TERM, then a terminal."""
     if choice != "auto":
         return choice == "always"
+    # https://no-color.org: any value but the empty one
     if os.environ.get("NO_COLOR"):
         return False
+    # for logs of CI and for `less -R`, where stdout is no terminal
     if os.environ.get("FORCE_COLOR"):
         return True
     return os.environ.get("TERM", "") not in {"", "dumb", "unknown"} and stream.isatty()
@@ -33,6 +35,7 @@ class Style:
         """`line` as it is printed; no other escapes than those of its tones are in it."""
         if not self._colour:
             return plain(bare(line))
+        # escapes are added after `plain`, which would replace them
         pieces = ((plain(text), _CODES.get(tone)) for text, tone in line)
         return "".join(f"\x1b[{code}m{text}\x1b[0m" if code else text for text, code in pieces)
 
@@ -65,6 +68,7 @@ def duration(seconds: float) -> str:
 
 def plain(text: str) -> str:
     """`text` without control characters, so that a log's escapes cannot act on the terminal; tabs stay."""
+    # a second guard after `visible`: a bare TextPart may hold text that never went through it
     if text.isprintable():
         return text
     return "".join(char if char.isprintable() or char == "\t" else "\N{REPLACEMENT CHARACTER}" for char in text)

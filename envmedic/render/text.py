@@ -32,6 +32,7 @@ Cell = str | TextPart
 
 def visible(text: str) -> str:
     """`text` of one line without characters that act on a terminal: controls become their pictures or codes."""
+    # most text is printable: one call instead of a loop over its characters
     if text.isprintable():
         return text
     return "".join(_visible_characters(text))
@@ -55,6 +56,7 @@ def _visible_character(char: str, column: int) -> str:
         return chr(_PICTURES + code)
     if code == _DELETE:
         return chr(_DELETE_PICTURE)
+    # other separators, such as U+2028, would break the line; characters without a shape show their code
     return " " if char.isspace() else f"<U+{code:04X}>"
 
 
@@ -93,6 +95,7 @@ def section(title: str, lines: Iterable[Line], tone: Tone = "bold") -> list[Line
 def table(rows: Sequence[Sequence[Cell]], *, indent: str = "  ") -> list[Line]:
     """Left-aligned columns; the last column is not padded."""
     cells = [joined(*row) for row in rows]
+    # characters, not cells: only rich knows how wide a character is drawn, and the command line does without it
     widths = [max(map(len, (cell.text for cell in column))) for column in zip(*cells, strict=True)]
     lines: list[Line] = []
     for row in cells:
@@ -100,6 +103,7 @@ def table(rows: Sequence[Sequence[Cell]], *, indent: str = "  ") -> list[Line]:
         pieces = [TextPart(indent)] if indent and last >= 0 else []
         for number, (cell, size) in enumerate(zip(row[: last + 1], widths, strict=False)):
             if number == last:
+                # no blanks at the end: they would be copied along, and wrap a line that just fits
                 pieces.append(TextPart(cell.text.rstrip(), cell.tone))
             else:  # the padding has no tone, so that a tone never shows on blanks
                 pieces += [cell, TextPart(" " * (size - len(cell.text)) + "  ")]

@@ -78,6 +78,7 @@ class EnvmedicApp(App[int]):
         self.failure: Exception | None = None
         """A bug of the UI itself, which ended it."""
         self._session = AppState(settings, options)
+        # Textual's own themes lack the variables for tones, which the style sheet needs
         for name in tuple(self.available_themes):
             self.unregister_theme(name)
         for theme in THEMES:
@@ -213,6 +214,7 @@ class EnvmedicApp(App[int]):
 
         if not isinstance(repair.result, EnvmedicError | None) and repair.result.environment != "unchanged":
             self.moved.publish(repair.prefix)
+        # the UI is closing: `farewell` reports the result in the shell
         if self._leaving:
             return
         watched = [screen for screen in self.screen_stack if isinstance(screen, RepairScreen)]
@@ -362,6 +364,7 @@ class EnvmedicApp(App[int]):
         if repair is not None and repair.running:
             self.repairs.stop(leaving=True)
         if unfinished:
+            # shown until the App ends, however long that takes
             self.notify(f"Stopping: {unfinished[0].title}", timeout=3600, markup=False)
         await self.jobs.stop()
         self.call_later(self.exit, int(code))  # after what the jobs have brought
@@ -389,6 +392,7 @@ def run(settings: Settings, options: ApplyOptions) -> int:
     code = app.run()
     told = app.farewell()
     if told:
+        # the UI drew on the alternate screen, which is gone now
         sys.stderr.write(f"{told}\n")
     if app.failure is not None:
         raise app.failure

@@ -85,4 +85,5 @@ class Terminal(LinuxDriver):
 
     def _gone(self) -> None:
         app = cast("EnvmedicApp", self._app)
+        # called in the input thread, or while something is drawn: the App must act on its own thread
         app.later(app.hung_up)

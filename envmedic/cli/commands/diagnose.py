@@ -33,6 +33,7 @@ def diagnose(args: argparse.Namespace, output: CommandOutput) -> int:
     document: Diagnosis | Diagnoses = found[0] if len(found) == 1 else Diagnoses(diagnoses=found)
     lines = [row for item in found for row in [*_log_title(item, len(found)), *diagnosis_lines(item)]]
     output.document(document, lines)
+    # of several texts, the one with the highest exit code decides
     return max(int(_VERDICT_EXIT.get(item.verdict, ExitCode.PROBLEM)) for item in found)
 
 

@@ -28,6 +28,7 @@ def _travel(args: argparse.Namespace, output: CommandOutput, travel: generations
     if not args.yes:
         require_terminal(SEE_HISTORY)
     settings = settings_of(args, output)
+    # found before the question: a mistyped name fails before anything is asked
     prefix = prefix_of(args, settings, output)
     if not (args.yes or ask(f"{question}?")):
         raise RepairDeclined("Declined")

@@ -25,6 +25,7 @@ def lock(args: argparse.Namespace, output: CommandOutput) -> int:
     path = Path(args.output) if args.output else None
     form = args.format or locks.default_format(found)
     done, text = locks.write_lock(found, form, path, allow_incomplete=args.allow_incomplete)
+    # on stderr, since stdout may be the lock file itself
     output.narrate_lines(incomplete_lines(done, written=bool(text)))
     if output.json or path is not None:
         output.document(done, lock_lines(done))

@@ -38,6 +38,7 @@ def show(args: argparse.Namespace, output: CommandOutput) -> int:
     """One playbook, as its file has it."""
     files = (args.playbook,) if is_playbook_file(args.playbook) else ()
     found, text = show_playbook(Settings(stream=output.stream, playbook_files=files), args.playbook)
+    # shown as it is in the file, tabs included, so that it can be saved as a file again
     output.text(found, text.rstrip("\n").splitlines())
     return int(ExitCode.OK)
 

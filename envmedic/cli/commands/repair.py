@@ -78,8 +78,10 @@ def apply(args: argparse.Namespace, output: CommandOutput) -> int:
     if args.dry_run:
         return _dry_run(args, output)
     if not args.yes:
+        # before anything is read: without a terminal the command fails at once
         require_terminal("look at it first with `envmedic plan`")
     if args.lock:
+        # before the repair: a directory that cannot be written must not be discovered after it
         locks.require_folder(Path(args.lock))
     settings = settings_of(args, output)
     confirm = partial(_confirm_plan, output=output, yes=args.yes)
@@ -112,6 +114,7 @@ def _read_plan(args: argparse.Namespace, settings: Settings, output: CommandOutp
     made = repair.read_plan(Path(args.plan))
     named = args.name or args.prefix or args.python
     prefix = prefix_of(args, settings, output) if named else settled_prefix(settings, NamedTarget(prefix=made.prefix))
+    # a symbolic link may have been changed since the plan was made
     if Path(os.path.realpath(prefix)) != Path(made.real_prefix):
         raise InputError(
             f"The plan is for {made.prefix}, not for {prefix}",

@@ -16,9 +16,11 @@ COLLAPSED_FROM = 4
 
 def outcome_lines(outcomes: Sequence[Outcome]) -> list[Line]:
     """The table; a long run of passed imports is one line, and so are checks of GPUs that end alike for one reason."""
+    # a profile imports dozens of packages, and a passed import says nothing by itself
     imports = [item for item in outcomes if item.check.startswith("import ") and item.status == "pass"]
     collapse = len(imports) >= COLLAPSED_FROM
     alike = _alike(outcomes)
+    # by identity: equal outcomes are still two rows
     hidden = {id(item) for group in alike.values() for item in group}
     shown = [item for item in outcomes if not (collapse and item in imports) and id(item) not in hidden]
     lines = table(list(map(_row, shown)))
@@ -71,6 +73,7 @@ def verification_lines(verification: Verification) -> list[Line]:
     lines += [line(f"  as before: {item}") for item in verification.as_before]
     lines += [line(f"  better: {item}") for item in verification.better]
     lines += [line(f"  does not decide: {item}") for item in verification.excused]
+    # an informative check decides nothing, so it is no reason for a diagnosis
     failed = [item for item in verification.outcomes if item.points_to and item.role != "informative"]
     pointed = (f"  {item.check} points to: {', '.join(item.points_to)}" for item in failed)
     lines += map(line, dict.fromkeys(pointed))  # once for all devices

@@ -35,6 +35,7 @@ def diagnosis_lines(diagnosis: Diagnosis) -> list[Line]:
     for number, finding in enumerate(diagnosis.findings, start=1):
         lines += [line(""), *_finding_lines(number, finding)]
     environment = diagnosis.facts.environment if diagnosis.facts else None
+    # every repair is proven by checks that the environment's own Python runs
     if environment is not None and diagnosis.findings and not environment.interpreter.starts:
         reason = environment.interpreter.error or "for no stated reason"
         return [
@@ -49,6 +50,7 @@ def diagnosis_lines(diagnosis: Diagnosis) -> list[Line]:
 def _next(diagnosis: Diagnosis) -> list[Line]:
     """The next command, or the question whether this is the right environment."""
     best = diagnosis.findings[0] if diagnosis.findings else None
+    # facts refute what the text says: most likely the text is from another environment
     if best is not None and best.confirmed is False and diagnosis.prefix and diagnosis.log:
         question = f"Is {diagnosis.prefix} the environment that the program ran in? -p names another one"
         return [line(""), line(question)]

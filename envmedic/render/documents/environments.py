@@ -11,6 +11,7 @@ _HEADS = ("", "NAME", "PYTHON", "TORCH", "KIND", "PREFIX")
 def environments_lines(found: Environments) -> list[Line]:
     """A table, the active one marked with a star; then listed environments that no longer exist."""
     if found.environments:
+        # laid out first, then toned: the whole row of the active environment has one tone
         head, *rows = map(bare, table([_HEADS, *map(_row, found.environments)], indent=""))
         marked = zip(rows, found.environments, strict=True)
         lines = [line(head, "bold"), *(line(row, "good" if item.active else "plain") for row, item in marked)]

@@ -40,6 +40,7 @@ def _paragraph(text: str, width: int, first: str = "  ", later: str = "  ", *, h
         width,
         initial_indent=first,
         subsequent_indent=later,
+        # a URL or a path that is cut in two cannot be copied
         break_long_words=False,
         break_on_hyphens=hyphens,
     )

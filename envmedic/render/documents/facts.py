@@ -27,6 +27,7 @@ def host_rows(host: Host) -> list[tuple[str, str]]:
     rows += [("gpu", _gpu(gpu)) for gpu in host.gpus]
     rows += [("toolkit", f"{kit.version or '?'} at {kit.path} ({kit.found_by})") for kit in host.toolkits]
     rows += [("compiler", f"{item.name} {item.version or '?'} at {item.path}") for item in host.compilers]
+    # LD_LIBRARY_PATH and its like can be longer than a screen
     return rows + [("variable", shortened(f"{item.name}={item.value}")) for item in host.variables]
 
 

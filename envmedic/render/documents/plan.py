@@ -57,6 +57,7 @@ def _changes(plan: Plan) -> list[Line]:
 def change_rows(changes: Iterable[Change]) -> list[tuple[str, ...]]:
     """A row for each change: what happens, name, versions, builds where conda has a part, owner, size."""
     listed = list(changes)
+    # wheels have no build strings: without conda packages the column would be empty
     builds = any(item.by == "conda" for item in listed)
     return [
         (_verb(item), item.name, _versions(item), *((_builds(item),) if builds else ()), _owner(item), _size(item))
@@ -65,6 +66,7 @@ def change_rows(changes: Iterable[Change]) -> list[tuple[str, ...]]:
 
 
 def _verb(change: Change) -> str:
+    # the same version again: its files were changed or removed
     same = change.before == change.after and change.before_build == change.after_build
     return "REINSTALL" if same else _VERBS[change.kind]
 
@@ -106,6 +108,7 @@ def _checks(plan: Plan) -> list[Line]:
 def _keeps(plan: Plan) -> list[Line]:
     if not plan.stays_count:
         return []
+    # the plan names a few of the distributions that stay, and counts all
     others = plan.stays_count - len(plan.stays)
     more = [f"{others} other distribution{'s' * (others != 1)}"] if others > 0 else []
     return [line(""), joined(part("Stays", "bold"), f"  {', '.join([*plan.stays, *more])}")]

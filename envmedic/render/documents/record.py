@@ -54,6 +54,7 @@ def _changed(record: Record) -> list[Line]:
         return []
     before, after = ({item.name: item.version for item in side} for side in (record.before, record.after))
     if record.environment == "restored":
+        # an undo goes from the state after the repair to the one before it
         before, after = after, before
     rows = [
         (name, before.get(name, "-"), "->", after.get(name, "-"))
@@ -65,6 +66,7 @@ def _changed(record: Record) -> list[Line]:
 
 def _result(record: Record, *, moved: bool) -> list[Line]:
     """The state of the environment in a word, how long it took, and the way back."""
+    # made visible before it is quoted: shlex.quote keeps control characters
     head, target = part("Environment", "bold"), shlex.quote(visible(record.prefix))
     if record.environment == "unchanged":
         return [joined(head, "  ", part("unchanged", "warn"))]

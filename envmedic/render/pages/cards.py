@@ -18,6 +18,7 @@ def host_card(host: Host | None, error: EnvmedicError | None) -> list[Line]:
         return [line(f"! {error.summary}", "bad")]
     if host is None:
         return [line("… reading the host", "dim")]
+    # the sort is stable: all other rows keep their order
     rows = sorted(host_rows(host), key=lambda row: _FIRST.index(row[0]) if row[0] in _FIRST else len(_FIRST))
     if not host.gpus:
         rows.insert(0, ("gpu", "none that the driver reports"))

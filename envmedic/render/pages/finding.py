@@ -89,6 +89,7 @@ def _passages(texts: Sequence[Evidence], excerpt: Mapping[int, str], finding: Fi
     before = None
     cells = len(str(max(wanted, default=1)))
     for number in wanted:
+        # the excerpt arrives after the first drawing, and ends where the text ends
         if number in hits or number in excerpt:
             if before is not None and number > before + 1:
                 lines.append(line("  ⋮", "dim"))
@@ -101,6 +102,7 @@ def _numbered(label: str, text: str | None, hit: Evidence | None, finding: Findi
     if hit is None:
         return (TextPart(f"  {label}  ", "dim"), part(text or "", "dim"))
     shown = line(text if text is not None else hit.what, "bold")
+    # the longest group, such as a symbol, identifies the fault best
     for group in sorted(finding.groups.values(), key=len, reverse=True)[:1]:
         shown = marked(shown, visible(group))
     return (TextPart(f"> {label}  ", "accent"), *shown)

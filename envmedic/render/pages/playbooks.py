@@ -126,6 +126,7 @@ def _quoted(item: MistakeLine, source: Sequence[str], cells: int) -> list[Line]:
     if not 0 < item.line <= len(source):
         return []
     text = source[item.line - 1]
+    # cells, not characters: the caret must be right after tabs and wide characters too
     before = width(visible(text[: item.column - 1]))
     return [
         (TextPart(f"  {padded(str(item.line), cells)}  ", "accent"), part(text)),

@@ -42,6 +42,7 @@ def protection(means: Means | EnvmedicError | None) -> AllowName | None:
     Running programs are no protection here: the go-ahead itself tells of them.
     """
     name = means.allow if isinstance(means, PreflightError) else None
+    # an error carries a plain text; only a known protection can be lifted
     return next((item for item in PROTECTIONS if item == name), None)
 
 

@@ -118,6 +118,7 @@ def _imports(rows: Sequence[CheckRow], *, wide: bool) -> list[TextPart]:
         TextPart("", "dim"),
         _count(before, len(rows)),
         _count(after, len(rows)),
+        # in place only a part of the checks runs again: that part is the whole here
         *([_count(smoke, len(smoke))] if wide else []),
         TextPart(duration(sum(row.last.seconds for row in rows)), "dim"),
         TextPart("", "dim"),
@@ -137,6 +138,7 @@ def _aligned(rows: Sequence[Sequence[TextPart]], cells: int) -> list[Line]:
         used.remove(len(rows[0]) - 2)  # the time: the largest error says more
     columns = [[row[number] for row in rows] for number in used]
     first, *sizes = (max(width(cell.text) for cell in column) for column in columns)
+    # never below eight cells, so that checks can be told from each other on the narrowest screen
     first = max(min(first, cells - sum(size + 1 for size in sizes)), 8)
     drawn: list[Line] = []
     for name, *others in zip(*columns, strict=True):
@@ -156,6 +158,7 @@ def evidence(rows: Iterable[CheckRow]) -> list[Line]:
         where = f" on {last.device}" if last.device else ""
         lines.append(line(f"  {last.check}{where}", "bold"))
         printed = last.detail.rstrip().splitlines()
+        # a traceback ends with the error itself
         if len(printed) > _DETAIL_LINES:
             lines.append(line("    ⋮", "dim"))
         lines += [line("    " + end(text, 400)) for text in printed[-_DETAIL_LINES:]]

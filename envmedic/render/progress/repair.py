@@ -81,6 +81,7 @@ def _bar(repair: Repair, now: float, cells: int) -> Line:
         return line("")
     done, total, told = _amount(repair, row)
     left = repair.expected_seconds(now)
+    # half a second more, since `clock` rounds down
     text = told + (f", about {clock(left + 0.5)} left" if left is not None and left >= 1 else "")
     if not total:
         return line(end(f"{clock(now - row.began)}  {text}".rstrip(), cells), "dim")
@@ -176,6 +177,7 @@ def _round_lines(plan: Plan, because: str) -> list[Line]:
 def _exchange_lines(asked: Exchange) -> list[Line]:
     record = asked.record
     changes = [item for plan in (record.plan, *record.extensions) for item in plan.changes]
+    # the clone is beside the environment: the common directory is named once
     beside = record.plan.real_prefix.rpartition("/")[0] + "/"
     in_one_step = record.exchange == "exchange"
     swap = "both trees change places in one step" if in_one_step else EXCHANGE_METHODS["two-renames"]
@@ -204,6 +206,7 @@ def _counts(record: Record) -> str:
     before = {item.key: item.status for item in record.checks_before}
     words: dict[str, int] = {}
     for item in record.checks_after:
+        # a failure from before the repair is not its fault, and does not decide
         lasting = item.status in FAILURES and before.get(item.key) in FAILURES
         word = {"pass": "passed", "skip": "skipped"}.get(item.status, "fail as before" if lasting else "failed")
         words[word] = words.get(word, 0) + 1

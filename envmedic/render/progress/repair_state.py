@@ -188,6 +188,7 @@ class Repair(msgspec.Struct, frozen=True):
         if row.part == "verify":
             return self._left_of_checks()
         progress, elapsed = row.progress, now - row.began
+        # the rate of the first second is noise
         if progress is None or not progress.total or not progress.done or elapsed < 1:
             return None
         return max(elapsed / progress.done * (progress.total - progress.done), 0.0)
@@ -265,6 +266,7 @@ def _unchanged(repair: Repair, _data: EventData, _time: float) -> Repair:
 def _stage_started(repair: Repair, data: StageStarted, time: float) -> Repair:
     row = StageRow(_part(data.stage, repair), time, repair.round)
     checks = repair.checks
+    # a later round checks again: outcomes of the round before no longer count
     if data.stage == "verify":
         checks = {key: replace(item, after=None) for key, item in checks.items() if item.before is not None}
     return replace(repair, stages=(*repair.stages, row), checks=checks)
@@ -292,6 +294,7 @@ def _state(repair: Repair, data: StateChanged, time: float) -> Repair:
 
 
 def _step(repair: Repair, data: StepStarted, _time: float) -> Repair:
+    # a step that has begun is not done
     done = Progress(stage="steps", unit="steps", done=data.index - 1, total=data.total)
     return _last(repair, progress=done, note=data.description)
 

@@ -84,6 +84,7 @@ def package_lines(before: Sequence[DistributionState], after: Sequence[Distribut
     names = [name for name in sorted({*old, *new}) if old.get(name) != new.get(name)]
     rows = [("", "before", "after"), *((name, _told(old.get(name)), _told(new.get(name))) for name in names)]
     sizes = [max(width(visible(row[column])) for row in rows) for column in range(3)]
+    # the name gives way, since the versions say what changed
     sizes[0] = max(min(sizes[0], cells - sizes[1] - sizes[2] - 6), 8)
     lines: list[Line] = []
     for number, (name, was, now) in enumerate(rows):

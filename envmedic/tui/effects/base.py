@@ -113,6 +113,7 @@ class Effects:
         self._front.update(self._session.with_environments(tuple(map(_known, found.environments))))
         waiting = [item for item in self._session.environments if item.phase == "waiting"]
         chosen = self._session.chosen
+        # environments with torch next: those are the ones that people repair
         for item in sorted(waiting, key=lambda item: (item.prefix != chosen, item.found.torch is None)):
             self.read(item.prefix)
 
@@ -176,6 +177,7 @@ class Effects:
             return
 
         def work(settings: Settings, _job: BackgroundJob[tuple[TextSource, Diagnosis]]) -> tuple[TextSource, Diagnosis]:
+            # kept as a file, so that the command line that is shown can name it
             source = TextSource("paste", str(kept_text(text)), lines=text.count("\n") + (not text.endswith("\n")))
             return source, _of_text(settings, source.name)
 
@@ -312,6 +314,7 @@ def kept_text(text: str) -> Path:
     path = folder / f"{hashlib.sha256(text.encode('utf-8', 'surrogateescape')).hexdigest()[:12]}.log"
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        # private from its creation on: error texts hold paths, host names and tokens
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with os.fdopen(descriptor, "w", encoding="utf-8", errors="surrogateescape", newline="") as file:
             file.write(text)
@@ -325,6 +328,7 @@ def kept_text(text: str) -> Path:
 
 
 def _known(found: FoundEnvironment) -> Known:
+    # a repair of envmedic's own environment would replace the running program
     own = os.path.realpath(found.prefix) == os.path.realpath(sys.prefix)
     return Known(found, "left" if own else "waiting")
 

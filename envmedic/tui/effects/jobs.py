@@ -127,6 +127,7 @@ class Jobs:
         if job.latest:
             self.cancel(job.latest)
         self._running.append(job)  # type: ignore[arg-type]  # a list of jobs of any kind
+        # an error goes to the job's `failed`; left to the worker, it would end the App
         self._app.run_worker(self._watched(job), group=job.kind, exit_on_error=False)
         self._app.post_message(JobsChanged())
         return job
@@ -156,6 +157,7 @@ class Jobs:
             job.cancel()
             raise
         finally:
+            # before JobEnded: the code that takes the result may start a job of the same name
             self._running.remove(job)  # type: ignore[arg-type]  # as above
             self._one_ended.set()
             self._app.post_message(JobsChanged())
@@ -180,8 +182,10 @@ class Jobs:
                 with contextlib.suppress(RuntimeError):  # the loop has closed: the App is gone
                     loop.call_soon_threadsafe(_set, ended, outcome)
 
+        # no thread pool: Python joins its threads at exit, where a read that hangs would keep the program
         threading.Thread(target=run, name=job.title, daemon=True).start()
         outcome = await ended
+        # the last events are shown before the result
         batch.flush()
         job._emit = None  # noqa: SLF001  # what it prepared may go on under another job
         return outcome
@@ -236,6 +240,7 @@ class _Batch:
                 return
             self._due = True
         with contextlib.suppress(RuntimeError):  # the loop has closed: the App is gone
+            # `call_later` alone is not safe in another thread
             self._loop.call_soon_threadsafe(self._loop.call_later, BATCH_S, self.flush)
 
     def flush(self) -> None:

@@ -40,6 +40,7 @@ class PlaybookEffects:
         def work(
             settings: Settings, _job: BackgroundJob[tuple[PlaybookSurvey, Stamps]]
         ) -> tuple[PlaybookSurvey, Stamps]:
+            # taken before the files are read: a save in between then counts as a change
             before = self.stamps()
             return playbooks.survey_playbooks(settings), before
 
@@ -91,6 +92,7 @@ def _stamp(path: str) -> tuple[str, int, int]:
 def source_lines(path: Path) -> tuple[str, ...]:
     """The lines of a file. Raises InputError where it cannot be read."""
     try:
+        # some editors begin a file with a byte order mark
         return tuple(path.read_text(encoding="utf-8-sig", errors="replace").split("\n"))
     except OSError as error:
         raise InputError(f"{path} cannot be read", cause=error.strerror, hint="Look whether it is there") from error
@@ -111,6 +113,7 @@ def editor_command(book: Book) -> tuple[str, ...]:
             hint=f"Set EDITOR, or edit {book.path} elsewhere: it is read again whenever it is saved",
         )
     first = mistakes_of(book)[:1]
+    # another editor would take +N for the name of a file
     takes_line = Path(program).name in {"vi", "vim", "nvim", "nano", "emacs", "micro", "kak", "joe", "ne"}
     at = [f"+{first[0].line}"] if first and takes_line else []
     return (program, *words[1:], *at, book.path)

@@ -27,6 +27,7 @@ def asked(front: Asker, cancelled: Callable[[], bool], title: str, lines: Sequen
     """Ask from a thread of a job, and wait for the answer. Once the job is cancelled it is no."""
     answers: queue.SimpleQueue[bool] = queue.SimpleQueue()
     front.later(lambda: front.ask(title, lines, answers.put))
+    # polled, since waiting on the queue would not notice the cancellation
     while answers.empty() and not cancelled():
         time.sleep(_TICK_S)
     return not answers.empty() and answers.get()

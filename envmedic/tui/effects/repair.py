@@ -116,11 +116,13 @@ class Repairs:
         def work(_settings: Settings, job: BackgroundJob[Record]) -> Record:
             from envmedic.api.repair import carry_out
 
+            # the plan was prepared by another job, whose events nobody reads any more
             prepared.settings.stream.add(job.sink)
             ask = partial(self._ask, token=job.token)
             return carry_out(
                 prepared,
                 options,
+                # the user agreed to the first plan on its screen; each further round has a new one
                 lambda plan: plan.id == prepared.plan.id or not asks or ask(plan),
                 cancel=job.token,
                 before_exchange=ask if asks else None,
@@ -198,6 +200,7 @@ class Repairs:
 
         def work(_settings: Settings, _job: BackgroundJob[str]) -> str:
             try:
+                # exclusive creation: an existing file is never overwritten
                 with target.open("x", encoding="utf-8", errors="surrogateescape") as file:
                     file.writelines(f"{line}\n" for line in lines)
             except OSError as error:
@@ -224,6 +227,7 @@ class Repairs:
 
         def written(locks: tuple[Lock, ...]) -> None:
             now = self.repair
+            # another repair may have begun while the locks were written
             if now is not None and now.prefix == repair.prefix:
                 self._front.update(replace(self._front.session, repair=replace(now, locks=locks)))
             then()

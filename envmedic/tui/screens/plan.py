@@ -89,6 +89,7 @@ class PlanScreen(BaseScreen):
     def action_again(self) -> None:
         """Make the plan anew."""
         self._prepared, self._means, self._used = None, None, False
+        # the old plan is hidden at once: it must not be carried out while another is made
         self.query_one(LineView).show([line("… making the plan", "dim")], home=True)
         self._edges(self.session)
         self.envmedic.effects.plan(self._wish, self._planned, self._failed)

@@ -74,6 +74,7 @@ class PlaybooksScreen(ListingScreen[Book]):
     async def _watch(self) -> None:
         """Read again what was saved."""
         try:
+            # in a thread: a home directory on a network file system may be slow
             now = await asyncio.to_thread(self._effects.stamps)
         except InputError:
             now = ()  # reading tells why

@@ -26,6 +26,7 @@ class TitleBar(Static):
         right = end(visible(busy), max(cells - width(left) - 2, 0))
         head = left[: len(title)]
         rest = padded(left[len(title) :], cells - width(head) - width(right))
+        # one line at any time: without `layout=False`, every change would lay out the whole screen
         self.update(content_of([(TextPart(head, "accent"), TextPart(rest), TextPart(right, "dim"))]), layout=False)
 
 

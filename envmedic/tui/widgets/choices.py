@@ -59,6 +59,7 @@ class ChoiceList(OptionList, Generic[T]):
         """Show `items`; what is highlighted stays so."""
         self._items = tuple(items)
         drawn = self._drawn()
+        # the same items: replacing only those that changed keeps the scroll position
         if list(drawn) == list(self._shown) and drawn:
             for key, lines in drawn.items():
                 if lines != self._shown[key]:

@@ -23,6 +23,7 @@ class Toned(ScrollView):
 
     def strip_of(self, line: Line, width: int, base: Style) -> Strip:
         """`line` drawn from its left edge, filled up to `width`."""
+        # Rich styles, not Textual content: only visible rows are drawn, many times a second
         tones = tone_styles(self.app.theme)
         segments = [Segment(visible(text), base + tones[tone]) for text, tone in line if text]
         return Strip(segments).crop_extend(self.scroll_offset.x, self.scroll_offset.x + width, base)
@@ -75,6 +76,7 @@ class LineView(Toned, can_focus=True):
 
     def _wrap(self) -> None:
         self._width = self.scrollable_content_region.width
+        # before the first layout there is no width to wrap at
         if self._width:
             self._rows = [row for line in self._lines for row in wrapped(line, self._width)]
             self.virtual_size = Size(self._width, len(self._rows))

@@ -63,6 +63,7 @@ class LogView(Toned, can_focus=True):
         self._lines += fresh
         gone = max(len(self._lines) - KEPT_LINES, 0)
         del self._lines[:gone]
+        # never narrower again: that would take a pass over all kept lines
         self._cells = max(self._cells, *(width(visible(text)) for text in fresh))
         self.virtual_size = Size(self._cells, len(self._lines))
         if self.following:

@@ -39,6 +39,7 @@ class PasteBox(LineView):
 
     def put(self, text: str) -> None:
         """Take a new text."""
+        # terminals send a carriage return for every line break of a paste
         self._change(text.replace("\r\n", "\n").replace("\r", "\n"))
 
     def forget(self) -> None:
