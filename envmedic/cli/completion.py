@@ -179,7 +179,7 @@ def _candidates(state: _State, current: str) -> Iterator[Word]:
 
 def _option_words(state: _State, current: str) -> Iterator[Word]:
     for name, action in _options(state.parser).items():
-        again = action.dest not in state.given or isinstance(action, argparse._AppendAction)  # noqa: SLF001
+        again = action.dest not in state.given or isinstance(action, argparse._AppendAction)
         if again and name.startswith(current) and action.help != argparse.SUPPRESS:
             yield name, action.help or ""
 
@@ -187,22 +187,22 @@ def _option_words(state: _State, current: str) -> Iterator[Word]:
 def _positional_words(state: _State, current: str) -> Iterator[Word]:
     commands = _commands(state.parser)
     if commands is not None:
-        told = {item.dest: item.help or "" for item in commands._get_subactions()}  # noqa: SLF001
+        told = {item.dest: item.help or "" for item in commands._get_subactions()}
         yield from ((name, told.get(name, "")) for name in commands.choices if name.startswith(current))
         return
-    places = [item for item in state.parser._actions if not item.option_strings]  # noqa: SLF001
+    places = [item for item in state.parser._actions if not item.option_strings]
     if places and (state.place < len(places) or places[-1].nargs in {"*", "+"}):
         yield from values(places[min(state.place, len(places) - 1)], current)
 
 
 def _options(parser: Parser) -> dict[str, argparse.Action]:
     parser.fill()
-    return {name: action for action in parser._actions for name in action.option_strings}  # noqa: SLF001
+    return {name: action for action in parser._actions for name in action.option_strings}
 
 
 def _commands(parser: Parser) -> argparse._SubParsersAction[Parser] | None:
     parser.fill()
-    kinds = (item for item in parser._actions if isinstance(item, argparse._SubParsersAction))  # noqa: SLF001
+    kinds = (item for item in parser._actions if isinstance(item, argparse._SubParsersAction))
     return next(kinds, None)
 
 

@@ -81,7 +81,7 @@ class Parser(argparse.ArgumentParser):
             return InputError(
                 "The command to run stands after `--`", hint=f"Write it so: envmedic run -- {' '.join(rest)}"
             )
-        near = _near(rest[0], (flag for action in parser._actions for flag in action.option_strings))  # noqa: SLF001  # its own kind
+        near = _near(rest[0], (flag for action in parser._actions for flag in action.option_strings))
         return InputError(
             f"{parser.prog} does not understand: {' '.join(rest)}",
             cause=f"did you mean {near}?" if near else None,
@@ -91,7 +91,7 @@ class Parser(argparse.ArgumentParser):
     def _of_command(self, command: str | None) -> argparse.ArgumentParser:
         """The parser of one command, this one where there is none."""
         for action in self._actions:
-            if isinstance(action, argparse._SubParsersAction) and command:  # noqa: SLF001  # argparse has no other name for it
+            if isinstance(action, argparse._SubParsersAction) and command:
                 return action.choices[command]  # type: ignore[no-any-return]
         return self
 
@@ -169,11 +169,11 @@ def _variable(action: argparse.Action) -> str:
 def _from_variable(action: argparse.Action) -> object:
     variable = _variable(action)
     text = os.environ[variable]
-    if isinstance(action, argparse._CountAction):  # noqa: SLF001  # argparse has no public name for it
+    if isinstance(action, argparse._CountAction):
         return _count(variable, text)
     if action.nargs == 0:
         return _flag(variable, text)
-    if isinstance(action, argparse._AppendAction):  # noqa: SLF001
+    if isinstance(action, argparse._AppendAction):
         return [_value(action, variable, word) for word in _words(variable, text)]
     return _value(action, variable, text)
 

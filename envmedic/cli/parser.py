@@ -54,7 +54,7 @@ def build_parser() -> Parser:
     return parser
 
 
-_Commands = argparse._SubParsersAction  # noqa: SLF001  # argparse has no public name for it
+_Commands = argparse._SubParsersAction
 
 
 def _command(

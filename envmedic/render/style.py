@@ -10,6 +10,9 @@ from envmedic.render.text import Line, Tone, bare
 
 _CODES: dict[Tone, str] = {"good": "32", "bad": "31", "warn": "33", "dim": "2", "bold": "1", "accent": "36"}
 _UNITS = ("B", "kB", "MB", "GB", "TB")
+_UNIT_STEP = 1000
+_MINUTE_S = 60
+_TENTHS_BELOW_S = 10
 
 
 def wants_colour(stream: TextIO, choice: str = "auto") -> bool:
@@ -50,19 +53,19 @@ def size(count: int | None) -> str:
         return "?"
     value = float(count)
     for unit in _UNITS:
-        if value < 1000 or unit == _UNITS[-1]:  # noqa: PLR2004
+        if value < _UNIT_STEP or unit == _UNITS[-1]:
             return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
-        value /= 1000
+        value /= _UNIT_STEP
     raise AssertionError
 
 
 def duration(seconds: float) -> str:
     """Seconds as ``0.4 s``, ``12 s`` or ``3 min 05 s``."""
-    if seconds < 10:  # noqa: PLR2004
+    if seconds < _TENTHS_BELOW_S:
         return f"{seconds:.1f} s"
-    if seconds < 60:  # noqa: PLR2004
+    if seconds < _MINUTE_S:
         return f"{seconds:.0f} s"
-    minutes, rest = divmod(round(seconds), 60)
+    minutes, rest = divmod(round(seconds), _MINUTE_S)
     return f"{minutes} min {rest:02d} s"
 
 

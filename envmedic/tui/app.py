@@ -345,7 +345,7 @@ class EnvmedicApp(App[int]):
         text = [line(f"envmedic is {jobs[0].title}."), line("Quitting stops it first; nothing is left half done.")]
         self.push_screen(QuestionPanel("Quit?", text), self._quit)
 
-    def _quit(self, yes: bool | None) -> None:  # noqa: FBT001  # the answer of a panel
+    def _quit(self, yes: bool | None) -> None:
         if yes:
             self._leave(ExitCode.OK)
 

@@ -38,7 +38,7 @@ def record_lines(record: Record, *, moved: bool = False) -> list[Line]:
 
 def _rounds(record: Record) -> list[Line]:
     """The finding of each round and its end, where there were several."""
-    if len(record.rounds) < 2:  # noqa: PLR2004  # a single one is the repair itself
+    if not record.rounds[1:]:  # a single round is the repair itself
         return []
     lines = [line("")]
     for item in record.rounds:

@@ -102,7 +102,7 @@ def _told(state: DistributionState | None) -> str:
 
 def _rounds(record: Record) -> list[Line]:
     """The finding of each round and its end, where there were several."""
-    if len(record.rounds) < 2:  # noqa: PLR2004  # a single one is the repair itself
+    if not record.rounds[1:]:  # a single round is the repair itself
         return []
     return [
         (

@@ -65,12 +65,13 @@ class BackgroundJob(msgspec.Struct, Generic[T], eq=False):
     """A later job of the same name makes this one pointless: it is cancelled."""
     token: Token = msgspec.field(default_factory=Token)
     abandoned: bool = False
-    _emit: Callable[[Event], None] | None = None
+    emit: Callable[[Event], None] | None = None
+    """Where events go while the job runs; set by `Jobs`."""
 
     def sink(self, event: Event) -> None:
         """Take an event, from any thread."""
-        if self._emit is not None:
-            self._emit(event)
+        if self.emit is not None:
+            self.emit(event)
 
     def cancel(self) -> None:
         """Ask it to stop; it ends when its work next asks, or its result is dropped."""
@@ -174,7 +175,7 @@ class Jobs:
         loop = asyncio.get_running_loop()
         ended: asyncio.Future[_Outcome[T]] = loop.create_future()
         batch = _Batch(self._app, job, loop)
-        job._emit = batch.add  # noqa: SLF001  # the two belong together
+        job.emit = batch.add
 
         def run() -> None:
             outcome = _carried_out(job)
@@ -187,7 +188,7 @@ class Jobs:
         outcome = await ended
         # the last events are shown before the result
         batch.flush()
-        job._emit = None  # noqa: SLF001  # what it prepared may go on under another job
+        job.emit = None  # the result of the work may be used by another job
         return outcome
 
 
@@ -199,7 +200,7 @@ def _set(ended: asyncio.Future[_Outcome[T]], outcome: _Outcome[T]) -> None:
 def _carried_out(job: BackgroundJob[T]) -> _Outcome[T]:
     try:
         return _Outcome(value=job.work(job))
-    except BaseException as error:  # noqa: BLE001  # it is told on the App's thread
+    except BaseException as error:  # noqa: BLE001  # `_settle` reports it on the App's thread
         return _Outcome(error=error)
 
 

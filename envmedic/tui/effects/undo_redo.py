@@ -61,7 +61,7 @@ class UndoRedo:
             question = redo_question(history, item, command)
             self._app.ask("Redo?", question, partial(self._go, "redo", item.transaction))
 
-    def _go(self, way: str, to: str | None, yes: bool) -> None:  # noqa: FBT001  # the answer of a panel
+    def _go(self, way: str, to: str | None, yes: bool) -> None:
         if yes and self._free():
             self._travel("undo" if way == "undo" else "redo", to, self._app.session.options.allow)
 
@@ -79,7 +79,7 @@ class UndoRedo:
         else:
             self._app.show_error(error)
 
-    def _all_the_same(self, way: Way, to: str | None, allow: tuple[AllowName, ...], yes: bool) -> None:  # noqa: FBT001
+    def _all_the_same(self, way: Way, to: str | None, allow: tuple[AllowName, ...], yes: bool) -> None:
         if yes and self._free():
             self._travel(way, to, allow)
 
@@ -115,7 +115,7 @@ class UndoRedo:
         question = prune_question(history, doomed, prune_line(self._prefix, keep))
         self._app.ask("Remove them?", question, partial(self._prune, keep))
 
-    def _prune(self, keep: int, yes: bool) -> None:  # noqa: FBT001  # the answer of a panel
+    def _prune(self, keep: int, yes: bool) -> None:
         if yes and self._free():
             self.effects.prune(keep, self._pruned)
 

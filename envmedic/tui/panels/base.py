@@ -101,7 +101,7 @@ class QuestionPanel(Panel[bool | None]):
         """What is asked."""
         yield LineView(self._lines, id="question")
 
-    def action_answer(self, yes: bool) -> None:  # noqa: FBT001  # an action's argument
+    def action_answer(self, yes: bool) -> None:
         """Answer."""
         self.dismiss(yes)
 

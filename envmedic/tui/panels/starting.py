@@ -48,7 +48,7 @@ class StartPanel(Panel[Start | None]):
         """All that is to be known before."""
         yield LineView(start_lines(self._plan, self._means, self._host), id="question")
 
-    def action_begin(self, asks: bool) -> None:  # noqa: FBT001  # an action's argument
+    def action_begin(self, asks: bool) -> None:
         """Begin; what is missing was told above, and is accepted with this."""
         self.dismiss(
             Start(

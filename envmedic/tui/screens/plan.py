@@ -179,7 +179,7 @@ class PlanScreen(BaseScreen):
         lines = protected_lines(cast("PreflightError", self._means), name, apply_line(allowing, plan, self._wish))
         self.envmedic.ask("Protected", lines, partial(self._lift, name))
 
-    def _lift(self, name: AllowName, yes: bool) -> None:  # noqa: FBT001  # the answer of a panel
+    def _lift(self, name: AllowName, yes: bool) -> None:
         if yes:
             self._allowed = (*self._allowed, name)
             self._try(self._lifted)

@@ -161,7 +161,7 @@ class PlaybooksScreen(ListingScreen[Book]):
         ]
         self.envmedic.ask("Copy it?", lines, partial(self._copy, book))
 
-    def _copy(self, book: Book, yes: bool) -> None:  # noqa: FBT001  # the answer of a panel
+    def _copy(self, book: Book, yes: bool) -> None:
         if yes:
             self._effects.copy(book, self._copied)
 

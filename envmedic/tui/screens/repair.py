@@ -178,7 +178,7 @@ class RepairScreen(BaseScreen):
         because = repair.rounds[-1] if repair.rounds else ""
         panel = AskPanel(question_title(asked), question_lines(asked, because))
 
-        def answered(yes: bool | None) -> None:  # noqa: FBT001  # the answer of a panel
+        def answered(yes: bool | None) -> None:
             now = self.session.repair
             if yes is None:
                 self._put_off = asked
@@ -218,7 +218,7 @@ class RepairScreen(BaseScreen):
             return
         self.app.push_screen(QuestionPanel("Cancel", cancel_lines(repair)), self._cancel)
 
-    def _cancel(self, yes: bool | None) -> None:  # noqa: FBT001  # the answer of a panel
+    def _cancel(self, yes: bool | None) -> None:
         if yes:
             self.envmedic.repairs.stop()
 

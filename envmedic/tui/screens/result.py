@@ -104,7 +104,7 @@ class ResultScreen(BaseScreen):
         if not self._repaired:
             await super().action_back()
             return
-        while len(self.app.screen_stack) > 2:  # noqa: PLR2004  # home, and this one
+        while self.app.screen_stack[2:]:  # more than home and this one
             await self.app.pop_screen()
         await super().action_back()
 

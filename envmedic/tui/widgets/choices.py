@@ -39,7 +39,7 @@ class ChoiceList(OptionList, Generic[T]):
         key: Callable[[T], str],
         *,
         empty: str,
-        id: str,  # noqa: A002  # Textual's name
+        id: str,
         keeps_place: bool = True,
     ) -> None:
         """`keeps_place` keeps the highlighted item when others come or go; else the first one is."""

@@ -46,7 +46,7 @@ class LineView(Toned, can_focus=True):
     }
     """
 
-    def __init__(self, lines: Sequence[Line] = (), *, id: str | None = None, about: str = "") -> None:  # noqa: A002
+    def __init__(self, lines: Sequence[Line] = (), *, id: str | None = None, about: str = "") -> None:
         """`about` is what help says of it before its keys."""
         super().__init__(id=id)
         self.about = about

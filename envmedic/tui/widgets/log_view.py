@@ -32,7 +32,7 @@ class LogView(Toned, can_focus=True):
     ]
     DEFAULT_CSS = "LogView { background: $surface; color: $foreground; scrollbar-size: 1 1; }"
 
-    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002  # Textual's name
+    def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._lines: list[str] = []
         self._cells = 0

@@ -23,7 +23,7 @@ class PasteBox(LineView):
         "character, Ctrl+U all of it. Nothing in it is carried out or interpreted."
     )
 
-    def __init__(self, *, id: str) -> None:  # noqa: A002  # Textual's name
+    def __init__(self, *, id: str) -> None:
         super().__init__(id=id)
         self._raw = ""
         self._due: Timer | None = None
