@@ -22,7 +22,7 @@ from envmedic.model.registries.faults import FAULTS
 from envmedic.model.registries.installers import INSTALLERS
 
 FILES, DIRECTORIES = ":files", ":directories"
-"""What a script is told where the shell itself knows the words better."""
+"""Requests to a completion script for the shell's own completion of paths."""
 
 _BASH = """\
 # bash completion for envmedic
@@ -85,7 +85,7 @@ complete -c envmedic -f -a '(__envmedic_complete)'
 """
 
 SCRIPTS: Mapping[str, str] = {"bash": _BASH, "zsh": _ZSH, "fish": _FISH}
-"""What ``envmedic completion SHELL`` prints."""
+"""Output of ``envmedic completion SHELL``, by shell."""
 
 Word = tuple[str, str]
 """A word that may stand here, and its meaning."""
@@ -93,7 +93,7 @@ Word = tuple[str, str]
 
 @dataclass
 class _State:
-    """How far the words before the cursor lead."""
+    """State of the parse after the words before the cursor."""
 
     parser: Parser
     option: argparse.Action | None = None

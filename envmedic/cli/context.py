@@ -19,7 +19,7 @@ from envmedic.render.streams import write
 
 
 def settings_of(args: argparse.Namespace, output: CommandOutput) -> Settings:
-    """How to run, as the options say it."""
+    """The settings given by the options."""
     options = vars(args)
     template = options.get("torch_index") or TORCH_INDEX
     playbook = options.get("playbook")
@@ -53,7 +53,7 @@ def prefix_of(args: argparse.Namespace, settings: Settings, output: CommandOutpu
 
 
 def options_of(args: argparse.Namespace) -> ApplyOptions:
-    """What the options say of how to carry a repair out."""
+    """The apply options given on the command line."""
     return ApplyOptions(
         no_gpu=args.no_gpu,
         allow=tuple(args.allow),
@@ -73,7 +73,7 @@ def print_record(record: Record, output: CommandOutput, *, moved: bool = False) 
 
 
 def require_terminal(otherwise: str) -> None:
-    """Raise unless somebody can answer a question; `otherwise` is what to do instead of adding ``--yes``."""
+    """Raise ConfirmationNeeded without a terminal on stdin; `otherwise` is the alternative to ``--yes`` for the hint."""
     if not sys.stdin.isatty():
         raise ConfirmationNeeded(
             "A confirmation is needed and there is no terminal to ask on", hint=f"Add --yes, or {otherwise}"

@@ -154,7 +154,7 @@ def _short_help() -> int:
 
 
 def _bare_output(*, json: bool) -> CommandOutput:
-    """For what goes wrong before the output options are known."""
+    """The output for errors that occur before the output options are parsed."""
     from envmedic.cli.output import CommandOutput
 
     return CommandOutput(json=json, quiet=False, verbose=0, colour="auto", events=None)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 TRUE = frozenset({"1", "true", "yes", "on"})
 FALSE = frozenset({"", "0", "false", "no", "off"})
 _COLUMNS = 80
-"""Where there is no terminal."""
+"""Columns where there is no terminal."""
 
 
 class Parser(argparse.ArgumentParser):
@@ -32,9 +32,9 @@ class Parser(argparse.ArgumentParser):
             allow_abbrev=False, formatter_class=_help_formatter, **settings
         )  # an abbreviation means another option one day
         self.meaning = description
-        """What the command does, in one sentence; the first line of its help."""
+        """Purpose of the command in one sentence, the first line of its help."""
         self.variables: list[tuple[argparse.Action, tuple[str, ...]]] = []
-        """Options whose variable is set, each with the names of those that speak for the same."""
+        """Options whose variable is set, each with the names of options that mean the same thing in another way."""
         self.settable: list[argparse.Action] = []
         """Options that have a variable."""
         self._fill: Callable[[Parser], None] | None = None
@@ -96,7 +96,7 @@ class Parser(argparse.ArgumentParser):
         return self
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
-        """As argparse does it, with the choice that is likely meant."""
+        """Check as argparse does, and suggest the choice that is likely meant."""
         if action.choices is None or value in action.choices:
             return
         near = _near(value, action.choices)
@@ -145,12 +145,12 @@ def _near(word: str, known: Iterable[str]) -> str:
 
 
 def _help_formatter(prog: str) -> argparse.HelpFormatter:
-    """The usual one, told the width: to find it out, it loads `shutil`, with all that packs and unpacks archives."""
+    """Formatter of argparse with a given width: its own way to find the width loads `shutil` and the archive modules."""
     return argparse.HelpFormatter(prog, width=_columns() - 2)  # two less, as argparse does
 
 
 def _columns() -> int:
-    """As `shutil.get_terminal_size`: of COLUMNS, else of the terminal, else 80."""
+    """The width as `shutil.get_terminal_size` finds it: from COLUMNS, else the terminal, else 80."""
     stated = os.environ.get("COLUMNS", "")
     if stated.isdecimal() and int(stated) > 0:
         return int(stated)
@@ -216,7 +216,7 @@ def _bad(variable: str, text: str, cause: str) -> InputError:
 
 
 def sentence(text: str) -> str:
-    """What a command does as a sentence of its own."""
+    """The help text of a command as a full sentence."""
     return f"{text[:1].upper()}{text[1:]}."
 
 
@@ -278,7 +278,7 @@ def installer(text: str) -> str:
 
 
 def installers(words: Sequence[str]) -> tuple[WheelInstaller, CondaExecutor]:
-    """What installs wheels, and what installs conda packages. Raises InputError where two are given for one of them."""
+    """Installers of wheels and of conda packages. Raises InputError for two installers of one kind."""
     wheels = [name for word in dict.fromkeys(words) for name in OF_WHEELS if name == word]
     conda = [name for word in dict.fromkeys(words) for name in OF_CONDA if name == word]
     for found in (wheels, conda):

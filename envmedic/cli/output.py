@@ -24,7 +24,7 @@ _ACTING = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
 class CommandOutput:
-    """What one command prints, by its output options."""
+    """Output of one command, according to its output options."""
 
     def __init__(self, *, json: bool, quiet: bool, verbose: int, colour: str, events: str | None) -> None:
         self.json = json
@@ -92,7 +92,7 @@ class CommandOutput:
             ) from error
 
     def error_beside(self, error: EnvmedicError) -> None:
-        """Print `error` on stderr where stdout belongs to somebody else."""
+        """Print `error` on stderr alone, for commands whose stdout belongs to the user's program."""
         self.narrator.close()
         write(sys.stderr, "\n".join(self._err_style.text(error_lines(error))) + "\n")
 

@@ -48,7 +48,7 @@ def padded(text: str, cells: int) -> str:
 
 
 def _clusters(text: str) -> list[tuple[str, int]]:
-    """What the eye takes for characters, each with its cells: a letter with its accents is one."""
+    """Characters as the eye sees them, each with its cells: a letter with its accents is one."""
     found: list[str] = []
     for char in text:
         # a combining character, which the cut must not separate from its letter
@@ -97,7 +97,7 @@ def wrapped(text: Line, cells: int) -> list[Line]:
 
 
 def _places(whole: str, indent: int, cells: int) -> list[int]:
-    """Where to break: before the word that does not fit, or inside one that is longer than a line."""
+    """Positions of line breaks: before a word that does not fit, or inside one that is longer than a line."""
     cuts: list[int] = []
     used = 0
     for word in _BREAK.finditer(whole):

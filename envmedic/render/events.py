@@ -161,7 +161,7 @@ def _details(data: EventData) -> list[str]:
 
 
 def amount(data: Progress) -> str:
-    """How far a stage is, in its unit."""
+    """The progress of a stage in its unit, as ``12.0 MB of 80.0 MB``."""
     if data.unit == "bytes":
         done, total, unit = size(data.done), size(data.total), ""
     else:

@@ -17,7 +17,7 @@ _DEFAULTS = {"installer": DEFAULT}
 
 
 def apply_command(plan: Plan, args: argparse.Namespace) -> str:
-    """What carries `plan` out: the same wish on the same environment, or the plan file that was written."""
+    """The command that carries out `plan`: the same request on the same environment, or the plan file."""
     options = vars(args)
     # the plan file has the wish, the sources and the environment; only the way to run it is still open
     if options.get("output"):

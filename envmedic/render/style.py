@@ -16,7 +16,7 @@ _TENTHS_BELOW_S = 10
 
 
 def wants_colour(stream: TextIO, choice: str = "auto") -> bool:
-    """Whether to colour `stream`: NO_COLOR, then FORCE_COLOR, then a dumb TERM, then a terminal."""
+    """Whether to colour `stream`; NO_COLOR, FORCE_COLOR, TERM and whether it is a terminal decide, in this order."""
     if choice != "auto":
         return choice == "always"
     # https://no-color.org: any value but the empty one
@@ -29,7 +29,7 @@ def wants_colour(stream: TextIO, choice: str = "auto") -> bool:
 
 
 class Style:
-    """How lines are printed: with escapes for their tones, or without. Colour is never the only carrier of a meaning."""
+    """Printed form of lines, with or without escapes for their tones. No meaning depends on colour alone."""
 
     def __init__(self, *, colour: bool) -> None:
         self._colour = colour

@@ -14,7 +14,7 @@ Tone = Literal["plain", "good", "bad", "warn", "dim", "bold", "accent", "match"]
 ELLIPSIS: Final = "\N{HORIZONTAL ELLIPSIS}"
 _TAB: Final = 4
 _PICTURES: Final = 0x2400
-"""Where Unicode has pictures of the C0 controls."""
+"""First code point of Unicode's pictures of the C0 controls."""
 _C0_END, _DELETE, _DELETE_PICTURE = 0x20, 0x7F, 0x2421
 
 

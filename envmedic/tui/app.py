@@ -84,7 +84,7 @@ class EnvmedicApp(App[int]):
         for theme in THEMES:
             self.register_theme(theme)
         self._unreadable: EnvmedicError | None = None
-        """Why the theme of the last run is not known."""
+        """The error from reading the theme of the last run."""
         self._begin_with(os.environ.get(VARIABLE) or self._kept_theme())
 
     @property
@@ -102,7 +102,7 @@ class EnvmedicApp(App[int]):
         self.call_later(call)
 
     def use_theme(self, name: str) -> None:
-        """Look like that; an unknown name is the dark one."""
+        """Use the theme `name`, or the dark one for an unknown name."""
         self.theme = name if name in self.available_themes else DARK
 
     def _begin_with(self, name: str) -> None:
@@ -116,7 +116,7 @@ class EnvmedicApp(App[int]):
         self.update_classes({f"-theme-{theme.name}": True}, update=False)
 
     def choose_theme(self, name: str) -> None:
-        """Look like that from now on, also in later runs."""
+        """Use the theme `name` now and in later runs."""
         self.use_theme(name)
         try:
             keep_theme(self.theme)
@@ -141,7 +141,7 @@ class EnvmedicApp(App[int]):
             self.show_error(self._unreadable)
 
     def on_load(self) -> None:
-        """Heed the signals that ask to end, except those that are ignored, as under nohup."""
+        """Handle the signals that ask the UI to end, except ignored ones, as under nohup."""
         if threading.current_thread() is not threading.main_thread():
             return  # signals go to the main thread, whoever that is
         loop = asyncio.get_running_loop()
@@ -158,7 +158,7 @@ class EnvmedicApp(App[int]):
         message.settle()
 
     def on_jobs_changed(self, _message: JobsChanged) -> None:
-        """What runs is shown at the edge."""
+        """Redraw the list of running jobs in the title bar."""
         self.changed.publish(self._session)
 
     # panels
@@ -194,12 +194,12 @@ class EnvmedicApp(App[int]):
             self.show_error(refusal)
 
     def show_repair(self, repair: Repair) -> None:
-        """How far the repair is: many times a second, so only who shows it is told."""
+        """Publish the progress of the repair. This happens many times a second, so only screens that show it are notified."""
         self._session = replace(self._session, repair=repair)
         self.repairing.publish(repair)
 
     def repair_asks(self, _repair: Repair) -> None:
-        """A question waits: it is asked where the repair is shown, and elsewhere it is told that it waits."""
+        """Ask the question on the screen of the repair; on other screens, notify the user that it waits."""
         from envmedic.tui.screens.repair import RepairScreen
 
         if isinstance(self.screen, RepairScreen):
@@ -208,7 +208,7 @@ class EnvmedicApp(App[int]):
             self.notify("It waits for your answer: g", title="The repair asks", timeout=20, markup=False)
 
     def repair_ended(self, repair: Repair) -> None:
-        """Who watches it sees the result at once, others are told."""
+        """Show the result on the screen of the repair; on other screens, notify the user."""
         from envmedic.tui.panels.base import Panel
         from envmedic.tui.screens.repair import RepairScreen
 
@@ -239,7 +239,7 @@ class EnvmedicApp(App[int]):
             self.push_screen(RepairScreen())
 
     def show_result(self) -> None:
-        """How the repair ended, in the place of its own screen."""
+        """Show the result in the place of the repair's screen."""
         from envmedic.tui.screens.repair import RepairScreen
         from envmedic.tui.screens.result import ResultScreen
 
@@ -273,7 +273,7 @@ class EnvmedicApp(App[int]):
             self.push_screen(HistoryScreen(self.session.chosen))
 
     def action_playbooks(self) -> None:
-        """What envmedic knows of faults and repairs."""
+        """Open the playbooks."""
         from envmedic.tui.screens.playbooks import PlaybooksScreen
 
         if not isinstance(self.screen, PlaybooksScreen):
@@ -350,7 +350,7 @@ class EnvmedicApp(App[int]):
             self._leave(ExitCode.OK)
 
     def hung_up(self) -> None:
-        """Somebody else ends the UI, or the terminal is gone: end what changes something, and ask nothing."""
+        """End the UI without questions, on a signal or the loss of the terminal; jobs that change something are finished first."""
         self._leave(ExitCode.INTERRUPTED)
 
     def _leave(self, code: ExitCode) -> None:
@@ -370,7 +370,7 @@ class EnvmedicApp(App[int]):
         self.call_later(self.exit, int(code))  # after what the jobs have brought
 
     def farewell(self) -> str:
-        """What became of a repair that leaving the UI has ended; empty where none ran."""
+        """The result of a repair that was stopped because the user left the UI; empty without one."""
         repair = self._session.repair
         if not self._leaving or repair is None or repair.running or not repair.left:
             return ""

@@ -122,5 +122,5 @@ def playbook_line(book: Book) -> str:
 
 
 def copy_line(book: Book) -> str:
-    """What copies a shipped playbook to the user's own."""
+    """The shell command that copies a shipped playbook to the user's own."""
     return f"envmedic playbooks show {shlex.quote(book.id)} > ${{XDG_CONFIG_HOME:-~/.config}}/envmedic/playbooks/{book.id}.yaml"

@@ -57,7 +57,7 @@ class Commands(Provider):
             yield DiscoveryHit(command.title, command.run, help=command.help)
 
     async def search(self, query: str) -> Hits:
-        """Those that match what is typed."""
+        """Commands that match the typed text."""
         matcher = self.matcher(query)
         for command in self._all():
             score = matcher.match(command.title)

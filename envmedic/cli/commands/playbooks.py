@@ -56,7 +56,7 @@ def validate(args: argparse.Namespace, output: CommandOutput) -> int:
 
 
 def test(args: argparse.Namespace, output: CommandOutput) -> int:
-    """What was tried with a playbook."""
+    """Run the samples and conflict tests of a playbook, and print each trial."""
     found = playbook_trial.try_playbook(Settings(stream=output.stream), args.file, args.logs)
     rows = [(_MARKS[item.status], item.about, item.told) for item in found.trials]
     failed = sum(item.status == "fail" for item in found.trials)

@@ -30,7 +30,7 @@ NOTHING_TO_DO = "Nothing to repair. If a program fails all the same, give its er
 
 
 def wish_of(args: argparse.Namespace) -> RepairRequest:
-    """What the options say of what to repair, or to move on. Raises InputError where they say both."""
+    """The repair or the change of release that the options request. Raises InputError if they request both."""
     if args.policy and (args.playbook or args.log or args.user_command):
         raise InputError(
             "--policy moves an environment on in which nothing is at fault",

@@ -21,7 +21,7 @@ from envmedic.render.documents.diagnosis import diagnosis_lines
 from envmedic.render.text import line, visible
 
 NOT_FOUND, NOT_STARTED = 127, 126
-"""What shells exit with where there is no such program, and where it cannot be started."""
+"""Exit codes of shells for a missing program and for one that cannot be started."""
 
 
 def run(args: argparse.Namespace, output: CommandOutput) -> int:

@@ -72,12 +72,12 @@ def _finding_lines(number: int, finding: Finding) -> list[Line]:
 
 
 def certainty(finding: Finding) -> str:
-    """How sure a finding is, and whether facts confirm it."""
+    """The confidence of a finding, and whether facts confirm it."""
     return f"{finding.confidence:.0%} sure, {_CONFIRMED[finding.confirmed]}"
 
 
 def evidence_line(evidence: Evidence, indent: str, length: int | None = None) -> Line:
-    """Where and what, cut to `length`; a fact whose sentence begins with its name is not named twice."""
+    """Source and content, cut to `length` characters. The source is left out where the content begins with it."""
     mark = part(f"{indent}+ ", "good") if evidence.supports else part(f"{indent}- ", "bad")
     what = evidence.what if length is None else shortened(evidence.what, length)
     if evidence.what.startswith(f"{evidence.where} "):

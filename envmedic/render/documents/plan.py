@@ -15,7 +15,7 @@ _VERBS = {"remove": "REMOVE", "install": "INSTALL", "change": "CHANGE"}
 
 
 def plan_lines(plan: Plan, *, alternatives: bool = True) -> list[Line]:
-    """Everything that will run, what stays, and (for somebody who still chooses) the alternatives."""
+    """Everything that will run, the distributions that stay, and the alternatives where the user can still choose."""
     return [
         *_head(plan),
         line(""),
@@ -79,7 +79,7 @@ def _builds(change: Change) -> str:
 
 
 def _owner(change: Change) -> str:
-    """Who has it, with the channel of a conda package; for one that changes hands both."""
+    """The owner, with the channel of a conda package; both owners where ownership changes."""
     if change.by == "conda":
         channel = change.channel.rstrip("/").rpartition("/")[2]
         return f"conda ({channel})" if channel else "conda"

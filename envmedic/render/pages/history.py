@@ -163,7 +163,7 @@ def redo_question(history: History, item: Generation, command: str) -> list[Line
 
 
 def keep_question(history: History) -> list[Line]:
-    """How many kept trees stay."""
+    """The question how many kept trees stay."""
     kept = [item for item in history.generations if item.kept]
     held = size(sum(item.size_bytes for item in kept))
     return [

@@ -46,7 +46,7 @@ class MistakeLine(msgspec.Struct, frozen=True):
 
 
 def books(playbooks: Iterable[LoadedPlaybook], invalid: Iterable[InvalidPlaybook]) -> tuple[Book, ...]:
-    """Files with mistakes first, then the user's own, then those that are shipped, each by id."""
+    """Files with mistakes first, then the user's own playbooks, then shipped ones, each group by id."""
     good = [
         Book(item.path, item.playbook.id, item.playbook.fault or "no fault", item.playbook.title, item.origin)
         for item in playbooks
@@ -83,7 +83,7 @@ def book_item(book: Book, cells: int) -> list[Line]:
 
 
 def filtered(items: Sequence[Book], fault: str | None) -> tuple[Book, ...]:
-    """Those for one class of fault, and files with mistakes; all of them without one."""
+    """Playbooks for one class of fault, and files with mistakes; all playbooks where `fault` is None."""
     return tuple(item for item in items if fault is None or item.mistakes or item.fault == fault)
 
 

@@ -14,7 +14,7 @@ from envmedic.render.text import Line, TextPart, line, part, table
 
 
 def gpu_missing(plan: Plan, host: Host | None) -> bool:
-    """Whether the plan is to be proven on a GPU and this machine has none."""
+    """Whether checks of the plan need a GPU and this machine has none."""
     return plan.gpu_checks and host is not None and not host.gpus
 
 

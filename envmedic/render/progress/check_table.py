@@ -58,12 +58,12 @@ def check_table(rows: Iterable[CheckRow], cells: int) -> list[Line]:
 
 
 def _skipped(row: CheckRow) -> bool:
-    """Whether it never ran."""
+    """Whether the check never ran."""
     return all(item is None or item.status == "skip" for item in (row.before, row.after, row.smoke))
 
 
 def _skips(rows: Sequence[CheckRow], left_out: Sequence[CheckRow]) -> list[Line]:
-    """Why checks were skipped, each reason once, with the names of those that have no row."""
+    """Reasons why checks were skipped, each once, with the names of checks that have no row."""
     reasons: dict[str, list[str]] = {}
     for row in rows:
         if row.last.status == "skip":

@@ -125,24 +125,24 @@ class Repair(msgspec.Struct, frozen=True):
     stages: tuple[StageRow, ...] = ()
     checks: dict[tuple[str, str | None], CheckRow] = {}
     rounds: tuple[str, ...] = ()
-    """Why there were further ones."""
+    """Reasons of the further rounds."""
     warnings: tuple[str, ...] = ()
-    """What the user should know."""
+    """Warnings, in the order of their arrival."""
     directory: str = ""
-    """Of the transaction, once there is one."""
+    """Directory of the transaction, empty before it has one."""
     how: str = ""
     """How the environment is cloned, staged and exchanged."""
     state: str = ""
-    """Of the journal."""
+    """Last state of the journal."""
     asked: Asked | None = None
     stopping: bool = False
     """Whether the user asked to stop."""
     left: bool = False
-    """Whether leaving the UI asked for that."""
+    """Whether it was stopped because the user left the UI."""
     result: Record | EnvmedicError | None = None
     ended: float | None = None
     locks: tuple[Lock, ...] = ()
-    """Those that were written of what it made."""
+    """Lock files written from the repaired environment."""
     log: RepairLog = msgspec.field(default_factory=RepairLog)
 
     @property
@@ -174,14 +174,14 @@ class Repair(msgspec.Struct, frozen=True):
         return max((self.ended if self.ended is not None else now) - self.began, 0.0)
 
     def expected_checks(self) -> int | None:
-        """How many outcomes the part that runs will have, as far as the ones before tell."""
+        """Number of outcomes that the running part will have, estimated from earlier parts; None if unknown."""
         row = self.current
         if row is None or row.part != "verify":
             return None
         return sum(item.before is not None for item in self.checks.values()) or None
 
     def expected_seconds(self, now: float) -> float | None:
-        """How long the part that runs will still take, by its own rate, or by what the same checks took before."""
+        """Seconds that the running part will still take, by its own rate or by earlier times of the same checks."""
         row = self.current
         if row is None:
             return None
@@ -217,18 +217,18 @@ class Repair(msgspec.Struct, frozen=True):
         return repair
 
     def asking(self, asked: Asked, now: float) -> Repair:
-        """A question waits."""
+        """The repair with a question that waits for an answer."""
         row = StageRow("ask", now, self.round)
         stages = (*self.stages, row) if isinstance(asked, Exchange) else self.stages
         return replace(self, asked=asked, stages=stages)
 
     def answered(self, now: float) -> Repair:
-        """It was answered, or is of no use any more."""
+        """The repair after the answer, or after the question became pointless."""
         ended = (_ended(row, now - row.began) if row.part == "ask" and row.running else row for row in self.stages)
         return replace(self, asked=None, stages=tuple(ended))
 
     def ending(self, result: Record | EnvmedicError, now: float) -> Repair:
-        """It came to its end."""
+        """The repair with its result."""
         done = isinstance(result, Record) and result.failure is None
         ended = (_ended(row, now - row.began, ok=done) if row.running else row for row in self.stages)
         return replace(self, result=result, asked=None, ended=now, stages=tuple(ended))
@@ -244,14 +244,14 @@ def _ended(row: StageRow, seconds: float, *, ok: bool = True) -> StageRow:
 
 
 def _part(stage: Stage, repair: Repair) -> Part:
-    """What a stage of events is for people: the fingerprint is taken twice."""
+    """The part that a stage of events belongs to: the fingerprint is taken twice, before and after."""
     if stage == "fingerprint":
         return "compare" if any(row.part == "clone" for row in repair.stages) else "fingerprint"
     return "other" if stage in _OUTSIDE else stage  # type: ignore[return-value]  # the other stages are parts
 
 
 def _last(repair: Repair, **changes: object) -> Repair:
-    """With the part that events are about changed."""
+    """The repair with changes in the part that events are about."""
     row = repair.working()
     if row is None:
         return repair

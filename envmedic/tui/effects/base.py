@@ -43,7 +43,7 @@ KEPT_TEXTS = 20
 
 
 class Front(Protocol):
-    """What effects need of the App."""
+    """The App as effects need it."""
 
     jobs: Jobs
 
@@ -144,7 +144,7 @@ class Effects:
             self._join()
 
     def stop_reading(self) -> None:
-        """Cancel what is read in the background, the chosen environment apart."""
+        """Cancel background reads of all environments except the chosen one."""
         for job in self._front.jobs.running:
             if job.kind == "probe" and job.latest != f"read {self._session.chosen}":
                 job.cancel()
@@ -282,7 +282,7 @@ class Effects:
         then: Callable[[Means], None],
         failed: Callable[[EnvmedicError], None],
     ) -> None:
-        """How the plan would be carried out here, or why it cannot be now."""
+        """Find out how the plan would be carried out here, or why it cannot be."""
 
         def work(_settings: Settings, _job: BackgroundJob[Means]) -> Means:
             from envmedic.api import repair

@@ -1,4 +1,4 @@
-"""What the terminal UI does with generations; with `effects`, the only part of it that calls `api`."""
+"""Effects of the terminal UI on generations."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class HistoryEffects:
     def difference(
         self, before: str | None, after: str | None, then: Callable[[Difference], None], failed: Failed | None = None
     ) -> BackgroundJob[Difference]:
-        """What differs between two states; without them, what was changed outside envmedic."""
+        """The difference of two states; without them, changes made outside envmedic."""
 
         def work(settings: Settings, _job: BackgroundJob[Difference]) -> Difference:
             return generations.difference(settings, self._prefix, before, after)
@@ -65,7 +65,7 @@ class HistoryEffects:
         self._effects.job("transaction", title, work, then, failed, must_end=True)
 
     def prunable(self, keep: int, then: Callable[[tuple[str, ...]], None]) -> None:
-        """Which kept trees `prune` would remove."""
+        """Find the kept trees that `prune` would remove."""
 
         def work(settings: Settings, _job: BackgroundJob[tuple[str, ...]]) -> tuple[str, ...]:
             return generations.prunable(settings, self._prefix, keep)

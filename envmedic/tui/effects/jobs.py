@@ -26,7 +26,7 @@ T = TypeVar("T")
 BATCH_S = 0.05
 """At most 20 batches of events a second."""
 GRACE_S = 1.0
-"""How long the end of the App waits for jobs that change nothing."""
+"""Seconds that a closing App waits for jobs that change nothing."""
 
 
 class Token:
@@ -40,7 +40,7 @@ class Token:
         self._event.set()
 
     def __call__(self) -> bool:
-        """Whether somebody asked to stop; cheap."""
+        """Whether a stop was requested; cheap enough for inner loops."""
         return self._event.is_set()
 
 
@@ -48,9 +48,9 @@ class BackgroundJob(msgspec.Struct, Generic[T], eq=False):
     """One piece of work."""
 
     kind: str
-    """What jobs of one kind share: a limit of how many run at once."""
+    """Jobs of one kind share a limit on how many run at once."""
     title: str
-    """What it does, in words for the status line."""
+    """Description for the status line."""
     work: Callable[[BackgroundJob[T]], T]
     """Runs in a thread. Raises EnvmedicError."""
     then: Callable[[T], None]
@@ -60,7 +60,7 @@ class BackgroundJob(msgspec.Struct, Generic[T], eq=False):
     on_events: Callable[[list[Event]], None] | None = None
     """Takes events in batches, on the App's thread."""
     must_end: bool = False
-    """Whether the App waits for it before it ends: it changes something."""
+    """Whether the job changes something, so that a closing App waits for it."""
     latest: str = ""
     """A later job of the same name makes this one pointless: it is cancelled."""
     token: Token = msgspec.field(default_factory=Token)
@@ -116,15 +116,15 @@ class Jobs:
 
     @property
     def running(self) -> tuple[BackgroundJob[object], ...]:
-        """Those that have not ended, oldest first."""
+        """Running jobs, oldest first."""
         return tuple(self._running)
 
     def unfinished(self) -> tuple[BackgroundJob[object], ...]:
-        """Those that the App must wait for."""
+        """Running jobs that a closing App must wait for."""
         return tuple(job for job in self._running if job.must_end)
 
     def start(self, job: BackgroundJob[T]) -> BackgroundJob[T]:
-        """Begin `job`; another one of the same `latest` name is cancelled."""
+        """Start `job`, and cancel another one of the same `latest` name."""
         if job.latest:
             self.cancel(job.latest)
         self._running.append(job)  # type: ignore[arg-type]  # a list of jobs of any kind
@@ -215,7 +215,7 @@ def _settle(job: BackgroundJob[T], outcome: _Outcome[T]) -> None:
 
 
 def as_error(error: BaseException, *, changing: bool = False) -> EnvmedicError:
-    """`error` as people are told of it; whatever is no EnvmedicError is a bug of envmedic."""
+    """`error` as an EnvmedicError; any other exception is a missing package or a bug of envmedic."""
     if isinstance(error, EnvmedicError):
         return error
     environment = RECOVERABLE if changing else UNCHANGED

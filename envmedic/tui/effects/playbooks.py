@@ -1,4 +1,4 @@
-"""What the terminal UI does with playbooks; with `effects`, the only part of it that calls `api`."""
+"""Effects of the terminal UI on playbooks."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class PlaybookEffects:
         self._effects.job("playbooks", "reading playbooks", work, found, latest="playbooks")
 
     def stamps(self) -> Stamps:
-        """What tells that a file of the user's was saved, made or removed. Raises InputError."""
+        """Times and sizes of the user's playbook files, which show that one was saved, made or removed. Raises InputError."""
         return tuple(map(_stamp, sorted({*self._named, *map(str, playbooks.own_playbook_files())})))
 
     def page(self, book: Book, then: Callable[[Explanation | EnvmedicError], None]) -> None:
@@ -99,7 +99,7 @@ def source_lines(path: Path) -> tuple[str, ...]:
 
 
 def editor_command(book: Book) -> tuple[str, ...]:
-    """The user's editor on the file of `book`, at its first mistake where the editor can be told.
+    """Command that opens the file of `book` in the user's editor, at its first mistake if the editor supports that.
 
     Raises InputError where there is no editor.
     """

@@ -10,11 +10,11 @@ from typing import Protocol
 from envmedic.render.text import Line
 
 _TICK_S = 0.1
-"""How often it is looked whether the work was cancelled."""
+"""Seconds between two looks at the cancellation."""
 
 
 class Asker(Protocol):
-    """What questions need of the App."""
+    """The App as questions need it."""
 
     def later(self, call: Callable[[], object]) -> None:
         """Do something on the App's thread; may be called from any."""

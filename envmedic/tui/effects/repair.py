@@ -1,4 +1,4 @@
-"""What the terminal UI does for a repair: starts it, asks and answers for it, stops it, and keeps what comes of it.
+"""Effects of the terminal UI on a repair: start, questions and answers, stop, and the files written afterwards.
 
 Beside `effects` the only module that calls `api`.
 """
@@ -33,11 +33,11 @@ if TYPE_CHECKING:
     from envmedic.tui.session import AppState
 
 _POLL_S = 0.05
-"""How often somebody who waits for an answer asks whether it is still wanted."""
+"""Seconds between two looks at the cancellation while an answer is awaited."""
 
 
 class RepairFront(Protocol):
-    """What the effects of a repair need of the App."""
+    """The App as the effects of a repair need it."""
 
     jobs: Jobs
     effects: Effects
@@ -59,10 +59,10 @@ class RepairFront(Protocol):
         """Show how far the repair is; much more often than `update`."""
 
     def repair_asks(self, repair: Repair) -> None:
-        """A question waits."""
+        """The repair with a question that waits for an answer."""
 
     def repair_ended(self, repair: Repair) -> None:
-        """It came to its end."""
+        """The repair with its result."""
 
 
 class UserReply:
@@ -96,7 +96,7 @@ class Repairs:
 
     @property
     def repair(self) -> Repair | None:
-        """As far as it has come; None before the first."""
+        """The current or last repair, None before the first."""
         return self._front.session.repair
 
     def start(self, prepared: Prepared, wish: RepairRequest, options: ApplyOptions, *, asks: bool) -> bool:

@@ -124,7 +124,7 @@ class UndoRedo:
         self._app.moved.publish(self._prefix)
 
     def _free(self) -> bool:
-        """Whether nothing else is being changed; says so where something is."""
+        """Whether nothing else is being changed; otherwise an error is shown."""
         running = self._app.jobs.unfinished()
         if running:
             hint = "Wait until it has ended, or stop it"

@@ -24,5 +24,5 @@ def tick_lines(item: str, *, ticked: bool, cells: int) -> list[Line]:
 
 
 def replaced_lines(names: Sequence[str]) -> list[Line]:
-    """What is there already and would go."""
+    """Existing files that would be overwritten."""
     return [line(f"! replaces {', '.join(names)}", "warn")] if names else []

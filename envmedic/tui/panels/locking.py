@@ -1,4 +1,4 @@
-"""Which lock files to write, and where."""
+"""Panel for the formats and the directory of lock files."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from envmedic.tui.widgets.paths import PathSuggester
 
 
 class LockWish(msgspec.Struct, frozen=True):
-    """What to write."""
+    """Formats and directory of the lock files to write."""
 
     forms: tuple[LockFormatName, ...]
     folder: str
     incomplete: bool = False
-    """Whether also what lacks entries."""
+    """Whether to write locks that lack entries."""
 
 
 class LockPanel(Panel[LockWish | None]):

@@ -69,11 +69,11 @@ class FindingScreen(BaseScreen):
         self._show()
 
     def about(self, session: AppState) -> str:
-        """Which, and where."""
+        """The fault and the environment."""
         return visible(f"{self.finding.fault} in {session.chosen}" if session.chosen else self.finding.fault)
 
     def line(self, session: AppState) -> str:
-        """What makes the plan."""
+        """The command that makes the plan."""
         return plan_line(session, session.wish(self.finding)) if self.finding.playbook and session.chosen else ""
 
     def searched(self) -> Searchable | None:

@@ -24,7 +24,7 @@ from envmedic.tui.widgets.choices import ChoiceList
 
 
 class StateList(ChoiceList[GenerationLine]):
-    """What can be looked at and compared."""
+    """States that the user can look at and compare."""
 
     HELP = (
         "What is there now, every repair, newest first, and the environment as envmedic found it; * is the live one. "
@@ -34,7 +34,7 @@ class StateList(ChoiceList[GenerationLine]):
 
 
 class HistoryScreen(ListingScreen[GenerationLine]):
-    """What was done, what is kept, and the ways back and forth."""
+    """Screen of the generations: past repairs, kept trees, undo and redo."""
 
     TITLE_TEXT = "History"
     LIST_TITLE = "Generations"
@@ -110,7 +110,7 @@ class HistoryScreen(ListingScreen[GenerationLine]):
         """The history is read by itself."""
 
     def about(self, session: AppState) -> str:
-        """Of which environment."""
+        """The prefix of the environment."""
         del session
         return visible(self._prefix)
 

@@ -40,7 +40,7 @@ class EnvironmentList(ChoiceList[Known]):
 
 
 class FindingList(ChoiceList[Finding]):
-    """What is wrong, best first."""
+    """Findings, best first."""
 
     HELP = (
         "What is wrong, the likeliest first: with a text at hand what it tells, judged by the facts of the chosen "
@@ -50,7 +50,7 @@ class FindingList(ChoiceList[Finding]):
 
 
 class HomeScreen(BaseScreen):
-    """Where everything begins."""
+    """The first screen."""
 
     HELP = "Choose an environment, paste an error text, and open what is found."
     VERTICAL_BREAKPOINTS = [(0, "-low"), (HIGH, "-high")]
@@ -106,7 +106,7 @@ class HomeScreen(BaseScreen):
         super().on_mount()
 
     def about(self, session: AppState) -> str:
-        """How far the background is."""
+        """Progress of the background reads."""
         if session.searching:
             return "looking for environments"
         waiting = sum(item.phase in {"waiting", "reading"} for item in session.environments)

@@ -54,9 +54,9 @@ class PlanScreen(BaseScreen):
         self._prepared: Prepared | None = None
         self._means: Means | EnvmedicError | None = None
         self._ways: tuple[PlanAlternative, ...] = ()
-        """Those of the last plan that could be made."""
+        """Alternatives of the last plan that could be made."""
         self._used = False
-        """Whether the plan was carried out: it can be once."""
+        """Whether the plan was carried out, which works once."""
         self._allowed: tuple[AllowName, ...] = ()
         """Protections that the user has lifted here."""
 
@@ -66,7 +66,7 @@ class PlanScreen(BaseScreen):
 
     @property
     def _options(self) -> ApplyOptions:
-        """How it would be carried out."""
+        """The apply options, with the protections that were lifted here."""
         return _allowing(self.session.options, *self._allowed)
 
     def body(self) -> ComposeResult:
@@ -80,14 +80,14 @@ class PlanScreen(BaseScreen):
         self.action_again()
 
     def on_screen_resume(self) -> None:
-        """A plan that was carried out is made anew: the environment may be another one now."""
+        """Make a used plan again, since its repair may have changed the environment."""
         super().on_screen_resume()
         repair = self.session.repair
         if self._used and (repair is None or not repair.running):
             self.action_again()
 
     def action_again(self) -> None:
-        """Make the plan anew."""
+        """Make the plan again."""
         self._prepared, self._means, self._used = None, None, False
         # the old plan is hidden at once: it must not be carried out while another is made
         self.query_one(LineView).show([line("… making the plan", "dim")], home=True)
@@ -135,7 +135,7 @@ class PlanScreen(BaseScreen):
         return visible(f"{self.finding.fault} in {session.chosen}")
 
     def line(self, session: AppState) -> str:
-        """What carries it out; until there is one, what makes it."""
+        """The command that carries out the plan; before it is made, the command that makes it."""
         if self._made is None:
             return plan_line(session, self._wish)
         return apply_line(replace(session, options=self._options), self._made, self._wish)

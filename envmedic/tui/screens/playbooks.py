@@ -24,7 +24,7 @@ from envmedic.tui.terminal import lent
 from envmedic.tui.widgets.choices import ChoiceList
 
 WATCH_S = 0.5
-"""How often it is looked whether a file was saved."""
+"""Seconds between two looks for saved files."""
 
 
 class BookList(ChoiceList[Book]):
@@ -124,12 +124,12 @@ class PlaybooksScreen(ListingScreen[Book]):
         """Playbooks are read by themselves."""
 
     def about(self, session: AppState) -> str:
-        """How many."""
+        """The number of playbooks."""
         del session
         return counts(self._books, self._fault) if self._books else ""
 
     def line(self, session: AppState) -> str:
-        """What says the same of the highlighted one."""
+        """The command for the highlighted playbook."""
         del session
         book = self.highlighted
         return "envmedic playbooks list" if book is None else playbook_line(book)

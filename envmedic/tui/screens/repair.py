@@ -31,7 +31,7 @@ from envmedic.tui.widgets.log_view import LogView
 from envmedic.tui.widgets.parts import part
 
 TICK_S = 0.5
-"""How often the clock is drawn."""
+"""Seconds between two drawings of the clock."""
 _PARTS = ("stages", "checks", "log")
 _STAGES = "What the repair does, in order: ✓ is done, ▸ runs, · is still to come. Each line ends with how long it took."
 _CHECKS = (
@@ -72,13 +72,13 @@ class RepairScreen(BaseScreen):
         super().__init__()
         self._seen = 0
         self._full = False
-        """Whether one part has all of the room."""
+        """Whether one part fills the screen."""
         self._at = -1
         self._put_off: Asked | None = None
         """A question that the user wants to answer later."""
 
     def body(self) -> ComposeResult:
-        """What it does now; what it did and what the checks say; the log."""
+        """Current work above, stages beside checks, and the log below."""
         head = LineView(id="head")
         head.can_focus = False
         yield head
@@ -145,7 +145,7 @@ class RepairScreen(BaseScreen):
         return visible(session.repair.prefix) if session.repair is not None else ""
 
     def line(self, session: AppState) -> str:
-        """What does the same."""
+        """The equivalent command line."""
         return session.repair.line if session.repair is not None else ""
 
     def searched(self) -> Searchable | None:

@@ -22,7 +22,7 @@ from envmedic.tui.widgets.log_view import LogView
 
 
 class WatchScreen(BaseScreen):
-    """What it prints, and the diagnosis when it ends."""
+    """Screen of a running command: its output, then its diagnosis."""
 
     TITLE_TEXT = "Run"
     HELP = "A command that runs in the chosen environment. s stops it. When it has failed, Enter opens what is found."
@@ -40,7 +40,7 @@ class WatchScreen(BaseScreen):
         self._command = command
         self._job: BackgroundJob[Diagnosis] | None = None
         self._found: Finding | None = None
-        """What is found first, once it has failed."""
+        """The best finding, once the command has failed."""
 
     def body(self) -> ComposeResult:
         """The output above, and how it ends below."""
@@ -85,7 +85,7 @@ class WatchScreen(BaseScreen):
         """The output stands by itself."""
 
     def about(self, session: AppState) -> str:
-        """What runs, and where."""
+        """The command and the environment."""
         return visible(f"{self._command} in {session.chosen}")
 
     def line(self, session: AppState) -> str:

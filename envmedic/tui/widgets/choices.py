@@ -48,11 +48,11 @@ class ChoiceList(OptionList, Generic[T]):
         self._draw = draw
         self._key = key
         self.empty = empty
-        """What stands there without items."""
+        """Text shown without items."""
         self._items: tuple[T, ...] = ()
         self._shown: dict[str, tuple[Line, ...]] = {}
         self._told = ""
-        """What stands there without items now."""
+        """Text now shown in place of items."""
         self._needle = ""
 
     def show(self, items: Sequence[T]) -> None:
@@ -89,7 +89,7 @@ class ChoiceList(OptionList, Generic[T]):
         self.highlighted = list(drawn).index(before) if kept and before is not None else 0
 
     def _nothing(self, drawn: dict[str, tuple[Line, ...]]) -> str:
-        """What stands there where nothing is drawn."""
+        """Text to show where no item is drawn."""
         if drawn:
             return ""
         return self.empty if not self._needle else f"Nothing here holds {self._needle}"

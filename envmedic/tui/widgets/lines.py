@@ -70,7 +70,7 @@ class LineView(Toned, can_focus=True):
         return "\n".join(map(bare, self._lines))
 
     def on_resize(self, _event: events.Resize) -> None:
-        """Wrap anew."""
+        """Wrap again for the new width."""
         if self.scrollable_content_region.width != self._width:
             self._wrap()
 

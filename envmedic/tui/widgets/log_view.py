@@ -52,7 +52,7 @@ class LogView(Toned, can_focus=True):
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """What is kept, as it came."""
+        """The kept lines, unchanged."""
         return tuple(self._lines)
 
     def add(self, lines: Iterable[str]) -> None:
@@ -87,7 +87,7 @@ class LogView(Toned, can_focus=True):
             self._to_end()
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
-        """Who scrolls up wants to read: new lines do not pull the text away; at the end it follows again."""
+        """Stop following when the user scrolls up, so that new lines do not move the text; follow again at the end."""
         super().watch_scroll_y(old_value, new_value)
         if new_value >= self.max_scroll_y:
             self.following = True

@@ -1,4 +1,4 @@
-"""Where an error text is pasted, or typed by a terminal that pastes key by key."""
+"""Box for a pasted error text, or for one that a terminal without bracketed paste types key by key."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class PasteBox(LineView):
         self._change(text.replace("\r\n", "\n").replace("\r", "\n"))
 
     def forget(self) -> None:
-        """Show no text, and tell nobody."""
+        """Remove the text without a message to the screen."""
         self._raw = ""
         self._draw()
 
