@@ -278,6 +278,7 @@ _SOURCES: Mapping[str, Callable[[], Iterator[Word]]] = {
 
 def answer(words: Sequence[str]) -> int:
     """``envmedic __complete WORD…``: a line for each word, with its meaning after a tab. Always 0."""
+    # a word may come from two sources, such as classes of fault and playbooks: the first meaning stays
     found: dict[str, str] = {}
     for word, meaning in complete(words):
         found.setdefault(word, " ".join(meaning.split()))

@@ -17,6 +17,7 @@ def kept_theme() -> str | None:
     """The theme that was chosen last, None where none was. Raises InputError where that cannot be read."""
     path = theme_file()
     try:
+        # an unknown name is no error: the App takes the dark theme for it
         return path.read_text(encoding="utf-8", errors="replace").strip()
     except FileNotFoundError:
         return None

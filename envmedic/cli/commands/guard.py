@@ -20,6 +20,7 @@ def guard(args: argparse.Namespace, output: CommandOutput) -> int:
             hint="Give it as one text, or after `--`: envmedic guard -- pip install -U torch",
         )
     settings = settings_of(args, output)
+    # after `--` the shell has split the words already
     words = args.user_command or split(args.words)
     found = guarding.guard(settings, prefix_of(args, settings, output), words)
     output.document(found, guard_lines(found))

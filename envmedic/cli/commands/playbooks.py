@@ -48,6 +48,7 @@ def validate(args: argparse.Namespace, output: CommandOutput) -> int:
     mistakes = validate_playbooks(args.files)
     if mistakes:
         count = f"{len(mistakes)} mistakes" if len(mistakes) > 1 else "1 mistake"
+        # one error for all files: editors and CI read every mistake from one run
         raise InvalidPlaybook(
             f"{count} in {', '.join(args.files)}", details=mistakes, hint="See `envmedic playbooks schema`"
         )

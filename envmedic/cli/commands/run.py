@@ -29,6 +29,7 @@ def run(args: argparse.Namespace, output: CommandOutput) -> int:
     if not args.user_command:
         raise InputError("There is no command to run", hint="Give it after `--`: envmedic run -- python train.py")
     settings = settings_of(args, output)
+    # an environment that was not named is looked for after a failure only: a program that works must not wait
     prefix = settled_prefix(settings, target_of(args)) if args.name or args.prefix or args.python else None
     try:
         ran = running.run(args.user_command, prefix=prefix)
@@ -40,6 +41,7 @@ def run(args: argparse.Namespace, output: CommandOutput) -> int:
             _report(args, output, running.diagnose_run(settings, where, ran), ran.how())
         except EnvmedicError as error:
             output.error_beside(error)
+        # the command has ended by itself: its exit code counts, not that of the interrupted diagnosis
         except KeyboardInterrupt:
             output.error_beside(Interrupted("The diagnosis was interrupted"))
     return ran.exit_code
@@ -63,6 +65,7 @@ def _environment(settings: Settings, argv: tuple[str, ...], output: CommandOutpu
     try:
         return settled_prefix(settings, NamedTarget(prefix=str(found) if found else None))
     except EnvmedicError as error:
+        # the text alone still gives a diagnosis
         output.narrate(f"No facts of an environment: {error.summary}")
         return None
 

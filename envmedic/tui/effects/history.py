@@ -62,6 +62,7 @@ class HistoryEffects:
             return go(settings, self._prefix, to, allow, accept, cancel=job.token)
 
         title = "bringing the environment back as it was" if way == "undo" else "bringing the repair back"
+        # `must_end`: a half done exchange would need recovery
         self._effects.job("transaction", title, work, then, failed, must_end=True)
 
     def prunable(self, keep: int, then: Callable[[tuple[str, ...]], None]) -> None:

@@ -101,6 +101,7 @@ class Repairs:
 
     def start(self, prepared: Prepared, wish: RepairRequest, options: ApplyOptions, *, asks: bool) -> bool:
         """Carry out what was prepared; returns False, and says why, where something else is being changed."""
+        # one change at a time: an undo beside a repair would take the environment from under it
         busy = self._front.jobs.unfinished()
         if busy:
             self._front.show_error(

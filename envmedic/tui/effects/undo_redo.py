@@ -62,6 +62,7 @@ class UndoRedo:
             self._app.ask("Redo?", question, partial(self._go, "redo", item.transaction))
 
     def _go(self, way: str, to: str | None, yes: bool) -> None:
+        # asked again: another job may have begun while the question was on the screen
         if yes and self._free():
             self._travel("undo" if way == "undo" else "redo", to, self._app.session.options.allow)
 
@@ -72,6 +73,7 @@ class UndoRedo:
         """Ask again where running programs are in the way; a no, or a stop, is no error."""
         if isinstance(error, RepairDeclined | Interrupted):
             self._app.notify("Nothing was done: the environment is as it was", markup=False)
+        # once: a second refusal after the user has agreed is an error
         elif error.allow == "in-use" and "in-use" not in allow:
             command = travel_line(way, self._prefix, to, "in-use")
             again = partial(self._all_the_same, way, to, (*allow, "in-use"))
@@ -85,10 +87,12 @@ class UndoRedo:
 
     def _gone(self, record: Record) -> None:
         title = "Brought back" if record.failure is None else "Not done"
+        # the whole record: a smoke test may have failed after the trees were swapped
         self._app.push_screen(TextPanel(title, record_lines(record, moved=True)))
         self._changed()
 
     def _changed(self) -> None:
+        # its facts are those of the other tree now
         if self._app.session.known(self._prefix) is not None:
             self._app.effects.read(self._prefix)
         self._app.moved.publish(self._prefix)
@@ -106,6 +110,7 @@ class UndoRedo:
         if not text.isdecimal():
             self._app.show_error(InputError(f"{text!r} is no number of trees", hint="Type 0, 1, 2 or more"))
             return
+        # the trees are named in the question, so that a yes is about exactly these
         self.effects.prunable(int(text), partial(self._ask_prune, history, int(text)))
 
     def _ask_prune(self, history: History, keep: int, doomed: tuple[str, ...]) -> None:

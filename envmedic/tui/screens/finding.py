@@ -94,6 +94,7 @@ class FindingScreen(BaseScreen):
 
     def _instead(self, chosen: Finding | Alternative | None) -> None:
         if isinstance(chosen, Finding):
+            # replaced, not pushed: Escape goes home from each finding
             self.app.switch_screen(FindingScreen(chosen))
 
 

@@ -73,6 +73,7 @@ class HistoryScreen(ListingScreen[GenerationLine]):
 
     def _read(self) -> None:
         self._outside = None
+        # the history is shown before the difference: comparing trees takes longer
         self._travel.effects.history(self._known, self._failed)
 
     def _known(self, history: History) -> None:

@@ -85,6 +85,7 @@ class HomeScreen(BaseScreen):
         )  # before the parts are drawn, which a later change would do again
         empty = "… looking for environments"
         verdict = LineView(id="verdict")
+        # a few words: nothing to scroll
         verdict.can_focus = False
         with Horizontal(id="top"):
             with Vertical(id="left"):

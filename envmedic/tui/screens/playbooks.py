@@ -113,6 +113,7 @@ class PlaybooksScreen(ListingScreen[Book]):
             self._effects.page(book, partial(self._show_page, book))
 
     def _show_page(self, book: Book, page: Explanation | EnvmedicError) -> None:
+        # pages arrive late: the user may have moved on
         if self.standing and book == self._shown:
             self.page.show(book_page(book, page), home=True)
 

@@ -80,6 +80,7 @@ class RepairScreen(BaseScreen):
     def body(self) -> ComposeResult:
         """Current work above, stages beside checks, and the log below."""
         head = LineView(id="head")
+        # nothing in it can be scrolled: Tab goes on to the next part
         head.can_focus = False
         yield head
         with Horizontal(id="middle"):
@@ -91,6 +92,7 @@ class RepairScreen(BaseScreen):
         """Follow it."""
         self.query_one(LogView).focus()
         self.envmedic.repairing.subscribe(self, self._told)
+        # a stage without events still shows that time passes
         self.set_interval(TICK_S, self._tick)
         super().on_mount()
 
@@ -124,6 +126,7 @@ class RepairScreen(BaseScreen):
         table = check_table(repair.checks.values(), cells)
         checks.show(table or [line("No check has run yet.", "dim")])
         log = self.query_one(LogView)
+        # only new lines: a repair logs tens of thousands
         log.add(repair.log.since(self._seen))
         self._seen = repair.log.total
         self.refresh_bindings()
@@ -136,6 +139,7 @@ class RepairScreen(BaseScreen):
         head.show(lines if repair.running else [verdict_line(repair), *lines[1:]])
         stages.show(stage_lines(repair, now, max(stages.scrollable_content_region.width, 12)))
         at = current_line(repair)
+        # only when the stage changes, so that the user can scroll in between
         if at != self._at:
             self._at = at
             stages.show_row(at)
@@ -182,6 +186,7 @@ class RepairScreen(BaseScreen):
             now = self.session.repair
             if yes is None:
                 self._put_off = asked
+            # the answer counts for its own question: the repair may have ended or asked another since
             elif now is not None and now.asked is asked:
                 self.envmedic.repairs.answer(yes=yes)
 

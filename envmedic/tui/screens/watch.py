@@ -50,6 +50,7 @@ class WatchScreen(BaseScreen):
     def on_mount(self) -> None:
         """Start it."""
         super().on_mount()
+        # keys go to the output
         self.query_one("#end").can_focus = False
         self.query_one(LogView).focus()
         try:
