@@ -26,13 +26,21 @@ def diagnose(settings: Settings, prefix: Path | None, logs: Sequence[str]) -> tu
     if prefix is not None:
         from envmedic.api.context.observation import observe
 
-        facts = observe(settings, prefix)
+        facts = observe(settings, prefix, meanwhile=_load_judges)
     if facts is not None and facts.environment is not None and not facts.environment.site_packages:
         text = f"{facts.environment.prefix} has no site-packages: whatever was installed in it is gone"
         settings.stream.emit(Notice(code="no-site-packages", message=text, level="warning"))
     playbooks = load_playbooks(settings)
     sources: Sequence[str | None] = logs or [None]
     return tuple(diagnose_text(settings, playbooks, facts, log, prefix) for log in sources)
+
+
+def _load_judges() -> None:
+    """Load the modules and tables that judge facts: 50 ms, while other processes still read the environment."""
+    from envmedic.compat import tables
+    from envmedic.diagnosis import vocabulary  # noqa: F401  # it is loaded for `findings`, which asks for it late
+
+    tables.torch_tables()
 
 
 def diagnose_text(

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from time import monotonic
 
 import msgspec
 
-from envmedic import __version__
+from envmedic import __version__, forked
 from envmedic.api.context.settings import Settings
 from envmedic.errors import InputError
 from envmedic.model.base import from_json, to_json
@@ -33,17 +33,24 @@ def stage(stream: EventStream, name: Stage) -> Iterator[None]:
         stream.emit(StageFinished(stage=name, seconds=monotonic() - started, ok=ok))
 
 
-def observe(settings: Settings, prefix: Path | None) -> Facts:
+def observe(settings: Settings, prefix: Path | None, *, meanwhile: Callable[[], None] | None = None) -> Facts:
     """Observe the host and, where `prefix` is given, the environment there. Writes nothing.
+
+    `meanwhile` is called while other processes read the environment, if any do.
 
     Raises InputError where the file of ``--host`` cannot be used, NotAnEnvironment where there is none at `prefix`.
     """
     with stage(settings.stream, "probe"):
         if settings.observer is not None and prefix is not None:
             return settings.observer.observe(settings, prefix)
-        host = host_of(settings)  # first: the file of --host may be wrong
-        environment = None if prefix is None else observe_environment(prefix, deep=settings.deep)
-        return Facts(envmedic=__version__, host=host, environment=environment)
+        if settings.host_file is not None or prefix is None:
+            host = host_of(settings)  # first: the file of --host may be wrong
+            environment = None if prefix is None else observe_environment(prefix, deep=settings.deep)
+            return Facts(envmedic=__version__, host=host, environment=environment)
+        # To observe the host is mostly to wait for the driver's answer.
+        with forked.begun(observe_host) as asked:
+            environment = observe_environment(prefix, deep=settings.deep, meanwhile=meanwhile)
+            return Facts(envmedic=__version__, host=asked.value(), environment=environment)
 
 
 def observe_clone(settings: Settings, tree: Path, prefix: Path) -> Environment:
