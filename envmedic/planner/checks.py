@@ -161,7 +161,7 @@ def _facts(loaded: LoadedPlaybook, finding: Finding) -> Check:
 
 def _imports(state: ExpectedEnvironment) -> tuple[Check, ...]:
     """Return the import checks: one of touched names, repeated after the exchange, and one of all others."""
-    # The exchange moves the clone to another path. Only new files can have the clone's path in them.
+    # The exchange brings the clone to another path, and new files can contain the path where they were written.
     touched = Check(name="import", role="regression", arguments=state.touched, in_place=True)
     others = tuple(name for name in state.names if name not in set(state.touched))
     return tuple(

@@ -294,12 +294,12 @@ def _request(
     pins: tuple[str, ...],
 ) -> ResolveRequest:
     wanted, served = case.wanted, found is None or query is None or family.default_index_serves(found, changed, query)
-    settled = local_versions.settle(pins, case.environment, case.host)
-    variant = wanted.variant or (found.variant if found else settled.variant)
+    labelled = local_versions.resolve_labels(pins, case.environment, case.host)
+    variant = wanted.variant or (found.variant if found else labelled.variant)
     # The default index has one CUDA variant per torch release. Any other variant needs PyTorch's own index.
-    chosen = wanted.variant is not None or not served or settled.needs_variant_index
+    chosen = wanted.variant is not None or not served or labelled.needs_variant_index
     return ResolveRequest(
-        pins=settled.pins,
+        pins=labelled.pins,
         variant=variant,
         needs_variant_index=variant is not None and chosen,
         replaceable=_replaceable(case.environment, case.values) if "torch" in changed or _repins_torch(case) else (),

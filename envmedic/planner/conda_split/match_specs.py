@@ -28,7 +28,7 @@ def spec(package: str, requirement: Requirement) -> str:
 def _part(item: Specifier) -> str:
     operator, version = item.operator, _without_label(item.version)
     if operator in {"==", "==="}:
-        # `==1.2.*` is no valid version spec for every solver; a bare `1.2.*` is, and means the same
+        # a bare `1.2.*` is conda's own spelling of a prefix match
         return version if version.endswith(".*") else f"=={version}"
     return f"{operator}{version}"
 

@@ -10,7 +10,7 @@ from packaging.utils import canonicalize_name
 from envmedic.compat.conda_tables import family_packages
 from envmedic.model.facts import Distribution, Environment
 from envmedic.planner.changes import removal
-from envmedic.planner.changes.ownership import Owners, only_wheels, settled
+from envmedic.planner.changes.ownership import Owners, only_wheels, with_single_owners
 from envmedic.planner.changes.requirement_checks import applicable, newly_unmet
 from envmedic.planner.conda_split.removal_closure import Leaving, depends_on, leaving
 from envmedic.planner.family.family_query import FAMILY
@@ -90,7 +90,7 @@ class _Maker:
         along = tuple(name for item in gone.moved for name in item.distributions)
         wheels = tuple(dict.fromkeys((*wheels, *along)))
         return Side(
-            environment=settled(owners.environment, to_conda=condas, to_wheels=wheels),
+            environment=with_single_owners(owners.environment, to_conda=condas, to_wheels=wheels),
             by_conda=by_conda,
             purged=(*self._with_libraries(condas), *(name for name in wheels if owners.wheels(name))),
             reinstall=tuple(dict.fromkeys(item.name for name in condas if (item := owners.package(name)))),
@@ -119,7 +119,7 @@ class _Maker:
             package = self.owners.package(name)
             if package is None:
                 continue
-            bare = settled(self.owners.environment, to_conda=(), to_wheels=(name,))
+            bare = with_single_owners(self.owners.environment, to_conda=(), to_wheels=(name,))
             broken = newly_unmet(bare, {name: package.version}, values=self.values)
             held = any(package.name in depends_on(item) for item in self.owners.conda.packages)
             (wheels if broken and not held else condas).append(name)
@@ -129,7 +129,7 @@ class _Maker:
         """Whether the side of conda comes first where a wheel overwrote conda's torch."""
         condas, wheels = self._votes()
         copies = self.owners.wheels("torch")
-        # copies without an INSTALLER of pip or uv were put there by hand or by a build, and no one maintains them
+        # no installer maintains copies without an INSTALLER of pip or uv: their metadata came by hand or from a build
         if not any(item.owner in {"pip", "uv"} for item in copies):
             return True
         if condas != wheels:

@@ -30,7 +30,7 @@ def depends_on(package: CondaPackage) -> frozenset[str]:
 def _name(text: str) -> str | None:
     try:
         return specs.name_of(text)
-    except ValueError:  # conda ignores a dependency that it cannot parse, so it binds no package
+    except ValueError:  # a spec that conda would refuse binds no package
         return None
 
 

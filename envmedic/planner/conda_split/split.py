@@ -108,7 +108,7 @@ class Divider:
         name = canonicalize_name(requirement.name)
         if wish.found is not None and name in wish.found.versions:
             return True
-        # an exact pin came from the copy that is removed now, a range is a wish that any copy can meet
+        # an exact pin repeats the version of one copy, between which ownership has decided; a range is a wish of its own
         exact = any(item.operator in {"==", "==="} for item in requirement.specifier)
         return name in self.side.decided and exact
 
@@ -218,7 +218,7 @@ _NAME = re.compile(r"[A-Za-z0-9][\w.-]*")
 
 def _names(requires: Iterable[str]) -> set[str]:
     """Normalised names of requirements, without those of extras."""
-    # names by a pattern: full parsing of every requirement of every distribution is too slow for a mere name
+    # a pattern is enough for a name, and it also reads requirements that `packaging` refuses
     found = (_NAME.match(text) for text in requires if "extra ==" not in text)
     return {canonicalize_name(match[0]) for match in found if match is not None}
 
