@@ -82,7 +82,7 @@ def uncovered(code: BuildGpuCode, devices: tuple[str, ...], driver: tuple[int, .
 
 def nvrtc_knows(toolkit: ToolkitRow, device: str) -> bool:
     """Whether that toolkit's NVRTC compiles for `device`: its own list, else the range of nvcc."""
-    # the list of NVRTC is shorter than nvcc's in some toolkits; without it nvcc's range is the best estimate
+    # a list of NVRTC itself is exact; where no source gives one, nvcc's range is the best estimate
     if toolkit.nvrtc is not None:
         return device in toolkit.nvrtc
     gpu, low, high = (versions.capability(text) for text in (device, toolkit.nvcc_min, toolkit.nvcc_max))
