@@ -1,4 +1,4 @@
-"""Remedies: what to install, remove or set for a fault, decided from facts. Playbooks name them; one function each."""
+"""Remedies: decisions from facts on what to install, remove or set for a fault. Playbooks name them."""
 
 from __future__ import annotations
 

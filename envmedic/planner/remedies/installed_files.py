@@ -59,6 +59,7 @@ def _lost_version(name: str, items: Iterable[Leftover], dependants: Dependants) 
     stated = [item for item in items if item.version is not None and parse(item.version) is not None]
     if not stated:
         return dependants.asked(name)
+    # the version that most dependents accept; of equals the one whose code, not only metadata, was left behind
     best = max(stated, key=lambda item: (dependants.accepting(name, str(item.version)), item.code))
     fits = dependants.accepting(name, str(best.version)) == len(dependants.of(name))
     return f"{name}=={best.version}" if fits else dependants.asked(name)

@@ -44,6 +44,7 @@ def transformers_family(situation: Situation) -> Remedy:
     """
     found = requirement_faults(situation.environment, situation.host)
     stuck = [item.by for item in found.hugging_face if satisfying(item.name, found.every) is None]
+    # no version satisfies both sides, so the side that is not satisfied today moves
     upgrades = dict.fromkeys(f"{by.name}>{by.version}" for by in stuck)
     if not found.hugging_face:
         return Remedy(why="the libraries around transformers fit each other")
