@@ -80,7 +80,7 @@ class Companion(Model, frozen=True, kw_only=True):
     name: str
     version: str
     torch: tuple[str, ...]
-    """Torch releases that it goes with."""
+    """Torch releases of which it is a companion."""
     spec: str | None
     """Torch versions that it accepts."""
     declared: bool

@@ -129,7 +129,7 @@ def build(
             checks=checks.checks(loaded, finding, expected),
             changes=_changes(draft),
             stays=_stays(draft),
-            stays_count=_stays_count(draft),
+            stays_count=len({item.name for item in environment.distributions} - {*draft.before, *_new(draft)}),
             disk_bytes=UNPACKED_FACTOR * _packed_bytes(draft),
             download_bytes=_download_bytes(draft, resolved.fetched),
             alternatives=_alternatives(loaded, resolved),
@@ -277,11 +277,6 @@ def _stays(draft: _Draft) -> tuple[str, ...]:
     tied = {item.name for item, _ in bound(draft.environment)} | set(FAMILY)
     kept = (item for item in draft.environment.distributions if item.name in tied and item.name not in touched)
     return tuple(dict.fromkeys(f"{item.name} {item.version}" for item in kept))
-
-
-def _stays_count(draft: _Draft) -> int:
-    touched = {*draft.before, *_new(draft)}
-    return len({item.name for item in draft.environment.distributions} - touched)
 
 
 def _packed(artifact: Artifact, draft: _Draft) -> int:

@@ -53,7 +53,7 @@ def _distributions(plan: Plan, environment: Environment) -> Iterator[tuple[str, 
             # conda's own packages are pinned by match specs instead, which its solver reads
             # own
             gone.update(name for item in step.remove for name in item.distributions)
-    if _touches_family(plan):
+    if any(item.name in {*family_query.FAMILY, "pytorch"} for item in plan.changes):
         for item in environment.distributions:
             if item.name in family_query.FAMILY and item.name not in gone and item.owner != "conda":
                 yield item.name, item.version
@@ -63,10 +63,6 @@ def _distributions(plan: Plan, environment: Environment) -> Iterator[tuple[str, 
             yield from ((canonicalize_name(item.name), item.version) for item in step.artifacts)
         if isinstance(step, Rebuild):
             yield step.distribution.name, step.distribution.version
-
-
-def _touches_family(plan: Plan) -> bool:
-    return any(item.name in {*family_query.FAMILY, "pytorch"} for item in plan.changes)
 
 
 def _packages(plan: Plan) -> Iterator[str]:

@@ -22,7 +22,7 @@ MEANINGS: dict[Policy, str] = {
     "keep-cuda-variant": "the newest torch that there is for the same CUDA",
     "newest": "the newest torch that works here, for whichever CUDA",
 }
-"""What each policy keeps, and what moves."""
+"""Descriptions of the policies: the kept and the moved parts."""
 
 
 def playbook(policy: Policy, environment: Environment) -> LoadedPlaybook:

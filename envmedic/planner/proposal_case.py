@@ -55,7 +55,7 @@ class ProposalCase:
 
     @property
     def by_conda(self) -> bool:
-        """Whether conda brings the family."""
+        """Whether conda owns the family."""
         return self.side is not None and self.side.by_conda
 
 

@@ -39,9 +39,9 @@ class RequestedChanges:
     family: TorchFamilyStep | None = None
     purged: list[str] = field(default_factory=list)
     leftovers: bool = False
-    """Whether a purge step asks for leftovers as well."""
+    """Whether a purge step includes leftovers."""
     every_leftover: bool = False
-    """Whether a purge step names no distribution, and so asks for all leftovers."""
+    """Whether a purge step names no distribution, and so includes all leftovers."""
     replaced: list[str] = field(default_factory=list)
     pins: list[str] = field(default_factory=list)
     """Requirements of every install and replace step, each once."""

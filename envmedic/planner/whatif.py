@@ -85,7 +85,8 @@ def _parsed(text: str) -> Requirement:
 
 def ways(state: WhatIfRequest) -> tuple[tuple[Way, ...], tuple[Consideration, ...]]:
     """Return the questions to the installer, smallest change first, and the objections to other ways."""
-    members: set[str] = {name for name in family_query.FAMILY if any(_named(item, name) for item in state.pending)}
+    pending = {canonicalize_name(item.name) for item in state.pending}
+    members: set[str] = {name for name in family_query.FAMILY if name in pending}
     if members:
         # Resolvers see version limits only. The CUDA variant, the driver and the GPUs decide on members of the
         # family, so the compatibility rules choose the versions and the installer merely resolves the rest.
@@ -99,10 +100,6 @@ def ways(state: WhatIfRequest) -> tuple[tuple[Way, ...], tuple[Consideration, ..
         Way("the torch family stays", pins, replaceable=others),
         Way("anything may change", pins, replaceable=_EVERYTHING),
     ), ()
-
-
-def _named(requirement: Requirement, name: str) -> bool:
-    return canonicalize_name(requirement.name) == name
 
 
 def _pins(requirements: Iterable[Requirement]) -> tuple[str, ...]:

@@ -109,7 +109,8 @@ def _evaluate(build: Build, policy: Policy, state: _Answer) -> FamilySet | None:
     """Apply every rule to a build with its companions; None when one is broken, which is recorded."""
     rulings = [*_unrequested("torch", build.torch, state.target), *check_torch(build, state.target)]
     versions: dict[str, str] = {"torch": build.torch}
-    for member in _companions(state.target):
+    order: tuple[Member, ...] = ("torchvision", "torchaudio", "triton")
+    for member in (item for item in order if item in state.target.query.members):
         choice = pairs.choose(build, state.target, member)
         rulings += choice.rulings
         if choice.version is not None:
@@ -136,11 +137,6 @@ def _unrequested(member: str, version: str, target: FamilyTarget) -> tuple[Rulin
     if allows(wanted, version):
         return ()
     return (broken("requirement", f"{member}{wanted} is asked for, this is {version}", "the question", cause=member),)
-
-
-def _companions(target: FamilyTarget) -> tuple[Member, ...]:
-    order: tuple[Member, ...] = ("torchvision", "torchaudio", "triton")
-    return tuple(member for member in order if member in target.query.members)
 
 
 def on_default_index(build: Build, versions: Mapping[str, str], target: FamilyTarget) -> bool:

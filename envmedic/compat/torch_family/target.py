@@ -64,10 +64,6 @@ class FamilyTarget(msgspec.Struct, frozen=True):
         return Marker(text).evaluate(environment)
 
 
-def _capability_key(text: str) -> tuple[int, int, str]:
-    return versions.capability(text) or (0, 0, "")
-
-
 def target_of(query: FamilyQuery) -> FamilyTarget:
     """Return `query` as a target."""
     parts = query.python.split(".")
@@ -81,7 +77,7 @@ def target_of(query: FamilyQuery) -> FamilyTarget:
         tag=short + ("t" if query.free_threaded else ""),
         platform=f"{query.system}_{query.machine}",
         driver=versions.dotted(query.driver) if query.driver else (),
-        capabilities=tuple(sorted(known, key=_capability_key)),
+        capabilities=tuple(sorted(known, key=lambda text: versions.capability(text) or (0, 0, ""))),
         unknown_gpus=query.unknown_capabilities + sum(text not in known for text in query.capabilities),
         torch=query.installed.get("torch"),
     )

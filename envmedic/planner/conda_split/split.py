@@ -12,7 +12,7 @@ from packaging.utils import canonicalize_name
 from envmedic.compat.conda_tables import Flavour, family_packages
 from envmedic.compat.torch_family import conda_families as channels
 from envmedic.conda_meta import specs as conda_specs
-from envmedic.model.conda import CondaPackage, CondaRequest
+from envmedic.model.conda import CondaRequest
 from envmedic.model.family import FamilySet
 from envmedic.model.plan import Pin, Step
 from envmedic.planner.changes.ownership import Owners
@@ -92,7 +92,9 @@ class Divider:
             asked.setdefault(canonicalize_name(item.name), []).append(item)
         condas = {name: match_specs.joined(name, items) for name, items in asked.items() if self.is_condas(name)}
         wheels = [str(item) for item in every if canonicalize_name(item.name) not in condas]
-        purged = (name for name in (*wish.gone, *self.side.purged) if self._has_wheel(name))
+        purged = (
+            name for name in (*wish.gone, *self.side.purged) if name in self.side.purged or self.owners.wheels(name)
+        )
         return Shares(
             conda=self._request(wish, condas),
             wheels=(
@@ -111,9 +113,6 @@ class Divider:
         # an exact pin repeats the version of one copy, between which ownership has decided; a range is a wish of its own
         exact = any(item.operator in {"==", "==="} for item in requirement.specifier)
         return name in self.side.decided and exact
-
-    def _has_wheel(self, name: str) -> bool:
-        return name in self.side.purged or bool(self.owners.wheels(name))
 
     def _family(self, wish: DistributionChanges) -> tuple[str, ...]:
         """Exact pins of the family's wheels, without the triton that a changed torch pins itself."""
@@ -193,7 +192,9 @@ class Divider:
         named = [conda_specs.name_of(text) for text in specs]
         found = dict.fromkeys(siblings(conda, (name for name in named if conda.package(name) is not None)))
         if "pytorch" in named:
-            found |= dict.fromkeys(item.name for item in conda.packages if _of_torch(item))
+            found |= dict.fromkeys(
+                item.name for item in conda.packages if item.name in family_packages() or channels.is_library(item.name)
+            )
         return tuple(found)
 
     def _channels(self) -> tuple[str, ...]:
@@ -221,10 +222,6 @@ def _names(requires: Iterable[str]) -> set[str]:
     # a pattern is enough for a name, and it also reads requirements that `packaging` refuses
     found = (_NAME.match(text) for text in requires if "extra ==" not in text)
     return {canonicalize_name(match[0]) for match in found if match is not None}
-
-
-def _of_torch(package: CondaPackage) -> bool:
-    return package.name in family_packages() or channels.is_library(package.name)
 
 
 def widened(request: CondaRequest, side: Side) -> CondaRequest | None:

@@ -27,13 +27,10 @@ def bound(environment: Environment) -> Iterator[tuple[Distribution, str]]:
         if item.name in FAMILY:
             continue
         row = tables.extensions().get(item.name)
-        stable = row is not None and row.stable_abi_from is not None and _at_least(item.version, row.stable_abi_from)
+        first = row.stable_abi_from if row is not None else None
+        installed = versions.version(item.version)
+        stable = first is not None and installed is not None and installed >= Version(first)
         if row is not None and row.compiled_for_torch and not stable:
             yield item, "its binaries are compiled for one torch"
         elif item.name in linked and not stable:
             yield item, "its libraries link those of torch"
-
-
-def _at_least(installed: str, first: str) -> bool:
-    parsed = versions.version(installed)
-    return parsed is not None and parsed >= Version(first)

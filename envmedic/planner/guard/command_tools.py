@@ -205,7 +205,7 @@ def read_uv(arguments: Sequence[str], uv_help: UvHelp) -> PipCommand:
     names = {item.name for item in found}
     taken = {"", "--requirements", "--editable", "--python", "--upgrade", *_UV_LEFT_OUT}
     told = [item for item in found if item.name not in taken]
-    # requirements are resolved by `uv pip compile`, which knows fewer options than `install`
+    # `compile` has the options on where distributions come from and which, and none on how to install them
     compiled = _of_uv(uv_help("compile")).keys() - _NEEDS_PROJECT
     return _made(
         PipCommand(

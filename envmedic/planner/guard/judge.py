@@ -241,7 +241,11 @@ def _later(
 ) -> Environment:
     """Return the environment after the changes, as far as versions tell."""
     stay = [item for item in environment.distributions if item.name not in after]
-    new = [_distribution(name, version) for name, version in after.items() if version is not None]
+    new = [
+        Distribution(name=name, version=version, metadata_path="", site="", origin=Origin(kind="unknown"))
+        for name, version in after.items()
+        if version is not None
+    ]
     torch = after.get("torch")
     build = (
         environment.torch
@@ -257,10 +261,6 @@ def _later(
         companions=tuple(item for item in environment.companions if item.name not in after),
         torch=build,
     )
-
-
-def _distribution(name: str, version: str) -> Distribution:
-    return Distribution(name=name, version=version, metadata_path="", site="", origin=Origin(kind="unknown"))
 
 
 def _build(facts: Facts, environment: Environment, version: str, conda: str | None) -> TorchBuild:

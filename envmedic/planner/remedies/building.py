@@ -130,7 +130,7 @@ def _setuptools(building: Building) -> str:
 
 
 def _architectures(facts: Facts, tools: Toolchain) -> str | None:
-    """The capabilities of the visible GPUs; without one, what is usable of the list, else what torch was built for."""
+    """Return the capabilities of the visible GPUs; without one, those of the user's list, else those of torch."""
     environment = facts.environment
     building = environment.building if environment is not None else None
     if environment is None or building is None:

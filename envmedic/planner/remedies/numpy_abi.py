@@ -11,7 +11,7 @@ from envmedic.planner.remedies.remedy import Remedy, Situation
 
 
 def numpy_abi(situation: Situation) -> Remedy:
-    """Install a NumPy that all accept, else newer releases of what is too old where neither is excluded."""
+    """Install a NumPy that all dependents accept, else newer releases of dependents that are too old for NumPy 2."""
     environment = situation.environment
     if environment.distribution("numpy") is None:
         return Remedy(why="NumPy is not installed here")

@@ -61,7 +61,7 @@ def _entries(situation: Situation) -> list[str]:
 
 
 def _requirement(name: str, required: Mapping[str, Wanted], environment: Environment) -> str:
-    """What torch requires; of a wheel that it does not require, the version that is there."""
+    """Return torch's requirement on a wheel, or a pin to the installed version where torch does not require it."""
     if name in required:
         return required[name].text
     installed = environment.distribution(name)
