@@ -20,7 +20,7 @@ def check(settings: Settings, prefix: Path, requirements: Sequence[str]) -> Comp
 
     Raises InputError for what is no requirement, NetworkError when no index can be asked.
     """
-    state = whatif.asked(observe(settings, prefix), requirements)
+    state = whatif.parse_requests(observe(settings, prefix), requirements)
     if not state.pending:
         return whatif.answer(state, whatif.ResolvedWay(None, None), ())
     possible, considered = whatif.ways(state)

@@ -30,7 +30,7 @@ def guard(settings: Settings, prefix: Path, words: Sequence[str]) -> Guard:
     """
     cannot_tell, read = None, None
     try:
-        read = command_words.read(words, pip_help)
+        read = command_words.read_command(words, pip_help)
     except CannotTell as error:
         cannot_tell = error.summary
     facts = observe(settings, prefix)

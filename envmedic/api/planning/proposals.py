@@ -132,14 +132,9 @@ def _made(  # noqa: PLR0917  # what a plan is made from
             case.facts,
             case.finding,
             case.playbook,
-            proposal,
-            resolution,
-            installer,
+            planner.ResolvedProposal(proposal, resolution, _fetched(resolution, conda), considered, failed),
+            planner.PlanInstallers(installer, conda),
             now=now(),
-            conda=conda,
-            considered=considered,
-            failed=failed,
-            fetched=_fetched(resolution, conda),
             extendable=case.extendable,
         )
     except NoSolution as error:
