@@ -23,7 +23,7 @@ def _working_directory() -> str:
     """With the user's own spelling of links; the root where the directory was deleted under the shell."""
     stated = os.environ.get("PWD", "")
     try:
-        here = os.getcwd()  # noqa: PTH109  # a text
-        return stated if stated and os.path.samefile(stated, here) else here  # noqa: PTH121
+        here = os.getcwd()  # a text
+        return stated if stated and os.path.samefile(stated, here) else here
     except OSError:
         return "/"

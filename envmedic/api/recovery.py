@@ -59,7 +59,7 @@ def recover(settings: Settings, target: NamedTarget) -> Recovery:
 
 def _has_store(prefix: Path) -> bool:
     """Whether envmedic keeps anything beside the environment; most were never repaired."""
-    return os.path.isdir(os.path.join(os.path.dirname(os.path.realpath(prefix)), STORE))  # noqa: PTH112, PTH118, PTH120  # never raises
+    return os.path.isdir(os.path.join(os.path.dirname(os.path.realpath(prefix)), STORE))  # never raises
 
 
 def _interrupted(prefix: Path) -> bool:

@@ -19,7 +19,7 @@ _RECORD = re.compile(r"conda-meta/[^/\0]+\.json")
 
 def refuse_other_places(made: Plan) -> None:
     """Raise InputError where a plan names files that its own making never would: packages outside of the cache."""
-    if not os.path.isdir(made.real_prefix):  # noqa: PTH112  # never raises, whatever the name
+    if not os.path.isdir(made.real_prefix):  # never raises, whatever the name
         return  # nothing is done there, and the next step says so
     wrong = next(_others(made), None)
     if wrong is not None:
