@@ -86,7 +86,7 @@ def _together(context, meeting, seed, size):
 
 
 def _failure(who, message, ending):
-    """What is to be raised for a process that ended so after it sent `message`; None for nothing."""
+    """The error for a process that ended so after `message`; None without an error."""
     if message is None:
         print(ending.output, end="")
         return Ended("%s: %s" % (who, last_words(ending)), ending)
@@ -109,6 +109,7 @@ def _rank(context, meeting, place, send):
 def _sum(context, meeting, seed, rank, size):
     import torch
 
+    # NVLS is NVLink multicast, see above; set before NCCL makes its communicators
     os.environ["NCCL_NVLS_ENABLE"] = "0"
     distributed = importlib.import_module("torch.distributed")
     backend, device = ("nccl", "cuda:%d" % rank) if context.on_gpu else ("gloo", "cpu")

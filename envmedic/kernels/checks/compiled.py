@@ -34,6 +34,7 @@ def compiled(context):
     _applicable(torch, context)
     dense.prepare(torch, context)
     with tempfile.TemporaryDirectory(prefix="envmedic-") as folder:
+        # with the user's cache, a kernel compiled by an earlier torch could hide that no compiler works
         for name in CACHES:
             os.environ[name] = folder
         function = torch.compile(lambda x: (torch.sin(x) * x + 1.0).sum(1))

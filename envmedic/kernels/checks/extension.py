@@ -140,11 +140,13 @@ def _build(builder, make, folder, files):
     """Compile `files` in `folder` as setup.py would."""
     for name, text in files.items():
         Path(folder, name).write_text(text)
+    # setuptools writes beside the current directory; this process is a child of its own, and ends after the check
     os.chdir(folder)
     extension = make("envmedic_probe", sorted(files, key=lambda name: name.endswith(".cu")))
     command = builder.BuildExtension(
         builder.setuptools.Distribution({"name": "envmedic-probe", "ext_modules": [extension]})
     )
+    # distutils' commands without a setup.py: the same compiler flags, and no second interpreter
     command.build_lib = command.build_temp = folder
     command.ensure_finalized()
     command.run()

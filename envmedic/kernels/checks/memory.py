@@ -52,6 +52,7 @@ def _round(torch, context, generator, size):
 def _copied(torch, source, device):
     """`source` in a poisoned target on `device`."""
     target = torch.full(tuple(source.shape), POISON, dtype=torch.uint8, device=device)
+    # a copy that silently does nothing leaves the poison
     target.copy_(source)
     return target
 

@@ -57,7 +57,7 @@ def dispatch(_context):
 
 
 def loader_message():
-    """What the dynamic loader says about torchvision's library of operators, which torchvision itself keeps to itself.
+    """The dynamic loader's message about torchvision's library of operators, which torchvision itself hides.
 
     None when the library loads or is not there.
     """
@@ -76,6 +76,7 @@ def loader_message():
 def _registered(torch, has_kernel, operator, keys):
     """Raise `Disagreement` unless `operator` has a kernel of the right source under each of `keys`."""
     places = dict(_REGISTERED.findall(torch._C._dispatch_dump(operator)))
+    # wrong sources first: with shifted dispatch keys, "no kernel" would be true too but would not name the cause
     for key in keys:
         place = places.get(key, "")
         other = next(folder for name, folder in _FOLDER.items() if name != key)

@@ -113,6 +113,7 @@ def _function_error(torch, tensor, wanted):
     got = reference.flat(_listed(torch, tensor))
     differences = [abs(complex(*pair) - number) for pair, number in zip(zip(got[::2], got[1::2]), wanted)]
     sizes = [abs(number) for number in wanted]
+    # zip would silently compare the shorter list only
     if len(got) != 2 * len(wanted):
         return math.inf
     return reference.largest_error(differences, [0.0] * len(sizes), sizes)

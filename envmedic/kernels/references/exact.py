@@ -35,6 +35,7 @@ def fourier(numbers):
     """The discrete Fourier transform by its definition."""
     count = len(numbers)
     roots = [cmath.exp(-2j * math.pi * k / count) for k in range(count)]
+    # the definition, not an FFT: an FFT of our own could have the same errors as that of the library
     return [sum(value * roots[i * k % count] for i, value in enumerate(numbers)) for k in range(count)]
 
 
@@ -45,6 +46,7 @@ def parts(numbers):
 
 def softmax(row):
     """Softmax of one row."""
+    # the largest is subtracted, so that exp cannot overflow; the result is the same
     top = max(row)
     powers = [math.exp(value - top) for value in row]
     total = math.fsum(powers)
