@@ -6,7 +6,6 @@ Plain standard library and torch, Python 3.7 and later; the rest of envmedic is 
 
 from __future__ import annotations
 
-# ruff: noqa: PTH100, PTH120  # pathlib takes part in what is loaded before the checks
 import os
 import sys
 import types

@@ -5,7 +5,6 @@ directory, whose first line may name another copy of the environment. If the com
 says so, which keeps it from being taken for a failure of the command.
 """
 
-# ruff: noqa: PTH120, PTH123, S606  # no pathlib: it is started for every command; execv is its purpose
 import json
 import os
 import shutil

@@ -15,7 +15,6 @@ The only parts of torch that are used here: ``torch.version.cuda``, ``torch.cuda
 
 from __future__ import annotations
 
-# ruff: noqa: BLE001  # whatever a check raises is its result
 import argparse
 import json
 import os

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-# ruff: noqa: BLE001  # whatever an import raises is its result
 import importlib
 import json
 import math

@@ -10,7 +10,6 @@ tensor ``to(device)``, ``to(dtype)``, ``double()``, ``detach()``, ``cpu()``, ``t
 
 from __future__ import annotations
 
-# ruff: noqa: S311, B905  # numbers to compute with, not secrets; zip(strict=) needs Python 3.10
 import importlib
 import random
 

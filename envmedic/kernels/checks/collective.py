@@ -10,7 +10,6 @@ NVLink multicast is left alone: it needs the fabric manager, and torch runs with
 
 from __future__ import annotations
 
-# ruff: noqa: S311, PTH118  # numbers to compute with, not secrets; text for a URL
 import datetime as dt
 import importlib
 import math
@@ -123,6 +122,6 @@ def _sum(context, meeting, seed, rank, size):
     distributed.all_reduce(tensor)
     got = tensor.double().cpu().tolist()
     distributed.destroy_process_group()
-    columns = list(zip(*numbers))  # noqa: B905  # zip(strict=) needs Python 3.10
+    columns = list(zip(*numbers))
     wanted = [math.fsum(column) for column in columns]
     return reference.largest_error(got, wanted, [sum(map(abs, column)) or 1.0 for column in columns])

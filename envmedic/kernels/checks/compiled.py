@@ -6,7 +6,6 @@ What is used of torch, and nothing else: ``torch.compile`` (from 2.0 on), ``torc
 
 from __future__ import annotations
 
-# ruff: noqa: S311  # numbers to compute with, not secrets
 import importlib.util
 import math
 import os

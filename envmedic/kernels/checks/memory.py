@@ -7,7 +7,6 @@ What is used of torch, and nothing else: ``torch.tensor(list, dtype=)``, ``torch
 
 from __future__ import annotations
 
-# ruff: noqa: S311, B905  # numbers to compute with, not secrets; zip(strict=) needs Python 3.10
 import random
 
 from envmedic_kernels.harness.outcome import Disagreement, Result

@@ -11,7 +11,6 @@ Only after a failure: ``torch.ops.load_library(path)``.
 
 from __future__ import annotations
 
-# ruff: noqa: S311, PTH118, PTH207, SLF001, PLR0917  # numbers to compute with, not secrets; torch tells only privately
 import glob
 import importlib.util
 import os
@@ -68,7 +67,7 @@ def loader_message():
         for path in sorted(glob.glob(os.path.join(glob.escape(folder), "_C*.so"))):
             try:
                 torch.ops.load_library(path)
-            except (OSError, RuntimeError, ImportError) as error:  # noqa: PERF203  # one library, seldom two
+            except (OSError, RuntimeError, ImportError) as error:  # one library, seldom two
                 return str(error).strip().splitlines()[0]
     return None
 

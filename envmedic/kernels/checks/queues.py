@@ -10,7 +10,6 @@ The numbers are chosen so that every result is exact.
 
 from __future__ import annotations
 
-# ruff: noqa: S311  # numbers to compute with, not secrets
 import random
 
 from envmedic_kernels.checks import dense

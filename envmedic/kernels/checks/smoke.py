@@ -6,7 +6,6 @@ raises `Disagreement` for a wrong result. What a package's own operators need of
 
 from __future__ import annotations
 
-# ruff: noqa: S311, B905  # numbers to compute with, not secrets; zip(strict=) needs Python 3.10
 import importlib
 import importlib.util
 import os

@@ -10,7 +10,6 @@ compiled in the user's cache; the variable that turns this off is set, so that N
 
 from __future__ import annotations
 
-# ruff: noqa: S311, SLF001, B905  # numbers to compute with; private in torch; zip(strict=) needs Python 3.10
 import cmath
 import importlib
 import math

@@ -63,7 +63,7 @@ def start(request):
 
     def work(_send):
         argv = [sys.executable, "-B", "-X", "faulthandler", "-c", PROGRAM, *names_of(request)]
-        os.execv(sys.executable, argv)  # noqa: S606  # no shell is wanted
+        os.execv(sys.executable, argv)  # no shell is wanted
 
     return work
 

@@ -6,7 +6,6 @@ Children are forked, not started, so that a module imported once in the parent s
 
 from __future__ import annotations
 
-# ruff: noqa: BLE001  # whatever a child raises ends the child
 import contextlib
 import faulthandler
 import json

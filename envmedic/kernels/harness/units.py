@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-# ruff: noqa: BLE001  # whatever a check raises is its result
 import traceback
 
 from envmedic_kernels.harness import supervise

@@ -5,7 +5,6 @@ Like `reference`, nothing here uses torch.
 
 from __future__ import annotations
 
-# ruff: noqa: B905  # zip(strict=) needs Python 3.10
 import cmath
 import math
 

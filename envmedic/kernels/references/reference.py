@@ -6,7 +6,6 @@ Inputs come from `random.Random(seed)`: the same numbers on every torch, and the
 
 from __future__ import annotations
 
-# ruff: noqa: S311, B905, PLR0917  # numbers to compute with, not secrets; zip(strict=) needs Python 3.10
 import math
 import random
 
