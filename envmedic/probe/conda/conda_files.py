@@ -1,4 +1,4 @@
-"""The files of conda packages, by their records in ``conda-meta``, held against the disk."""
+"""Comparison of the files of conda packages with their records in ``conda-meta``."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ class Index:
     owners: Mapping[str, str]
     """The file of the record by path, both relative to the prefix."""
     contested: Collection[str]
-    """Paths that several packages list: the last one's content lies there, by no fault of the others."""
+    """Paths of several packages. The one linked last provides the content, and the others are not damaged by it."""
 
 
 @dataclass
 class _Held:
-    """One package held against the disk."""
+    """The comparison of one package."""
 
     record: BriefRecord
     where: str
@@ -54,6 +54,7 @@ def index(installed: Records[BriefRecord]) -> Index:
                   and entry[1].path_type != "directory" and _inside(entry[0])]  # fmt: skip
         files[where] = listed
         owners.update(dict.fromkeys([path for path, _ in listed], where))
+    # equal counts prove that no path comes twice, without a second pass over all of them
     count = sum(map(len, files.values()))
     return Index(files, owners, _contested(files.values()) if len(owners) != count else frozenset())
 
@@ -110,8 +111,9 @@ def _differs(held: _Held, path: str, item: BriefFile, there: int | None, disk: D
 
 
 def _matters(path: str, item: BriefFile, disk: Disk) -> bool:
-    """Whether a program can miss it: modules, libraries and programs, not what belongs to a site-packages' metadata."""
+    """Whether the absence of a file can break a program: modules, libraries and programs, not metadata."""
     if item.size_in_bytes == 0:
+        # an empty file holds no code: a package without its empty __init__.py still imports, as a namespace package
         return False
     if path.startswith("bin/") and path.count("/") == 1 and item.path_type == "hardlink":
         return True
@@ -139,7 +141,7 @@ def _report(item: _Held, disk: Disk) -> DistributionFiles:
 
 
 def _own(path: str, told: Collection[str]) -> bool:
-    """Whether a file is told as changed: code, and not metadata, caches and settings, which tools write anew."""
+    """Whether to report a file as changed: code only, since tools rewrite metadata, caches and settings."""
     code = path.endswith(".py") or contents.is_library(path) or path.startswith("bin/")
     return code and path not in told
 

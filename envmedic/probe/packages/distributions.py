@@ -48,7 +48,7 @@ class Installed(msgspec.Struct, frozen=True):
 
 
 class Scan(msgspec.Struct):
-    """What one site-packages directory holds."""
+    """The distributions of one site-packages directory."""
 
     site: Path
     modules: Modules = msgspec.field(default_factory=Modules)
@@ -58,14 +58,15 @@ class Scan(msgspec.Struct):
 
 
 def scan(site: Path, prefix: Path, *, outside: bool = False, soabi: str | None = None) -> Scan:
-    """Read every metadata entry of `site`. Damaged ones are collected, never raised.
+    """Read every metadata entry of `site`. Damaged entries are collected, never raised.
 
-    `soabi` is the interpreter's tag for extension modules; None takes those of any interpreter for importable.
+    `soabi` is the interpreter's tag for extension modules; None accepts those of any interpreter.
     """
     result = Scan(site, Modules(soabi))
     entries = names(site)
     editable = _editable_names(site, entries)
     for entry in entries:
+        # pip renames a distribution to ~NAME while it uninstalls; `leftovers` reports those
         if entry.startswith("~"):
             continue
         if entry.endswith((".dist-info", ".egg-info")):
@@ -241,7 +242,7 @@ def states(tree: Path) -> tuple[DistributionState, ...]:
 
 
 def _states(site: Path, prefix: Path) -> Iterator[DistributionState]:
-    """What `scan` finds, without the rest of it: RECORD alone takes nine tenths of its time."""
+    """Names, versions and owners as `scan` finds them, without RECORD, which takes nine tenths of its time."""
     for entry in names(site):
         if entry.startswith("~"):
             continue
