@@ -1,4 +1,4 @@
-"""The whole observation of an environment, put together from the readers beside this module."""
+"""The observation of an environment, composed from the readers of this package."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def observe_environment(prefix: Path, variables: Mapping[str, str] | None = None
     `variables` are those of the shell that activates it, by default this process's; `deep` reads and hashes every
     installed file. Raises `NotAnEnvironment` when there is none. Damage inside it is a fact, never an error.
     """
-    found = layout.read(Path(os.path.abspath(prefix)))  # noqa: PTH100  # the user's spelling, links kept
+    found = layout.read_layout(Path(os.path.abspath(prefix)))  # noqa: PTH100  # the user's spelling, links kept
     read = _read(found, os.environ if variables is None else variables)
     binaries, environment = forked.beside(read.compiled, lambda: _but_compiled(read, deep=deep))
     return encodable(_with_compiled(environment, read, binaries))
@@ -125,7 +125,14 @@ def _but_files(read: _Read) -> Environment:
         native_packages=openmp.packages(prefix),
         bitsandbytes_cuda=bundled.bitsandbytes_cuda(scans),
         variables=read.own,
-        building=build_tools.observe(found, python, read.installed, sites, read.packages.get("torch"), read.given),
+        building=build_tools.observe(
+            found,
+            python,
+            installed=read.installed,
+            sites=sites,
+            torch=read.packages.get("torch"),
+            variables=read.given,
+        ),
         externally_managed=_externally_managed(found, python),
         frozen="frozen" in names(prefix / "conda-meta"),
     )
@@ -167,7 +174,7 @@ def _conda(found: layout.Layout, python: Interpreter, scans: Sequence[distributi
         return None
     from envmedic.probe.conda import conda_prefix
 
-    installed = conda_prefix.read(found.prefix, python.version or found.version)
+    installed = conda_prefix.read_conda(found.prefix, python.version or found.version)
     installed.settle_owners(scans)
     return installed
 

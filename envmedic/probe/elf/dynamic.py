@@ -49,7 +49,7 @@ _MOST_NAME_BYTES = 1 << 28
 _LONGEST_CHAIN = 1024
 """Symbols of one bucket of a hash table; linkers make four or so."""
 DAMAGE = (struct.error, IndexError, ValueError, OverflowError)
-"""What reading at offsets raises that lie outside the file, or outside any."""
+"""Errors raised by reads at offsets outside the file."""
 
 
 class ElfError(Exception):

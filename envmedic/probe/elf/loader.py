@@ -221,6 +221,7 @@ class Process:
         before = set(self._by_file)
         root = self.open(path)
         closure = scope(root)
+        # only what this library brings in is checked: the rest was checked when it was loaded, as dlopen does
         fresh = [item for identity, item in self._by_file.items() if identity not in before and item in closure]
         asked = [(item, symbol_versions.needs(item.elf)) for item in fresh]
         wanted = _undefined(asked, mangled=mangled)
@@ -256,6 +257,7 @@ class Process:
             self._not_global(_undefined([(library, symbol_versions.needs(library.elf))], mangled=True)), self.every()
         )
 
+    # answers are kept per process: hundreds of modules ask for the same symbols of libpython and libtorch
     def _not_global(self, names: Sequence[bytes]) -> tuple[bytes, ...]:
         """Those of `names` that the global scope does not define. Many libraries ask for the same ones."""
         new = [name for name in names if name not in self._known]
@@ -264,7 +266,7 @@ class Process:
         return tuple(name for name in names if not self._known[name])
 
     def _missing_versions(self, library: Loaded, needed: Iterable[VersionNeed]) -> Iterator[MissingVersion]:
-        """What `library` asks the libraries found for, and they do not define."""
+        """Versions that `library` requires and the libraries found do not define."""
         for need in needed:
             found = self._by_name.get(need.soname)
             if found is None or need.weak:

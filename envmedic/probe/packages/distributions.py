@@ -235,7 +235,7 @@ def duplicates(installed: Iterable[Distribution]) -> tuple[str, ...]:
 
 def states(tree: Path) -> tuple[DistributionState, ...]:
     """Name, version and owner of every distribution inside `tree`, sorted. Raises `NotAnEnvironment`."""
-    found = layout.read(tree)
+    found = layout.read_layout(tree)
     sites = layout.site_packages(found, found.version)
     found_states = (state for site in sites for state in _states(site, tree))
     return encodable(tuple(sorted(found_states, key=lambda item: (item.name, item.version, item.owner))))
