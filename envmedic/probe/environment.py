@@ -44,19 +44,21 @@ def observe_environment(prefix: Path, variables: Mapping[str, str] | None = None
     installed file. Raises `NotAnEnvironment` when there is none. Damage inside it is a fact, never an error.
     """
     found = layout.read_layout(Path(os.path.abspath(prefix)))  # noqa: PTH100  # the user's spelling, links kept
-    read = _read(found, os.environ if variables is None else variables)
-    binaries, environment = forked.beside(read.compiled, lambda: _but_compiled(read, deep=deep))
-    return encodable(_with_compiled(environment, read, binaries))
+    inputs = _first_inputs(found, os.environ if variables is None else variables)
+    # ELF files and everything else take about the same time, so a forked child halves the wait
+    binaries, environment = forked.beside(inputs.compiled, lambda: _without_compiled(inputs, deep=deep))
+    # once, at the end: a file name that is not UTF-8 can come from every reader
+    return encodable(_with_compiled(environment, inputs, binaries))
 
 
-def _but_compiled(read: _Read, *, deep: bool) -> Environment:
-    """The environment without what its compiled files tell."""
-    environment = _with_files(_but_files(read), read, survey(read.found.prefix), deep=deep)
-    return msgspec.structs.replace(environment, numpy_one=read.numpy_one())
+def _without_compiled(inputs: _Inputs, *, deep: bool) -> Environment:
+    """All facts except those of compiled files, which another process reads at the same time."""
+    environment = _with_files(_from_metadata(inputs), inputs, survey(inputs.found.prefix), deep=deep)
+    return msgspec.structs.replace(environment, numpy_one=inputs.numpy_one())
 
 
-class _Read(msgspec.Struct, frozen=True):
-    """What the first readers found, on which the others build."""
+class _Inputs(msgspec.Struct, frozen=True):
+    """Results of the first readers, which the others take as input."""
 
     found: layout.Layout
     python: Interpreter
@@ -70,7 +72,7 @@ class _Read(msgspec.Struct, frozen=True):
     packages: Mapping[str, Package]
 
     def compiled(self) -> load_checks.Compiled:
-        """Check what is compiled: as long a work as all else."""
+        """Check the compiled files, which takes as long as everything else."""
         search = Search.here(self.activated)
         return load_checks.observe(
             self.found.prefix, self.found.python, self.packages, search, scans=self.scans, soabi=self.python.soabi
@@ -81,14 +83,16 @@ class _Read(msgspec.Struct, frozen=True):
         return numpy_api.observe(self.scans, self.found.prefix)
 
 
-def _read(found: layout.Layout, given: Mapping[str, str]) -> _Read:
+def _first_inputs(found: layout.Layout, given: Mapping[str, str]) -> _Inputs:
     python = interpreter.observe(found)
+    # the interpreter's answer first: a prefix can keep the libraries of several Python versions
     sites = layout.site_packages(found, python.version or found.version)
     scans = tuple(distributions.scan(site, found.prefix, soabi=python.soabi) for site in sites)
+    # before `installed` below: the conda records change the owners inside the scans
     by_conda = _conda(found, python, scans)
     own = kept_variables.observe(found.prefix, given)
     installed = tuple(item.distribution for scan in scans for item in scan.installed)
-    return _Read(
+    return _Inputs(
         found=found,
         python=python,
         sites=sites,
@@ -102,12 +106,12 @@ def _read(found: layout.Layout, given: Mapping[str, str]) -> _Read:
     )
 
 
-def _but_files(read: _Read) -> Environment:
-    """The environment without what a look at each of its files tells."""
-    found, python, sites, scans = read.found, read.python, read.sites, read.scans
+def _from_metadata(inputs: _Inputs) -> Environment:
+    """The facts that need no look at each installed file."""
+    found, python, sites, scans = inputs.found, inputs.python, inputs.sites, inputs.scans
     prefix = found.prefix
-    paths = import_paths.observe(found, python, sites, read.activated)
-    hidden = shadows.observe(paths, read.installed, sites, found.kind)
+    paths = import_paths.observe(found, python, sites, inputs.activated)
+    hidden = shadows.observe(paths, inputs.installed, sites, found.kind)
     return Environment(
         prefix=str(prefix),
         real_prefix=os.path.realpath(prefix),
@@ -115,8 +119,8 @@ def _but_files(read: _Read) -> Environment:
         interpreter=python,
         site_packages=tuple(map(str, sites)),
         include_system_site=found.includes_system_site,
-        distributions=(*read.installed, *_outside(found, python)),
-        duplicates=distributions.duplicates(read.installed),
+        distributions=(*inputs.installed, *_outside(found, python)),
+        duplicates=distributions.duplicates(inputs.installed),
         leftovers=(*leftovers.find(scans, prefix), *shadows.path_files(hidden, scans)),
         shadows=hidden,
         settings=index_configuration.observe(prefix),
@@ -124,25 +128,25 @@ def _but_files(read: _Read) -> Environment:
         openmp=openmp.runtimes(scans, prefix),
         native_packages=openmp.packages(prefix),
         bitsandbytes_cuda=bundled.bitsandbytes_cuda(scans),
-        variables=read.own,
+        variables=inputs.own,
         building=build_tools.observe(
             found,
             python,
-            installed=read.installed,
+            installed=inputs.installed,
             sites=sites,
-            torch=read.packages.get("torch"),
-            variables=read.given,
+            torch=inputs.packages.get("torch"),
+            variables=inputs.given,
         ),
         externally_managed=_externally_managed(found, python),
         frozen="frozen" in names(prefix / "conda-meta"),
     )
 
 
-def _with_files(environment: Environment, read: _Read, measured: WalkResult, *, deep: bool) -> Environment:
-    """`environment` with what comparing its files with their records tells."""
-    disk = record_check.Disk(Path(os.path.realpath(read.found.prefix)), measured.sizes)
-    held = record_check.compare(read.scans, disk, deep=deep)
-    condas = read.by_conda.observe(read.scans, disk, deep=deep) if read.by_conda is not None else None
+def _with_files(environment: Environment, inputs: _Inputs, measured: WalkResult, *, deep: bool) -> Environment:
+    """Add the results of the comparison of its files with RECORDs and conda records."""
+    disk = record_check.Disk(Path(os.path.realpath(inputs.found.prefix)), measured.sizes)
+    held = record_check.compare(inputs.scans, disk, deep=deep)
+    condas = inputs.by_conda.observe(inputs.scans, disk, deep=deep) if inputs.by_conda is not None else None
     return msgspec.structs.replace(
         environment,
         files=(*held.files, *(condas.files if condas is not None else ())),
@@ -152,9 +156,9 @@ def _with_files(environment: Environment, read: _Read, measured: WalkResult, *, 
     )
 
 
-def _with_compiled(environment: Environment, read: _Read, binaries: load_checks.Compiled) -> Environment:
-    """`environment` with what its compiled files tell."""
-    prefix, packages, family = read.found.prefix, read.packages, binaries.family
+def _with_compiled(environment: Environment, inputs: _Inputs, binaries: load_checks.Compiled) -> Environment:
+    """Add the facts of its compiled files."""
+    prefix, packages, family = inputs.found.prefix, inputs.packages, binaries.family
     torch = packages.get("torch")
     return msgspec.structs.replace(
         environment,
@@ -169,7 +173,7 @@ def _with_compiled(environment: Environment, read: _Read, binaries: load_checks.
 
 
 def _conda(found: layout.Layout, python: Interpreter, scans: Sequence[distributions.Scan]) -> Conda | None:
-    """The records of a conda prefix, by which the owners of distributions are set; None for any other."""
+    """The records of a conda prefix, after setting the owners of its distributions by them; None for other kinds."""
     if found.kind != "conda":
         return None
     from envmedic.probe.conda import conda_prefix
@@ -185,7 +189,7 @@ def _family(sites: tuple[Path, ...], installed: Sequence[Distribution]) -> dict[
 
 
 def _of(package: Package, read: Iterable[Library], prefix: Path) -> list[Library]:
-    """The libraries that lie in an import package."""
+    """The libraries inside an import package."""
     return [item for item in read if (prefix / item.path).is_relative_to(package.folder)]
 
 
@@ -208,7 +212,7 @@ def _outside(found: layout.Layout, python: Interpreter) -> tuple[Distribution, .
 
 
 def _externally_managed(found: layout.Layout, python: Interpreter) -> bool:
-    """Whether an EXTERNALLY-MANAGED file (PEP 668) stands in the standard library of the prefix itself."""
+    """Whether the standard library of the prefix itself has an EXTERNALLY-MANAGED file (PEP 668)."""
     if found.settings and python.base_prefix != str(found.prefix):
         return False  # a virtual environment: the marker of its base does not bind it
     folders = (found.prefix / library / name for library in ("lib", "lib64") for name in found.libraries)

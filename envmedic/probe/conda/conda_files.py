@@ -30,7 +30,7 @@ class Index:
 
 
 @dataclass
-class _Held:
+class _Comparison:
     """The comparison of one package."""
 
     record: BriefRecord
@@ -83,15 +83,15 @@ def compare(
     held = [_hold(where, record, disk, known)
             for where, record in installed.packages.items() if where not in passed_over]  # fmt: skip
     if deep:
-        _read(held, installed.site_packages, disk, known)
+        _hash_contents(held, installed.site_packages, disk, known)
     reports = (_report(item, disk) for item in held)
     return tuple(item for item in reports if item.missing_count or item.cut_off or item.changed_count)
 
 
-def _hold(where: str, record: BriefRecord, disk: Disk, known: Index) -> _Held:
+def _hold(where: str, record: BriefRecord, disk: Disk, known: Index) -> _Comparison:
     """Look up every file of one record: a hundred thousand of them all together, nearly all as recorded."""
     listed = known.files[where]
-    result = _Held(record, where, recorded=len(listed))
+    result = _Comparison(record, where, recorded=len(listed))
     sizes = map(disk.sizes.get, [path for path, _ in listed])
     for (path, item), there in zip(listed, sizes, strict=True):
         if there is None or there != item.size_in_bytes:
@@ -100,7 +100,7 @@ def _hold(where: str, record: BriefRecord, disk: Disk, known: Index) -> _Held:
     return result
 
 
-def _differs(held: _Held, path: str, item: BriefFile, there: int | None, disk: Disk) -> None:
+def _differs(held: _Comparison, path: str, item: BriefFile, there: int | None, disk: Disk) -> None:
     expected = item.installed_size
     if there is None:
         held.absent += 1
@@ -121,7 +121,7 @@ def _matters(path: str, item: BriefFile, disk: Disk) -> bool:
     return code and item.path_type in {"hardlink", "softlink"} and needed(path, disk)
 
 
-def _report(item: _Held, disk: Disk) -> DistributionFiles:
+def _report(item: _Comparison, disk: Disk) -> DistributionFiles:
     cut = [path for path, there, size in item.other if contents.cut_off(disk.prefix / path, there, size)]
     cut += [path for path in item.altered if contents.is_library(path)]
     told = set(cut)
@@ -146,7 +146,7 @@ def _own(path: str, told: Collection[str]) -> bool:
     return code and path not in told
 
 
-def _read(held: Iterable[_Held], site_packages: str, disk: Disk, known: Index) -> None:
+def _hash_contents(held: Iterable[_Comparison], site_packages: str, disk: Disk, known: Index) -> None:
     """Hash every file that has the recorded size, several at a time."""
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
         for item in held:

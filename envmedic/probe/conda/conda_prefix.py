@@ -91,10 +91,6 @@ def _settled(item: Installed, listed: dict[str, int | None], prefix: Path) -> In
     known = word is not None and size is not None
     # the size shows a rewrite: "conda", "pip" and "uv" differ in length, and brief records have no hashes
     own = len((word or "").encode()) == size if known else item.distribution.owner not in _NOT_CONDA
-    return _as(item, own=own)
-
-
-def _as(item: Installed, *, own: bool) -> Installed:
     distribution = item.distribution
     if not own or distribution.owner == "conda":
         return item

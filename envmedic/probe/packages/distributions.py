@@ -70,19 +70,15 @@ def scan(site: Path, prefix: Path, *, outside: bool = False, soabi: str | None =
         if entry.startswith("~"):
             continue
         if entry.endswith((".dist-info", ".egg-info")):
-            _read_entry(result, entry, prefix, editable, outside=outside)
+            core = _core(site / entry)
+            if isinstance(core, str):
+                result.broken.append((entry, core))
+            else:
+                distribution = _installed(site / entry, core, prefix, editable, result.modules, outside=outside)
+                result.installed.append(distribution)
         elif entry.endswith(".egg-link"):
             result.installed.append(_develop(site, entry, prefix, outside=outside))
     return result
-
-
-def _read_entry(result: Scan, entry: str, prefix: Path, editable: frozenset[str], *, outside: bool) -> None:
-    folder = result.site / entry
-    core = _core(folder)
-    if isinstance(core, str):
-        result.broken.append((entry, core))
-    else:
-        result.installed.append(_installed(folder, core, prefix, editable, result.modules, outside=outside))
 
 
 def _core(folder: Path) -> CoreMetadata | str:

@@ -53,7 +53,7 @@ class _Row(NamedTuple):
     size: str
 
 
-class _Held(msgspec.Struct):
+class _Comparison(msgspec.Struct):
     """The comparison of one distribution: its RECORD by columns, without byte code, and the differences."""
 
     distribution: Distribution
@@ -116,28 +116,30 @@ def compare(scans: Iterable[Scan], disk: Disk, *, deep: bool = False) -> RecordC
 
     Conda's packages are reported by `conda_files` instead: their RECORD lists files that conda removes.
     """
-    held: list[_Held] = []
+    held: list[_Comparison] = []
     shared: dict[tuple[int, int], list[_Contested]] = {}
     owners: dict[str, tuple[int, str]] = {}
     for scan in scans:
         for item in scan.installed:
             # an egg-info has no hashes or sizes: its installed-files.txt is a list of names
             if item.sizes and item.distribution.metadata_path.endswith(".dist-info"):
-                held.append(_held(item, disk.base_of(scan.site)))
-                _hold(len(held) - 1, held[-1], disk.sizes, owners, shared)
+                held.append(_comparison(item, disk.base_of(scan.site)))
+                _look_up(len(held) - 1, held[-1], disk.sizes, owners, shared)
     if deep:
-        _read(held, disk)
+        _hash_contents(held, disk)
     contested = frozenset(item.name for items in shared.values() for item in items)
     doubled = Counter(item.distribution.name for item in held)
     # conda's packages took part up to here, since a wheel can overwrite their files (a conflict)
     own = [item for item in held if item.distribution.owner != "conda"]
     reports = ((_report(item, disk, contested), doubled[item.distribution.name] > 1) for item in own)
     # two metadata entries of one name: both reports stay, since the counts show whose files are on disk
-    told = tuple(report for report, twice in reports if twice or _tells(report))
+    told = tuple(
+        report for report, twice in reports if twice or report.missing_count or report.cut_off or report.changed_count
+    )
     return RecordCheck(told, tuple(_conflicts(held, shared, disk)))
 
 
-def _held(item: Installed, base: str) -> _Held:
+def _comparison(item: Installed, base: str) -> _Comparison:
     paths, hashes, sizes = item.paths, item.hashes, item.sizes
     # most RECORDs need no filter; one search of the joined text is cheaper than a test of every path
     text = "\n".join(item.paths)
@@ -145,12 +147,12 @@ def _held(item: Installed, base: str) -> _Held:
         kept = [not path.endswith(".pyc") and _inside(base, path) for path in item.paths]
         paths, hashes, sizes = (tuple(compress(column, kept)) for column in (paths, hashes, sizes))
     names = [base + path if path[0] not in "./" else _normal(base, path) for path in paths]
-    return _Held(item.distribution, paths, tuple(names), hashes, sizes)
+    return _Comparison(item.distribution, paths, tuple(names), hashes, sizes)
 
 
-def _hold(
+def _look_up(
     index: int,
-    item: _Held,
+    item: _Comparison,
     sizes: Mapping[str, int],
     owners: dict[str, tuple[int, str]],
     shared: dict[tuple[int, int], list[_Contested]],
@@ -173,7 +175,7 @@ def _hold(
             shared.setdefault((first, index), []).append(_Contested(name, content, sha256))
 
 
-def _differs(item: _Held, row: _Row, there: int | None) -> None:
+def _differs(item: _Comparison, row: _Row, there: int | None) -> None:
     if there is None:
         item.missing.append(row)
     elif row.size:
@@ -191,7 +193,7 @@ def _normal(base: str, path: str) -> str:
     return path if path.startswith("/") else os.path.normpath(base + path)
 
 
-def _read(held: Iterable[_Held], disk: Disk) -> None:
+def _hash_contents(held: Iterable[_Comparison], disk: Disk) -> None:
     """Hash every file that has the recorded size, several at a time."""
     from concurrent.futures import ThreadPoolExecutor
 
@@ -204,15 +206,15 @@ def _read(held: Iterable[_Held], disk: Disk) -> None:
             item.altered += [row for row, sha256 in zip(asked, found, strict=True) if sha256 not in {None, row.sha256}]
 
 
-def _tells(report: DistributionFiles) -> bool:
-    return bool(report.missing_count or report.cut_off or report.changed_count)
-
-
-def _report(item: _Held, disk: Disk, contested: frozenset[str]) -> DistributionFiles:
+def _report(item: _Comparison, disk: Disk, contested: frozenset[str]) -> DistributionFiles:
     """The report on one distribution. Contested files are reported as conflicts, not as its damage."""
     absent, other = _asked(item, disk)
     missing = [row.name for row in absent if _matters(row, disk)]
-    cut = [row.name for row, size in other if _own(row, contested) and _ends_early(row, size, disk)]
+    cut = [
+        row.name
+        for row, size in other
+        if _own(row, contested) and contents.cut_off(disk.prefix / row.name, size, recorded_size(row.size))
+    ]
     cut += [row.name for row in item.altered if _own(row, contested) and contents.is_library(row.path)]
     told = {*cut, *contested}
     changed = [row.name for row in (*(row for row, _ in other), *item.altered) if _own(row, told)]
@@ -235,11 +237,7 @@ def _own(row: _Row, others: Collection[str]) -> bool:
     return row.name not in others and row.path[0] not in "./" and not _metadata(row.path)
 
 
-def _ends_early(row: _Row, size: int, disk: Disk) -> bool:
-    return contents.cut_off(disk.prefix / row.name, size, recorded_size(row.size))
-
-
-def _asked(item: _Held, disk: Disk) -> tuple[list[_Row], list[tuple[_Row, int]]]:
+def _asked(item: _Comparison, disk: Disk) -> tuple[list[_Row], list[tuple[_Row, int]]]:
     """Absent entries, and those of another size, after a `stat` of paths that the walk did not list (links)."""
     absent: list[_Row] = []
     other = list(item.other)
@@ -276,7 +274,7 @@ def _metadata(path: str) -> bool:
 
 
 def _conflicts(
-    held: Sequence[_Held], shared: Mapping[tuple[int, int], list[_Contested]], disk: Disk
+    held: Sequence[_Comparison], shared: Mapping[tuple[int, int], list[_Contested]], disk: Disk
 ) -> Iterator[FileConflict]:
     """Pairs of differently named distributions that both bring code under one path."""
     for (one, two), items in shared.items():

@@ -55,7 +55,9 @@ def observe(layout: Layout) -> Interpreter:
         return _dead(layout, hopeless)
     try:
         user = owner(layout.prefix)  # root runs nothing that another user could have put there
-        result = ask(_argv(layout.python), env={"LC_ALL": "C"}, cwd="/", timeout_s=TIMEOUT_S, user=user)
+        # -S: a broken .pth file or sitecustomize must not decide whether the interpreter counts as working
+        argv = [str(layout.python), "-I", "-S", "-B", "-c", _QUESTION]
+        result = ask(argv, env={"LC_ALL": "C"}, cwd="/", timeout_s=TIMEOUT_S, user=user)
     except OSError as error:
         return _dead(layout, f"it cannot be started: {error.strerror}")
     answer = parse_answer(result.stdout) if result.returncode == 0 else None
@@ -90,11 +92,6 @@ def _base_by_files(layout: Layout) -> str | None:
     """``home`` of pyvenv.cfg is the directory of the base interpreter."""
     home = layout.settings.get("home")
     return str(Path(home).parent) if home else None
-
-
-def _argv(python: Path) -> list[str]:
-    # -S: a broken .pth file or sitecustomize must not decide whether the interpreter counts as working
-    return [str(python), "-I", "-S", "-B", "-c", _QUESTION]
 
 
 def why_absent(python: Path) -> str | None:
