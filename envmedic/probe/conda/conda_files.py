@@ -84,6 +84,7 @@ def compare(
             for where, record in installed.packages.items() if where not in passed_over]  # fmt: skip
     if deep:
         _hash_contents(held, installed.site_packages, disk, known)
+    # only differences are reported: a prefix has hundreds of packages, nearly all as recorded
     reports = (_report(item, disk) for item in held)
     return tuple(item for item in reports if item.missing_count or item.cut_off or item.changed_count)
 
@@ -96,6 +97,7 @@ def _hold(where: str, record: BriefRecord, disk: Disk, known: Index) -> _Compari
     for (path, item), there in zip(listed, sizes, strict=True):
         if there is None or there != item.size_in_bytes:
             _differs(result, path, item, disk.size(path) if there is None else there, disk)
+    # a contested path has the size of the last package linked, which is no damage of this one
     result.other = [entry for entry in result.other if entry[0] not in known.contested]
     return result
 

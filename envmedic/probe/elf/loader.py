@@ -153,11 +153,13 @@ class Process:
 
     def _map(self, path: Path, loader: Loaded | None) -> Loaded:
         status = path.stat()
+        # by device and inode, as glibc compares files: libfoo.so and its link libfoo.so.1 are one library
         identity = (status.st_dev, status.st_ino)
         known = self._by_file.get(identity)
         if known is None:
             elf = Elf(path)
             self._opened.append(elf)
+            # glibc skips libraries for another processor in its search, as it does files that are no ELF
             if self.program is not None and elf.machine != self.program.elf.machine:
                 raise ElfError("made for another processor")
             known = self._by_file[identity] = Loaded(path, elf, loader)
@@ -167,6 +169,7 @@ class Process:
         return known
 
     def _find(self, name: str, needed_by: Loaded) -> Loaded | None:
+        # a loaded soname satisfies every later need, whatever the search path: why a wrong CUDA library stays in use
         if name in self._by_name:
             return self._by_name[name]
         for candidate in self._candidates(name, needed_by):

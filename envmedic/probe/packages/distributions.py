@@ -87,6 +87,7 @@ def _core(folder: Path) -> CoreMetadata | str:
     data = read_bytes(file)
     if data is None:
         return f"{file.name} is absent or unreadable"
+    # an emptied METADATA still leaves name and version in the name of its directory
     core = _completed(parse_core(data), folder.name)
     return core if core.name and core.version else f"{file.name} says no name or no version"
 
