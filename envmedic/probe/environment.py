@@ -1,4 +1,4 @@
-"""The whole observation of an environment, put together from the readers beside this module."""
+"""The observation of an environment, composed from the readers of this package."""
 
 from __future__ import annotations
 
@@ -52,24 +52,25 @@ def observe_environment(
     installed file; `meanwhile` is called once, before other processes are waited for. Raises `NotAnEnvironment` when there
     is none. Damage inside it is a fact, never an error.
     """
-    found = layout.read(Path(os.path.abspath(prefix)))  # noqa: PTH100  # the user's spelling, links kept
+    found = layout.read_layout(Path(os.path.abspath(prefix)))  # noqa: PTH100  # the user's spelling, links kept
     # The walk needs no other fact, so it begins first; the compiled modules are the longest work, so they come next.
     with forked.begun(lambda: survey(found.prefix)) as walk:
-        read = _read(found, os.environ if variables is None else variables)
+        inputs = _first_inputs(found, os.environ if variables is None else variables)
         with (
-            forked.begun(read.compiled) as binaries,
-            forked.begun(read.numpy_one, cores=_MANY_CORES) as numpy_one,
+            forked.begun(inputs.compiled) as binaries,
+            forked.begun(inputs.numpy_one, cores=_MANY_CORES) as numpy_one,
         ):
-            environment = _but_files(read)
+            environment = _from_metadata(inputs)
             if meanwhile is not None:
                 meanwhile()
-            environment = _with_files(environment, read, walk.value(), deep=deep)
+            environment = _with_files(environment, inputs, walk.value(), deep=deep)
             environment = msgspec.structs.replace(environment, numpy_one=numpy_one.value())
-            return encodable(_with_compiled(environment, read, binaries.value()))
+            # once, at the end: a file name that is not UTF-8 can come from every reader
+            return encodable(_with_compiled(environment, inputs, binaries.value()))
 
 
-class _Read(msgspec.Struct, frozen=True):
-    """What the first readers found, on which the others build."""
+class _Inputs(msgspec.Struct, frozen=True):
+    """Results of the first readers, which the others take as input."""
 
     found: layout.Layout
     python: Interpreter
@@ -83,7 +84,7 @@ class _Read(msgspec.Struct, frozen=True):
     packages: Mapping[str, Package]
 
     def compiled(self) -> load_checks.Compiled:
-        """Check what is compiled: as long a work as all else."""
+        """Check the compiled files, which takes as long as everything else."""
         search = Search.here(self.activated)
         return load_checks.observe(
             self.found.prefix, self.found.python, self.packages, search, scans=self.scans, soabi=self.python.soabi
@@ -94,14 +95,16 @@ class _Read(msgspec.Struct, frozen=True):
         return numpy_api.observe(self.scans, self.found.prefix)
 
 
-def _read(found: layout.Layout, given: Mapping[str, str]) -> _Read:
+def _first_inputs(found: layout.Layout, given: Mapping[str, str]) -> _Inputs:
     python = interpreter.observe(found)
+    # the interpreter's answer first: a prefix can keep the libraries of several Python versions
     sites = layout.site_packages(found, python.version or found.version)
     scans = tuple(distributions.scan(site, found.prefix, soabi=python.soabi) for site in sites)
+    # before `installed` below: the conda records change the owners inside the scans
     by_conda = _conda(found, python, scans)
     own = kept_variables.observe(found.prefix, given)
     installed = tuple(item.distribution for scan in scans for item in scan.installed)
-    return _Read(
+    return _Inputs(
         found=found,
         python=python,
         sites=sites,
@@ -115,12 +118,12 @@ def _read(found: layout.Layout, given: Mapping[str, str]) -> _Read:
     )
 
 
-def _but_files(read: _Read) -> Environment:
-    """The environment without what a look at each of its files tells."""
-    found, python, sites, scans = read.found, read.python, read.sites, read.scans
+def _from_metadata(inputs: _Inputs) -> Environment:
+    """The facts that need no look at each installed file."""
+    found, python, sites, scans = inputs.found, inputs.python, inputs.sites, inputs.scans
     prefix = found.prefix
-    paths = import_paths.observe(found, python, sites, read.activated)
-    hidden = shadows.observe(paths, read.installed, sites, found.kind)
+    paths = import_paths.observe(found, python, sites, inputs.activated)
+    hidden = shadows.observe(paths, inputs.installed, sites, found.kind)
     return Environment(
         prefix=str(prefix),
         real_prefix=os.path.realpath(prefix),
@@ -128,8 +131,8 @@ def _but_files(read: _Read) -> Environment:
         interpreter=python,
         site_packages=tuple(map(str, sites)),
         include_system_site=found.includes_system_site,
-        distributions=(*read.installed, *_outside(found, python)),
-        duplicates=distributions.duplicates(read.installed),
+        distributions=(*inputs.installed, *_outside(found, python)),
+        duplicates=distributions.duplicates(inputs.installed),
         leftovers=(*leftovers.find(scans, prefix), *shadows.path_files(hidden, scans)),
         shadows=hidden,
         settings=index_configuration.observe(prefix),
@@ -137,18 +140,25 @@ def _but_files(read: _Read) -> Environment:
         openmp=openmp.runtimes(scans, prefix),
         native_packages=openmp.packages(prefix),
         bitsandbytes_cuda=bundled.bitsandbytes_cuda(scans),
-        variables=read.own,
-        building=build_tools.observe(found, python, read.installed, sites, read.packages.get("torch"), read.given),
+        variables=inputs.own,
+        building=build_tools.observe(
+            found,
+            python,
+            installed=inputs.installed,
+            sites=sites,
+            torch=inputs.packages.get("torch"),
+            variables=inputs.given,
+        ),
         externally_managed=_externally_managed(found, python),
         frozen="frozen" in names(prefix / "conda-meta"),
     )
 
 
-def _with_files(environment: Environment, read: _Read, measured: WalkResult, *, deep: bool) -> Environment:
-    """`environment` with what comparing its files with their records tells."""
-    disk = record_check.Disk(Path(os.path.realpath(read.found.prefix)), measured.sizes)
-    held = record_check.compare(read.scans, disk, deep=deep)
-    condas = read.by_conda.observe(read.scans, disk, deep=deep) if read.by_conda is not None else None
+def _with_files(environment: Environment, inputs: _Inputs, measured: WalkResult, *, deep: bool) -> Environment:
+    """Add the results of the comparison of its files with RECORDs and conda records."""
+    disk = record_check.Disk(Path(os.path.realpath(inputs.found.prefix)), measured.sizes)
+    held = record_check.compare(inputs.scans, disk, deep=deep)
+    condas = inputs.by_conda.observe(inputs.scans, disk, deep=deep) if inputs.by_conda is not None else None
     return msgspec.structs.replace(
         environment,
         files=(*held.files, *(condas.files if condas is not None else ())),
@@ -158,9 +168,9 @@ def _with_files(environment: Environment, read: _Read, measured: WalkResult, *, 
     )
 
 
-def _with_compiled(environment: Environment, read: _Read, binaries: load_checks.Compiled) -> Environment:
-    """`environment` with what its compiled files tell."""
-    prefix, packages, family = read.found.prefix, read.packages, binaries.family
+def _with_compiled(environment: Environment, inputs: _Inputs, binaries: load_checks.Compiled) -> Environment:
+    """Add the facts of its compiled files."""
+    prefix, packages, family = inputs.found.prefix, inputs.packages, binaries.family
     torch = packages.get("torch")
     return msgspec.structs.replace(
         environment,
@@ -175,12 +185,12 @@ def _with_compiled(environment: Environment, read: _Read, binaries: load_checks.
 
 
 def _conda(found: layout.Layout, python: Interpreter, scans: Sequence[distributions.Scan]) -> Conda | None:
-    """The records of a conda prefix, by which the owners of distributions are set; None for any other."""
+    """The records of a conda prefix, after setting the owners of its distributions by them; None for other kinds."""
     if found.kind != "conda":
         return None
     from envmedic.probe.conda import conda_prefix
 
-    installed = conda_prefix.read(found.prefix, python.version or found.version)
+    installed = conda_prefix.read_conda(found.prefix, python.version or found.version)
     installed.settle_owners(scans)
     return installed
 
@@ -191,7 +201,7 @@ def _family(sites: tuple[Path, ...], installed: Sequence[Distribution]) -> dict[
 
 
 def _of(package: Package, read: Iterable[Library], prefix: Path) -> list[Library]:
-    """The libraries that lie in an import package."""
+    """The libraries inside an import package."""
     return [item for item in read if (prefix / item.path).is_relative_to(package.folder)]
 
 
@@ -214,7 +224,7 @@ def _outside(found: layout.Layout, python: Interpreter) -> tuple[Distribution, .
 
 
 def _externally_managed(found: layout.Layout, python: Interpreter) -> bool:
-    """Whether an EXTERNALLY-MANAGED file (PEP 668) stands in the standard library of the prefix itself."""
+    """Whether the standard library of the prefix itself has an EXTERNALLY-MANAGED file (PEP 668)."""
     if found.settings and python.base_prefix != str(found.prefix):
         return False  # a virtual environment: the marker of its base does not bind it
     folders = (found.prefix / library / name for library in ("lib", "lib64") for name in found.libraries)

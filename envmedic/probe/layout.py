@@ -1,4 +1,4 @@
-"""How an environment is laid out on disk: its kind, its interpreter and its site-packages directories."""
+"""The layout of an environment on disk: its kind, its interpreter and its site-packages directories."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _VERSION = re.compile(r"\d{1,2}\.\d{1,2}(?!\d)")
 
 
 class Layout(msgspec.Struct, frozen=True):
-    """What the directory entries and pyvenv.cfg tell."""
+    """Facts from the directory entries and pyvenv.cfg."""
 
     prefix: Path
     kind: EnvironmentKind
@@ -51,8 +51,8 @@ class Layout(msgspec.Struct, frozen=True):
         return self.libraries[-1].removeprefix("python").rstrip("t") if self.libraries else None
 
 
-def read(prefix: Path) -> Layout:
-    """Look at `prefix`. Raises `NotAnEnvironment` when nothing of a Python environment is there."""
+def read_layout(prefix: Path) -> Layout:
+    """Read the layout of `prefix`. Raises `NotAnEnvironment` when it holds no Python environment."""
     settings = parse_pyvenv(read_bytes(prefix / "pyvenv.cfg") or b"")
     libraries = _libraries(prefix)
     kind = _kind(prefix, settings, libraries)
@@ -76,9 +76,11 @@ def _library_key(name: str) -> tuple[int, int, str]:
 
 
 def _kind(prefix: Path, settings: dict[str, str], libraries: tuple[str, ...]) -> EnvironmentKind | None:
+    # conda first: a virtual environment made in a conda prefix leaves its pyvenv.cfg there
     if is_directory(prefix / "conda-meta"):
         return "conda"
     if os.path.lexists(prefix / "pyvenv.cfg"):
+        # uv and virtualenv write their version under their own name, the venv module neither
         return "uv" if "uv" in settings else "virtualenv" if "virtualenv" in settings else "venv"
     has_python = any(os.path.lexists(prefix / "bin" / name) for name in ("python", "python3"))
     return "system" if has_python and libraries else None
@@ -93,6 +95,7 @@ def site_packages(layout: Layout, version: str | None) -> tuple[Path, ...]:
         for library in ("lib", "lib64")
         for folder in ("site-packages", "dist-packages")
     ]
+    # Debian and Ubuntu: apt installs into python3/dist-packages, pip into local
     if layout.kind == "system":
         folders += [layout.prefix / "lib" / "python3" / "dist-packages"]
         folders += [layout.prefix / "local" / "lib" / name / "dist-packages" for name in wanted]

@@ -1,6 +1,7 @@
-"""Reading files of an environment that may be damaged, unreadable or hostile: what cannot be read is absent.
+"""Tolerant access to files of an environment that may be damaged, unreadable or hostile.
 
-Where this process is out of memory or descriptors nothing is absent: all of these raise Exhausted then.
+An unreadable file counts as absent, except when this process is out of memory or descriptors: then all functions
+raise Exhausted.
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ MAXIMUM_BYTES = 64 * 1024 * 1024
 
 
 def read_bytes(path: Path, limit: int = MAXIMUM_BYTES, *, follow: bool = False) -> bytes | None:
-    """Content of a regular file; None when it is absent, unreadable, too large or anything else (see `regular.read`).
+    """Content of a regular file; None when it is absent, unreadable, too large or anything else (see `safe_io.read`).
 
-    Links that lead to files of other names are not followed, unless `follow` says that it is no stranger's.
+    Links that lead to files of other names are not followed, unless `follow` marks the file as the user's own.
     """
     try:
         return safe_io.read(path, limit, follow=follow)

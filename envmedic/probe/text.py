@@ -1,4 +1,4 @@
-"""File names and variables may hold bytes that are no UTF-8; facts are written as JSON and may not."""
+"""Conversion of undecodable file names and variables to text that JSON can hold."""
 
 from __future__ import annotations
 

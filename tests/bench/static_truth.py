@@ -110,7 +110,7 @@ def compare(prefix: Path, tally: Tally) -> None:
 
 def compiled(prefix: Path, observed: Environment) -> Iterator[Path]:
     """What the probe gives a verdict on."""
-    found = layout.read(prefix)
+    found = layout.read_layout(prefix)
     soabi = observed.interpreter.soabi
     for site in layout.site_packages(found, observed.interpreter.version):
         for group in extensions.groups(distributions.scan(site, prefix, soabi=soabi), Modules(soabi)):

@@ -15,7 +15,7 @@ _SITE = "lib/python3.11/site-packages"
 def observed(prefix: Path, *, deep: bool = False) -> tuple[DistributionFiles, ...]:
     """What differs, by the records alone."""
     files = {str(path.relative_to(prefix)): path.stat().st_size for path in prefix.rglob("*") if path.is_file()}
-    return conda_prefix.read(prefix, "3.11.7").observe((), Disk(prefix, files), deep=deep).files
+    return conda_prefix.read_conda(prefix, "3.11.7").observe((), Disk(prefix, files), deep=deep).files
 
 
 def entry(path: str, size: int, **more: object) -> dict[str, object]:

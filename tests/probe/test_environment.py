@@ -199,7 +199,7 @@ def test_interpreter_that_hangs_is_given_up(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr(interpreter, "TIMEOUT_S", 0.5)
     prefix = with_program(make_prefix(tmp_path / "env"), "#!/bin/sh\nexec sleep 600\n")
     started = time.monotonic()
-    found = interpreter.observe(layout.read(prefix))
+    found = interpreter.observe(layout.read_layout(prefix))
     assert found.error == "no answer within 0 s"
     assert time.monotonic() - started < 300
 

@@ -15,7 +15,7 @@ PYTHON = Interpreter(path="x", starts=True, version="3.11.4")
 
 
 def observe(prefix: Path, variables: dict[str, str]) -> list[tuple[str, str, str]]:
-    found = import_paths.observe(layout.read(prefix), PYTHON, [site(prefix)], variables)
+    found = import_paths.observe(layout.read_layout(prefix), PYTHON, [site(prefix)], variables)
     return [(item.kind, item.where, item.adds) for item in found]
 
 
@@ -79,6 +79,6 @@ def test_other_shells_assign_in_their_own_way() -> None:
 def test_kinds_are_those_of_the_model(tmp_path: Path) -> None:
     prefix = make_prefix(tmp_path / "env")
     (site(prefix) / "x.pth").write_bytes(b"\xef\xbb\xbf/opt/bom\n\xff\n")
-    found = import_paths.observe(layout.read(prefix), PYTHON, [site(prefix)], {})
+    found = import_paths.observe(layout.read_layout(prefix), PYTHON, [site(prefix)], {})
     assert [type(item) for item in found] == [ImportPath, ImportPath]
     assert found[0].adds == "/opt/bom"

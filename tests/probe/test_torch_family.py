@@ -92,7 +92,7 @@ def test_cuda_major_of_the_linked_runtime() -> None:
 
 
 def package(prefix: Path, name: str) -> family_files.Package:
-    sites = layout.site_packages(layout.read(prefix), "3.11")
+    sites = layout.site_packages(layout.read_layout(prefix), "3.11")
     installed = [item.distribution for folder in sites for item in distributions.scan(folder, prefix).installed]
     found = family_files.find(name, sites, installed)
     assert found is not None

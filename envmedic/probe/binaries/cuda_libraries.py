@@ -1,4 +1,4 @@
-"""The libraries of CUDA that torch's own libraries load: where the loader finds them, and whether they fit each other."""
+"""CUDA libraries that torch's own libraries load: their paths, and whether they match each other."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _COMPILER_USER = "libcaffe2_nvrtc.so"
 
 
 def observe(prefix: Path, torch: Package | None, process: Process) -> tuple[CudaLibrary, ...]:
-    """Tell of `process`, into which torch's libraries have been opened, what they loaded of CUDA."""
+    """List the CUDA libraries in `process`, which has opened torch's libraries."""
     if torch is None:
         return ()
     own = nvidia_libraries(torch.folder.parent)
@@ -83,12 +83,14 @@ def _opened_later(prefix: Path, own: Mapping[str, Path], process: Process) -> It
         candidates = (Path(directory, name) for directory in process.search.library_path)
         other = next((item for item in candidates if is_file(item)), None)
         hidden = _instead_of(prefix, other, path) if other is not None else None
+        # a copy of the same release does no harm, and its size shows it (see `_size`)
         if other is not None and hidden is not None and _size(other) != _size(path):
             yield CudaLibrary(soname=name, path=layout.relative(other, prefix), instead_of=hidden)
 
 
 def _compiler(prefix: Path, torch: Package, own: Mapping[str, Path], process: Process) -> Iterator[CudaLibrary]:
     """The run-time compiler that torch gets where it is not the environment's own."""
+    # torch opens it at the first run-time compilation, after everything else: the fork keeps it out of `process`
     child = process.fork()
     try:
         child.open(torch.folder / "lib" / _COMPILER_USER)

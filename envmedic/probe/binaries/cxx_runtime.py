@@ -1,4 +1,4 @@
-"""Copies of the C++ run-time library (libstdc++.so.6): the one that a process gets, and those it could get."""
+"""Copies of the C++ run-time library (libstdc++.so.6): the loaded one and the alternatives."""
 
 from __future__ import annotations
 
@@ -54,4 +54,5 @@ def _runtime(path: Path, place: Place, search: Search) -> CxxRuntime:
 def newest(versions: Iterable[str], family: str) -> str | None:
     """The highest of the versions that begin with `family` and go on with numbers."""
     numbered = [item for item in versions if re.fullmatch(re.escape(family) + r"\d+(?:\.\d+)*", item)]
+    # numbers, not text: GLIBCXX_3.4.9 is older than GLIBCXX_3.4.30
     return max(numbered, key=lambda item: [int(part) for part in item[len(family) :].split(".")], default=None)

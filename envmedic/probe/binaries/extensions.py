@@ -46,7 +46,7 @@ class Group(msgspec.Struct, frozen=True):
 
 
 class Extensions(msgspec.Struct, frozen=True):
-    """What was found."""
+    """Compiled modules of all distributions."""
 
     libraries: tuple[Library, ...] = ()
     """Those that use torch or CUDA, or that would not load."""
@@ -58,6 +58,7 @@ class Extensions(msgspec.Struct, frozen=True):
 def observe(prefix: Path, scans: Iterable[Scan], process: Process, soabi: str | None) -> Extensions:
     """Check the modules of every distribution in `process`, which has opened torch's libraries."""
     found = [group for scan in scans for group in groups(scan, Modules(soabi))]
+    # reversed, so that the first distribution with a library of this name wins
     fallbacks = {path.name: path for group in reversed(found) for path in group.libraries}
     fallbacks |= {path.name: path for scan in scans for path in libraries.nvidia_libraries(scan.site).values()}
     # Half of the time of a diagnosis on one core. Each process of the model reads torch's own libraries once more.
@@ -73,13 +74,14 @@ def observe(prefix: Path, scans: Iterable[Scan], process: Process, soabi: str | 
 
 
 class _Checked(msgspec.Struct, frozen=True):
-    """What came of a group."""
+    """Result for one group."""
 
     libraries: list[Library]
     runtime: Path | None
 
 
 def _checked(prefix: Path, group: Group, process: Process, fallbacks: Mapping[str, Path]) -> _Checked:
+    # a fork per distribution: nothing says in which order a program imports them
     child = process.fork()
     child.fallbacks = fallbacks
     kept = list(filter(_matters, (_observed(prefix, path, group, child) for path in group.modules)))
@@ -99,6 +101,7 @@ def _matters(library: Library) -> bool:
 def _observed(prefix: Path, path: Path, group: Group, process: Process) -> Library:
     def check(module: Path) -> LoadCheck:
         verdict = process.check(module)
+        # the other libraries of the distribution are opened only when some symbol needs them
         if not verdict.unresolved:
             return verdict
         return LoadCheck(verdict.missing, _elsewhere_undefined(verdict.unresolved, group), verdict.versions)
@@ -107,7 +110,7 @@ def _observed(prefix: Path, path: Path, group: Group, process: Process) -> Libra
 
 
 def _elsewhere_undefined(symbols: tuple[bytes, ...], group: Group) -> tuple[bytes, ...]:
-    """Those that no other library of the distribution defines: packages open libraries for their modules."""
+    """Symbols that no library of the distribution defines; packages may open their own libraries by ctypes first."""
     left = symbols
     for path in group.libraries:
         left = _undefined_by(path, left)
@@ -160,7 +163,7 @@ def is_module(path: Path, modules: Modules) -> bool:
             return not stem.startswith("lib") and any(map(TORCH_LIBRARY.match, elf.needed))
     except OSError:
         return False
-    except ElfError:
+    except ElfError:  # damaged: count it by its name, so that the load check reports the damage
         return not stem.startswith("lib")
 
 

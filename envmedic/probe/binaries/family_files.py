@@ -1,4 +1,4 @@
-"""Where the files of the torch family lie in an environment."""
+"""Paths of the torch family in an environment."""
 
 from __future__ import annotations
 
@@ -33,6 +33,7 @@ def find(name: str, sites: Sequence[Path], installed: Iterable[Distribution]) ->
     folders = [site / name for site in sites]
     if owner is not None and owner.origin.kind == "editable" and owner.origin.url is not None:
         folders.append(Path(unquote(urlsplit(owner.origin.url).path)) / name)
+    # site-packages first: a leftover directory there hides the source tree of an editable install
     folder = next((item for item in folders if is_directory(item)), None)
     return Package(name, folder, owner) if folder is not None else None
 

@@ -47,8 +47,10 @@ def process_of(python: Path, torch: Package | None, search: Search) -> Process:
     dependencies = torch.folder / "lib" / "libtorch_global_deps.so" if torch else None
     if torch is None or dependencies is None or not dependencies.exists():
         return process
+    # the same two attempts as `_load_global_deps` in torch/__init__.py
     if not _open_everywhere(process, dependencies):
         process.close()
+        # a new process: the failed attempt has left libraries in the first one, which dlopen would have unloaded
         process = _started(python, search)
         process.siblings = nvidia_libraries(torch.folder.parent)
         _open_everywhere(process, dependencies)
@@ -95,6 +97,7 @@ def _companion_libraries(prefix: Path, package: Package, process: Process) -> It
     paths = operator_libraries(package)
     for path in paths:
         child = process.fork()
+        # torchaudio opens its own lib*.so before the extensions that need them
         child.siblings = {item.name: item for item in paths if item.name.startswith("lib") and item != path}
         yield library(prefix, path, package.distribution, child, child.check)
 
@@ -108,7 +111,7 @@ def library(
     *,
     share: float = fatbin.COMMON,
 ) -> Library:
-    """The facts of one library, which `check` loads into `process`; whatever is wrong with the file becomes its error.
+    """The facts of one library, which `check` loads into `process`; a failure to read or load the file becomes its error.
 
     `share` is that of the fat binaries in which an architecture must be to count.
     """

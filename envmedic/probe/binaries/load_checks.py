@@ -1,4 +1,4 @@
-"""Everything compiled in an environment, checked in one model of a process that has imported torch."""
+"""Load checks of all compiled files, in one model of a process that has imported torch."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from envmedic.probe.packages.distributions import Scan
 
 
 class Compiled(msgspec.Struct, frozen=True):
-    """What was found."""
+    """Results of the load checks."""
 
     family: tuple[Library, ...]
     cuda: tuple[CudaLibrary, ...]
@@ -38,6 +38,8 @@ def observe(
     with closing(libraries.process_of(python, packages.get("torch"), search)) as process:
         family = libraries.family(prefix, packages, process)
         cuda = cuda_libraries.observe(prefix, packages.get("torch"), process)
+        # after torch's libraries: extensions for torch are imported after it and use its symbols
         others = extensions.observe(prefix, scans, process, soabi)
+        # other copies of libstdc++ matter only as a remedy, when some library asks for a newer version
         wanting = any(item.unmet_versions for item in (*family, *others.libraries))
         return Compiled(family, cuda, others, cxx_runtime.observe(prefix, others.cxx_runtime, search, others=wanting))

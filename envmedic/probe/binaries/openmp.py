@@ -1,4 +1,4 @@
-"""OpenMP runtimes by file, and the conda packages of MKL and of such runtimes: names alone, nothing is opened."""
+"""OpenMP runtimes by file name, and the conda packages of MKL and of OpenMP; no file is opened."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ Kind = Literal["libgomp", "libiomp5", "libomp"]
 _KINDS: tuple[Kind, ...] = ("libgomp", "libiomp5", "libomp")
 _RUNTIME = re.compile(r"(?:^|/)(?P<kind>libgomp|libiomp5|libomp)(?:-[0-9a-f]{4,})?\.so(?:\.[\d.]+)?$")
 """auditwheel puts a hash into the names of the copies that it makes: ``libgomp-a34b3233.so.1.0.0``."""
+_CONDA_RECORD = re.compile(r"(?P<name>.+)-([^-]*)-([^-]*)\.json")
 _NATIVE = frozenset({"mkl", "mkl-service", "intel-openmp", "llvm-openmp", "libgomp", "_openmp_mutex"})
 
 
@@ -28,6 +29,7 @@ def runtimes(scans: Iterable[Scan], prefix: Path) -> tuple[OpenMpRuntime, ...]:
             owners.setdefault(f"lib/{name}", None)
     found = {path: owner for path, owner in owners.items() if (prefix / path).is_file()}
     firsts: dict[str, str] = {}
+    # files first, so that `same_as` of a link names its file and not the other way round
     files_before_links = sorted(found, key=lambda path: ((prefix / path).is_symlink(), path))
     return tuple(_runtime(path, found[path], firsts, prefix) for path in files_before_links)
 
@@ -50,11 +52,7 @@ def _runtime(path: str, owner: str | None, firsts: dict[str, str], prefix: Path)
 
 def packages(prefix: Path) -> tuple[NativePackage, ...]:
     """Those of conda that concern MKL and OpenMP, from ``conda-meta/NAME-VERSION-BUILD.json``."""
-    records = (
-        item.removesuffix(".json").rsplit("-", 2) for item in names(prefix / "conda-meta") if item.endswith(".json")
-    )
-    return tuple(
-        NativePackage(name=parts[0], version=parts[1], build=parts[2])
-        for parts in sorted(records)
-        if len(parts) == 3 and parts[0] in _NATIVE  # noqa: PLR2004  # name, version, build
-    )
+    # names contain hyphens, versions and builds do not
+    records = map(_CONDA_RECORD.fullmatch, names(prefix / "conda-meta"))
+    parts = sorted(match.groups() for match in records if match is not None and match["name"] in _NATIVE)
+    return tuple(NativePackage(name=name, version=version, build=build) for name, version, build in parts)

@@ -48,6 +48,7 @@ def cuda_of_variant(variant: str | None) -> str | None:
 
 def torch_build(package: Package, libraries: Sequence[Library]) -> TorchBuild | None:
     """What torch says of its build; None when it says no version. `libraries` are the facts of its GPU libraries."""
+    # version.py before METADATA: after a broken upgrade, the code that runs is what counts
     stated = _stated(package.folder)
     version = stated.get("__version__") or (package.distribution.version if package.distribution else None)
     if version is None:

@@ -1,4 +1,4 @@
-"""Traits of a torch build that decide what works beside it: its form of C++ strings, and its run-time compiler."""
+"""Compatibility traits of a torch build: its ABI of C++ strings, and its run-time compiler."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _BUILTINS = re.compile(r"libnvrtc-builtins(?P<hash>-[0-9a-f]{4,})?\.so(?:\.(?P<v
 
 
 class Nvrtc(msgspec.Struct, frozen=True):
-    """The run-time compiler that lies beside torch."""
+    """NVIDIA's run-time compiler in the lib directory of torch or of the nvidia wheels."""
 
     version: str | None = None
     """CUDA release, where the name of its other half tells."""
@@ -35,6 +35,7 @@ def cxx11_abi(folder: Path) -> bool | None:
             new, old = (elf.defines(name, gnu_hash(name)) for name in (_NEW_STRINGS, _OLD_STRINGS))
     except (OSError, ElfError):
         return None
+    # both or neither: a patched or unknown build, of which nothing can be said
     return new if new != old else None
 
 

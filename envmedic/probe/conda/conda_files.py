@@ -1,4 +1,4 @@
-"""The files of conda packages, by their records in ``conda-meta``, held against the disk."""
+"""Comparison of the files of conda packages with their records in ``conda-meta``."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ class Index:
     owners: Mapping[str, str]
     """The file of the record by path, both relative to the prefix."""
     contested: Collection[str]
-    """Paths that several packages list: the last one's content lies there, by no fault of the others."""
+    """Paths of several packages. The one linked last provides the content, and the others are not damaged by it."""
 
 
 @dataclass
-class _Held:
-    """One package held against the disk."""
+class _Comparison:
+    """The comparison of one package."""
 
     record: BriefRecord
     where: str
@@ -54,6 +54,7 @@ def index(installed: Records[BriefRecord]) -> Index:
                   and entry[1].path_type != "directory" and _inside(entry[0])]  # fmt: skip
         files[where] = listed
         owners.update(dict.fromkeys([path for path, _ in listed], where))
+    # equal counts prove that no path comes twice, without a second pass over all of them
     count = sum(map(len, files.values()))
     return Index(files, owners, _contested(files.values()) if len(owners) != count else frozenset())
 
@@ -82,24 +83,26 @@ def compare(
     held = [_hold(where, record, disk, known)
             for where, record in installed.packages.items() if where not in passed_over]  # fmt: skip
     if deep:
-        _read(held, installed.site_packages, disk, known)
+        _hash_contents(held, installed.site_packages, disk, known)
+    # only differences are reported: a prefix has hundreds of packages, nearly all as recorded
     reports = (_report(item, disk) for item in held)
     return tuple(item for item in reports if item.missing_count or item.cut_off or item.changed_count)
 
 
-def _hold(where: str, record: BriefRecord, disk: Disk, known: Index) -> _Held:
+def _hold(where: str, record: BriefRecord, disk: Disk, known: Index) -> _Comparison:
     """Look up every file of one record: a hundred thousand of them all together, nearly all as recorded."""
     listed = known.files[where]
-    result = _Held(record, where, recorded=len(listed))
+    result = _Comparison(record, where, recorded=len(listed))
     sizes = map(disk.sizes.get, [path for path, _ in listed])
     for (path, item), there in zip(listed, sizes, strict=True):
         if there is None or there != item.size_in_bytes:
             _differs(result, path, item, disk.size(path) if there is None else there, disk)
+    # a contested path has the size of the last package linked, which is no damage of this one
     result.other = [entry for entry in result.other if entry[0] not in known.contested]
     return result
 
 
-def _differs(held: _Held, path: str, item: BriefFile, there: int | None, disk: Disk) -> None:
+def _differs(held: _Comparison, path: str, item: BriefFile, there: int | None, disk: Disk) -> None:
     expected = item.installed_size
     if there is None:
         held.absent += 1
@@ -110,8 +113,9 @@ def _differs(held: _Held, path: str, item: BriefFile, there: int | None, disk: D
 
 
 def _matters(path: str, item: BriefFile, disk: Disk) -> bool:
-    """Whether a program can miss it: modules, libraries and programs, not what belongs to a site-packages' metadata."""
+    """Whether the absence of a file can break a program: modules, libraries and programs, not metadata."""
     if item.size_in_bytes == 0:
+        # an empty file holds no code: a package without its empty __init__.py still imports, as a namespace package
         return False
     if path.startswith("bin/") and path.count("/") == 1 and item.path_type == "hardlink":
         return True
@@ -119,7 +123,7 @@ def _matters(path: str, item: BriefFile, disk: Disk) -> bool:
     return code and item.path_type in {"hardlink", "softlink"} and needed(path, disk)
 
 
-def _report(item: _Held, disk: Disk) -> DistributionFiles:
+def _report(item: _Comparison, disk: Disk) -> DistributionFiles:
     cut = [path for path, there, size in item.other if contents.cut_off(disk.prefix / path, there, size)]
     cut += [path for path in item.altered if contents.is_library(path)]
     told = set(cut)
@@ -139,12 +143,12 @@ def _report(item: _Held, disk: Disk) -> DistributionFiles:
 
 
 def _own(path: str, told: Collection[str]) -> bool:
-    """Whether a file is told as changed: code, and not metadata, caches and settings, which tools write anew."""
+    """Whether to report a file as changed: code only, since tools rewrite metadata, caches and settings."""
     code = path.endswith(".py") or contents.is_library(path) or path.startswith("bin/")
     return code and path not in told
 
 
-def _read(held: Iterable[_Held], site_packages: str, disk: Disk, known: Index) -> None:
+def _hash_contents(held: Iterable[_Comparison], site_packages: str, disk: Disk, known: Index) -> None:
     """Hash every file that has the recorded size, several at a time."""
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
         for item in held:

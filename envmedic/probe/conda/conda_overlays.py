@@ -1,4 +1,4 @@
-"""What pip and uv put over conda's packages: two owners of the same distribution, or of the same files."""
+"""Overlays: distributions of pip and uv with the name or the files of a conda package."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class _Pair:
 
 @dataclass(frozen=True)
 class _Content:
-    """Whose content lies in the files that both list with different content."""
+    """Owners of the content on disk, for files that both list with different content."""
 
     paths: tuple[str, ...] = ()
     condas: int = 0
@@ -57,7 +57,7 @@ def find(
     scans: Iterable[Scan],
     disk: Disk,
 ) -> Overlays:
-    """Hold what pip and uv installed against what the records list."""
+    """Find the distributions of pip and uv that overlay a conda package, by name or by files."""
     by_record = {item.record: item for item in packages}
     pairs = [pair for scan in scans for item in scan.installed for pair in _pairs(item, scan, by_record, known, disk)]
     judged = [(pair, _content(pair, installed, known, disk)) for pair in pairs]
@@ -71,12 +71,14 @@ def _pairs(
 ) -> Iterator[_Pair]:
     """The packages that bring a distribution which is not conda's own, or that share files with it."""
     distribution = item.distribution
+    # conda's Python packages bring a .dist-info themselves: one owner, not two
     if distribution.owner == "conda" or distribution.outside_prefix:
         return
     base = disk.base_of(scan.site)
     found = {where: _Pair(package, item, base) for where, package in by_record.items()
              if distribution.name in package.distributions}  # fmt: skip
     for path, sha256 in zip(item.paths, item.hashes, strict=False):  # without a RECORD, there are no hashes
+        # byte code is made on this machine, and paths above site-packages are scripts, which both sides may write
         if path.endswith(".pyc") or path[0] in "./":
             continue
         where = known.owners.get(base + path)
@@ -87,10 +89,11 @@ def _pairs(
 
 
 def _content(pair: _Pair, installed: Records[BriefRecord], known: Index, disk: Disk) -> _Content:
-    """Whose content lies in the modules and libraries that both bring."""
+    """Compare the modules and libraries that both list with the content on disk."""
     code = {path: sha256 for path, sha256 in pair.shared.items() if is_code(path) and path not in known.contested}
     if not code:
         return _Content()
+    # the brief records leave out hashes, half of the time of reading conda-meta: one full record is read here
     record = conda_files.full(disk.prefix, pair.package.record)
     hashes = {
         path: conda_files.digest_of(item.installed_sha256) for path, item in record.files(installed.site_packages)
@@ -116,7 +119,7 @@ def _overlay(pair: _Pair, content: _Content, known: Index, disk: Disk) -> CondaO
 
 
 def _left(pair: _Pair, known: Index, disk: Disk) -> Iterator[str]:
-    """Code that conda alone lists in the import packages that the distribution brings too, and that is there."""
+    """Existing code that only conda lists, in import packages that the distribution provides too."""
     listed = {pair.base + path for path in pair.item.paths}
     tops = {path.partition("/")[0] for path in pair.item.paths if "/" in path}
     for path, _ in known.files[pair.package.record]:
@@ -136,10 +139,11 @@ def _conflict(pair: _Pair, content: _Content) -> FileConflict:
 
 
 def unowned(known: Index, scans: Iterable[Scan], disk: Disk) -> int:
-    """Number of files in site-packages, byte code apart, that neither a record nor a RECORD lists."""
+    """Number of files in site-packages, without byte code, that neither a record nor a RECORD lists."""
     sites = list(scans)
     bases = tuple({disk.base_of(scan.site) for scan in sites})
     there = {path for path in disk.sizes if path.startswith(bases) and not path.endswith(".pyc")}
+    # the records first: they list nearly everything, and an empty rest spares the RECORDs below
     there.difference_update(known.owners)
     for scan in sites:
         there.difference_update(_recorded(scan, disk.base_of(scan.site)) if there else ())

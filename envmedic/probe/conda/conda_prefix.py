@@ -1,4 +1,4 @@
-"""Conda's side of an environment: what `conda-meta` says, and which files are conda's, a wheel's, both's or nobody's."""
+"""The conda part of an environment: packages of `conda-meta`, overlays by pip or uv, and unowned files."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _NOT_CONDA = frozenset({"pip", "uv"})
 
 @dataclass(frozen=True)
 class Observed:
-    """Conda's side of an environment, and how its files stand."""
+    """The conda part of an environment, with damaged files and conflicts."""
 
     environment: CondaEnvironment
     files: tuple[DistributionFiles, ...]
@@ -31,25 +31,26 @@ class Observed:
 
 @dataclass(frozen=True)
 class Conda:
-    """The records of a conda prefix, and the packages that they are of."""
+    """The records of a conda prefix, and their packages."""
 
     prefix: Path
     records: Records[BriefRecord]
     packages: tuple[CondaPackage, ...]
 
     def settle_owners(self, scans: Sequence[Scan]) -> None:
-        """Set the owner of every distribution by what the records list, not by what its own metadata says alone.
+        """Set the owner of every distribution by the records, which outrank its own metadata.
 
-        Metadata that conda lists is conda's, unless pip or uv wrote its INSTALLER anew since.
+        Metadata that conda lists belongs to conda, unless pip or uv rewrote its INSTALLER later.
         """
         listed = _installer_sizes(self)
         for scan in scans:
             scan.installed[:] = [_settled(item, listed, self.prefix) for item in scan.installed]
 
     def observe(self, scans: Sequence[Scan], disk: Disk, *, deep: bool = False) -> Observed:
-        """Everything of it; `scans` are those of which the owners were settled, `deep` hashes every file."""
+        """Compare the records with the disk; `settle_owners` must have seen `scans`. `deep` hashes every file."""
         known = conda_files.index(self.records)
         overlays = conda_overlays.find(self.records, self.packages, known, scans, disk)
+        # pip or uv removed files of these packages when it replaced them: missing ones are no damage
         replaced = {item.package for item in overlays.overlaid if item.same}
         passed_over = {item.record for item in self.packages if item.name in replaced}
         return Observed(
@@ -59,8 +60,8 @@ class Conda:
         )
 
 
-def read(prefix: Path, version: str | None) -> Conda:
-    """What is installed by the records in `prefix`, whose Python has that `version`."""
+def read_conda(prefix: Path, version: str | None) -> Conda:
+    """Read the records in `prefix`; `version` is that of its Python, which decides the site-packages of noarch files."""
     found = records.read_brief(prefix, python=version)
     return Conda(prefix, found, packages.packages(found))
 
@@ -88,11 +89,8 @@ def _settled(item: Installed, listed: dict[str, int | None], prefix: Path) -> In
     size = listed[where]
     word = read_text(prefix / where / "INSTALLER")
     known = word is not None and size is not None
+    # the size shows a rewrite: "conda", "pip" and "uv" differ in length, and brief records have no hashes
     own = len((word or "").encode()) == size if known else item.distribution.owner not in _NOT_CONDA
-    return _as(item, own=own)
-
-
-def _as(item: Installed, *, own: bool) -> Installed:
     distribution = item.distribution
     if not own or distribution.owner == "conda":
         return item

@@ -9,6 +9,7 @@ from functools import lru_cache
 
 def demangle(symbols: Iterable[str]) -> dict[str, str | None]:
     """Return symbol → declaration; None for what is no C++ name, or where libstdc++ is missing."""
+    # the library is loaded only for a C++ name: most reports have none
     mangled = list(symbols)
     function = _demangler() if any(symbol.startswith("_Z") for symbol in mangled) else None
     return {
@@ -24,6 +25,7 @@ def _demangler() -> Callable[[str], str | None] | None:
         free = ctypes.CDLL(None)["free"]
     except (OSError, AttributeError):
         return None
+    # not c_char_p: ctypes would turn it into bytes, and the address to free would be lost
     function.restype = ctypes.c_void_p
     function.argtypes = [ctypes.c_char_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p]
     free.argtypes = [ctypes.c_void_p]

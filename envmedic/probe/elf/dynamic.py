@@ -49,7 +49,7 @@ _MOST_NAME_BYTES = 1 << 28
 _LONGEST_CHAIN = 1024
 """Symbols of one bucket of a hash table; linkers make four or so."""
 DAMAGE = (struct.error, IndexError, ValueError, OverflowError)
-"""What reading at offsets raises that lie outside the file, or outside any."""
+"""Errors raised by reads at offsets outside the file."""
 
 
 class ElfError(Exception):
@@ -145,6 +145,7 @@ class Elf:
         place = next(((item[2], item[5]) for item in segments if item[0] == PT_DYNAMIC), None)
         if place is None:
             return dynamic
+        # `iter_unpack` needs a whole number of entries
         size = min(place[1], _MOST_DYNAMIC_BYTES) // _DYNAMIC.size * _DYNAMIC.size
         for tag, value in _DYNAMIC.iter_unpack(self.data[place[0] : place[0] + size]):
             if tag == 0:
@@ -276,6 +277,7 @@ class Elf:
         if table is None:
             return None
         buckets = self.data[table.buckets : table.chains]
+        # with all buckets empty, the first symbol in the table states nothing: linkers write 1, or any number
         return table.first_symbol if buckets.strip(_NUL) else None
 
     def _rows(self, count: int | None) -> Iterator[tuple[int, ...]]:
@@ -293,6 +295,7 @@ class Elf:
         found: list[bytes] = []
         size = 0
         try:
+            # names may overlap, so the sum is limited too and not only the length of each
             for offset in offsets:  # as `_text` does, without a call for each of twenty thousand
                 start = strings + offset
                 end = data.find(_NUL, start, start + _LONGEST_NAME) if start < limit else -1
@@ -345,6 +348,7 @@ class Elf:
             chain = _WORD.unpack_from(self.data, table.chains + 4 * (place - table.first_symbol))[0]
             if (chain | 1) == (hashed | 1) and self._is_definition(place, name):
                 return True
+            # bit 0 of an entry marks the end of its chain; the other 31 are those of the hash
             if chain & 1:
                 return False
         raise ElfError("damaged GNU hash table")
@@ -374,6 +378,7 @@ def _map(path: Path) -> mmap.mmap:
         require_spare(error)
         raise
     finally:
+        # the mapping keeps the file: without this, a check of torch would hold hundreds of descriptors
         os.close(descriptor)
 
 

@@ -81,6 +81,7 @@ def read(library: Elf, share: float = COMMON) -> LibraryGpuCode:
     """
     sections = library.sections()
     own = [section for section in sections if section.name in SECTIONS]
+    # headers that overlap could make a small file take hours to walk
     if sum(section.size for section in own) > len(library.data):
         raise ElfError("sections of GPU code lie over each other, or beyond the end of the file")
     fatbins = (

@@ -29,6 +29,7 @@ def parse(data: bytes) -> dict[str, tuple[str, ...]]:
         if place + _ENTRY.size > len(data):
             break
         _, key, value, _, _ = _ENTRY.unpack_from(data, place)
+        # offsets of strings count from the header of the new format, not from the start of the file
         found.setdefault(_text(data, start + key), []).append(_text(data, start + value))
     return {name: tuple(paths) for name, paths in found.items()}
 

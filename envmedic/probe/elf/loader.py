@@ -153,11 +153,13 @@ class Process:
 
     def _map(self, path: Path, loader: Loaded | None) -> Loaded:
         status = path.stat()
+        # by device and inode, as glibc compares files: libfoo.so and its link libfoo.so.1 are one library
         identity = (status.st_dev, status.st_ino)
         known = self._by_file.get(identity)
         if known is None:
             elf = Elf(path)
             self._opened.append(elf)
+            # glibc skips libraries for another processor in its search, as it does files that are no ELF
             if self.program is not None and elf.machine != self.program.elf.machine:
                 raise ElfError("made for another processor")
             known = self._by_file[identity] = Loaded(path, elf, loader)
@@ -167,6 +169,7 @@ class Process:
         return known
 
     def _find(self, name: str, needed_by: Loaded) -> Loaded | None:
+        # a loaded soname satisfies every later need, whatever the search path: why a wrong CUDA library stays in use
         if name in self._by_name:
             return self._by_name[name]
         for candidate in self._candidates(name, needed_by):
@@ -221,6 +224,7 @@ class Process:
         before = set(self._by_file)
         root = self.open(path)
         closure = scope(root)
+        # only what this library brings in is checked: the rest was checked when it was loaded, as dlopen does
         fresh = [item for identity, item in self._by_file.items() if identity not in before and item in closure]
         asked = [(item, symbol_versions.needs(item.elf)) for item in fresh]
         wanted = _undefined(asked, mangled=mangled)
@@ -256,6 +260,7 @@ class Process:
             self._not_global(_undefined([(library, symbol_versions.needs(library.elf))], mangled=True)), self.every()
         )
 
+    # answers are kept per process: hundreds of modules ask for the same symbols of libpython and libtorch
     def _not_global(self, names: Sequence[bytes]) -> tuple[bytes, ...]:
         """Those of `names` that the global scope does not define. Many libraries ask for the same ones."""
         new = [name for name in names if name not in self._known]
@@ -264,7 +269,7 @@ class Process:
         return tuple(name for name in names if not self._known[name])
 
     def _missing_versions(self, library: Loaded, needed: Iterable[VersionNeed]) -> Iterator[MissingVersion]:
-        """What `library` asks the libraries found for, and they do not define."""
+        """Versions that `library` requires and the libraries found do not define."""
         for need in needed:
             found = self._by_name.get(need.soname)
             if found is None or need.weak:

@@ -43,6 +43,7 @@ def needs(elf: Elf) -> tuple[VersionNeed, ...]:
         for _ in range(min(count, _MOST) if position else 0):
             _, entries, file, first, following = _NEED.unpack_from(elf.data, position)
             soname, entry = elf.text(file), position + first
+            # before the inner loop: the count is 16 bits wide, and entries may overlap
             if len(found) + entries > _MOST:
                 raise ElfError("damaged version table (too many entries)")
             for _ in range(entries):

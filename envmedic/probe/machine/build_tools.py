@@ -1,4 +1,4 @@
-"""What extensions are built with in an environment: its CUDA toolkits, ninja, Python's headers, torch's builder."""
+"""Build tools of an environment: CUDA toolkits, compilers, ninja, Python's headers, torch's builder."""
 
 from __future__ import annotations
 
@@ -29,21 +29,25 @@ _PACKAGING = re.compile(r"^\s*from pkg_resources import packaging\b", re.MULTILI
 _RESOURCES = re.compile(r"^\s*(?:import pkg_resources\b|from pkg_resources\b)", re.MULTILINE)
 
 
-def observe(  # noqa: PLR0917  # what the first readers found
+def observe(
     found: Layout,
     python: Interpreter,
+    *,
     installed: Sequence[Distribution],
     sites: Sequence[Path],
     torch: Package | None,
     variables: Mapping[str, str],
 ) -> Building:
-    """Look at what is there; nothing is run but an nvcc that does not state its version, and compilers that are named.
+    """Find the build tools. Programs run: compilers that variables name, and an nvcc without a version file.
 
     `variables` are those of the shell that activates the environment.
     """
     prefix = found.prefix
     assigned = shell_scripts.assignments(prefix, variables)
+    # activation puts the bin of the environment first on PATH
     path = os.pathsep.join((str(prefix / "bin"), variables.get("PATH", os.defpath)))
+    # which names of architectures a torch accepts is known only to this file; it is read, since an import of torch
+    # could fail in the environment under diagnosis
     builder = read_text(torch.folder / "utils" / "cpp_extension.py") or "" if torch is not None else ""
     return Building(
         assignments=assigned,
@@ -68,7 +72,7 @@ def _toolkits(prefix: Path, sites: Iterable[Path], assigned: Iterable[KeptVariab
 
 
 def _named(prefix: Path, assigned: Iterable[KeptVariable]) -> Iterator[tuple[Path, str]]:
-    """The folders that the environment's variables name; a list of them is a mistake that is made."""
+    """Folders that the environment's variables name, one by one where a variable wrongly holds a list."""
     for name, value in _set(prefix, assigned, "CUDA_HOME", "CUDA_PATH"):
         yield from ((Path(part), name) for part in value.split(":") if part)
 
@@ -77,7 +81,7 @@ def _set(prefix: Path, assigned: Iterable[KeptVariable], *names: str) -> Iterato
     """What the environment's activation sets these variables to, by its scripts and by what it keeps."""
     try:
         own = activation.variables(prefix)
-    except (OSError, ValueError):  # a damaged state file is told elsewhere
+    except (OSError, ValueError):  # `kept_variables` reports a damaged state file
         own = {}
     values = [(item.name, item.value) for item in assigned] + list(own.items())
     yield from ((name, value) for name, value in values if name in names and value is not None)
@@ -94,7 +98,7 @@ def _inside(prefix: Path, sites: Iterable[Path]) -> Iterator[tuple[Path, str]]:
 
 
 def _headers(found: Layout, python: Interpreter) -> bool | None:
-    """Whether ``Python.h`` lies where the interpreter's own configuration looks for it."""
+    """Whether ``Python.h`` exists in an include directory of the interpreter; None without a version."""
     match = re.match(r"\d+\.\d+", python.version or "")
     if match is None:
         return None
@@ -105,7 +109,8 @@ def _headers(found: Layout, python: Interpreter) -> bool | None:
 
 
 def _items(assignment: re.Pattern[str], text: str, item: re.Pattern[str]) -> tuple[str, ...]:
-    """The items of such a list, looked for from the first line that names one: it stands near the end of a long text."""
+    """Items of a list in torch's builder."""
+    # the assignments are near the end of 100 kB, where a lazy pattern from the start would try every line
     start = text.find("_arches")
     match = assignment.search(text, text.rfind("\n", 0, start) + 1) if start >= 0 else None
     return tuple(dict.fromkeys(item.findall(match["items"]))) if match is not None else ()
@@ -122,7 +127,7 @@ def _source(item: Distribution) -> RecordedSource:
 
 
 def _files(folder: Path) -> Iterator[str]:
-    """Names of files in a source tree, but for hidden directories and those that builds make; the first thousands."""
+    """File names of a source tree, without hidden and build directories; at most some `_MOST_FILES`."""
     count = 0
     for _, folders, found in os.walk(folder):
         folders[:] = [name for name in folders if not name.startswith(".") and name not in ("build", "dist")]

@@ -30,11 +30,11 @@ _NVML = "libnvidia-ml.so.1"
 _NO_NVML = "NVML Shared Library Not Found"
 """As pynvml says it."""
 _NOT_ALLOWED = "Insufficient Permissions"
-"""What NVML says of GPUs that belong to somebody else."""
+"""NVML's message for GPUs that this process may not use."""
 
 
 class Driver(msgspec.Struct, frozen=True):
-    """What could be found out about driver and GPUs."""
+    """Facts about driver and GPUs."""
 
     version: str | None = None
     cuda: str | None = None
@@ -50,11 +50,13 @@ class Driver(msgspec.Struct, frozen=True):
 
 
 def observe(variables: Mapping[str, str]) -> Driver:
-    """Ask NVML and what stands in for it, then apply the variables that hide GPUs or overrule the driver."""
+    """Ask NVML or its substitutes, then apply the variables that hide GPUs or overrule the driver."""
     return overruled(masked(_asked(Search.here(variables)), variables), variables)
 
 
 def _asked(search: Search) -> Driver:
+    # NVML first: only it knows capabilities, MIG devices and the fabric. The kernel files remain when a container
+    # lacks the library or NVML reports a version mismatch, and nvidia-smi starts last since it takes seconds
     found = from_nvml() if _has_nvml(search) else Driver(nvml_error=_NO_NVML)
     if found.version is None:
         kernel = from_kernel(Path("/"))
@@ -75,13 +77,17 @@ def _asked(search: Search) -> Driver:
 
 
 def _has_nvml(search: Search) -> bool:
-    """Whether NVML's library would be found. Without one, asking takes a tenth of a diagnosis; without a cache, it tells."""
+    """Whether the loader would find NVML's library; True when there is no loader cache to consult.
+
+    On a host without it, the start of the child process would take a tenth of a diagnosis.
+    """
     folders = (*search.library_path, *search.defaults)
     return not search.cache or _NVML in search.cache or any(_NVML in names(Path(folder)) for folder in folders)
 
 
 def from_nvml() -> Driver:
-    """NVML's answer, from a child process; what went wrong is in `Driver.nvml_error`."""
+    """NVML's answer, from a child process; `Driver.nvml_error` says what failed."""
+    # -I ignores PYTHONPATH and the user's site: a broken module there must not look like a broken driver
     script = Path(__file__).with_name("nvml_child.py")
     try:
         result = ask([sys.executable, "-I", "-B", str(script)], timeout_s=NVML_TIMEOUT_S)
@@ -111,6 +117,7 @@ def parse_nvml(text: str) -> Driver:
         source="nvml" if version else None,
         nvml_error=answer.get("error") or "; ".join(lost) or None,
         gpus=tuple(_nvml_gpu(item) for item in listed if not item.get("error")),
+        # a GPU of another container or user is not broken, only out of this process's reach
         lost=tuple(text for text in lost if _NOT_ALLOWED not in text),
         fabric=_FABRIC_STATES[min(fabric)] if fabric else None,
         mig={uuid: item["index"] for item in listed for uuid in item.get("mig", ())},
@@ -135,7 +142,7 @@ def _nvml_gpu(item: dict[str, Any]) -> Gpu:
 
 
 def from_kernel(root: Path) -> Driver:
-    """The kernel module's files under /sys and /proc (`root` is / but in tests); no capabilities are told there."""
+    """The kernel module's files under /sys and /proc (`root` is / except in tests), which state no compute capability."""
     loaded = (read_text(root / "sys/module/nvidia/version") or "").strip()
     described = read_text(root / "proc/driver/nvidia/version") or ""
     match = _MODULE_VERSION.search(described)
@@ -156,6 +163,7 @@ def parse_information(index: int, text: str) -> Gpu:
     return Gpu(
         index=index,
         name=stated.get("Model") or "unknown",
+        # the kernel module prints GPU-????????-… until the GPU was initialised for the first time
         uuid=None if uuid is None or "?" in uuid else uuid,
         pci_bus_id=stated.get("Bus Location"),
     )

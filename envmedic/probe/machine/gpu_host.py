@@ -1,7 +1,7 @@
-"""What the host has of NVIDIA's besides a driver that answers: devices, libraries, device files.
+"""NVIDIA devices, libraries and device files of the host, found without the driver.
 
-Read from /sys, /dev and the loader's cache, so that a host whose driver does not answer can be told from
-one without a GPU.
+The sources are /sys, /dev and the loader's cache. They distinguish a host whose driver does not answer from
+a host without a GPU.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _DEVICE_FILE = re.compile(r"nvidia(?:ctl|-uvm|\d+)")
 
 
 class Hardware(msgspec.Struct, frozen=True):
-    """What was found."""
+    """NVIDIA parts of a host."""
 
     pci_gpus: int | None
     """NVIDIA GPUs on the PCI bus; None where the bus cannot be read."""
@@ -35,7 +35,7 @@ class Hardware(msgspec.Struct, frozen=True):
 
 
 def observe(root: Path, cache: Mapping[str, tuple[str, ...]]) -> Hardware:
-    """Look; `root` is / but in tests, `cache` the loader's."""
+    """Look for them under `root` (/ except in tests); `cache` is the loader's."""
     return Hardware(
         pci_gpus=_pci_gpus(root / "sys/bus/pci/devices"),
         libraries=_libraries(cache),
@@ -44,6 +44,7 @@ def observe(root: Path, cache: Mapping[str, tuple[str, ...]]) -> Hardware:
 
 
 def _pci_gpus(devices: Path) -> int | None:
+    # sandboxes hide /sys/bus/pci: an empty list there proves nothing, so the answer is None and not 0
     found = names(devices)
     if not found:
         return None

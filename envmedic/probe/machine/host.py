@@ -1,4 +1,4 @@
-"""The machine: driver, GPUs, toolkits, compilers, system and the variables that take part."""
+"""Observation of the machine: driver, GPUs, toolkits, compilers, system and relevant variables."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _NAMES = frozenset({
     "REQUESTS_CA_BUNDLE", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy",
 })  # fmt: skip
 _TRACED = frozenset({"CUDA_HOME", "CUDA_PATH", "TORCH_CUDA_ARCH_LIST", "TCNN_CUDA_ARCHITECTURES", "LIBRARY_PATH"})
-"""Variables of which people ask who set them."""
+"""Variables whose origin is searched in shell files; a search for every variable would be slow."""
 _CGROUP = re.compile(r"docker|kubepods|containerd|libpod|lxc")
 _CGROUP_NAMES = {"kubepods": "kubernetes", "libpod": "podman"}
 
@@ -74,7 +74,6 @@ def relevant(variables: Mapping[str, str]) -> tuple[Variable, ...]:
 
 
 def _source(name: str, variables: Mapping[str, str]) -> str:
-    """Where a variable of builds is set, as far as files tell; nothing is looked for with the others."""
     return shell_scripts.origin(name, variables[name], variables) if name in _TRACED else "process"
 
 
@@ -99,6 +98,7 @@ def container(root: Path, variables: Mapping[str, str]) -> str | None:
         return "apptainer"
     if variables.get("KUBERNETES_SERVICE_HOST"):
         return "kubernetes"
+    # the runtimes' own marks come before cgroups: cgroup v2 shows a bare "0::/" inside most containers
     if ".dockerenv" in names(root):
         return "docker"
     if ".containerenv" in names(root / "run"):

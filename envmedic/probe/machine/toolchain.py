@@ -15,7 +15,7 @@ from typing import Literal
 from envmedic import shell
 from envmedic.model.facts import Compiler, Toolkit
 from envmedic.owner import owner
-from envmedic.probe.readable import is_file, names, read_text
+from envmedic.probe.readable import is_directory, is_file, names, read_text
 from envmedic.proc import ask
 
 TIMEOUT_S = 10.0
@@ -39,19 +39,21 @@ def toolkits(variables: Mapping[str, str], local: Path = Path("/usr/local")) -> 
     found: dict[str, Toolkit] = {}
     for folder, found_by in _toolkit_folders(variables, local):
         real = os.path.realpath(folder)
-        if os.path.isdir(real) and real not in found:  # noqa: PTH112  # never raises
+        if real not in found and is_directory(Path(real)):
             found[real] = toolkit(folder, found_by)
     return tuple(found.values())
 
 
 def _toolkit_folders(variables: Mapping[str, str], local: Path) -> Iterator[tuple[Path, str]]:
     for name in ("CUDA_HOME", "CUDA_PATH"):
-        for part in variables.get(name, "").split(":"):  # a list is a mistake that is made
+        # one directory is right, but people write lists as for PATH; each part is reported
+        for part in variables.get(name, "").split(":"):
             if part:
                 yield Path(part), name
     nvcc = shutil.which("nvcc", path=variables.get("PATH", os.defpath))
     if nvcc is not None:
         yield _home_of(nvcc), "PATH"
+    # torch's cpp_extension tries CUDA_HOME, CUDA_PATH, nvcc on PATH, then /usr/local/cuda: the same order here
     for name in names(local):
         if name == "cuda" or _DIRECTORY_VERSION.match(name):
             yield local / name, "/usr/local/cuda"
@@ -65,9 +67,10 @@ def _home_of(nvcc: str) -> Path:
 
 
 def toolkit(folder: Path, found_by: str) -> Toolkit:
-    """What lies in the root of a toolkit, or of what was taken for one."""
+    """Describe the toolkit in `folder`, which may lack any of its parts."""
     nvcc = folder / "bin" / "nvcc"
     exists = os.access(nvcc, os.X_OK)
+    # version.json first: a file is read faster than a program starts, and nvcc may belong to another user
     version = _stated_version(folder) or (nvcc_version(_output(str(nvcc), "--version")) if exists else None)
     return Toolkit(
         path=str(folder),
@@ -92,7 +95,7 @@ def _stubs(folder: Path) -> str | None:
 
 
 def libcuda(root: Path = Path("/")) -> tuple[str, ...]:
-    """Directories with a libcuda.so among those in which the system's linker looks by itself. `root` is / but in tests."""
+    """Default directories of the system's linker that have a libcuda.so. `root` is / except in tests."""
     places = [root / name for name in _LINKED] + [root / "usr/lib" / f"{platform.machine()}-linux-gnu"]
     real = {os.path.realpath(place): place for place in places if is_file(place / "libcuda.so")}
     return tuple(str(place) for place in real.values())
@@ -104,6 +107,7 @@ def _stated_version(folder: Path) -> str | None:
         stated: object = json.loads(read_text(folder / "version.json") or "null")
     except (ValueError, RecursionError):
         return None
+    # after a partial upgrade the two differ, and extensions are compiled by nvcc
     for key in ("cuda_nvcc", "cuda"):
         part = stated.get(key) if isinstance(stated, dict) else None
         match = _VERSION.match(str(part.get("version"))) if isinstance(part, dict) else None
@@ -165,6 +169,7 @@ def _first_word(command: str) -> str:
 
 
 def _compiler(path: str, found_by: str) -> Compiler:
+    # cc and c++ are links to one of several compilers, so the name alone does not identify them
     output = _output(path, "--version")
     return Compiler(
         path=path,
@@ -177,6 +182,7 @@ def _compiler(path: str, found_by: str) -> Compiler:
 
 def _links_libcuda(path: str) -> bool | None:
     """What the compiler answers when it is asked for the library: its path, or the bare name where there is none."""
+    # a compiler of conda has its own sysroot and search path, which the system's directories do not describe
     answer = _output(path, f"-print-file-name={_LIBCUDA}").strip()
     return True if answer.startswith("/") else False if answer == _LIBCUDA else None
 
@@ -202,7 +208,7 @@ def compiler_version(output: str) -> str | None:
 def _output(program: str, *arguments: str) -> str:
     """Standard output of a short command in the C locale; empty where it cannot be started or fails."""
     try:
-        user = owner(Path(program))  # root runs nothing that belongs to somebody else
+        user = owner(Path(program))  # root runs programs of another user as that user
         result = ask([program, *arguments], env={"LC_ALL": "C"}, timeout_s=TIMEOUT_S, user=user)
     except OSError:
         return ""

@@ -1,4 +1,4 @@
-"""Whether one installed file is whole: asked of those files alone that are not as their distribution lists them."""
+"""Tests for truncated files, applied only to files that differ from the list of their distribution."""
 
 from __future__ import annotations
 
@@ -35,6 +35,7 @@ def cut_off(path: Path, size: int, recorded: int) -> bool:
     A library is measured by its own headers, so that a stripped or patched one is whole. Python source counts as
     cut off where it is shorter than recorded, ends in the middle of a line and cannot be read as Python.
     """
+    # an interrupted write or a full disk leaves files of size 0
     if size == 0:
         return recorded > 0
     if is_library(str(path)):
@@ -53,6 +54,7 @@ def _whole_library(path: Path, size: int) -> bool:
                 return False
             if head[4:6] != b"\x02\x01":  # other than 64 bits, little-endian: no machine that torch runs on
                 return True
+            # a larger file is no damage: patchelf, for one, appends segments
             return _extent(file.fileno(), head) <= size
     except OSError as error:
         require_spare(error)
@@ -65,10 +67,12 @@ def _extent(descriptor: int, head: bytes) -> int:
     """Where the last part of an ELF file ends, by its segments and its table of sections."""
     segments, sections = struct.unpack_from("<QQ", head, 32)
     segment_size, segment_count, section_size, section_count = struct.unpack_from("<HHHH", head, 54)
+    # `pread`, since the buffered reader has moved on past the header
     table = os.pread(descriptor, segment_size * segment_count, segments)
     ends = [sections + section_size * section_count, segments + segment_size * segment_count]
     for start in range(0, segment_size * segment_count, segment_size or 1):
         (kind,) = struct.unpack_from("<I", table, start)
+        # the other kinds describe ranges inside these, or nothing in the file (the GNU stack)
         if kind == _LOADED:
             (offset,) = struct.unpack_from("<Q", table, start + 8)
             (length,) = struct.unpack_from("<Q", table, start + 32)
@@ -80,14 +84,17 @@ def _broken_source(path: Path) -> bool:
     text = read_bytes(path, _SOURCE_LIMIT)
     if text is None:
         return False
+    # a crash of the machine can leave blocks of zeros in place of the end: no source has NUL
     if b"\0" in text:
         return True
+    # cheap test first: a truncated file almost never ends at the end of a line
     return not text.endswith(b"\n") and _breaks_off(text)
 
 
 def _breaks_off(text: bytes) -> bool:
     """Whether reading it as Python fails at its end. Newer syntax than this Python's fails elsewhere."""
     try:
+        # old packages have invalid escapes in strings, of which the parser warns on stderr
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             ast.parse(text)
@@ -101,6 +108,7 @@ def _breaks_off(text: bytes) -> bool:
 
 def digest(path: Path) -> str | None:
     """The content's hash as RECORD writes it (``sha256=`` and URL-safe base64); None when it cannot be read."""
+    # in chunks, and several files at once: libraries of torch reach a gigabyte
     total = hashlib.sha256()
     try:
         with safe_io.opened(path) as file:

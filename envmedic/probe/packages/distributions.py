@@ -48,7 +48,7 @@ class Installed(msgspec.Struct, frozen=True):
 
 
 class Scan(msgspec.Struct):
-    """What one site-packages directory holds."""
+    """The distributions of one site-packages directory."""
 
     site: Path
     modules: Modules = msgspec.field(default_factory=Modules)
@@ -58,30 +58,27 @@ class Scan(msgspec.Struct):
 
 
 def scan(site: Path, prefix: Path, *, outside: bool = False, soabi: str | None = None) -> Scan:
-    """Read every metadata entry of `site`. Damaged ones are collected, never raised.
+    """Read every metadata entry of `site`. Damaged entries are collected, never raised.
 
-    `soabi` is the interpreter's tag for extension modules; None takes those of any interpreter for importable.
+    `soabi` is the interpreter's tag for extension modules; None accepts those of any interpreter.
     """
     result = Scan(site, Modules(soabi))
     entries = names(site)
     editable = _editable_names(site, entries)
     for entry in entries:
+        # pip renames a distribution to ~NAME while it uninstalls; `leftovers` reports those
         if entry.startswith("~"):
             continue
         if entry.endswith((".dist-info", ".egg-info")):
-            _read_entry(result, entry, prefix, editable, outside=outside)
+            core = _core(site / entry)
+            if isinstance(core, str):
+                result.broken.append((entry, core))
+            else:
+                distribution = _installed(site / entry, core, prefix, editable, result.modules, outside=outside)
+                result.installed.append(distribution)
         elif entry.endswith(".egg-link"):
             result.installed.append(_develop(site, entry, prefix, outside=outside))
     return result
-
-
-def _read_entry(result: Scan, entry: str, prefix: Path, editable: frozenset[str], *, outside: bool) -> None:
-    folder = result.site / entry
-    core = _core(folder)
-    if isinstance(core, str):
-        result.broken.append((entry, core))
-    else:
-        result.installed.append(_installed(folder, core, prefix, editable, result.modules, outside=outside))
 
 
 def _core(folder: Path) -> CoreMetadata | str:
@@ -90,6 +87,7 @@ def _core(folder: Path) -> CoreMetadata | str:
     data = read_bytes(file)
     if data is None:
         return f"{file.name} is absent or unreadable"
+    # an emptied METADATA still leaves name and version in the name of its directory
     core = _completed(parse_core(data), folder.name)
     return core if core.name and core.version else f"{file.name} says no name or no version"
 
@@ -234,14 +232,14 @@ def duplicates(installed: Iterable[Distribution]) -> tuple[str, ...]:
 
 def states(tree: Path) -> tuple[DistributionState, ...]:
     """Name, version and owner of every distribution inside `tree`, sorted. Raises `NotAnEnvironment`."""
-    found = layout.read(tree)
+    found = layout.read_layout(tree)
     sites = layout.site_packages(found, found.version)
     found_states = (state for site in sites for state in _states(site, tree))
     return encodable(tuple(sorted(found_states, key=lambda item: (item.name, item.version, item.owner))))
 
 
 def _states(site: Path, prefix: Path) -> Iterator[DistributionState]:
-    """What `scan` finds, without the rest of it: RECORD alone takes nine tenths of its time."""
+    """Names, versions and owners as `scan` finds them, without RECORD, which takes nine tenths of its time."""
     for entry in names(site):
         if entry.startswith("~"):
             continue

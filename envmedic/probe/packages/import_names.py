@@ -1,7 +1,7 @@
-"""Which names a distribution lets a program import: pure functions of what its metadata lists, but for `on_disk`.
+"""Import names of a distribution: pure functions of its metadata, except `on_disk`.
 
-``top_level.txt`` lists every directory at the top of the source tree, built or not, so what it says counts only
-where the recorded files bear it out. A name whose files are recorded and gone counts: it should be importable.
+``top_level.txt`` lists every directory at the top of the source tree, built or not, so its names count only
+where recorded files confirm them. A name whose recorded files are missing counts: it should be importable.
 """
 
 from __future__ import annotations
@@ -49,7 +49,8 @@ def from_metadata(top_level: bytes | None, paths: Iterable[str], modules: Module
     recorded = tuple(paths)
     stated = read_top_level(top_level)
     if stated and not all("/" in path for path in recorded if path.endswith(_HOOK)):
-        return stated  # its code may lie anywhere
+        # a .pth file can add any directory to sys.path, so RECORD cannot refute the names
+        return stated
     found = _top(recorded, modules)
     return tuple(name for name in stated if _recorded(name, recorded, found, modules)) or tuple(sorted(found))
 
@@ -71,7 +72,8 @@ def _top(paths: tuple[str, ...], modules: Modules) -> frozenset[str]:
     below = {path.partition("/")[0] for path in paths if "/" in path}
     wanted = {name for name in below if name.isidentifier()}
     for path in paths:
-        if not wanted:  # most often after the first files of each package
+        # most packages are confirmed by one of their first files: the rest of a long RECORD is not read
+        if not wanted:
             break
         head, slash, rest = path.partition("/")
         if slash and head in wanted and (rest.endswith(".py") or modules.name(rest.rpartition("/")[2]) is not None):
@@ -96,13 +98,14 @@ def _recorded(name: str, paths: tuple[str, ...], top: frozenset[str], modules: M
 def _exists(site: Path, name: str, modules: Modules) -> bool:
     *parents, last = name.split(".")
     folder = site.joinpath(*parents)
+    # the usual case without a directory listing
     if is_file(folder / last / "__init__.py") or is_file(folder / f"{last}.py"):
         return True
     return any(modules.name(file) == last for file in names(folder)) or _holds(folder / last, modules, _DEPTH)
 
 
 def _holds(folder: Path, modules: Modules, depth: int) -> bool:
-    """Whether a module lies in `folder`, or in a package some levels below it."""
+    """Whether `folder`, or a package at most `depth` levels below it, has a module."""
     listed = names(folder)
     if any(modules.name(file) is not None for file in listed):
         return True

@@ -1,4 +1,4 @@
-"""Where pip and uv would take distributions from: their configuration files and variables.
+"""Index settings of pip and uv: their configuration files and variables.
 
 Settings are listed in the order in which the tool reads them: of several with the same key the last one
 wins (values that are lists add up in pip's files no more than its variables do). Credentials of URLs are
@@ -75,10 +75,12 @@ def _words(key: str, value: str) -> list[str]:
 def pip_files(prefix: Path, variables: Mapping[str, str]) -> tuple[Path, ...]:
     """Pip's configuration files in its order of reading: global, user, environment, PIP_CONFIG_FILE."""
     chosen = variables.get("PIP_CONFIG_FILE")
+    # pip's documented way to ignore every configuration file
     if chosen == os.devnull:
         return ()
     paths = [Path(item, "pip", "pip.conf") for item in _system_directories(variables)]
     paths.append(Path("/etc/pip.conf"))
+    # pip skips the files of the user where PIP_CONFIG_FILE names a file that exists
     if not (chosen and Path(chosen).exists()):
         paths.append(xdg.home(variables) / ".pip" / "pip.conf")
         paths.append(xdg.config(variables) / "pip" / "pip.conf")
@@ -105,6 +107,7 @@ def parse_pip(text: str, source: str) -> tuple[InstallerSetting, ...]:
         if parser.has_section(section)
         for name, stated in parser.items(section)
         for key in _PIP_KEYS
+        # pip accepts --index-url and index_url in its files too
         if name.lstrip("-").replace("_", "-") == key
         for value in _words(key, stated.strip())
     )

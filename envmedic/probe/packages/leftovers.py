@@ -42,6 +42,7 @@ def find(scans: Iterable[Scan], prefix: Path) -> tuple[Leftover, ...]:
 def _wanted(scans: list[Scan]) -> frozenset[str]:
     """Normalised names of what installed distributions require, extras apart."""
     texts = {text for result in scans for item in result.installed for text in item.distribution.requires}
+    # both spellings occur; a parse of every marker would cost more than this estimate is worth
     plain = (text for text in texts if "extra ==" not in text and "extra==" not in text)
     return frozenset(normalise(match[0]) for text in plain if (match := _NAME.match(text)))
 
@@ -70,6 +71,7 @@ def _in_site(result: Scan, prefix: Path, claimed: frozenset[str], wanted: frozen
             yield _tilde(result.site / entry, path, known)
         elif entry in FAMILY_PACKAGES and is_directory(result.site / entry):
             yield from _orphan_package(result.site / entry, path, claimed)
+        # elsewhere an unowned package may be the user's own code; one that a requirement names blocks the installer
         elif _distribution_of(entry) in wanted and _unowned(result, entry):
             yield _orphan(result.site / entry, path, _distribution_of(entry))
         elif entry.endswith(".libs"):
@@ -84,6 +86,7 @@ def _in_site(result: Scan, prefix: Path, claimed: frozenset[str], wanted: frozen
 
 def _named_by_metadata(site: Path, entries: Iterable[str]) -> frozenset[str]:
     """Names of the distributions whose metadata directories pip renamed."""
+    # the renamed directory lost its first letter, but METADATA inside still has the full name
     folders = (site / entry for entry in entries if entry.startswith("~"))
     names_ = (parse_core(read_bytes(folder / "METADATA") or b"").name for folder in folders)
     return frozenset(normalise(name) for name in names_ if name)
@@ -127,7 +130,9 @@ def _renamed(entry: str, claimed: frozenset[str]) -> str | None:
     """The distribution whose file or directory pip renamed: its first characters became ``~`` and fillers."""
     stated = name_and_version(entry.lstrip("~"))
     stem = stated[0] if stated else re.sub(r"(\.(dist-info|egg-info|libs|py))$", "", entry)
+    # pip's AdjacentTempDirectory replaces leading characters by ~ and fillers out of -~.=%0123456789
     tail = normalise(re.sub(r"^[-~.=%0-9]+", "", stem))
+    # the shortest name that ends alike: pip replaces as few characters as it can
     known = sorted(claimed | set(FAMILY_PACKAGES), key=len)
     name = next((item for item in known if tail and item.endswith(tail) and len(item) > len(tail)), None)
     return FAMILY_PACKAGES.get(name, name) if name else None
@@ -166,6 +171,7 @@ def _orphan_libraries(result: Scan, entry: str, prefix: Path, claimed: frozenset
         yield Leftover(kind="orphan-library", path=layout.relative(folder, prefix), name=owner, detail=detail)
         return
     records = [item for item in result.installed if item.distribution.name == owner]
+    # without a RECORD, the owner of a bundled library cannot be told
     if not all(item.distribution.has_record for item in records) or not records:
         return
     listed = {path for item in records for path in item.paths}

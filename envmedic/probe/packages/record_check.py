@@ -1,7 +1,7 @@
-"""What distributions list as their files, held against the disk.
+"""Comparison of installed files with the RECORD of their distribution.
 
 A mismatch alone is no fault: people edit modules, strip libraries, and delete tests and headers to save
-space. So what is missing counts only where a program needs it, and a file of another size is looked into.
+space. A missing file counts only where a program needs it, and a file of another size is examined.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _LICENSES = ("LICENSE", "LICENCE", "COPYING", "NOTICE", "README", "AUTHORS", "CH
 
 
 class RecordCheck(msgspec.Struct, frozen=True):
-    """What differs between lists and disk."""
+    """Differences between the RECORD files and the disk."""
 
     files: tuple[DistributionFiles, ...] = ()
     conflicts: tuple[FileConflict, ...] = ()
@@ -53,8 +53,8 @@ class _Row(NamedTuple):
     size: str
 
 
-class _Held(msgspec.Struct):
-    """One distribution held against the disk: its RECORD by columns, without byte code."""
+class _Comparison(msgspec.Struct):
+    """The comparison of one distribution: its RECORD by columns, without byte code, and the differences."""
 
     distribution: Distribution
     paths: tuple[str, ...]
@@ -66,7 +66,7 @@ class _Held(msgspec.Struct):
     other: list[tuple[_Row, int]] = msgspec.field(default_factory=list)
     """Entries of another size than recorded, with the size on disk."""
     altered: list[_Row] = msgspec.field(default_factory=list)
-    """Entries of the recorded size that hold something else, where contents were read."""
+    """Entries of the recorded size with another hash; filled by a deep comparison only."""
 
     @property
     def recorded(self) -> int:
@@ -96,11 +96,12 @@ class Disk(msgspec.Struct, frozen=True):
     """Of regular files by their path relative to it."""
 
     def base_of(self, site: Path) -> str:
-        """What a path in RECORD is prefixed by to be relative to the prefix."""
+        """Prefix that turns a path of RECORD into one relative to the environment."""
         return os.path.relpath(os.path.realpath(site), self.prefix) + "/"
 
     def size(self, name: str) -> int | None:
-        """Bytes of a file, also behind symbolic links; None when it is not there."""
+        """Bytes of a file, following symbolic links; None when it does not exist."""
+        # the walk of the prefix recorded regular files only: links and files outside need a stat of their own
         known = self.sizes.get(name)
         if known is not None:
             return known
@@ -111,51 +112,60 @@ class Disk(msgspec.Struct, frozen=True):
 
 
 def compare(scans: Iterable[Scan], disk: Disk, *, deep: bool = False) -> RecordCheck:
-    """Hold every RECORD inside the prefix against the disk; `deep` reads and hashes every file.
+    """Compare every RECORD inside the prefix with the disk; `deep` reads and hashes every file.
 
-    What conda installed is left to its own records: its RECORD lists files that conda takes out.
+    Conda's packages are reported by `conda_files` instead: their RECORD lists files that conda removes.
     """
-    held: list[_Held] = []
+    held: list[_Comparison] = []
     shared: dict[tuple[int, int], list[_Contested]] = {}
     owners: dict[str, tuple[int, str]] = {}
     for scan in scans:
         for item in scan.installed:
+            # an egg-info has no hashes or sizes: its installed-files.txt is a list of names
             if item.sizes and item.distribution.metadata_path.endswith(".dist-info"):
-                held.append(_held(item, disk.base_of(scan.site)))
-                _hold(len(held) - 1, held[-1], disk.sizes, owners, shared)
+                held.append(_comparison(item, disk.base_of(scan.site)))
+                _look_up(len(held) - 1, held[-1], disk.sizes, owners, shared)
     if deep:
-        _read(held, disk)
+        _hash_contents(held, disk)
     contested = frozenset(item.name for items in shared.values() for item in items)
     doubled = Counter(item.distribution.name for item in held)
+    # conda's packages took part up to here, since a wheel can overwrite their files (a conflict)
     own = [item for item in held if item.distribution.owner != "conda"]
     reports = ((_report(item, disk, contested), doubled[item.distribution.name] > 1) for item in own)
-    told = tuple(report for report, twice in reports if twice or _tells(report))
+    # two metadata entries of one name: both reports stay, since the counts show whose files are on disk
+    told = tuple(
+        report for report, twice in reports if twice or report.missing_count or report.cut_off or report.changed_count
+    )
     return RecordCheck(told, tuple(_conflicts(held, shared, disk)))
 
 
-def _held(item: Installed, base: str) -> _Held:
+def _comparison(item: Installed, base: str) -> _Comparison:
     paths, hashes, sizes = item.paths, item.hashes, item.sizes
+    # most RECORDs need no filter; one search of the joined text is cheaper than a test of every path
     text = "\n".join(item.paths)
-    if ".pyc" in text or ".." in text or text.startswith("/") or "\n/" in text:  # one look, where most have none of it
+    if ".pyc" in text or ".." in text or text.startswith("/") or "\n/" in text:
         kept = [not path.endswith(".pyc") and _inside(base, path) for path in item.paths]
         paths, hashes, sizes = (tuple(compress(column, kept)) for column in (paths, hashes, sizes))
     names = [base + path if path[0] not in "./" else _normal(base, path) for path in paths]
-    return _Held(item.distribution, paths, tuple(names), hashes, sizes)
+    return _Comparison(item.distribution, paths, tuple(names), hashes, sizes)
 
 
-def _hold(
+def _look_up(
     index: int,
-    item: _Held,
+    item: _Comparison,
     sizes: Mapping[str, int],
     owners: dict[str, tuple[int, str]],
     shared: dict[tuple[int, int], list[_Contested]],
 ) -> None:
-    """Look up every entry of one RECORD; all of them together are some thirty thousand, nearly all as recorded."""
+    """Look up every entry of one RECORD and note what differs, and which earlier distribution lists the same path."""
     names = item.names
+    # an environment has some thirty thousand entries, nearly all as recorded: `map` and `compress` keep the loop
+    # over them out of Python code, and rows are built for the differing ones alone
     there = list(map(sizes.get, names))
     same = map(eq, map(str, there), item.sizes)
     for place in compress(range(len(names)), map(not_, same)):
         _differs(item, item.row(place), there[place])
+    # fast path: no path of this RECORD is listed twice or by an earlier distribution
     if len(set(names)) == len(names) and owners.keys().isdisjoint(names):
         owners.update(zip(names, zip(repeat(index), item.hashes), strict=True))
         return
@@ -165,7 +175,7 @@ def _hold(
             shared.setdefault((first, index), []).append(_Contested(name, content, sha256))
 
 
-def _differs(item: _Held, row: _Row, there: int | None) -> None:
+def _differs(item: _Comparison, row: _Row, there: int | None) -> None:
     if there is None:
         item.missing.append(row)
     elif row.size:
@@ -173,7 +183,7 @@ def _differs(item: _Held, row: _Row, there: int | None) -> None:
 
 
 def _inside(base: str, path: str) -> bool:
-    """Whether a path of a RECORD lies inside the prefix by its words; what lies outside is nobody's to ask for."""
+    """Whether a path of a RECORD stays inside the prefix, judged by its text alone; paths outside are ignored."""
     if path[0] != "/" and ".." not in path:
         return True
     return not _normal(base, path).startswith(("/", "../")) and "/../" not in path.lstrip("./")
@@ -183,7 +193,7 @@ def _normal(base: str, path: str) -> str:
     return path if path.startswith("/") else os.path.normpath(base + path)
 
 
-def _read(held: Iterable[_Held], disk: Disk) -> None:
+def _hash_contents(held: Iterable[_Comparison], disk: Disk) -> None:
     """Hash every file that has the recorded size, several at a time."""
     from concurrent.futures import ThreadPoolExecutor
 
@@ -196,15 +206,15 @@ def _read(held: Iterable[_Held], disk: Disk) -> None:
             item.altered += [row for row, sha256 in zip(asked, found, strict=True) if sha256 not in {None, row.sha256}]
 
 
-def _tells(report: DistributionFiles) -> bool:
-    return bool(report.missing_count or report.cut_off or report.changed_count)
-
-
-def _report(item: _Held, disk: Disk, contested: frozenset[str]) -> DistributionFiles:
-    """What is to be told of one distribution; contested files are no fault of it alone."""
+def _report(item: _Comparison, disk: Disk, contested: frozenset[str]) -> DistributionFiles:
+    """The report on one distribution. Contested files are reported as conflicts, not as its damage."""
     absent, other = _asked(item, disk)
     missing = [row.name for row in absent if _matters(row, disk)]
-    cut = [row.name for row, size in other if _own(row, contested) and _ends_early(row, size, disk)]
+    cut = [
+        row.name
+        for row, size in other
+        if _own(row, contested) and contents.cut_off(disk.prefix / row.name, size, recorded_size(row.size))
+    ]
     cut += [row.name for row in item.altered if _own(row, contested) and contents.is_library(row.path)]
     told = {*cut, *contested}
     changed = [row.name for row in (*(row for row, _ in other), *item.altered) if _own(row, told)]
@@ -223,16 +233,12 @@ def _report(item: _Held, disk: Disk, contested: frozenset[str]) -> DistributionF
 
 
 def _own(row: _Row, others: Collection[str]) -> bool:
-    """Whether a file is the distribution's alone, and neither metadata nor a script, which installers write anew."""
+    """Whether only this distribution lists the file, and it is neither metadata nor a script: installers rewrite those."""
     return row.name not in others and row.path[0] not in "./" and not _metadata(row.path)
 
 
-def _ends_early(row: _Row, size: int, disk: Disk) -> bool:
-    return contents.cut_off(disk.prefix / row.name, size, recorded_size(row.size))
-
-
-def _asked(item: _Held, disk: Disk) -> tuple[list[_Row], list[tuple[_Row, int]]]:
-    """What is really absent or of another size, once symbolic links and paths outside the prefix are asked."""
+def _asked(item: _Comparison, disk: Disk) -> tuple[list[_Row], list[tuple[_Row, int]]]:
+    """Absent entries, and those of another size, after a `stat` of paths that the walk did not list (links)."""
     absent: list[_Row] = []
     other = list(item.other)
     for row in item.missing:
@@ -245,10 +251,11 @@ def _asked(item: _Held, disk: Disk) -> tuple[list[_Row], list[tuple[_Row, int]]]
 
 
 def _matters(row: _Row, disk: Disk) -> bool:
-    """Whether a program can miss this file. Scripts and data files outside of site-packages are not looked into."""
+    """Whether the absence of a file can break a program. Scripts and data files outside site-packages are ignored."""
     if row.size == "0" or row.path[0] in "./":
         return False
     if _metadata(row.path):
+        # importlib.metadata finds plugins by it; other metadata files matter to installers only
         return row.path.endswith("/entry_points.txt")
     return needed(row.path, disk, name=row.name)
 
@@ -258,7 +265,8 @@ def needed(path: str, disk: Disk, *, name: str | None = None) -> bool:
     *folders, file = path.split("/")
     if not _SPARE_FOLDERS.isdisjoint(folders) or file.endswith(_SPARE_SUFFIXES) or file.startswith(_LICENSES):
         return False
-    return not (file.endswith(".py") and disk.size(f"{name or path}c") is not None)  # byte code in its place
+    # a .pyc beside the deleted source is imported in its place (images that ship without sources)
+    return not (file.endswith(".py") and disk.size(f"{name or path}c") is not None)
 
 
 def _metadata(path: str) -> bool:
@@ -266,13 +274,14 @@ def _metadata(path: str) -> bool:
 
 
 def _conflicts(
-    held: Sequence[_Held], shared: Mapping[tuple[int, int], list[_Contested]], disk: Disk
+    held: Sequence[_Comparison], shared: Mapping[tuple[int, int], list[_Contested]], disk: Disk
 ) -> Iterator[FileConflict]:
     """Pairs of differently named distributions that both bring code under one path."""
     for (one, two), items in shared.items():
         names = (held[one].distribution.name, held[two].distribution.name)
         code = [item for item in items if is_code(item.name)]
         if code and names[0] != names[1]:
+            # the hash on disk shows which distribution was installed last, and so which one is broken
             found = [contents.digest(disk.prefix / item.name) for item in code[:SHOWN]]
             yield FileConflict(
                 distributions=names,

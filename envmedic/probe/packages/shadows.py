@@ -1,4 +1,4 @@
-"""Packages outside an environment that its Python finds before the environment's own."""
+"""Shadowing packages: copies outside an environment that its Python finds before the installed ones."""
 
 from __future__ import annotations
 
@@ -28,14 +28,15 @@ _VERSION = re.compile(r"^\s*__version__\s*(?::\s*str\s*)?=\s*['\"](?P<version>[^
 def observe(
     paths: Iterable[ImportPath], installed: Sequence[Distribution], sites: Sequence[Path], kind: EnvironmentKind
 ) -> tuple[Shadow, ...]:
-    """What the import paths of an environment hide of its own distributions, in their order.
+    """Distributions of an environment that its import paths hide, in the order of the paths.
 
-    A copy of the very version that it hides changes nothing and is left out.
+    A copy of the same version changes nothing and is left out.
     """
     own = [item for item in installed if not item.outside_prefix and item.name not in _TOOLS]
     real = frozenset(os.path.realpath(site) for site in sites)
     found: list[Shadow] = []
     for way, source, folder in _first(paths, kind):
+        # PYTHONPATH often names the site-packages of the environment itself, which hides nothing
         if is_directory(folder) and os.path.realpath(folder) not in real:
             found += _hidden(way, source, folder, own)
     return tuple(dict.fromkeys(found))
@@ -54,13 +55,14 @@ def path_files(shadows: Iterable[Shadow], scans: Iterable[Scan]) -> tuple[Leftov
 
 
 def _first(paths: Iterable[ImportPath], kind: EnvironmentKind) -> Iterator[tuple[Kind, str, Path]]:
-    """Directories that come before the site-packages of the environment. The home comes after those of a venv."""
+    """Directories that come before the site-packages of the environment. In a venv the user's site comes after them."""
     for item in paths:
         if item.kind == "PYTHONPATH":
             yield "PYTHONPATH", "PYTHONPATH", Path(item.adds)
         elif item.kind == "user-site" and kind not in {"venv", "virtualenv", "uv"}:
             yield "user-site", item.where, Path(item.adds)
         elif item.kind == "pth":
+            # a plain line of a .pth file is appended to sys.path, after site-packages: only code can put one before
             match = _INSERTED.search(item.adds)
             if match is not None:
                 yield "pth", item.where, Path(match["folder"] or match["other"])
@@ -76,6 +78,7 @@ def _hidden(kind: Kind, source: str, folder: Path, own: Iterable[Distribution]) 
         where = folder / module if module in entries else folder / f"{module}.py"
         if not _is_module(where):
             continue
+        # a source tree on PYTHONPATH has no metadata: its own __version__ is the only statement
         version = versions.get(item.name) or _stated(where)
         if version != item.version:
             yield Shadow(

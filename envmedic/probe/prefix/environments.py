@@ -1,4 +1,4 @@
-"""A first look at environments that were found: a few directory listings each, and nothing is started."""
+"""Short descriptions of the environments found: a few directory listings each, no program started."""
 
 from __future__ import annotations
 
@@ -51,9 +51,9 @@ def _active(variables: Mapping[str, str]) -> str | None:
 
 
 def _described(place: FoundPrefix, active: str | None) -> FoundEnvironment | None:
-    """What its files tell; None where nothing of an environment is there."""
+    """Its description; None when it is no environment any more."""
     try:
-        found = layout.read(place.prefix)
+        found = layout.read_layout(place.prefix)
     except NotAnEnvironment:
         return None
     meta = names(place.prefix / "conda-meta")

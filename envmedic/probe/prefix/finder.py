@@ -1,4 +1,4 @@
-"""Where environments are: those that conda and its relatives know, those of projects nearby, and virtual environments."""
+"""Search for environments: of conda and its relatives, of projects nearby, and virtual environments."""
 
 from __future__ import annotations
 
@@ -55,6 +55,7 @@ def conda(variables: Mapping[str, str]) -> Iterator[FoundPrefix]:
     listed = read_text(xdg.home(variables) / ".conda" / "environments.txt", follow=True) or ""
     bases = {os.path.realpath(root) for root in roots(variables)}
     for line in filter(None, map(str.strip, listed.splitlines())):
+        # conda registers its own prefix too, under the name of its directory (miniconda3)
         name = "base" if os.path.realpath(line) in bases else Path(line).name
         yield FoundPrefix(Path(line), "environments.txt", name)
     for root in roots(variables):
@@ -76,12 +77,14 @@ def _configured(variables: Mapping[str, str]) -> Iterator[str]:
     """``envs_dirs`` of configuration files, the strongest first; damaged ones say nothing here."""
     prefix, root = variables.get("CONDA_PREFIX"), root_of(variables)
     files = [*condarc.files(Path(prefix) if prefix else None, root, variables), xdg.home(variables) / ".mambarc"]
+    # condarc files are listed by ascending strength; conda lists the directories of the strongest first
     for file in reversed(files):
         yield from parse_condarc(read_text(file, follow=True) or "")
 
 
 def parse_condarc(text: str) -> list[str]:
     """``envs_dirs`` of a .condarc; [] where it has none or is no valid YAML."""
+    # most files set only channels: the YAML library need not be loaded for them
     if "envs_dirs" not in text and "envs_path" not in text:
         return []
     try:
@@ -112,6 +115,7 @@ def root_of(variables: Mapping[str, str]) -> Path | None:
 def _projects(variables: Mapping[str, str], folder: Path) -> Iterator[FoundPrefix]:
     """Environments of pixi and of conda-workspaces: of the projects around `folder`, and pixi's global ones."""
     for above in (folder, *folder.parents):
+        # in the home, ~/.conda/envs are conda's named environments, and ~/.pixi belongs to pixi's global ones
         for within in (".pixi", ".conda") if above != xdg.home(variables) else ():
             for name in names(above / within / "envs"):
                 prefix = above / within / "envs" / name

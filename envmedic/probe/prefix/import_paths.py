@@ -1,4 +1,4 @@
-"""What can put other modules or libraries before those of an environment."""
+"""Import paths: .pth files, variables and scripts that put other modules or libraries before the environment's."""
 
 from __future__ import annotations
 
@@ -49,6 +49,7 @@ def _path_files(site: Path, prefix: Path) -> Iterator[ImportPath]:
 
 def parse_pth(text: str) -> tuple[str, ...]:
     """Directories that a .pth file adds, and the code that it runs, as ``site`` reads it."""
+    # newer Pythons skip the byte order mark that editors on Windows write
     lines = [line.strip() for line in text.lstrip("\ufeff").splitlines() if line.strip() and not line.startswith("#")]
     return tuple(line for line in lines if not _HARMLESS_HOOKS.match(line))
 

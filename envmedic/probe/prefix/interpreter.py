@@ -1,4 +1,4 @@
-"""The interpreter of an environment, asked for what only it knows."""
+"""Observation of the interpreter of an environment, partly by starting it."""
 
 from __future__ import annotations
 
@@ -37,8 +37,7 @@ print(ascii({
     "free_threaded": free_threaded,
 }))
 """
-"""What sysconfig says of CPython on Linux is asked where it has it from: loading sysconfig and json takes as long as
-Python's own start."""
+"""Asks the sources of sysconfig on CPython for Linux: sysconfig and json take as long to load as Python to start."""
 _LONGEST_ANSWER = 16 << 10
 _VERSION = re.compile(r"\d{1,2}\.\d{1,2}(?:\.\d{1,3})?(?:[A-Za-z.+][A-Za-z0-9.+]{0,31})?", re.ASCII)
 """``3.14.0rc1+`` too."""
@@ -50,12 +49,15 @@ def observe(layout: Layout) -> Interpreter:
     It runs in isolated mode, without its site-packages and without writing byte code. One that does not start is a
     fact with its error; its version then comes from the files.
     """
+    # before any start: the kernel answers ENOEXEC or ENOENT for several causes that need different repairs
     hopeless = why_absent(layout.python) or why_no_program(layout.python)
     if hopeless is not None:
         return _dead(layout, hopeless)
     try:
         user = owner(layout.prefix)  # root runs nothing that another user could have put there
-        result = ask(_argv(layout.python), env={"LC_ALL": "C"}, cwd="/", timeout_s=TIMEOUT_S, user=user)
+        # -S: a broken .pth file or sitecustomize must not decide whether the interpreter counts as working
+        argv = [str(layout.python), "-I", "-S", "-B", "-c", _QUESTION]
+        result = ask(argv, env={"LC_ALL": "C"}, cwd="/", timeout_s=TIMEOUT_S, user=user)
     except OSError as error:
         return _dead(layout, f"it cannot be started: {error.strerror}")
     answer = parse_answer(result.stdout) if result.returncode == 0 else None
@@ -92,12 +94,8 @@ def _base_by_files(layout: Layout) -> str | None:
     return str(Path(home).parent) if home else None
 
 
-def _argv(python: Path) -> list[str]:
-    return [str(python), "-I", "-S", "-B", "-c", _QUESTION]
-
-
 def why_absent(python: Path) -> str | None:
-    """In which way there is nothing to start; None when there is a file."""
+    """Reason why there is no file to start; None when there is one."""
     if not os.path.lexists(python):
         return "there is no bin/python"
     try:
@@ -110,7 +108,7 @@ def why_absent(python: Path) -> str | None:
 
 
 def why_no_program(python: Path) -> str | None:
-    """In which way the file is no program of this machine, which the kernel tells by one error alone; else None."""
+    """Reason why the file is no program for this machine; None when it is one. The kernel reports ENOEXEC for all."""
     if not is_file(python):
         return "it is no file"
     head = _head(python)
@@ -153,6 +151,7 @@ def parse_answer(output: str) -> dict[str, object] | None:
     if not lines or len(lines[-1]) > _LONGEST_ANSWER:
         return None
     try:
+        # the question prints a repr, not JSON, to spare the interpreter the import of json
         answer: object = ast.literal_eval(lines[-1])
     except (ValueError, SyntaxError, MemoryError, RecursionError):
         return None
@@ -160,7 +159,7 @@ def parse_answer(output: str) -> dict[str, object] | None:
 
 
 def _has_version(answer: dict[str, object]) -> bool:
-    """Whether it states a version of Python; what does not is no answer of one, whatever it printed."""
+    """Whether the answer states a version of Python; without one it comes from another program."""
     version = answer.get("version")
     return isinstance(version, str) and _VERSION.fullmatch(version) is not None
 

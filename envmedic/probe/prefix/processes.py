@@ -1,4 +1,4 @@
-"""Processes that run from an environment, by what /proc says of them."""
+"""Processes that use an environment, found in /proc."""
 
 from __future__ import annotations
 
@@ -50,6 +50,7 @@ def users(prefix: Path) -> tuple[ProcessUser, ...]:
     for pid, parent in parents.items():
         if parent == _KERNEL:
             continue
+        # children of this process (the interpreter under observation, the checks) end with it
         if os.getpid() in _ancestors(pid, parents):
             continue
         why = _why(pid, spellings, started_us=pid in ancestors)
@@ -97,8 +98,10 @@ def _link(path: Path) -> str:
 def _runs_program(folder: Path, spellings: _Spellings) -> bool:
     """Whether argv names a program of the prefix. A venv's interpreter is a link, so `exe` shows the base's."""
     argv = _argv(folder)
+    # the second word too: a console script runs as "python /prefix/bin/script"
     if any(spellings.holds(os.path.normpath(word)) for word in argv[:2] if word.startswith("/")):
         return True
+    # a bare name was found by the PATH of that process, not by ours
     program = argv[0] if argv else ""
     return bool(program) and "/" not in program and spellings.holds(_on_path(program, _search_path(folder)))
 
@@ -124,10 +127,12 @@ def _maps(folder: Path, spellings: _Spellings) -> bool:
     """Whether a file of the prefix is mapped. /proc escapes line ends in names, and nothing else."""
     data = read_bytes(folder / "maps") or b""
     wanted = [os.fsencode(path) for path in spellings.paths]
+    # nearly all processes end here: the lines of a thousand maps are split only where the path occurs at all
     if not any(path in data for path in wanted):
         return False
     mapped = (line.split(maxsplit=5) for line in data.splitlines())
-    return any(len(line) > 5 and spellings.holds(os.fsdecode(line[5])) for line in mapped)  # noqa: PLR2004  # the path
+    # five columns before the path, which anonymous mappings lack
+    return any(spellings.holds(os.fsdecode(path)) for line in mapped for path in line[5:])
 
 
 def _command(pid: int) -> str:

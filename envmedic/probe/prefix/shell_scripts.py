@@ -1,4 +1,4 @@
-"""What activating an environment does to the variables of builds, and where the shell's own come from."""
+"""Effects of activation on the variables of builds, and the origin of the shell's own variables."""
 
 from __future__ import annotations
 
@@ -58,6 +58,7 @@ def origin(name: str, value: str, variables: Mapping[str, str], root: Path = Pat
         ]
         if lines:
             return f"process ({file}:{lines[-1]})"
+    # in a container, process 1 has the variables of the image; elsewhere those of the system manager
     first = read_bytes(root / "proc/1/environ") or b""
     if os.fsencode(f"{name}={value}") in first.split(b"\0"):
         return "process (set for the whole container or system)"

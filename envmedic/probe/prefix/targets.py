@@ -1,4 +1,4 @@
-"""Which environment the user means."""
+"""Resolution of the options -n, -p and --python to the prefix of one environment."""
 
 from __future__ import annotations
 
@@ -71,6 +71,7 @@ def checked(prefix: Path) -> Path:
             f"{prefix} cannot be read", cause=error.strerror, hint="Name the directory of an environment with -p"
         ) from error
     _require_unicode(prefix)
+    # the real path, since /../ and links reach the root under other names
     if os.path.realpath(prefix) == "/":
         raise NotAnEnvironment(
             "/ is the root of the file system, not an environment",
@@ -78,6 +79,7 @@ def checked(prefix: Path) -> Path:
             hint="Name the directory of an environment with -p; the system's own Python is -p /usr",
         )
     _require_python(prefix)
+    # last, so that a missing or foreign directory gets its own message first
     if os.path.realpath(prefix) == os.path.realpath(sys.prefix):
         raise InputError(
             f"{prefix} is the environment that envmedic itself runs from",
@@ -88,9 +90,9 @@ def checked(prefix: Path) -> Path:
 
 
 def _require_python(prefix: Path) -> None:
-    """Raise NotAnEnvironment where nothing of a Python environment is, with the one that is likely meant."""
+    """Raise NotAnEnvironment unless `prefix` is an environment; its hint names a likely one nearby."""
     try:
-        layout.read(prefix)
+        layout.read_layout(prefix)
     except NotAnEnvironment as error:
         near = next(filter(_is_environment, (prefix.parent, *(prefix / name for name in _WITHIN))), None)
         if near is not None:
@@ -100,14 +102,14 @@ def _require_python(prefix: Path) -> None:
 
 def _is_environment(prefix: Path) -> bool:
     try:
-        layout.read(prefix)
+        layout.read_layout(prefix)
     except NotAnEnvironment:
         return False
     return os.path.realpath(prefix) != "/"
 
 
 def _require_unicode(prefix: Path) -> None:
-    """Plans and records are JSON: a path that is no text cannot stand in them."""
+    """Raise InputError for a path that is not UTF-8: plans and records are JSON and could not contain it."""
     try:
         str(prefix).encode()
     except UnicodeEncodeError as error:
@@ -139,6 +141,7 @@ def prefix_of_python(python: str) -> Path:
             cause="the name of one begins with python",
             hint="Give the path of an environment's bin/python",
         )
+    # only the directory is resolved: bin may be a link into the real environment, python is one out of it
     return Path(os.path.realpath(Path(found).parent)).parent
 
 
@@ -146,7 +149,7 @@ def active(variables: Mapping[str, str]) -> Path:
     """The activated environment: VIRTUAL_ENV, then CONDA_PREFIX."""
     for variable in ("VIRTUAL_ENV", "CONDA_PREFIX"):
         if variables.get(variable):
-            return _there(_absolute(variables[variable]), variable)
+            return _existing(_absolute(variables[variable]), variable)
     raise InputError(
         "No environment is named and none is active",
         cause="neither VIRTUAL_ENV nor CONDA_PREFIX is set",
@@ -154,8 +157,8 @@ def active(variables: Mapping[str, str]) -> Path:
     )
 
 
-def _there(prefix: Path, variable: str) -> Path:
-    """`prefix`, which a variable names and nobody has typed. Raises NotAnEnvironment where nothing is there."""
+def _existing(prefix: Path, variable: str) -> Path:
+    """`prefix`, which `variable` names. Raises NotAnEnvironment when it does not exist, with advice on the variable."""
     if not os.path.lexists(prefix):
         raise NotAnEnvironment(
             f"The active environment, {prefix}, does not exist",
