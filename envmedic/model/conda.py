@@ -1,4 +1,4 @@
-"""Conda's side of an environment: its packages, what is asked of a solver, and the change that it proposes.
+"""Conda's part of an environment: packages, requests to a solver, and the proposed change.
 
 Words follow conda's package metadata: https://docs.conda.io/projects/conda-build/en/stable/resources/package-spec.html
 and https://docs.conda.io/projects/conda/en/stable/dev-guide/api/conda/models/records/.
@@ -48,7 +48,7 @@ class CondaPackage(Model, frozen=True, kw_only=True):
     constrains: tuple[str, ...] = ()
     track_features: tuple[str, ...] = ()
     requested: tuple[str, ...] = ()
-    """What the user asked for that brought it, as far as the record says; empty for a dependency."""
+    """The user's specs for it, as far as the record states them; empty for a dependency."""
     distributions: tuple[str, ...] = ()
     """Normalised names of the Python distributions whose metadata is among its files."""
     record: str = ""

@@ -1,4 +1,4 @@
-"""One stream of events feeds CLI text, JSON lines, journal, terminal UI and tests.
+"""Events: one stream for CLI text, JSON lines, journal, terminal UI and tests.
 
 Code that works emits the data; `EventStream` stamps it. Sentences are made by renderers.
 """
