@@ -1,1 +1,1 @@
-"""What observed facts add up to, typed by area: read by diagnosis for its flat facts and by the planner's remedies. Pure."""
+"""Typed conclusions from observed facts, by area, for the flat facts of diagnosis and the planner's remedies. Pure."""

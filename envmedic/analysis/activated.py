@@ -1,4 +1,4 @@
-"""Variables as a shell has them in which the environment is activated."""
+"""Environment variables of a shell after activation."""
 
 from __future__ import annotations
 
@@ -22,14 +22,15 @@ Values = Mapping[str, Value]
 
 
 def activated(facts: Facts) -> Values:
-    """Variables by name: the shell's, then what activation scripts do to them, then what the environment keeps."""
+    """Variables by name: the shell's, changed by activation scripts, then by the variables that the environment keeps."""
     found = {item.name: Value(item.value, item.source, kept=False) for item in facts.host.variables}
     environment = facts.environment
     if environment is None:
         return found
     scripts = environment.building.assignments if environment.building is not None else ()
+    # a value that was given to the environment itself is meant to win over one from a package's script
     for item in (*scripts, *environment.variables):
-        if item.value is None:
+        if item.value is None:  # an `unset`
             found.pop(item.name, None)
         else:
             found[item.name] = Value(item.value, item.source, kept=True)

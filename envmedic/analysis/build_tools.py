@@ -1,4 +1,4 @@
-"""The tools that a build of an extension takes in the activated environment: nvcc, compiler, ninja, setuptools, libraries."""
+"""Tools of an extension build in the activated environment: nvcc, compiler, ninja, setuptools, libraries."""
 
 from __future__ import annotations
 
@@ -75,7 +75,9 @@ def toolchain(facts: Facts) -> Toolchain | None:
     if environment is None or building is None:
         return None
     values = activated(facts)
+    # the environment's own toolkits first: activation puts its bin in front of PATH
     toolkits = (*building.toolkits, *facts.host.toolkits)
+    # torch's _find_cuda_home asks for CUDA_HOME before CUDA_PATH
     variable = values.get("CUDA_HOME") or values.get("CUDA_PATH")
     home, state = _cuda_home(values, toolkits)
     nvcc = _nvcc(environment, building, facts.host, home, state)
@@ -120,7 +122,7 @@ def _cuda_home(values: Values, toolkits: Iterable[Toolkit]) -> tuple[Toolkit | N
     variable = values.get("CUDA_HOME") or values.get("CUDA_PATH")
     if variable is None or not variable.value:
         return None, "unset"
-    if ":" in variable.value:
+    if ":" in variable.value:  # torch joins the value with /bin/nvcc, so a list of paths names no file
         return None, "list"
     named = next((item for item in toolkits if item.path.rstrip("/") == variable.value.rstrip("/")), None)
     if named is None:
@@ -132,6 +134,7 @@ def _nvcc(
     environment: Environment, building: Building, host: Host, home: Toolkit | None, state: str
 ) -> tuple[Toolkit, str] | None:
     """The toolkit whose nvcc torch takes (``_find_cuda_home`` of its cpp_extension.py), and what leads to it."""
+    # a CUDA_HOME that is wrong is not skipped by torch: the build fails instead of looking further
     if state != "unset":
         return (home, "CUDA_HOME") if home is not None else None
     own = (item for item in building.toolkits if item.path == environment.prefix)
@@ -145,7 +148,8 @@ def _nvcc(
 
 
 def _matching(toolkits: Iterable[Toolkit], cuda: str | None) -> Toolkit | None:
-    """The toolkit of the same major version that is nearest: the very release, then a complete one, then the newest."""
+    """The best toolkit of the same major version: of the same release, then a complete one, then the newest."""
+    # torch's check_cuda raises on another major version and only warns of another minor one
     if cuda is None:
         return None
     same = [item for item in toolkits if item.version is not None and _major(item.version) == _major(cuda)]
@@ -170,6 +174,7 @@ def _judged(
     """What the nvcc makes of the compiler: its limit, whether it accepts this one, and a gcc and g++ that it accepts."""
     cuda = nvcc[0].version if nvcc is not None else None
     kind = _kind(taken)
+    # nvcc checks gcc and clang against limits in its host_config.h; of other compilers no limit is known
     if cuda is None or taken is None or kind is None or taken.version is None:
         return UNSET, UNSET, (UNSET, UNSET)
     limit = compiler_limit(cuda, kind)
@@ -179,8 +184,9 @@ def _judged(
 
 
 def _taken(values: Values, compilers: Iterable[Compiler]) -> Compiler | None:
-    """What a build compiles C++ with: what CXX or CC names in the activated environment, else g++, else clang++."""
+    """The C++ compiler of a build: the one that CXX or CC names in the activated environment, else g++, else clang++."""
     found = list(compilers)
+    # the value may be a command with options or a wrapper, such as `ccache g++`: any of its words may be the compiler
     programs = [values[name].value.split() for name in ("CXX", "CC") if name in values]
     programs_named = {word for words in programs for word in words}
     named = [item for item in found if {item.path, item.path.rpartition("/")[2]} & programs_named]
@@ -194,36 +200,40 @@ def _kind(compiler: Compiler | None) -> Literal["gcc", "clang"] | None:
 
 
 def _accepted(compilers: Iterable[Compiler], limit: int | None) -> tuple[str | None, str | None]:
-    """The newest gcc and g++ of one major version, which must not be above `limit`."""
-    pairs: dict[int, dict[str, str]] = {}
+    """The newest gcc and g++ of one major version, at most `limit`."""
+    # of one version: CC and CXX of two releases would mix their headers and run-time libraries
+    names = {"gcc", "g++"}
+    found: dict[int, dict[str, str]] = {}
     for item in compilers:
-        if item.name in ("gcc", "g++") and item.version is not None:
-            pairs.setdefault(int(_major(item.version)), {}).setdefault(item.name, item.path)
-    fitting = [major for major, found in pairs.items() if len(found) == 2 and limit is not None and major <= limit]  # noqa: PLR2004  # gcc and g++
-    best = pairs[max(fitting)] if fitting else {}
+        if item.name in names and item.version is not None:
+            found.setdefault(int(_major(item.version)), {}).setdefault(item.name, item.path)
+    fitting = [major for major, pair in found.items() if pair.keys() == names and limit is not None and major <= limit]
+    best = found[max(fitting)] if fitting else {}
     return best.get("gcc"), best.get("g++")
 
 
 def _linking(
     values: Values, host: Host, taken: Compiler | None, toolkits: Iterable[Toolkit], environment: Environment
 ) -> tuple[bool, str | None, tuple[str, ...]]:
-    """Whether -lcuda finds libcuda.so, a directory that has it, and stubs in the way at run time.
+    """Whether -lcuda finds libcuda.so, a directory with it, and the stubs that LD_LIBRARY_PATH would load at run time.
 
-    The library is the driver's own, which the system's linker finds, or the stub of a toolkit. A compiler that does not
-    look in the system's directories, as conda's, gets the stub where there is one: with the system's directory it would
-    take the system's other libraries too.
+    The library is the driver's own, which the system's linker finds, or the stub of a toolkit.
     """
     known = list(toolkits)
     cuda = environment.torch.cuda if environment.torch is not None else None
     best = _matching([item for item in known if item.stubs is not None], cuda)
     stubs = [item.stubs for item in ([best] if best is not None else known) if item.stubs is not None]
+    # Windows puts libcuda into a WSL guest outside of the linker's directories
     drivers = [*host.libcuda, *([_WSL] if host.wsl else [])]
     listed = folders(values, "LIBRARY_PATH")
     usable = {*drivers, *(item.stubs for item in known if item.stubs is not None)}
     finds = bool(host.libcuda) if taken is None or taken.libcuda is None else taken.libcuda
-    apart = taken is not None and taken.libcuda is False
-    directory = next(iter((*stubs, *drivers) if apart else (*drivers, *stubs)), None)
+    # conda's compiler has a sysroot. Given the system's directory for libcuda it would take the system's other libraries
+    # too, so it gets a toolkit's stub first
+    own_sysroot = taken is not None and taken.libcuda is False
+    directory = next(iter((*stubs, *drivers) if own_sysroot else (*drivers, *stubs)), None)
     loaded = folders(values, "LD_LIBRARY_PATH")
+    # a stub links, but every call into it at run time returns an error: it must not come before the driver
     at_run_time = tuple(folder for folder in loaded if folder.endswith("/stubs") or folder in stubs)
     return finds or bool(usable.intersection(listed)), directory, at_run_time
 
@@ -236,13 +246,13 @@ def folders(values: Values, name: str) -> list[str]:
 
 
 def old_setuptools(building: Building) -> bool:
-    """Whether torch's builder imports the packaging of pkg_resources, which setuptools has until 69."""
+    """Whether torch's builder imports the copy of packaging in pkg_resources, removed in setuptools 70."""
     return "pkg_resources.packaging" in building.imports_of_setuptools
 
 
 def _setuptools_suits(environment: Environment, building: Building) -> bool:
     """Whether the installed setuptools has what torch's builder, or a project of its time, imports of it."""
-    # older ones do as well, but not below 66 on Python 3.12 and later (pkgutil.ImpImporter)
+    # setuptools 82 removed pkg_resources itself. Below 66 it uses pkgutil.ImpImporter, which Python 3.12 removed
     newest = "<70" if old_setuptools(building) else "<82"
     oldest = ">=66" if _numbers(environment.interpreter.version or "")[:2] >= (3, 12) else ">=49.4"
     installed = environment.distribution("setuptools")

@@ -1,4 +1,4 @@
-"""Variables of builds as an activated shell has them."""
+"""Environment variables of builds after activation."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from envmedic.compat.nvcc_support import nvcc_knows
 from envmedic.model.facts import Building, Facts
 
 _FALSE = frozenset({"0", "false", "no", "off", "f", "n"})
-"""What pip takes for no. PIP_NO_BUILD_ISOLATION turned to no turns isolation off, whatever its name says."""
+"""Words that pip reads as no. PIP_NO_BUILD_ISOLATION=no turns isolation off: pip sets the option's own value,
+`build_isolation`, from it."""
 _SEPARATORS = re.compile(r"[; ]")
 EMPTY = "(an empty entry)"
 
@@ -39,6 +40,7 @@ def build_variables(facts: Facts, tools: Toolchain) -> BuildVariables | None:
     values = activated(facts)
     listed = values.get("TORCH_CUDA_ARCH_LIST")
     jobs = values.get("MAX_JOBS")
+    # without a version of nvcc, torch's own list of architectures still tells
     knowledge = Knowledge(building, tools.nvcc_version)
     unknown = tuple(item or EMPTY for item in entries(values, building) if not knowledge.has(item))
     return BuildVariables(
@@ -71,14 +73,17 @@ class Knowledge:
     def has(self, entry: str) -> bool:
         """Whether extensions can be built for ``8.6``, ``9.0a`` or ``8.9+PTX``."""
         architecture = entry.removesuffix("+PTX")
+        # torch's builder raises on an architecture outside its own list before nvcc is called
         if self._torch and architecture not in self._torch:
             return False
         if re.fullmatch(r"\d+\.\d[af]?", architecture) is None:
             return False
+        # `is not False`: None is a release outside the table, where nothing speaks against it
         return self._cuda is None or nvcc_knows(self._cuda, architecture) is not False
 
     def highest(self, capability: str) -> str | None:
-        """The newest architecture that is known and not above `capability`: its PTX runs there too."""
+        """The newest known architecture up to `capability`; its PTX runs there as well."""
+        # 9.0a and 10.0f end in letters: code of such targets is bound to one GPU or family, also as PTX
         lower = (item for item in self._torch if item[-1:].isdigit() and order(item) <= order(capability))
         return max((item for item in lower if self.has(item)), key=order, default=None)
 

@@ -1,4 +1,4 @@
-"""Compiled modules: which of them were built for another torch, and how a build for the installed one is called."""
+"""Compiled modules: builds for another torch, and the version label of a build for the installed one."""
 
 from __future__ import annotations
 
@@ -13,15 +13,18 @@ from envmedic.model.facts import Distribution, Environment, Library, TorchBuild,
 
 Owner = Literal["torch", "own", "other"]
 TOLERANT = frozenset({"torchao"})
-"""Distributions that look at torch's version and leave their modules out where it does not fit."""
+"""Distributions that compare torch's version and skip their modules where it does not fit."""
 TORCH_LIBRARY = re.compile(r"lib(?:torch|c10|caffe2|shm|ATen)\w*\.so")
+# Itanium C++ mangling: T for vtables and typeinfo, G for guards, Th for thunks, then N and the qualifiers K, V, R, O
 _NESTED = r"_Z(?:T[IVSTC]|G[VR]|Th\w{1,6}_)?N[KVRO]{0,3}"
 _TORCH = re.compile(
     rf"{_NESTED}(?:3c10|2at|5torch|6caffe2|4c10d)"
     r"|(?:_Z\d{1,2})?_?(?:THP|THC|THGenerator|THArg|THError)[A-Z_]?\w|aoti_torch_|torch_\w+_v?\d*"
 )
 _OWN = re.compile(rf"_Z\d|{_NESTED}\d")
+# namespaces of the C++ run time, of header-only libraries and of cuDNN: never the module's own
 _NOT_OWN = re.compile(rf"{_NESTED}(?:10__cxxabiv1|9__gnu_cxx|8pybind11|5cudnn|6thrust|3cub)")
+# pt24cu124 (torch-scatter and its kind), torch2.4.0cu124, and cu12torch2.4cxx11abiFALSE (flash-attn)
 _LABELS = (
     re.compile(r"^pt(?P<major>\d)(?P<minor>\d+)(?P<variant>cu\d+|cpu)$"),
     re.compile(r"^torch(?P<torch>\d+\.\d+(?:\.\d+)?)(?P<variant>cu\d+|cpu)$"),
@@ -30,7 +33,8 @@ _LABELS = (
 
 
 def owner_of(symbol: str) -> Owner:
-    """Who should define a symbol, by its name."""
+    """Expected owner of a symbol, by its name."""
+    # torch first: its namespaces are nested names as well, which the pattern of own symbols would take
     if _TORCH.match(symbol):
         return "torch"
     return "own" if _OWN.match(symbol) and not _NOT_OWN.match(symbol) else "other"
@@ -42,7 +46,8 @@ def symbols(library: Library, owner: Owner) -> list[UnresolvedSymbol]:
 
 
 def links_torch(library: Library) -> bool:
-    """Whether the loader gives it torch's libraries. One that does not ask for them loads them in its own way, if ever."""
+    """Whether the loader loads torch's libraries with it."""
+    # without such an entry a module relies on an earlier `import torch`, or opens the libraries itself
     return any(map(TORCH_LIBRARY.match, library.needed))
 
 
@@ -63,6 +68,7 @@ def requirement_on_torch(distribution: Distribution) -> Requirement | None:
             found = Requirement(text)
         except InvalidRequirement:
             continue
+        # a marker may be about an extra or another platform: such a requirement binds nothing here
         if found.name.lower() == "torch" and found.marker is None:
             return found
     return None
@@ -101,6 +107,7 @@ def _label_for(label: str | None, build: TorchBuild, torch: Version) -> str | No
 def _filled_label(found: Mapping[str, str | None], build: TorchBuild, torch: Version) -> str | None:
     if found.get("major") is not None:
         return f"pt{torch.major}{torch.minor}{build.variant}"
+    # as many parts of the release as the other label had: torch2.4 or torch2.4.0
     digits = (found["torch"] or "").count(".")
     release = ".".join(map(str, torch.release[: digits + 1]))
     if found.get("cuda") is None:
@@ -108,6 +115,7 @@ def _filled_label(found: Mapping[str, str | None], build: TorchBuild, torch: Ver
     if build.cuda is None:
         return None
     major = build.cuda.partition(".")[0]
+    # flash-attn's older releases name the CUDA release (cu118), later ones its major version (cu12): keep the form
     cuda = major if len(found["cuda"] or "") < len("118") else (build.variant or "").removeprefix("cu")
     abi = f"cxx11abi{str(build.cxx11_abi).lower()}" if found.get("abi") and build.cxx11_abi is not None else ""
     return f"cu{cuda}torch{release}{abi}"
@@ -115,6 +123,7 @@ def _filled_label(found: Mapping[str, str | None], build: TorchBuild, torch: Ver
 
 def missing_torch_symbols(environment: Environment) -> list[Library]:
     """Return the modules that link torch and need symbols which the installed torch does not define."""
+    # only modules that link torch: in others the undefined symbols may come from a library opened at run time
     return [item for item in strict(environment) if symbols(item, "torch") and links_torch(item)]
 
 
@@ -124,7 +133,7 @@ def missing_torch_libraries(environment: Environment) -> list[Library]:
 
 
 def strict(environment: Environment) -> list[Library]:
-    """Return the modules that fail with a torch that does not fit them."""
+    """Return the modules that fail with a torch of the wrong version, without those of tolerant distributions."""
     return [item for item in environment.extensions if item.distribution not in TOLERANT]
 
 
@@ -143,5 +152,6 @@ def other_label(item: Distribution, build: TorchBuild | None) -> str | None:
 def names_other_torch(item: Distribution, build: TorchBuild | None) -> bool:
     """Whether the local label of `item`, or its requirement on torch, is for another torch than the installed one."""
     torch, accepted = _version(build.version) if build is not None else None, requirement_on_torch(item)
+    # nightly builds of torch are pre-releases, which a specifier refuses unless asked
     refuses = accepted is not None and torch is not None and not accepted.specifier.contains(torch, prereleases=True)
     return refuses or other_label(item, build) is not None

@@ -1,4 +1,4 @@
-"""Which version of a distribution the others in an environment ask for. By metadata alone."""
+"""Version limits that installed distributions put on each other, from metadata."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ class Dependants:
 
     @cached_property
     def _texts(self) -> dict[str, list[tuple[str, str]]]:
-        """By what they name: of the hundreds of an environment few are asked for, and need to be read."""
+        """Requirements as texts by the distribution that they name."""
+        # parsing a Requirement is slow, and callers ask for few of the hundreds: a regular expression sorts them first
         found: dict[str, list[tuple[str, str]]] = {}
         for item in self._environment.distributions:
             for text in item.requires:
@@ -33,30 +34,30 @@ class Dependants:
                     found.setdefault(canonicalize_name(named[1]), []).append((item.name, text))
         return found
 
-    def _on(self, name: str) -> Iterator[tuple[str, Requirement]]:
+    def _applicable(self, name: str) -> Iterator[tuple[str, Requirement]]:
         for owner, text in self._texts.get(name, ()):
-            requirement = _read(text)
+            requirement = _parsed_requirement(text)
             if requirement is not None and self._applies(requirement):
                 yield owner, requirement
 
     def _applies(self, requirement: Requirement) -> bool:
         try:
             return requirement.marker is None or requirement.marker.evaluate(self._markers)
-        except UndefinedEnvironmentName:
+        except UndefinedEnvironmentName:  # such as platform_release, which facts do not hold
             return False
 
     def of(self, name: str, *, apart_from: Iterable[str] = ()) -> tuple[Requirement, ...]:
-        """What other distributions, some left out, require of `name`."""
-        spared = {name, *apart_from}
-        return tuple(requirement for owner, requirement in self._on(name) if owner not in spared)
+        """Requirements of other distributions, except `apart_from`, on `name`."""
+        spared = {name, *apart_from}  # extras let a distribution require itself
+        return tuple(requirement for owner, requirement in self._applicable(name) if owner not in spared)
 
     def accepting(self, name: str, version: str) -> int:
-        """How many requirements on `name` that version meets."""
+        """Number of requirements on `name` that the version meets."""
         parsed = parse(version)
         return sum(parsed is not None and item.specifier.contains(parsed, prereleases=True) for item in self.of(name))
 
     def asked(self, name: str) -> str:
-        """A requirement that says what all of them ask for, such as ``numpy<2,>=1.17``."""
+        """One requirement with all their limits, such as ``numpy<2,>=1.17``."""
         specifiers = {str(part) for item in self.of(name) for part in item.specifier}
         return name + ",".join(sorted(specifiers))
 
@@ -69,7 +70,7 @@ def parse(version: str) -> Version | None:
         return None
 
 
-def _read(text: str) -> Requirement | None:
+def _parsed_requirement(text: str) -> Requirement | None:
     try:
         return Requirement(text)
     except InvalidRequirement:

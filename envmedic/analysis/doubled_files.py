@@ -1,4 +1,4 @@
-"""Distributions that are installed twice, or over each other, and the copy that belongs there."""
+"""Distributions that are installed twice or over each other, and the copy to keep."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from envmedic.analysis.dependents import Dependants, parse
 from envmedic.model.facts import Distribution, Environment, FileConflict
 
 _RESTORABLE = frozenset({"index", "archive", "unknown"})
-"""Origins of which an index can give the same version again."""
+"""Kinds of origin whose version an index can provide again."""
 
 
 class Duplicate(msgspec.Struct, frozen=True):
@@ -18,9 +18,9 @@ class Duplicate(msgspec.Struct, frozen=True):
 
     copies: tuple[Distribution, ...]
     right: Distribution
-    """The copy that belongs there."""
+    """The copy to keep."""
     why: str
-    """How that is known, as the end of a sentence."""
+    """The reason, as the end of a sentence."""
 
 
 class Overwriting(msgspec.Struct, frozen=True):
@@ -28,7 +28,7 @@ class Overwriting(msgspec.Struct, frozen=True):
 
     conflict: FileConflict
     right: Distribution
-    """The one that belongs there."""
+    """The one to keep."""
 
 
 def duplicates(environment: Environment, dependants: Dependants) -> tuple[Duplicate, ...]:
@@ -41,11 +41,12 @@ def duplicates(environment: Environment, dependants: Dependants) -> tuple[Duplic
 
 
 def overwritings(environment: Environment, dependants: Dependants) -> tuple[Overwriting, ...]:
-    """Return the pairs that wrote over each other's files, apart from those that are both required or not restorable."""
+    """Return the pairs that overwrote each other's files, where one can be removed and both can be restored."""
     found = []
     by_name = {item.name: item for item in own(environment)}
     for conflict in environment.conflicts:
         pair = [by_name[name] for name in conflict.distributions if name in by_name and not conflict.conda]
+        # both, since purging one deletes the shared paths, and the other must be installed again
         if len(pair) == len(conflict.distributions) and all(map(restorable, pair)):
             right = _kept(conflict, pair, dependants)
             if right is not None:
@@ -54,7 +55,7 @@ def overwritings(environment: Environment, dependants: Dependants) -> tuple[Over
 
 
 def own(environment: Environment) -> list[Distribution]:
-    """Distributions inside the prefix that are there once: the others have facts of their own."""
+    """Distributions inside the prefix with one copy; duplicates have facts of their own."""
     doubled = set(environment.duplicates)
     return [item for item in environment.distributions if not item.outside_prefix and item.name not in doubled]
 
@@ -72,9 +73,10 @@ def pin(item: Distribution) -> str:
 def _right_copy(
     environment: Environment, copies: Sequence[Distribution], dependants: Dependants
 ) -> tuple[Distribution, str]:
-    """The copy to keep: what others ask for, then what the files are of, then the newest."""
+    """The copy to keep: the one that others require, then the one whose files are on disk, then the newest."""
     agreement = {item: _agreement(environment, item) for item in copies}
     accepted = {item: dependants.accepting(item.name, item.version) for item in copies}
+    # `restorable` comes before the files: a copy that no index has cannot be installed again after the purge of both
     chosen = max(copies, key=lambda item: (accepted[item], restorable(item), agreement[item], _order(item.version)))
     if len(set(accepted.values())) > 1:
         return chosen, "is what other distributions ask for"
@@ -89,7 +91,8 @@ def _order(version: str) -> tuple[bool, object]:
 
 
 def _agreement(environment: Environment, item: Distribution) -> float:
-    """Which part of its files lies there; torch's own version file tells, where there is one."""
+    """Part of its recorded files on disk, 0 to 1."""
+    # torch/version.py states the version outright; most paths of two releases are the same
     if item.name == "torch" and environment.torch is not None and environment.torch.version.startswith(item.public):
         return 1.0
     report = next((it for it in environment.files or () if it.metadata_path == item.metadata_path), None)
@@ -97,12 +100,13 @@ def _agreement(environment: Environment, item: Distribution) -> float:
 
 
 def _kept(conflict: FileConflict, pair: Sequence[Distribution], dependants: Dependants) -> Distribution | None:
-    """The one of two to keep; None where both are required, so that neither may go."""
+    """The one of two to keep; None where others require both."""
     names = {item.name for item in pair}
     required = [item for item in pair if dependants.of(item.name, apart_from=names)]
     if len(required) == len(pair):
         return None
     if required:
         return required[0]
+    # nothing requires either: the one with more of its content on disk was installed last, so it was meant
     first, second = conflict.content_of
     return pair[0] if first >= second else pair[1]

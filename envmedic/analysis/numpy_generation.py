@@ -1,4 +1,4 @@
-"""NumPy and what is compiled for it: whether both are of one generation of its binary interface."""
+"""NumPy's generation of the binary interface (1 or 2), and modules compiled for generation 1 only."""
 
 from __future__ import annotations
 
@@ -14,13 +14,17 @@ def asked_of_numpy(environment: Environment, host: Host) -> list[Demand]:
 
 
 def modules_for_one(environment: Environment) -> dict[str, str] | None:
-    """Return what knows NumPy 1 only, as ``name version``, and the file that shows it; None where it was not looked for."""
+    """Return distributions for NumPy 1 only, as ``name version``, each with the file that shows it.
+
+    None where modules were not examined.
+    """
     numpy = environment.distribution("numpy")
     if numpy is not None and allows("<2", numpy.version):
-        return {}
+        return {}  # with NumPy 1 such modules are no fault
     if environment.numpy_one is None:
         return None
     found = {f"{item.distribution} {item.version}": item.path for item in environment.numpy_one}
+    # of torch itself, a table of its releases tells
     torch = environment.distribution("torch")
     if torch is not None and tables.numpy_generations().get(torch.public) == 1:
         found[f"torch {torch.version}"] = f"{torch.site}/torch/lib/libtorch_python.so"

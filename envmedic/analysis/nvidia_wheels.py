@@ -1,4 +1,4 @@
-"""NVIDIA's wheels in an environment: what torch requires of them, and which are missing, wrong, damaged or overwritten."""
+"""NVIDIA's wheels against torch's requirements: missing, wrong, damaged and overwritten ones."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SYSTEMS = {"linux": "Linux", "darwin": "Darwin", "win32": "Windows"}
 
 
 class Wanted(msgspec.Struct, frozen=True):
-    """A requirement of torch that holds here."""
+    """A requirement of torch whose marker holds here."""
 
     name: str
     requirement: Requirement
@@ -36,7 +36,7 @@ class Wanted(msgspec.Struct, frozen=True):
 
     @property
     def exact(self) -> bool:
-        """Whether it names one version."""
+        """Whether it pins one version."""
         return any(item.operator == "==" and "*" not in item.version for item in self.requirement.specifier)
 
     @property
@@ -45,7 +45,7 @@ class Wanted(msgspec.Struct, frozen=True):
         return self.name.startswith("nvidia-") or self.name == TOOLKIT
 
     def accepts(self, version: str) -> bool:
-        """Whether a version meets it; one that is no version does not."""
+        """Whether a version meets it; an invalid version does not."""
         try:
             return self.requirement.specifier.contains(Version(version), prereleases=True)
         except InvalidVersion:
@@ -61,17 +61,17 @@ class Wheels(msgspec.Struct, frozen=True):
     """Those on NVIDIA's libraries, by name."""
     missing: tuple[Wanted, ...]
     wrong: Mapping[str, str]
-    """Those in a version that torch does not accept, by name, each with a sentence."""
+    """Sentences on versions that torch does not accept, by name."""
     damaged: Mapping[str, list[str]]
     """Sentences on libraries that are gone or end early, by distribution."""
     changed: tuple[str, ...]
-    """Distributions with a library that is not the one that they brought."""
+    """Distributions with a library that differs from their own record."""
     clobbered: Mapping[str, list[str]]
     """Sentences on libraries that another wheel has overwritten, by distribution."""
 
     @property
     def broken(self) -> tuple[str, ...]:
-        """Names of all that torch does not find as it requires them."""
+        """Names of all wheels that are not as torch requires them, each once."""
         missing = (item.name for item in self.missing)
         return tuple(dict.fromkeys([*missing, *self.wrong, *self.damaged, *self.changed, *self.clobbered]))
 
@@ -87,7 +87,8 @@ def wheels(host: Host, environment: Environment) -> Wheels | None:
     missing = tuple(item for item in unmet if not installed[item.name])
     any_installed = any(copies(environment, item.name) for item in wanted if item.of_nvidia)
     if not any_installed and not lacking_libraries(environment):
-        missing = ()  # installed without its requirements, and served by a toolkit of the host
+        # `pip install --no-deps` on a host whose toolkit has every library: nothing is amiss
+        missing = ()
     required = {item.name: item for item in wanted if item.of_nvidia}
     wrong = {
         item.name: f"{found[0].name} {found[0].version} (torch requires {item.text})"
@@ -106,9 +107,10 @@ def wheels(host: Host, environment: Environment) -> Wheels | None:
 
 
 def _wanted(host: Host, environment: Environment, torch: Distribution) -> tuple[Wanted, ...]:
-    """Requirements of torch that hold here, with those that they stand for, each once."""
+    """Requirements of torch that hold here, and those of the toolkit's extras, each once."""
     marker = _marker_environment(host, environment)
     direct = list(_holding(torch.requires, marker))
+    # the list grows while it is read: the toolkit's own requirements are examined as well
     for item in direct:
         toolkit = environment.distribution(item.name) if item.name == TOOLKIT else None
         if toolkit is not None:
@@ -119,7 +121,7 @@ def _wanted(host: Host, environment: Environment, torch: Distribution) -> tuple[
 def _holding(
     requires: Iterable[str], marker: Mapping[str, str], extras: Collection[str] | None = None
 ) -> Iterator[Wanted]:
-    """Those that hold; with `extras` those that one of them brings."""
+    """Requirements whose marker holds; with `extras`, only those that one of the extras adds."""
     for text in requires:
         try:
             requirement = Requirement(text)
@@ -129,13 +131,14 @@ def _holding(
                 chosen = ("",) if extras is None else _named(extras, text)
                 holds = any(requirement.marker.evaluate({**marker, "extra": extra}) for extra in chosen)
         except (InvalidRequirement, UndefinedEnvironmentName):
-            continue  # a distribution's own mistake
+            continue  # invalid metadata binds nothing: installers refuse or ignore it
         if holds:
             yield Wanted(canonicalize_name(requirement.name), requirement)
 
 
 def _named(extras: Iterable[str], text: str) -> Iterator[str]:
-    """Those of `extras` that a requirement can be of: a toolkit has hundreds, each of one."""
+    """The extras that a requirement's text can name."""
+    # evaluating a marker for each of the toolkit's extras and requirements is slow; a substring is enough to skip
     spelled = canonicalize_name(text)
     return (extra for extra in extras if canonicalize_name(extra) in spelled)
 
@@ -173,7 +176,7 @@ def _library(path: str) -> bool:
 
 
 def _damaged(environment: Environment) -> dict[str, list[str]]:
-    """Libraries of NVIDIA's wheels that are gone or end early, by distribution."""
+    """Missing and truncated libraries of NVIDIA's wheels, by distribution."""
     found: dict[str, list[str]] = {}
     for item in environment.files or ():
         lost = [*(f"{path} is gone" for path in item.missing), *(f"{path} is cut short" for path in item.cut_off)]
@@ -184,7 +187,7 @@ def _damaged(environment: Environment) -> dict[str, list[str]]:
 
 
 def _changed(environment: Environment) -> tuple[str, ...]:
-    """NVIDIA's wheels with a library that is not the one that they brought."""
+    """NVIDIA's wheels with a library that differs from their own record."""
     return tuple(
         item.distribution
         for item in environment.files or ()
@@ -193,11 +196,12 @@ def _changed(environment: Environment) -> tuple[str, ...]:
 
 
 def _clobbered(environment: Environment, required: Mapping[str, Wanted]) -> dict[str, list[str]]:
-    """Libraries of wheels that torch requires and that hold another wheel's content, by distribution."""
+    """Libraries of required wheels that hold another wheel's content, by distribution."""
     found: dict[str, list[str]] = {}
     for conflict in environment.conflicts:
         for own, other in ((0, 1), (1, 0)):
             name = conflict.distributions[own]
+            # between two wheels that torch requires, neither is the intruder
             if name in required and conflict.distributions[other] not in required:
                 texts = _overwritten(conflict, own, other)
                 if texts:
@@ -207,6 +211,7 @@ def _clobbered(environment: Environment, required: Mapping[str, Wanted]) -> dict
 
 def _overwritten(conflict: FileConflict, own: int, other: int) -> list[str]:
     libraries = [path for path in conflict.paths if _library(path)]
+    # all paths have the wheel's own content: it was installed last, and nothing of it is lost
     if not libraries or conflict.content_of[own] == len(conflict.paths):
         return []
     whose = f"of {conflict.distributions[other]}" if conflict.content_of[other] else "of nobody known"
@@ -214,7 +219,7 @@ def _overwritten(conflict: FileConflict, own: int, other: int) -> list[str]:
 
 
 def other_majors(environment: Environment) -> tuple[Distribution, ...]:
-    """Return NVIDIA's wheels whose names say another major version of CUDA than torch's."""
+    """Return NVIDIA's wheels whose names end in another major version of CUDA than torch's."""
     torch = environment.torch
     if torch is None or torch.cuda is None:
         return ()
@@ -224,7 +229,8 @@ def other_majors(environment: Environment) -> tuple[Distribution, ...]:
 
 
 def cuda_folders(environment: Environment) -> tuple[str, ...]:
-    """Return the directories in which the wheels of cuDNN, cuBLAS and the runtime have their libraries."""
+    """Return the library directories of the wheels of cuDNN, cuBLAS and the runtime."""
+    # only -cu11 and -cu12: CUDA 13's wheels have another layout (nvidia/cu13/lib)
     parts = {"cudnn": "cudnn", "cublas": "cublas", "cuda-runtime": "cuda_runtime"}
     found = (
         posixpath.join(environment.prefix, item.site, "nvidia", folder, "lib")
@@ -244,5 +250,6 @@ def preloaded_compilers(facts: Facts, environment: Environment) -> dict[str, str
         for item in environment.cuda_libraries
         if item.path is not None and item.instead_of is not None and _COMPILER.match(item.soname)
     }
-    names = {posixpath.basename(place): hidden for place, hidden in others.items()}  # entries without a directory
+    # the loader searches for an entry without a slash by its name
+    names = {posixpath.basename(place): hidden for place, hidden in others.items()}
     return {entry: others.get(posixpath.normpath(entry)) or names.get(entry) for entry in entries}

@@ -1,4 +1,4 @@
-"""Requirements between installed distributions that are not met, by what they are about."""
+"""Unmet requirements between installed distributions, by subject."""
 
 from __future__ import annotations
 
@@ -20,33 +20,33 @@ _TRITON = frozenset({"triton", "pytorch-triton", "triton-windows"})
 _TRANSFORMERS_COMPARES = frozenset({
     "filelock", "huggingface-hub", "numpy", "packaging", "pyyaml", "regex", "requests", "safetensors", "tokenizers", "tqdm",
 })  # fmt: skip
-"""What transformers compares when it is imported. Source: ``dependency_versions_check.py`` of 4.30 to 4.57."""
+"""Distributions whose versions transformers checks on import. Source: ``dependency_versions_check.py`` of 4.30 to 4.57."""
 _TORCHS_OWN = frozenset({
     "filelock", "fsspec", "jinja2", "mpmath", "networkx", "optree", "setuptools", "sympy", "typing-extensions",
 })  # fmt: skip
 
 
 class RequirementFaults(msgspec.Struct, frozen=True, kw_only=True):
-    """What installed distributions ask of each other, and what of that is not met. NumPy's is apart."""
+    """Requirements between installed distributions, and the unmet ones by subject; NumPy has its own."""
 
     every: tuple[Demand, ...]
-    """All that is asked, met or not, with what the data knows beyond metadata."""
+    """All requirements, met or not, with those of `couplings.UNSTATED`, which no metadata has."""
     conflicts: tuple[Demand, ...]
-    """Wrong versions that no other fault is about."""
+    """Wrong versions outside the subjects of other faults."""
     missing: tuple[Demand, ...]
-    """What is not installed at all, and no other fault is about."""
+    """Missing distributions outside the subjects of other faults."""
     of_torch: tuple[Demand, ...]
-    """What torch's own helpers lack."""
+    """Unmet requirements on torch's pure-Python helpers."""
     hugging_face: tuple[Demand, ...]
-    """What makes an import of transformers, or of the libraries around it, fail."""
+    """Requirements that make an import of transformers, or of a library around it, fail."""
     protobuf: tuple[Demand, ...]
 
     def asked(self, by: str, name: str) -> Demand | None:
-        """Return what one distribution asks of another, None where it asks nothing."""
+        """Return the requirement of one distribution on another, None without one."""
         return next((item for item in self.every if item.by.name == by and item.name == name), None)
 
     def asked_of_triton(self, environment: Environment) -> Demand | None:
-        """Return what torch asks of triton. conda's torch has its triton under other names, and is not judged."""
+        """Return torch's requirement on triton; None of conda's torch, whose triton has other names."""
         torch = environment.distribution("torch")
         if torch is None or torch.owner == "conda":
             return None
@@ -74,7 +74,7 @@ def foreign_torchcodec(environment: Environment, torch: Distribution) -> Distrib
 
 
 def _unstated(environment: Environment) -> Iterator[Demand]:
-    """What the data knows beyond metadata."""
+    """Requirements that no metadata states, from `couplings`."""
     for row in couplings.UNSTATED:
         by, other = environment.distribution(row.by), environment.distribution(row.name)
         if by is not None and not by.outside_prefix and other is not None and allows(row.versions, by.version):
@@ -82,16 +82,17 @@ def _unstated(environment: Environment) -> Iterator[Demand]:
 
 
 def _conflicts(every: Sequence[Demand]) -> tuple[Demand, ...]:
-    """Wrong versions that no other fact is about."""
-    return tuple(item for item in every if not item.met and item.found is not None and not _told_elsewhere(item.name))
+    """Wrong versions outside the subjects of other facts."""
+    return tuple(item for item in every if not item.met and item.found is not None and not _has_own_facts(item.name))
 
 
 def _missing(every: Sequence[Demand]) -> tuple[Demand, ...]:
-    """What is required and not there at all, and no other fact is about."""
-    return tuple(item for item in every if not item.met and item.found is None and not _told_elsewhere(item.name))
+    """Missing distributions outside the subjects of other facts."""
+    return tuple(item for item in every if not item.met and item.found is None and not _has_own_facts(item.name))
 
 
-def _told_elsewhere(name: str) -> bool:
+def _has_own_facts(name: str) -> bool:
+    # the family, triton, NumPy and NVIDIA's wheels have playbooks that choose versions together, not one by one
     return name in _FAMILY | _TRITON | {"numpy"} or name.startswith("nvidia-")
 
 
@@ -100,10 +101,12 @@ def _of_torch(every: Sequence[Demand]) -> tuple[Demand, ...]:
 
 
 def _stops_hugging_face(item: Demand) -> bool:
+    # transformers raises for each of its table; the other libraries fail only on the members of their own family
     if item.by.name == "transformers":
         return item.name in _TRANSFORMERS_COMPARES
     return item.by.name in HUGGING_FACE and item.name in HUGGING_FACE and item.found is not None
 
 
 def _conflicting(every: Sequence[Demand], name: str) -> tuple[Demand, ...]:
+    # a distribution that is not installed is `missing`, whatever its name
     return tuple(item for item in every if item.name == name and not item.met and item.found is not None)

@@ -1,4 +1,4 @@
-"""Run-time libraries that several packages bring: OpenMP's, and MKL's."""
+"""Run-time libraries that several packages contain: OpenMP and MKL."""
 
 from __future__ import annotations
 
@@ -10,16 +10,17 @@ from packaging.utils import canonicalize_name
 from envmedic.model.facts import Distribution, Environment, OpenMpRuntime
 
 KMP_FAMILY = frozenset({"libiomp5", "libomp"})
-"""Intel's runtime is built from LLVM's source: two of them in one process end it (``__KMP_REGISTERED_LIB``)."""
+"""Runtimes that abort a process when two of them load (``__KMP_REGISTERED_LIB``): Intel's is built from LLVM's source."""
 RUNTIME_ONLY = frozenset({"intel-openmp", "llvm-openmp"})
-"""Distributions that bring an OpenMP runtime and nothing else."""
+"""Distributions that contain an OpenMP runtime and nothing else."""
 MKL_WHEELS = ("mkl", "intel-openmp", "tbb", "tcmlib", "umf")
-"""MKL's wheel and what it requires since 2021, as far as it lies beside it."""
+"""MKL's wheel and its requirements since release 2021."""
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]*")
 
 
 def openmp_family(environment: Environment) -> tuple[OpenMpRuntime, ...]:
     """Return the OpenMP runtimes that exclude each other, each file once."""
+    # `same_as` marks a link to a file that is listed too, which the loader maps once
     return tuple(item for item in environment.openmp if item.kind in KMP_FAMILY and item.same_as is None)
 
 
@@ -29,7 +30,7 @@ def mkl_wheels(environment: Environment) -> tuple[Distribution, ...]:
 
 
 def removable(environment: Environment, family: Sequence[OpenMpRuntime]) -> tuple[str, ...]:
-    """Return the wheels of a runtime alone that nothing requires, as long as another runtime stays."""
+    """Return the wheels that contain a runtime only and that nothing requires, if another runtime remains."""
     required = {name for item in environment.distributions for name in names_of(item.requires)}
     found = [
         item.distribution

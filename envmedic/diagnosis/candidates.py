@@ -1,4 +1,4 @@
-"""Causes that text or facts speak for, before they are ranked and told as findings."""
+"""Candidate causes with their evidence from text and facts, before ranking."""
 
 from __future__ import annotations
 
@@ -19,31 +19,31 @@ CERTAIN_ENOUGH = 0.5
 FACTS_ALONE = 0.85
 """Confidence of a fault that facts show and no text names."""
 DOUBT_LEFT_BY_FACTS = 0.25
-"""What remains of a hypothesis' doubt once facts confirm it."""
+"""Factor on the doubt of a text match (1 - confidence) when facts confirm it."""
 TRUST_LEFT_BY_FACTS = 0.4
-"""What remains of a hypothesis' confidence once facts refute it."""
+"""Factor on the confidence of a text match when facts refute it."""
 _LINES_OF_A_WARNING = 8
-"""A warning goes on for a few lines, of which only the first says that it is one."""
+"""Length of a warning in lines; only its first line is marked as a warning."""
 NO_FAULT: Final = "not-an-env-problem"
 
 
 @dataclass(frozen=True)
 class Cause:
-    """A cause: a playbook with what speaks for it."""
+    """A playbook with the evidence for its fault."""
 
     playbook: Playbook
     signature: Signature | None
-    """The surest one that matched; None when facts alone show the fault."""
+    """The match with the highest confidence; None when facts alone show the fault."""
     matches: tuple[TextMatch, ...]
-    """Those of the signature first."""
+    """Sorted by confidence, so those of `signature` come first."""
     evaluation: Evaluation
-    """What the facts say."""
+    """Result of the playbook's `when` on the facts."""
     values: Derived
     """Facts, groups of the match and the playbook's variables, for its texts."""
 
     @property
     def fix_kind(self) -> FixKind:
-        """What mends it."""
+        """How to repair it: the signature's own way before the playbook's."""
         return (self.signature.fix_kind if self.signature is not None else None) or self.playbook.fix_kind
 
     @property
@@ -53,21 +53,23 @@ class Cause:
 
     @property
     def refuted(self) -> bool:
-        """Whether the facts speak against it."""
+        """Whether the facts refute it."""
+        # `truth` is None where a fact was not observed: that neither refutes nor confirms
         return self.evaluation.truth is False
 
     @property
     def confirmed(self) -> bool:
-        """Whether the facts speak for it."""
+        """Whether the facts confirm it."""
         return self.evaluation.truth is True
 
     @cached_property
     def confidence(self) -> float:
-        """0 to 1, from the text and what facts make of it."""
+        """0 to 1, from the confidence of the signature and the result of the facts."""
         if self.signature is None:
             return FACTS_ALONE
         stated = self.signature.confidence
         if self.confirmed:
+            # at least as sure as the same facts without any text: a weak signature must not lower them
             return round(max(FACTS_ALONE, 1 - (1 - stated) * DOUBT_LEFT_BY_FACTS), 3)
         return round(stated * TRUST_LEFT_BY_FACTS, 3) if self.refuted else stated
 
@@ -78,38 +80,40 @@ class Cause:
 
     @cached_property
     def _telling(self) -> tuple[TextMatch, ...]:
-        """Matches that are worth about as much as the best one: weak ones tell nothing of where it began."""
+        """Matches about as good as the best one; weak ones do not show where the fault began."""
         known = {signature.id: signature.confidence for signature in self.playbook.signatures}
         if self.signature is None:
             return ()
+        # where even the best signature is weak, the limit sinks to it: something must give the line
         least = min(CERTAIN_ENOUGH, self.signature.confidence)
         return tuple(match for match in self.matches if known[match.signature] >= least)
 
     @cached_property
     def line(self) -> tuple[int, int]:
-        """Where the text first speaks of it, 0 where it does not: the line, and the part of the line."""
+        """First line of the text that shows it, and the part of that line; zeros without a match."""
         return min((_place(match) for match in self._telling), default=(0, 0))
 
     @cached_property
     def passing(self) -> bool:
-        """Whether the text names it in lines after which programs go on: warnings and information."""
+        """Whether the text names it in warnings and information only, after which programs go on."""
         line, part = -_LINES_OF_A_WARNING, 0
         for match in sorted(self._telling, key=_place):
             if match.passing:
                 line, part = _place(match)
+            # a log in JSON has its text in parts of one line, so parts count as lines do
             elif max(match.line_number - line, match.part - part) > _LINES_OF_A_WARNING:
                 return False
         return bool(self._telling)
 
     @property
     def summary(self) -> str:
-        """What is wrong, in one line."""
+        """The fault in one line."""
         own = self.signature.summary if self.signature is not None else None
         return fill(own if own is not None else self.playbook.title, self.values)
 
     @property
     def advice(self) -> tuple[str, ...]:
-        """What the playbook's steps tell people to do."""
+        """The texts of the playbook's `advise` steps."""
         return tuple(fill(step.text, self.values) for step in self.playbook.steps if isinstance(step, AdviseStep))
 
 
@@ -120,9 +124,9 @@ def _place(match: TextMatch) -> tuple[int, int]:
 def candidates(
     playbooks: Iterable[LoadedPlaybook], matches: Iterable[TextMatch], derived: Derived
 ) -> tuple[Cause, ...]:
-    """Every cause that matches or facts speak for.
+    """Every cause with support from matches or facts.
 
-    Signatures of one playbook that rule a repair out are a cause of their own.
+    Signatures of one playbook that rule a repair out are a separate cause.
     """
     by_playbook: dict[str, list[TextMatch]] = {}
     for match in matches:
@@ -136,16 +140,18 @@ def candidates(
 
 
 def _parts(playbook: Playbook, matches: Sequence[TextMatch]) -> list[list[TextMatch]]:
-    """Matches of the fault, which may be none where facts show it, and those that rule a repair out."""
+    """Matches of the fault and, where there are any, matches that rule a repair out."""
     harmless = {item.id for item in playbook.signatures if (item.fix_kind or playbook.fix_kind) == NO_FAULT}
     fault = [match for match in matches if match.signature not in harmless]
     others = [match for match in matches if match.signature in harmless]
+    # the first group stays even when it is empty: facts alone can show the fault
     return [fault, others] if others else [fault]
 
 
 def _candidate(playbook: Playbook, matches: Sequence[TextMatch], derived: Derived) -> Cause | None:
     """The cause that `playbook` names, None when neither text nor facts speak for it."""
     signatures = {signature.id: signature for signature in playbook.signatures}
+    # equally sure matches keep the order of the text: later errors tend to follow from the first
     ordered = sorted(matches, key=lambda match: (-signatures[match.signature].confidence, match.line_number))
     best = ordered[0] if ordered else None
     signature = signatures[best.signature] if best is not None else None
@@ -157,13 +163,14 @@ def _candidate(playbook: Playbook, matches: Sequence[TextMatch], derived: Derive
 
 
 def _values(playbook: Playbook, match: TextMatch | None, derived: Derived) -> Derived:
-    """Facts, then the groups of the match, then the playbook's variables with both filled in."""
+    """Facts, groups of the match, and the playbook's variables, whose texts may name both."""
+    # a later mapping wins: the text of the case at hand is more specific than a fact of the same name
     values: Derived = {**derived, **(match.groups if match is not None else {})}
     return values | {name: fill(text, values) for name, text in playbook.vars.items()}
 
 
 def _evaluation(playbook: Playbook, signature: Signature | None, values: Derived) -> Evaluation:
-    """What the facts say. They neither confirm nor refute what is no fault of an environment."""
+    """The result of the facts; undecided for a cause that is no fault of an environment."""
     if playbook.when is None or (signature is not None and signature.fix_kind == NO_FAULT):
         return Evaluation(None, ())
     return evaluate(playbook.when, values)

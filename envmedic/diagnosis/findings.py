@@ -1,7 +1,7 @@
-"""Findings and the verdict.
+"""Findings and the verdict of a diagnosis.
 
-The text of a log makes a hypothesis; the facts that a playbook names in `when` confirm it, refute it
-or cannot tell. Without a log, what the facts alone confirm is found.
+The text of a log gives hypotheses. The facts in a playbook's `when` confirm a hypothesis, refute it or leave it
+undecided. Without a log, facts alone give findings.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ def diagnose(
     prefix: str | None,
     log: str | None,
 ) -> Diagnosis:
-    """What is wrong, best finding first.
+    """The diagnosis, best finding first.
 
-    `matches` are those of `playbook.match.scan`. `facts` of None means that only the text is judged,
-    `log` of None that there is no text.
+    `matches` come from `playbook.matching.match.scan`. Without `facts` only the text counts; `log` is None without
+    a text.
     """
     derived = _derived(facts)
     causes = ranked(candidates(playbooks, matches, derived))
@@ -55,13 +55,14 @@ def diagnose(
 def _derived(facts: Facts | None) -> Derived:
     if facts is None:
         return {}
+    # here and not at the top: it loads all areas and the compatibility tables, which a text alone does not need
     from envmedic.diagnosis.vocabulary import derive
 
     return derive(facts)
 
 
 def _findings(causes: Sequence[Cause], *, known: bool) -> tuple[Finding, ...]:
-    """Faults among the causes. What was refuted is also listed with the best one, where readers look first."""
+    """The faults among the causes; the first finding also lists every refuted one, where readers look first."""
     found = [_finding(cause, cause.fault, known=known) for cause in causes if cause.fault is not None]
     refuted = tuple(rejected for finding in found[1:] for rejected in finding.rejected)
     if found and refuted:
@@ -87,6 +88,7 @@ def _finding(cause: Cause, fault: Fault, *, known: bool) -> Finding:
 
 def _text_evidence(matches: Sequence[TextMatch]) -> list[Evidence]:
     lines: dict[int, Evidence] = {}
+    # several signatures can match one line; matches are sorted by confidence, so the first is the best
     for match in matches:
         times = f" ({match.count} lines like it)" if match.count > 1 else ""
         evidence = Evidence(kind="text", where=f"log:{match.line_number}", what=match.line + times)
@@ -95,17 +97,17 @@ def _text_evidence(matches: Sequence[TextMatch]) -> list[Evidence]:
 
 
 def _fact_evidence(evaluation: Evaluation, *, known: bool) -> list[Evidence]:
-    """The comparisons that decided. Where no facts were observed at all, there is nothing to say."""
+    """The comparisons that decided; none where no facts were observed."""
     if not known or evaluation.truth is None:
         return []
     return [
         Evidence(kind="fact", where=leaf.name, what=leaf.text, supports=evaluation.truth)
-        for leaf in dict.fromkeys(evaluation.leaves)
+        for leaf in dict.fromkeys(evaluation.leaves)  # branches of a condition may repeat a comparison
     ]
 
 
 def _alternative(text: str) -> Alternative:
-    """The first sentence names the way, the rest says why it is not the first choice."""
+    """An alternative from its text: the first sentence is the title, the rest says why it is not the first choice."""
     title, _, why_not = text.strip().partition(". ")
     return Alternative(title=title.rstrip("."), why_not=why_not.strip())
 
@@ -126,6 +128,7 @@ def _verdict(
     if best is None or not best.certain:
         return _undecided(best, facts, log)
     if best.fault is None:
+        # the text is no fault of the environment, which may have one all the same
         shown = next((cause for cause in causes if cause.confirmed), None)
         besides = f"; besides, the facts show {shown.fault}: {shown.summary}" if shown is not None else ""
         return NO_FAULT, best.summary + besides
@@ -133,7 +136,7 @@ def _verdict(
 
 
 def _undecided(best: Cause | None, facts: Facts | None, log: str | None) -> tuple[Verdict, str | None]:
-    """The verdict where no cause is certain enough."""
+    """The verdict without a certain cause. Only facts without any text can give `healthy`."""
     if best is not None:
         return "unknown", _doubt(best)
     if log is not None:
@@ -141,6 +144,7 @@ def _undecided(best: Cause | None, facts: Facts | None, log: str | None) -> tupl
         return "unknown", f"no known signature matches the text{facts_too}"
     if facts is None or facts.environment is None:
         return "unknown", "there is neither an error text nor an environment to judge"
+    # no fault found means little where the interpreter does not start: that alone is not healthy
     interpreter = facts.environment.interpreter
     if not interpreter.starts:
         return "unknown", f"the environment's Python does not start: {interpreter.error or 'for no stated reason'}"

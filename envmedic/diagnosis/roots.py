@@ -1,4 +1,4 @@
-"""The order of causes: roots above their symptoms, what stopped the program above what it only warned of."""
+"""Ranking of causes: roots before symptoms, fatal errors before warnings."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from envmedic.diagnosis.candidates import Cause
 from envmedic.model.registries.faults import FAULT_CLASSES, Fault
 
 HARDLY_SURE = 0.6
-"""Readings below this confidence are of a general kind: some library lacks something."""
+"""Confidence below which a signature is generic, such as "some library lacks a symbol"."""
 ONE_MESSAGE = 3
-"""A message and the lines of the traceback that name its place take up to so many lines."""
+"""Distance in lines (or parts of a line) within which two matches belong to one message and its traceback."""
 
 _Rank = tuple[bool, bool, bool, bool, bool, bool, float, tuple[int, int], float]
 
 
 def explained(fault: Fault | None, present: frozenset[Fault]) -> bool:
-    """Whether another fault that is present brings `fault` about."""
+    """Whether `fault` is a symptom of another fault that is present."""
     return any(fault in FAULT_CLASSES[other].symptoms for other in present if other != fault)
 
 
 def _outdone(reading: Cause, other: Cause) -> bool:
-    """Whether `reading` is a general one of a message that `other` knows better."""
+    """Whether `reading` is a generic reading of a message that `other` reads more precisely."""
     if reading.signature is None or other.signature is None:
         return False
     if reading.confidence >= min(other.confidence, HARDLY_SURE):
@@ -30,14 +30,7 @@ def _outdone(reading: Cause, other: Cause) -> bool:
 
 
 def ranked(causes: Sequence[Cause]) -> tuple[Cause, ...]:
-    """Best first.
-
-    Refuted ones come last, and after the others those that are not sure enough for a verdict. What facts confirm goes
-    before what the text alone says; roots before the symptoms that they explain, unless they are only a more
-    general reading of the same message; what stopped the program before what it passed by with a
-    warning. Among those equally sure, the first in the text goes first: in chains of exceptions, build
-    logs and retries, later errors follow from earlier ones.
-    """
+    """Causes, best first. `rank` has the criteria, the strongest one first."""
     sure = [cause for cause in causes if cause.fault is not None and cause.certain and not cause.refuted]
 
     def present(cause: Cause) -> frozenset[Fault]:
@@ -46,11 +39,13 @@ def ranked(causes: Sequence[Cause]) -> tuple[Cause, ...]:
     def rank(cause: Cause) -> _Rank:
         return (
             cause.refuted,
-            cause.fault is None and cause.passing,  # what is harmless explains nothing else
+            cause.fault is None and cause.passing,  # a harmless warning explains no other message
             not cause.certain,
             not cause.confirmed,
+            # roots go before symptoms, except a root that is only a generic reading of the same message
             explained(cause.fault, present(cause)),
             cause.passing,
+            # rounded: below a tenth the order of the text tells more, since in chains of exceptions, build logs and retries later errors follow from earlier ones
             -round(cause.confidence, 1),
             cause.line,
             -cause.confidence,
@@ -60,12 +55,11 @@ def ranked(causes: Sequence[Cause]) -> tuple[Cause, ...]:
 
 
 def chosen(causes: Sequence[Cause]) -> Cause | None:
-    """The cause that makes the verdict, of `causes` as `ranked`; None when there is none.
-
-    A text that surely speaks of something else is not explained by what the facts show besides.
-    """
+    """The cause that decides the verdict, from the result of `ranked`; None without causes."""
     best = causes[0] if causes else None
     if best is None or best.signature is not None:
         return best
+    # facts alone came first; a text that is surely no fault of an environment still decides, since the user asked
+    # about the text, and a fault beside it does not explain it
     stated = next((cause for cause in causes if cause.signature is not None), best)
     return stated if stated.fault is None and stated.confidence > best.confidence else best

@@ -1,7 +1,7 @@
-"""The flat facts that playbooks ask for, derived from what was observed.
+"""Flat facts for the conditions of playbooks, derived from the observed ones.
 
-A name is absent when its value could not be observed, and None when it was looked for and is not
-there: conditions tell the two apart.
+A name is absent when its value could not be observed, and None when it was looked for and does not exist.
+Conditions distinguish the two.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from envmedic.model.facts import CompanionBuild, Distribution, Environment, Fact
 Companion = Literal["torchvision", "torchaudio"]
 COMPANIONS: tuple[Companion, ...] = ("torchvision", "torchaudio")
 _OPERATOR_LIBRARY = {"torchvision": "_C", "torchaudio": "_torchaudio"}
-"""How the file names of the libraries begin that register a companion's operators."""
+"""Prefix of the file names of the libraries that register a companion's operators."""
 
 
 def derive(facts: Facts) -> Derived:
-    """Every fact of `model.vocabulary` that `facts` give a value to."""
+    """Every fact of `model.vocabulary` with a value in `facts`."""
     derived = _host(facts.host)
     for area in AREAS:
         derived |= area(facts)
@@ -63,6 +63,7 @@ def _host(host: Host) -> Derived:
     }
     if host.glibc is not None:
         derived["host.glibc"] = host.glibc
+    # one GPU of unknown capability would make both ends of the range wrong, so the three are known or absent together
     if all(gpu.compute_capability for gpu in visible):
         derived["gpu.capabilities"] = capabilities
         derived["gpu.lowest-capability"] = capabilities[0] if capabilities else None
@@ -72,7 +73,9 @@ def _host(host: Host) -> Derived:
 
 def _ascending(versions: Iterable[str | None]) -> tuple[str, ...]:
     return tuple(
-        sorted({version for version in versions if version}, key=lambda text: [int(x) for x in _numbers(text)])
+        sorted(
+            {version for version in versions if version}, key=lambda text: [int(x) for x in _numbers(text)]
+        )  # 10.0 after 9.0
     )
 
 
@@ -101,6 +104,7 @@ def _environment(environment: Environment) -> Derived:
 def _packages(environment: Environment) -> Derived:
     """The facts of each installed distribution; of several copies, those of the one that is imported first."""
     derived: Derived = {}
+    # distributions are in the order of sys.path: written last, the first copy wins
     for item in reversed(environment.distributions):
         derived[f"package.{item.name}.version"] = item.version
         derived[f"package.{item.name}.owner"] = item.owner
@@ -171,6 +175,7 @@ def _build(build: CompanionBuild | None, environment: Environment) -> Derived:
     if build.variant is not None:
         derived["variant"] = build.variant
     majors = [_major(build.cuda), _major(environment.torch.cuda if environment.torch is not None else None)]
+    # None, not absent: a CPU build was looked at and has no CUDA
     derived["same-cuda-major"] = None if None in majors else majors[0] == majors[1]
     if build.cuda is not None:
         derived |= {"cuda": build.cuda, "cuda-major": majors[0]}
@@ -180,7 +185,7 @@ def _build(build: CompanionBuild | None, environment: Environment) -> Derived:
 
 
 def _libraries(environment: Environment, name: Companion) -> Derived:
-    """What the ELF headers of a companion's libraries say; nothing where no library was read at all."""
+    """Facts from the ELF headers of a companion's libraries; none where no library was read."""
     own = [library for library in environment.libraries if _belongs(library, name)]
     operators = [library for library in own if _file(library).startswith(_OPERATOR_LIBRARY[name])]
     if not environment.libraries:
@@ -192,6 +197,7 @@ def _libraries(environment: Environment, name: Companion) -> Derived:
     symbols = [symbol for library in telling for symbol in library.unresolved]
     missing = tuple(dict.fromkeys(soname for library in operators for soname in library.missing))
     count = sum(library.unresolved_count for library in telling)
+    # an unreadable library may lack more: what was found is certain, but an empty result would be a false all-clear
     if missing or not unreadable:
         derived["missing-libraries"] = missing
     if count or not unreadable:
@@ -205,12 +211,14 @@ def _file(library: Library) -> str:
 
 
 def _belongs(library: Library, name: str) -> bool:
+    # by its path as well: a library may be on no distribution's record
     return library.distribution == name or f"/{name}/" in f"/{library.path}"
 
 
 def _requirement(build: CompanionBuild | None, installed: Distribution | None, environment: Environment) -> Derived:
     text = build.requires_torch if build is not None else None
     if text is None and installed is not None:
+        # the lookahead keeps torchvision and torch-geometric out
         text = next((item for item in installed.requires if re.match(r"torch(?![\w.-])", item)), None)
     derived: Derived = {"requires-torch": text}
     accepted = _accepts(text, environment)
@@ -226,6 +234,7 @@ def _accepts(requirement: str | None, environment: Environment) -> bool | None:
     if requirement is None or version is None:
         return None
     try:
+        # nightly builds of torch are pre-releases, which a specifier refuses unless asked
         return Requirement(requirement).specifier.contains(Version(version), prereleases=True)
     except (InvalidRequirement, InvalidVersion):
         return None

@@ -1,4 +1,4 @@
-"""Faults and playbooks in words. Pure."""
+"""Explanations of faults and playbooks in words. Pure."""
 
 from __future__ import annotations
 

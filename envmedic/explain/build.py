@@ -1,4 +1,4 @@
-"""The explanation of a class of fault, or of a playbook."""
+"""Explanation of a class of fault or a playbook."""
 
 from __future__ import annotations
 
@@ -18,24 +18,23 @@ from envmedic.playbook.matching.patterns import compiled
 from envmedic.playbook.schema.template import fill, placeholders
 
 SHOWN_SIGNS = 6
-"""Messages of a playbook that are shown; the surest ones."""
+"""Limit on the messages that are shown, by confidence."""
 _OF_TEXT = "what the error text says, or what the playbook makes of it"
 
 
 def explain(topic: str, playbooks: Sequence[LoadedPlaybook]) -> Explanation:
-    """The page on `topic`, the id of one of `playbooks` or a class of fault. Raises `InputError` for neither.
-
-    A playbook that has the name of its class is told together with it.
-    """
+    """The page on `topic`, the id of one of `playbooks` or a class of fault. Raises `InputError` for neither."""
     chosen = next((item.playbook for item in playbooks if item.playbook.id == topic), None)
     fault = next((known for known in FAULTS if known == topic), None)
+    # a playbook before a class of the same name: its page has the signs and steps, and lists the class's other playbooks
     if chosen is not None:
-        others = () if fault is None else _titles(fault, playbooks, apart=topic)
+        others = () if fault is None else _titles(fault, playbooks, without=topic)
         found = msgspec.structs.replace(_of_playbook(chosen), playbooks=others)
     elif fault is not None:
         found = _of_fault(fault, playbooks)
     else:
         raise _unknown(topic, playbooks)
+    # placeholders first: the repair steps cannot be read without them
     words = (*_filled_in((*found.repair, *found.alternatives)), *terms.used(_texts(found)))
     return msgspec.structs.replace(found, terms=words)
 
@@ -74,7 +73,8 @@ def _signs(playbook: Playbook) -> tuple[Sign, ...]:
 
 
 def _meaning(signature: Signature, playbook: Playbook) -> str:
-    """Its summary, filled in with what its sample says."""
+    """The summary of a signature with the groups that its own sample matches."""
+    # patterns work on bytes, since logs need not be UTF-8
     found = compiled(signature.pattern).search(signature.sample.encode())
     groups = found.groupdict() if found is not None else {}
     texts = {_decoded(name): _decoded(value) for name, value in groups.items() if value is not None}
@@ -88,6 +88,7 @@ def _decoded(text: bytes | str) -> str:
 def _of_fault(fault: Fault, playbooks: Sequence[LoadedPlaybook]) -> Explanation:
     page = FAULT_CLASSES[fault]
     own = [item.playbook for item in playbooks if item.playbook.fault == fault]
+    # several playbooks of a class cite the same issue
     references = dict.fromkeys(url for playbook in own for url in playbook.references)
     return Explanation(
         topic=fault,
@@ -104,14 +105,15 @@ def _of_fault(fault: Fault, playbooks: Sequence[LoadedPlaybook]) -> Explanation:
 
 
 def _titles(
-    fault: Fault, playbooks: Sequence[LoadedPlaybook], *, apart: str | None = None
+    fault: Fault, playbooks: Sequence[LoadedPlaybook], *, without: str | None = None
 ) -> tuple[PlaybookTitle, ...]:
-    own = (item.playbook for item in playbooks if item.playbook.fault == fault and item.playbook.id != apart)
+    own = (item.playbook for item in playbooks if item.playbook.fault == fault and item.playbook.id != without)
     return tuple(PlaybookTitle(id=playbook.id, title=playbook.title) for playbook in own)
 
 
 def _filled_in(texts: Sequence[str]) -> tuple[Term, ...]:
-    """What stands in braces: a plan puts there what it finds."""
+    """The placeholders in braces, which a plan replaces by facts."""
+    # up to the semicolon: the rest of a fact's description is for authors of playbooks
     kinds = ((name, fact_kind(name)) for name in placeholders("\n".join(texts)))
     return tuple(
         Term(term=f"{{{name}}}", meaning=_OF_TEXT if kind is None else kind.doc.partition("; ")[0])

@@ -1,4 +1,4 @@
-"""Words of the field in plain words, for explanations that use them."""
+"""Terms of the field with plain definitions, for the explanations that use them."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from envmedic.model.answers.explanation import Term
 
+# term, pattern of its uses, definition; words with an everyday meaning (kernel, symbol) match whole words only
 _TERMS: tuple[tuple[str, str, str], ...] = (
     ("ABI", r"\bABI\b", ("how compiled code finds and calls other compiled code: names of functions, layout of data. "
      "Two libraries with different ABIs cannot work together, whatever their versions say")),

@@ -1,4 +1,4 @@
-"""Conditions and steps of a playbook in words."""
+"""Wording of a playbook's conditions, steps and checks."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ _OPERATORS = {
     "contains": "contains", "<": "is less than", "<=": "is at most", ">": "is more than", ">=": "is at least",
     "matches": "matches", "exists": "is there", "missing": "is not there",
 }  # fmt: skip
-_TOLD = {"exists": "the text tells", "missing": "the text does not tell"}
+# groups of a match are no facts: "is there" would be about the environment
+_OF_TEXT = {"exists": "the text tells", "missing": "the text does not tell"}
 _POLICIES = {
     "keep-torch": "the installed torch stays",
     "keep-release": "its release stays, in another CUDA variant",
@@ -40,7 +41,7 @@ _POLICIES = {
 
 
 def condition_lines(condition: Condition, indent: str = "") -> Iterator[str]:
-    """One line for each comparison; groups of them are headed by how they join."""
+    """One line for each comparison; a group of them has a heading."""
     if condition.fact is not None:
         yield indent + _comparison(condition)
         return
@@ -49,7 +50,7 @@ def condition_lines(condition: Condition, indent: str = "") -> Iterator[str]:
         yield from condition_lines(condition.negated, indent + "  ")
         return
     parts = condition.all if condition.all is not None else condition.any or ()
-    if len(parts) == 1:
+    if len(parts) == 1:  # a heading over one line would only indent it
         yield from condition_lines(parts[0], indent)
         return
     yield indent + ("all of:" if condition.all is not None else "one of:")
@@ -61,10 +62,11 @@ def _comparison(condition: Condition) -> str:
     name, operator = condition.fact or "", condition.operator or "exists"
     kind = FACTS.get(name)
     if kind is None:  # a group of the text's match
-        if operator in _TOLD:
-            return f"{_TOLD[operator]} `{name}`"
+        if operator in _OF_TEXT:
+            return f"{_OF_TEXT[operator]} `{name}`"
         subject, where = f"`{name}` in the text", ""
     else:
+        # descriptions end in "…, None without one" for authors, which reads as part of the comparison here
         subject, where = kind.doc.partition(", None ")[0], f" [{name}]"
     if isinstance(condition.value, bool) and operator in {"is", "=="}:
         return f"{subject}: {'yes' if condition.value else 'no'}{where}"
@@ -73,12 +75,12 @@ def _comparison(condition: Condition) -> str:
 
 
 def _shown(value: FactValue) -> str:
-    if isinstance(value, bool):
+    if isinstance(value, bool):  # str() would give Python's words
         return "yes" if value else "no"
     return ", ".join(value) if isinstance(value, tuple) else str(value)
 
 
-def step_line(step: PlaybookStep) -> str:  # noqa: PLR0911  # one sentence for each kind of step
+def step_line(step: PlaybookStep) -> str:
     """What a step of a playbook does. Placeholders stay: facts fill them when a plan is made."""
     if isinstance(step, PurgeStep):
         what = f"remove {', '.join(step.distributions)}, every copy" if step.distributions else "remove"

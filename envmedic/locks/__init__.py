@@ -1,4 +1,4 @@
-"""Locks: what is installed, exactly, in the formats that conda-lock, pip, uv, conda and Docker read.
+"""Locks: the exact packages of an environment, in the formats of conda-lock, pip, uv, conda and Docker.
 
-`collect` makes one of what was observed, `writing` writes it, `reading` reads it back.
+`collect` makes a lock from observed facts, `writing` writes it, `reading` reads it back.
 """

@@ -1,4 +1,4 @@
-"""From what was observed of an environment to a lock of it. Pure: no solve, no network, no file is read."""
+"""Construction of a lock from the facts of an environment. Pure: no solver, no network, no files."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from envmedic.model.facts import Distribution, Environment, Host
 from envmedic.model.lock import Incomplete, Lock, LockedKind, LockedPackage, WheelFile
 
 Known = Mapping[tuple[str, str], WheelFile]
-"""Files that distributions came from, by normalised name and version."""
+"""Origin files of distributions, by normalised name and version."""
 
 LOCAL_BUILDS: Final = frozenset({"sdist", "vcs", "directory", "editable"})
-"""Kinds that are built where they are installed."""
+"""Kinds that are built on the machine of the installation."""
 _PLATFORMS: Final = {
     ("linux", "x86_64"): "linux-64",
     ("linux", "aarch64"): "linux-aarch64",
@@ -25,12 +25,12 @@ _PLATFORMS: Final = {
     ("darwin", "arm64"): "osx-arm64",
     ("win32", "AMD64"): "win-64",
 }
-"""Conda's words: https://docs.conda.io/projects/conda/en/stable/user-guide/concepts/channels.html (subdirectories)."""
+"""Conda's names of platforms: https://docs.conda.io/projects/conda/en/stable/user-guide/concepts/channels.html (subdirectories)."""
 _VIRTUAL = re.compile(r"(?P<name>__[a-z]+)\s*(?:>=|==?|~=)?\s*(?P<version>[0-9][0-9.]*)?")
 
 
 def collect(environment: Environment, host: Host, known: Known, *, envmedic: str, created: str) -> Lock:
-    """The lock of `environment`: conda's packages, then what pip or uv installed besides, each by name."""
+    """The lock of `environment`: conda packages, then distributions of pip or uv, both sorted by name."""
     conda = environment.conda or CondaEnvironment()
     own = tuple(_by_pip(environment, conda))
     packages = (*map(_conda_package, conda.packages), *(_pip_package(item, known) for item in own))
@@ -51,7 +51,7 @@ def collect(environment: Environment, host: Host, known: Known, *, envmedic: str
 
 
 def platform_of(host: Host) -> str:
-    """Conda's word for the machine, such as ``linux-64``."""
+    """Conda's name of the machine's platform, such as ``linux-64``."""
     return _PLATFORMS.get((host.system, host.machine), f"{host.system}-{host.machine}")
 
 
@@ -62,7 +62,8 @@ def without_secrets(url: str) -> str:
 
 
 def _by_pip(environment: Environment, conda: CondaEnvironment) -> Iterator[Distribution]:
-    """The environment's own distributions that no conda package brings, each name once."""
+    """The environment's own distributions outside of conda packages, each name once."""
+    # of a duplicate the first copy counts, and `_not_in_it` names the others
     seen = set()
     for item in sorted(environment.distributions, key=lambda item: item.name):
         if not item.outside_prefix and item.name not in seen and not _is_of_conda(item, conda):
@@ -71,13 +72,14 @@ def _by_pip(environment: Environment, conda: CondaEnvironment) -> Iterator[Distr
 
 
 def _is_of_conda(item: Distribution, conda: CondaEnvironment) -> bool:
+    # INSTALLER alone does not decide: a distribution may say conda while no record of conda has it
     return item.owner == "conda" and conda.owner_of(item.name) is not None
 
 
 def _not_in_it(
     environment: Environment, conda: CondaEnvironment, own: tuple[Distribution, ...]
 ) -> Iterator[Incomplete]:
-    """What is there and cannot be locked in any format."""
+    """Installed packages that no format can lock."""
     for path in conda.damaged:
         reason = "its record cannot be read: repair the environment first"
         yield Incomplete(name=path.rpartition("/")[2].removesuffix(".json"), version="", reason=reason)
@@ -86,6 +88,7 @@ def _not_in_it(
         reason = f"installed more than once ({', '.join(versions)}): repair the environment first"
         yield Incomplete(name=name, version=versions[0] if versions else "", reason=reason)
     here = {item.name for item in own} | {name for package in conda.packages for name in package.distributions}
+    # with system site-packages the base Python shows hundreds: only those that the environment itself needs matter
     needed = {_required(text) for item in own for text in item.requires}
     for item in environment.distributions:
         if item.outside_prefix and item.name in needed - here:
@@ -94,7 +97,7 @@ def _not_in_it(
 
 
 def _required(requirement: str) -> str:
-    """Normalised name of a requirement."""
+    """Normalised name of a requirement, which need not be valid otherwise."""
     found = re.match(r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)", requirement)
     return re.sub(r"[-_.]+", "-", found[1]).lower() if found else ""
 
@@ -122,6 +125,7 @@ def _conda_package(package: CondaPackage) -> LockedPackage:
 def _pip_package(item: Distribution, known: Known) -> LockedPackage:
     stated = _stated(item)
     file = known.get((item.name, item.version))
+    # the hash in direct_url.json is that of the installed file: a known file with another hash is not the one
     if file is None or (stated.sha256 is not None and stated.sha256 != file.sha256) or stated.kind not in _FROM_FILES:
         return stated
     return LockedPackage(
@@ -142,7 +146,7 @@ def _pip_package(item: Distribution, known: Known) -> LockedPackage:
 
 
 _FROM_FILES = frozenset({"wheel", "archive", "unknown"})
-"""Kinds of which a file with a hash can be found."""
+"""Kinds with a package file whose hash can be known."""
 _KINDS: Mapping[str, LockedKind] = {
     "index": "wheel",
     "archive": "archive",
@@ -155,9 +159,10 @@ _KINDS: Mapping[str, LockedKind] = {
 
 
 def _stated(item: Distribution) -> LockedPackage:
-    """What the distribution's own metadata says; a path of this machine is left out."""
+    """The entry by the distribution's own metadata, without paths of this machine."""
     origin = item.origin
     url = without_secrets(origin.url) if origin.url else ""
+    # without a scheme it is no URL that another machine could fetch either
     local = url.startswith("file:") or "://" not in url
     filename = unquote(urlsplit(url).path).rpartition("/")[2] if origin.kind == "archive" else ""
     kind = _KINDS[origin.kind]
@@ -165,6 +170,7 @@ def _stated(item: Distribution) -> LockedPackage:
         manager="pip",
         name=item.name,
         version=item.version,
+        # a wheel from a local file may be one that an index has as well, by its name and version
         kind="wheel" if kind == "archive" and local and filename.endswith(".whl") else kind,
         url=None if local else url,
         filename=filename or None,
@@ -178,7 +184,7 @@ def _stated(item: Distribution) -> LockedPackage:
 
 
 def _channels(conda: CondaEnvironment) -> tuple[str, ...]:
-    """Channels by the number of packages that came from each: records do not tell their priority."""
+    """Channels by the number of their packages: records do not state the priority."""
     counts: dict[str, int] = {}
     for package in conda.packages:
         if package.channel:
@@ -194,6 +200,7 @@ def _virtual_packages(conda: CondaEnvironment) -> dict[str, str]:
     """The highest version of each virtual package that a record asks for."""
     found: dict[str, str] = {}
     for package in conda.packages:
+        # conda-forge's cuda-version constrains __cuda without depending on it
         for spec in (*package.depends, *(text for text in package.constrains if text.startswith("__cuda"))):
             match = _VIRTUAL.match(spec)
             if match is not None:

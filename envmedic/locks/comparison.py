@@ -1,4 +1,4 @@
-"""A lock held against another: what is wanted, and what is there. Pure."""
+"""Comparison of a wanted lock with the lock of an environment. Pure."""
 
 from __future__ import annotations
 
@@ -11,20 +11,21 @@ from envmedic.model.facts import DistributionFiles
 from envmedic.model.lock import DifferenceKind, Lock, LockDifference, LockedPackage
 
 _IN_PLACE = frozenset({"editable", "directory", "vcs"})
-"""Kinds whose files are not those of a file with a hash."""
+"""Kinds without a package file, and so without a hash."""
 
 
 @dataclass(frozen=True)
 class LockComparison:
-    """What came out."""
+    """The result of a comparison."""
 
     differences: tuple[LockDifference, ...]
     unproven: tuple[str, ...] = ()
-    """Packages that agree as far as is known: from which file they were installed is not."""
+    """Packages of the right version whose origin file is not known, so that no hash proves them."""
 
 
 def compare(wanted: Lock, found: Lock) -> LockComparison:
-    """Where what is there (`found`) is not what is `wanted`, package for package."""
+    """Differences between the lock of an environment (`found`) and the `wanted` one, package by package."""
+    # by manager and name: conda and pip may have distinct packages of one name
     here = {(item.manager, item.name): item for item in found.packages}
     asked = {(item.manager, item.name): item for item in wanted.packages}
     differences = list(_surroundings(wanted, found))
@@ -44,6 +45,8 @@ def compare(wanted: Lock, found: Lock) -> LockComparison:
 def _surroundings(wanted: Lock, found: Lock) -> Iterator[LockDifference]:
     if wanted.platform and wanted.platform != found.platform:
         yield LockDifference(kind="platform", name="platform", expected=wanted.platform, found=found.platform)
+    # where conda's Python is an entry, its own comparison covers the version exactly; patch releases of another
+    # Python are compatible with the same wheels
     conda = any(item.manager == "conda" and item.name == "python" for item in wanted.packages)
     if wanted.python and not conda and minor(wanted.python) != minor(found.python):
         yield LockDifference(kind="python", name="python", expected=minor(wanted.python), found=found.python)
@@ -59,12 +62,13 @@ def _difference(kind: DifferenceKind, item: LockedPackage, expected: str | None,
 
 
 def _of_one(wanted: LockedPackage, found: LockedPackage) -> Iterator[LockDifference]:
-    """How one package differs: the first that tells, since another version has another build and hash as well."""
+    """The first difference of one package; another version always has another build and hash as well."""
     if wanted.version and not _same_version(wanted.version, found.version):
         yield _difference("version", wanted, wanted.version, found.version)
     elif wanted.build and wanted.build != found.build:
         yield _difference("build", wanted, wanted.build, found.build)
     elif (hashes := _common(wanted, found)) is not None:
+        # a lock may accept several files of one version, such as the wheel and the source archive
         if not hashes[0] & hashes[1]:
             yield _difference("hash", wanted, " or ".join(sorted(hashes[0])), next(iter(hashes[1])))
     elif _source(wanted) != _source(found):
@@ -83,7 +87,8 @@ def _hashes(item: LockedPackage) -> frozenset[str]:
 
 
 def _common(wanted: LockedPackage, found: LockedPackage) -> tuple[frozenset[str], frozenset[str]] | None:
-    """Hashes of one kind that both have; None where there are none to compare."""
+    """Hashes of one algorithm from both sides; None without a common algorithm."""
+    # MD5 last: old records of conda have nothing else
     if _hashes(wanted) and _hashes(found):
         return _hashes(wanted), _hashes(found)
     if wanted.md5 and found.md5:
@@ -92,7 +97,7 @@ def _common(wanted: LockedPackage, found: LockedPackage) -> tuple[frozenset[str]
 
 
 def _source(item: LockedPackage) -> str:
-    """Where it is from, as far as a hash does not say it."""
+    """The origin of a package without comparable hashes."""
     if item.kind == "vcs":
         return f"{item.url}@{item.revision}"
     if item.kind in _IN_PLACE:
@@ -101,7 +106,7 @@ def _source(item: LockedPackage) -> str:
 
 
 def damaged(files: Sequence[DistributionFiles]) -> tuple[LockDifference, ...]:
-    """Packages whose files are not as their own records list them."""
+    """Packages whose files differ from their own records."""
     found = []
     for item in files:
         parts = [
@@ -115,14 +120,14 @@ def damaged(files: Sequence[DistributionFiles]) -> tuple[LockDifference, ...]:
         ]
         if parts:
             named = next(iter((*item.missing, *item.cut_off, *item.changed)), "")
-            told = f"{', '.join(parts)}: {named}" if named else ", ".join(parts)
+            text = f"{', '.join(parts)}: {named}" if named else ", ".join(parts)
             found.append(
                 LockDifference(
                     kind="files",
                     name=item.distribution,
                     manager="conda" if item.metadata_path.startswith("conda-meta/") else "pip",
                     expected=f"{item.recorded} files as recorded",
-                    found=told,
+                    found=text,
                 )
             )
     return tuple(found)

@@ -1,4 +1,4 @@
-"""What an entry must have in each format, and what is missing where it has not."""
+"""Requirements of each format on its entries, and reasons why an entry fails them."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from envmedic.model.lock import Incomplete, Lock, LockedPackage
 FETCH: Final = "lock again with --fetch-hashes to take it from the index"
 
 
-def judged(lock: Lock, form: LockFormat) -> Lock:
-    """`lock` as it is in that format, with every entry that the format cannot hold in `incomplete`."""
+def with_gaps(lock: Lock, form: LockFormat) -> Lock:
+    """`lock` in that format, with the entries that the format cannot hold in `incomplete`."""
     found = [_incomplete(item, reason) for item in lock.packages if (reason := missing(item, form)) is not None]
     if form.needs_conda and not any(item.manager == "conda" for item in lock.packages):
         reason = f"the environment has no conda packages, so a {form.name} file has no Python: choose pylock"
@@ -28,7 +28,7 @@ def complete(lock: Lock, form: LockFormat) -> tuple[LockedPackage, ...]:
 
 
 def missing(item: LockedPackage, form: LockFormat) -> str | None:
-    """Why the format cannot hold the entry, and what helps; None where it can."""
+    """Why the format cannot hold the entry, with advice; None where it can."""
     return _conda_missing(item, form) if item.manager == "conda" else _pip_missing(item, form)
 
 
@@ -47,6 +47,7 @@ def _conda_missing(item: LockedPackage, form: LockFormat) -> str | None:
 def _pip_missing(item: LockedPackage, form: LockFormat) -> str | None:
     if form.needs_pep440 and not _has_version(item):
         return f"its version {item.version} is none by PEP 440, which {form.name} wants"
+    # before the hash: a hash of a local build would not help anyone else to install it
     local = _local(item)
     if local is not None or not form.holds_hashes:
         return local
@@ -72,7 +73,7 @@ def _file_missing(item: LockedPackage, form: LockFormat) -> str | None:
 
 
 def _local(item: LockedPackage) -> str | None:
-    """Why nobody else could install it."""
+    """Why other machines cannot install it; None where they can."""
     if item.kind == "editable":
         return "an editable install from a directory of this machine: publish it, or install it from a repository"
     if item.kind == "directory":

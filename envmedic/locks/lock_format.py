@@ -1,4 +1,4 @@
-"""What a format of lock files states of itself."""
+"""The description of a lock file format."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class LockFormat(msgspec.Struct, frozen=True, kw_only=True):
     needs_url: bool
     """Whether a wheel needs the URL of its file: without one, its name and version must lead there."""
     needs_pep440: bool
-    """Whether versions must be such by PEP 440."""
+    """Whether versions must be valid by PEP 440."""
     holds_repositories: bool
     """Whether it names a repository with its commit, which has no hash."""
     holds_subdirectories: bool

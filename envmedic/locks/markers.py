@@ -1,8 +1,9 @@
-"""Requirements of a locked distribution that mean something in its environment."""
+"""Requirements of a locked distribution whose markers hold on its platform."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 
 from packaging.markers import default_environment
 from packaging.requirements import InvalidRequirement, Requirement
@@ -20,29 +21,29 @@ _MACHINES = {"linux-64": "x86_64", "osx-64": "x86_64", "win-64": "AMD64"}
 
 
 def dependencies(item: LockedPackage, lock: Lock, platform: str) -> dict[str, str]:
-    """Normalised names that it requires there, without extras, each with its version specifier or ``*``."""
+    """Requirements without extras on `platform`: normalised names with their version specifiers or ``*``."""
     environment = variables(lock.python, platform)
     found: dict[str, str] = {}
     for wanted in _requirements(item):
         if wanted.marker is None or wanted.marker.evaluate({**environment, "extra": ""}):
+            # several requirements on one name add up; ``*`` joins to nothing else
             name, old = canonicalize_name(wanted.name), found.get(canonicalize_name(wanted.name), "")
             found[name] = ",".join(part for part in (old if old != "*" else "", str(wanted.specifier)) if part) or "*"
     return found
 
 
 def _requirements(item: LockedPackage) -> Iterator[Requirement]:
-    """Those that can be read: old metadata holds some that no installer reads today."""
+    """The valid requirements; old metadata has some that no installer of today accepts."""
     for text in item.requires:
-        try:
+        with suppress(InvalidRequirement):
             yield limits.parsed(text)
-        except InvalidRequirement:  # noqa: PERF203  # rare
-            continue
 
 
 def variables(python: str, platform: str) -> dict[str, str]:
-    """Marker variables of an interpreter of that version on that platform, by conda's word for it."""
+    """Marker variables of an interpreter of that version on that platform, which has conda's name."""
     system, _, machine = platform.partition("-")
     sys_platform, platform_system, os_name = _SYSTEMS.get(system, (system, system.capitalize(), "posix"))
+    # this interpreter's own values are the base: those that the platform does not decide, such as the implementation
     values = {key: str(value) for key, value in default_environment().items()}
     return {
         **values,

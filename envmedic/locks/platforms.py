@@ -1,4 +1,4 @@
-"""A lock for several platforms: that of the environment, and others that were solved for. Pure."""
+"""Locks for several platforms: the environment's own and solved ones. Pure."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ KNOWN: Final[Mapping[str, tuple[str, str]]] = {
     "osx-arm64": ("darwin", "arm64"),
     "win-64": ("win32", "AMD64"),
 }
-"""``sys.platform`` and machine of the platforms that can be locked, by conda's words."""
+"""``sys.platform`` and machine of each lockable platform, by conda's names."""
 _SOURCES: Final = frozenset({"sdist", "vcs", "archive"})
-"""Kinds that are no platform's, unless the archive is a wheel."""
+"""Kinds without a platform, unless the archive is a wheel."""
 
 
 def require(names: Iterable[str], name: LockFormatName) -> None:
@@ -37,9 +37,10 @@ def require(names: Iterable[str], name: LockFormatName) -> None:
 
 
 def host_of(name: str, found: Lock, here: Host) -> Host:
-    """A machine of that platform: glibc 2.28 and Linux 5.10, as conda-lock takes for granted, and this lock's CUDA."""
+    """A machine of that platform with this lock's CUDA, and glibc 2.28 and Linux 5.10, conda-lock's defaults."""
     system, machine = KNOWN[name]
     linux = system == "linux"
+    # the driver here comes first: it bounds what this user can run; macOS has had no CUDA since 10.14
     cuda = None if system == "darwin" else here.driver_cuda or found.virtual_packages.get("__cuda") or found.cuda
     return Host(
         system=system,
@@ -52,12 +53,12 @@ def host_of(name: str, found: Lock, here: Host) -> Host:
 
 
 def is_source(item: LockedPackage) -> bool:
-    """Whether an entry is the same on every platform, since it is built where it is installed."""
+    """Whether an entry is the same on every platform, as it is built at installation."""
     return item.kind in _SOURCES and not (item.filename or "").endswith(".whl")
 
 
 def joined(found: Lock, others: Mapping[str, tuple[LockedPackage, ...]]) -> Lock:
-    """`found` for its own platform and the others, each entry with the platforms that it is for."""
+    """`found` with the entries of other platforms; each entry has its platforms."""
     own = [msgspec.structs.replace(item, platforms=(found.platform,)) for item in found.packages]
     entries = {_key(item): item for item in own}
     for name, packages in others.items():
@@ -70,7 +71,8 @@ def joined(found: Lock, others: Mapping[str, tuple[LockedPackage, ...]]) -> Lock
 
 
 def _key(item: LockedPackage) -> tuple[object, ...]:
-    """What makes two entries one: the same file, or without one the same source."""
+    """Identity of an entry: its file, or its source where it has no file."""
+    # a wheel tagged `any` is one entry for all platforms, while wheels of one platform stay separate
     return item.manager, item.name, item.version, item.kind, item.sha256, item.url, item.revision
 
 

@@ -1,4 +1,4 @@
-"""Reading a lock of any format back into the one value that they share."""
+"""Reader for locks of any format."""
 
 from __future__ import annotations
 
@@ -15,16 +15,18 @@ _HINT = f"Give {_READ}, or the output of `envmedic lock --json`"
 
 
 def read(path: Path, platform: str | None = None) -> Lock:
-    """The lock in the file at `path`, told by its name and content; text that no format claims is requirements.
+    """The lock in the file at `path`; its name and content decide the format.
 
-    `platform`, by conda's word for it, chooses among those of a conda-lock file. `Lock.path` is the file. Raises
+    `platform`, by conda's name, chooses among those of a conda-lock file. `Lock.path` is the file. Raises
     InputError where it cannot be read, is no lock, is of an unknown version, or was edited by hand after envmedic made
     it; InstallerError where it needs conda-lock, which is absent.
     """
     content, source = _content(path), str(path)
+    # JSON starts with a brace under any name; no other format can
     if path.suffix.lower() == ".json" or content.lstrip().startswith("{"):
         return from_json(content, Lock, source=source, hint=seal.AGAIN)
     claimed = (form for form in LOCK_FORMATS.values() if form.recognises(path, content))
+    # requirements have neither a fixed name nor a mark of their own: they are the rest
     form = next(claimed, LOCK_FORMATS["requirements"])
     if form.read is None:
         cause = f"It is {form.noun}, {form.unreadable}"

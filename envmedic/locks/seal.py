@@ -1,4 +1,4 @@
-"""The seal of a lock file: a digest of its entries, by which an edit by hand is told."""
+"""Digest of a lock file's entries, which reveals edits by hand. It is no signature: anyone can compute it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ AGAIN = "Write it again with `envmedic lock`"
 
 
 def digest(entries: object) -> str:
-    """SHA-256 of `entries`, a value as JSON knows them, in one canonical form."""
+    """SHA-256 of `entries`, a JSON value, in canonical form."""
+    # sorted keys and no spaces: equal values have one digest, however a file orders or indents them
     text = json.dumps(entries, sort_keys=True, separators=(",", ":"), default=str)
     return hashlib.sha256(text.encode()).hexdigest()
 
@@ -29,7 +30,7 @@ def require(entries: object, stated: str | None, source: str) -> None:
 
 
 def facts(lock: Lock) -> dict[str, str]:
-    """What a lock says besides its entries, as words and texts."""
+    """The fields of a lock besides its entries, as texts by name; empty ones are left out."""
     found = {
         "envmedic": lock.envmedic,
         "created": lock.created,
@@ -44,7 +45,7 @@ def facts(lock: Lock) -> dict[str, str]:
 
 
 def restored(values: Mapping[str, str]) -> dict[str, object]:
-    """Fields of a `Lock` from what `facts` wrote; the text of another tool's lock gives empty ones."""
+    """Fields of a `Lock` from the texts of `facts`; empty for a lock of another tool."""
     return {
         "envmedic": values.get("envmedic", ""),
         "created": values.get("created", ""),

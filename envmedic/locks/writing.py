@@ -1,24 +1,25 @@
-"""A lock as text, in the format that was asked for."""
+"""Writer for locks, in the chosen format."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from envmedic.errors import InputError
-from envmedic.locks.completeness import judged
+from envmedic.locks.completeness import with_gaps
 from envmedic.locks.formats import LOCK_FORMATS
 from envmedic.model.lock import Lock, LockFormatName
 
 
 def written(lock: Lock, name: LockFormatName) -> tuple[Lock, str]:
-    """`lock` with what that format cannot hold, and the text of the rest. Raises InstallerError without conda-lock."""
+    """`lock` with its gaps in that format, and the text of the rest. Raises InstallerError without conda-lock."""
     form = LOCK_FORMATS[name]
-    found = judged(lock, form)
+    found = with_gaps(lock, form)
     return found, form.write(found)
 
 
 def save(text: str, path: Path) -> None:
     """Write a lock file, whole or not at all. Raises InputError where it cannot be written."""
+    # beside the target, not in /tmp: `replace` is atomic within one file system only
     partial = path.with_name(f".{path.name}.partial")
     try:
         partial.write_text(text, encoding="utf-8")

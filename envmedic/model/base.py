@@ -1,4 +1,4 @@
-"""The base of all model values, and their JSON form.
+"""Base class of all model values, and their JSON form.
 
 msgspec structs rather than plain dataclasses: the same declaration gives frozen values, strict
 decoding with the path of a mistake, tagged unions and the JSON schema of every document.
@@ -21,6 +21,7 @@ class Model(msgspec.Struct, frozen=True, kw_only=True):
 
 def to_json(value: object, *, indent: int = 2) -> str:
     """Return `value` as JSON text; `indent` of 0 gives one line."""
+    # encoded first, indented second: msgspec's encoder has no indentation of its own
     raw = msgspec.json.encode(value)
     return (msgspec.json.format(raw, indent=indent) if indent else raw).decode()
 
@@ -33,6 +34,7 @@ def from_json(text: str | bytes, kind: type[T], *, source: str, hint: str | None
     """
     try:
         return msgspec.json.decode(text, type=kind)
+    # RecursionError: deep nesting in a file that someone else made
     except (msgspec.DecodeError, msgspec.ValidationError, UnicodeDecodeError, RecursionError) as error:
         raise InputError(
             f"{source} is not a valid {kind.__name__} document",

@@ -1,4 +1,4 @@
-"""Checks: what is run to prove an environment, and what came out."""
+"""Checks that prove an environment, and their outcomes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FULL_ROUNDS = 5
 
 
 class Confirmation(Model, frozen=True, kw_only=True):
-    """What the facts say where a fault is there: a playbook's `when` with all that it may name."""
+    """The facts of an environment with the fault: a playbook's `when` with all values that it may name."""
 
     playbook: str
     """Id of the playbook."""
@@ -38,7 +38,7 @@ class Confirmation(Model, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, playbook: Playbook, groups: Mapping[str, str] = MappingProxyType({})) -> Confirmation | None:
-        """That of a playbook; None for one that asks for no facts."""
+        """The confirmation of a playbook; None without conditions on facts."""
         if playbook.when is None:
             return None
         return cls(playbook=playbook.id, when=playbook.when, groups=dict(groups), vars=playbook.vars)
@@ -82,6 +82,7 @@ def known_check(name: str) -> str:
 
 def name_of(outcome: str) -> str:
     """Name of the check that an outcome called `outcome` is of, without its part or what it was about."""
+    # the longest name wins: one check's name may be the beginning of another's
     names = (name for name in CHECK_NAMES if outcome == name or outcome.startswith((f"{name}-", f"{name} ")))
     return max(names, key=len, default=outcome)
 
@@ -101,11 +102,12 @@ def named_check(
     """
     numerical = known_check(name) in GPU_CHECKS
     rounds = (f"rounds={FULL_ROUNDS}",) if numerical and profile == "full" else ()
+    # without a CUDA build the GPU outcomes would be skips, which never count as passed
     return Check(name=name, role=role, gpu=numerical and cuda_build, arguments=arguments + rounds)
 
 
 class VerifyWish(Model, frozen=True, kw_only=True):
-    """What of an environment is to be verified."""
+    """The part of an environment to verify."""
 
     names: tuple[str, ...] = ()
     """Checks; where none is named, those of the profile."""
@@ -154,7 +156,7 @@ class Outcome(Model, frozen=True, kw_only=True):
 
 
 class Judgement(Model, frozen=True, kw_only=True):
-    """What the outcomes before and after a repair say together."""
+    """Judgement of the outcomes before and after a repair."""
 
     passed: bool
     """Whether the exchange may take place."""
@@ -165,7 +167,7 @@ class Judgement(Model, frozen=True, kw_only=True):
     not_reproduced: tuple[str, ...] = ()
     """Checks of the reported fault that did not fail before."""
     still_failing: tuple[str, ...] = ()
-    """Failed before and fails still; told, but blocks nothing."""
+    """Checks that failed before and after; shown, but they block nothing."""
     gpu: GpuVerdict
     gpu_reason: str = ""
 
@@ -197,7 +199,7 @@ class Verification(Model, frozen=True, kw_only=True):
     excused: tuple[str, ...] = ()
     """Imports that fail and do not decide, each with why: what they need is not installed."""
     lock: str | None = None
-    """The lock that the environment was held against, null without one."""
+    """The lock that the environment was compared with, null without one."""
     compared: int = 0
     """Packages of the lock that were looked for."""
     differences: tuple[LockDifference, ...] = ()

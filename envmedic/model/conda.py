@@ -1,4 +1,4 @@
-"""Conda's side of an environment: its packages, what is asked of a solver, and the change that it proposes.
+"""Conda's part of an environment: packages, requests to a solver, and the proposed change.
 
 Words follow conda's package metadata: https://docs.conda.io/projects/conda-build/en/stable/resources/package-spec.html
 and https://docs.conda.io/projects/conda/en/stable/dev-guide/api/conda/models/records/.
@@ -48,7 +48,7 @@ class CondaPackage(Model, frozen=True, kw_only=True):
     constrains: tuple[str, ...] = ()
     track_features: tuple[str, ...] = ()
     requested: tuple[str, ...] = ()
-    """What the user asked for that brought it, as far as the record says; empty for a dependency."""
+    """The user's specs for it, as far as the record states them; empty for a dependency."""
     distributions: tuple[str, ...] = ()
     """Normalised names of the Python distributions whose metadata is among its files."""
     record: str = ""
@@ -77,7 +77,7 @@ class CondaOverlay(Model, frozen=True, kw_only=True):
 
     @property
     def mixed(self) -> bool:
-        """Whether code of both lies there: what is imported is neither the one nor the other."""
+        """Whether code of both is on disk, so that imports mix the two."""
         return bool(self.left or self.condas)
 
 
@@ -176,6 +176,7 @@ class CondaChange(Model, frozen=True, kw_only=True, tag="conda"):
 
     def describe(self) -> str:
         """One line for people."""
+        # with builds: a package of the same version in another build is a change
         old = {item.name: (item.version, item.build) for item in self.remove}
         new = {item.name: (item.version, item.build) for item in self.install}
         kinds = {
@@ -189,5 +190,5 @@ class CondaChange(Model, frozen=True, kw_only=True, tag="conda"):
 
 
 def _changed(name: str, old: tuple[str, str], new: tuple[str, str]) -> str:
-    """What becomes of a package; the build as well where the version stays, or tells less than the build does."""
+    """The old and new version of a package, with builds, since the version alone may be the same."""
     return f"{name} {' '.join(old)} -> {' '.join(new)}"

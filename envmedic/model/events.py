@@ -1,4 +1,4 @@
-"""One stream of events feeds CLI text, JSON lines, journal, terminal UI and tests.
+"""Events: one stream for CLI text, JSON lines, journal, terminal UI and tests.
 
 Code that works emits the data; `EventStream` stamps it. Sentences are made by renderers.
 """
@@ -169,7 +169,7 @@ Emit = Callable[[EventData], None]
 
 
 def distinct(emit: Emit) -> Emit:
-    """`emit`, which is not told the same twice in a row: some progress is told only to show that the work goes on."""
+    """`emit` without repeats of the last event: some progress only shows that work goes on."""
     last: EventData | None = None
 
     def tell(data: EventData) -> None:
@@ -211,10 +211,12 @@ class EventStream:
         self._sinks.append(sink)
 
     def emit(self, data: EventData) -> None:
-        """Stamp `data` and deliver it; what a program printed, without secrets."""
+        """Stamp `data` and deliver it, without the secrets in lines of output."""
+        # redacted once, before any sink, since some sinks write to disk
         if isinstance(data, OutputLine):
             data = msgspec.structs.replace(data, line=redact_text(data.line))
         event = Event(transaction=self.transaction, sequence=self._sequence, time=self._clock(), data=data)
+        # before the sinks run: one that raises must not give its number to the next event
         self._sequence += 1
         for sink in self._sinks:
             sink(event)

@@ -1,4 +1,4 @@
-"""What was observed about a host and an environment. Read-only observations, never judgements."""
+"""Observations of a host and an environment, never judgements."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ LeftoverKind = Literal["tilde", "empty-dist-info", "orphan-package", "orphan-lib
 class Gpu(Model, frozen=True, kw_only=True):
     """One NVIDIA GPU as the driver reports it."""
 
+    # CUDA numbers GPUs by speed unless CUDA_DEVICE_ORDER=PCI_BUS_ID, so CUDA's index can be another one
     index: int
     """NVML index, in PCI order."""
     name: str
@@ -52,8 +53,8 @@ class Compiler(Model, frozen=True, kw_only=True):
     version: str | None
     found_by: str
     libcuda: bool | None = None
-    """Whether it links with ``-lcuda`` by what lies in its own folders; None of the system's, which looks in the
-    system's folders, and of one that does not tell."""
+    """Whether it links with ``-lcuda`` from its own directories; None for the system's compiler, which searches the
+    system's directories, and where the compiler does not state its directories."""
 
 
 class Variable(Model, frozen=True, kw_only=True):
@@ -132,7 +133,7 @@ class Origin(Model, frozen=True, kw_only=True):
     url: str | None = None
     revision: str | None = None
     subdirectory: str | None = None
-    """Where in the archive or repository the project lies, when not at its root."""
+    """Directory of the project in the archive or repository, when not the root."""
     sha256: str | None = None
 
 
@@ -144,9 +145,9 @@ class Distribution(Model, frozen=True, kw_only=True):
     version: str
     """Full version, with the local part."""
     metadata_path: str
-    """The dist-info or egg-info, relative to the prefix where it lies inside it."""
+    """The dist-info or egg-info; relative to the prefix if inside it."""
     site: str
-    """The site-packages directory it lies in, relative to the prefix where it lies inside it."""
+    """Its site-packages directory; relative to the prefix if inside it."""
     owner: Literal["pip", "uv", "conda", "other"] = "other"
     """INSTALLER's word, or conda when a conda record owns it."""
     origin: Origin
@@ -184,13 +185,13 @@ class Leftover(Model, frozen=True, kw_only=True):
     name: str | None = None
     detail: str = ""
     version: str | None = None
-    """Of what it was a part of, where its files still say so."""
+    """Version of its former distribution, if its files still state one."""
     code: bool = False
-    """Whether it is code, or the metadata of code that lies beside it."""
+    """Whether it is code, or the metadata of code beside it."""
 
 
 class DistributionFiles(Model, frozen=True, kw_only=True):
-    """A distribution's list of files (RECORD, or a conda record) held against the disk."""
+    """Comparison of a distribution's list of files (RECORD, or a conda record) with the disk."""
 
     distribution: str
     """Normalised name."""
@@ -198,9 +199,9 @@ class DistributionFiles(Model, frozen=True, kw_only=True):
     metadata_path: str
     """The dist-info, or the conda record, relative to the prefix."""
     recorded: int
-    """Files that it lists, byte code and its own metadata apart."""
+    """Number of files that it lists, except byte code and its own metadata."""
     matching: int
-    """Those that are there in the size that it says."""
+    """Number of files on disk in the recorded size."""
     missing: tuple[str, ...] = ()
     """Files that a program needs and that are gone, at most 20; tests, headers and documents are left out."""
     missing_count: int = 0
@@ -273,9 +274,10 @@ class Library(Model, frozen=True, kw_only=True):
     """NEEDED sonames that the load closure does not find."""
     unresolved: tuple[UnresolvedSymbol, ...] = ()
     """At most 20; `unresolved_count` has the number."""
+    # cut off, with a count beside it: a library built for another torch lacks thousands, and facts are read by people
     unresolved_count: int = 0
     unmet_versions: tuple[UnmetVersion, ...] = ()
-    """Versions that it, or what it needs, asks for in vain."""
+    """Symbol versions that it or its dependencies need and do not find."""
     sass: tuple[str, ...] = ()
     """Capabilities with machine code, ascending, such as ``("7.5", "9.0a")``."""
     ptx: tuple[str, ...] = ()
@@ -319,7 +321,9 @@ class CudaLibrary(Model, frozen=True, kw_only=True):
 
 
 class TorchBuild(Model, frozen=True, kw_only=True):
-    """What torch's own generated files say of its build (``torch/version.py``, read as text)."""
+    """Torch's build by its own generated files (``torch/version.py``, read as text)."""
+
+    # read, not imported: an import runs code of a broken environment, and may crash
 
     version: str
     cuda: str | None
@@ -334,9 +338,9 @@ class TorchBuild(Model, frozen=True, kw_only=True):
     cxx11_abi: bool | None = None
     """Whether its functions take the newer form of C++ strings; None when its library does not tell."""
     nvrtc: str | None = None
-    """CUDA release of the run-time compiler that lies beside it, such as ``12.4``."""
+    """CUDA release of the run-time compiler (NVRTC) beside it, such as ``12.4``."""
     nvrtc_builtins: bool | None = None
-    """Whether that compiler's other half lies there under the name that it opens."""
+    """Whether NVRTC's builtins library is beside it, under the name that NVRTC opens."""
 
 
 class CompanionBuild(Model, frozen=True, kw_only=True):
@@ -518,7 +522,7 @@ class Environment(Model, frozen=True, kw_only=True):
     """Modules that NumPy 2 refuses, one of each distribution; None where no NumPy 2 is installed."""
     building: Building | None = None
     conda: CondaEnvironment | None = None
-    """What conda has installed, None outside a conda prefix."""
+    """Conda's packages, None outside a conda prefix."""
     variables: tuple[KeptVariable, ...] = ()
     """What activation sets and unsets."""
     externally_managed: bool = False
@@ -528,6 +532,7 @@ class Environment(Model, frozen=True, kw_only=True):
 
     def distribution(self, name: str) -> Distribution | None:
         """The first installed distribution of that normalised name, or None."""
+        # distributions are in the order of the import path: of several copies this is the imported one
         return next((item for item in self.distributions if item.name == name), None)
 
     def companion(self, name: str) -> CompanionBuild | None:
@@ -539,6 +544,7 @@ class Facts(Model, frozen=True, kw_only=True):
     """Everything observed: the document of ``envmedic facts --json`` and of ``--host FILE``."""
 
     schema: Literal["envmedic.facts/1"] = FACTS_SCHEMA
+    # a default, since a file for --host may be written by hand
     envmedic: str = ""
     """Version that observed."""
     host: Host
@@ -549,10 +555,10 @@ class Facts(Model, frozen=True, kw_only=True):
     """Imports that end Python, where a text of a crash made envmedic look for them."""
 
     def variables(self) -> dict[str, Variable]:
-        """The variables that take part, by name, as an activated shell has them: those kept in the environment first."""
+        """The variables by name, as in an activated shell: the environment's own replace the host's."""
         found = {item.name: item for item in self.host.variables}
         for item in self.environment.variables if self.environment is not None else ():
-            if item.value is None:
+            if item.value is None:  # activation unsets it
                 found.pop(item.name, None)
             else:
                 found[item.name] = Variable(name=item.name, value=item.value, source=item.source)

@@ -1,4 +1,4 @@
-"""Questions to the compatibility core, and its answers."""
+"""Queries to the compatibility core, and its answers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Member = Literal["torch", "torchvision", "torchaudio", "triton"]
 
 
 class FamilyQuery(Model, frozen=True, kw_only=True):
-    """What a coherent set must fit."""
+    """Conditions on a coherent set."""
 
     python: str
     """Interpreter version such as ``3.11``."""

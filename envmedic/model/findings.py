@@ -1,4 +1,4 @@
-"""Findings: what is wrong, with the evidence that says so."""
+"""Findings of a diagnosis, with their evidence."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ FixKind = Literal[
 
 
 def of_host(fault: Fault | None, fix_kind: FixKind | None) -> bool:
-    """Whether the machine is at fault, so that no repair of an environment helps: by its class, or by what mends it."""
+    """Whether the machine is at fault, so that no repair of an environment helps."""
+    # some classes are of the host or of the environment, case by case: there the signature's way of repair decides
     return fix_kind == "upgrade-driver" or (fault is not None and FAULT_CLASSES[fault].of_host)
 
 
@@ -37,7 +38,7 @@ Verdict = Literal["healthy", "env", "host", "not-an-env-problem", "unknown"]
 
 
 class Evidence(Model, frozen=True, kw_only=True):
-    """One observation that speaks for or against a finding."""
+    """One observation for or against a finding."""
 
     kind: Literal["text", "fact"]
     where: str
@@ -76,11 +77,11 @@ class Finding(Model, frozen=True, kw_only=True):
     confirmed: bool | None
     """By facts: true, false, or null where they cannot tell."""
     summary: str
-    """What is wrong, in one line."""
+    """The fault in one line."""
     evidence: tuple[Evidence, ...] = ()
-    """What speaks for it and against it."""
+    """Observations for and against it."""
     fix_kind: FixKind
-    """What mends it, in one word."""
+    """How to repair it, in one word."""
     groups: dict[str, str] = {}
     """Named groups of the signature's match."""
     alternatives: tuple[Alternative, ...] = ()
@@ -96,9 +97,9 @@ class Diagnosis(Model, frozen=True, kw_only=True):
     prefix: str | None
     """The environment, null if only a text was given."""
     facts: Facts | None
-    """What was observed, null if only a text was given."""
+    """The observed facts, null if only a text was given."""
     verdict: Verdict
-    """What is wrong, in one word."""
+    """The result in one word."""
     findings: tuple[Finding, ...] = ()
     """Best first."""
     reason: str | None = None

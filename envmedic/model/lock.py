@@ -1,6 +1,6 @@
-"""A lock: every package of an environment, exactly, with where it came from and its hashes.
+"""Locks: every package of an environment with exact version, origin and hashes.
 
-One value for all formats; `envmedic.locks` writes and reads them. Nothing here is a new solve.
+One value for all formats; `envmedic.locks` writes and reads them. A lock records an environment; it solves nothing.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ LOCK_SCHEMA: Final = "envmedic.lock/1"
 
 LockFormatName = Literal["conda-lock", "pylock", "requirements", "environment", "dockerfile"]
 LOCK_FORMAT_NAMES: Final[tuple[LockFormatName, ...]] = get_args(LockFormatName)
-"""In the order in which people choose; `envmedic.locks.formats` says what each is."""
+"""In the order of choice; `envmedic.locks.formats` describes each."""
 LockedKind = Literal["wheel", "sdist", "conda", "archive", "vcs", "directory", "editable", "unknown"]
 
 
@@ -65,7 +65,7 @@ class WheelFile(Model, frozen=True, kw_only=True):
     filename: str
     sha256: str
     source: str
-    """Where that is known from: ``resolution``, ``wheel cache``, ``index``, … (`LockedPackage.hash_source`)."""
+    """How that is known: ``resolution``, ``wheel cache``, ``index``, … (`LockedPackage.hash_source`)."""
     url: str | None = None
     """Without credentials, None where it is not known."""
     index: str | None = None
@@ -74,7 +74,7 @@ class WheelFile(Model, frozen=True, kw_only=True):
 
 
 class Incomplete(Model, frozen=True, kw_only=True):
-    """An entry that a lock cannot give in full."""
+    """An entry that a lock cannot state in full."""
 
     name: str
     version: str
@@ -86,7 +86,7 @@ DifferenceKind = Literal["missing", "extra", "version", "build", "hash", "source
 
 
 class LockDifference(Model, frozen=True, kw_only=True):
-    """One way in which an environment is not what a lock says, or not what its own records say."""
+    """One difference between an environment and a lock, or its own records."""
 
     kind: DifferenceKind
     """``files``: files of it are gone, cut off or edited."""
@@ -95,9 +95,9 @@ class LockDifference(Model, frozen=True, kw_only=True):
     manager: Literal["conda", "pip"] | None = None
     """Whose package it is."""
     expected: str | None = None
-    """What the lock, or the package's own record, says."""
+    """The one in the lock, or in the package's own record."""
     found: str | None = None
-    """What is there."""
+    """The installed one."""
 
 
 class Lock(Model, frozen=True, kw_only=True):

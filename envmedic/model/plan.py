@@ -1,4 +1,4 @@
-"""A plan is a value: exact distributions, exact commands, exact files. Showing it changes nothing."""
+"""Plans: exact distributions, commands and files as values. Showing a plan changes nothing."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Artifact(Model, frozen=True, kw_only=True):
     sha256: str
     size_bytes: int | None = None
     local_path: str
-    """Where the fetched and verified wheel lies (or will lie) in the wheel cache."""
+    """Path of the fetched and verified wheel in the wheel cache, which may not exist yet."""
     requires: tuple[str, ...] = ()
 
 

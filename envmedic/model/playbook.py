@@ -1,7 +1,6 @@
-"""A playbook: one fault's signatures, confirming conditions, steps and checks, as read from YAML.
+"""Playbooks: one fault's signatures, confirming conditions, steps and checks, as read from YAML.
 
-These structs are the one definition of the schema: the loader validates against the JSON schema
-that is generated from them.
+These structs define the schema: the loader validates against the JSON schema generated from them.
 """
 
 from __future__ import annotations
@@ -41,11 +40,11 @@ class Signature(Strict, frozen=True, kw_only=True):
     sample: Text
     """A message that the pattern finds; the loader tries it."""
     confidence: Annotated[float, msgspec.Meta(ge=0.0, le=1.0)] = 0.9
-    """How sure the text alone makes; below 0.5 it is a hint that several causes share."""
+    """Confidence from the text alone; below 0.5 it is a hint that several causes share."""
     summary: str | None = None
     """What the match means, with ``{group}`` and ``{fact}`` filled in; the playbook's title by default."""
     fix_kind: FixKind | None = None
-    """What mends it where that differs from the playbook's; ``not-an-env-problem`` rules a repair out."""
+    """How to repair it, if not as the playbook states; ``not-an-env-problem`` rules a repair out."""
 
 
 class Condition(Strict, frozen=True, kw_only=True):
@@ -64,6 +63,7 @@ class Condition(Strict, frozen=True, kw_only=True):
     """True when each of them is."""
     any: tuple[Condition, ...] | None = None
     """True when one of them is."""
+    # `not` is a keyword of Python; the YAML key stays
     negated: Condition | None = msgspec.field(default=None, name="not")
     """True when it is false."""
 
@@ -88,6 +88,7 @@ class InstallStep(Strict, frozen=True, kw_only=True, tag_field="step", tag="inst
     """CUDA variant such as ``cu124``."""
 
 
+# an enum in the schema only: mypy would need a Literal that repeats the registry
 RemedyName = Annotated[str, msgspec.Meta(extra_json_schema={"enum": sorted(REMEDIES)})]
 
 
@@ -102,7 +103,7 @@ class TorchFamilyStep(Strict, frozen=True, kw_only=True, tag_field="step", tag="
     """Bring the torch family to a coherent set, by policies in order of preference."""
 
     policy: tuple[Policy, ...] = ("keep-torch", "keep-cuda-variant", "newest")
-    """What to hold on to, most wanted first."""
+    """What to keep, in order of preference."""
     members: tuple[Literal["torch", "torchvision", "torchaudio", "triton"], ...] = (
         "torch", "torchvision", "torchaudio", "triton",
     )  # fmt: skip
@@ -117,7 +118,7 @@ class RebuildStep(Strict, frozen=True, kw_only=True, tag_field="step", tag="rebu
 
 
 class ReinstallStep(Strict, frozen=True, kw_only=True, tag_field="step", tag="reinstall"):
-    """Put conda packages in place, installed ones again to the build; wheels that lie over them go, or conda's do."""
+    """Install conda packages, installed ones again in the same build; wheels over them are removed, or conda's are."""
 
     packages: tuple[Text, ...]
     """Names of conda packages, match specs of those that are not installed, or facts that list such."""
@@ -196,7 +197,7 @@ class Playbook(Strict, frozen=True, kw_only=True):
     explain: Text
     """How it comes about and why the steps mend it."""
     fix_kind: FixKind
-    """What mends it, in one word."""
+    """How to repair it, in one word."""
     signatures: tuple[Signature, ...] = ()
     """Error texts that it is known by."""
     when: Condition | None = None
@@ -248,6 +249,6 @@ class TextMatch(Model, frozen=True, kw_only=True):
     count: int = 1
     """Lines on which this signature matched with these groups."""
     passing: bool = False
-    """Whether programs go on after such a line: it is a warning, or information."""
+    """Whether the line is a warning or information, after which programs go on."""
     part: int = 0
-    """Which part of the line it is, where a whole text stands in one, as in JSON."""
+    """Number of the part, where one line contains a whole text, as in JSON."""

@@ -1,4 +1,4 @@
-"""What the packages need of each other, so that siblings never import siblings. `api` joins them."""
+"""Interfaces between packages, so that siblings never import siblings; `api` connects them."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Runner(Protocol):
 
     @property
     def tree(self) -> Path:
-        """Where the environment's files lie for this process: at the prefix, or in the clone that commands see there."""
+        """The environment's files as this process sees them: the prefix, or the clone that commands see there."""
 
     def __call__(
         self,
@@ -61,7 +61,7 @@ class Runner(Protocol):
         on_line: OnLine | None = None,
         timeout_s: float | None = None,
     ) -> CommandResult:
-        """Run `argv` to its end; `env` is laid over the inherited environment."""
+        """Run `argv` to its end; `env` adds to and replaces inherited variables."""
 
 
 class ResolveRequest(Model, frozen=True, kw_only=True):
@@ -179,7 +179,7 @@ class ApplyOptions(Model, frozen=True, kw_only=True):
 
 
 class ExtendRequest(msgspec.Struct, frozen=True):
-    """What the repair loop knows after the steps of a round."""
+    """The state of the repair loop after the steps of a round."""
 
     plans: tuple[Plan, ...]
     """Those carried out in the clone, in order."""
@@ -208,7 +208,7 @@ class PlanExtension(msgspec.Struct, frozen=True):
 
 
 class Means(msgspec.Struct, frozen=True):
-    """How a transaction would be carried out, found out by trying."""
+    """The modes of a transaction, found by trying them."""
 
     clone: CloneMode
     staging: StagingMode
@@ -220,12 +220,12 @@ class Means(msgspec.Struct, frozen=True):
 
 
 class Exchange(msgspec.Struct, frozen=True):
-    """What is about to change places, once the clone is proven."""
+    """A pending exchange of a verified clone with the environment."""
 
     record: Record
     """The transaction so far: its plans, the generation before it, what the checks said, how the trees change places."""
     tree: str
-    """The clone that takes the environment's place; afterwards the old tree lies there."""
+    """The clone that takes the environment's path; afterwards this path has the old tree."""
     processes: tuple[ProcessUser, ...]
     """What runs from the environment now."""
 

@@ -1,4 +1,4 @@
-"""What a transaction did: the record that is kept, shown and shared."""
+"""Records of transactions, kept, shown and shared."""
 
 from __future__ import annotations
 
@@ -162,9 +162,9 @@ class Difference(Model, frozen=True, kw_only=True):
     prefix: str
     """The environment."""
     before: str
-    """The first state: the transaction that made it, or ``found`` for what was there before the first repair."""
+    """The first state: the transaction that made it, or ``found`` for the state before the first repair."""
     after: str
-    """The second state, of the same kind, or ``now`` for what is there."""
+    """The second state, of the same kind, or ``now`` for the current one."""
     distributions: tuple[DistributionChange, ...]
     """Distributions that differ, by name."""
     added: tuple[str, ...]
@@ -197,6 +197,7 @@ class ErrorDocument(Model, frozen=True, kw_only=True):
 
 def error_document(error: EnvmedicError) -> ErrorDocument:
     """`error` as ``envmedic.error/1``, without secrets: what went wrong may quote an option or a tool's output."""
+    # every text, since a tool's message can quote a URL with a password
     return ErrorDocument(
         code=error.code,
         exit_code=int(error.exit_code),

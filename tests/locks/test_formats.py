@@ -160,7 +160,7 @@ def test_a_file_is_claimed_by_one_format_and_by_that_which_wrote_it(tmp_path: Pa
 
 
 def test_a_conda_lock_without_conda_packages_is_incomplete() -> None:
-    judged = completeness.judged(lock(wheel("torch")), conda_lock.FORMAT)
+    judged = completeness.with_gaps(lock(wheel("torch")), conda_lock.FORMAT)
     assert [item.name for item in judged.incomplete] == ["python"]
 
 

@@ -1,4 +1,4 @@
-"""Flat facts by area: each module derives those that the module of the same name in `model` describes."""
+"""Flat facts by area; `model.vocabulary` describes the names that each area derives."""
 
 from __future__ import annotations
 

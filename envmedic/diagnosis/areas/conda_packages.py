@@ -1,4 +1,4 @@
-"""Facts about conda's packages: damage, and what other installers put over them."""
+"""Facts on conda packages: damage, and files of other installers over them."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ def derive(facts: Facts) -> Derived:
     doubled = {item.name: text for item, text in _doubled(environment, conda)}
     overlaid = {item.package: _overlay(item) for item in conda.overlaid if item.same}
     foreign = {item.distributions[0]: _conflict(item) for item in environment.conflicts if item.conda}
+    # where both name a package, the overlay's text is the more exact one
     clobbered = {name: text for name, text in (foreign | overlaid).items() if name in _clobbered(environment, conda)}
     derived: Derived = {
         "conda.packages": tuple(item.name for item in conda.packages),
@@ -34,7 +35,7 @@ def derive(facts: Facts) -> Derived:
 
 
 def _damage(environment: Environment, conda: CondaEnvironment) -> Derived:
-    """Not known where no files were looked at."""
+    """Damaged packages; nothing where no files were examined."""
     if environment.files is None:
         return {}
     damaged = {item.metadata_path for item in environment.files if item.missing_count or item.cut_off}
@@ -42,9 +43,9 @@ def _damage(environment: Environment, conda: CondaEnvironment) -> Derived:
 
 
 def _lacking(conda: CondaEnvironment) -> Iterator[str]:
-    """Dependencies without an installed package of that name, virtual packages apart."""
+    """Dependencies without an installed package of that name, except virtual packages."""
     there = {item.name for item in conda.packages}
-    if conda.damaged:  # what cannot be read may be what is asked for
+    if conda.damaged:  # an unreadable record may be that of the dependency
         return
     for item in conda.packages:
         for text in item.depends:
@@ -52,12 +53,13 @@ def _lacking(conda: CondaEnvironment) -> Iterator[str]:
                 name = specs.name_of(text)
             except ValueError:  # a form that only a solver knows
                 continue
+            # conda adds pip to what python depends on (`add_pip_as_python_dependency`), also where pip was left out
             if name not in there and not name.startswith("__") and (item.name, name) != ("python", "pip"):
                 yield text
 
 
 def _clobbered(environment: Environment, conda: CondaEnvironment) -> set[str]:
-    """Packages of which what is imported may be of two versions; a copy that replaced conda's entirely is none."""
+    """Packages whose imported files may be of two versions; a copy that replaced conda's entirely is not one."""
     return {
         item.package
         for item in conda.overlaid
@@ -66,7 +68,7 @@ def _clobbered(environment: Environment, conda: CondaEnvironment) -> set[str]:
 
 
 def _doubled(environment: Environment, conda: CondaEnvironment) -> Iterator[tuple[CondaPackage, str]]:
-    """Packages with metadata of theirs twice, where no other installer brought the second one."""
+    """Packages with two metadata directories, both from conda."""
     over = {item.distribution for item in conda.overlaid}
     for name in environment.duplicates:
         package = conda.owner_of(name)

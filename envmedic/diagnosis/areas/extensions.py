@@ -1,4 +1,4 @@
-"""Compiled modules: whose symbols they miss decides what is wrong with them."""
+"""Facts on compiled modules, by the owner of the symbols that they miss."""
 
 from __future__ import annotations
 
@@ -18,9 +18,11 @@ from envmedic.diagnosis.derived import Derived
 from envmedic.model.facts import Distribution, Environment, Facts, Library, TorchBuild
 
 DRIVER = re.compile(r"lib(?:cuda|nvidia-\w+|nvcuvid|nvoptix|cudadebugger)\.so")
-"""Libraries that come with the NVIDIA driver, and are absent on hosts without one."""
+"""Libraries of the NVIDIA driver, absent on hosts without one."""
+# std::string mangles as std::__cxx11::basic_string under _GLIBCXX_USE_CXX11_ABI=1 and as the abbreviation Ss under 0
 _NEW_STRINGS = "NSt7__cxx11"
 _OLD_STRINGS = re.compile(r"(?:[EKRIO]|\d_)Ss")
+# torch 1.10 to 1.13 split libtorch_cuda in two; later releases joined it again
 _SPLIT_CUDA = re.compile(r"libtorch_cuda_c(?:u|pp)\.so")
 _RECORDED = frozenset({"vcs", "directory", "editable"})
 
@@ -32,6 +34,7 @@ def derive(facts: Facts) -> Derived:
         return {}
     modules = compiled_modules.strict(environment)
     torch = compiled_modules.missing_torch_symbols(environment)
+    # only certain ones: the module's own symbols may be in the library that was not found
     own = [item for item in modules if _certain(item) and symbols(item, "own")]
     lacking = compiled_modules.missing_torch_libraries(environment)
     wrong = compiled_modules.for_other_torch(environment)
@@ -61,7 +64,7 @@ def derive(facts: Facts) -> Derived:
 
 
 def _certain(library: Library) -> bool:
-    """Whether what is undefined cannot be in a library that was not found."""
+    """Whether every library that could define its symbols was found and read."""
     return not library.missing and library.error is None
 
 
@@ -90,7 +93,7 @@ def _told(library: Library, owner: Owner, environment: Environment) -> str:
 
 
 def _built_for(library: Library, environment: Environment) -> str | None:
-    """The torch that a module was built for: its distribution says so, or what it needs tells."""
+    """The torch that a module was built for, by its distribution, or else by the libraries and symbols it needs."""
     distribution = environment.distribution(library.distribution) if library.distribution else None
     if distribution is not None:
         stated = label_torch(distribution.local) or pinned_torch(distribution)
@@ -102,7 +105,7 @@ def _built_for(library: Library, environment: Environment) -> str | None:
 
 
 def other_strings(library: Library, torch: TorchBuild | None) -> bool:
-    """Whether the symbols of torch that it misses take C++ strings in the form that this torch has not."""
+    """Whether it misses symbols of torch with C++ strings of the other ABI."""
     if torch is None or torch.cxx11_abi is None:
         return False
     names = [item.symbol for item in symbols(library, "torch")]
@@ -117,15 +120,16 @@ def _missing(modules: Iterable[Library]) -> Iterator[str]:
 
 
 def with_source(distributions: Iterable[Distribution]) -> tuple[str, ...]:
-    """Those of them that were built here, from a source that is recorded or that an index has."""
+    """Names of the distributions that were built on this machine, from a recorded source or an index."""
     return tuple(item.name for item in distributions if _has_source(item))
 
 
 def _has_source(distribution: Distribution) -> bool:
-    """Whether it was built here. Wheels that projects publish carry the platform tag of manylinux or musllinux."""
+    """Whether it was built on this machine, so that it can be built again."""
     origin = distribution.origin
     if origin.kind == "archive":
         return origin.url is not None and not origin.url.partition("#")[0].endswith(".whl")
     if origin.kind == "index":
+        # PyPI accepts Linux wheels with manylinux or musllinux tags only; a local build has plain linux_x86_64
         return bool(distribution.tags) and not any("many" in tag or "musl" in tag for tag in distribution.tags)
     return origin.kind in _RECORDED

@@ -1,4 +1,4 @@
-"""Facts about installed files: damage, doubled and lost distributions, overwritten files, shadows."""
+"""Facts on installed files: damage, duplicates, lost records, overwritten files, shadows."""
 
 from __future__ import annotations
 
@@ -33,6 +33,7 @@ def _damage(environment: Environment) -> Derived:
     if environment.files is None:
         return {}
     by_path = {item.metadata_path: item for item in own(environment)}
+    # of a duplicate, files of the other copy would count as damage: duplicates are a fault of their own
     reports = [item for item in environment.files if item.distribution not in environment.duplicates]
     damaged = [item for item in reports if item.missing_count or item.cut_off]
     known = [by_path[item.metadata_path] for item in damaged if item.metadata_path in by_path]
@@ -59,13 +60,13 @@ def _problem(report: DistributionFiles) -> str:
 
 
 def _unrecorded(environment: Environment) -> Derived:
-    """Those whose RECORD was lost: pip and uv always write one."""
+    """Distributions without a RECORD, which pip and uv always write."""
     gone = [
         item
         for item in own(environment)
         if item.owner in {"pip", "uv"}
         and not item.has_record
-        and item.metadata_path.endswith(".dist-info")
+        and item.metadata_path.endswith(".dist-info")  # an egg-info never has a RECORD
         and restorable(item)
     ]
     return {"files.unrecorded": tuple(map(pin, gone))}

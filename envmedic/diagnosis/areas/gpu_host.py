@@ -1,4 +1,4 @@
-"""The host's driver and GPUs: what CUDA needs of them, and what is wrong with them."""
+"""Facts on the host's driver and GPUs, and whether they serve torch's CUDA."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from envmedic.diagnosis.derived import Derived
 from envmedic.model.facts import Facts, Host, TorchBuild
 
 _MISMATCH = "version mismatch"
-"""In what NVML says when libraries and kernel module differ (``NVML_ERROR_LIB_RM_VERSION_MISMATCH``)."""
+"""Part of NVML's message when libraries and kernel module differ (``NVML_ERROR_LIB_RM_VERSION_MISMATCH``)."""
 
 
 def derive(facts: Facts) -> Derived:
@@ -19,10 +19,11 @@ def derive(facts: Facts) -> Derived:
 
 
 def _driver(host: Host) -> Derived:
-    """What NVML says; nothing where it was not there to be asked."""
+    """Facts from NVML; none without NVML."""
     mismatch = _MISMATCH in (host.nvml_error or "").lower()
     answered = host.driver_source == "nvml"
     derived: Derived = {}
+    # False only where NVML answered: without it the two versions were never compared
     if mismatch or answered:
         derived["host.driver-mismatch"] = mismatch
     if host.driver_version is not None and host.driver_libraries is not None:
@@ -34,10 +35,11 @@ def _driver(host: Host) -> Derived:
 
 
 def _reach(host: Host) -> Derived:
-    """Whether the GPUs that the host has can be used. Said only where it has some: else nothing is unreachable."""
+    """Whether processes can use the host's GPUs; nothing on a host without any."""
     derived: Derived = {}
     if host.gpus:
         derived["host.gpus-hidden"] = not host.visible_gpus()
+    # a container may hide the PCI bus, while the kernel's driver shows through /proc: then the host has GPUs too
     elif host.pci_gpus or (host.container and host.driver_version):
         derived["host.gpu-state"] = _state(host)
         derived["host.container-without-gpu" if host.container else "host.gpu-unreachable"] = True
@@ -52,11 +54,12 @@ def _state(host: Host) -> str:
 
 
 def _sufficient(host: Host, torch: TorchBuild) -> Derived:
-    """The oldest driver for torch's CUDA against this one, or compatibility libraries that stand for a newer one."""
+    """The oldest driver for torch's CUDA, and whether this host's is new enough."""
     needed = minimum_driver(torch.cuda)[0] if torch.cuda is not None else None
     if needed is None:
         return {}
     derived: Derived = {"torch.driver-needed": needed}
+    # libraries newer than the kernel module are CUDA's forward compatibility package, which counts as that driver
     known = [dotted(text) for text in (host.driver_version, host.driver_libraries) if text]
     if host.driver_version is not None:
         derived["driver.sufficient-for-torch"] = max(known) >= dotted(needed)

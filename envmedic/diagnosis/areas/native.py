@@ -1,4 +1,4 @@
-"""Crashes in compiled code, OpenMP runtimes and MKL."""
+"""Facts on crashes in compiled code, OpenMP runtimes and MKL."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from envmedic.diagnosis.derived import Derived
 from envmedic.model.facts import Environment, Facts, ImportCrash, Library, OpenMpRuntime
 
 _MKL_FILE = re.compile(r"(lib)?mkl_|libi?omp5?\.|libgomp")
+# functions of Intel's profilers (ITT, JIT): torch builds with MKL 2024.0 link them, MKL 2024.1 removed them
 _PROFILER = re.compile(r"iJIT_|__itt_")
 _STACK = re.compile(r"File \"|(?:Current t|T)hread 0x|Traceback |Extension modules:|\^+$|<no Python frame>")
 _SHOWN = 400
@@ -43,7 +44,7 @@ def _crash(crash: ImportCrash | None, environment: Environment | None) -> Derive
 
 
 def told(error: str) -> str:
-    """What a process said at its end, in one line, without the stack."""
+    """The last output of a process as one line, without the stack."""
     lines = (line.strip() for line in error.splitlines())
     return " ".join(line for line in lines if line and not _STACK.match(line))[:_SHOWN]
 
@@ -72,7 +73,7 @@ def _openmp(environment: Environment) -> Derived:
         "openmp.runtimes": tuple(f"{item.path} ({item.distribution or 'nobody known'})" for item in family),
         "openmp.advice": _openmp_advice(family, removable(environment, family)),
     }
-    if len(family) > 1:
+    if len(family) > 1:  # absent otherwise: one runtime may be linked statically, which no file shows
         derived["openmp.doubled"] = True
     return derived
 
@@ -102,6 +103,7 @@ def _mkl(environment: Environment) -> Derived:
         "mkl.service": environment.distribution("mkl-service") is not None or "mkl-service" in by_conda,
     }
     own = [item for item in environment.libraries if _of_torch(item)]
+    # an unreadable library of torch may be the one that lacks MKL: then nothing is known
     if own and all(item.error is None for item in own):
         missing = dict.fromkeys(name for item in own for name in item.missing if _MKL_FILE.match(name))
         symbols = [symbol.symbol for item in own for symbol in item.unresolved]

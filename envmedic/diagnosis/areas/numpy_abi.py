@@ -1,4 +1,4 @@
-"""Whether NumPy and what is compiled for it are of one generation."""
+"""Facts on NumPy's generation (1 or 2) against modules compiled for it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from envmedic.model.facts import Facts
 
 _NAMES = ("numpy.built-for-one", "numpy.modules-for-one", "numpy.refused-by", "numpy.unmet")
 _COMPARES = frozenset({"numba", "transformers"})
-"""Distributions that compare NumPy's version when they are imported, and stop where it is another one."""
+"""Distributions that check NumPy's version on import and raise ImportError outside their range."""
 
 
 def derive(facts: Facts) -> Derived:

@@ -1,4 +1,4 @@
-"""NVIDIA's libraries in an environment: what torch requires of them, and what it finds."""
+"""Facts on NVIDIA's libraries: what torch requires, and what the loader finds."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ _NEEDS_CUDA = re.compile(
     r"(nvidia-.*|flash-attn|xformers|bitsandbytes|vllm|deepspeed|cupy-cuda\w+|mamba-ssm|causal-conv1d|auto-gptq"
     r"|autoawq|flashinfer(-python)?|onnxruntime-gpu|tensorrt(-cu\d+)?|nvdiffrast|spconv-cu\d+)"
 )
-"""Distributions that are of no use beside a build of torch for the CPU."""
+"""Distributions without a use beside a CPU build of torch."""
 _CUDA_LIBRARY = re.compile(r"lib(cudart|cublas|cudnn|nvrtc|cupti|nccl|cufft|curand|cusolver|cusparse|nvJitLink)\w*\.so")
 _BLIND = frozenset({"ctranslate2", "onnxruntime-gpu"})
-"""Programs that open CUDA's libraries by name and bring no search path to NVIDIA's wheels."""
+"""Distributions that open CUDA's libraries by name, without a search path to NVIDIA's wheels."""
+# tools and pure Python under NVIDIA's prefix that run beside a CPU build of torch as well
 _NOT_OF_TORCH = re.compile(r"nvidia-(ml-py|smi|pyindex|dali|modelopt|nat)")
 
 
@@ -30,6 +31,7 @@ def derive(facts: Facts) -> Derived:
     derived = _loaded(environment) | _shadowed(environment) | _elsewhere(facts, environment)
     derived["torch.cuda-wanted"] = _cuda_wanted(environment)
     torch = environment.distribution("torch")
+    # conda's torch gets its libraries from conda packages, which the wheels' rules do not fit
     if torch is not None and torch.owner == "conda":
         return derived | {"nvidia.lacking": _lacking_of_conda(environment)}
     found = wheels(facts.host, environment)
@@ -42,7 +44,8 @@ def derive(facts: Facts) -> Derived:
 
 
 def _libraries(environment: Environment, found: Wheels, symbol: str) -> Derived:
-    """The state of NVIDIA's wheels, and the three faults that it adds up to; `symbol` is one that nothing defines."""
+    """The state of NVIDIA's wheels, and the faults that follow; `symbol` is an undefined one, or empty."""
+    # cuDNN's faults are separate throughout: it has releases, playbooks and error texts of its own
     overwritten = tuple(text for texts in found.clobbered.values() for text in texts)
     wrong = tuple(text for name, text in found.wrong.items() if "cudnn" not in name)
     cudnn_wrong = tuple(text for name, text in found.wrong.items() if "cudnn" in name)
@@ -61,6 +64,7 @@ def _libraries(environment: Environment, found: Wheels, symbol: str) -> Derived:
     }
     if environment.torch is None or not environment.torch.cuda:
         return derived
+    # an undefined symbol alone may be torch's own damage; with a broken wheel it shows a conflict
     undefined = (f"nothing defines {symbol}",) if symbol and found.broken else ()
     return derived | {
         "nvidia.lacking": (*(f"{text} is not installed" for text in missing), *damaged),
@@ -70,17 +74,18 @@ def _libraries(environment: Environment, found: Wheels, symbol: str) -> Derived:
 
 
 def _loaded(environment: Environment) -> Derived:
-    """What the loader would do with torch's needs of CUDA."""
+    """Facts on the CUDA libraries and symbols that the loader would not find for torch."""
     own = [item for item in environment.libraries if item.distribution == "torch"]
     if environment.torch is None or not own or any(item.error for item in own):
         return {}
     missing = lacking_libraries(environment)
     derived: Derived = {"torch.missing-libraries": missing}
-    if missing:  # what is not there defines nothing
+    if missing:  # every symbol of a missing library is undefined: the library is the news
         return derived
     found = {symbol: item.soname for item in environment.cuda_libraries for symbol in item.unresolved}
     for library in own:
         name = PurePosixPath(library.path).name
+        # torch's own needs stand first in the dictionary, and so give the first symbol
         found = {item.symbol: name for item in library.unresolved if _of_cuda(item.symbol)} | found
     first = next(iter(found.items()), None)
     derived["torch.unresolved-symbols"] = len(found)
@@ -89,7 +94,7 @@ def _loaded(environment: Environment) -> Derived:
 
 
 def _lacking_of_conda(environment: Environment) -> tuple[str, ...]:
-    """What conda's torch asks for of CUDA and does not find."""
+    """CUDA libraries that conda's torch needs and does not find."""
     if environment.torch is None or not environment.torch.cuda:
         return ()
     missing = (item for item in environment.cuda_libraries if item.path is None)
@@ -109,7 +114,7 @@ def _shadowed(environment: Environment) -> Derived:
 
 
 def _elsewhere(facts: Facts, environment: Environment) -> Derived:
-    """What programs other than torch find of CUDA's libraries."""
+    """Facts on CUDA libraries for distributions other than torch."""
     lacking = (
         f"{soname}, which {PurePosixPath(item.path).name} of {item.distribution or 'nobody known'} needs"
         for item in environment.extensions
@@ -119,6 +124,7 @@ def _elsewhere(facts: Facts, environment: Environment) -> Derived:
     folders = cuda_folders(environment)
     variable = facts.variables().get("LD_LIBRARY_PATH")
     entries = [entry for entry in re.split("[:;]", variable.value) if entry] if variable is not None else []
+    # torch finds these folders by itself; other programs see them through LD_LIBRARY_PATH only
     unseen = bool(folders) and not set(folders) <= {posixpath.normpath(entry) for entry in entries}
     return {
         "nvidia.lacking-elsewhere": tuple(dict.fromkeys(lacking)),

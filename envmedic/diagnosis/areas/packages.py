@@ -1,4 +1,4 @@
-"""What installed distributions require of each other, and the families of libraries around torch."""
+"""Facts on requirements between installed distributions, and on the libraries around torch."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ from envmedic.model.facts import Distribution, Environment, Facts
 
 
 def derive(facts: Facts) -> Derived:
-    """The facts of ``requirements.*`` and of the families of libraries; those of NumPy apart."""
+    """The facts of ``requirements.*`` and of the families of libraries, except NumPy's."""
     environment = facts.environment
     if environment is None:
         return {}
     found = requirement_faults(environment, facts.host)
+    # both names: a ModuleNotFoundError names the module (yaml), requirements the distribution (pyyaml)
     modules = (name for item in found.missing for name in (module_of(item.name), item.name))
     return {
         "requirements.conflicts": _sentences(found.conflicts),
@@ -59,7 +60,7 @@ def _companions(found: RequirementFaults, environment: Environment) -> Derived:
 
 
 def _made_for_other_torch(found: RequirementFaults, environment: Environment, torch: Distribution) -> Iterable[str]:
-    """What states the torch that it needs (torchtext and torchdata), and torchcodec, which does not."""
+    """Sentences on companions for another torch, by their metadata or, of torchcodec, by its table of releases."""
     for item in found.every:
         if item.by.name in {"torchtext", "torchdata"} and item.name == "torch" and not item.met:
             yield item.unmet().sentence()
@@ -71,6 +72,7 @@ def _made_for_other_torch(found: RequirementFaults, environment: Environment, to
 def _bitsandbytes(environment: Environment) -> Derived:
     installed, build = environment.distribution("bitsandbytes"), environment.torch
     if installed is None or environment.bitsandbytes_cuda is None:
+        # None rather than absent: bitsandbytes was looked for
         absent = ("cuda-libraries", "knows-cuda", "misses-triton-ops")
         return {f"bitsandbytes.{name}": None for name in absent}
     triton = environment.distribution("triton")
@@ -97,14 +99,16 @@ def _flash_attention(environment: Environment, torch: Distribution) -> Derived:
 
 
 def _flash_attention_wheel(environment: Environment, torch: Distribution) -> str | None:
+    # the name of the file on the project's release page: it states Python, CUDA, torch and the C++ ABI, and without
+    # one of them any guess would be a link to nothing
     build, version = environment.torch, couplings.flash_attention_for(torch.public)
-    python = (environment.interpreter.version or "").split(".")
-    if build is None or build.cuda is None or build.cxx11_abi is None or version is None or len(python) < 2:  # noqa: PLR2004
+    major, _, rest = (environment.interpreter.version or "").partition(".")
+    if build is None or build.cuda is None or build.cxx11_abi is None or version is None or not rest:
         return None
     return couplings.FLASH_ATTENTION.format(
         version=version.partition(".post")[0],
         cuda=build.cuda.partition(".")[0],
         torch=".".join(torch.public.split(".")[:2]),
         abi=str(build.cxx11_abi).upper(),
-        tag=f"cp{python[0]}{python[1]}",
+        tag=f"cp{major}{rest.partition('.')[0]}",
     )

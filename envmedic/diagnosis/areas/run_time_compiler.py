@@ -1,4 +1,4 @@
-"""Facts on another run-time compiler (NVRTC) that LD_PRELOAD puts in the place of torch's own."""
+"""Facts on a run-time compiler (NVRTC) that LD_PRELOAD loads instead of torch's own."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from envmedic.model.facts import Facts
 
 
 def derive(facts: Facts) -> Derived:
-    """The compilers among what LD_PRELOAD names."""
+    """The compilers among the entries of LD_PRELOAD."""
     if facts.environment is None:
         return {}
     hiding = preloaded_compilers(facts, facts.environment)

@@ -1,4 +1,4 @@
-"""The C and C++ run-time libraries: versions that compiled modules need and do not find, and what to do about it."""
+"""Facts on the C and C++ run-time libraries: missing symbol versions, with advice."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _C = ("GLIBC_",)
 
 
 def derive(facts: Facts) -> Derived:
-    """The facts of `model.kinds_runtimes`."""
+    """The facts of `model.vocabulary.kinds_runtimes`."""
     environment = facts.environment
     if environment is None:
         return {}
@@ -31,14 +31,15 @@ def derive(facts: Facts) -> Derived:
 
 def _missing(name: str, unmet: Iterable[UnmetVersion]) -> Derived:
     found = list(unmet)
-    told = (f"{item.needed_by} needs {item.version}, {item.found} lacks it" for item in found)
+    sentences = (f"{item.needed_by} needs {item.version}, {item.found} lacks it" for item in found)
     return {
         f"{name}.missing-versions": tuple(sorted({item.version for item in found}, key=key)),
-        f"{name}.needed-by": tuple(dict.fromkeys(told)),
+        f"{name}.needed-by": tuple(dict.fromkeys(sentences)),
     }
 
 
 def _advice(environment: Environment, unmet: Sequence[UnmetVersion]) -> str:
+    # no C++ version is missing, so it is glibc: the loader and libc must be of one build, so no copy can be put first
     if not unmet:
         return (
             "The module was made for a newer operating system, whose C library cannot be exchanged alone. Install a "

@@ -1,4 +1,4 @@
-"""Facts named ``toolchain.…`` and ``variables.…``: the fields of the typed ones."""
+"""Facts named ``toolchain.…`` and ``variables.…``, from the fields of the typed ones."""
 
 from __future__ import annotations
 

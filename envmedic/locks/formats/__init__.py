@@ -1,6 +1,6 @@
-"""The formats of lock files: one module each, whose `FORMAT` says all that is particular to it.
+"""Formats of lock files, one module each with a `FORMAT`.
 
-A module is found by being here. Its name stands once more, for schemas and mypy, in `model.lock.LockFormatName`.
+Modules of this folder register themselves. `model.lock.LockFormatName` repeats the names for schemas and mypy.
 """
 
 from __future__ import annotations
@@ -23,5 +23,5 @@ LOCK_FORMATS: Mapping[LockFormatName, LockFormat] = complete(
 
 
 def fitting(*, conda: bool) -> Sequence[LockFormatName]:
-    """The formats that hold all of an environment, the default one first."""
+    """The formats that can hold a whole environment, the default one first."""
     return ("conda-lock",) if conda else ("pylock", "requirements")

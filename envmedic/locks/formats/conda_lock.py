@@ -1,7 +1,5 @@
-"""``conda-lock.yml`` through conda-lock's own models: the only place that imports conda-lock.
+"""Format ``conda-lock.yml``, through conda-lock's own models; the only importer of conda-lock.
 
-Importing any part of conda-lock runs its whole command line (0.5 to 1.6 s); the models alone take a third of that. So
-they are imported beside empty stand-ins for the packages above them, which are taken away again.
 Format: https://conda.github.io/conda-lock/ and ``conda-lock-v1.schema.json`` in conda-lock.
 """
 
@@ -60,6 +58,8 @@ def libraries() -> CondaLockModels:
 @contextmanager
 def _stand_ins(*names: str) -> Iterator[None]:
     """Empty packages in the place of `names` while the block runs, unless they are loaded already."""
+    # importing any part of conda-lock imports its whole command line (0.5 to 1.6 s), through the __init__ of the packages
+    # above it; the models alone take a third of that
     made = []
     try:
         for name in names:
@@ -68,6 +68,7 @@ def _stand_ins(*names: str) -> Iterator[None]:
                 made.append(name)
         yield
     finally:
+        # a later import of conda-lock must get the real packages
         for name in made:
             del sys.modules[name]
 
@@ -87,6 +88,7 @@ def text(lock: Lock) -> str:
     """The file, in version 1 of the format. Raises InstallerError without conda-lock."""
     used = libraries()
     packages = [_entry(item, lock, platform) for item in complete(lock, FORMAT) for platform in _of(item, lock)]
+    # sorted, so that two locks of one environment are the same text, and the digest the same
     packages.sort(key=lambda item: (item["manager"], item["name"], item["platform"]))
     platforms = sorted({item["platform"] for item in packages} | {lock.platform})
     try:
@@ -94,6 +96,8 @@ def text(lock: Lock) -> str:
             {
                 "package": packages,
                 "metadata": {
+                    # conda-lock hashes its source files here, to see whether a lock is out of date; there are none, so
+                    # the entries stand in
                     "content_hash": {name: _digest(packages, name) for name in platforms},
                     "channels": list(lock.channels),
                     "platforms": platforms,
@@ -106,6 +110,7 @@ def text(lock: Lock) -> str:
     except ValueError as error:  # pydantic's
         raise _refused("conda-lock does not accept the lock", error) from error
     missing = "".join(f"# not in it: {item.name} {item.version}: {item.reason}\n" for item in lock.incomplete)
+    # libyaml's dumper where PyYAML was built with it: the one in Python takes seconds on hundreds of packages
     dumper = getattr(used.yaml, "CSafeDumper", used.yaml.SafeDumper)
     body: str = used.yaml.dump(document.dict_for_output(), Dumper=dumper, sort_keys=False, allow_unicode=True)
     return f"{_HEAD}{missing}{body}"
@@ -140,13 +145,12 @@ def _entry(item: LockedPackage, lock: Lock, platform: str) -> dict[str, Any]:
 
 
 def _specs(item: LockedPackage) -> dict[str, str]:
-    """Match specs by name, those of one name joined. conda adds ``pip`` to what python depends on: a cycle.
-
-    py-rattler records ``==1.0 build`` of a package that itself says ``1.0 build``, which means the same.
-    """
+    """Match specs by name; several of one name are joined."""
     found: dict[str, str] = {}
     for spec in item.requires:
         name, _, rest = spec.strip().partition(" ")
+        # conda adds pip to python's dependencies, while pip depends on python: conda-lock would find a cycle.
+        # py-rattler records `==1.0 build` for `1.0 build`, so _EXACTLY makes the two the same
         if not (item.name == "python" and name == "pip"):
             found[name] = ",".join(part for part in (found.get(name, ""), _EXACTLY.sub("", rest.strip())) if part)
     return {name: spec or "*" for name, spec in sorted(found.items())}
@@ -193,7 +197,8 @@ def _raw(used: CondaLockModels, content: str, source: str) -> Mapping[str, Any]:
 
 
 def _require_shallow(used: CondaLockModels, content: str, loader: Any) -> None:
-    """Raise ValueError where values nest deeper than in any lock: putting them together recurses in C, without a limit."""
+    """Raise ValueError where values nest deeper than in any lock."""
+    # libyaml's loader builds nested values by recursion in C, which overflows the stack; its events do not recurse
     depth = 0
     for event in used.yaml.parse(content, Loader=loader):
         depth += isinstance(event, used.yaml.CollectionStartEvent) - isinstance(event, used.yaml.CollectionEndEvent)
@@ -207,6 +212,7 @@ def _short(error: Exception) -> str:
 
 def _lock(document: Any, facts: Mapping[str, str], source: str, platform: str | None) -> Lock:
     known = list(document.metadata.platforms)
+    # envmedic writes the platform of the environment; locks of conda-lock itself name none
     chosen = platform or facts.get("platform") or (known[0] if len(known) == 1 else None)
     if chosen not in known:
         raise InputError(
@@ -250,7 +256,7 @@ def _read(item: Any) -> LockedPackage:
 
 
 def _build(filename: str) -> str:
-    """Build string of a conda package by its file name, ``name-version-build.conda``."""
+    """Build string of a conda package from its file name, ``name-version-build.conda``."""
     return filename.removesuffix(".conda").removesuffix(".tar.bz2").rpartition("-")[2]
 
 

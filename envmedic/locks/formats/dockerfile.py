@@ -48,11 +48,13 @@ def image(lock: Lock) -> str:
     if lock.cuda is None:
         return PLAIN_IMAGE
     release = ".".join(lock.cuda.split(".")[:2])
+    # only devel images have nvcc, and they are several GB larger
     return f"nvidia/cuda:{PATCHES.get(release, f'{release}.0')}-{'devel' if lock.builds else 'runtime'}-{SYSTEM}"
 
 
 def _conda_stages(lock: Lock, conda: list[LockedPackage]) -> list[str]:
     """The conda packages by their URLs, in a stage of their own; then the final image with what it made."""
+    # an explicit file needs no solver, and conda checks the MD5 after the # of each URL
     urls = [f"{item.url}#{item.md5}" for item in sorted(conda, key=_base_first)]
     return [
         f"FROM {CONDA_IMAGE} AS conda",
@@ -68,7 +70,7 @@ def _conda_stages(lock: Lock, conda: list[LockedPackage]) -> list[str]:
 
 
 def _base_first(item: LockedPackage) -> tuple[bool, str]:
-    """Python before what is compiled by it."""
+    """Sort key: Python first, which noarch packages need for byte-compiling."""
     return item.name != "python", item.name
 
 
@@ -99,6 +101,7 @@ def _pip_part(pip: list[LockedPackage], *, by_uv: bool, own_pip: bool) -> list[s
         "COPY <<'EOF' /tmp/requirements.txt",
         *map(requirements.entry, pip),
         "EOF",
+        # a conda Python without the pip package still contains ensurepip
         *([] if by_uv or own_pip else [f"RUN {PREFIX}/bin/python -m ensurepip"]),
         f"RUN {install} -r /tmp/requirements.txt",
     ]

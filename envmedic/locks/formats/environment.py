@@ -17,7 +17,8 @@ from envmedic.locks.lock_format import LockFormat, has_dependencies, is_yaml
 from envmedic.model.lock import Lock, LockedPackage
 
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9._=+/:@!~-]*")
-"""Words that are a string in YAML as they stand, wherever they stand."""
+"""Texts that YAML reads as strings without quotes, in any position."""
+# readers of YAML 1.1 take these for booleans and null; 1.2 has fewer
 _WORDS = frozenset({"y", "n", "yes", "no", "true", "false", "on", "off", "null"})
 _DEFAULT_CHANNEL = "conda-forge"
 """Where the Python of an environment that has no conda packages is taken from."""
@@ -44,7 +45,8 @@ def text(lock: Lock) -> str:
 
 
 def _channels(lock: Lock) -> list[str]:
-    """Channels by the names that conda's own tools use, and no others than these."""
+    """Channels by the names of conda's own tools, and no others."""
+    # without `nodefaults`, conda adds the channels of the reader's own configuration
     named = dict.fromkeys(canonical(channel) for channel in lock.channels) or {_DEFAULT_CHANNEL: None}
     return [*named, "nodefaults"] if "defaults" not in named else list(named)
 

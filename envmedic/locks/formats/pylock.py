@@ -1,4 +1,4 @@
-"""``pylock.toml`` (https://packaging.python.org/en/latest/specifications/pylock-toml/), through `packaging.pylock`."""
+"""Format ``pylock.toml`` (https://packaging.python.org/en/latest/specifications/pylock-toml/), through `packaging.pylock`."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def text(lock: Lock) -> str:
     missing = [f"# not in it: {item.name} {item.version}: {item.reason}" for item in lock.incomplete]
     head = ["# What is installed, exactly; made by `envmedic lock`.", *missing]
     try:
-        Pylock.from_dict(tomli.loads(body))  # what cannot be read must not be written
+        Pylock.from_dict(tomli.loads(body))  # _toml is our own writer: prove the text before anyone relies on it
     except PylockValidationError as error:
         hint = "Choose another --format"
         raise InstallerError("The environment cannot be locked as pylock", cause=str(error), hint=hint) from error
@@ -65,7 +65,8 @@ def _marker(platform: str) -> str:
 
 
 def _groups(items: Iterable[LockedPackage]) -> list[list[LockedPackage]]:
-    """Entries that are one package in several files, one for each platform."""
+    """Entries of one package with a file for each platform."""
+    # pylock wants one entry with several wheels; two entries of one name must have exclusive markers
     groups: dict[tuple[object, ...], list[LockedPackage]] = {}
     for item in items:
         groups.setdefault((item.name, item.version, item.kind, item.index, item.revision), []).append(item)
@@ -81,6 +82,7 @@ def _package(group: list[LockedPackage], platforms: tuple[str, ...]) -> Package:
     hashes = {"sha256": item.sha256} if item.sha256 else {}
     size, url = item.size_bytes, item.url
     own = [name for name in platforms if any(name in each.platforms for each in group)]
+    # no marker where the package is on all platforms: `environments` limits the file already
     markers = [f"({_marker(name)})" for name in own] if len(own) < len(platforms) else []
     return Package(
         name=canonicalize_name(item.name),
@@ -131,6 +133,7 @@ def _applies(item: Package) -> bool:
 
 def _read(item: Package) -> LockedPackage:
     files: list[PackageWheel | PackageSdist | PackageArchive] = [*(item.wheels or ())]
+    # an installer prefers a wheel, so the hash of the source archive says nothing of what it installs
     files += [item.sdist] if item.sdist is not None and not files else []
     files += [item.archive] if item.archive is not None else []
     hashes = tuple(file.hashes["sha256"] for file in files if "sha256" in file.hashes)

@@ -31,7 +31,7 @@ from envmedic.model.lock import Lock, LockedKind, LockedPackage
 _HASH = re.compile(r"--hash[= ]sha256:([0-9a-f]{64})")
 _FACT = re.compile(r"# ([a-z]+): (.*)")
 _INDEXED = re.compile(r"# from an index: (\S+) (\S+)")
-"""Name, and index: the file of a wheel that an index has is told from one that was installed by its URL."""
+"""Name and index; without it, a wheel of an index would read back as an archive installed by URL."""
 _LABELLED = frozenset({"torch", "torchvision", "torchaudio"})
 """Distributions whose builds have labels: ``2.5.1+cpu``."""
 _COMMENT = re.compile(r"(?:^|\s)#.*$")
@@ -58,16 +58,15 @@ def entry(item: LockedPackage) -> str:
 
 
 def requirement(item: LockedPackage) -> str:
-    """``name==version`` where the default index has it, ``name @ URL`` where it is from elsewhere.
-
-    By ``==`` a build with a label counts as the release, and as a newer one: uv takes it where an index has both.
-    """
+    """``name==version`` for the default index, ``name @ URL`` for another origin."""
     elsewhere = item.kind == "archive" or item.index is not None
     if item.kind == "vcs":
         inside = f"#subdirectory={item.subdirectory}" if item.subdirectory else ""
         return f"{item.name} @ git+{item.url}@{item.revision}{inside}"
     if elsewhere and item.url:
         return f"{item.name} @ {item.url}"
+    # `==2.5.1` accepts 2.5.1+cu124 as well, and PEP 440 orders the labelled build after the plain one, so uv takes it
+    # where an index has both; `===` compares texts
     exactly = "===" if item.name in _LABELLED and "+" not in item.version else "=="
     return f"{item.name}{exactly}{item.version}"
 
@@ -84,6 +83,7 @@ def parse(content: str, source: str) -> Lock:
             entries.append(line)
     indexed = dict(_INDEXED.findall(content))
     packages = tuple(_of_index(_package(line, source), indexed) for line in entries)
+    # the digest is over entries as written, not over the text: comments and options may change
     seal.require([entry(item) for item in packages], facts.get("digest"), source)
     values = seal.restored(facts)
     return Lock(**values, packages=packages, indexes=tuple(indexes), format=FORMAT.name, path=source)  # type: ignore[arg-type]  # texts
@@ -147,13 +147,13 @@ def _filename(url: str) -> str:
 
 
 def _of_index(item: LockedPackage, indexed: Mapping[str, str]) -> LockedPackage:
-    """With the index that the head of the file names for it."""
+    """`item` with its index from the head of the file."""
     index = indexed.get(item.name)
     return item if index is None or item.kind != "archive" else replace(item, kind="wheel", index=index)
 
 
 def _version(parsed: Requirement, wanted: str, source: str) -> tuple[str, LockedKind]:
-    """The exact version; of a URL the one that its file's name says, empty where it says none."""
+    """The exact version and the kind; of a URL the version in its file name, empty without one."""
     exact = [item.version for item in parsed.specifier if item.operator in {"==", "==="} and "*" not in item.version]
     if parsed.url is not None:
         return _version_of_file(_filename(parsed.url)), "vcs" if parsed.url.startswith("git+") else "archive"

@@ -206,6 +206,7 @@ GPU_CHECKS = frozenset(row.name for row in _ROWS if row.devices != "none")
 """Checks that take part in GPU verification: `Check.gpu` makes no sense for the others."""
 _PROFILES: Final[tuple[Profile, ...]] = get_args(Profile)
 PROFILES: Mapping[Profile, tuple[str, ...]] = MappingProxyType({
+    # profiles are nested: each has the checks of those before it in `Profile`
     profile: tuple(row.name for row in _ROWS if row.profile in _PROFILES[: place + 1])
     for place, profile in enumerate(_PROFILES)
 })  # fmt: skip
@@ -224,4 +225,5 @@ def _require_shown() -> None:
             )
 
 
+# at import, so that a new class of fault without a check fails on the first run
 _require_shown()

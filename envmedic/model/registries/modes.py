@@ -14,6 +14,7 @@ AllowName = Literal["base", "frozen", "external", "in-use"]
 """Protections that a user can lift."""
 
 _HERE: Final = "in envmedic/model/registries/modes.py"
+# in the order of trial: the first mode that works is taken
 CLONE_MODES: Mapping[CloneMode, str] = complete(
     get_args(CloneMode),
     {

@@ -1,4 +1,4 @@
-"""Closed sets of names: a `Literal` that schemas and mypy read, and one table that has a row for each of them."""
+"""Closed sets of names: a `Literal` for schemas and mypy, and a table with a row for each name."""
 
 from __future__ import annotations
 
@@ -37,6 +37,7 @@ def complete(names: Iterable[N], rows: Mapping[K, R], *, stated: str, add: str) 
     names, `add` the row to write, with ``NAME`` and ``MODULE`` (the name as Python spells it) in the name's place.
     """
     ordered, table = tuple(names), dict[str, R](rows.items())
+    # checked at import: the author of a new name meets the message on the first run
     for name in ordered:
         if name not in table:
             raise LookupError(f"{stated} has {name!r}, of which there is no row: add {_filled(add, name)}")

@@ -1,4 +1,4 @@
-"""What a fact of the playbooks' vocabulary is: its name, type and meaning."""
+"""Description of a fact in the playbooks' vocabulary: name, type and meaning."""
 
 from __future__ import annotations
 
@@ -16,4 +16,4 @@ class FactKind(Model, frozen=True, kw_only=True):
     type: FactType
     doc: str
     detail: str | None = None
-    """Name of the fact that says more where this one is told as evidence."""
+    """Name of the fact with details, shown where this one is evidence."""

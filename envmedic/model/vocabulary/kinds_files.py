@@ -1,4 +1,4 @@
-"""Facts about installed files: what is missing, doubled, overwritten or hidden."""
+"""Facts on installed files: missing, duplicate, overwritten and hidden ones."""
 
 from __future__ import annotations
 

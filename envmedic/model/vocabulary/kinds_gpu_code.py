@@ -1,4 +1,4 @@
-"""Facts on GPU code: what torch and its extensions hold, what torch's run-time compiler makes, and for which GPUs."""
+"""Facts on GPU code in torch and its extensions, and on torch's run-time compiler, against the visible GPUs."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""The names that playbooks may use: facts with their types, and checks.
+"""Names for playbooks: facts with their types, and checks.
 
-`diagnosis.vocabulary.derive` gives these facts their values; the loader refuses every other name. A fact whose
-value is absent was not observed (comparisons with it are unknown); a fact that is None was looked
-for and is not there.
+`diagnosis.vocabulary.derive` gives these facts their values; the loader refuses every other name. A fact without a
+value was not observed, and comparisons with it are unknown; None was looked for and does not exist.
 """
 
 from __future__ import annotations
@@ -91,6 +90,7 @@ _COMPANION: tuple[tuple[str, FactType, str], ...] = (
 )
 
 
+# a fact that only counts or says no, and the fact that shows people why
 _DETAILS = {
     "same-cuda-major": "cuda",
     "accepts-torch": "requires-torch",
@@ -143,6 +143,7 @@ PACKAGE_FACTS: tuple[FactKind, ...] = (
 )
 """Facts that every distribution has, under its normalised name (lower case, hyphens)."""
 
+# a pattern instead of a table: any distribution may be named, installed or not
 _PACKAGE_FACT = re.compile(r"package\.[a-z0-9]+(?:-[a-z0-9]+)*\.(?P<attribute>[a-z]+)")
 _PACKAGE_KINDS = {kind.name.rpartition(".")[2]: kind for kind in PACKAGE_FACTS}
 
