@@ -1,4 +1,4 @@
-"""What strangers wrote, held to sizes that can be worked with before anything goes through it piece by piece.
+"""Size and depth limits for untrusted input, checked before it is parsed or walked.
 
 A YAML text of a few lines can stand for billions of values by its aliases; a marker of a requirement can nest deeper
 than Python calls itself.

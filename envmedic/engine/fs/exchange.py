@@ -1,4 +1,4 @@
-"""Putting a clone in an environment's place.
+"""Swap of a clone and an environment.
 
 One call swaps the two directories where the file system can; elsewhere two renames, between which
 the path does not exist. The journal around them is the caller's.

@@ -1,6 +1,6 @@
-"""Deleting trees so that a crash never leaves half of one under a name that means something.
+"""Deletion of trees that never leaves half a tree under its own name after a crash.
 
-What goes is first renamed into the transaction's ``trash``; the removal itself may stop anywhere.
+A tree is first renamed into the transaction's ``trash``; the removal itself may stop anywhere.
 """
 
 from __future__ import annotations
