@@ -34,7 +34,7 @@ def own_files(tree: Path, metadata: str) -> tuple[Path, ...]:
 
 def unlisted(path: Path, listed: frozenset[str]) -> Iterator[Path]:
     """What of `path` nobody lists: all of it, or the largest parts of a directory in which others have files."""
-    prefix = f"{path}{os.sep}"
+    prefix = f"{path}{os.sep}"  # with the separator: ``torch`` must not claim the files of ``torchvision``
     own = frozenset(file for file in listed if file.startswith(prefix))
     if os.fspath(path) in listed and not path.is_dir():
         return

@@ -106,6 +106,7 @@ def _below(base: str, files: Iterable[str]) -> Iterator[str]:
 
 
 def _installed(step: Install, tree: Path) -> Iterator[str]:
+    # A wheel says purelib or platlib, and distributions differ in lib and lib64: every site-packages is a candidate.
     for path in tree.glob("lib*/python*/site-packages"):
         site = os.fspath(path.relative_to(tree))
         yield f"{site}/new.dist-info"

@@ -30,6 +30,7 @@ def as_owner_of(directory: Path) -> AbstractContextManager[None]:
 
     Anybody else acts for themselves. Raises OSError.
     """
+    # lstat: the owner of a planted link is its author, not the owner of the target.
     status = directory.lstat()
     if os.geteuid() != 0 or status.st_uid == 0:
         return nullcontext()
@@ -87,6 +88,6 @@ def _fill(fd: int, content: bytes, owner: Owner | None, mode: int, *, synced: bo
         file.flush()
         if owner is not None and os.geteuid() == 0:
             os.fchown(fd, owner.uid, owner.gid)
-        os.fchmod(fd, mode)
+        os.fchmod(fd, mode)  # after open: the umask has cut the mode given there
         if synced:
             os.fsync(fd)

@@ -95,6 +95,7 @@ def probe_exchange(prefix: Path, workdir: Path) -> ExchangeProbe:
 
 
 def _try(prefix: Path, workdir: Path, stack: ExitStack) -> ExchangeProbe:
+    # The file system's type is no proof: overlay, NFS and FUSE decide by directory, so the real call is tried.
     in_store, at_prefix = scratch.names(prefix)
     inside = stack.enter_context(scratch.scratch(workdir, in_store))
     beside = stack.enter_context(scratch.scratch(prefix.parent, at_prefix))
@@ -108,7 +109,7 @@ def _try(prefix: Path, workdir: Path, stack: ExitStack) -> ExchangeProbe:
     try:
         # `beside` lies in the prefix's own parent, as the prefix does; `inside/env` where the clone will be.
         exchange(inside / "env", beside)
-        exchange(inside / "env", beside)
+        exchange(inside / "env", beside)  # back, so that each name is removed by its owner
     except OSError as error:
         return _refused(error)
     return ExchangeProbe("exchange")

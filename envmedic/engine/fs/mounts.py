@@ -45,6 +45,7 @@ def holding(path: Path) -> Mount | None:
     name = os.fspath(path)
     found: Mount | None = None
     for mount in mounts():
+        # A later mount at the same point covers an earlier one, hence >= below.
         covers = mount.point in {"/", name} or name.startswith(mount.point + "/")
         if covers and (found is None or len(mount.point) >= len(found.point)):
             found = mount

@@ -21,6 +21,7 @@ def locate(tree: Path, relative: str) -> Path:
     pure = PurePosixPath(relative)
     if pure.is_absolute() or not pure.parts or ".." in pure.parts or "\0" in relative:
         raise _outside(relative, "it is not a plain path below the prefix")
+    # The last part is not resolved: removing a link must remove the link, not its target.
     root = Path(os.path.realpath(tree))
     parent = Path(os.path.realpath(root.joinpath(*pure.parts[:-1])))
     if not parent.is_relative_to(root):

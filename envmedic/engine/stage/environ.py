@@ -1,4 +1,4 @@
-"""The environment variables and the user that an environment's own programs run with.
+"""Environment variables and user for programs of an environment.
 
 They run as in a shell where the environment was activated: what the user exported stays (PYTHONPATH
 and LD_LIBRARY_PATH too, since they take part in many faults), with VIRTUAL_ENV or CONDA_PREFIX and
@@ -42,9 +42,11 @@ def variables(
         for name, value in (os.environ if inherited is None else inherited).items()
         if name not in REDIRECTING and name not in _OF_ACTIVATION
     }
+    # No activate script is run: it is text of the environment, and a broken one would stop every check.
     base["PATH"] = _path(prefix, base.get("PATH"))
     base["CONDA_PREFIX" if (prefix / "conda-meta").is_dir() else "VIRTUAL_ENV"] = os.fspath(prefix)
     if user is not None:
+        # Root's caches and tokens are not for the owner: unreadable at best, leaked at worst.
         base = {name: value for name, value in base.items() if name not in _OF_A_HOME and not is_secret(name, value)}
         for name in _TEMPORARY:  # of root's own, where each user has one
             if name in base and not can_write(user, Path(base[name])):

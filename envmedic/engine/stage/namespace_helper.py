@@ -94,6 +94,7 @@ def _write(step: str, path: str, content: bytes) -> None:
 def die_with(parent: int) -> None:
     """Ask for SIGTERM when the thread that started this process ends; exit when it has ended already."""
     _prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+    # The parent may have died before the request, and the kernel reports no death that is past.
     if os.getppid() != parent:
         os._exit(FAILED)
 
@@ -117,7 +118,7 @@ def own_mounts(request: dict[str, Any]) -> bool:
     root. A process that has just changed its uid may not write its own map unless it is dumpable.
     """
     if libc.unshare(CLONE_NEWNS) == 0:
-        return False
+        return False  # root, or a process with CAP_SYS_ADMIN: no user namespace needed
     if ctypes.get_errno() != errno.EPERM:
         raise SetupError("unshare", ctypes.get_errno())
     become(request["user"])
@@ -125,6 +126,7 @@ def own_mounts(request: dict[str, Any]) -> bool:
     die_with(request["parent"])
     uid, gid = os.geteuid(), os.getegid()
     _call("unshare", libc.unshare(CLONE_NEWUSER | CLONE_NEWNS))
+    # The kernel refuses a gid map of an unprivileged process until setgroups is denied (user_namespaces(7)).
     _write("setgroups", "/proc/self/setgroups", b"deny")
     _write("uid-map", "/proc/self/uid_map", b"%d %d 1" % (uid, uid))
     _write("gid-map", "/proc/self/gid_map", b"%d %d 1" % (gid, gid))
@@ -133,8 +135,10 @@ def own_mounts(request: dict[str, Any]) -> bool:
 
 def show_clone(clone: bytes, prefix: bytes) -> None:
     """Bind the clone over the prefix, for this namespace alone."""
+    # systemd mounts / as shared: without this the bind would appear in every namespace, over the live environment.
     _mount("private", b"none", b"/", None, MS_REC | MS_PRIVATE)
     _mount("bind", clone, prefix, None, MS_BIND)
+    # A bind that landed elsewhere would let steps change the live environment.
     wanted, seen = os.stat(clone), os.stat(prefix)  # noqa: PTH116  # bytes: any name
     if (wanted.st_dev, wanted.st_ino) != (seen.st_dev, seen.st_ino):
         raise SetupError("bind", errno.ESTALE)
@@ -146,6 +150,7 @@ def fresh_proc() -> None:
     Container runtimes mount files of their own there, such as /proc/driver/nvidia; hiding them
     would change what GPU libraries see.
     """
+    # O_PATH descriptors keep the old mounts reachable once the new /proc covers them.
     kept = [(os.open(path, os.O_PATH), path) for path in _proc_mounts()]
     _mount("proc", b"proc", b"/proc", b"proc", MS_NOSUID | MS_NODEV | MS_NOEXEC)
     for descriptor, path in kept:
@@ -178,6 +183,7 @@ def command(request: dict[str, Any], status: Status, *, switch_user: bool) -> No
         if request["user"] is not None:
             # Root has mounted for them, at a path that may be theirs to redirect: no set-user-id program may see it.
             _call("prctl", libc.prctl(PR_SET_NO_NEW_PRIVS, ctypes.c_ulong(1), *[ctypes.c_ulong(0)] * 3))
+        # Becoming another user clears the death signal (prctl(2)), so it is set after that.
         _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
         for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGTERM, signal.SIGINT):
             signal.signal(number, signal.SIG_DFL)
@@ -231,7 +237,9 @@ def init(request: dict[str, Any], status: Status, alive: int, *, switch_user: bo
 def in_pid_namespace(request: dict[str, Any], status: Status, *, switch_user: bool) -> None:
     """Run the command under an init of its own and wait for both."""
     _call("pid-namespace", libc.unshare(CLONE_NEWPID))
+    # The child has pid 1 and sees no parent, so a pipe tells it whether the helper still lives.
     alive, held = os.pipe()
+    # A SIGTERM between the fork and the handler would end the helper and leave its child running.
     signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
     child = os.fork()
     if child == 0:

@@ -1,8 +1,7 @@
-"""Giving files made in a clone their final path.
+"""Relocation: replace the staging path by the final path in files that were made in a clone.
 
-Where a clone cannot be shown at its environment's path, installers run beside it and write the
-staging path into scripts and a few other text files. Only those are rewritten; byte code is left
-alone, since Python takes a module's path from where it found it.
+Without mount namespaces, installers run at the path of the clone and write it into scripts and a few other text
+files. Only those are rewritten. Byte code stays as it is: Python takes the path of a module from where it found it.
 """
 
 from __future__ import annotations
@@ -108,7 +107,7 @@ class _Paths:
             content = _swap(content, *self._json)
             return _swap(content, self._staging, self._json[1])
         if not self._plain_is_safe:
-            return content
+            return content  # `rewrite` then finds the staging path left over and refuses the clone
         quoted = (path.replace(b"'", b"'\"'\"'") for path in (self._staging, self._final))
         return _swap(_swap(content, *quoted), self._staging, self._final)
 
@@ -135,7 +134,7 @@ def _in_json(path: str) -> bytes:
 
 
 def _swap(content: bytes, old: bytes, new: bytes) -> bytes:
-    """Replace the path `old`, and not one that merely begins like it."""
+    """Replace the path `old`, but not a longer path that begins with it, such as ``/env2`` for ``/env``."""
     return re.sub(re.escape(old) + rb"(?![\w.-])", lambda _: new, content)
 
 
@@ -148,6 +147,7 @@ def _unquoted(word: bytes) -> bytes:
 
 
 def _first_lines(program: bytes, rest: bytes) -> bytes:
+    # The kernel cuts a longer first line off and takes a blank for the end of the interpreter's path.
     if len(program + rest) <= _LONGEST_SHEBANG and not re.search(rb"\s", program):
         return b"#!" + program + rest + b"\n"
     quoted = b'"' + re.sub(rb'([\\"$`])', rb"\\\1", program) + b'"'

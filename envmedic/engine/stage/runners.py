@@ -1,6 +1,6 @@
 """Runners: how the commands of a transaction see the environment.
 
-All of them start `namespace_helper` and wait for it in the calling thread, which the helper must not
+All runners start `namespace_helper` and wait for it in the calling thread, which the helper must not
 outlive, so a runner may be called from any thread of a multi-threaded program. Commands have no
 terminal and no standard input, run as the prefix's owner when envmedic is root, and are killed
 with all their descendants on a timeout, an interrupt or the death of envmedic.
@@ -199,6 +199,7 @@ class RelocateRunner(_Runner):
         if not self._checked and os.fspath(self.python) in argv:
             self._checked = True
             self.check_interpreter()
+        # Scripts of a copy name the original interpreter in their first line: running one would repair the live tree.
         if first.is_relative_to(self._prefix) and not first.name.startswith("python"):
             raise InternalError(f"{first} must not run: in a copied environment it acts on the original")
         return super().__call__(argv, env=env, on_line=on_line, timeout_s=timeout_s)
@@ -239,6 +240,7 @@ def probe_namespace(prefix: Path, clone: Path) -> NamespaceProbe:
     refused = _try_setup(prefix, clone, pid_namespace=True)
     if refused is None:
         return NamespaceProbe(ok=True, pid_namespace=True)
+    # Some container runtimes allow a mount namespace but mask /proc: then only the PID namespace has to go.
     if refused.step not in _PID_STEPS:
         return NamespaceProbe(ok=False, reason=str(refused))
     again = _try_setup(prefix, clone, pid_namespace=False)
@@ -301,7 +303,7 @@ def _request(
 
 
 def _text(value: str) -> str:
-    """The bytes of `value` as latin-1 text: any file name survives JSON."""
+    """The bytes of `value` as latin-1 text: JSON holds no other bytes than UTF-8, and file names may."""
     return os.fsencode(value).decode("latin-1")
 
 

@@ -1,4 +1,4 @@
-"""How many imports of an environment may run at the same time on this machine."""
+"""The number of imports that may run at the same time on this machine, by its CPUs and memory."""
 
 from __future__ import annotations
 
@@ -45,6 +45,7 @@ _CONTROLLERS = (
 def at_once(system: System | None = None) -> int:
     """As many as this process may use CPUs, at most `MOST`, and as many as there is memory for; at least one."""
     where = system or System()
+    # A container may be pinned to CPUs (affinity), limited in CPU time (quota) or in memory; each can be the tightest.
     cpus = min(len(os.sched_getaffinity(0)), _quota(where), MOST)
     return int(max(1, min(cpus, available_bytes(where) // BYTES_EACH)))
 
@@ -82,6 +83,7 @@ def _left(folder: Path, names: _Memory) -> float:
     limit, used = _text(folder / names.limit), _text(folder / names.used)
     if not limit.isdigit() or not used.isdigit():  # no limit ("max"), or no such controller
         return math.inf
+    # The kernel gives inactive page cache back before it kills, so it does not count as used.
     statistics = dict(line.split(" ", 1) for line in _text(folder / "memory.stat").splitlines())
     return int(limit) - int(used) + int(statistics.get(names.reclaimable, 0))
 

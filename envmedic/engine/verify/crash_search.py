@@ -1,6 +1,6 @@
-"""The smallest set of imports that ends Python: tried alone, together, in both directions, and with one left out.
+"""Search for the smallest set of imports that crashes Python: alone, together, in both orders, with one left out.
 
-Every attempt is a process of its own in the environment, which gets no byte code.
+Every attempt is a process of its own in the environment and writes no byte code there.
 """
 
 from __future__ import annotations
@@ -43,6 +43,7 @@ def find(names: Sequence[str], attempt: Attempt, *, clock: Callable[[], float] =
     Names that cannot be imported at all are left out: what they lack is another fault.
     """
     end = clock() + LIMIT_S
+    # Each attempt imports torch anew, which takes seconds: hence few names, and a limit on the whole search.
     chosen = tuple(dict.fromkeys(names))[:MOST_NAMES]
     if not chosen:
         return None
@@ -53,11 +54,13 @@ def find(names: Sequence[str], attempt: Attempt, *, clock: Callable[[], float] =
         crashing = alone.crashing(reached)
         if crashing is not None:
             return crashing
+        # Names that fail alone cannot be part of a clash; without them the others are tried again.
         left = tuple(name for name in left if name not in reached or alone.usable(name))
         if all(map(alone.usable, reached)):
             bad = (reached, bad[1])
             break
         bad = _first_bad_way(left, attempt) if clock() < end else None
+    # The whole list may pass because a third import loads the right library first: try pairs of the likeliest names.
     if bad is None and clock() < end:
         bad = _first_bad(list(itertools.permutations(chosen[:PAIRED], 2)), attempt)
         bad = bad if bad is not None and bad[1].status == "crash" else None
@@ -132,5 +135,5 @@ def _working(sequence: Names, attempt: Attempt) -> Names:
 
 
 def _crash(sequence: Names, outcome: Outcome, works: Names) -> ImportCrash:
-    error = outcome.detail.strip() or outcome.reason
+    error = outcome.detail.strip() or outcome.reason  # the traceback of faulthandler stands at the end of the detail
     return ImportCrash(sequence=sequence, signal=outcome.signal, error=error[-KEPT_ERROR:], works=works)

@@ -68,6 +68,7 @@ class KernelSession:
         message = message_of(line)
         if message is None:
             return False
+        # Whatever a check prints reaches the same pipe, so a message is believed only if it decodes as one.
         if "outcome" in message:
             try:
                 index, outcome = self._outcome(message["outcome"])
@@ -148,6 +149,7 @@ def program(*, readable: bool) -> tuple[str, ...]:
     sources = {
         ".".join(path.relative_to(KERNELS).with_suffix("").parts): path.read_text(encoding="utf-8") for path in files
     }
+    # The interpreter gets one argument, which Linux limits to 128 KiB (MAX_ARG_STRLEN): hence the compression.
     text = f"SOURCES = {sources!r}\n" + sources["embedded"].replace("from __future__ import annotations\n", "")
     packed = base64.b64encode(zlib.compress(text.encode(), 9)).decode()
     return ("-c", f"import base64, zlib; exec(zlib.decompress(base64.b64decode('{packed}')))")
@@ -156,6 +158,7 @@ def program(*, readable: bool) -> tuple[str, ...]:
 def launcher(runner: Runner, command: Sequence[str]) -> tuple[str, ...]:
     """Argv that runs the user's own `command` in the environment and in the present directory."""
     text = (KERNELS / "launch.py").read_text(encoding="utf-8")
+    # -I -S: neither PYTHON* variables nor a broken sitecustomize may stop the launcher; the command itself gets both.
     return (os.fspath(runner.python), "-I", "-S", "-c", text, os.fspath(Path.cwd()), os.fspath(runner.python), *command)
 
 
@@ -166,7 +169,7 @@ def readable_by_owner() -> bool:
     able to.
     """
     if os.geteuid() != 0:
-        return True
+        return True  # checks run as this user, who has just imported these files
     rooms = {path.parent for path in KERNELS.rglob("*.py")}
     return _everybody(KERNELS / "driver.py", stat.S_IROTH) and all(
         _everybody(directory, stat.S_IXOTH) for directory in {*rooms, *KERNELS.parents}

@@ -71,6 +71,7 @@ def worse(old: Outcome | None, new: Outcome) -> tuple[str, ...]:
     """What is worse in `new` than in `old`, a text for each; nothing when it was not run before."""
     if old is None:
         return ()
+    # `pip check` lists every unmet requirement of the environment: only lines that are new count as worse.
     if new.check == PIP_CHECK and new.status == old.status == "fail":
         known = {_requirement(line) for line in old.detail.splitlines()}
         return tuple(
@@ -94,6 +95,7 @@ def gpu_verdict(outcomes: Iterable[Outcome]) -> tuple[GpuVerdict, str]:
     on_gpu = [outcome for outcome in outcomes if _is_gpu(outcome.device) and outcome.applicable]
     if not on_gpu:
         return "not needed", ""
+    # A failure says more than a skip, so it gives the reason even if a skip comes first.
     for statuses in (FAILURES, {"skip"}):
         for outcome in on_gpu:
             if outcome.status in statuses:
@@ -120,6 +122,7 @@ def verification(
     regressions = [text for old, new in pairs for text in worse(old, new) if not _excused(new, no_gpu=no_gpu)]
     if baseline is not None:
         regressions += _lost(baseline, outcomes, proof=False)
+    # By identity: two outcomes of one check may be equal in every field.
     known = {id(new) for old, new in pairs if old is not None and old.status != "pass" and not worse(old, new)}
     bad = [outcome for outcome in outcomes if _blocks(outcome, no_gpu=no_gpu)]
     return Verification(
@@ -150,6 +153,7 @@ def _blocks(outcome: Outcome, *, no_gpu: bool) -> bool:
 
 def _forgiven(outcome: Outcome) -> bool:
     """Whether a failure does not decide: it is informative and has an excuse. A crash or a hang has none."""
+    # An import may raise for a missing optional library; it never crashes or hangs for one.
     return outcome.status == "fail" and bool(outcome.excuse) and outcome.role not in REQUIRED
 
 
@@ -166,6 +170,7 @@ def _matches(one: Outcome, other: Outcome) -> bool:
     """Whether both are the same check on the same device; ``cuda`` stands for every GPU."""
     if one.check != other.check:
         return False
+    # Without a GPU a check reports ``cuda`` for all of them; with GPUs it reports ``cuda:0 NAME`` for each.
     if not (one.device and other.device):
         return one.device == other.device
     places = {one.device.partition(" ")[0], other.device.partition(" ")[0]}  # whatever the GPU there is called
@@ -181,6 +186,7 @@ def _counterpart(outcome: Outcome, others: Sequence[Outcome]) -> Outcome | None:
 def _lost(before: Sequence[Outcome], after: Sequence[Outcome], *, proof: bool) -> Iterator[str]:
     """What was run before and is not reported again: required for the proof, or passed then."""
     for old in before:
+        # A check that vanishes must not pass for a repair: a crashed session reports fewer outcomes than it began.
         counts = old.role in PROOF if proof else old.role not in PROOF and old.status == "pass"
         if counts and _counterpart(old, after) is None and old.applicable:
             yield f"{told(old)} before, and not run again"
@@ -202,7 +208,7 @@ def comparable(baseline: Verification, profile: Profile, names: Sequence[str]) -
 
     The profile ``quick`` does not import all that others do.
     """
-    fewer = profile == "quick" and baseline.profile != profile
+    fewer = profile == "quick" and baseline.profile != profile  # its missing imports are no regressions
     asked = set(names) - ({"import"} if fewer else set())
     return tuple(outcome for outcome in baseline.outcomes if name_of(outcome.check) in asked)
 
