@@ -5,16 +5,22 @@ from __future__ import annotations
 import ctypes
 import os
 import pickle
+import select
 import signal
-import threading
+import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import TypeVar
 
 T = TypeVar("T")
 U = TypeVar("U")
 _CORES = 2
 _CHUNK_BYTES = 1 << 20
+_SIZE_BYTES = 8
+_LEAST_WAIT_S = 60.0
+_WAIT_FACTOR = 10
+"""A fork that takes so many times as long as the work beside it hangs."""
 _PR_SET_PDEATHSIG = 1
 _RAISING = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
 
@@ -37,11 +43,11 @@ def uninterrupted() -> Iterator[set[int]]:
 def beside(work: Callable[[], T], rest: Callable[[], U]) -> tuple[T, U]:
     """Run `work` in a fork while `rest` runs here, and return what both return.
 
-    The fork's value comes back pickled. Whatever goes wrong in the fork is of no consequence: `work` then runs here
-    and raises what it raises. Nothing is forked where other threads run, whose locks the fork would find held for
-    ever, nor on a machine with one core.
+    The fork's value comes back pickled. Whatever goes wrong in the fork is of no consequence, also that it hangs: `work`
+    then runs here and raises what it raises. Nothing is forked where other threads run, whose locks the fork would find
+    held for ever, nor on a machine with one core.
     """
-    if len(os.sched_getaffinity(0)) < _CORES or threading.active_count() > 1:
+    if len(os.sched_getaffinity(0)) < _CORES or not _single_threaded():
         return work(), rest()
     fork = _Fork()
     try:
@@ -49,11 +55,20 @@ def beside(work: Callable[[], T], rest: Callable[[], U]) -> tuple[T, U]:
             fork.begin(work)
         except OSError:  # no process or no descriptor to be had
             return work(), rest()
+        begun = time.monotonic()
         other = rest()
-        told = fork.told()
-        return pickle.loads(told) if told else work(), other  # noqa: S301  # by a fork of this very process
+        answer = fork.answer(max(_LEAST_WAIT_S, _WAIT_FACTOR * (time.monotonic() - begun)))
+        return pickle.loads(answer) if answer else work(), other  # noqa: S301  # by a fork of this very process
     finally:
         fork.close()
+
+
+def _single_threaded() -> bool:
+    """Whether this process has one thread, counting those that libraries start without Python's knowledge."""
+    try:
+        return len(list(Path("/proc/self/task").iterdir())) == 1
+    except OSError:  # no /proc: nothing can be said
+        return False
 
 
 class _Fork:
@@ -75,23 +90,31 @@ class _Fork:
             finally:
                 os.close(writing)
 
-    def told(self) -> bytes:
-        """Wait for its end; what it has written if it ended well, else nothing."""
-        parts: list[bytes] = []
-        while part := os.read(self._pipe, _CHUNK_BYTES):
-            parts.append(part)
-        return b"".join(parts) if self._ended() == 0 else b""
+    def answer(self, limit_s: float) -> bytes:
+        """Read the answer; empty where the fork ends without a whole one or takes longer than `limit_s` seconds.
 
-    def _ended(self) -> int:
-        """Wait for the child, whose number is no longer ours then; returns its status."""
-        pid, self._pid = self._pid, 0
-        return os.waitpid(pid, 0)[1]
+        The size that precedes an answer says whether it is whole. The status of the fork would not: where this process
+        was started with SIGCHLD ignored, the kernel discards it.
+        """
+        until, received = time.monotonic() + limit_s, bytearray()
+        poll = select.poll()
+        poll.register(self._pipe, select.POLLIN)
+        while poll.poll(max(0.0, until - time.monotonic()) * 1000):
+            part = os.read(self._pipe, _CHUNK_BYTES)
+            if not part:
+                break
+            received += part
+        answer = bytes(received[_SIZE_BYTES:])
+        return answer if len(answer) == int.from_bytes(received[:_SIZE_BYTES], "little") else b""
 
     def close(self) -> None:
-        """Kill the child if it was not waited for."""
+        """Kill and reap the child."""
         if self._pid:
-            os.kill(self._pid, signal.SIGKILL)
-            self._ended()
+            pid, self._pid = self._pid, 0
+            with suppress(ProcessLookupError, ChildProcessError):  # the kernel has reaped it: SIGCHLD is ignored
+                os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT | os.WNOHANG)  # else the number may be another's
+                os.kill(pid, signal.SIGKILL)
+                os.waitpid(pid, 0)
         if self._pipe >= 0:
             os.close(self._pipe)
             self._pipe = -1
@@ -105,7 +128,8 @@ def _answer(parent: int, pipe: int, work: Callable[[], object], mask: set[int]) 
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         if os.getppid() != parent:  # it has ended already
             return
-        left = memoryview(pickle.dumps(work(), pickle.HIGHEST_PROTOCOL))
+        answer = pickle.dumps(work(), pickle.HIGHEST_PROTOCOL)
+        left = memoryview(len(answer).to_bytes(_SIZE_BYTES, "little") + answer)
         while left:
             left = left[os.write(pipe, left) :]
         status = 0
