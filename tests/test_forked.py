@@ -12,8 +12,12 @@ import pytest
 SEVERAL_CORES = pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="there is one core, and nothing is forked")
 BEGINNING = """
 import os, signal, sys, threading, time
-from envmedic.forked import beside
+from envmedic.forked import begun, spread
 here = os.getpid()
+def beside(work, rest):
+    with begun(work) as fork:
+        other = rest()
+        return fork.value(), other
 def children():
     return open(f"/proc/self/task/{threading.get_native_id()}/children").read().split()
 """
@@ -180,8 +184,12 @@ def test_work_is_done_here_where_no_process_can_be_had() -> None:
 
 INTERRUPTED = """
 import os, signal
-from envmedic.forked import beside
+from envmedic.forked import begun, spread
 from envmedic.proc import run
+def beside(work, rest):
+    with begun(work) as fork:
+        other = rest()
+        return fork.value(), other
 
 done = []
 
@@ -212,3 +220,44 @@ def test_an_interruption_waits_until_what_follows_a_fork_is_done(begin: str, exp
     done = subprocess.run(program, capture_output=True, text=True, check=False)
     assert done.stderr == ""
     assert " ".join(done.stdout.split()) == expected
+
+
+@SEVERAL_CORES
+def test_spread_work_comes_back_in_order_from_several_processes() -> None:
+    code = """
+    found = spread(lambda number: (number, os.getpid()), 60, most=4)
+    print([number for number, _ in found] == list(range(60)), len({pid for _, pid in found}) > 1, children())
+    """
+    assert said(code) == "True True []"
+
+
+@SEVERAL_CORES
+def test_spread_work_that_a_fork_did_not_finish_is_done_here() -> None:
+    code = """
+    def work(number):
+        if os.getpid() != here:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return number, os.getpid()
+    print(spread(work, 30, most=4) == [(number, here) for number in range(30)], children())
+    """
+    assert said(code) == "True []"
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 3, 25_000])
+def test_spread_of_none_or_of_very_many(count: int) -> None:
+    code = f"print(spread(lambda number: number * 2, {count}, most=3) == list(range(0, 2 * {count}, 2)), children())"
+    assert said(code) == "True []"
+
+
+def test_what_spread_work_raises_is_raised_and_ends_the_forks() -> None:
+    code = """
+    def work(number):
+        if number == 7:
+            raise KeyError(number)
+        return number
+    try:
+        spread(work, 30, most=4)
+    except KeyError as error:
+        print(error.args[0], children())
+    """
+    assert said(code) == "7 []"

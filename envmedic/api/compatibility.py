@@ -1,4 +1,4 @@
-"""Would a requirement work in an environment: data, facts and the installer's own answer together."""
+"""Use case ``check``: whether requirements would work in an environment, by tables, facts and a resolution."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from envmedic.api.context.observation import observe, stage
 from envmedic.api.context.settings import Settings
 from envmedic.api.context.wiring import installer_of
-from envmedic.errors import EnvmedicError, InstallerError, NetworkError, NoSolution
+from envmedic.errors import InstallerError, NetworkError, NoSolution
 from envmedic.installers.index.credentials import without_credentials
 from envmedic.model.answers.compatibility import Compatibility
 from envmedic.model.ports import ResolveRequest
@@ -16,11 +16,11 @@ from envmedic.planner import whatif
 
 
 def check(settings: Settings, prefix: Path, requirements: Sequence[str]) -> Compatibility:
-    """The answer for `requirements` together. Changes nothing.
+    """Return the answer for all `requirements` together. Changes nothing.
 
-    Raises InputError for what is no requirement, NetworkError when no index can be asked.
+    Raises InputError for an invalid requirement, NetworkError if no index can be reached.
     """
-    state = whatif.asked(observe(settings, prefix), requirements)
+    state = whatif.parse_requests(observe(settings, prefix), requirements)
     if not state.pending:
         return whatif.answer(state, whatif.ResolvedWay(None, None), ())
     possible, considered = whatif.ways(state)
@@ -28,9 +28,9 @@ def check(settings: Settings, prefix: Path, requirements: Sequence[str]) -> Comp
 
 
 def _first(settings: Settings, state: whatif.WhatIfRequest, possible: Sequence[whatif.Way]) -> whatif.ResolvedWay:
-    """The first way that the installer finds wheels for, with the reasons against those before it.
+    """Return the first way for which the installer finds wheels, with the reasons against those before it.
 
-    Where no index can be reached, a set of the torch family that the data describe is an answer too.
+    Without a reachable index, a torch family from the tables is an answer too.
     """
     installer = installer_of(settings)
     refusals: list[str] = []
@@ -40,8 +40,9 @@ def _first(settings: Settings, state: whatif.WhatIfRequest, possible: Sequence[w
             with stage(settings.stream, "resolve"):
                 resolution = installer.resolve(request, state.environment, settings.stream.emit)
         except (NoSolution, InstallerError) as error:
-            refusals.append(_told(way, error))
+            refusals.append(f"{way.title}: {error.cause or error.summary}")
         except NetworkError as error:
+            # the tables know which torch families were published; of any other package only the index knows
             if way.found is None:
                 raise
             unasked = f"{error.summary}: what is said of {way.title} is from the data alone"
@@ -66,8 +67,5 @@ def _request(settings: Settings, way: whatif.Way) -> ResolveRequest:
 def _index(request: ResolveRequest) -> str | None:
     if not request.needs_variant_index or request.variant is None:
         return None
+    # shown in the answer, so without the password of a mirror
     return without_credentials(request.torch_index.replace("{variant}", request.variant))
-
-
-def _told(way: whatif.Way, error: EnvmedicError) -> str:
-    return f"{way.title}: {error.cause or error.summary}"

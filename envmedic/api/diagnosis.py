@@ -1,6 +1,6 @@
-"""Diagnosis: error texts and facts to findings.
+"""Use case ``diagnose``: findings from error texts and facts.
 
-The readers of environments and of texts are imported late: most diagnoses have one of them alone.
+The readers of environments and of texts are imported late: most diagnoses need only one of them.
 """
 
 from __future__ import annotations
@@ -21,18 +21,26 @@ from envmedic.playbook.matching.log_stream import LogStream, read_lines
 
 
 def diagnose(settings: Settings, prefix: Path | None, logs: Sequence[str]) -> tuple[Diagnosis, ...]:
-    """One diagnosis for each log, or one from facts alone; `prefix` None uses the texts alone."""
+    """Return one diagnosis for each log, or one from facts alone; without `prefix`, texts alone count."""
     facts: Facts | None = None
     if prefix is not None:
         from envmedic.api.context.observation import observe
 
-        facts = observe(settings, prefix)
+        facts = observe(settings, prefix, meanwhile=_load_judges)
     if facts is not None and facts.environment is not None and not facts.environment.site_packages:
         text = f"{facts.environment.prefix} has no site-packages: whatever was installed in it is gone"
         settings.stream.emit(Notice(code="no-site-packages", message=text, level="warning"))
     playbooks = load_playbooks(settings)
     sources: Sequence[str | None] = logs or [None]
     return tuple(diagnose_text(settings, playbooks, facts, log, prefix) for log in sources)
+
+
+def _load_judges() -> None:
+    """Load the modules and tables that judge facts: 50 ms, while other processes still read the environment."""
+    from envmedic.compat import tables
+    from envmedic.diagnosis import vocabulary  # noqa: F401  # it is loaded for `findings`, which asks for it late
+
+    tables.torch_tables()
 
 
 def diagnose_text(
@@ -42,7 +50,7 @@ def diagnose_text(
     log: str | None,
     prefix: Path | None,
 ) -> Diagnosis:
-    """The diagnosis of one log (None: facts alone)."""
+    """Return the diagnosis of one log (None: facts alone)."""
     if log is None:
         return conclude(playbooks, facts, (), prefix, log)
     text = read_lines(log)
@@ -52,7 +60,8 @@ def diagnose_text(
 
 
 def _tell_what_is_no_text(settings: Settings, text: LogStream) -> None:
-    """What is found then rests on the facts alone, though a text was given."""
+    """Warn about an empty or binary log, whose diagnosis rests on facts alone."""
+    # after the search: size and kind are known only once the stream was read
     name = "standard input" if text.source == "-" else text.source
     if not text.size:
         wrong = f"The text of {name} is empty"
@@ -72,7 +81,7 @@ def diagnose_output(
     prefix: Path | None,
     name: str,
 ) -> Diagnosis:
-    """The diagnosis of `text`, called `name`; where it tells of a crash, imports that crash are looked for."""
+    """Return the diagnosis of `text`, named `name`; if it reports a crash, search for the crashing imports."""
     matches = _scan(text, playbooks)
     if facts is not None:
         from envmedic.api.planning.crashes import with_crash
@@ -90,7 +99,7 @@ def _scan(lines: Iterable[bytes], playbooks: Sequence[LoadedPlaybook]) -> tuple[
 def diagnose_lines(
     playbooks: tuple[LoadedPlaybook, ...], facts: Facts, lines: Iterable[bytes], prefix: Path
 ) -> Diagnosis:
-    """The diagnosis of text that is already in memory."""
+    """Return the diagnosis of lines in memory."""
     return conclude(playbooks, facts, _scan(lines, playbooks), prefix, "checks")
 
 
@@ -101,5 +110,5 @@ def conclude(
     prefix: Path | None,
     log: str | None,
 ) -> Diagnosis:
-    """Join text and facts."""
+    """Combine matches and facts into a diagnosis."""
     return findings.diagnose(matches, facts, playbooks, prefix=None if prefix is None else str(prefix), log=log)

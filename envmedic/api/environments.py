@@ -1,4 +1,4 @@
-"""The environments of this machine."""
+"""Use case ``envs``: the environments of this machine."""
 
 from __future__ import annotations
 
@@ -10,20 +10,21 @@ from envmedic.probe.prefix import environments
 
 
 def list_environments() -> Environments:
-    """Every environment that conda, its relatives and virtual environments make known from the working directory."""
+    """Return the environments that conda and similar tools register, and virtual environments near the working directory."""
     return environments.find(os.environ, Path(_working_directory()))
 
 
 def describe_environment(prefix: Path) -> FoundEnvironment:
-    """A first look at the environment at `prefix`, which is one."""
+    """Return a short description of the environment at `prefix`."""
     return environments.look(os.environ, prefix)
 
 
 def _working_directory() -> str:
-    """With the user's own spelling of links; the root where the directory was deleted under the shell."""
+    """Return the working directory; the root if it was deleted."""
+    # PWD has the links as the user typed them, and getcwd does not; PWD counts only if it is the same directory
     stated = os.environ.get("PWD", "")
     try:
-        here = os.getcwd()  # noqa: PTH109  # a text
-        return stated if stated and os.path.samefile(stated, here) else here  # noqa: PTH121
+        here = os.getcwd()
+        return stated if stated and os.path.samefile(stated, here) else here
     except OSError:
         return "/"

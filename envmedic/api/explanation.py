@@ -1,4 +1,4 @@
-"""A fault or a playbook in words."""
+"""Use case ``explain``: the page on a fault or a playbook."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from envmedic.model.playbook import LoadedPlaybook
 
 
 def explain(settings: Settings, topic: str, playbooks: tuple[LoadedPlaybook, ...] | None = None) -> Explanation:
-    """The page on a class of fault, or on a playbook by id or file. Raises InputError for neither.
+    """Return the page on a class of fault, or on a playbook by id or file. Raises InputError for anything else.
 
-    `playbooks` are those that it may be about, by default all.
+    `playbooks` are the known playbooks, by default all.
     """
     playbooks = load_playbooks(settings) if playbooks is None else playbooks
     if is_playbook_file(topic):

@@ -1,4 +1,4 @@
-"""What a plan installs, brought onto this machine before the plan is carried out."""
+"""Use case ``plan --fetch``: download of everything that a plan installs."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from envmedic.model.plan import Install, Plan
 
 
 def fetch(settings: Settings, made: Plan) -> None:
-    """Fetch and verify every wheel and conda package of a plan; changes nothing in its environment.
+    """Fetch and verify every wheel and conda package of a plan; its environment does not change.
 
-    The plan can be carried out without a network then, here or where the same cache is. Raises NetworkError or
+    Afterwards the plan can be applied without a network, on any machine with the same cache. Raises NetworkError or
     IntegrityError.
     """
     artifacts = [artifact for step in made.steps if isinstance(step, Install) for artifact in step.artifacts]

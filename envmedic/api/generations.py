@@ -1,15 +1,14 @@
-"""The generations of an environment: undo, redo, history, prune."""
+"""Use cases on generations of an environment: undo, redo, history, diff, prune."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
-from functools import cache, partial
 from pathlib import Path
 from typing import Protocol
 
 from envmedic.api.context.settings import Settings
-from envmedic.api.context.wiring import check_runner, engine_ports, installer_of
+from envmedic.api.context.target import EnvironmentTarget
+from envmedic.api.context.wiring import check_runner, engine_ports
 from envmedic.engine.generations import generations, state_diff
 from envmedic.engine.generations.undo_losses import Loss
 from envmedic.engine.store.context import TransactionContext
@@ -20,7 +19,7 @@ from envmedic.model.registries.modes import AllowName
 from envmedic.probe.packages.distributions import states
 
 AcceptLoss = Callable[[tuple[str, ...]], bool]
-"""Asks whether to go on although these paths would not be as they are now."""
+"""Asks whether to continue although the current content of these paths would be lost."""
 
 
 class UndoOrRedo(Protocol):
@@ -36,7 +35,7 @@ class UndoOrRedo(Protocol):
         *,
         cancel: Cancel = never,
     ) -> Record:
-        """Go to another generation and return the record of the transaction."""
+        """Exchange the live generation for another, and return the record of the transaction."""
 
 
 def undo(  # `redo` too
@@ -48,7 +47,7 @@ def undo(  # `redo` too
     *,
     cancel: Cancel = never,
 ) -> Record:
-    """Bring the environment back as it was before the live generation, byte for byte."""
+    """Restore the environment as it was before the live generation, byte for byte."""
     return generations.undo(_session(settings, prefix, allow, cancel), to=to, accept=_asking(accept))
 
 
@@ -61,17 +60,18 @@ def redo(  # `undo` too
     *,
     cancel: Cancel = never,
 ) -> Record:
-    """Bring an undone repair back."""
+    """Restore an undone repair."""
     return generations.redo(_session(settings, prefix, allow, cancel), to=to, accept=_asking(accept))
 
 
 def _session(settings: Settings, prefix: Path, allow: tuple[AllowName, ...], cancel: Cancel) -> TransactionContext:
-    installer, real = cache(partial(installer_of, settings)), Path(os.path.realpath(prefix))
+    target = EnvironmentTarget.of(prefix)
     return TransactionContext.of(
-        prefix,
+        target.prefix,
         ApplyOptions(allow=allow, timeout_s=settings.timeout_s),
-        engine_ports(settings, installer, prefix=real, confirm=lambda _plan: True),
-        check_runner(installer, settings, prefix=real),
+        # no plan is made here: what the user agrees to are the losses, by `accept`
+        engine_ports(settings, target, confirm=lambda _plan: True),
+        check_runner(settings, target),
         settings.stream,
         cancel=cancel,
     )
@@ -82,27 +82,27 @@ def _asking(accept: AcceptLoss) -> Callable[[Loss], bool]:
 
 
 def history(settings: Settings, prefix: Path) -> History:
-    """Every transaction on the environment, newest first."""
+    """Return every transaction on the environment, newest first."""
     del settings
     return generations.history(prefix)
 
 
 def difference(settings: Settings, prefix: Path, before: str | None = None, after: str | None = None) -> Difference:
-    """What differs between two states of the environment; by default what was changed outside envmedic.
+    """Return the difference of two states of the environment; by default the changes made outside envmedic.
 
-    A state is named by a transaction, ``found`` or ``now``. Raises InputError for one that is not known.
+    A state is named by a transaction, ``found`` or ``now``. Raises InputError for an unknown one.
     """
     del settings
     return state_diff.difference(prefix, states, before=before, after=after)
 
 
 def prunable(settings: Settings, prefix: Path, keep: int) -> tuple[str, ...]:
-    """The transactions whose kept tree `prune` would remove."""
+    """Return the transactions whose kept tree `prune` would remove."""
     del settings
     return generations.prunable(prefix, keep=keep)
 
 
 def prune(settings: Settings, prefix: Path, keep: int) -> History:
-    """Remove all but `keep` old trees, and return what is left."""
+    """Remove all but `keep` old trees, and return the remaining history."""
     generations.prune(prefix, keep=keep, stream=settings.stream)
     return generations.history(prefix)

@@ -1,4 +1,4 @@
-"""Would a command of pip, uv or conda undo a repair or break the environment. Nothing is carried out."""
+"""Use case ``guard``: whether a command of pip, uv or conda would undo a repair or break the environment."""
 
 from __future__ import annotations
 
@@ -23,14 +23,13 @@ from envmedic.planner.guard.command_options import CannotTell
 
 
 def guard(settings: Settings, prefix: Path, words: Sequence[str]) -> Guard:
-    """What the command in `words` would do to the environment at `prefix`, and whether that harms it.
+    """Return the effect of the command in `words` on the environment at `prefix`, and its harms. Changes nothing.
 
-    Raises InputError for a command that is not understood or is for another environment, NetworkError where no index
-    can be asked.
+    Raises InputError for an unknown command or one for another environment, NetworkError without a reachable index.
     """
     cannot_tell, read = None, None
     try:
-        read = command_words.read(words, pip_help)
+        read = command_words.read_command(words, pip_help)
     except CannotTell as error:
         cannot_tell = error.summary
     facts = observe(settings, prefix)
@@ -38,6 +37,7 @@ def guard(settings: Settings, prefix: Path, words: Sequence[str]) -> Guard:
     if environment is None:
         raise NotAnEnvironment("No environment was observed", hint="Name one with -p PREFIX")
     asked = _Asked(settings, facts, environment, words)
+    # an unknown option may change everything, so no effect is guessed: the answer is "unanswered"
     if read is None:
         return asked.answer((), unknown=cannot_tell)
     _require_this(read, environment)
@@ -58,10 +58,11 @@ def _standing(prefix: Path, environment: Environment) -> judge.Standing:
 
 
 def _require_this(read: command_words.Read, environment: Environment) -> None:
-    """Raise InputError where the command names another environment than the one asked about."""
+    """Raise InputError if the command names another environment than the one asked about."""
     command = read.command
     by_pip = isinstance(command, PipCommand)
     named = command.python if isinstance(command, PipCommand) else command.prefix
+    # /path/to/pip names an environment, /path/to/uv does not: uv takes VIRTUAL_ENV or --python
     program = read.program if by_pip and "/" in read.program and not read.program.endswith("/uv") else None
     for text in filter(None, (named, program)):
         path = xdg.expanded(text)
@@ -74,7 +75,7 @@ def _require_this(read: command_words.Read, environment: Environment) -> None:
 
 
 class _Asked:
-    """One question with what is known of the environment."""
+    """One question with the facts of the environment."""
 
     def __init__(self, settings: Settings, facts: Facts, environment: Environment, words: Sequence[str]) -> None:
         self._settings = settings
@@ -84,7 +85,8 @@ class _Asked:
         self._standing = _standing(Path(environment.real_prefix), environment)
 
     def pip(self, read: command_words.Read, command: PipCommand) -> Guard:
-        """The answer for a command of pip or uv, by uv's dry run."""
+        """Return the answer for a command of pip or uv, by uv's dry run."""
+        # an uninstall needs no resolution: its effect is the removal of the named distributions
         if command.verb == "uninstall":
             found = dry_run.removed(command, self._environment)
         else:
@@ -102,7 +104,7 @@ class _Asked:
         return self.answer(foreseen, refused=found.refused, unknown=found.unknown)
 
     def conda(self, command: CondaCommand) -> Guard:
-        """The answer for a command of conda or its like, by conda's dry run."""
+        """Return the answer for a command of conda, mamba or micromamba, by conda's dry run."""
         conda = self._environment.conda
         if conda is None:
             raise InputError(
@@ -121,7 +123,7 @@ class _Asked:
         return self.answer(foreseen, refused=found.refused, unknown=found.unknown, notes=notes, more=more)
 
     def _variables(self, read: command_words.Read) -> dict[str, str]:
-        """As the activated shell has them that the command would be run in."""
+        """Return the variables of the activated shell in which the command would run."""
         variables = dict(os.environ)
         for item in self._environment.variables:
             if item.value is None:
@@ -139,17 +141,18 @@ class _Asked:
         notes: tuple[str, ...] = (),
         more: tuple[Harm, ...] = (),
     ) -> Guard:
-        """The document: what is `foreseen` judged, unless the command is refused or its effect unknown."""
+        """Return the document for the `foreseen` changes, or for a refused or unpredictable command."""
         harms = (*judge.harms(self._facts, self._environment, foreseen, self._standing), *more)
         verdict: GuardVerdict = judge.verdict(harms)
         summary = judge.summary(foreseen, harms)
         if refused is not None:
             verdict, summary = "fails", f"it would end in an error and change nothing: {refused}"
+        # a harm that is certain counts more than the rest that is unknown
         elif unknown is not None and not harms:
             verdict, summary = "unanswered", unknown
         return Guard(
             prefix=self._environment.prefix,
-            command=_shown(self._words),
+            command=tuple(map(redacted, self._words)),
             tool=command_words.tool_of(self._words),
             verdict=verdict,
             summary=summary,
@@ -158,7 +161,3 @@ class _Asked:
             harms=harms,
             notes=(*command_words.notes(self._words), *notes, *((unknown,) if unknown is not None and harms else ())),
         )
-
-
-def _shown(words: Sequence[str]) -> tuple[str, ...]:
-    return tuple(map(redacted, words))

@@ -1,4 +1,4 @@
-"""Trying a playbook: does it find what it should, beside all the others, and can its repair be proven."""
+"""Use case ``playbooks test``: whether a playbook finds its texts among all playbooks, and can prove its repair."""
 
 from __future__ import annotations
 
@@ -16,26 +16,28 @@ from envmedic.playbook.matching.match import scan
 from envmedic.playbook.schema.loader import load_file
 
 _PREFIX = "2026-01-31 23:59:59,999 | ERROR | rank 0: "
-"""What a program's log puts before a message."""
+"""A typical prefix of a log."""
 _GAP = [b""] * 3
-"""Lines between samples, so that none is read as the continuation of another."""
+"""Blank lines after a sample, so that a window ends there."""
 
 
 def try_playbook(settings: Settings, file: str, logs: Sequence[str]) -> PlaybookTest:
-    """Try the playbook in `file` beside all others; it should be the first answer to each of `logs`.
+    """Test the playbook in `file` together with all others; it should be the first answer to each of `logs`.
 
-    Raises InvalidPlaybook with every mistake of the file, and InputError for what cannot be read.
+    Raises InvalidPlaybook with every mistake of the file, and InputError for unreadable files.
     """
+    # `playbooks test numpy` means a file of that name, never a shipped playbook
     reference = file if is_playbook_file(file) else f"./{file}"
     loaded = load_file(Path(reference), "file")
     others = tuple(item for item in load_playbooks(settings) if item.playbook.id != loaded.playbook.id)
+    # a text must lead to this playbook although every other one is tried as well
     every = (*others, loaded)
     trials = (
         *_of_signatures(loaded, every),
         *_of_others(loaded, others, every),
         *_of_repair(loaded),
         *_of_file(loaded),
-        *(_of_log(settings, log, loaded, every) for log in logs),
+        *(_answer(f"log {log}", "it", diagnose_text(settings, every, None, log, None), loaded) for log in logs),
     )
     passed = all(trial.status != "fail" for trial in trials)
     return PlaybookTest(playbook=loaded.playbook.id, path=loaded.path, passed=passed, trials=trials)
@@ -57,7 +59,7 @@ def _of_signatures(loaded: LoadedPlaybook, every: tuple[LoadedPlaybook, ...]) ->
 
 
 def _changed(lines: Sequence[str]) -> dict[str, list[str]]:
-    """A sample as logs and terminals show it."""
+    """Return a sample as logs and terminals show it, each form with its name."""
     middle = lines[0].find(" ", len(lines[0]) // 2)
     wrapped = [lines[0][:middle], lines[0][middle + 1 :], *lines[1:]] if middle > 0 else [*lines]
     return {"behind the prefix of a log": [_PREFIX + lines[0], *lines[1:]], "when a terminal wraps it": wrapped}
@@ -72,14 +74,14 @@ def _encoded(lines: Iterable[str]) -> list[bytes]:
 
 
 def _diagnosed(lines: Sequence[str], every: tuple[LoadedPlaybook, ...]) -> Diagnosis:
-    """What a text alone is taken for."""
+    """Return the diagnosis of a text without facts."""
     return conclude(every, None, scan(_encoded(lines), every), None, None)
 
 
 def _answer(about: str, what: str, found: Diagnosis, loaded: LoadedPlaybook, *, ours: bool = True) -> Trial:
-    """Whether a diagnosis says first what the playbook says: its fault, or (not `ours`) that no environment is at fault.
+    """Judge whether the first answer of a diagnosis is the playbook, or (not `ours`) that no environment is at fault.
 
-    To come second is a failure for a text that the playbook is meant for, and a note for a sample.
+    The second place is a failure for a log that the user gave, and a note for a sample.
     """
     if not ours or loaded.playbook.fault is None:
         right = found.verdict == "not-an-env-problem"
@@ -102,9 +104,9 @@ def _answer(about: str, what: str, found: Diagnosis, loaded: LoadedPlaybook, *, 
 def _of_others(
     loaded: LoadedPlaybook, others: Sequence[LoadedPlaybook], every: tuple[LoadedPlaybook, ...]
 ) -> Iterator[Trial]:
-    """Samples of other playbooks that this one finds too, and whether it takes their place.
+    """Yield the samples of other playbooks that this one finds too, and whether it becomes their first answer.
 
-    That is no failure where both say by which facts they are told apart: the text alone is then a hypothesis of either.
+    That is no failure if both playbooks have conditions on facts: the facts then decide between them.
     """
     for other in others:
         for signature in other.playbook.signatures:
@@ -151,7 +153,3 @@ def _of_file(loaded: LoadedPlaybook) -> Iterator[Trial]:
         yield Trial(about="file", status="note", told=f"others look for it as {loaded.playbook.id}.yaml")
     if not loaded.playbook.references:
         yield Trial(about="references", status="note", told="nobody can look up what it relies on")
-
-
-def _of_log(settings: Settings, log: str, loaded: LoadedPlaybook, every: tuple[LoadedPlaybook, ...]) -> Trial:
-    return _answer(f"log {log}", "it", diagnose_text(settings, every, None, log, None), loaded)

@@ -1,4 +1,4 @@
-"""Playbooks: which there are, one of them, and the mistakes of a file."""
+"""Use cases on playbooks: list, show, copy, validate."""
 
 from __future__ import annotations
 
@@ -21,30 +21,30 @@ def is_playbook_file(reference: str) -> bool:
 
 
 def load_playbooks(settings: Settings) -> tuple[LoadedPlaybook, ...]:
-    """Every playbook: shipped, the user's, and those named as files."""
+    """Return every playbook: shipped, the user's, and those given as files."""
     return loader.load_all(tuple(Path(name) for name in settings.playbook_files))
 
 
 def find_playbook(settings: Settings, reference: str) -> LoadedPlaybook:
-    """The playbook with this id or file. Raises UnknownPlaybook."""
+    """Return the playbook with this id or file. Raises UnknownPlaybook."""
     return loader.find(reference, load_playbooks(settings))
 
 
 def list_playbooks(settings: Settings) -> library.Listing:
-    """Every playbook found, by id."""
+    """Return the listing of all playbooks, by id."""
     return library.Listing(playbooks=library.listing(load_playbooks(settings)))
 
 
 @dataclass(frozen=True)
 class PlaybookSurvey:
-    """Every playbook that can be loaded, and the error of each file that is wrong."""
+    """Every valid playbook, and the error of each invalid file."""
 
     playbooks: tuple[LoadedPlaybook, ...]
     invalid: tuple[InvalidPlaybook, ...]
 
 
 def survey_playbooks(settings: Settings) -> PlaybookSurvey:
-    """Every playbook, whatever mistakes others have."""
+    """Return the valid playbooks even if other files are invalid."""
     return PlaybookSurvey(*loader.survey(tuple(Path(name) for name in settings.playbook_files)))
 
 
@@ -54,14 +54,15 @@ def own_playbook_files() -> tuple[Path, ...]:
 
 
 def copy_playbook(settings: Settings, reference: str) -> Path:
-    """Copy a playbook into the user's own directory, where it takes the place of the shipped one of its id.
+    """Copy a playbook into the user's directory, where it replaces the shipped one with its id.
 
-    Returns the new file. Raises InputError where there is one already, or it cannot be written.
+    Returns the new file. Raises InputError if it exists already or cannot be written.
     """
     found, text = show_playbook(settings, reference)
     path = loader.user_directory() / f"{found.playbook.id}.yaml"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        # "x": an edited copy is never overwritten
         with path.open("x", encoding="utf-8") as file:
             file.write(text)
     except OSError as error:
@@ -71,13 +72,13 @@ def copy_playbook(settings: Settings, reference: str) -> Path:
 
 
 def show_playbook(settings: Settings, reference: str) -> tuple[LoadedPlaybook, str]:
-    """The playbook with this id or file, and its YAML."""
+    """Return the playbook with this id or file, and its YAML."""
     found = find_playbook(settings, reference)
     return found, library.source(found)
 
 
 def validate_playbooks(files: Sequence[str]) -> tuple[str, ...]:
-    """Every mistake of every file, as ``file:line:column: key: message``."""
+    """Return every mistake of all files, as ``file:line:column: key: message``."""
     return tuple(mistake for name in files for mistake in _mistakes(Path(name)))
 
 
@@ -92,7 +93,7 @@ def _mistakes(path: Path) -> tuple[str, ...]:
 
 
 def playbook_schema() -> dict[str, object]:
-    """The JSON schema of playbooks, as it is shipped."""
+    """Return the shipped JSON schema of playbooks."""
     text = (Path(envmedic.__file__).parent / "schemas" / "playbook-1.json").read_bytes()
     document: dict[str, object] = msgspec.json.decode(text)
     return document

@@ -1,13 +1,12 @@
-"""Recovery: interrupted transactions of an environment are settled, before any other command works on it."""
+"""Use case ``recover``, and the recovery of interrupted transactions before every other command."""
 
 from __future__ import annotations
 
 import os
-from functools import cache, partial
 from pathlib import Path
 
 from envmedic.api.context.settings import NamedTarget, Settings
-from envmedic.api.context.target import find_prefix
+from envmedic.api.context.target import EnvironmentTarget, find_prefix
 from envmedic.errors import NotAnEnvironment
 from envmedic.model.events import Notice
 from envmedic.model.record import Record, Recovery
@@ -15,11 +14,11 @@ from envmedic.owner import STORE
 
 
 def settled_prefix(settings: Settings, target: NamedTarget) -> Path:
-    """Return the prefix of the environment meant, after `settle_first`. Raises NotAnEnvironment, InputError."""
+    """Return the prefix of the named environment, after `settle_first`. Raises NotAnEnvironment, InputError."""
     try:
         prefix = find_prefix(target)
     except NotAnEnvironment:
-        # a crash between the two renames of an exchange leaves no prefix until it is settled
+        # a crash between the two renames of an exchange leaves no prefix until recovery; only a path can name it then
         if target.prefix is None or not settle_first(settings, Path(target.prefix)):
             raise
         return find_prefix(target)
@@ -28,10 +27,11 @@ def settled_prefix(settings: Settings, target: NamedTarget) -> Path:
 
 
 def settle_first(settings: Settings, prefix: Path) -> tuple[Record, ...]:
-    """Settle the interrupted transactions of the environment at `prefix`, with a notice of each; return their records.
+    """Recover the interrupted transactions of the environment at `prefix`, and return their records.
 
-    Changes the disk where there are any. Those of another user are left to them.
+    Changes the disk if there are any, and emits a notice for each. Those of another user stay as they are.
     """
+    # without a store the journal's code is not even imported: most environments were never repaired
     if not _has_store(prefix):
         return ()
     from envmedic.engine.store.layout import Store
@@ -49,7 +49,7 @@ def settle_first(settings: Settings, prefix: Path) -> tuple[Record, ...]:
 
 
 def recover(settings: Settings, target: NamedTarget) -> Recovery:
-    """Settle what a crash interrupted; the prefix itself may be missing. Raises NotAnEnvironment, InputError."""
+    """Recover interrupted transactions; the prefix itself may be missing. Raises NotAnEnvironment, InputError."""
     if target.prefix is not None and not os.path.lexists(target.prefix) and _interrupted(Path(target.prefix)):
         prefix = Path(target.prefix).absolute()
     else:
@@ -58,12 +58,12 @@ def recover(settings: Settings, target: NamedTarget) -> Recovery:
 
 
 def _has_store(prefix: Path) -> bool:
-    """Whether envmedic keeps anything beside the environment; most were never repaired."""
-    return os.path.isdir(os.path.join(os.path.dirname(os.path.realpath(prefix)), STORE))  # noqa: PTH112, PTH118, PTH120  # never raises
+    """Whether envmedic has a store next to the environment."""
+    return os.path.isdir(os.path.join(os.path.dirname(os.path.realpath(prefix)), STORE))
 
 
 def _interrupted(prefix: Path) -> bool:
-    """Whether a crash left something to settle there. Raises PreflightError where only another user may look."""
+    """Whether a crash interrupted a transaction. Raises PreflightError if only another user may read the store."""
     from envmedic.engine.store import journal
     from envmedic.engine.store.layout import Store
 
@@ -71,11 +71,10 @@ def _interrupted(prefix: Path) -> bool:
 
 
 def _recover(settings: Settings, prefix: Path) -> tuple[Record, ...]:
-    from envmedic.api.context.wiring import check_runner, engine_ports, installer_of
+    from envmedic.api.context.wiring import check_runner, engine_ports
     from envmedic.engine.generations import recovery
 
-    installer = cache(partial(installer_of, settings))
-    real = Path(os.path.realpath(prefix))
-    ports = engine_ports(settings, installer, prefix=real, confirm=lambda _plan: False)
-    checks = check_runner(installer, settings, prefix=real)
-    return recovery.recover(prefix, ports=ports, checks=checks, stream=settings.stream)
+    target = EnvironmentTarget.of(prefix)
+    # recovery only completes or reverts what was agreed to; a question that it should not ask is answered with no
+    ports = engine_ports(settings, target, confirm=lambda _plan: False)
+    return recovery.recover(prefix, ports=ports, checks=check_runner(settings, target), stream=settings.stream)

@@ -1,12 +1,10 @@
-"""Plan and apply: from a wish to exact steps, and from those to a record."""
+"""Use cases ``plan`` and ``apply``: from a request to an exact plan, and from the plan to a record."""
 
 from __future__ import annotations
 
-import os
 import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache, partial
 from pathlib import Path
 
 import msgspec
@@ -14,6 +12,7 @@ import msgspec
 from envmedic import planner
 from envmedic.api.context.observation import observe
 from envmedic.api.context.settings import RepairRequest, Settings
+from envmedic.api.context.target import EnvironmentTarget
 from envmedic.api.context.wiring import (
     check_runner,
     conda_of,
@@ -48,17 +47,17 @@ BeforeExchange = Callable[[Exchange], bool]
 
 @dataclass(frozen=True)
 class Prepared:
-    """A plan that can be carried out once, with what the repair loop needs to go on from it."""
+    """A plan to carry out once, with the data by which the repair loop continues after it."""
 
     plan: Plan
     settings: Settings
-    """Those it was made with; what is done further tells their stream."""
+    """The settings of the plan; later events go to their stream."""
     choices: PlanChoices | None
-    """None for what is no repair, which nothing is added to."""
+    """None for a plan that the repair loop must not extend."""
 
 
 def prepare(settings: Settings, prefix: Path, wish: RepairRequest) -> Prepared | Diagnosis:
-    """The plan for `wish`, to be looked at and then carried out as it is; the diagnosis where there is nothing to do.
+    """Return the plan for `wish`, to be shown and carried out as it is; the diagnosis if there is nothing to do.
 
     Changes nothing. Raises NothingToRepair, NoSolution, HostFault, InputError and installer errors.
     """
@@ -69,7 +68,7 @@ def prepare(settings: Settings, prefix: Path, wish: RepairRequest) -> Prepared |
 
 
 def plan(settings: Settings, prefix: Path, wish: RepairRequest) -> Plan | Diagnosis:
-    """The plan for `wish`, or the diagnosis where nothing is asked for and nothing found; changes nothing.
+    """Return the plan for `wish`, or the diagnosis if nothing was requested and nothing found. Changes nothing.
 
     Raises what `prepare` raises.
     """
@@ -78,7 +77,7 @@ def plan(settings: Settings, prefix: Path, wish: RepairRequest) -> Plan | Diagno
 
 
 def _first(choices: PlanChoices) -> Plan:
-    """The best plan. Raises why the best finding has none, with what keeps the others from having one."""
+    """Return the best plan. Raises the error of the best finding, with the reasons of the others."""
     made = choices.next()
     if made is not None:
         return made
@@ -91,20 +90,21 @@ def _first(choices: PlanChoices) -> Plan:
 def apply(
     settings: Settings, prefix: Path, wish: RepairRequest, options: ApplyOptions, confirm: Confirm
 ) -> Record | Diagnosis:
-    """Plan, confirm, and carry out; the diagnosis where nothing is asked for and nothing found.
+    """Plan, confirm, and carry out; return the diagnosis if nothing was requested and nothing found.
 
-    Errors before a transaction began are raised; after it they are in the record.
+    Errors before the transaction begins are raised; later ones are in the record.
     """
+    # both refusals come before the observation and the resolution, which take the user's time
     require_repair_packages()
-    refuse_protected(Path(os.path.realpath(prefix)), options.allow)
+    refuse_protected(EnvironmentTarget.of(prefix).real, options.allow)
     prepared = prepare(settings, prefix, wish)
     return prepared if isinstance(prepared, Diagnosis) else carry_out(prepared, options, confirm)
 
 
 def apply_plan(settings: Settings, made: Plan, options: ApplyOptions, confirm: Confirm) -> Record:
-    """Carry `made` out as it is. Raises StalePlan when the environment changed since."""
+    """Carry `made` out as it is. Raises StalePlan if the environment has changed since."""
     require_repair_packages()
-    return _carry_out(settings, made, options, confirm, None)
+    return carry_out(Prepared(made, settings, None), options, confirm)
 
 
 def carry_out(
@@ -115,50 +115,38 @@ def carry_out(
     cancel: Cancel = never,
     before_exchange: BeforeExchange | None = None,
 ) -> Record:
-    """Carry out what was prepared, and what the repair loop adds; `confirm` is asked about each plan.
+    """Carry out a prepared plan and the plans that the repair loop adds; `confirm` is asked about each.
 
-    `cancel` is asked often, and stops what is still stoppable. `before_exchange` is asked once the clone is proven.
-    Errors before a transaction began are raised (StalePlan when the environment changed since); after it they are in
-    the record.
+    `cancel` is polled, and stops everything before the commit point. `before_exchange` is asked after the clone is
+    verified. Errors before the transaction begins are raised (StalePlan if the environment has changed since); later
+    ones are in the record.
     """
     choices = prepared.choices if prepared.plan.extendable else None
-    loop = Loop(prepared.settings, choices) if choices is not None else None
-    return _carry_out(prepared.settings, prepared.plan, options, confirm, loop, cancel, before_exchange)
-
-
-def _carry_out(  # noqa: PLR0917  # what a transaction is told
-    settings: Settings,
-    made: Plan,
-    options: ApplyOptions,
-    confirm: Confirm,
-    extend: Loop | None,
-    cancel: Cancel = never,
-    before_exchange: BeforeExchange | None = None,
-) -> Record:
-    prefix = Path(made.real_prefix)
-    installer = cache(partial(installer_of, settings, prefix))
+    settings, made = prepared.settings, prepared.plan
+    # the plan's real path, not that of its prefix now: if the link has moved since, the plan is stale
+    target = EnvironmentTarget(Path(made.prefix), Path(made.real_prefix))
     return transaction.apply(
         made,
         options=options,
         ports=engine_ports(
             settings,
-            installer,
-            prefix=prefix,
+            target,
             confirm=confirm,
-            extend=extend,
-            conda=conda_of(settings, prefix) if (prefix / "conda-meta").is_dir() else None,
+            extend=Loop(settings, choices) if choices is not None else None,
+            conda=conda_of(settings, target.real) if (target.real / "conda-meta").is_dir() else None,
             before_exchange=before_exchange,
         ),
-        checks=check_runner(installer, settings, prefix=prefix, host=lambda: made.host, no_gpu=options.no_gpu),
+        # the plan's host may come from --host: checks are judged for the machine that the plan is for
+        checks=check_runner(settings, target, host=lambda: made.host, no_gpu=options.no_gpu),
         stream=settings.stream,
         cancel=cancel,
     )
 
 
 def means(made: Plan, options: ApplyOptions) -> Means:
-    """How `made` would be carried out now; leaves nothing behind.
+    """Return how `made` would be carried out now. Leaves nothing on the disk.
 
-    Raises EnvironmentBusy where processes run from the environment, or PreflightError.
+    Raises EnvironmentBusy if processes run from the environment, or PreflightError.
     """
     prefix = Path(made.real_prefix)
     found = preflight(prefix, made, options, processes=processes.users(prefix))
@@ -166,25 +154,30 @@ def means(made: Plan, options: ApplyOptions) -> Means:
 
 
 def find_choices(settings: Settings, prefix: Path, wish: RepairRequest) -> PlanChoices | Diagnosis:
-    """What to repair: the named playbook's fault, or the findings of log and facts; the diagnosis if healthy."""
+    """Return the plans for the named playbook or for the findings of log and facts; the diagnosis if healthy."""
     facts = observe(settings, prefix)
     playbooks = (find_playbook(settings, wish.playbook),) if wish.playbook else load_playbooks(settings)
+    # a named playbook comes without a text that could start the search for crashes
     if wish.playbook and crashes.SEARCHED in playbooks[0].playbook.checks:
         facts = crashes.search(settings, facts, ())
     diagnosis = diagnose_text(settings, playbooks, facts, wish.log, prefix)
+    # the command runs only if facts explain nothing: it may take hours, and change files
     if wish.command and not wish.log and not wish.playbook and diagnosis.verdict in {"healthy", "unknown"}:
         diagnosis = diagnose_command(settings, playbooks, facts, prefix, wish.command)
     facts = diagnosis.facts or facts  # with what a search has found
     if wish.playbook is None and diagnosis.verdict == "healthy" and not wish.command:
         return diagnosis
-    _refuse_host_fault(diagnosis)
+    if diagnosis.verdict == "host":
+        target = f" -p {shlex.quote(diagnosis.prefix)}" if diagnosis.prefix else ""
+        advice = "\n".join(diagnosis.advice) or f"`envmedic diagnose{target}` shows the evidence"
+        raise host_fault(diagnosis.findings[0].summary, advice)
     findings = (_finding_of(playbooks[0], diagnosis),) if wish.playbook else _repairable(diagnosis)
     wanted = RepairGoal(facts, playbooks, findings, wish.command, extendable=not wish.playbook, way=wish.way)
     return PlanChoices(settings, installer_of(settings), wanted)
 
 
 def _finding_of(loaded: LoadedPlaybook, diagnosis: Diagnosis) -> Finding:
-    """The playbook's own finding, or one that nothing has confirmed yet. Raises NothingToRepair where it has no fault."""
+    """Return the playbook's finding, or an unconfirmed one. Raises NothingToRepair if the playbook has no fault."""
     if loaded.playbook.fault is None:
         raise NothingToRepair(
             f"The playbook {loaded.playbook.id} repairs nothing",
@@ -204,7 +197,7 @@ def _finding_of(loaded: LoadedPlaybook, diagnosis: Diagnosis) -> Finding:
 
 
 def _repairable(diagnosis: Diagnosis) -> tuple[Finding, ...]:
-    """The findings that may be repaired, best first. Raises NothingToRepair where there is none, and says why."""
+    """Return the repairable findings, best first. Raises NothingToRepair with the reason if there is none."""
     found = repairable(diagnosis)
     if diagnosis.verdict == "env" and found:
         return found
@@ -224,15 +217,8 @@ def _repairable(diagnosis: Diagnosis) -> tuple[Finding, ...]:
     )
 
 
-def _refuse_host_fault(diagnosis: Diagnosis) -> None:
-    if diagnosis.verdict == "host":
-        target = f" -p {shlex.quote(diagnosis.prefix)}" if diagnosis.prefix else ""
-        advice = "\n".join(diagnosis.advice) or f"`envmedic diagnose{target}` shows the evidence"
-        raise host_fault(diagnosis.findings[0].summary, advice)
-
-
 def read_plan(path: Path) -> Plan:
-    """A plan written by ``envmedic plan -o``. Raises InputError when it is unreadable or was edited."""
+    """Return a plan written by ``envmedic plan -o``. Raises InputError if it is unreadable or was edited."""
     try:
         text = path.read_bytes()
     except OSError as error:
@@ -248,4 +234,5 @@ def read_plan(path: Path) -> Plan:
             hint="Make it again with `envmedic plan -o FILE`",
         )
     refuse_other_places(made)
+    # the user agreed to this plan alone, and the findings for further ones are not in the file
     return msgspec.structs.replace(made, extendable=False)

@@ -1,4 +1,4 @@
-"""The user's own command: run as the user would, and diagnosed when it fails."""
+"""Use case ``run``: the user's command, and the diagnosis of its failure."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 import shlex
 import shutil
 import signal
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
@@ -27,12 +27,12 @@ from envmedic.proc.output import OutputTail
 from envmedic.proc.passthrough import Ending, run_through
 
 FAULTHANDLER = "PYTHONFAULTHANDLER"
-"""Makes Python print where it was when a signal ends it."""
+"""Makes Python print its stack if a signal ends it."""
 Cancel = Callable[[], bool]
 """Whether to stop; asked often."""
 _SHELL = 128
 _UNTOLD = frozenset({signal.SIGINT, signal.SIGHUP, signal.SIGPIPE})
-"""Ends that somebody wanted."""
+"""Signals by which a user or a closed pipe ended the command on purpose."""
 _HEAD_BYTES = 1024
 _LONG = b"'''exec' "
 
@@ -47,17 +47,17 @@ class Ran:
 
     @property
     def exit_code(self) -> int:
-        """Its exit status, 128 + n after signal n, as a shell tells it."""
+        """Exit status as shells report it: 128 + n after signal n."""
         return self.ending.returncode if self.ending.returncode >= 0 else _SHELL - self.ending.returncode
 
     @property
     def failed(self) -> bool:
-        """Whether it failed by itself: not where somebody stopped it."""
+        """Whether it failed by itself, and was not stopped."""
         wanted = self.ending.stopped_by is not None or -self.ending.returncode in _UNTOLD
         return self.ending.returncode != 0 and not wanted
 
     def how(self) -> str:
-        """How it ended, in words."""
+        """Return how it ended, in words."""
         number = -self.ending.returncode
         if number <= 0:
             return f"exit code {self.ending.returncode}"
@@ -88,13 +88,15 @@ def _variables(prefix: Path | None) -> dict[str, str]:
     if prefix is not None:
         own = activation.activated_values(prefix, prefix, base)
         base = activation.overlaid(variables(prefix, None, {}), own)
+    # setdefault: the user may have switched it off
     base.setdefault(FAULTHANDLER, "1")
     return base
 
 
 def _program(name: str, variables: Mapping[str, str]) -> str:
-    """Where the program is that a shell would take. Raises OSError when it finds none."""
+    """Return the path of the program that a shell would start. Raises OSError if there is none."""
     found = shutil.which(name, path=variables.get("PATH"))
+    # a path is left to exec, whose errno says more than "not found": no permission, or a missing interpreter
     if found is None and "/" not in name:
         raise FileNotFoundError(2, os.strerror(2), name)
     return found or name
@@ -108,6 +110,7 @@ def reproduce(settings: Settings, prefix: Path, argv: Sequence[str], cancel: Can
     """
     output = OutputTail()
     variables = {**_variables(prefix), "PYTHONDONTWRITEBYTECODE": "1"}
+    # proc.run starts from this process's variables; None removes those that activation does not have
     unset: dict[str, str | None] = dict.fromkeys(name for name in os.environ if name not in variables)
 
     def on_line(line: str) -> None:
@@ -135,7 +138,7 @@ def reproduce(settings: Settings, prefix: Path, argv: Sequence[str], cancel: Can
 def diagnose_reproduced(
     settings: Settings, prefix: Path, argv: Sequence[str], *, cancel: Cancel | None = None
 ) -> Diagnosis:
-    """What is wrong in an environment in which `argv` fails, by running it there."""
+    """Run `argv` in an environment, and return the diagnosis of its failure."""
     facts = observe(settings, prefix)
     return diagnose_command(settings, load_playbooks(settings), facts, prefix, argv, cancel=cancel)
 
@@ -149,7 +152,7 @@ def diagnose_command(
     *,
     cancel: Cancel | None = None,
 ) -> Diagnosis:
-    """Run `argv` in the environment, and diagnose what it prints and how it ends; of facts alone if it ends well.
+    """Run `argv` in the environment, and diagnose its output and its end; facts alone if it succeeds.
 
     Raises Interrupted when `cancel` asked to stop the command.
     """
@@ -163,7 +166,7 @@ def diagnose_command(
 
 
 def environment_of(argv: Sequence[str]) -> Path | None:
-    """The environment whose Python or script `argv` names, None where it is neither; the active one may be meant."""
+    """Return the environment of the Python or script that `argv` names; None for other programs."""
     found = shutil.which(argv[0])
     if found is None:
         return None
@@ -172,6 +175,7 @@ def environment_of(argv: Sequence[str]) -> Path | None:
     if interpreter is not None:
         candidates.insert(0, interpreter)
     for path in candidates:
+        # only the directory is resolved: a venv's python is a link to that of another installation
         prefix = Path(os.path.realpath(path.parent)).parent
         if path.name.startswith("python") and ((prefix / "pyvenv.cfg").is_file() or (prefix / "conda-meta").is_dir()):
             return prefix
@@ -179,7 +183,7 @@ def environment_of(argv: Sequence[str]) -> Path | None:
 
 
 def _interpreter_of(script: Path) -> Path | None:
-    """The interpreter that a script's first line names."""
+    """Return the interpreter in a script's first line."""
     try:
         with script.open("rb") as file:
             first, _, rest = file.read(_HEAD_BYTES).partition(b"\n")
@@ -188,7 +192,8 @@ def _interpreter_of(script: Path) -> Path | None:
     if not first.startswith(b"#!"):
         return None
     line = first[2:]
-    if rest.startswith(_LONG):  # pip writes so where a first line cannot hold the path
+    # for a path with blanks, or longer than the kernel allows, pip writes #!/bin/sh and `exec` in the second line
+    if rest.startswith(_LONG):
         line = rest.removeprefix(_LONG).partition(b"\n")[0]
     try:
         words = shlex.split(line.decode("utf-8", "replace"))
@@ -198,7 +203,7 @@ def _interpreter_of(script: Path) -> Path | None:
 
 
 def diagnose_run(settings: Settings, prefix: Path | None, ran: Ran) -> Diagnosis:
-    """The diagnosis of what a command printed and how it ended; without `prefix` of the text alone."""
+    """Return the diagnosis of a command's output and end; without `prefix`, from the text alone."""
     facts = None if prefix is None else observe(settings, prefix)
     return _diagnosed(settings, load_playbooks(settings), facts, prefix, ran)
 
@@ -206,11 +211,7 @@ def diagnose_run(settings: Settings, prefix: Path | None, ran: Ran) -> Diagnosis
 def _diagnosed(
     settings: Settings, playbooks: tuple[LoadedPlaybook, ...], facts: Facts | None, prefix: Path | None, ran: Ran
 ) -> Diagnosis:
-    lines = chain(ran.output.lines(), _last_lines(ran))
+    # a shell would have printed how the command ended ("Segmentation fault"), and signatures look for that
+    lines = chain(ran.output.lines(), [(ran.how() + "\n").encode()])
     name = f"the command {ran.argv[0]}: {ran.how()}"
     return diagnose_output(settings, playbooks, facts, lines, prefix=prefix, name=name)
-
-
-def _last_lines(ran: Ran) -> Iterator[bytes]:
-    """How it ended, as evidence: a shell would have said so."""
-    yield (ran.how() + "\n").encode()

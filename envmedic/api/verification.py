@@ -1,16 +1,17 @@
-"""Verify: the checks on an environment as it is."""
+"""Use case ``verify``: checks on the live environment."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 
 import msgspec
 
 from envmedic.api.context.observation import observe, stage
 from envmedic.api.context.settings import Settings
-from envmedic.api.context.wiring import check_runner, installer_of
+from envmedic.api.context.target import EnvironmentTarget
+from envmedic.api.context.wiring import check_runner
 from envmedic.api.locking.locks import lock_of
 from envmedic.engine.stage.activated_runner import ActivatedRunner
 from envmedic.engine.stage.runners import DirectRunner
@@ -27,19 +28,20 @@ from envmedic.planner import import_targets
 
 
 def verify(settings: Settings, prefix: Path, wish: VerifyWish) -> Verification:
-    """Run the named checks, or those of the profile that mean something here, in the live environment.
+    """Run the named checks, or the applicable ones of the profile, in the live environment. Writes no byte code.
 
-    It gets no byte code. The torch family must import; of the rest an import that only lacks a module that is not
-    installed at all is told and does not decide. Raises InputError for a baseline that is no verification.
+    The torch family must import. For other packages, an import that only misses a module of an absent distribution
+    is reported and does not decide. Raises InputError for an invalid baseline.
     """
+    # before the checks, which may take minutes: a wrong path should fail at once
     baseline = read_baseline(wish.baseline)
     return _checked(settings, prefix, observe(settings, prefix), wish, baseline)
 
 
 def verify_lock(settings: Settings, prefix: Path, lock: Path, wish: VerifyWish) -> Verification:
-    """The same, and whether the environment is what the lock at that path says, its files as their records say.
+    """Verify, and compare the environment with the lock at `lock` and its files with their records.
 
-    Raises InputError for what is no lock, and for a baseline that is no verification.
+    Raises InputError for an invalid lock or baseline.
     """
     baseline = read_baseline(wish.baseline)
     wanted = reading.read(lock)
@@ -59,7 +61,7 @@ def verify_lock(settings: Settings, prefix: Path, lock: Path, wish: VerifyWish) 
 
 
 def read_baseline(path: str | None) -> Verification | None:
-    """The verification that ``verify --json`` wrote at `path`. Raises InputError where there is none."""
+    """Return the verification that ``verify --json`` wrote to `path`. Raises InputError if it is none."""
     if path is None:
         return None
     hint = "Write one with `envmedic verify --json > FILE`"
@@ -82,11 +84,9 @@ def _checked(
         settings.stream.emit(Notice(code="no-torch", message=text, level="warning"))
     wanted = wish.names or tuple(name for name in PROFILES[wish.profile] if _meaningful(name, environment))
     chosen = tuple(check for name in wanted for check in _checks(name, environment, wish))
-    real = Path(environment.real_prefix)
-    no_gpu = wish.no_gpu
-    installer = cache(partial(installer_of, settings))
-    run = check_runner(installer, settings, prefix=real, host=lambda: facts.host, no_gpu=no_gpu)
-    runner = ActivatedRunner(DirectRunner(real), real, Interruption())
+    target, no_gpu = EnvironmentTarget(prefix, Path(environment.real_prefix)), wish.no_gpu
+    run = check_runner(settings, target, host=lambda: facts.host, no_gpu=no_gpu)
+    runner = ActivatedRunner(DirectRunner(target.real), target.real, Interruption())
     with stage(settings.stream, "verify"):
         outcomes = run(chosen, runner, "after", settings.stream.emit)
     before = None if baseline is None else verdict.comparable(baseline, wish.profile, wanted)
@@ -95,7 +95,7 @@ def _checked(
 
 
 def _require_start(environment: Environment) -> None:
-    """Raise PreflightError where no check could run: the environment's Python does not start."""
+    """Raise PreflightError if the environment's Python does not start, since no check could run."""
     if environment.interpreter.error is not None:
         raise PreflightError(
             f"The Python of {environment.prefix} does not start, so nothing can be checked",
@@ -105,7 +105,8 @@ def _require_start(environment: Environment) -> None:
 
 
 def _meaningful(name: str, environment: Environment) -> bool:
-    """Whether what a check is about is installed."""
+    """Whether the subject of a check is installed."""
+    # a CPU build of torch is no fault, so checks of GPUs do not apply to it
     if CHECKS[name].devices == "gpu" and not _cuda_build(environment):
         return False
     if name == "extension-smoke":
@@ -127,6 +128,7 @@ def _checks(name: str, environment: Environment, wish: VerifyWish) -> Iterator[C
     if name != "import":
         yield make(role="playbook")
         return
+    # two checks of imports: the torch family decides, while a failure of any other package is weighed by the verdict
     family = import_targets.family(environment)
     others = tuple(item for item in import_targets.main(environment.distributions) if item not in family)
     if family:

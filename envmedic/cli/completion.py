@@ -22,7 +22,7 @@ from envmedic.model.registries.faults import FAULTS
 from envmedic.model.registries.installers import INSTALLERS
 
 FILES, DIRECTORIES = ":files", ":directories"
-"""What a script is told where the shell itself knows the words better."""
+"""Requests to a completion script for the shell's own completion of paths."""
 
 _BASH = """\
 # bash completion for envmedic
@@ -85,7 +85,7 @@ complete -c envmedic -f -a '(__envmedic_complete)'
 """
 
 SCRIPTS: Mapping[str, str] = {"bash": _BASH, "zsh": _ZSH, "fish": _FISH}
-"""What ``envmedic completion SHELL`` prints."""
+"""Output of ``envmedic completion SHELL``, by shell."""
 
 Word = tuple[str, str]
 """A word that may stand here, and its meaning."""
@@ -93,7 +93,7 @@ Word = tuple[str, str]
 
 @dataclass
 class _State:
-    """How far the words before the cursor lead."""
+    """State of the parse after the words before the cursor."""
 
     parser: Parser
     option: argparse.Action | None = None
@@ -179,7 +179,7 @@ def _candidates(state: _State, current: str) -> Iterator[Word]:
 
 def _option_words(state: _State, current: str) -> Iterator[Word]:
     for name, action in _options(state.parser).items():
-        again = action.dest not in state.given or isinstance(action, argparse._AppendAction)  # noqa: SLF001
+        again = action.dest not in state.given or isinstance(action, argparse._AppendAction)
         if again and name.startswith(current) and action.help != argparse.SUPPRESS:
             yield name, action.help or ""
 
@@ -187,22 +187,22 @@ def _option_words(state: _State, current: str) -> Iterator[Word]:
 def _positional_words(state: _State, current: str) -> Iterator[Word]:
     commands = _commands(state.parser)
     if commands is not None:
-        told = {item.dest: item.help or "" for item in commands._get_subactions()}  # noqa: SLF001
+        told = {item.dest: item.help or "" for item in commands._get_subactions()}
         yield from ((name, told.get(name, "")) for name in commands.choices if name.startswith(current))
         return
-    places = [item for item in state.parser._actions if not item.option_strings]  # noqa: SLF001
+    places = [item for item in state.parser._actions if not item.option_strings]
     if places and (state.place < len(places) or places[-1].nargs in {"*", "+"}):
         yield from values(places[min(state.place, len(places) - 1)], current)
 
 
 def _options(parser: Parser) -> dict[str, argparse.Action]:
     parser.fill()
-    return {name: action for action in parser._actions for name in action.option_strings}  # noqa: SLF001
+    return {name: action for action in parser._actions for name in action.option_strings}
 
 
 def _commands(parser: Parser) -> argparse._SubParsersAction[Parser] | None:
     parser.fill()
-    kinds = (item for item in parser._actions if isinstance(item, argparse._SubParsersAction))  # noqa: SLF001
+    kinds = (item for item in parser._actions if isinstance(item, argparse._SubParsersAction))
     return next(kinds, None)
 
 
@@ -219,6 +219,7 @@ def values(action: argparse.Action, begun: str) -> Iterator[Word]:
     else:
         metavar = action.metavar if isinstance(action.metavar, str) else action.dest
         words = _by_metavar(metavar)
+    # a colon begins a request to the shell's own completion, which must not be filtered out
     yield from ((word, meaning) for word, meaning in words if word.startswith((begun, ":")))
 
 
@@ -277,9 +278,11 @@ _SOURCES: Mapping[str, Callable[[], Iterator[Word]]] = {
 
 def answer(words: Sequence[str]) -> int:
     """``envmedic __complete WORD…``: a line for each word, with its meaning after a tab. Always 0."""
+    # a word may come from two sources, such as classes of fault and playbooks: the first meaning stays
     found: dict[str, str] = {}
     for word, meaning in complete(words):
         found.setdefault(word, " ".join(meaning.split()))
+    # zsh and fish show the meaning beside the word; bash has no place for it
     lines = (f"{word}\t{meaning}" if meaning else word for word, meaning in found.items())
     print("\n".join(lines))
     return 0

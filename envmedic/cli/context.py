@@ -14,11 +14,12 @@ from envmedic.cli.output import CommandOutput
 from envmedic.errors import ConfirmationNeeded, ExitCode
 from envmedic.model.ports import ApplyOptions
 from envmedic.model.record import Record
-from envmedic.render.record import record_lines
+from envmedic.render.documents.record import record_lines
+from envmedic.render.streams import write
 
 
 def settings_of(args: argparse.Namespace, output: CommandOutput) -> Settings:
-    """How to run, as the options say it."""
+    """The settings given by the options."""
     options = vars(args)
     template = options.get("torch_index") or TORCH_INDEX
     playbook = options.get("playbook")
@@ -34,6 +35,7 @@ def settings_of(args: argparse.Namespace, output: CommandOutput) -> Settings:
         timeout_s=options.get("timeout"),
         deep=options.get("deep", False),
         pin=options.get("pin", False),
+        # an id needs no file: shipped playbooks and the user's own are always loaded
         playbook_files=(playbook,) if playbook and playbooks.is_playbook_file(playbook) else (),
     )
 
@@ -51,7 +53,7 @@ def prefix_of(args: argparse.Namespace, settings: Settings, output: CommandOutpu
 
 
 def options_of(args: argparse.Namespace) -> ApplyOptions:
-    """What the options say of how to carry a repair out."""
+    """The apply options given on the command line."""
     return ApplyOptions(
         no_gpu=args.no_gpu,
         allow=tuple(args.allow),
@@ -66,12 +68,12 @@ def options_of(args: argparse.Namespace) -> ApplyOptions:
 
 def print_record(record: Record, output: CommandOutput, *, moved: bool = False) -> int:
     """Print what a transaction did (`moved`: one that went back or forth), and return its exit code."""
-    output.document(record, record_lines(record, output.style, moved=moved))
+    output.document(record, record_lines(record, moved=moved))
     return int(ExitCode.OK if record.failure is None else ExitCode(record.failure.exit_code))
 
 
 def require_terminal(otherwise: str) -> None:
-    """Raise unless somebody can answer a question; `otherwise` is what to do instead of adding ``--yes``."""
+    """Raise ConfirmationNeeded without a terminal on stdin; `otherwise` is the alternative to ``--yes`` for the hint."""
     if not sys.stdin.isatty():
         raise ConfirmationNeeded(
             "A confirmation is needed and there is no terminal to ask on", hint=f"Add --yes, or {otherwise}"
@@ -80,5 +82,6 @@ def require_terminal(otherwise: str) -> None:
 
 def ask(question: str) -> bool:
     """Ask on the terminal; anything but yes is no."""
-    print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
+    # on stderr, unlike `input` would: stdout takes the document and may be a pipe
+    write(sys.stderr, f"{question} [y/N] ")
     return sys.stdin.readline().strip().lower() in {"y", "yes"}

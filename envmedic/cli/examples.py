@@ -1,4 +1,4 @@
-"""What people type: the examples of every command, for its help, the manual page and the reference."""
+"""Examples of every command, for its help, the manual page and the reference."""
 
 from __future__ import annotations
 

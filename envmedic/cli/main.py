@@ -87,7 +87,7 @@ def main(argv: Sequence[str] | None = None, *, ui: Ui | None = None) -> int:
 
 
 def _unexpected(error: Exception, output: CommandOutput) -> int:
-    from envmedic.render.errors import bug
+    from envmedic.render.documents.errors import bug
 
     environment = UNCHANGED if output.stream.transaction is None else RECOVERABLE
     known = (
@@ -143,6 +143,7 @@ def _open(ui: Ui) -> int:
     """Open the terminal UI with the settings that variables give to options of commands."""
     from envmedic.cli import context
 
+    # a repair has the options of every setting that the UI uses
     args = build_parser().parse_args(["apply"])
     return ui(context.settings_of(args, _output(args)), context.options_of(args))
 
@@ -155,7 +156,7 @@ def _short_help() -> int:
 
 
 def _bare_output(*, json: bool) -> CommandOutput:
-    """For what goes wrong before the output options are known."""
+    """The output for errors that occur before the output options are parsed."""
     from envmedic.cli.output import CommandOutput
 
     return CommandOutput(json=json, quiet=False, verbose=0, colour="auto", events=None)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 TRUE = frozenset({"1", "true", "yes", "on"})
 FALSE = frozenset({"", "0", "false", "no", "off"})
 _COLUMNS = 80
-"""Where there is no terminal."""
+"""Columns where there is no terminal."""
 
 
 class Parser(argparse.ArgumentParser):
@@ -32,9 +32,9 @@ class Parser(argparse.ArgumentParser):
             allow_abbrev=False, formatter_class=_help_formatter, **settings
         )  # an abbreviation means another option one day
         self.meaning = description
-        """What the command does, in one sentence; the first line of its help."""
+        """Purpose of the command in one sentence, the first line of its help."""
         self.variables: list[tuple[argparse.Action, tuple[str, ...]]] = []
-        """Options whose variable is set, each with the names of those that speak for the same."""
+        """Options whose variable is set, each with the names of options that mean the same thing in another way."""
         self.settable: list[argparse.Action] = []
         """Options that have a variable."""
         self._fill: Callable[[Parser], None] | None = None
@@ -81,7 +81,7 @@ class Parser(argparse.ArgumentParser):
             return InputError(
                 "The command to run stands after `--`", hint=f"Write it so: envmedic run -- {' '.join(rest)}"
             )
-        near = _near(rest[0], (flag for action in parser._actions for flag in action.option_strings))  # noqa: SLF001  # its own kind
+        near = _near(rest[0], (flag for action in parser._actions for flag in action.option_strings))
         return InputError(
             f"{parser.prog} does not understand: {' '.join(rest)}",
             cause=f"did you mean {near}?" if near else None,
@@ -91,12 +91,12 @@ class Parser(argparse.ArgumentParser):
     def _of_command(self, command: str | None) -> argparse.ArgumentParser:
         """The parser of one command, this one where there is none."""
         for action in self._actions:
-            if isinstance(action, argparse._SubParsersAction) and command:  # noqa: SLF001  # argparse has no other name for it
+            if isinstance(action, argparse._SubParsersAction) and command:
                 return action.choices[command]  # type: ignore[no-any-return]
         return self
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
-        """As argparse does it, with the choice that is likely meant."""
+        """Check as argparse does, and suggest the choice that is likely meant."""
         if action.choices is None or value in action.choices:
             return
         near = _near(value, action.choices)
@@ -140,16 +140,17 @@ def _near(word: str, known: Iterable[str]) -> str:
     """The one of the known words that was likely meant, nothing without one."""
     import difflib
 
+    # without the value of `--option=value`, which would spoil the comparison
     return next(iter(difflib.get_close_matches(word.partition("=")[0], list(known), n=1)), "")
 
 
 def _help_formatter(prog: str) -> argparse.HelpFormatter:
-    """The usual one, told the width: to find it out, it loads `shutil`, with all that packs and unpacks archives."""
+    """Formatter of argparse with a given width: its own way to find the width loads `shutil` and the archive modules."""
     return argparse.HelpFormatter(prog, width=_columns() - 2)  # two less, as argparse does
 
 
 def _columns() -> int:
-    """As `shutil.get_terminal_size`: of COLUMNS, else of the terminal, else 80."""
+    """The width as `shutil.get_terminal_size` finds it: from COLUMNS, else the terminal, else 80."""
     stated = os.environ.get("COLUMNS", "")
     if stated.isdecimal() and int(stated) > 0:
         return int(stated)
@@ -168,11 +169,11 @@ def _variable(action: argparse.Action) -> str:
 def _from_variable(action: argparse.Action) -> object:
     variable = _variable(action)
     text = os.environ[variable]
-    if isinstance(action, argparse._CountAction):  # noqa: SLF001  # argparse has no public name for it
+    if isinstance(action, argparse._CountAction):
         return _count(variable, text)
     if action.nargs == 0:
         return _flag(variable, text)
-    if isinstance(action, argparse._AppendAction):  # noqa: SLF001
+    if isinstance(action, argparse._AppendAction):
         return [_value(action, variable, word) for word in _words(variable, text)]
     return _value(action, variable, text)
 
@@ -215,7 +216,7 @@ def _bad(variable: str, text: str, cause: str) -> InputError:
 
 
 def sentence(text: str) -> str:
-    """What a command does as a sentence of its own."""
+    """The help text of a command as a full sentence."""
     return f"{text[:1].upper()}{text[1:]}."
 
 
@@ -225,6 +226,7 @@ def seconds(text: str) -> float:
         value = float(text)
     except ValueError:
         value = math.nan
+    # float() accepts `inf` and `nan` too
     if not (math.isfinite(value) and value > 0):
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0")
     return value
@@ -234,6 +236,7 @@ def at_least(lowest: int) -> Callable[[str], int]:
     """The type of whole numbers from `lowest` on."""
 
     def convert(text: str) -> int:
+        # int() alone would accept `1_0`, `+1` and spaces
         if text.isdecimal() and int(text) >= lowest:
             return int(text)
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from {lowest} on")
@@ -247,11 +250,13 @@ def split_command(argv: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
     if "--" not in words:
         return words, ()
     cut = words.index("--")
+    # argparse would remove the `--` and take the user's command for arguments
     return words[:cut], tuple(words[cut + 1 :])
 
 
 def require_readable(words: Sequence[str]) -> None:
     """Raise InputError for a word that is no text: documents are JSON and could not hold it."""
+    # surrogates: how Python represents bytes of an argument that are not UTF-8
     strange = [word for word in words if any("\ud800" <= character <= "\udfff" for character in word)]
     if strange:
         raise InputError(
@@ -273,7 +278,7 @@ def installer(text: str) -> str:
 
 
 def installers(words: Sequence[str]) -> tuple[WheelInstaller, CondaExecutor]:
-    """What installs wheels, and what installs conda packages. Raises InputError where two are given for one of them."""
+    """Installers of wheels and of conda packages. Raises InputError for two installers of one kind."""
     wheels = [name for word in dict.fromkeys(words) for name in OF_WHEELS if name == word]
     conda = [name for word in dict.fromkeys(words) for name in OF_CONDA if name == word]
     for found in (wheels, conda):

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import argparse
 import io
-import os
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TextIO
 
@@ -15,15 +14,17 @@ from envmedic.errors import CHANGED, UNCHANGED, EnvmedicError, InputError
 from envmedic.model.base import to_json
 from envmedic.model.events import Event, EventStream
 from envmedic.model.record import Record, error_document
-from envmedic.render.errors import error_lines
+from envmedic.render.documents.errors import error_lines
 from envmedic.render.events import Narrator
-from envmedic.render.style import Style, wants_colour
+from envmedic.render.streams import discard, write
+from envmedic.render.style import Style, plain, wants_colour
+from envmedic.render.text import Line, line
 
 _ACTING = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
 class CommandOutput:
-    """What one command prints, by its output options."""
+    """Output of one command, according to its output options."""
 
     def __init__(self, *, json: bool, quiet: bool, verbose: int, colour: str, events: str | None) -> None:
         self.json = json
@@ -41,24 +42,22 @@ class CommandOutput:
         """From parsed options."""
         return cls(json=args.json, quiet=args.quiet, verbose=args.verbose, colour=args.color, events=args.events)
 
-    @property
-    def style(self) -> Style:
-        """The style of stdout."""
-        return self._out_style
-
-    @property
-    def err_style(self) -> Style:
-        """The style of stderr."""
-        return self._err_style
-
-    def document(self, document: object, lines: Sequence[str]) -> None:
+    def document(self, document: object, lines: Sequence[Line]) -> None:
         """Print `document` as JSON under ``--json``, else `lines`."""
+        self._print(document, self._out_style.text(lines))
+
+    def text(self, document: object, lines: Sequence[str]) -> None:
+        """Print `document` as JSON under ``--json``, else `lines` of the text of a file, whose tabs stay."""
+        self._print(document, list(map(plain, lines)))
+
+    # the text of a file has lines already; a document is rendered to them first
+    def _print(self, document: object, lines: Sequence[str]) -> None:
         self.narrator.close()
-        text = _json(document) if self.json else "\n".join(self._out_style.safe(line) for line in lines)
+        text = _json(document) if self.json else "\n".join(lines)
         try:
-            _write(sys.stdout, text + "\n")
+            write(sys.stdout, text + "\n")
         except OSError as error:
-            _give_up(sys.stdout)
+            discard(sys.stdout)
             raise EnvmedicError(
                 "The result could not be written to standard output",
                 cause=error.strerror,
@@ -67,20 +66,24 @@ class CommandOutput:
             ) from error
 
     def narrate(self, text: str) -> None:
-        """Print a line on stderr, unless quiet or events go there."""
-        self.narrator.close()
-        if not self.quiet and self._events is not sys.stderr:
-            _write(sys.stderr, "\n".join(self._err_style.safe(line) for line in text.split("\n")) + "\n")
+        """Print lines of text on stderr, unless quiet or events go there."""
+        self.narrate_lines(list(map(line, text.split("\n"))))
 
-    def report(self, document: object, lines: Callable[[Style], Sequence[str]], file: str | None) -> None:
+    def narrate_lines(self, lines: Sequence[Line]) -> None:
+        """Print `lines` on stderr, unless quiet or events go there."""
+        self.narrator.close()
+        if lines and not self.quiet and self._events is not sys.stderr:
+            write(sys.stderr, "\n".join(self._err_style.text(lines)) + "\n")
+
+    def report(self, document: object, lines: Sequence[Line], file: str | None) -> None:
         """Write `document` to `file`, or to stderr, and nothing to stdout: as JSON under ``--json`` or by its name."""
         self.narrator.close()
         if file is None:
-            text = _json(document) if self.json else "\n".join(map(self._err_style.safe, lines(self._err_style)))
-            _write(sys.stderr, text + "\n")
+            text = _json(document) if self.json else "\n".join(self._err_style.text(lines))
+            write(sys.stderr, text + "\n")
             return
-        bare = Style(colour=False)
-        text = _json(document) if self.json or file.endswith(".json") else "\n".join(map(bare.safe, lines(bare)))
+        as_json = self.json or file.endswith(".json")
+        text = _json(document) if as_json else "\n".join(Style(colour=False).text(lines))
         try:
             Path(file).write_text(text + "\n", encoding="utf-8")
         except OSError as error:
@@ -89,21 +92,21 @@ class CommandOutput:
             ) from error
 
     def error_beside(self, error: EnvmedicError) -> None:
-        """Print `error` on stderr where stdout belongs to somebody else."""
+        """Print `error` on stderr alone, for commands whose stdout belongs to the user's program."""
         self.narrator.close()
-        _write(sys.stderr, "\n".join(error_lines(error, self._err_style)) + "\n")
+        write(sys.stderr, "\n".join(self._err_style.text(error_lines(error))) + "\n")
 
     def error(self, error: EnvmedicError) -> None:
         """Print `error`: as a document under ``--json``, and as text on stderr unless that would mix with events."""
         self.narrator.close()
         if self.json:
-            _write(sys.stdout, _json(error_document(error)) + "\n")
+            write(sys.stdout, _json(error_document(error)) + "\n")
         if not (self.json and self._events is sys.stderr):
-            _write(sys.stderr, "\n".join(error_lines(error, self._err_style)) + "\n")
+            write(sys.stderr, "\n".join(self._err_style.text(error_lines(error))) + "\n")
 
     def _write_event(self, event: Event) -> None:
         if self._events is not None:
-            _write(self._events, _json(event, indent=0) + "\n")
+            write(self._events, _json(event, indent=0) + "\n")
 
 
 def _events_file(name: str | None) -> TextIO | None:
@@ -128,19 +131,6 @@ def _tolerate_any_text(stream: TextIO) -> None:
     """Let a locale that lacks a character show its code instead of ending in an error, as stderr does."""
     if isinstance(stream, io.TextIOWrapper):
         stream.reconfigure(errors="backslashreplace")
-
-
-def _write(stream: TextIO, text: str) -> None:
-    try:
-        stream.write(text)
-        stream.flush()
-    except BrokenPipeError:
-        _give_up(stream)  # the reader has gone (`envmedic history | head`)
-
-
-def _give_up(stream: TextIO) -> None:
-    """Let what is left go nowhere, at exit too."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _environment_after(document: object) -> str:

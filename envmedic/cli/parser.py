@@ -54,7 +54,7 @@ def build_parser() -> Parser:
     return parser
 
 
-_Commands = argparse._SubParsersAction  # noqa: SLF001  # argparse has no public name for it
+_Commands = argparse._SubParsersAction
 
 
 def _command(
@@ -210,7 +210,7 @@ def _plan(parser: Parser) -> None:
 
 
 def _apply(parser: Parser) -> None:
-    from envmedic.model.registries.modes import CLONE_MODES, PROTECTIONS, STAGING_MODES  # noqa: PLC0415  # typing
+    from envmedic.model.registries.modes import CLONE_MODES, PROTECTIONS, STAGING_MODES
 
     parser.add_argument("plan", nargs="?", metavar="PLAN.json", help="a plan written by `envmedic plan -o`")
     _what(parser)
@@ -248,7 +248,7 @@ def _apply(parser: Parser) -> None:
 
 
 def _verify(parser: Parser) -> None:
-    from envmedic.model.registries.check_kinds import PROFILES  # noqa: PLC0415  # msgspec
+    from envmedic.model.registries.check_kinds import PROFILES
 
     parser.option("--check", action="append", default=[], metavar="NAME", help="only this check; can be repeated")
     parser.option(
@@ -269,7 +269,7 @@ def _verify(parser: Parser) -> None:
 
 
 def _back(parser: Parser) -> None:
-    from envmedic.model.registries.modes import PROTECTIONS  # noqa: PLC0415  # typing
+    from envmedic.model.registries.modes import PROTECTIONS
 
     parser.add_argument("transaction", nargs="?", help="to before this transaction (default: the last one)")
     parser.option("-y", "--yes", action="store_true", help="do not ask")
@@ -325,7 +325,7 @@ def _guard(parser: Parser) -> None:
 
 
 def _lock(parser: Parser) -> None:
-    from envmedic.model.lock import LOCK_FORMAT_NAMES  # noqa: PLC0415  # other commands start without msgspec
+    from envmedic.model.lock import LOCK_FORMAT_NAMES
 
     parser.option(
         "--format",
@@ -350,7 +350,7 @@ def _lock(parser: Parser) -> None:
 
 
 def _create(parser: Parser) -> None:
-    from envmedic.model.registries.check_kinds import PROFILES  # noqa: PLC0415  # msgspec
+    from envmedic.model.registries.check_kinds import PROFILES
 
     parser.option(
         "--lock", required=True, metavar="FILE", help="a conda-lock.yml, pylock.toml or requirements with hashes"

@@ -1,1 +1,1 @@
-"""Which releases of the torch family fit each other, CUDA, the driver, the GPUs and Python. Pure, over data files."""
+"""Compatibility of torch releases with each other, CUDA, drivers, GPUs and Python. Pure functions over data files."""

@@ -1,4 +1,4 @@
-"""How conda channels name and build the torch family, as frozen rows, decoded once, when first used."""
+"""Tables of the conda channels' packages and builds of the torch family, as frozen rows, decoded on first use."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Selector(Model, frozen=True, kw_only=True):
 
     first: str
     last: str | None
-    """None: up to the newest."""
+    """None for no upper limit."""
     cuda: str
     """Match spec with ``{cuda}`` in it."""
     cpu: str | None
@@ -37,13 +37,13 @@ class Flavour(Model, frozen=True, kw_only=True):
     cpu_build: str
     selectors: tuple[Selector, ...]
     channels: tuple[str, ...]
-    """Channels that have the whole of it besides the user's own."""
+    """Channels that together contain the whole family, beside those that the user configured."""
     packages: tuple[str, ...]
-    """The family and what chooses its build: they change together."""
+    """The family and the packages that choose its build, which change together."""
     last: str | None
-    """Its last torch, None where it goes on."""
+    """The last torch of the channel, None for an active channel."""
     ended: str | None
-    """Where its end was announced."""
+    """Source of the announcement that the channel ended."""
     source: tuple[str, ...]
 
 
@@ -57,7 +57,7 @@ class Builds(Model, frozen=True, kw_only=True):
 
 
 class CompanionPackages(Model, frozen=True, kw_only=True):
-    """Packages that torch brings along."""
+    """Patterns of packages that torch depends on."""
 
     what: str
     patterns: tuple[str, ...]
@@ -65,7 +65,7 @@ class CompanionPackages(Model, frozen=True, kw_only=True):
 
 
 class Name(Model, frozen=True, kw_only=True):
-    """A Python distribution whose conda package is called otherwise, or has no Python metadata to tell."""
+    """A Python distribution whose conda package has another name, or no Python metadata."""
 
     distribution: str
     package: str
@@ -84,24 +84,25 @@ class CondaTables(Model, frozen=True, kw_only=True):
 @lru_cache(maxsize=1)
 def conda_tables() -> CondaTables:
     """Flavours, builds, libraries and names."""
-    return msgspec.json.decode(tables.read("conda_packages.json"), type=CondaTables)
+    return msgspec.json.decode(tables.read_data_file("conda_packages.json"), type=CondaTables)
 
 
 @lru_cache(maxsize=1)
 def package_names() -> dict[str, str]:
-    """Conda packages by normalised name of the distribution, where the package does not tell it itself."""
+    """Conda packages by normalised distribution name, where names differ or the package has no Python metadata."""
     return {row.distribution: row.package for row in conda_tables().names}
 
 
 @lru_cache(maxsize=1)
 def distribution_names() -> dict[str, str]:
-    """The same by conda package; the first of the table for a package with several distributions."""
+    """Distributions by conda package; the first of the table for a package with several distributions."""
+    # reversed: the last entry of a dict comprehension counts, and the table has the main distribution first
     return {row.package: row.distribution for row in reversed(conda_tables().names)}
 
 
 @lru_cache(maxsize=1)
 def library_patterns() -> tuple[str, ...]:
-    """Names and patterns of the packages of CUDA that only torch asks for."""
+    """Names and patterns of CUDA packages that torch depends on."""
     return tuple(pattern for row in conda_tables().libraries for pattern in row.patterns)
 
 

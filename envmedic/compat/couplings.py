@@ -1,4 +1,4 @@
-"""Which release of an extension belongs to which torch, from the rows that the data has in people's notation."""
+"""Pairs of extension releases and torch releases, parsed from the notation of the data's authors."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ BITSANDBYTES_WITH_TRITON_OPS = ">=0.38,<0.45.1"
 
 
 class Unstated(Model, frozen=True, kw_only=True):
-    """A limit that a release has and does not state, since what it imports was removed later."""
+    """A limit of a release that its metadata do not state, because a later release of its dependency removed an API."""
 
     by: str
     versions: str
@@ -56,35 +56,38 @@ class _File(Model, frozen=True, kw_only=True):
 
 @lru_cache(maxsize=1)
 def _rows() -> dict[str, tuple[dict[str, str], ...]]:
-    decoded = msgspec.json.decode(tables.read("extensions.json"), type=_File)
+    decoded = msgspec.json.decode(tables.read_data_file("extensions.json"), type=_File)
+    # where a project publishes no table of pairs, the data hold a sentence instead of rows
     return {item.package: item.coupling.rows for item in decoded.packages if not isinstance(item.coupling.rows, str)}
 
 
 def xformers_for(torch: str) -> str | None:
-    """The newest release of xformers that was built for exactly that torch (a version without label), or None."""
+    """Return the newest xformers built for exactly that torch (a version without label), or None."""
     found = (row["xformers"] for row in _rows()["xformers"] if _names(row["torch"], torch))
     return max((_last(text) for text in found), key=versions.parsed, default=None)
 
 
 def torchcodec_for(torch: str) -> str | None:
-    """The minor release of torchcodec that belongs to that torch, such as ``0.1``; None where the data has none."""
+    """Return the minor release of torchcodec for that torch, such as ``0.1``; None where the data have none."""
     minor = ".".join(torch.split(".")[:2])
     found = (row["torchcodec"] for row in _rows()["torchcodec"] if _names(row["torch"], minor))
     return max((_last(text) for text in found), key=versions.parsed, default=None)
 
 
 def flash_attention_for(torch: str) -> str | None:
-    """The newest release of flash-attn with wheels for that torch, or None."""
+    """Return the newest release of flash-attn with wheels for that torch, or None."""
     rows = _rows()["flash-attn"]
     found = (row["flash_attn"] for row in rows if _spans(row["prebuilt_for_torch"], torch))
     return max((_last(text) for text in found), key=versions.parsed, default=None)
 
 
+# patch releases of torch keep torchcodec's ABI, so its table pairs minor releases only
 def torchcodec_fits(torchcodec: str, torch: str) -> bool | None:
-    """Whether the data pairs them; None where it says nothing about that torchcodec."""
+    """Whether the data pair these versions; None where they have no row for that torchcodec."""
     minor, parts = ".".join(torch.split(".")[:2]), torchcodec.split(".")
     for row in _rows()["torchcodec"]:
         if _has_minor(row["torchcodec"], parts):
+            # a row in words, such as a development version, does not tell
             return _names(row["torch"], minor) if re.match(r"[>\d]", row["torch"]) else None
     return None
 
@@ -99,7 +102,7 @@ def _has_minor(text: str, parts: list[str]) -> bool:
 
 
 def _names(text: str, torch: str) -> bool:
-    """Whether a row's torch is that one: an exact release, or all from one on (``>=2.10 (stable ABI)``)."""
+    """Whether a row's torch covers a release: an exact one, or a lower limit (``>=2.10 (stable ABI)``)."""
     first = text.partition(" ")[0]
     return versions.allows(first if first.startswith(">") else f"=={first}", torch)
 
@@ -112,7 +115,8 @@ def _spans(text: str, torch: str) -> bool:
 
 
 def _last(text: str) -> str:
-    """The newest of ``0.0.28.post3, 0.0.29``, ``0.0.28, .post1`` or ``0.0.17 to 0.0.19``."""
+    """Return the last version of ``0.0.28.post3, 0.0.29``, ``0.0.28, .post1`` or ``0.0.17 to 0.0.19``."""
+    # the data list versions in ascending order
     return list(_listed(text))[-1]
 
 
@@ -120,6 +124,7 @@ def _listed(text: str) -> Iterator[str]:
     base = ""
     for word in _WORD.findall(text):
         if word.startswith(".post"):
+            # `0.0.28, .post1`: a bare post-release belongs to the version before it
             yield base + word
         else:
             base = word.partition(".post")[0]

@@ -1,6 +1,6 @@
-"""Which GPUs run the code of a build: machine code, PTX, and kernels compiled at run time.
+"""GPU code: whether GPUs run the machine code and PTX of a build, and kernels compiled at run time.
 
-Pure functions over the tables; the rules that use them are in `rules`.
+Pure functions over the tables; `torch_family.rules` uses them.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ def sass_runs(code: str, device: str, cuda: str) -> bool:
         return False
     if built[2] == "a":
         return built[:2] == gpu[:2]
+    # the table has the exceptions to the rule that code runs on later minors of its major
     row = tables.sass_rows().get(code)
     if row is not None and row.devices_only is not None:
         return device in row.devices_only
@@ -39,6 +40,7 @@ def sass_runs(code: str, device: str, cuda: str) -> bool:
 
 
 def _excluded(until: str | None, cuda: str) -> bool:
+    # a later toolkit made its machine code run on devices that earlier ones excluded
     return until is None or versions.dotted(cuda) <= versions.dotted(until)
 
 
@@ -53,6 +55,7 @@ def ptx_runs(code: str, device: str, *, toolkit: ToolkitRow | None, driver: tupl
         return False
     if built[2] == "a":
         return built[:2] == gpu[:2]
+    # family-specific PTX, new with CUDA 12.9, uses features that later majors may lack
     if built[2] == "f":
         return built[0] == gpu[0] and gpu[1] >= built[1]
     return gpu[:2] >= built[:2]
@@ -60,13 +63,14 @@ def ptx_runs(code: str, device: str, *, toolkit: ToolkitRow | None, driver: tupl
 
 def compiles_ptx(toolkit: ToolkitRow | None, driver: tuple[int, ...]) -> bool:
     """Whether the driver is known to be as new as the toolkit."""
+    # an unknown driver counts as too old: PTX that the driver cannot compile fails only when the first kernel starts
     if toolkit is None or toolkit.driver_linux is None or not driver:
         return False
     return driver >= versions.dotted(toolkit.driver_linux)
 
 
 def uncovered(code: BuildGpuCode, devices: tuple[str, ...], driver: tuple[int, ...]) -> tuple[str, ...]:
-    """Return the capabilities among `devices` that neither machine code nor PTX of the build serves."""
+    """Return the capabilities among `devices` that run neither machine code nor PTX of the build."""
     toolkit = tables.toolkits().get(code.cuda)
     return tuple(
         device
@@ -78,6 +82,7 @@ def uncovered(code: BuildGpuCode, devices: tuple[str, ...], driver: tuple[int, .
 
 def nvrtc_knows(toolkit: ToolkitRow, device: str) -> bool:
     """Whether that toolkit's NVRTC compiles for `device`: its own list, else the range of nvcc."""
+    # a list of NVRTC itself is exact; where no source gives one, nvcc's range is the best estimate
     if toolkit.nvrtc is not None:
         return device in toolkit.nvrtc
     gpu, low, high = (versions.capability(text) for text in (device, toolkit.nvcc_min, toolkit.nvcc_max))
@@ -85,7 +90,7 @@ def nvrtc_knows(toolkit: ToolkitRow, device: str) -> bool:
 
 
 def nvrtc_clamp(toolkit: ToolkitRow, device: str) -> str | None:
-    """Return the capability that torch asks an older NVRTC for instead of `device`, or None."""
+    """Return the capability that torch passes to an older NVRTC instead of `device`, or None."""
     cuda, gpu = versions.dotted(toolkit.cuda), versions.capability(device)
     for row in tables.cuda_tables().nvrtc_clamps:
         limit = versions.capability(row.clamp)
@@ -97,12 +102,13 @@ def nvrtc_clamp(toolkit: ToolkitRow, device: str) -> str | None:
 def unknown_to_nvrtc(toolkit: ToolkitRow, devices: tuple[str, ...], driver: tuple[int, ...]) -> tuple[str, ...]:
     """Return the capabilities for which run-time compilation fails.
 
-    Where torch clamps the capability, it compiles to PTX, which the driver must be new enough for;
-    with an unknown driver nothing is held against the build.
+    Where torch clamps the capability, it compiles to PTX, for which the driver must be new enough.
+    An unknown driver does not count against the build.
     """
     return tuple(
         device
         for device in devices
         if not nvrtc_knows(toolkit, device)
+        # unlike for coverage: most programs compile nothing at run time, so a doubt must not exclude a build
         and not (nvrtc_clamp(toolkit, device) and (not driver or compiles_ptx(toolkit, driver)))
     )

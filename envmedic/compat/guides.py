@@ -1,4 +1,4 @@
-"""What the data say of an extension package: for which torch its wheels are, and what it needs."""
+"""Guides to extension packages from the data: the torch of their wheels, and build requirements."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _CAPABILITY = re.compile(r"\d+\.\d")
 
 
 class Row(Model, frozen=True, kw_only=True):
-    """Releases of the package, and the torch releases that their wheels are for."""
+    """Releases of the package, with the torch releases that have wheels."""
 
     release: str | None
-    """None: any release."""
+    """None for any release."""
     torch: str
     """In the words of the data, such as ``2.4.0 to 2.8.0``."""
     variants: str | None = None
@@ -31,18 +31,18 @@ class Row(Model, frozen=True, kw_only=True):
 
 
 class Guide(Model, frozen=True, kw_only=True):
-    """One package."""
+    """The guide to one package."""
 
     name: str
     rows: tuple[Row, ...]
     url: str | None
-    """Where its wheels are, as a template; None: nowhere, or on the default index."""
+    """Template of the URL of its wheels; None without wheels, or with wheels on the default index."""
     capability_min: str | None
-    """Oldest compute capability that it supports."""
+    """Lowest compute capability that it supports."""
     needs: tuple[str, ...]
-    """What building it takes."""
+    """Requirements of a build, in the words of the data."""
     flags: tuple[str, ...]
-    """Installer options that building it takes."""
+    """Installer options for a build."""
     source: str
 
 
@@ -61,8 +61,8 @@ class _Table(msgspec.Struct, frozen=True):
 
 @lru_cache(maxsize=1)
 def guides() -> dict[str, Guide]:
-    """Every package of the data, by normalised name."""
-    table = msgspec.json.decode(tables.read("extensions.json"), type=_Table)
+    """Return the guide to every package of the data, by normalised name."""
+    table = msgspec.json.decode(tables.read_data_file("extensions.json"), type=_Table)
     return {raw.distribution: _guide(raw) for raw in table.packages}
 
 
@@ -86,14 +86,16 @@ def _row(row: object) -> Row | None:
     torch = row.get("torch") or row.get("prebuilt_for_torch")
     if not isinstance(torch, str):
         return None
+    # the column of the release has the package's own name, so it is found as the one that is no other
     release = next((str(value) for key, value in row.items() if key not in _NOT_A_RELEASE), None)
     variants = row.get("prebuilt_variants")
     return Row(release=release, torch=torch, variants=None if variants is None else str(variants))
 
 
 def covers(words: str, torch: str) -> bool:
-    """Whether the words of the data for a range of torch releases name `torch`. A minor names all its patches."""
+    """Whether the data's words for a range of torch releases cover `torch`. A minor release covers its patches."""
     release = versions.dotted(versions.public(torch))
+    # spans before single versions: the ends of a span would else be read as single versions
     bounds = [(found.group("first"), found.group("last")) for found in _SPAN.finditer(words)]
     if any(versions.dotted(first) <= release and _until(release, last) for first, last in bounds):
         return True
@@ -108,9 +110,10 @@ def covers(words: str, torch: str) -> bool:
 
 def _until(release: tuple[int, ...], last: str) -> bool:
     end = versions.dotted(last)
+    # compared to as many components as the end has: `to 2.5` includes 2.5.1
     return release[: len(end)] <= end
 
 
 def fitting(guide: Guide, torch: str) -> tuple[Row, ...]:
-    """The rows whose wheels are for `torch`."""
+    """Return the rows with wheels for `torch`."""
     return tuple(row for row in guide.rows if covers(row.torch, torch))

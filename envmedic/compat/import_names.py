@@ -1,4 +1,4 @@
-"""Import packages that are called otherwise than the distribution that installs them."""
+"""Import packages with another name than the distribution that installs them."""
 
 from __future__ import annotations
 
@@ -35,5 +35,5 @@ _BY_DISTRIBUTION = {name: module for module, name in IMPORTED_AS.items()}
 
 
 def module_of(distribution: str) -> str:
-    """The import package that a distribution of that normalised name installs, as far as its name tells."""
+    """Return the import package of a distribution that is not installed, guessed from its normalised name."""
     return _BY_DISTRIBUTION.get(distribution) or distribution.replace("-", "_").replace(".", "_")

@@ -16,48 +16,49 @@ from envmedic.model.base import Model
 from envmedic.model.facts import Distribution, Environment, Host
 
 _SYSTEMS = {"linux": "Linux", "darwin": "Darwin", "win32": "Windows"}
+# a pattern, not `packaging`: a large environment has thousands of requirements, whose parsing a diagnosis can feel
 _PLAIN = re.compile(
     r"\s*([A-Za-z0-9](?:[\w.-]*[A-Za-z0-9])?)\s*(?:\[[\w\s,.-]*\])?\s*\(?((?:[<>=!~][^;@()\[\]]*?)?)\)?\s*(?:;(.*))?"
 )
 """Name, versions and marker of a requirement without a URL."""
 _EXTRA = re.compile(r"\bextra\s*==")
 _BESIDE = frozenset({">=", "==", "~=", "===", ">", "<=", "!="})
-"""Operators beside whose version the lowest version lies that fulfils them."""
+"""Operators whose lowest matching version is their own version, or a close successor of it."""
 
 
 class Unmet(Model, frozen=True, kw_only=True):
-    """A requirement that is not met."""
+    """An unmet requirement."""
 
     distribution: str
-    """``name version`` of what requires it."""
+    """``name version`` of the distribution with the requirement."""
     requirement: str
     found: str | None
-    """Version that is there instead; None when it is missing."""
+    """Installed version; None when it is missing."""
 
     def sentence(self) -> str:
-        """One line for people."""
+        """Return the requirement as one line for users."""
         instead = f"{self.found} is there" if self.found else "it is missing"
         return f"{self.distribution} requires {self.requirement}, {instead}"
 
 
 class Demand(msgspec.Struct, frozen=True):
-    """What one installed distribution asks of another one."""
+    """A requirement of one installed distribution on another one."""
 
     by: Distribution
     name: str
-    """Normalised name of what is asked for."""
+    """Normalised name of the required distribution."""
     specifier: str
-    """Versions that it accepts; empty for every one."""
+    """Accepted versions; empty for any version."""
     found: str | None
     """The installed version, None when it is missing."""
 
     @property
     def met(self) -> bool:
-        """Whether what is installed is accepted."""
+        """Whether the installed version is accepted."""
         return self.found is not None and (not self.specifier or allows(self.specifier, self.found))
 
     def unmet(self) -> Unmet:
-        """It as an unmet requirement."""
+        """Return the demand as an unmet requirement."""
         asked = f"{self.name}{self.specifier}"
         return Unmet(distribution=f"{self.by.name} {self.by.version}", requirement=asked, found=self.found)
 
@@ -66,12 +67,14 @@ def markers(environment: Environment, host: Host) -> dict[str, str]:
     """Return the marker variables (PEP 508) of the environment's interpreter on `host`, with no extra chosen."""
     full = environment.interpreter.version or "0"
     return {
+        # PEP 508 leaves `extra` undefined outside of an installation; without a value `packaging` raises an error
         "extra": "",
         "implementation_name": environment.interpreter.implementation or "cpython",
         "implementation_version": full,
         "os_name": "nt" if host.system == "win32" else "posix",
         "platform_machine": host.machine,
         "platform_python_implementation": "CPython",
+        # kernel release and version are unknown for another host, and requirements hardly ever name them
         "platform_release": "",
         "platform_system": _SYSTEMS.get(host.system, ""),
         "platform_version": "",
@@ -84,7 +87,7 @@ def markers(environment: Environment, host: Host) -> dict[str, str]:
 def applicable(text: str, values: Mapping[str, str]) -> Requirement | None:
     """Return `text` as a requirement if it can be read and its marker holds, else None.
 
-    A requirement that cannot be read binds nobody: installers would refuse the distribution itself.
+    An invalid requirement counts for nothing: installers would refuse the distribution itself.
     """
     try:
         requirement = Requirement(text)
@@ -95,19 +98,21 @@ def applicable(text: str, values: Mapping[str, str]) -> Requirement | None:
 
 
 def meets(requirement: Requirement, found: str) -> bool:
-    """Whether an installed version satisfies a requirement; a URL requirement is taken as met."""
+    """Whether an installed version satisfies a requirement. A requirement with a URL counts as met."""
     parsed = version(found)
+    # pip keeps an installed pre-release for a requirement that would not select one
     return parsed is not None and requirement.specifier.contains(parsed, prereleases=True)
 
 
 def demands(environment: Environment, values: Mapping[str, str]) -> tuple[Demand, ...]:
-    """Return everything that the distributions inside the prefix ask of others here.
+    """Return all requirements of the distributions inside the prefix that apply here.
 
     Of several copies of one distribution the first counts, which is the one that Python imports.
     """
     first: dict[str, Distribution] = {}
     for item in environment.distributions:
         first.setdefault(item.name, item)
+    # hashable, for the cache of markers: thousands of requirements share a few dozen markers
     marker_values = tuple(sorted(values.items()))
     return tuple(
         Demand(item, name, specifier, first[name].version if name in first else None)
@@ -118,8 +123,9 @@ def demands(environment: Environment, values: Mapping[str, str]) -> tuple[Demand
 
 
 def _asked(requires: Iterable[str], values: tuple[tuple[str, str], ...]) -> Iterator[tuple[str, str]]:
-    """Normalised name and specifier of each requirement whose marker holds. Most of a large list are of extras."""
+    """Yield the normalised name and specifier of each requirement whose marker holds, without those of extras."""
     for text in requires:
+        # a cheap search first: most requirements of a large list are of extras
         found = None if _EXTRA.search(text) else _PLAIN.fullmatch(text)
         if found is not None and _holds((found[3] or "").strip(), values):
             yield canonicalize_name(found[1]), found[2].replace(" ", "")
@@ -127,7 +133,7 @@ def _asked(requires: Iterable[str], values: tuple[tuple[str, str], ...]) -> Iter
 
 @lru_cache(maxsize=1024)
 def _holds(marker: str, values: tuple[tuple[str, str], ...]) -> bool:
-    """Whether a marker holds; one that cannot be read binds nobody."""
+    """Whether a marker holds; an invalid one does not."""
     if not marker:
         return True
     try:
@@ -137,17 +143,19 @@ def _holds(marker: str, values: tuple[tuple[str, str], ...]) -> bool:
 
 
 def satisfying(name: str, every: Iterable[Demand]) -> str | None:
-    """Return one requirement on `name` that fulfils all that is asked of it, None where they exclude each other."""
+    """Return one requirement on `name` that combines all demands on it, None where they exclude each other."""
     specifiers = tuple(dict.fromkeys(item.specifier for item in every if item.name == name and item.specifier))
     parts = tuple(dict.fromkeys(part for text in specifiers for part in text.split(",") if part))
     joined = ",".join(sorted(parts))
+    # `packaging` can test a version against a specifier, but not whether a specifier admits any version at all
     if parts and not any(allows(joined, candidate) for candidate in _candidates(parts)):
         return None
     return f"{name}{joined}"
 
 
 def _candidates(parts: tuple[str, ...]) -> Iterator[str]:
-    """Versions one of which fulfils all `parts`, if any does: an intersection has the highest of the lower bounds."""
+    """Yield test versions, one of which meets all `parts` if any version does: near each lower bound."""
+    # for specifiers that have upper bounds only
     yield from ("0", "0.0.1")
     for part in parts:
         operator = part.rstrip("0123456789.*+!abcdefghijklmnopqrstuvwxyz_-ABCDEFGHIJKLMNOPQRSTUVWXYZ")

@@ -1,4 +1,4 @@
-"""What an nvcc accepts: C++ compilers and compute capabilities, by the data on CUDA toolkits. Pure."""
+"""Host compilers and compute capabilities of each nvcc, by the data on CUDA toolkits. Pure."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ _MAJOR = re.compile(r"(?:^|, )(\d+)")
 def compiler_limit(cuda: str, kind: Literal["gcc", "clang"]) -> int | None:
     """Newest major version of gcc or clang that the nvcc of CUDA ``major.minor`` accepts, None when unknown.
 
-    Where updates of one toolkit differ, that of the last one.
+    Where updates of a toolkit differ, the limit of the last update.
     """
     toolkit = tables.toolkits().get(cuda)
     accepted = toolkit.host_compiler_max if toolkit is not None else None
     if accepted is None:
         return None
     majors = _MAJOR.findall(accepted.gcc if kind == "gcc" else accepted.clang)
+    # one cell has the limits of all updates of a toolkit, and later updates accept newer compilers
     return max(map(int, majors)) if majors else None
 
 

@@ -1,7 +1,7 @@
-"""The compatibility tables as frozen rows, decoded once, when first used.
+"""Compatibility tables as frozen rows, decoded once, on first use.
 
-Only the columns that rules read are declared; the files hold more (conda builds, cross checks,
-disagreements between sources). None means that no checked source gave the value.
+Only the columns that rules read are declared; the files contain more (conda builds, cross checks,
+disagreements between sources). None means that no verified source gave the value.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class PythonWheels(Model, frozen=True, kw_only=True):
 
 
 class DefaultWheel(Model, frozen=True, kw_only=True):
-    """The build that the default index carries on each platform."""
+    """The build of a torch release on the default index, for each platform."""
 
     torch: str
     variants: dict[str, str]
@@ -80,7 +80,7 @@ class Companion(Model, frozen=True, kw_only=True):
     name: str
     version: str
     torch: tuple[str, ...]
-    """Torch releases that it goes with."""
+    """Torch releases of which it is a companion."""
     spec: str | None
     """Torch versions that it accepts."""
     declared: bool
@@ -158,7 +158,7 @@ class HostCompilers(Model, frozen=True, kw_only=True):
 
 
 class ToolkitRow(Model, frozen=True, kw_only=True):
-    """One CUDA toolkit: drivers that run its programs, capabilities that its NVRTC knows."""
+    """One CUDA toolkit: drivers that run its programs, and capabilities of its compilers."""
 
     cuda: str
     driver_linux: str | None
@@ -240,13 +240,14 @@ class ExtensionTables(Model, frozen=True, kw_only=True):
     numpy: tuple[NumpyRelease, ...]
 
 
-def read(name: str) -> bytes:
+def read_data_file(name: str) -> bytes:
     """Return the bytes of a data file of this package."""
     return (_DATA / name).read_bytes()
 
 
 def _decode(name: str, kind: type[T]) -> T:
-    return msgspec.json.decode(read(name), type=kind)
+    # a wrong type in the data fails here, with its path, and not later in a rule
+    return msgspec.json.decode(read_data_file(name), type=kind)
 
 
 @lru_cache(maxsize=1)
@@ -276,12 +277,14 @@ def extension_tables() -> ExtensionTables:
 @lru_cache(maxsize=1)
 def releases() -> dict[str, Release]:
     """Torch releases by version, oldest first."""
+    # in the order of the file, which policies use to measure the distance of two releases
     return {row.version: row for row in torch_tables().releases}
 
 
 @lru_cache(maxsize=1)
 def numpy_generations() -> dict[str, int]:
     """The generation of NumPy's binary interface that each torch release knows on Linux: 1, or 2 for both."""
+    # Linux x86_64 has a wheel of every release, other platforms do not
     found = ((row.torch, row.numpy_abi.get("linux_x86_64")) for row in torch_tables().abi)
     return {torch: generation for torch, generation in found if isinstance(generation, int)}
 

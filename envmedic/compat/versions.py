@@ -8,6 +8,7 @@ from functools import lru_cache
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion, Version
 
+# the last digit is the minor version: cu126 is 12.6, and CUDA never had a minor of two digits
 _CUDA_VARIANT = re.compile(r"cu(\d+)(\d)")
 _CAPABILITY = re.compile(r"(\d+)\.(\d)([af]?)")
 _OFFICIAL_LABEL = re.compile(r"cpu|cu\d{2,}|rocm[\d.]+|xpu")
@@ -27,6 +28,7 @@ def official_label(label: str) -> bool:
 def dotted(text: str) -> tuple[int, ...]:
     """Return a driver, CUDA or glibc version as integers; () when it is none."""
     parts = text.split(".")
+    # not PEP 440: driver versions such as 535.54.03 have leading zeros, and only numbers matter
     return tuple(int(part) for part in parts) if all(part.isdecimal() for part in parts) else ()
 
 
@@ -46,7 +48,7 @@ def version(text: str) -> Version | None:
 
 
 def parsed(text: str) -> Version:
-    """Return `text` as a version that sorts; what is none comes before all others."""
+    """Return `text` as a version for sorting; an invalid one comes before all others."""
     return version(text) or Version("0.dev0")
 
 
@@ -71,6 +73,7 @@ def _specifiers(text: str) -> SpecifierSet | None:
 def allows(spec: str, candidate: str) -> bool:
     """Whether `spec` admits `candidate`, pre-releases included; False when either cannot be read."""
     specifiers, parsed = _specifiers(spec), version(candidate)
+    # an installed nightly torch is a pre-release, and still meets `torch>=2.0`
     return specifiers is not None and parsed is not None and specifiers.contains(parsed, prereleases=True)
 
 

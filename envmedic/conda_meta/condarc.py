@@ -1,4 +1,4 @@
-"""Where conda looks for its configuration files.
+"""Search path and reader of conda's configuration files.
 
 Search path: https://docs.conda.io/projects/conda/en/stable/user-guide/configuration/ ("Searching for .condarc").
 """
@@ -22,16 +22,17 @@ _PLACES: Final = (
     *(f"$CONDA_PREFIX/{name}" for name in (".condarc", "condarc")),
     "$CONDARC",
 )
-"""The weakest first; beside each ``condarc`` a directory ``condarc.d``."""
+"""In ascending priority; each ``condarc`` may have a directory ``condarc.d`` next to it."""
 _MOST: Final = 20_000
-"""Values that a file may have; one of a large site has hundreds."""
+"""Limit of values in one file; the file of a large site has hundreds."""
+# opens a list or table: a bracket, or at least nine block indicators in a row on one line (`- - - …`)
 _OPENING: Final = re.compile(r"[\[\]{}]|(?:[-?:][ \t]+){9,}")
 _ENDINGS: Final = ("condarc", ".yml", ".yaml")
-"""Of files that CONDARC may name: conda passes over others."""
+"""Accepted ends of the file name in ``CONDARC``; conda ignores other files."""
 
 
 def files(prefix: Path | None, root: Path | None, environ: Mapping[str, str]) -> Iterator[Path]:
-    """The files that are there, the weakest first, for the environment at `prefix` and the conda at `root`."""
+    """Yield the existing files in ascending priority, for the environment at `prefix` and the conda at `root`."""
     home = str(xdg.home(environ))
     known = {
         "CONDA_ROOT": str(root) if root else "",
@@ -39,9 +40,11 @@ def files(prefix: Path | None, root: Path | None, environ: Mapping[str, str]) ->
         "CONDARC": environ.get("CONDARC"),
         "XDG_CONFIG_HOME": environ.get("XDG_CONFIG_HOME"),
     }
+    # two places can be one file, such as CONDA_ROOT and CONDA_PREFIX in the base environment
     seen: set[Path] = set()
     for place in _PLACES:
         name, _, rest = place.partition("/")
+        # conda expands only the variables that are set, so a place with an unset one does not exist
         start = home if name == "~" else known.get(name[1:]) if name.startswith("$") else "/"
         path = Path(start, rest) if start else None
         for found in _there(path) if path else ():
@@ -51,11 +54,12 @@ def files(prefix: Path | None, root: Path | None, environ: Mapping[str, str]) ->
 
 
 def load(text: str) -> object:
-    """The value in the text of such a file. Raises ValueError where it is no YAML, or stands for too many values."""
+    """Return the value in the text of a configuration file. Raises ValueError for invalid YAML or too many values."""
     from ruamel.yaml import YAML
     from ruamel.yaml.error import YAMLError
 
-    if _nesting(text) > limits.DEEPEST:  # its reader takes a second for each thousand levels
+    # before the parser sees it: ruamel.yaml takes a second for each thousand levels
+    if _nesting(text) > limits.DEEPEST:
         raise ValueError("its lists and tables nest too deeply")
     try:
         reader = YAML(typ="safe", pure=True)
@@ -64,13 +68,15 @@ def load(text: str) -> object:
     except RecursionError as error:
         raise ValueError("its lists and tables nest too deeply") from error
     except (YAMLError, ArithmeticError, LookupError, TypeError, AttributeError) as error:
-        raise ValueError(" ".join(str(error).split())) from error  # the parser's own, of texts that are hardly YAML
+        # the other classes are bugs of the parser, which fuzzing found on texts that are hardly YAML
+        raise ValueError(" ".join(str(error).split())) from error
+    # aliases make a short text stand for millions of values, so the value is counted and not the text
     limits.require(value, _MOST)
     return value
 
 
 def _nesting(text: str) -> int:
-    """How deep lists and tables can lie in each other at the most, by the characters that open them."""
+    """Return an upper bound of the nesting depth, from the characters that open lists and tables."""
     depth = deepest = 0
     for found in _OPENING.finditer(text):
         opened = found[0]
@@ -80,9 +86,10 @@ def _nesting(text: str) -> int:
 
 
 def _there(path: Path) -> Iterator[Path]:
-    """The file at `path`, if it is called as conda wants it, and those in the directory beside it."""
-    if path.name.endswith(_ENDINGS) and os.path.isfile(path):  # noqa: PTH113  # never raises
+    """Yield the file at `path` if conda accepts its name, and the files in ``condarc.d`` next to it."""
+    # os.path, not pathlib: Path.is_file raises PermissionError for a directory that may not be searched
+    if path.name.endswith(_ENDINGS) and os.path.isfile(path):
         yield path
     folder = path.with_name("condarc.d")
-    if path.name == "condarc" and os.path.isdir(folder):  # noqa: PTH112
+    if path.name == "condarc" and os.path.isdir(folder):
         yield from sorted(item for item in folder.iterdir() if item.suffix in {".yml", ".yaml"})

@@ -1,14 +1,15 @@
-"""``conda-meta/history``: the revisions of an environment, what its user asked for, and a further revision.
+"""Reader and writer of ``conda-meta/history``: revisions of an environment and the specs in force.
 
-Format and replay as in conda's own conda/history.py (24.7 and 26.7): each revision has a date, the command, what came
-and went, and comments with the specs. conda trusts the specs: what contradicts them is undone by its next command.
+Format and replay follow conda's own conda/history.py (24.7 and 26.7): each revision has a date, the command, the
+added and removed packages, and comments with the specs. conda trusts the specs: its next command undoes a change that
+contradicts them.
 """
 
 from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
 import msgspec
@@ -26,6 +27,7 @@ _KINDS = {
     "update": "update", "install": "update", "create": "update",
     "remove": "remove", "uninstall": "remove", "neutered": "neutered",
 }  # fmt: skip
+# `>=1,<2` is one spec: a comma before a relation does not divide two specs
 _RELATION = re.compile(r"\s*(?:=|==|!=|<=|>=|<|>|~=)(?![=<>!~])\S+")
 
 
@@ -52,11 +54,27 @@ class Revision(msgspec.Struct, frozen=True, kw_only=True):
     """Lines of specs that cannot be read; conda itself stops at them."""
 
 
+class RevisionRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """A change of an environment, from which `compose` writes a revision."""
+
+    command: str
+    when: datetime
+    update: Sequence[str] = ()
+    """Specs that the change asks for."""
+    remove: Sequence[str] = ()
+    """Names of packages whose specs the change takes back."""
+    before: Sequence[CondaPackage] = ()
+    """Packages that were installed before the change."""
+
+
 def read(text: str) -> tuple[Revision, ...]:
-    """The revisions that `text` holds, the oldest first. What stands before the first one counts for nothing."""
+    """Return the revisions in `text`, oldest first. Text before the first revision is ignored."""
     found: list[tuple[str, list[str]]] = []
     for line in map(str.strip, text.splitlines()):
-        date = _date(line)
+        # The head of a revision is `==> 2024-05-01 12:00:00 <==`. Split, not matched: a regular expression with
+        # two open ends backtracks quadratically over a damaged line of blanks.
+        inside, mark, _ = line.removeprefix("==>").partition("<==")
+        date = inside.strip() if mark and line.startswith("==>") else ""
         if date:
             found.append((date, []))
         elif line and found:
@@ -64,15 +82,10 @@ def read(text: str) -> tuple[Revision, ...]:
     return tuple(_revision(date, lines) for date, lines in found)
 
 
-def _date(line: str) -> str:
-    """What the head of a revision says: ``==> 2024-05-01 12:00:00 <==``; empty for any other line."""
-    inside, mark, _ = line.removeprefix("==>").partition("<==")
-    return inside.strip() if mark and line.startswith("==>") else ""
-
-
 def _revision(date: str, lines: Sequence[str]) -> Revision:
     comments = [line for line in lines if line.startswith("#")]
     content = [line for line in lines if not line.startswith("#")]
+    # a revision has either the changes, with signs, or a full listing without signs
     changes = any(line[0] in "+-" for line in content)
     read_specs, unreadable = _specs(comments)
     return Revision(
@@ -95,7 +108,7 @@ def _last(pattern: re.Pattern[str], lines: Iterable[str]) -> str | None:
 
 
 def _specs(comments: Iterable[str]) -> tuple[dict[str, tuple[str, ...]], list[str]]:
-    """The specs of each kind, of which the last line of a revision counts, and lines that cannot be read."""
+    """Return the specs of each kind (the last line of a kind counts) and the unreadable lines."""
     found: dict[str, tuple[str, ...]] = {}
     unreadable: list[str] = []
     for line in comments:
@@ -103,18 +116,21 @@ def _specs(comments: Iterable[str]) -> tuple[dict[str, tuple[str, ...]], list[st
         if match is None:
             continue
         try:
+            # a spec that ends with @ is a track_features mark of old conda, which conda skips too
             stated = tuple(item for item in _listed(match[2] or "") if item and not item.endswith("@"))
         except ValueError:
             unreadable.append(line)
             continue
+        # an empty list does not override an earlier line, as in conda's replay
         if stated and match[1] in _KINDS:
             found[_KINDS[match[1]]] = stated
     return found, unreadable
 
 
 def _listed(text: str) -> list[str]:
-    """A list as Python writes it; or, before conda 4.5, divided by commas. Raises ValueError."""
+    """Parse a list in Python syntax or, before conda 4.5, separated by commas. Raises ValueError."""
     if text.startswith("["):
+        # conda evaluates the text as well; anybody can write this file, so only literals are accepted
         try:
             value: object = ast.literal_eval(text)
         except (SyntaxError, TypeError, MemoryError, RecursionError) as error:
@@ -134,14 +150,15 @@ def _listed(text: str) -> list[str]:
 
 
 def specs_in_force(revisions: Iterable[Revision], installed: Iterable[str] | None = None) -> dict[str, str]:
-    """What conda takes for asked for, by name of package: the specs of all revisions, replayed.
+    """Replay all revisions: the specs that conda considers requested, by package name.
 
-    conda forgets specs of packages that are not `installed` (names); None keeps them.
+    conda forgets specs of packages whose names are not in `installed`; None keeps them.
     """
     found: dict[str, str] = {}
     for item in revisions:
         if not item.command:
             continue
+        # conda's order within a revision: removals first, and neutered specs override the requested ones
         for spec in item.remove:
             found.pop(_name(spec), None)
         found |= {_name(spec): spec for spec in item.update}
@@ -153,7 +170,7 @@ def specs_in_force(revisions: Iterable[Revision], installed: Iterable[str] | Non
 
 
 def _name(spec: str) -> str:
-    """The name that a spec is kept under; one that cannot be read is kept under its own text, and so is stale."""
+    """Return the name under which a spec is stored; an unreadable spec keeps its own text and never matches."""
     try:
         return specs.name_of(spec)
     except ValueError:
@@ -161,9 +178,9 @@ def _name(spec: str) -> str:
 
 
 def state(revisions: Iterable[Revision]) -> frozenset[str]:
-    """The packages that are installed by the history alone, in its own words.
+    """Return the installed packages according to the history alone, in its spelling.
 
-    As in conda, a revision in which nothing came or went lists all packages: none.
+    As in conda, a revision without additions and removals lists all packages, which may be none.
     """
     found: set[str] = set()
     for item in revisions:
@@ -175,7 +192,7 @@ def state(revisions: Iterable[Revision]) -> frozenset[str]:
 def stale(
     in_force: Mapping[str, str], packages: Iterable[CondaPackage], matches: MatchesSpec
 ) -> dict[str, CondaPackage]:
-    """Names of specs that the installed package of that name does not match, with that package."""
+    """Return the specs that the installed package of that name no longer matches, each name with that package."""
     installed = {item.name: item for item in packages}
     return {
         name: installed[name]
@@ -185,46 +202,37 @@ def stale(
 
 
 def _differs(spec: str, package: CondaPackage, matches: MatchesSpec) -> bool:
-    """A spec that cannot be read counts as one that no longer fits."""
+    """Whether a package does not match a spec; true for an unreadable spec."""
     try:
         return not matches(spec, package)
     except ValueError:
         return True
 
 
-def compose(
-    text: str,
-    packages: Sequence[CondaPackage],
-    *,
-    command: str,
-    when: datetime,
-    matches: MatchesSpec,
-    update: Sequence[str] = (),
-    remove: Sequence[str] = (),
-    before: Sequence[CondaPackage] = (),
-    dist: Callable[[CondaPackage], str] = dist_string,
-) -> str:
-    """The revision to append to the history `text` once `packages` are what is installed; empty when nothing changes.
+def compose(text: str, packages: Sequence[CondaPackage], request: RevisionRequest, matches: MatchesSpec) -> str:
+    """Return the revision to append to the history `text`; empty when nothing changes.
 
-    `update` are specs asked for, `remove` names taken back. Every older spec that an installed package no longer
-    answers to is overridden by its version, and those of packages that are gone are taken back: conda would undo the
-    change otherwise. Where no spec was in force, conda holds to every package; with the first spec, be it its user's
-    next one, it would drop at its next removal all that no spec needs. So each becomes a spec: as its record says that
-    it was requested, else by name. And so does each that only what went had needed, of those that were there `before`.
+    `packages` are those installed after the change. An older spec that an installed package no longer matches is
+    overridden by the installed version, and the specs of removed packages are taken back.
     """
     revisions = read(text)
     in_force = specs_in_force(revisions)
-    wanted = _wanted(in_force, packages, update, {name.lower() for name in remove}, matches)
-    wanted |= kept_packages.set_adrift(in_force, before, wanted, packages)
+    wanted = _specs_after(in_force, packages, request, matches)
+    # a package that only a removed one needed stays, so it needs a spec: wheels may use it
+    wanted |= kept_packages.orphaned_specs(in_force, request.before, wanted, packages)
     names = {item.name for item in packages}
-    gone = [*dict.fromkeys([*remove, *(name for name in in_force if name not in names)])]
-    added, removed = _difference(state(revisions), packages, dist)
-    taken_back = [name for name in gone if name in in_force or name in remove]
+    gone = [*dict.fromkeys([*request.remove, *(name for name in in_force if name not in names)])]
+    added, removed = _difference(state(revisions), packages)
+    taken_back = [name for name in gone if name in in_force or name in request.remove]
     new = [spec for name, spec in wanted.items() if in_force.get(name) != spec]
     if not (added or removed or taken_back or new):
         return ""
-    lines = [f"==> {when:%Y-%m-%d %H:%M:%S} <==", f"# cmd: {_one_line(command)}"]
-    lines += [f"# conda version: {version}" for version in _conda_versions(revisions)[-1:]]
+    # a line break in the command would end the comment and be read as a package
+    lines = [f"==> {request.when:%Y-%m-%d %H:%M:%S} <==", f"# cmd: {' '.join(request.command.split())}"]
+    # conda refuses to work on an environment that a newer conda changed, so the highest version is repeated
+    versions = {item.conda_version for item in revisions if item.conda_version}
+    by_number = sorted(versions, key=lambda version: [int(part) for part in re.findall(r"\d{1,9}", version)])
+    lines += [f"# conda version: {version}" for version in by_number[-1:]]
     lines += [*(f"-{item}" for item in sorted(removed)), *(f"+{item}" for item in sorted(added))]
     lines += [f"# remove specs: {taken_back}"] if taken_back else []
     lines += [f"# update specs: {new}"] if new else []
@@ -232,43 +240,29 @@ def compose(
     return begins + "\n".join(lines) + "\n"
 
 
-def _wanted(
-    in_force: Mapping[str, str],
-    packages: Sequence[CondaPackage],
-    update: Iterable[str],
-    remove: set[str],
-    matches: MatchesSpec,
+def _specs_after(
+    in_force: Mapping[str, str], packages: Sequence[CondaPackage], request: RevisionRequest, matches: MatchesSpec
 ) -> dict[str, str]:
-    """The specs that must be in force afterwards."""
+    """Return the specs that must be in force after the change, by name."""
     names = {item.name for item in packages}
-    asked = {_name(spec): spec for spec in update}
-    held = in_force or _requested(packages)
-    base = {name: spec for name, spec in held.items() if name in names and name not in remove}
+    removed = {name.lower() for name in request.remove}
+    # Without any spec in force, conda keeps every package. With the first spec (ours, or the user's next one) its
+    # next removal would drop all packages that no spec needs, so each package becomes a spec: as its record says it
+    # was requested, else by name.
+    held = dict(in_force)
+    if not held:
+        held = {item.name: item.name for item in packages}
+        held |= {_name(spec): spec for item in packages for spec in item.requested}
+    base = {name: spec for name, spec in held.items() if name in names and name not in removed}
+    # conda's next solve would return to the version that a stale spec names
     renewed = {name: f"{item.name}={item.version}" for name, item in stale(base, packages, matches).items()}
-    return base | renewed | asked
+    return base | renewed | {_name(spec): spec for spec in request.update}
 
 
-def _requested(packages: Sequence[CondaPackage]) -> dict[str, str]:
-    return {item.name: item.name for item in packages} | {
-        _name(spec): spec for item in packages for spec in item.requested
-    }
-
-
-def _difference(
-    before: frozenset[str], packages: Sequence[CondaPackage], dist: Callable[[CondaPackage], str]
-) -> tuple[list[str], list[str]]:
-    """What came and went; a package that only its channel's spelling tells from before did neither."""
+def _difference(before: frozenset[str], packages: Sequence[CondaPackage]) -> tuple[list[str], list[str]]:
+    """Return the added and the removed packages, in the history's spelling."""
+    # compared without the channel: a mirror spells the same channel in another way, which is no change
     stems = {f"{item.name}-{item.version}-{item.build}": item for item in packages}
     known = {item.rpartition("::")[2]: item for item in before}
-    added = [dist(item) for stem, item in stems.items() if stem not in known]
+    added = [dist_string(item) for stem, item in stems.items() if stem not in known]
     return added, [item for stem, item in known.items() if stem not in stems]
-
-
-def _one_line(command: str) -> str:
-    return " ".join(command.split())
-
-
-def _conda_versions(revisions: Iterable[Revision]) -> list[str]:
-    """The versions of conda that changed the environment, the newest last: an older conda must not take it for its own."""
-    found = {item.conda_version for item in revisions if item.conda_version}
-    return sorted(found, key=lambda text: [int(part) for part in re.findall(r"\d{1,9}", text)])

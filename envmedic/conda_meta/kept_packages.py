@@ -1,4 +1,4 @@
-"""What conda keeps: the packages that the specs in force need, directly or through others."""
+"""Reachability of conda packages from the specs in force: conda removes the packages that no spec needs."""
 
 from __future__ import annotations
 
@@ -8,33 +8,35 @@ from envmedic.conda_meta import specs
 from envmedic.model.conda import CondaPackage
 
 
-def needed(names: Iterable[str], packages: Iterable[CondaPackage]) -> frozenset[str]:
-    """Names of the installed packages that are called so, or that those depend on, however far."""
-    there = {item.name: item for item in packages}
+def required_names(names: Iterable[str], packages: Iterable[CondaPackage]) -> frozenset[str]:
+    """Return the names of the installed packages among `names`, with all their direct and indirect dependencies."""
+    installed = {item.name: item for item in packages}
     found: set[str] = set()
-    ahead = [name for name in names if name in there]
-    while ahead:
-        name = ahead.pop()
+    # a worklist, since packages may depend on each other in circles
+    pending = [name for name in names if name in installed]
+    while pending:
+        name = pending.pop()
         if name not in found:
             found.add(name)
-            ahead += [needs for needs in _depends(there[name]) if needs in there]
+            pending += [needs for needs in _depends(installed[name]) if needs in installed]
     return frozenset(found)
 
 
-def set_adrift(
+def orphaned_specs(
     in_force: Mapping[str, str],
     before: Iterable[CondaPackage],
     wanted: Mapping[str, str],
     after: Iterable[CondaPackage],
 ) -> dict[str, str]:
-    """A spec for each package that stays while all that needed it has gone: name → name.
+    """Return a spec (name → name) for each installed package whose dependents were all removed.
 
-    `in_force` and `wanted` are the specs before and after, by name. conda would take these packages away at its next
-    removal of anything, though wheels may need them now.
+    `in_force` and `wanted` are the specs before and after, by name. Without a spec, conda's next removal of any
+    package would remove these packages too, though wheels may need them now.
     """
     after = tuple(after)
     names = {item.name for item in after}
-    lost = needed(in_force, before) - needed(wanted, after)
+    # packages that no spec needed before either are left out: they were not protected, and stay so
+    lost = required_names(in_force, before) - required_names(wanted, after)
     return {name: name for name in sorted(lost & names)}
 
 
@@ -43,7 +45,7 @@ def _depends(package: CondaPackage) -> Iterator[str]:
 
 
 def _name(spec: str) -> str:
-    """Empty for a form that only a solver knows."""
+    """Return the name in a dependency; empty for a form that only a solver understands."""
     try:
         return specs.name_of(spec)
     except ValueError:

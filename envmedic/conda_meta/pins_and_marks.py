@@ -1,4 +1,4 @@
-"""What else `conda-meta` holds: pins, the mark of a frozen environment, and traces of the tool that owns it."""
+"""Pins, the mark of a frozen environment, and the owning tool of an environment, from files in ``conda-meta``."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
 PINNED = "conda-meta/pinned"
 FROZEN = "conda-meta/frozen"
 PIXI = ("conda-meta/pixi", "conda-meta/pixi_env_prefix")
-"""What pixi leaves in each environment of a project."""
+"""Files that pixi writes into each environment of a project."""
 _PROGRAMS: dict[str, CondaTool] = {"conda": "conda", "mamba": "mamba", "micromamba": "micromamba", "pixi": "pixi"}
 
 
 class Frozen(msgspec.Struct, frozen=True, kw_only=True):
-    """The mark by which an environment asks not to be changed."""
+    """The mark of an environment that must not be changed."""
 
     message: str | None = None
-    """What its maker says to those who want to change it (CEP 22), where they do."""
+    """The maker's text for people who want to change it (CEP 22); None without one."""
 
 
 class _Mark(msgspec.Struct):
@@ -37,16 +37,15 @@ def pinned(prefix: Path) -> tuple[str, ...]:
 
 
 def pins(text: str) -> tuple[str, ...]:
-    """Specs in a file of pins, as conda reads it: a line each, comments apart."""
+    """Return the specs in a file of pins: one on each line, comments ignored, as conda reads it."""
     lines = (line.strip() for line in text.splitlines())
     return tuple(line for line in lines if line and not line.startswith("#"))
 
 
 def frozen(prefix: Path) -> Frozen | None:
-    """The mark of a frozen environment, None without one.
+    """Return the mark of a frozen environment, None without one. Raises OSError.
 
-    An empty file is one, as is JSON with a message (https://conda.org/learn/ceps/cep-0022); of anything else the
-    text is the message. Raises OSError.
+    The file is empty or JSON with a message (https://conda.org/learn/ceps/cep-0022).
     """
     data = small_files.read(prefix / FROZEN)
     if data is None:
@@ -54,16 +53,17 @@ def frozen(prefix: Path) -> Frozen | None:
     try:
         return Frozen(message=msgspec.json.decode(data, type=_Mark).message or None)
     except msgspec.DecodeError:
+        # the existence of the file is the mark; a text that is no JSON is shown to the user as it is
         text = data.decode("utf-8", "replace").strip()
         return Frozen(message=text or None)
 
 
 class Project(msgspec.Struct, frozen=True, kw_only=True):
-    """The project whose tool keeps an environment as its manifest and lock say."""
+    """The project whose tool keeps an environment equal to its manifest and lock."""
 
     tool: Literal["pixi", "conda-workspaces"]
     folder: str | None
-    """The project's directory, None for a tool's own environments (``pixi global``) and where nothing tells."""
+    """The project's directory, None for a tool's own environments (``pixi global``) and where it is unknown."""
     environment: str
     """The name by which the tool knows the environment."""
 
@@ -74,29 +74,26 @@ class _Pixi(msgspec.Struct):
 
 
 def project(prefix: Path) -> Project | None:
-    """The project that an environment belongs to, by its place and by what pixi leaves in it; None for others."""
+    """Return the project that owns an environment, from its path and the files of pixi; None without one."""
+    # both tools put environments at PROJECT/.TOOL/envs/NAME
     root = prefix.parent.parent.parent
     within = prefix.parent.parts[-2:]
     if within == (".pixi", "envs") or any((prefix / name).exists() for name in PIXI):
-        told = _told_by_pixi(prefix)
-        beside = str(root) if within == (".pixi", "envs") and _has_manifest(root) else None
-        folder = str(Path(told.manifest_path).parent) if told.manifest_path else beside
-        return Project(tool="pixi", folder=folder, environment=told.environment_name or prefix.name)
+        try:
+            stated = msgspec.json.decode(small_files.read(prefix / PIXI[0]) or b"{}", type=_Pixi)
+        except (OSError, msgspec.DecodeError):
+            stated = _Pixi()  # a newer pixi may write other content; the path still names the project
+        by_path = str(root) if within == (".pixi", "envs") and _has_manifest(root) else None
+        # the manifest counts first: pixi can put environments outside the project (`detached-environments`)
+        folder = str(Path(stated.manifest_path).parent) if stated.manifest_path else by_path
+        return Project(tool="pixi", folder=folder, environment=stated.environment_name or prefix.name)
     if within == (".conda", "envs") and _has_manifest(root):
         return Project(tool="conda-workspaces", folder=str(root), environment=prefix.name)
     return None
 
 
-def _told_by_pixi(prefix: Path) -> _Pixi:
-    """What pixi's own file says; empty where there is none, or one that a newer pixi writes otherwise."""
-    try:
-        return msgspec.json.decode(small_files.read(prefix / PIXI[0]) or b"{}", type=_Pixi)
-    except (OSError, msgspec.DecodeError):
-        return _Pixi()
-
-
 def made_by(prefix: Path, revisions: tuple[Revision, ...]) -> CondaTool:
-    """The tool that owns an environment: that of its project, else the program of its first revision."""
+    """Return the tool that owns an environment: its project's, else the program of its first known revision."""
     owner = project(prefix)
     if owner is not None:
         return owner.tool
@@ -104,7 +101,8 @@ def made_by(prefix: Path, revisions: tuple[Revision, ...]) -> CondaTool:
 
 
 def _has_manifest(folder: Path) -> bool:
-    """Whether a project is there; ``~/.conda/envs`` is a directory of plain conda's, ``~/.pixi/envs`` pixi's own."""
+    """Whether `folder` is a project of pixi or conda-workspaces."""
+    # needed besides the path: `~/.conda/envs` belongs to plain conda, and `~/.pixi/envs` to `pixi global`
     if any((folder / name).is_file() for name in ("conda.toml", "pixi.toml")):
         return True
     try:
@@ -115,7 +113,8 @@ def _has_manifest(folder: Path) -> bool:
 
 
 def _program(command: tuple[str, ...]) -> CondaTool | None:
-    """The tool by the command line of a revision: its own program, or ``python …/site-packages/conda/__main__.py``."""
+    """Return the tool in the command line of a revision."""
+    # conda writes sys.argv: its program, or `python …/site-packages/conda/__main__.py`; mamba writes `mamba create`
     for word in command[:3]:
         path = Path(word)
         name = path.parent.name if path.name == "__main__.py" else path.name

@@ -1,8 +1,8 @@
-"""Records of installed packages, ``conda-meta/*.json``, as conda and as py-rattler write them.
+"""Reader of records of installed packages, ``conda-meta/*.json``, in the dialects of conda and py-rattler.
 
-Format: https://docs.conda.io/projects/conda/en/stable/dev-guide/api/conda/models/records/ (PrefixRecord). The two
-differ in noarch packages: conda lists their files under ``site-packages/`` and ``python-scripts/``, as they stand in
-the package, py-rattler where they lie in the prefix.
+Format: https://docs.conda.io/projects/conda/en/stable/dev-guide/api/conda/models/records/ (PrefixRecord). The dialects
+differ in noarch packages: conda lists their files by the paths inside the package (``site-packages/``,
+``python-scripts/``), py-rattler by the paths in the prefix.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ FOLDER = "conda-meta"
 
 
 class BriefFile(msgspec.Struct, frozen=True, gc=False):
-    """One file of a package, without its hashes: half of the time that reading takes."""
+    """One file of a package without its hashes, which take half of the reading time."""
 
     path: str = msgspec.field(name="_path")
-    """As the record writes it; `BriefRecord.files` has the real one."""
+    """Path in the record; `BriefRecord.files` yields the path in the prefix."""
     path_type: str = "hardlink"
-    """``hardlink``, ``softlink``, ``directory``, and for what an installer makes itself ``pyc_file``,
+    """``hardlink``, ``softlink``, ``directory``, and for files that an installer generates ``pyc_file``,
     ``unix_python_entry_point``, …"""
     prefix_placeholder: str | None = None
     """Set where the prefix was written into the file, which changes its content."""
@@ -37,7 +37,8 @@ class BriefFile(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def installed_size(self) -> int | None:
-        """Its size as installed, None where none is known."""
+        """Size of the installed file in bytes; None if unknown."""
+        # a prefix written into text changes the size; in a binary it is padded with zeros to the same size
         resized = self.prefix_placeholder is not None and self.file_mode != "binary"
         return None if resized or self.path_type != "hardlink" else self.size_in_bytes
 
@@ -48,11 +49,11 @@ class RecordedFile(BriefFile, frozen=True, gc=False):
     sha256: str | None = None
     """Of the file in the package."""
     sha256_in_prefix: str | None = None
-    """Of the file as installed; py-rattler writes it for symbolic links too, of something else than their content."""
+    """Of the file as installed; py-rattler writes it for symbolic links too, where it is not the hash of their content."""
 
     @property
     def installed_sha256(self) -> str | None:
-        """Hash of its content as installed, None where none is known."""
+        """Hash of the installed content; None if unknown."""
         if self.path_type != "hardlink":
             return None
         return self.sha256_in_prefix or (None if self.prefix_placeholder else self.sha256)
@@ -87,7 +88,7 @@ class BriefRecord(msgspec.Struct, frozen=True, kw_only=True):
     requested_spec: str | None = None
     requested_specs: list[str] | None = None
     python_site_packages_path: str | None = None
-    """Of a Python: where noarch packages put their modules, relative to the prefix (CEP 17)."""
+    """For Python itself: the directory of noarch modules, relative to the prefix (CEP 17)."""
     paths_data: _BriefPaths | None = None
 
     @property
@@ -100,7 +101,7 @@ class BriefRecord(msgspec.Struct, frozen=True, kw_only=True):
         return self.paths_data.paths if self.paths_data is not None else ()
 
     def files(self, site_packages: str) -> Iterator[tuple[str, BriefFile]]:
-        """Each file with its real path, relative to the prefix; `site_packages` as `Records` has it."""
+        """Each file with its path in the prefix, relative; `site_packages` is that of `Records`."""
         entries = self.recorded()
         if self.of_python:
             return ((real_path(item.path, site_packages), item) for item in entries)
@@ -112,11 +113,12 @@ class PrefixRecord(BriefRecord, frozen=True, kw_only=True):
 
     extracted_package_dir: str | None = None
     listed: list[str] = msgspec.field(name="files", default=[])
-    """Where its files lie, relative to the prefix."""
+    """Paths of its files, relative to the prefix."""
     paths_data: _Paths | None = None
 
     def recorded(self) -> Sequence[RecordedFile]:
-        """Each file as the record writes it; that of an old conda has no details, and tells a file by its path only."""
+        """Each file as the record writes it."""
+        # old versions of conda wrote no paths_data, only the list of paths
         entries = self.paths_data.paths if self.paths_data is not None else ()
         return entries or [RecordedFile(path) for path in self.listed]
 
@@ -130,17 +132,17 @@ AnyRecord_co = TypeVar("AnyRecord_co", bound=BriefRecord, covariant=True)
 
 
 class Records(msgspec.Struct, Generic[AnyRecord_co], frozen=True, kw_only=True):
-    """What ``conda-meta`` holds of records."""
+    """All records of an environment."""
 
     packages: Mapping[str, AnyRecord_co] = {}
-    """By the record's file, relative to the prefix, sorted."""
+    """By the path of the record, relative to the prefix, sorted."""
     damaged: dict[str, str] = {}
-    """Records that cannot be read, by the same, with the reason."""
+    """Unreadable records by the same path, each with the reason."""
     site_packages: str = "lib/python3/site-packages"
-    """Where the modules of noarch packages lie, by the record of Python, relative to the prefix."""
+    """Directory of the modules of noarch packages, from Python's record, relative to the prefix."""
 
     def named(self, name: str) -> AnyRecord_co | None:
-        """The package of that name, or None."""
+        """Return the package with that name, or None."""
         return next((item for item in self.packages.values() if item.name == name), None)
 
 
@@ -149,56 +151,46 @@ _BRIEF = msgspec.json.Decoder(BriefRecord)
 
 
 def read(prefix: Path, *, python: str | None = None) -> Records[PrefixRecord]:
-    """The records of the environment at `prefix`; none where it has no ``conda-meta``.
+    """Return the records of the environment at `prefix`; none if it has no ``conda-meta``. Raises OSError.
 
-    `python` is the version to go by where no record of a Python is there, or where it is damaged.
+    `python` is the version to assume if the record of Python is missing or damaged.
     """
     return _read(prefix, decode, python)
 
 
 def read_brief(prefix: Path, *, python: str | None = None) -> Records[BriefRecord]:
-    """As `read`, without the hashes of files."""
+    """Return the same as `read`, without the hashes of files."""
     return _read(prefix, _decode_brief, python)
 
 
 def _read(prefix: Path, reader: Callable[[bytes], AnyRecord_co], python: str | None) -> Records[AnyRecord_co]:
     found: dict[str, AnyRecord_co] = {}
     damaged: dict[str, str] = {}
-    for where in (f"{FOLDER}/{name}" for name in _names(prefix / FOLDER)):
-        record = _attempt(prefix / where, reader)
-        if isinstance(record, str):
-            damaged[where] = record
-        else:
-            found[where] = record
-    return Records(packages=found, damaged=damaged, site_packages=_site_packages(found.values(), python))
-
-
-def _attempt(path: Path, reader: Callable[[bytes], AnyRecord_co]) -> AnyRecord_co | str:
-    """One record, or why it cannot be read."""
     try:
-        return reader(small_files.read(path) or b"")
-    except (OSError, ValueError) as error:
-        return str(error)
+        # names only, in one call: pathlib makes an object for each of several hundred records
+        names = sorted(name for name in os.listdir(prefix / FOLDER) if name.endswith(".json"))
+    except (FileNotFoundError, NotADirectoryError):
+        names = []  # no conda environment; any other error is raised, or all packages would seem missing
+    for where in (f"{FOLDER}/{name}" for name in names):
+        # one damaged record must not hide the others: the damage is a fact for the diagnosis
+        try:
+            found[where] = reader(small_files.read(prefix / where) or b"")
+        except (OSError, ValueError) as error:
+            damaged[where] = str(error)
+    return Records(packages=found, damaged=damaged, site_packages=_site_packages(found.values(), python))
 
 
 def _decode_brief(data: bytes) -> BriefRecord:
     try:
         record = _BRIEF.decode(data)
-    except RecursionError:  # told by the other reader
-        return decode(data)
+    except RecursionError:
+        return decode(data)  # raises the ValueError that describes it
+    # without paths_data, the full record knows the files from its list of paths
     return record if record.recorded() else decode(data)
 
 
-def _names(folder: Path) -> list[str]:
-    """Files of records. Raises OSError when the directory is there and cannot be listed."""
-    try:
-        return sorted(name for name in os.listdir(folder) if name.endswith(".json"))  # noqa: PTH208  # names only
-    except (FileNotFoundError, NotADirectoryError):
-        return []
-
-
 def decode(data: bytes) -> PrefixRecord:
-    """Read one record. Raises ValueError (msgspec's, with the place) when it is damaged."""
+    """Decode one record. Raises ValueError with the position of the damage."""
     try:
         return _DECODER.decode(data)
     except RecursionError as error:
@@ -206,11 +198,8 @@ def decode(data: bytes) -> PrefixRecord:
 
 
 def real_path(recorded: str, site_packages: str) -> str:
-    """Where a file of a ``noarch: python`` package lies, relative to the prefix.
-
-    conda's own mapping: ``site-packages/…`` to the site-packages of the environment's Python, ``python-scripts/…`` to
-    ``bin/…``, anything else as it is.
-    """
+    """Return the path in the prefix, relative to it, of a file of a ``noarch: python`` package."""
+    # conda's mapping (get_python_noarch_target_path); paths by py-rattler begin with lib/ or bin/ and stay the same
     if recorded.startswith("site-packages/"):
         return site_packages + recorded[len("site-packages") :]
     if recorded.startswith("python-scripts/"):
@@ -219,10 +208,11 @@ def real_path(recorded: str, site_packages: str) -> str:
 
 
 def mapped(document: dict[str, Any], site_packages: str) -> dict[str, Any]:
-    """A record, as decoded JSON, with every path of a noarch package where it really lies.
+    """Return a record (decoded JSON) with every path of a noarch package as it is in the prefix.
 
-    For py-rattler, which removes by these paths. Returns the same object where there is nothing to map.
+    Returns the same object if there is nothing to map.
     """
+    # py-rattler unlinks by these paths; with conda's it would find no files and leave all of them behind
     paths = document.get("paths_data") or {}
     if document.get("noarch") != "python" or not paths.get("paths"):
         return document
@@ -234,5 +224,6 @@ def _site_packages(found: Iterable[BriefRecord], python: str | None) -> str:
     record = next((item for item in found if item.name == "python"), None)
     if record is not None and record.python_site_packages_path:
         return record.python_site_packages_path.strip("/")
+    # a damaged record of Python must not make every noarch file look missing: fall back to the interpreter's version
     match = re.match(r"\d+\.\d+", (record.version if record is not None else python) or "")
     return f"lib/python{match[0]}/site-packages" if match else "lib/python3/site-packages"

@@ -1,4 +1,4 @@
-"""Small files of `conda-meta`, read without being stopped by what may lie in their place."""
+"""Safe reader of small files in ``conda-meta``: no FIFO, device or huge file can block it."""
 
 from __future__ import annotations
 
@@ -8,18 +8,19 @@ from envmedic import safe_io
 from envmedic.errors import require_spare
 
 LARGEST = 64 << 20
-"""Bytes. The record of the largest packages (some 30,000 files) has 10 MB."""
+"""Limit in bytes. Records of the largest packages (some 30,000 files) have 10 MB."""
 
 
 def read(path: Path) -> bytes | None:
-    """Content of a regular file, None where there is no such file.
+    """Return the content of a regular file; None if it does not exist.
 
-    Raises OSError as `regular.read` does, and Exhausted where memory or descriptors ran out.
+    Raises OSError as `safe_io.read` does, and Exhausted if memory or file descriptors ran out.
     """
     try:
         return safe_io.read(path, LARGEST)
     except FileNotFoundError:
         return None
     except OSError as error:
+        # ENOMEM or EMFILE says nothing about the file: to call it damaged would lead to a wrong diagnosis
         require_spare(error)
         raise

@@ -1,6 +1,7 @@
 """Names in match specs such as ``conda-forge::pytorch=2.3`` or ``numpy[version='<2']``.
 
-Whether a package matches a spec is py-rattler's to say (`installers.conda.configuration.spec_matching`); names need no order of versions.
+py-rattler decides whether a package matches a spec (`installers.conda.configuration.spec_matching`). Names need no
+order of versions, and py-rattler takes 0.16 s to import.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import re
 
 LONGEST = 1024
-"""Characters of a spec; those of addresses with their hashes have some hundreds."""
+"""Limit in characters; a spec with a URL and hashes has some hundreds."""
 _PACKAGE_FILE = (".conda", ".tar.bz2")
 _NAME = re.compile(r"[^\s=<>!~]+")
 _FIELD = re.compile(r"""[\[,\s](version|build)\s*=\s*["']?([^"',\]]*)""")
@@ -23,34 +24,39 @@ def plain(text: str) -> str:
 
 
 def name_of(text: str) -> str:
-    """The name of the package that a spec is of, in lower case, ``*`` where it names none. Raises ValueError."""
+    """Return the package name of a spec in lower case; ``*`` for a feature. Raises ValueError."""
     return _parts(text)[0]
 
 
 def is_exact(text: str) -> bool:
-    """Whether a spec binds its package to one version, or to builds of a pattern. Raises ValueError."""
+    """Whether a spec allows one version only, or names a build. Raises ValueError."""
     _, rest = _parts(text)
+    # a field in brackets overrides the positional part: `numpy 1.0[version=2.0]` means 2.0, as in conda's MatchSpec
     fields = dict(_FIELD.findall(rest))
     version, _, build = (part.strip() for part in rest.partition("[")[0].strip().partition(" "))
-    if build and {version[-1:], build[0]} & set("<>=!~,|"):  # `>= 1`, `>=2, <3`: no build
+    # in `>= 1` and `>=2, <3` the blank belongs to the version, and there is no build
+    if build and {version[-1:], build[0]} & set("<>=!~,|"):
         version, build = version + build, ""
     version = fields.get("version", version)
     number, _, joined = version.lstrip("=").partition("=")  # `=2.3=build`
+    # `=2.3` is a prefix (2.3.*), `==2.3` and `2.3` are one version
     one_version = bool(number) and not set(version) & _RANGE and (version[0] != "=" or version.startswith("=="))
     return bool(build or "build" in fields or (joined and not set(number) & _RANGE) or one_version)
 
 
 def _parts(text: str) -> tuple[str, str]:
-    """The name in lower case, and what follows it."""
+    """Split a spec into the name in lower case and the rest."""
     spec = plain(text)
     if spec.endswith("@"):  # a feature: whatever package tracks it
         return "*", ""
     if spec.endswith(_PACKAGE_FILE):
+        # a name may contain hyphens, version and build may not
         stem = spec.rpartition("/")[2].removesuffix(".conda").removesuffix(".tar.bz2")
         name, version, build = (["", "", "", *stem.rsplit("-", 2)])[-3:]
         if not (name and version and build):
             raise ValueError(f"{text!r} is no file of a package")
         return name.lower(), f"=={version} {build}"
+    # the bracket first: a URL inside it contains colons that are no channel
     before, bracket, fields = spec.partition("[")
     where, _, rest = before.rpartition("::")
     rest = (rest.rpartition(":")[2] if where else rest).strip()

@@ -1,4 +1,4 @@
-"""Which checks there are, what each imports, and on which devices its parts run."""
+"""Catalogue of the checks: their parts, the module that each imports, and the devices of each part."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ CHECKS = {**ON_TORCH, **ON_TORCHVISION, **ON_TORCHAUDIO}
 BY_MODULE = {"torchvision": ON_TORCHVISION, "torchaudio": ON_TORCHAUDIO}
 """Module that is imported on top of torch → the checks that use it."""
 SLOW = ("torch-compile", "all-reduce", "extension-smoke", "extension-build")
-"""Checks that people who run the kernels by hand have to name."""
+"""Checks that run by hand only when they are named."""
 
 
 class Gpus:
@@ -91,12 +91,12 @@ class Gpus:
         self.reason = reason
 
     def as_message(self):
-        """Form in which a zygote tells its parent."""
+        """Form of a message from a zygote to its parent."""
         return {"gpus": {"devices": self.devices, "status": self.status, "reason": self.reason}}
 
 
 def units_of(requests, gpus):
-    """The units of `requests`; where no GPU is known, one unit of device ``cuda`` stands for all of them."""
+    """The units of `requests`; without a known GPU, one unit of device ``cuda`` stands for all GPUs."""
     return [
         Unit(request, part + suffix, _about(function, subject), device, label)
         for request in requests
@@ -107,7 +107,7 @@ def units_of(requests, gpus):
 
 
 def _subjects(request):
-    """What a check is about besides its device, with the ending of its name: packages, or nothing."""
+    """The subjects of a check besides its device (packages, or None), each with a suffix of the check's name."""
     if request["name"] != "extension-smoke":
         return [("", None)]
     return [(" " + name, name) for name in request["arguments"] if "=" not in name]
@@ -122,8 +122,10 @@ def _places(request, where, gpus):
     if where == NOWHERE:
         return [(None, None)]
     places = []
+    # a check that has parts for the CPU runs these where no GPU is wanted; one for GPUs alone is reported as skipped
     if where == EVERYWHERE or not (request["gpu"] or (where == GPU_ONLY and _has_more(request))):
         places.append(("cpu", "cpu"))
+    # one unit, whose process starts one more for each GPU
     if request["gpu"] and where == ALL_GPUS:
         return [("cuda" if not gpus.devices else "cuda:0", "cuda")]
     if request["gpu"]:

@@ -1,4 +1,4 @@
-"""Runs checks with the environment's own Python; started once per verification.
+"""Entry point of the checks, run by the environment's own Python once per verification.
 
 By hand: ``python -B envmedic/kernels/driver.py --human --checks matmul,conv,torchvision-nms,import:torchvision``.
 Plain standard library and torch, Python 3.7 and later; the rest of envmedic is not importable here.
@@ -6,7 +6,6 @@ Plain standard library and torch, Python 3.7 and later; the rest of envmedic is 
 
 from __future__ import annotations
 
-# ruff: noqa: PTH100, PTH120  # pathlib takes part in what is loaded before the checks
 import os
 import sys
 import types
@@ -15,12 +14,13 @@ PACKAGE = "envmedic_kernels"
 
 
 def package():
-    """Give the neighbouring files a package name of their own, and take this directory off the path.
+    """Make the neighbouring files a package, and remove this directory from the path.
 
-    On the path, their names could stand in for modules of the environment under test.
+    On the path, their names could shadow modules of the environment under test.
     """
     here = os.path.dirname(os.path.abspath(__file__))
     sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry) != here or not entry]
+    # built by hand: an __init__ on the path would need its parent, envmedic, which this Python may be too old for
     module = types.ModuleType(PACKAGE)
     module.__path__ = [here]
     sys.modules[PACKAGE] = module

@@ -1,6 +1,6 @@
-"""Begins a session from sources handed over on the command line, for users who cannot read envmedic's own files.
+"""Starts a session from sources on the command line, for owners of environments who cannot read envmedic's files.
 
-`SOURCES` (module name → text) is put in front of this text, which runs as ``python -c``.
+`SOURCES` (module name → text) is prepended to this text, which runs as ``python -c``.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import sys
 import types
 
 SOURCES = globals().get("SOURCES", {})
+# each module after those that it imports: nothing here finds a module by its name
 ORDER = (
     "harness.outcome",
     "references.reference",
@@ -47,7 +48,7 @@ def _package(name):
 
 
 def load():
-    """Make the package of the kernels in memory; returns its last module."""
+    """Make the package of the kernels in memory, and return its last module."""
     sys.path[:] = [entry for entry in sys.path if entry]  # ``-c`` puts the working directory in front
     rooms = sorted({name.rpartition(".")[0] for name in ORDER})
     for room in rooms:  # "" is the package itself, and comes first
@@ -56,6 +57,7 @@ def load():
         module = types.ModuleType("envmedic_kernels." + name)
         module.__file__ = "<envmedic/kernels/%s.py>" % name.replace(".", "/")
         lines = SOURCES[name].splitlines(True)
+        # so that a traceback of a failed check shows source lines though there is no file
         linecache.cache[module.__file__] = (len(SOURCES[name]), None, lines, module.__file__)
         sys.modules[module.__name__] = module
         parent, _, own = module.__name__.rpartition(".")

@@ -1,11 +1,10 @@
-"""Starts the user's own command: ``python -I -S -c <this text> DIRECTORY PYTHON COMMAND…``.
+"""Launcher of the user's own command: ``python -I -S -c <this text> DIRECTORY PYTHON COMMAND…``.
 
-It is looked up in the PATH of the environment and runs in DIRECTORY. A script beside PYTHON is given to PYTHON
-itself: its first line may name another copy of the environment. When there is nothing to start, that is said in a
-marked line, so that it is never taken for a failure of the command.
+The command is looked up in the PATH of the environment and runs in DIRECTORY. PYTHON itself runs a script in its own
+directory, whose first line may name another copy of the environment. If the command cannot be started, a marked line
+says so, which keeps it from being taken for a failure of the command.
 """
 
-# ruff: noqa: PTH120, PTH123, S606  # no pathlib: it is started for every command; execv is its purpose
 import json
 import os
 import shutil
@@ -13,7 +12,8 @@ import sys
 
 
 def refuse(reason):
-    """Say why the command was not started."""
+    """Print why the command was not started, and exit."""
+    # 127 is what shells return for a missing command; the line begins with a line end, as output may be unfinished
     print("\n@envmedic " + json.dumps({"refused": reason}), flush=True)
     sys.exit(127)
 
@@ -28,7 +28,7 @@ def interpreted(program, python):
 
 
 def main(directory, python, *command):
-    """Become the command."""
+    """Replace this process by the command."""
     try:
         os.chdir(directory)
     except OSError as error:

@@ -1,21 +1,20 @@
-"""One verification: which checks run where, each in a process of its own, and their outcomes as lines on stdout.
+"""One verification: runs each check in its own process, and prints the outcomes as lines on stdout.
 
 Processes: this one imports nothing but the standard library and forks a child for each imported name, several at a
 time. The *zygotes* are children too: one imports torch, and forks from itself a child for each check and device; those
 forked from that import torchvision or torchaudio on top, while the first checks run. So torch is imported once, and a
 crash, hang or abort, of an import or of a check, ends that child alone. That a zygote could import its module is the
-outcome of that import; where it could not, the import is tried in a child of its own as any other. A process that
+outcome of that import; if it could not, the import is tried in a child of its own as any other. A process that
 forks neither initialises CUDA (its children could not use it) nor computes in parallel before (libgomp hangs in the
 children: seen with torch 2.5); importing torch does neither.
 
-What is used of torch here, and nothing else: ``torch.version.cuda``, ``torch.cuda.is_available()``,
+The only parts of torch that are used here: ``torch.version.cuda``, ``torch.cuda.is_available()``,
 ``torch.cuda.init()`` (for the reason, when there is no GPU), ``torch.cuda.device_count()``,
 ``torch.cuda.get_device_name(index)``.
 """
 
 from __future__ import annotations
 
-# ruff: noqa: BLE001  # whatever a check raises is its result
 import argparse
 import json
 import os
@@ -27,9 +26,9 @@ from envmedic_kernels.harness.units import SEED, describe, last_words, run_side_
 from envmedic_kernels.zygote import Zygote
 
 MARK = "@envmedic "
-"""Begins every line of stdout that carries a message as JSON."""
+"""Start of every line of stdout with a message as JSON; all other lines are output of checks."""
 AT_ONCE = 8
-"""GPUs on which a check runs at the same time: each process holds a CUDA context in memory."""
+"""Limit of GPUs on which a check runs at once: each process has a CUDA context in host memory."""
 
 OF_ZYGOTES = ("torch", *BY_MODULE)
 OF_NAMES = ("import:", "import-sequence:", "extension-smoke:")
@@ -45,6 +44,7 @@ def visible_gpus(send):
         count = torch.cuda.device_count()
         send(Gpus([("cuda:%d" % i, torch.cuda.get_device_name(i)) for i in range(count)]).as_message())
     else:
+        # is_available() gives no reason; init() raises one, such as an old driver
         try:
             torch.cuda.init()
             reason = "torch.cuda.is_available() is false"
@@ -89,6 +89,7 @@ def run_torch(requests, own, no_gpu, report):
     def work(send):
         zygotes = [zygote_of(module, requests, own, send) for module in BY_MODULE]
         zygotes = [zygote for zygote in zygotes if zygote]
+        # the zygotes of other modules import while the GPUs are looked for
         gpus = Gpus(reason=no_gpu)
         if not no_gpu and any(request["gpu"] for request in requests):
             gpus = find_gpus(max(request["timeout_s"] for request in requests))
@@ -142,6 +143,7 @@ def key_of(message):
 def print_line(message):
     """Write a message as one marked line; the line before may have been left open by something else."""
     data = ("\n" + MARK + json.dumps(message) + "\n").encode()
+    # os.write, not print: libraries replace sys.stdout, and a pipe may take a part only
     while data:
         data = data[os.write(1, data) :]
 

@@ -1,8 +1,8 @@
-"""Copies the source of a project for a build, without what earlier builds left in it; run as ``python -c``.
+"""Copies the source of a project for a build, without results of earlier builds; run as ``python -c``.
 
-Arguments: the source directory, and the directory to make. What is left out would make the build a no-op, or would be
-packed in the place of what it makes: ``build``, egg-info, object files, and compiled modules. Libraries that a
-project brings along and only links stay.
+Arguments: the source directory, and the directory to make. Results of earlier builds (``build``, egg-info, object files,
+compiled modules) would make the build a no-op, or would be packed instead of new ones. Bundled libraries that the
+project only links stay.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ import sys
 from pathlib import Path
 
 LEFT_OUT = ("build", "dist", ".eggs", "*.egg-info", "__pycache__", ".venv", ".tox", ".mypy_cache", ".pytest_cache")
-"""Directories that builds and tools make."""
+"""Directories made by builds and tools."""
 MADE = ("*.o", "*.obj", "*.pyc", "*.pyd", "*.cpython-*.so", "*.abi3.so")
-"""Files that builds make."""
+"""Files made by builds."""
 MARKS = (b"PyInit_", b"libtorch", b"libc10", b"libpython")
-"""One of them stands in every module that was compiled for Python or for torch."""
+"""Every module compiled for Python or torch contains one of these."""
 CHUNK = 1 << 24
 
 
@@ -32,7 +32,8 @@ def copy(source, target):
 
 
 def left_out(path):
-    """Whether what lies at `path` came from a build."""
+    """Whether the file or directory at `path` came from a build."""
+    # links stay links: what they point to is not copied, so it is not judged either
     if path.is_symlink():
         return False
     if path.is_dir():
@@ -47,6 +48,7 @@ def compiled(path):
         for chunk in iter(lambda: file.read(CHUNK), b""):
             if any(mark in before + chunk for mark in MARKS):
                 return True
+            # a mark may be cut by the end of a chunk
             before = chunk[-len(max(MARKS, key=len)) :]
     return False
 

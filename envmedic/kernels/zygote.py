@@ -1,8 +1,7 @@
-"""Children that import a module once, for all checks that need it."""
+"""Child processes that import a module once, for all checks that need it."""
 
 from __future__ import annotations
 
-# ruff: noqa: BLE001  # whatever an import raises is its result
 import importlib
 import json
 import math
@@ -20,8 +19,8 @@ ZYGOTE_SLACK_S = 60.0
 class Zygote:
     """A child that imports `module` and then works with it in memory.
 
-    Every unit of `requests` gets an outcome, whatever becomes of the child. `own`, the unit that imports the module, gets
-    one only where the import ended well, or not at all.
+    Every unit of `requests` gets an outcome, whatever happens to the child. `own`, the unit of the import itself, gets
+    one only if the import succeeded or never ended.
     """
 
     def __init__(self, module, requests, report, own=None):
@@ -39,12 +38,12 @@ class Zygote:
         self._told = False
 
     def run(self, work):
-        """Let it import and run ``work(send)``, to its end."""
+        """Import, run ``work(send)``, and wait for the end."""
         self._start(work)
         self._end()
 
     def start(self, work):
-        """Let it import while this process does other things; `proceed` lets it run ``work(gpus, send)``."""
+        """Begin the import while this process does other work; `proceed` then runs ``work(gpus, send)``."""
         reader, self._go = os.pipe()
 
         def wait(send):
@@ -52,6 +51,7 @@ class Zygote:
             line = b""
             while not line.endswith(b"\n"):
                 part = os.read(reader, 65536)
+                # the parent is gone, so nobody waits for outcomes
                 if not part:
                     return
                 line += part
@@ -62,8 +62,9 @@ class Zygote:
         self.child.attend()
 
     def proceed(self, gpus):
-        """Tell it the GPUs as soon as it can hear, and wait for its end."""
+        """Send the GPUs as soon as the import has ended, and wait for the end of the child."""
         self.gpus = gpus
+        # not before: a child that crashed in its import has closed the pipe, and the write would fail
         self._told = True
         if self.ready:
             self._tell()
@@ -91,6 +92,7 @@ class Zygote:
             importlib.import_module(self.module)
         except BaseException as error:
             traceback.print_exc()
+            # a module that itself misses another module is broken, not absent
             absent = isinstance(error, ModuleNotFoundError) and error.name == self.module
             send({"failed": describe(error), "absent": absent})
             if self.module == "torchvision" and not absent:
@@ -123,7 +125,7 @@ class Zygote:
             self._tell()
 
     def _extend(self):
-        """From the end of the import on, each unit has a limit of its own: this one is only a net below them."""
+        """Extend the limit: after the import each unit has its own limit, and this one only catches a hanging child."""
         if self.ready and self._go is not None and not self._told:
             self.child.deadline = math.inf  # it waits for this process
             return

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from envmedic.planner.assemble import build
+from envmedic.planner.assemble import PlanInstallers, ResolvedProposal, build
 from envmedic.planner.changes.requirement_checks import Unmet, markers, unmet
 from envmedic.planner.conda_split.conda_constraints import divided, loosened
 from envmedic.planner.identity import named, stale, verify_id
@@ -12,8 +12,10 @@ from envmedic.planner.proposals import proposals
 
 __all__ = [
     "Options",
+    "PlanInstallers",
     "Proposal",
     "Proposals",
+    "ResolvedProposal",
     "Unmet",
     "build",
     "divided",

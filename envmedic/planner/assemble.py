@@ -1,9 +1,9 @@
-"""A plan from a proposal and the wheels that it was resolved to."""
+"""Plans built from resolved proposals. Pure: nothing is resolved, downloaded or changed here."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import msgspec
@@ -31,8 +31,32 @@ UNPACKED_FACTOR = 4
 
 
 @dataclass(frozen=True)
+class ResolvedProposal:
+    """A proposal with the packages that it was resolved to, beside the proposals that were not chosen."""
+
+    proposal: Proposal
+    resolution: Resolution | None = None
+    """None where nothing is installed."""
+    fetched: Collection[str] = ()
+    """Local paths of wheels, and URLs of conda packages, that need no download."""
+    considered: Proposals | None = None
+    """Every proposal and rejection, for the plan's alternatives."""
+    failed: Mapping[str, str] = field(default_factory=dict)
+    """Why other proposals could not be resolved, by title."""
+
+
+@dataclass(frozen=True)
+class PlanInstallers:
+    """The installers that write the commands of a plan; building a plan runs neither."""
+
+    wheels: Installer
+    conda: CondaInstaller | None = None
+    """None where no conda package changes."""
+
+
+@dataclass(frozen=True)
 class _Draft:
-    """A proposal joined with its wheels."""
+    """A proposal joined with its packages."""
 
     environment: Environment
     proposal: Proposal
@@ -42,12 +66,13 @@ class _Draft:
 
     @cached_property
     def by_conda(self) -> dict[str, str | None]:
-        """Version of each distribution that conda changes, None where it goes."""
+        """Version of each distribution that conda changes, None for a removed one."""
         return conda_changes.after(self.conda, self.environment)
 
     @property
     def before(self) -> dict[str, tuple[str, ...]]:
-        """Versions of what is removed, by name, in the order of the environment."""
+        """Versions of the removed distributions by name, in the order of the environment."""
+        # in a conda prefix a changed member may stay under its other owner, so only the purge and conda's change tell
         gone = {*self.purge.names, *self.by_conda, *(() if self.environment.conda else self.proposal.changed)}
         found: dict[str, tuple[str, ...]] = {}
         for item in self.environment.distributions:
@@ -57,45 +82,36 @@ class _Draft:
 
     @property
     def removed(self) -> tuple[str, ...]:
-        """Names that are gone for good."""
+        """Names of distributions that are removed and not installed again."""
         new = {item.name for item in self.artifacts} | {name for name, version in self.by_conda.items() if version}
         return tuple(name for name in self.before if name not in new)
 
 
-def _names(environment: Environment) -> set[str]:
-    return {item.name for item in environment.distributions}
-
-
-def build(  # noqa: PLR0917  # the stages of a repair, in their order
+def build(
     facts: Facts,
     finding: Finding | None,
     loaded: LoadedPlaybook,
-    proposal: Proposal,
-    resolution: Resolution | None,
-    installer: Installer,
+    resolved: ResolvedProposal,
+    installers: PlanInstallers,
     *,
     now: str,
-    conda: CondaInstaller | None = None,
-    considered: Proposals | None = None,
-    failed: Mapping[str, str] | None = None,
-    fetched: Collection[str] = (),
     extendable: bool = False,
 ) -> Plan:
-    """Return the plan that carries `proposal` out with the wheels and the conda packages of `resolution`.
+    """Return the plan that carries out a proposal with the wheels and conda packages of its resolution.
 
-    `conda` spells the commands on conda packages. `now` is RFC 3339 in UTC; `considered` gives the alternatives and `failed` the reason of each that
-    could not be resolved, by title; `fetched` are the local paths of wheels,
-    and the URLs of conda packages, that need no download.
-    Raises `NoSolution` when metadata shows that the result would be incoherent.
+    `now` is the plan's creation time, RFC 3339 in UTC. `extendable` allows further rounds in the same clone.
+    Raises `NotAnEnvironment` without facts of an environment, and `NoSolution` when metadata shows that the result
+    would be incoherent.
     """
     environment = facts.environment
     if environment is None:
         raise NotAnEnvironment("No environment was observed", hint="Name one with -p PREFIX")
     values = markers(environment, facts.host)
+    proposal, resolution = resolved.proposal, resolved.resolution
     draft = _draft(environment, proposal, resolution or Resolution(artifacts=()), values)
     _refuse_unmet(draft, values)
     steps = _steps(draft)
-    left = checks.left(facts, proposal, removed=draft.removed, installed=_new(draft))
+    expected = checks.expected_environment(facts, proposal, removed=draft.removed, installed=_new(draft))
     return named(
         Plan(
             envmedic=__version__,
@@ -109,26 +125,29 @@ def build(  # noqa: PLR0917  # the stages of a repair, in their order
             finding=finding,
             host=facts.host,
             steps=steps,
-            commands=_commands(steps, installer, conda, environment),
-            checks=checks.checks(loaded, finding, left),
+            commands=_commands(steps, installers, environment),
+            checks=checks.checks(loaded, finding, expected),
             changes=_changes(draft),
             stays=_stays(draft),
-            stays_count=_stays_count(draft),
+            stays_count=len({item.name for item in environment.distributions} - {*draft.before, *_new(draft)}),
             disk_bytes=UNPACKED_FACTOR * _packed_bytes(draft),
-            download_bytes=_download_bytes(draft, fetched),
-            alternatives=_alternatives(loaded, proposal, considered, failed or {}),
+            download_bytes=_download_bytes(draft, resolved.fetched),
+            alternatives=_alternatives(loaded, resolved),
             notes=(*proposal.notes, *(resolution.notes if resolution else ()), *_size_notes(draft)),
             extendable=extendable,
-            gpu_checks=left.cuda_build,
+            gpu_checks=expected.cuda_build,
         )
     )
 
 
 def _draft(environment: Environment, proposal: Proposal, resolution: Resolution, values: Mapping[str, str]) -> _Draft:
-    """Join a proposal and its wheels; what they replace or make useless besides is removed too."""
+    """Join a proposal with its wheels, and remove the distributions that these replace or make useless."""
     wheels = resolution.artifacts
     gone = {*proposal.purge.names, *(() if environment.conda else proposal.changed)}
+    # pip and uv uninstall a replaced distribution by its RECORD. An explicit purge first also catches copies and
+    # leftovers that the RECORD does not list.
     replaced = [item.name for item in wheels if environment.distribution(item.name)]
+    # only a changed torch can make CUDA libraries useless; otherwise the installed ones still have their user
     useless = removal.unneeded(only_wheels(environment), wheels, values) if "torch" in proposal.changed else ()
     extra = dict.fromkeys(name for name in (*replaced, *useless) if name not in gone)
     more = removal.purge(environment, extra, ())
@@ -141,13 +160,14 @@ def _draft(environment: Environment, proposal: Proposal, resolution: Resolution,
 
 
 def _refuse_unmet(draft: _Draft, values: Mapping[str, str]) -> None:
-    """Refuse before the clone what metadata already shows to be incoherent."""
+    """Refuse a plan whose metadata shows an incoherent result. A clone would cost minutes to find the same."""
     after: dict[str, str | None] = dict.fromkeys(draft.before) | draft.by_conda
     after |= {item.name: item.version for item in draft.artifacts}
     known = unmet_already(draft.environment, draft.artifacts, values=values)
     others = {name: version for name, version in draft.by_conda.items() if version is not None}
     found = unmet(draft.environment, draft.before, draft.artifacts, values=values, others=others)
-    missing = tuple(item for item in found if key(item) not in known)  # a reinstall is not asked to mend these
+    # a reinstall of the same version need not repair a requirement that it failed to meet before
+    missing = tuple(item for item in found if key(item) not in known)
     broken = newly_unmet(draft.environment, after, values=values)
     if missing or broken:
         sentences = tuple(item.sentence() for item in (*missing, *broken))
@@ -160,6 +180,8 @@ def _refuse_unmet(draft: _Draft, values: Mapping[str, str]) -> None:
 
 
 def _steps(draft: _Draft) -> tuple[Step, ...]:
+    # Purge first: uv stops at a copy whose RECORD is gone, and conda would put its files over a wheel's.
+    # Wheels come after conda's packages, because some of their requirements are among these.
     steps: list[Step] = []
     if draft.purge.distributions or draft.purge.leftovers:
         steps.append(draft.purge)
@@ -171,18 +193,19 @@ def _steps(draft: _Draft) -> tuple[Step, ...]:
 
 
 def _commands(
-    steps: Iterable[Step], installer: Installer, conda: CondaInstaller | None, environment: Environment
+    steps: Iterable[Step], installers: PlanInstallers, environment: Environment
 ) -> tuple[tuple[str, ...], ...]:
     python = environment.interpreter.path
     found: list[tuple[str, ...]] = []
     for step in steps:
         if isinstance(step, Purge | Install):
-            found += installer.commands(step, python)
-        elif isinstance(step, CondaChange) and conda is not None:
-            argv = conda.command(step, environment.prefix)
+            found += installers.wheels.commands(step, python)
+        elif isinstance(step, CondaChange) and installers.conda is not None:
+            # an empty command: py-rattler carries the change out in the process, so there is nothing to show
+            argv = installers.conda.command(step, environment.prefix)
             found += (argv,) if argv else ()
         elif isinstance(step, Rebuild):
-            found.append(installer.build_command(step, python))
+            found.append(installers.wheels.build_command(step, python))
     return tuple(found)
 
 
@@ -191,9 +214,10 @@ def _rebuilt(draft: _Draft) -> tuple[Rebuild, ...]:
 
 
 def _new(draft: _Draft) -> dict[str, str | None]:
-    """Return what is put in, with its version: from wheels, or (None) from source."""
+    """Return the distributions that the plan installs with their versions, None for one built from source."""
     rebuilt = {step.distribution.name: None for step in _rebuilt(draft)}
     condas = {name: version for name, version in draft.by_conda.items() if version is not None}
+    # a wheel takes precedence over the conda package of the same name: its step runs later
     return {**condas, **{item.name: item.version for item in draft.artifacts}, **rebuilt}
 
 
@@ -208,7 +232,9 @@ def _changes(draft: _Draft) -> tuple[Change, ...]:
     owners: dict[str, str] = {}
     condas = Owners(draft.environment)
     for item in draft.environment.distributions:
+        # several copies of one distribution are one row, with their sizes added up
         sizes[item.name] = sizes.get(item.name, 0) + item.size_bytes
+        # where a wheel is purged and conda's copy stays, the row shows the wheel's owner
         if item.name not in gone or not condas.is_condas(item):
             owners.setdefault(item.name, item.owner)
     rows = conda_changes.rows(draft.conda, draft.environment, new)
@@ -226,6 +252,7 @@ def _changes(draft: _Draft) -> tuple[Change, ...]:
                 after=wheel.version,
                 owner=owners.get(name, ""),
                 size_bytes=wheel.size_bytes,
+                # the conda package is shown only where the wheel takes its place, not where a wheel was there already
                 package="" if condas.wheels(name) else packages.get(name, ""),
             )
         )
@@ -237,7 +264,7 @@ def _changes(draft: _Draft) -> tuple[Change, ...]:
 
 
 def _installed(name: str, draft: _Draft) -> tuple[str, ...]:
-    """Versions that are installed of a distribution; only the wheel's where a wheel lies over conda's and goes."""
+    """Installed versions of a distribution; the wheel's alone where a purge uncovers conda's copy under it."""
     if name in draft.purge.names:
         wheels = Owners(draft.environment).wheels(name)
         return tuple(item.version for item in wheels) or draft.before[name]
@@ -245,16 +272,11 @@ def _installed(name: str, draft: _Draft) -> tuple[str, ...]:
 
 
 def _stays(draft: _Draft) -> tuple[str, ...]:
-    """Return what is kept of the torch family and of what is bound to it."""
+    """Return the members of the torch family, and the extensions bound to torch, that the plan leaves alone."""
     touched = {*draft.before, *_new(draft)}
     tied = {item.name for item, _ in bound(draft.environment)} | set(FAMILY)
     kept = (item for item in draft.environment.distributions if item.name in tied and item.name not in touched)
     return tuple(dict.fromkeys(f"{item.name} {item.version}" for item in kept))
-
-
-def _stays_count(draft: _Draft) -> int:
-    touched = {*draft.before, *_new(draft)}
-    return len(_names(draft.environment) - touched)
 
 
 def _packed(artifact: Artifact, draft: _Draft) -> int:
@@ -266,13 +288,13 @@ def _packed(artifact: Artifact, draft: _Draft) -> int:
 
 
 def _packed_bytes(draft: _Draft) -> int:
-    """Sizes of everything that is put in, packed."""
+    """Packed size of all packages that the plan installs."""
     condas = draft.conda.install if draft.conda is not None else ()
     return sum(_packed(item, draft) for item in draft.artifacts) + sum(item.size_bytes or 0 for item in condas)
 
 
 def _download_bytes(draft: _Draft, fetched: Collection[str]) -> int:
-    """Sizes of what is to be fetched."""
+    """Size of the packages that still have to be downloaded."""
     condas = draft.conda.install if draft.conda is not None else ()
     wheels = sum(item.size_bytes or 0 for item in draft.artifacts if item.local_path not in fetched)
     return wheels + sum(item.size_bytes or 0 for item in condas if item.url not in fetched)
@@ -289,28 +311,25 @@ def _size_notes(draft: _Draft) -> tuple[str, ...]:
     )
 
 
-def _alternatives(
-    loaded: LoadedPlaybook, chosen: Proposal, considered: Proposals | None, failed: Mapping[str, str]
-) -> tuple[PlanAlternative, ...]:
-    """Return every other way, with why it was not chosen."""
+def _alternatives(loaded: LoadedPlaybook, resolved: ResolvedProposal) -> tuple[PlanAlternative, ...]:
+    """Return every other way, with the reason against it."""
+    chosen, considered, failed = resolved.proposal, resolved.considered, resolved.failed
     found = [
         PlanAlternative(
-            title=item.title, why_not=failed.get(item.title) or _why_not(item), feasible=item.title not in failed
+            title=item.title,
+            why_not=failed.get(item.title) or item.cost or "the chosen one is preferred",
+            feasible=item.title not in failed,
         )
         for item in (considered.proposals if considered else ())
+        # the wider form of the chosen proposal is the same way with more freedom for the resolver, no alternative
         if msgspec.to_builtins(item) != msgspec.to_builtins(chosen) and item.title != chosen.title + IN_THE_WAY
     ]
-    ways = (_way(text) for text in loaded.playbook.alternatives)
-    return (*found, *(considered.rejected if considered else ()), *ways)
-
-
-def _way(text: str) -> PlanAlternative:
-    """Return a playbook's own alternative: its first sentence names the way, the rest says why not."""
-    title, _, why_not = text.partition(". ")
-    return PlanAlternative(
-        title=title.rstrip("."), why_not=why_not or "envmedic does not take it by itself", feasible=False
+    # a playbook's own alternative is one text: its first sentence is the title, the rest the reason against it
+    parts = (text.partition(". ") for text in loaded.playbook.alternatives)
+    own = (
+        PlanAlternative(
+            title=title.rstrip("."), why_not=why_not or "envmedic does not take it by itself", feasible=False
+        )
+        for title, _, why_not in parts
     )
-
-
-def _why_not(other: Proposal) -> str:
-    return other.cost or "the chosen one is preferred"
+    return (*found, *(considered.rejected if considered else ()), *own)

@@ -18,34 +18,36 @@ from envmedic.planner.proposal import Proposal
 FACTS = "facts"
 SEQUENCE = "import-sequence"
 _OF_TORCH = ("nvidia", "triton")
-"""How the import names of libraries begin that torch loads."""
+"""Prefixes of the import names of libraries that torch loads."""
 ON_EVERY_TORCH = ("matmul", "conv")
 SMOKE = "extension-smoke"
 
 
 @dataclass(frozen=True)
-class Left:
-    """What an environment holds after a plan."""
+class ExpectedEnvironment:
+    """The parts of an environment after a plan that checks are about."""
 
     cuda_build: bool
     names: tuple[str, ...]
-    """Import names of every distribution that is there before and after."""
+    """Import names of every distribution that is installed before and after the plan."""
     touched: tuple[str, ...]
-    """Those of `names` that the plan installs again or that belong to the torch family."""
+    """The names of distributions that the plan installs again, or that belong to the torch family."""
     family: tuple[str, ...]
     """Import names of the torch family."""
     repaired: tuple[str, ...] = ()
-    """Import names of what the plan puts in, and of what did not get what it requires before."""
+    """Import names of installed distributions, and of those whose unmet requirements the plan meets."""
     sequence: tuple[str, ...] = ()
-    """Imports that crashed before it."""
+    """The sequence of imports that crashed before the plan."""
     extensions: tuple[str, ...] = ()
     """Extension packages whose operators can be called."""
 
 
-def left(facts: Facts, proposal: Proposal, *, removed: Iterable[str], installed: Mapping[str, str | None]) -> Left:
-    """Return what is left when `removed` distributions are gone for good and `installed` ones are put in.
+def expected_environment(
+    facts: Facts, proposal: Proposal, *, removed: Iterable[str], installed: Mapping[str, str | None]
+) -> ExpectedEnvironment:
+    """Return the environment that checks will find after a plan.
 
-    These have their version, None for one that is built again.
+    `removed` are the distributions that do not come back; `installed` gives the new versions, None for a build.
     """
     environment = facts.environment
     if environment is None:
@@ -54,10 +56,11 @@ def left(facts: Facts, proposal: Proposal, *, removed: Iterable[str], installed:
     stays = [item for item in environment.distributions if item.name not in gone]
     family = proposal.family
     members = [name for name in import_targets.FAMILY if family and name in family.versions]
-    return Left(
+    return ExpectedEnvironment(
         cuda_build=cuda_build(environment, proposal),
         names=import_targets.every(stays),
         touched=import_targets.every(item for item in stays if item.name in new),
+        # without a set torch alone stands for the family: its companions may be broken for a reason of their own
         family=tuple(members or import_targets.family(environment)[:1]),
         repaired=import_targets.main(
             item for item in stays if item.name in {*installed, *_satisfied(facts, installed)}
@@ -68,7 +71,7 @@ def left(facts: Facts, proposal: Proposal, *, removed: Iterable[str], installed:
 
 
 def _satisfied(facts: Facts, installed: Mapping[str, str | None]) -> set[str]:
-    """Return the distributions of which a requirement that is not met now is met by what is `installed`."""
+    """Return the distributions with an unmet requirement that the `installed` ones meet."""
     environment = facts.environment
     if environment is None:
         return set()
@@ -78,15 +81,16 @@ def _satisfied(facts: Facts, installed: Mapping[str, str | None]) -> set[str]:
 
 
 def cuda_build(environment: Environment, proposal: Proposal) -> bool:
-    """Whether the torch that the plan leaves is a CUDA build."""
+    """Whether torch is a CUDA build after the plan."""
     if proposal.family is not None and "torch" in proposal.changed:
         return versions.variant_cuda(proposal.family.variant) is not None
+    # conda's torch under a removed wheel: the observed build is that of the wheel
     if proposal.cuda_build is not None:
         return proposal.cuda_build
     return environment.torch is not None and environment.torch.cuda is not None
 
 
-def checks(loaded: LoadedPlaybook, finding: Finding | None, state: Left) -> tuple[Check, ...]:
+def checks(loaded: LoadedPlaybook, finding: Finding | None, state: ExpectedEnvironment) -> tuple[Check, ...]:
     """Return the checks in the order in which they are shown: playbook, regressions, informative."""
     own = loaded.playbook.checks
     required = (
@@ -99,6 +103,7 @@ def checks(loaded: LoadedPlaybook, finding: Finding | None, state: Left) -> tupl
             arguments=_names(name, state),
         )
         for name in own
+        # without a crash on record there is no sequence to repeat
         if name != SEQUENCE or state.sequence
     )
     informative = tuple(
@@ -116,10 +121,10 @@ def checks(loaded: LoadedPlaybook, finding: Finding | None, state: Left) -> tupl
     )
 
 
-def _informative(state: Left) -> tuple[str, ...]:
-    """Return what else torch must do as well as before: run before and after, and only a worse result blocks.
+def _informative(state: ExpectedEnvironment) -> tuple[str, ...]:
+    """Return further checks of torch, which run before and after; only a worse result blocks.
 
-    A CUDA build has all numerical checks of the standard profile.
+    A CUDA build gets all numerical checks of the standard profile.
     """
     if not state.cuda_build:
         return ON_EVERY_TORCH
@@ -131,12 +136,13 @@ def _informative(state: Left) -> tuple[str, ...]:
     )
 
 
-def _names(check: str, state: Left) -> tuple[str, ...]:
+def _names(check: str, state: ExpectedEnvironment) -> tuple[str, ...]:
     """Return the import names that a check is about."""
     if check == SEQUENCE:
         return state.sequence
     if check != "import":
         return ()
+    # importing torch takes seconds, so a repair that cannot concern it does without
     of_torch = not state.repaired or any(
         name in import_targets.FAMILY or name.startswith(_OF_TORCH) for name in state.repaired
     )
@@ -144,7 +150,7 @@ def _names(check: str, state: Left) -> tuple[str, ...]:
 
 
 def _facts(loaded: LoadedPlaybook, finding: Finding) -> Check:
-    """Return the check that facts confirm the fault no longer; where they never did, it proves nothing."""
+    """Return the check that facts no longer confirm the fault. Where they never did, it is only informative."""
     return Check(
         name=FACTS,
         role="playbook" if finding.confirmed is True else "informative",
@@ -153,8 +159,9 @@ def _facts(loaded: LoadedPlaybook, finding: Finding) -> Check:
     )
 
 
-def _imports(state: Left) -> tuple[Check, ...]:
-    """Return all names, in two checks: files that no step touches need no second look after the exchange."""
+def _imports(state: ExpectedEnvironment) -> tuple[Check, ...]:
+    """Return the import checks: one of touched names, repeated after the exchange, and one of all others."""
+    # The exchange brings the clone to another path, and new files can contain the path where they were written.
     touched = Check(name="import", role="regression", arguments=state.touched, in_place=True)
     others = tuple(name for name in state.names if name not in set(state.touched))
     return tuple(

@@ -1,4 +1,4 @@
-"""Moving the torch family on where nothing is at fault. Pure."""
+"""Moves of the torch family to other releases without a fault. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from envmedic.model.playbook import LoadedPlaybook, Playbook, Policy, TorchFamil
 from envmedic.planner.proposal_case import ProposalCase
 
 UNCHANGED = "it changes nothing"
-"""Why a set is left out that is there already."""
+"""The reason against a set that is installed already."""
 _OF_TORCHVISION = ("torchvision-dispatch", "torchvision-nms", "torchvision-roi-align")
 _OF_TORCHAUDIO = ("torchaudio-lfilter",)
 MEANINGS: dict[Policy, str] = {
@@ -22,7 +22,7 @@ MEANINGS: dict[Policy, str] = {
     "keep-cuda-variant": "the newest torch that there is for the same CUDA",
     "newest": "the newest torch that works here, for whichever CUDA",
 }
-"""What each policy keeps, and what moves."""
+"""Descriptions of the policies: the kept and the moved parts."""
 
 
 def playbook(policy: Policy, environment: Environment) -> LoadedPlaybook:
@@ -35,6 +35,7 @@ def playbook(policy: Policy, environment: Environment) -> LoadedPlaybook:
         checks += _OF_TORCHVISION
     if environment.distribution("torchaudio") is not None:
         checks += _OF_TORCHAUDIO
+    # a playbook in memory lets a move use the same planning, verification and record as a repair
     made = Playbook(
         id="move",
         title=MEANINGS[policy],
@@ -43,12 +44,14 @@ def playbook(policy: Policy, environment: Environment) -> LoadedPlaybook:
         steps=(TorchFamilyStep(policy=(policy,)),),
         checks=tuple(checks),
     )
+    # plans name the digest of their playbook; one that is not a file has its canonical JSON digested
     digest = hashlib.sha256(msgspec.json.encode(made, order="deterministic")).hexdigest()
     return LoadedPlaybook(playbook=made, path="", sha256=digest, origin="shipped")
 
 
 def is_there(case: ProposalCase, found: FamilySet) -> bool:
-    """Return whether a set is what is installed, whoever owns it: it is no place to move to."""
+    """Return whether a set is installed already, under any owner, so that it is no target of a move."""
+    # the observed environment, not the state with settled owners: a set under any owner is installed
     environment = case.before or case.environment
     here, build = {item.name: item.public for item in environment.distributions}, environment.torch
     same = build is not None and (found.policy == "keep-torch" or build.variant == found.variant)
@@ -56,7 +59,7 @@ def is_there(case: ProposalCase, found: FamilySet) -> bool:
 
 
 def unseen_driver(case: ProposalCase, found: FamilySet | None) -> tuple[str, ...]:
-    """Return what was not checked of a move: whether a driver that is not here supports its CUDA."""
+    """Return a note where no driver was found to check the CUDA version of a move against."""
     cuda = versions.variant_cuda(found.variant) if found is not None else None
     if cuda is None or case.host.driver_version is not None:
         return ()

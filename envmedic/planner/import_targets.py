@@ -1,4 +1,4 @@
-"""Which names of a distribution an import check is about."""
+"""Import names of distributions, as the arguments of import checks."""
 
 from __future__ import annotations
 
@@ -8,18 +8,19 @@ from envmedic.compat import guides
 from envmedic.model.facts import Distribution, Environment
 
 FAMILY = ("torch", "torchvision", "torchaudio")
-"""Of the torch family, those that are imported by their own name."""
+"""Members of the torch family whose import name is their own name."""
 _OWN_CHECKS = frozenset({"torchvision", "torchaudio", "triton"})
-"""Of the extension packages, those that have checks of their own."""
+"""Extension packages with checks of their own."""
 
 
 def every(distributions: Iterable[Distribution]) -> tuple[str, ...]:
-    """Every name that an import can prove, sorted, for comparing before and after."""
+    """Return every importable name, sorted, for a comparison of before and after."""
     return tuple(sorted({name for item in distributions for name in importable(item)}))
 
 
 def importable(distribution: Distribution) -> tuple[str, ...]:
-    """Its top-level names, or those inside a namespace that it shares with others."""
+    """Return the top-level names, or those inside a namespace that several distributions share."""
+    # RECORDs also list files that no import statement can name, such as `foo-bar.py` or `__editable__` finders
     good = [
         name
         for name in distribution.import_names
@@ -30,22 +31,23 @@ def importable(distribution: Distribution) -> tuple[str, ...]:
 
 
 def main(distributions: Iterable[Distribution]) -> tuple[str, ...]:
-    """The names by which the distributions are known, sorted, for judging an environment as it is.
+    """Return the main import names, sorted, to judge an environment without a comparison.
 
-    Beside its own name a wheel may bring tests, examples and private modules that nobody imports.
+    A wheel may also contain tests, examples and private modules, whose failing imports mean nothing.
     """
     return tuple(sorted({name for item in distributions for name in _main(item)}))
 
 
 def _main(distribution: Distribution) -> tuple[str, ...]:
     names = importable(distribution)
+    # distribution names are normalised (PEP 503), import names keep case and underscores
     own = tuple(name for name in names if name.lower().replace("_", "-") == distribution.name)
     public = tuple(name for name in names if not name.startswith("_"))
     return own or public or names
 
 
 def extensions(distributions: Iterable[Distribution]) -> tuple[str, ...]:
-    """Names of the distributions whose compiled operators the data know, sorted."""
+    """Return the names of distributions whose compiled operators the data know, sorted."""
     known = guides.guides()
     return tuple(sorted({item.name for item in distributions if item.name in known and item.name not in _OWN_CHECKS}))
 

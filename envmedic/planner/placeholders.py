@@ -1,6 +1,6 @@
-"""Placeholders in the texts of a playbook's steps: filled, or refused in words where one has no value.
+"""Placeholders in the texts of a playbook's steps: filled, or refused with an explanation.
 
-Nothing else of the planner knows facts by their flat names.
+No other module of the planner knows the flat names of facts.
 """
 
 from __future__ import annotations
@@ -16,19 +16,20 @@ from envmedic.playbook.schema.template import fill, placeholders, sole_placehold
 
 Values = Mapping[str, FactValue]
 _OF_TORCH = ("torch.", "toolchain.matching-", "extensions.gpu-code")
-"""How the names of facts begin that have no value without torch."""
+"""Prefixes of the names of facts that have no value without torch."""
 
 
 def values_of(loaded: LoadedPlaybook, finding: Finding | None, facts: Values) -> dict[str, FactValue]:
-    """Return what placeholders stand for: groups of the match before the playbook's variables before facts."""
+    """Return the values of placeholders. Groups of the match precede the playbook's variables, and these facts."""
     known: dict[str, FactValue] = {**facts}
     groups = finding.groups if finding is not None else {}
+    # the error text is about the failing process, which may have seen another environment than the facts describe
     variables = {name: filled(text, {**known, **groups}) for name, text in loaded.playbook.vars.items()}
     return {**known, **variables, **groups}
 
 
 def filled(text: str, values: Values) -> str:
-    """Return `text` with its placeholders filled. Raises `NoSolution`, in words, for those without a value."""
+    """Return `text` with its placeholders filled. Raises `NoSolution`, with an explanation, for missing values."""
     missing = [name for name in placeholders(text) if values.get(name) is None]
     if missing:
         raise _refusal(missing, values)
@@ -36,7 +37,8 @@ def filled(text: str, values: Values) -> str:
 
 
 def _refusal(missing: Sequence[str], values: Values) -> NoSolution:
-    """Say what is missing without the names of facts, which are of use to authors of playbooks alone."""
+    """Describe the missing values without the names of facts, which only authors of playbooks know."""
+    # two different next steps: more of the error text for groups, another environment or host for facts
     facts = [name for name in missing if fact_kind(name) is not None]
     said = [name for name in missing if fact_kind(name) is None]
     if not facts:
@@ -46,12 +48,14 @@ def _refusal(missing: Sequence[str], values: Values) -> NoSolution:
         )
     described = "; ".join(map(_described, facts))
     installed = values.get(LISTED_PACKAGES)
+    # a list that was not observed is no proof that torch is missing
     no_torch = isinstance(installed, tuple) and "torch" not in installed
     if no_torch and all(name.startswith(_OF_TORCH) for name in facts):
         return NoSolution(
             f"No torch is installed here, so nothing is known of what this repair needs: {described}",
             hint=THE_TORCH_ENVIRONMENT,
         )
+    # an observed absence has a value of None; a fact that was not observed has no entry
     looked_for = all(name in values for name in facts)
     return NoSolution(
         f"This repair depends on what {'is not here' if looked_for else 'could not be observed here'}: {described}",
@@ -60,31 +64,25 @@ def _refusal(missing: Sequence[str], values: Values) -> NoSolution:
 
 
 def _described(name: str) -> str:
-    """Return what a fact is in words, without what its doc says of other cases."""
+    """Return the doc of a fact as a clause, without its remarks on other cases."""
     kind = fact_kind(name)
     doc = (kind.doc if kind is not None else name).partition(", None ")[0].partition("; ")[0]
     return doc.replace("that distribution", name.split(".")[1]) if package_fact(name) else doc
 
 
 def listed(texts: Iterable[str], values: Values) -> tuple[str, ...]:
-    """Return the texts of a step's list, filled in; one that only names a list stands for each of its texts.
+    """Return the filled texts of a step's list, each once. A text that only names a list stands for its items.
 
-    A list that was looked for and is not there is empty. Raises `NoSolution` for what was not observed.
+    A list that was observed as absent counts as empty. Raises `NoSolution` for one that was not observed.
     """
-    return tuple(dict.fromkeys(item for text in texts for item in _items(text, values)))
-
-
-def _items(text: str, values: Values) -> tuple[str, ...]:
-    name = sole_placeholder(text)
-    if name is not None and name in values:
-        value = values[name]
+    found: list[str] = []
+    for text in texts:
+        name = sole_placeholder(text)
+        value = values.get(name) if name is not None else None
+        kind = fact_kind(name) if name is not None else None
         if isinstance(value, tuple):
-            return value
-        if value is None and _is_list(name):
-            return ()
-    return (filled(text, values),)
-
-
-def _is_list(name: str) -> bool:
-    kind = fact_kind(name)
-    return kind is not None and kind.type == "strings"
+            found += value
+        # `in`, not `get`: None with an entry is an observed absence, which leaves the step nothing to do
+        elif not (value is None and name in values and kind is not None and kind.type == "strings"):
+            found.append(filled(text, values))
+    return tuple(dict.fromkeys(found))

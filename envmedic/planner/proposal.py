@@ -1,4 +1,4 @@
-"""What the planner proposes before anything is resolved."""
+"""Proposals of the planner, before anything is resolved."""
 
 from __future__ import annotations
 
@@ -10,29 +10,29 @@ from envmedic.model.plan import PlanAlternative, Purge, Step
 from envmedic.model.ports import ResolveRequest
 
 IN_THE_WAY = ", with what is in its way"
-"""What the title of a proposal ends with on which conda may change other packages too."""
+"""End of the title of a proposal that may change other packages too."""
 
 
 class Proposal(Model, frozen=True, kw_only=True):
-    """One way to carry a playbook out."""
+    """One way to carry out a playbook."""
 
     title: str
     family: FamilySet | None = None
     """The coherent set aimed at; None where the playbook does not ask for one."""
     changed: tuple[str, ...] = ()
-    """Members of the family that are installed again or anew."""
+    """Members of the family to install."""
     purge: Purge
     request: ResolveRequest | None = None
-    """What has to be resolved to wheels; None where nothing is installed."""
+    """The request to resolve to wheels; None where no wheel is installed."""
     conda: CondaRequest | None = None
-    """What has to be solved among conda packages; None where none of them changes."""
+    """The request to conda's solver; None where no conda package changes."""
     after: tuple[Step, ...] = ()
     """Steps that follow the installation, in the playbook's order."""
     cost: str = ""
-    """What it changes beyond the fault, as the reason not to take it while a smaller one exists."""
+    """The change beyond the fault: the reason against it while a smaller proposal exists."""
     notes: tuple[str, ...] = ()
     cuda_build: bool | None = None
-    """Whether the torch that it leaves is a CUDA build, where neither the set nor what is on disk tells."""
+    """Whether the resulting torch is a CUDA build, where neither the set nor the files on disk tell."""
 
 
 class Proposals(Model, frozen=True, kw_only=True):

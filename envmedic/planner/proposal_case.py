@@ -1,4 +1,4 @@
-"""What one proposal is made from; on a conda prefix, for each way to settle who owns what. Pure."""
+"""Inputs of one proposal. A conda prefix has one case for each assignment of owners. Pure."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from envmedic.planner.requested_changes import RequestedChanges
 
 @dataclass(frozen=True)
 class Options:
-    """What the user decided about where wheels come from."""
+    """The user's choice of sources for wheels."""
 
     find_links: tuple[str, ...] = ()
     offline: bool = False
@@ -34,7 +34,7 @@ class Options:
 
 @dataclass(frozen=True)
 class ProposalCase:
-    """Everything that one proposal is made from."""
+    """All inputs of one proposal."""
 
     environment: Environment
     host: Host
@@ -43,38 +43,42 @@ class ProposalCase:
     values: Mapping[str, str]
     """Marker variables of the environment's interpreter on that host."""
     builds: BuildInputs
-    """What builds of extensions are given."""
+    """Toolchain and settings for builds of extensions."""
     before: Environment | None = None
     """A conda prefix as it was observed."""
     side: Side | None = None
-    """Whose the distributions of a conda prefix are in this way; `environment` is as that leaves it."""
+    """The owners of distributions in this case, of a conda prefix; `environment` is the state with these owners."""
     flavour: Flavour | None = None
-    """The channel that the family comes from where it is conda's."""
+    """The channel of the family where conda owns it."""
     moving: bool = False
-    """Whether nothing is at fault, and the family is to be moved on: what requires the old one comes along."""
+    """Whether the family moves to other releases without a fault; its dependents then move too."""
 
     @property
     def by_conda(self) -> bool:
-        """Whether conda brings the family."""
+        """Whether conda owns the family."""
         return self.side is not None and self.side.by_conda
 
 
 def family_step(case: ProposalCase) -> TorchFamilyStep | None:
-    """What the playbook asks of the family; where torch gets another owner, a set that keeps it is needed as well."""
+    """Return the playbook's family step, or one that keeps torch where only its owner changes."""
     step = case.wanted.family
     if case.side is None or not case.side.torch_moves:
         return step
     policies = step.policy if step is not None else ("keep-torch",)
+    # Conda's CUDA variant often has no wheel: the same release in another variant is the nearest that wheels can
+    # give.
     if "keep-torch" in policies and not case.by_conda and "keep-release" not in policies:
         place = policies.index("keep-torch") + 1
         policies = (*policies[:place], "keep-release", *policies[place:])
-    return TorchFamilyStep(policy=policies)  # all members get the new owner, also those that the playbook leaves alone
+    # without members of the step: all get the new owner, also those that the playbook leaves alone
+    return TorchFamilyStep(policy=policies)
 
 
 def cases(case: ProposalCase) -> tuple[ProposalCase, ...]:
-    """The case on each side of a conda prefix: who owns what, best first, and where conda's torch comes from."""
+    """Return the cases of a conda prefix, best first: each assignment of owners, with each channel for conda's torch."""
     environment, wanted = case.environment, case.wanted
     owners = Owners(environment)
+    # a reinstalled conda package takes back the files of wheels over it, so these distributions are involved too
     again = [item for item in owners.conda.packages if item.name in wanted.reinstalled]
     names = {
         *wanted.purged,
@@ -92,12 +96,14 @@ def cases(case: ProposalCase) -> tuple[ProposalCase, ...]:
 
 
 def _flavours(environment: Environment) -> tuple[Flavour | None, ...]:
-    """Where conda can take torch from: where the installed one is from, else where its Python is from."""
+    """Return the channels for conda's torch: that of the installed torch, then conda-forge where Python is from there."""
     conda = environment.conda or CondaEnvironment()
     torch, python = conda.package("pytorch"), conda.package("python")
     if torch is None:
         return (None,)
     forge = channels.flavour("conda-forge")
+    # The `pytorch` channel ended with torch 2.5, so a prefix from it may need conda-forge. Mixing it with Python from
+    # `defaults` is not tried: the two channels are binary incompatible.
     found: list[Flavour | None] = [channels.flavour_of(torch)]
     if python is not None and python.channel.rstrip("/").endswith("conda-forge") and forge not in found:
         found.append(forge)
@@ -105,7 +111,7 @@ def _flavours(environment: Environment) -> tuple[Flavour | None, ...]:
 
 
 def suffix(case: ProposalCase) -> str:
-    """What tells the ways of a conda prefix apart."""
+    """Suffix of a title that tells the cases of a conda prefix apart."""
     if case.side is None or (case.flavour is None and not case.side.moved):
         return ""
     if case.flavour is None:
@@ -114,13 +120,14 @@ def suffix(case: ProposalCase) -> str:
 
 
 def cuda_build(side: Side) -> bool | None:
-    """Whether the torch that a way uncovers is a CUDA build; None where what is on disk tells."""
+    """Whether conda's torch under a removed wheel is a CUDA build; None where the files on disk tell."""
     build = side.environment.torch
+    # the observed torch is the wheel that goes; only conda's build string describes the one below
     return build.cuda is not None if side.torch_moves and side.by_conda and build is not None else None
 
 
 def no_wheel(case: ProposalCase, found: FamilySet) -> str:
-    """Why a set that keeps conda's torch cannot be had as wheels; empty where it can, or where torch stays."""
+    """Return why a set that keeps conda's torch has no wheels; empty where it has, or where torch stays."""
     side, before = case.side, case.before
     if side is None or before is None or "torch" not in side.moved or Owners(before).wheels("torch"):
         return ""

@@ -1,4 +1,4 @@
-"""Proposals: the ranked ways to carry a playbook out in this environment."""
+"""Ranked proposals: the ways to carry out a playbook in one environment. Pure."""
 
 from __future__ import annotations
 
@@ -23,7 +23,6 @@ from envmedic.planner.changes import rebuild_plan, removal
 from envmedic.planner.changes.dependents import Dependents, along, following
 from envmedic.planner.changes.ownership import Owners
 from envmedic.planner.changes.requirement_checks import Unmet, applicable, markers, meets, newly_unmet
-from envmedic.planner.conda_split.ownership_options import Side
 from envmedic.planner.conda_split.split import DistributionChanges, Divider, pinned, widened
 from envmedic.planner.family import family_query, local_versions, members
 from envmedic.planner.placeholders import values_of
@@ -34,9 +33,9 @@ from envmedic.planner.remedies.building import BuildInputs, build_inputs
 from envmedic.planner.requested_changes import RequestedChanges, gather
 
 WITH_TORCH = ("nvidia-*", "cuda-toolkit", "cuda-bindings", "cuda-pathfinder", "triton", "pytorch-triton")
-"""What torch pins itself, beside the requirements of the installed one: it changes with torch."""
+"""Distributions that torch pins exactly. The new torch may require others than the installed one did."""
 TORCHS_OWN = ("filelock", "fsspec", "jinja2", "mpmath", "networkx", "setuptools", "sympy", "typing-extensions")
-"""What every torch wheel requires besides. Source: METADATA of torch 2.0 to 2.15."""
+"""Requirements of every torch wheel that are not its own. Source: METADATA of torch 2.0 to 2.15."""
 
 
 def proposals(
@@ -47,11 +46,11 @@ def proposals(
     values: Mapping[str, FactValue] | None = None,
     options: Options | None = None,
 ) -> Proposals:
-    """Return the ways to carry `loaded` out, best first, and what was rejected with its reason.
+    """Return the proposals for `loaded`, best first, and the rejected ones with their reasons.
 
-    Without a `finding` nothing is at fault, and the torch family is to be moved on.
+    Without a `finding` there is no fault, and the torch family is to move to other releases.
     `values` are the derived facts that placeholders may name. Raises `NotAnEnvironment` without
-    facts of an environment, and `NoSolution` for steps that are not supported, for what cannot be decided here, and for
+    facts of an environment, and `NoSolution` for unsupported steps, for remedies that cannot decide here, and for
     damaged records of conda.
     """
     environment = facts.environment
@@ -69,13 +68,16 @@ def proposals(
         builds=builds,
         moving=finding is None,
     )
+    # Before the cases are split: builds add requirements to `wanted`, which all cases share.
     _plan_builds(wanted, environment, builds)
     if environment.conda is None:
         return _of_case(case, facts, loaded)
     found = [(item, _of_case(item, facts, loaded)) for item in cases(case)]
     ready = tuple(item for _, one in found for item in one.proposals)
+    # advice and variables touch no file, so damaged records do not matter to them
     if any(item.conda is not None or item.request is not None or item.purge.names for item in ready):
         _refuse_damaged(environment.conda)
+    # the user of a conda prefix expects conda's packages, so a plan of wheels says why conda has none
     refused = [item for way, one in found for item in one.rejected if way.by_conda]
     if refused and not any(one.proposals for way, one in found if way.by_conda):
         told = f"conda has no torch family that fits, so it comes as wheels: {refused[0].title}: {refused[0].why_not}"
@@ -84,7 +86,7 @@ def proposals(
 
 
 def _refuse_damaged(conda: CondaEnvironment) -> None:
-    """Refuse where records cannot be read: their packages would be taken for absent, and their files for nobody's."""
+    """Refuse unreadable records: their packages would count as absent, and their files as unowned."""
     if conda.damaged:
         raise NoSolution(
             f"conda's records of this environment are damaged: {', '.join(conda.damaged)}",
@@ -95,12 +97,13 @@ def _refuse_damaged(conda: CondaEnvironment) -> None:
 
 
 def _of_case(case: ProposalCase, facts: Facts, loaded: LoadedPlaybook) -> Proposals:
-    """The ways of one case."""
+    """The proposals of one case."""
     environment, step = case.environment, family_step(case)
     if step is None:
         found, refused = _proposal(case, None, None)
         return Proposals(proposals=found, rejected=refused)
     query = msgspec.structs.replace(family_query.query_of(facts, environment, step, loaded), forward=case.moving)
+    # a family step repairs members; without any member, or remains of one, it must not install torch unasked
     if not query.installed and not any(family_query.left_over(environment, name) for name in family_query.FAMILY):
         nothing = PlanAlternative(title="the torch family", why_not="none of it is installed here", feasible=False)
         return Proposals(proposals=(), rejected=(nothing,))
@@ -108,8 +111,9 @@ def _of_case(case: ProposalCase, facts: Facts, loaded: LoadedPlaybook) -> Propos
 
 
 def _plan_builds(wanted: RequestedChanges, environment: Environment, builds: BuildInputs) -> None:
-    """Turn what is to be built again into steps, and what the builds need into requirements to install before."""
+    """Turn distributions to rebuild into steps, and the missing build requirements into requirements to install."""
     made = [rebuild_plan.step(name, environment, builds) for name in wanted.rebuilt]
+    # in front of the playbook's late steps, which count on a finished installation
     wanted.after[:0] = [step for step, _ in made]
     wanted.pins += dict.fromkeys(text for _, needed in made for text in needed)
 
@@ -119,6 +123,7 @@ def _of_answer(case: ProposalCase, query: FamilyQuery) -> Proposals:
     ready: list[Proposal] = []
     rejected: list[PlanAlternative] = []
     for found in answer.sets:
+        # a repair may install the same set again, since its files may be damaged; a move may not
         absent = family_move.UNCHANGED if case.moving and family_move.is_there(case, found) else no_wheel(case, found)
         if absent:
             rejected.append(
@@ -140,7 +145,7 @@ def _of_answer(case: ProposalCase, query: FamilyQuery) -> Proposals:
 def _proposal(
     case: ProposalCase, found: FamilySet | None, query: FamilyQuery | None
 ) -> tuple[tuple[Proposal, ...], tuple[PlanAlternative, ...]]:
-    """Return the proposals for one set (or for a playbook without one), or why it is refused."""
+    """Return the proposals for one set (or for a playbook without a family step), or its rejection."""
     wanted = case.wanted
     changed = _changed(case, found)
     title = _title(case.environment, found, changed, wanted)
@@ -148,6 +153,7 @@ def _proposal(
     unmet = _unmet(case, found, changed, gone)
     follows = _following(case, found, changed)
     if case.moving:
+        # a repair never upgrades bystanders; a move may, because the user asked for other releases
         follows = along(follows, unmet, case.environment, _moved(case))
     refusal = _refusal(case, unmet, follows)
     if refusal:
@@ -169,7 +175,7 @@ def _proposal(
     made = (
         _with_all_in_the_way(_by_wheels(case, draft, query, asked, gone), follows)
         if case.side is None
-        else _by_both(case, case.side, draft, query, asked, gone)
+        else _by_both(case, draft, query, asked, gone)
     )
     ready = tuple(item for item in made if _changes_anything(item))
     why_not = ": ".join(filter(None, (family_move.UNCHANGED, "; ".join(wanted.sound))))
@@ -178,12 +184,13 @@ def _proposal(
 
 
 def _changed(case: ProposalCase, found: FamilySet | None) -> tuple[str, ...]:
-    """Members of the family that are installed again or anew: what is wrong, and what gets another owner."""
+    """Members of the family to install: the wrong ones, and those that get another owner."""
     if found is None:
         return ()
     wrong = members.changed(case.environment, found, tuple(case.wanted.purged))
     moved = case.side.moved if case.side is not None else frozenset()
-    if case.by_conda and "torch" in wrong:  # built for one another
+    if case.by_conda and "torch" in wrong:
+        # conda builds each companion for one build of torch, so an equal version is not the same package
         moved = frozenset(name for name in found.versions if case.environment.distribution(name) is not None)
     return tuple(name for name in family_query.FAMILY if name in wrong or (name in moved and name in found.versions))
 
@@ -198,7 +205,7 @@ def _changes_anything(proposal: Proposal) -> bool:
 def _by_wheels(
     case: ProposalCase, draft: Proposal, query: FamilyQuery | None, asked: tuple[str, ...], gone: tuple[str, ...]
 ) -> Proposal:
-    """Return the proposal where an installer of wheels owns everything."""
+    """Return the proposal for an environment without conda."""
     pins = tuple(dict.fromkeys((*_family_pins(draft.family, draft.changed), *asked)))
     return msgspec.structs.replace(
         draft,
@@ -208,36 +215,37 @@ def _by_wheels(
 
 
 def _with_all_in_the_way(made: Proposal, follows: Dependents) -> tuple[Proposal, ...]:
-    """Return the proposal; where releases come along, also as one on which what these need may change too."""
+    """Return the proposal; where dependents get other releases, also a wider one in which anything may change."""
     if made.request is None or not follows.notes or not follows.replaced:
         return (made,)
+    # Second in rank, and resolved only if the narrow one has no solution: newer dependents often need newer libraries
+    # that nothing here asked to change.
     request = msgspec.structs.replace(made.request, replaceable=("*",))
     cost = f"it may change any distribution{_and(made)}"
     return made, msgspec.structs.replace(made, title=made.title + IN_THE_WAY, request=request, cost=cost)
 
 
-def _by_both(  # noqa: PLR0917  # what a proposal is made from
-    case: ProposalCase,
-    side: Side,
-    draft: Proposal,
-    query: FamilyQuery | None,
-    asked: tuple[str, ...],
-    gone: tuple[str, ...],
+def _by_both(
+    case: ProposalCase, draft: Proposal, query: FamilyQuery | None, asked: tuple[str, ...], gone: tuple[str, ...]
 ) -> tuple[Proposal, ...]:
-    """Return the proposals where conda owns a part: conda changes what it must, else also what is in its way."""
+    """Return the proposals for a conda prefix: conda changes only what it must, or also what is in the way."""
+    side = case.side
+    if side is None:
+        return (_by_wheels(case, draft, query, asked, gone),)
     divider = Divider(side, case.flavour)
     wish = DistributionChanges(
         draft.family, draft.changed, asked, gone, tuple(case.wanted.reinstalled), case.options.offline
     )
-    shares = divider.shares(wish)
+    shares, leaving = divider.shares(wish), side.leaving.packages
     made = msgspec.structs.replace(
         draft,
         title=draft.title + suffix(case),
+        # the purge must see the copies on disk, which `case.environment` has settled to one owner each already
         purge=_purge(case, case.before or case.environment, draft, shares.purged),
         request=_request(case, draft.family, query, draft.changed, shares.wheels) if shares.wheels else None,
         conda=shares.conda,
         after=pinned(draft.after, divider),
-        cost=_cost_of(side) or draft.cost,
+        cost=f"it takes {', '.join(leaving)} out of conda, in favour of wheels" if leaving else draft.cost,
         notes=(*draft.notes, *side.notes),
         cuda_build=cuda_build(side),
     )
@@ -247,12 +255,6 @@ def _by_both(  # noqa: PLR0917  # what a proposal is made from
     return made, msgspec.structs.replace(
         made, title=made.title + IN_THE_WAY, conda=wide, cost=f"conda may change any package{_and(made)}"
     )
-
-
-def _cost_of(side: Side) -> str:
-    """What a way costs that takes packages out of conda."""
-    gone = side.leaving.packages
-    return f"it takes {', '.join(gone)} out of conda, in favour of wheels" if gone else ""
 
 
 def _and(made: Proposal) -> str:
@@ -279,6 +281,7 @@ def _family_pins(found: FamilySet | None, changed: tuple[str, ...]) -> tuple[str
     """Return exact pins, without local labels. triton comes along with a torch that changes."""
     if found is None:
         return ()
+    # torch's own metadata pins triton exactly, and the resolver follows that; a second pin could only contradict
     names = [name for name in changed if not (name == "triton" and "torch" in changed)]
     return tuple(f"{name}=={found.versions[name]}" for name in names)
 
@@ -291,11 +294,12 @@ def _request(
     pins: tuple[str, ...],
 ) -> ResolveRequest:
     wanted, served = case.wanted, found is None or query is None or family.default_index_serves(found, changed, query)
-    settled = local_versions.settle(pins, case.environment, case.host)
-    variant = wanted.variant or (found.variant if found else settled.variant)
-    chosen = wanted.variant is not None or not served or settled.needs_variant_index
+    labelled = local_versions.resolve_labels(pins, case.environment, case.host)
+    variant = wanted.variant or (found.variant if found else labelled.variant)
+    # The default index has one CUDA variant per torch release. Any other variant needs PyTorch's own index.
+    chosen = wanted.variant is not None or not served or labelled.needs_variant_index
     return ResolveRequest(
-        pins=settled.pins,
+        pins=labelled.pins,
         variant=variant,
         needs_variant_index=variant is not None and chosen,
         replaceable=_replaceable(case.environment, case.values) if "torch" in changed or _repins_torch(case) else (),
@@ -307,35 +311,39 @@ def _request(
 
 
 def _repins_torch(case: ProposalCase) -> bool:
-    """Whether an install step asks for another torch than the one that is there."""
+    """Whether an install step asks for another torch than the installed one."""
     torch = case.environment.distribution("torch")
     asked = [item for item in map(Requirement, case.wanted.pins) if canonicalize_name(item.name) == "torch"]
     return torch is not None and any(not meets(item, torch.version) for item in asked)
 
 
 def _replaceable(environment: Environment, values: Mapping[str, str]) -> tuple[str, ...]:
-    """Return what may change along with torch: what it pins, and what the installed one requires."""
+    """Return the distributions that may change with torch: those it pins, and those that the installed one requires."""
     torch = environment.distribution("torch")
     required = (applicable(text, values) for text in (torch.requires if torch else ()))
     names = [str(canonicalize_name(item.name)) for item in required if item is not None]
-    if environment.conda is not None:  # what conda has may change as well, but only where nothing else will do
+    if environment.conda is not None:
         owners = Owners(environment)
+        # Conda's copies may change only in the wider request (`loosened`): a wheel over a conda package gives it two
+        # owners.
         names = [name for name in (*names, *TORCHS_OWN) if owners.kind(name) != "conda"]
     return tuple(dict.fromkeys((*WITH_TORCH, *(name for name in names if name not in family_query.FAMILY))))
 
 
 def _following(case: ProposalCase, found: FamilySet | None, changed: tuple[str, ...]) -> Dependents:
-    """Return how what is bound to torch follows it, where torch becomes another release or build."""
+    """Return how distributions bound to torch follow it to another release or build."""
     wanted, environment = case.wanted, case.environment
     moves = case.side is not None and case.side.torch_moves
     if not (moves or _repins_torch(case) or ("torch" in changed and _torch_moves(environment, found))):
         return Dependents()
     handled = {*wanted.purged, *wanted.replaced, *wanted.rebuilt}
-    if case.by_conda:  # the solver moves them along
+    if case.by_conda:
+        # conda's solver knows which builds of its packages go with which pytorch
         owners = Owners(environment)
         handled |= {item.name for item in environment.distributions if owners.kind(item.name) == "conda"}
     handled |= {canonicalize_name(Requirement(pin).name) for pin in wanted.pins}
     variant = environment.torch.variant if environment.torch is not None else None
+    # nvcc must be of torch's CUDA version to build GPU code, and the toolkit here was matched to the installed torch
     same_cuda = found is not None and variant == found.variant
     return following(environment, case.values, case.builds, handled=handled, same_cuda=same_cuda)
 
@@ -343,11 +351,12 @@ def _following(case: ProposalCase, found: FamilySet | None, changed: tuple[str, 
 def _unmet(
     case: ProposalCase, found: FamilySet | None, changed: tuple[str, ...], gone: tuple[str, ...]
 ) -> tuple[Unmet, ...]:
-    """Return what requirements of what is installed the change would leave unmet."""
+    """Return the requirements of installed distributions that the change would leave unmet."""
     after: dict[str, str | None] = dict.fromkeys(gone)
     for name in changed:
         after[name] = found.versions[name] if found else None
     pinned = _pinned(case)
+    # the resolver decides the version of a pinned distribution, so it cannot be judged before
     after = {name: value for name, value in after.items() if name not in pinned}
     return newly_unmet(case.environment, after, values=case.values)
 
@@ -357,7 +366,7 @@ def _pinned(case: ProposalCase) -> set[str]:
 
 
 def _moved(case: ProposalCase) -> set[str]:
-    """Return what leaves conda, which comes anew, and what conda keeps, which its solver changes along."""
+    """Return the distributions that others decide on: those that become wheels, and those of conda's solver."""
     if case.side is None:
         return set()
     condas = {item.name for item in case.environment.distributions if case.by_conda and item.owner == "conda"}
@@ -368,6 +377,7 @@ def _refusal(case: ProposalCase, unmet: Iterable[Unmet], follows: Dependents) ->
     """Return why the change would break what stays, or an empty string."""
     new = _pinned(case) | follows.replaced | _moved(case)
     left = [item for item in unmet if item.distribution.partition(" ")[0] not in new]
+    # a stuck dependent already says the same requirement, with the reason why it cannot follow
     broken = [item.sentence() for item in left if not any(text.startswith(item.sentence()) for text in follows.stuck)]
     broken += follows.stuck
     broken += case.side.leaving.stuck if case.side is not None else ()
@@ -375,7 +385,7 @@ def _refusal(case: ProposalCase, unmet: Iterable[Unmet], follows: Dependents) ->
 
 
 def _torch_moves(environment: Environment, found: FamilySet | None) -> bool:
-    """Whether torch becomes another release or build, rather than the same one anew."""
+    """Whether torch becomes another release or build. The same one installed again does not count."""
     torch, build = environment.distribution("torch"), environment.torch
     if torch is None or found is None:
         return False
@@ -404,6 +414,6 @@ def _cost(environment: Environment, found: FamilySet | None, changed: tuple[str,
 
 
 def _notes(environment: Environment, gone: tuple[str, ...]) -> tuple[str, ...]:
-    """Return what the user should know: copies outside the prefix stay, and may be found first."""
+    """Return a note for each copy outside the prefix: it stays, and Python may find it first."""
     outside = (item for item in environment.distributions if item.outside_prefix and item.name in gone)
     return tuple(f"{item.name} {item.version} in {item.site} is outside the environment and stays" for item in outside)

@@ -1,4 +1,4 @@
-"""The playbook's other steps: requirements to install, distributions to replace, and what follows."""
+"""Changes that the steps of a playbook request, with placeholders filled and remedies decided."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ from envmedic.playbook.schema.template import fill
 
 @dataclass
 class RequestedChanges:
-    """What the steps of a playbook ask for, filled in and gathered."""
+    """The requested changes of all steps of a playbook."""
 
     family: TorchFamilyStep | None = None
     purged: list[str] = field(default_factory=list)
     leftovers: bool = False
-    """Whether a purge step asks for leftovers as well."""
+    """Whether a purge step includes leftovers."""
     every_leftover: bool = False
-    """Whether a purge step names no distribution, and so asks for all leftovers."""
+    """Whether a purge step names no distribution, and so includes all leftovers."""
     replaced: list[str] = field(default_factory=list)
     pins: list[str] = field(default_factory=list)
     """Requirements of every install and replace step, each once."""
@@ -60,9 +60,10 @@ class RequestedChanges:
 def gather(loaded: LoadedPlaybook, values: Values, situation: Situation) -> RequestedChanges:
     """Interpret the steps; remedies decide on the `situation`.
 
-    Raises `NoSolution` for kinds that are not carried out yet, listing them all, and for what cannot be decided.
+    Raises `NoSolution` for unsupported kinds of steps, listing them all, and for remedies that cannot decide.
     """
-    unsupported = [_named(step) for step in loaded.playbook.steps if isinstance(step, CommandStep)]
+    # all unsupported steps before any other error: the user learns at once whether this playbook is of any use
+    unsupported = [f"command {' '.join(step.argv)}" for step in loaded.playbook.steps if isinstance(step, CommandStep)]
     if unsupported:
         raise NoSolution(
             f"Playbook {loaded.playbook.id} has steps that are not supported yet",
@@ -79,14 +80,12 @@ def gather(loaded: LoadedPlaybook, values: Values, situation: Situation) -> Requ
     return wanted
 
 
-def _named(step: CommandStep) -> str:
-    return f"command {' '.join(step.argv)}"
-
-
 def _gather_one(step: PlaybookStep, wanted: RequestedChanges, values: Values) -> None:
     if isinstance(step, PurgeStep):
         _add(wanted.purged, (canonicalize_name(name) for name in listed(step.distributions, values)))
         wanted.leftovers = wanted.leftovers or step.leftovers
+        # a purge of leftovers without distributions means all of them: after an interrupted removal nobody knows the
+        # names
         wanted.every_leftover = wanted.every_leftover or (step.leftovers and not step.distributions)
     elif isinstance(step, TorchFamilyStep):
         wanted.family = step
@@ -97,6 +96,7 @@ def _gather_one(step: PlaybookStep, wanted: RequestedChanges, values: Values) ->
     elif isinstance(step, ReinstallStep):
         _add(wanted.reinstalled, listed(step.packages, values))
     elif isinstance(step, ReplaceStep):
+        # A replacement is a removal and a requirement. Two names are not one upgrade: pip would keep the old one.
         _add(wanted.replaced, (canonicalize_name(filled(step.distribution, values)),))
         _add(wanted.pins, (_requirement(filled(step.by, values)),))
     else:
@@ -105,6 +105,7 @@ def _gather_one(step: PlaybookStep, wanted: RequestedChanges, values: Values) ->
 
 def _remedy(step: RemedyStep, wanted: RequestedChanges, situation: Situation) -> None:
     remedy = decide(step.name, situation)
+    # no error: another step of the playbook may still have something to do
     if remedy.empty:
         wanted.sound.append(remedy.why)
     _add(wanted.purged, map(canonicalize_name, remedy.purge))
@@ -115,30 +116,28 @@ def _remedy(step: RemedyStep, wanted: RequestedChanges, situation: Situation) ->
 
 
 def _add(known: list[str], new: Iterable[str]) -> None:
-    """Append what is not there yet."""
+    """Append new items, each once, in the order given."""
     known += [item for item in dict.fromkeys(new) if item not in known]
 
 
 def _install(step: InstallStep, wanted: RequestedChanges, values: Values) -> None:
     requirements = [_requirement(text) for text in listed(step.requirements, values)]
+    # its index and variant would otherwise steer the requirements of other steps
     if not requirements:
         return
     _add(wanted.pins, requirements)
     if step.index:
         _add(wanted.indexes, (filled(step.index, values),))
     if step.variant:
-        _choose_variant(filled(step.variant, values), wanted)
-
-
-def _choose_variant(variant: str, wanted: RequestedChanges) -> None:
-    """Take the CUDA variant of a step. Raises `NoSolution` for a second one."""
-    if wanted.variant not in {None, variant}:
-        raise NoSolution(
-            f"The playbook asks for two CUDA variants: {wanted.variant} and {variant}",
-            cause="one environment has one CUDA variant of torch",
-            hint="Correct the playbook's install steps",
-        )
-    wanted.variant = variant
+        variant = filled(step.variant, values)
+        # all members of the family load one CUDA runtime, so a second variant cannot be meant
+        if wanted.variant not in {None, variant}:
+            raise NoSolution(
+                f"The playbook asks for two CUDA variants: {wanted.variant} and {variant}",
+                cause="one environment has one CUDA variant of torch",
+                hint="Correct the playbook's install steps",
+            )
+        wanted.variant = variant
 
 
 def _requirement(text: str) -> str:
@@ -154,13 +153,13 @@ def _requirement(text: str) -> str:
 
 
 def _variables(step: SetEnvStep, values: Values) -> dict[str, str]:
-    """Return the variables; one whose text only names a list that is empty is left out."""
+    """Return the variables, without those whose text only names an empty list."""
     chosen = {name: listed((text,), values) for name, text in step.variables.items()}
     return {name: ":".join(texts) for name, texts in chosen.items() if texts}
 
 
 def _following(step: PlaybookStep, values: Values) -> tuple[Step, ...]:
-    """Return the step of the plan for one that neither removes nor installs; nothing where its list is empty."""
+    """Return the plan's step for one that neither removes nor installs; none where its list is empty."""
     if isinstance(step, SetEnvStep):
         variables = _variables(step, values)
         return (SetEnv(variables=variables),) if variables else ()
@@ -171,5 +170,6 @@ def _following(step: PlaybookStep, values: Values) -> tuple[Step, ...]:
         constraints = tuple(_requirement(text) for text in listed(step.constraints, values))
         return (Pin(constraints=constraints),) if constraints else ()
     if isinstance(step, AdviseStep):
-        return (Advise(text=fill(step.text, values)),)  # unlike a change, a sentence may have a gap
+        # `fill`, not `filled`: a sentence may have a gap, a change may not
+        return (Advise(text=fill(step.text, values)),)
     return ()

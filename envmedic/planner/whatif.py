@@ -1,6 +1,6 @@
-"""Would a requirement work here: what it means for this environment and host. Pure.
+"""Verdicts on requirements that are not installed yet, for one environment and host. Pure.
 
-`ways` says what to ask the installer, `answer` what its answer (or refusal) means.
+`ways` gives the questions to the installer, `answer` interprets its answer or refusal.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _EVERYTHING = ("*",)
 
 @dataclass(frozen=True)
 class Way:
-    """One question to the installer: these pins, while what is not `replaceable` stays."""
+    """One question to the installer: a solution for these pins in which all that is not `replaceable` stays."""
 
     title: str
     pins: tuple[str, ...]
@@ -44,17 +44,17 @@ class Way:
 
 @dataclass(frozen=True)
 class WhatIfRequest:
-    """The requirements, and what they are to this environment."""
+    """The requirements in question, with the facts to judge them by."""
 
     facts: Facts
     environment: Environment
     texts: tuple[str, ...]
     requirements: tuple[Requirement, ...]
-    """Those whose marker holds here."""
+    """The requirements whose marker holds here."""
 
     @property
     def pending(self) -> tuple[Requirement, ...]:
-        """Those that nothing installed meets."""
+        """The requirements that no installed distribution meets."""
         return tuple(item for item in self.requirements if not self._met(item))
 
     def _met(self, requirement: Requirement) -> bool:
@@ -62,8 +62,8 @@ class WhatIfRequest:
         return installed is not None and requirement.url is None and meets(requirement, installed.version)
 
 
-def asked(facts: Facts, texts: Sequence[str]) -> WhatIfRequest:
-    """Read the requirements. Raises `InputError` for one that is none, `NotAnEnvironment` without an environment."""
+def parse_requests(facts: Facts, texts: Sequence[str]) -> WhatIfRequest:
+    """Parse the requirements. Raises `InputError` for an invalid one, `NotAnEnvironment` without an environment."""
     if facts.environment is None:
         raise NotAnEnvironment("No environment was observed", hint="Name one with -p PREFIX")
     values = markers(facts.environment, facts.host)
@@ -84,22 +84,22 @@ def _parsed(text: str) -> Requirement:
 
 
 def ways(state: WhatIfRequest) -> tuple[tuple[Way, ...], tuple[Consideration, ...]]:
-    """Return what to ask the installer, smallest change first, and what already speaks against other ways."""
-    members: set[str] = {name for name in family_query.FAMILY if any(_named(item, name) for item in state.pending)}
+    """Return the questions to the installer, smallest change first, and the objections to other ways."""
+    pending = {canonicalize_name(item.name) for item in state.pending}
+    members: set[str] = {name for name in family_query.FAMILY if name in pending}
     if members:
+        # Resolvers see version limits only. The CUDA variant, the driver and the GPUs decide on members of the
+        # family, so the compatibility rules choose the versions and the installer merely resolves the rest.
         return _family_ways(state, members)
     pins = _pins(state.pending)
     family_and_bound = {*family_query.FAMILY, *(item.name for item, _ in bound(state.environment))}
     others = tuple(item.name for item in state.environment.distributions if item.name not in family_and_bound)
     return (
+        # each way frees more than the one before; the first that resolves is the smallest change
         Way("what is installed stays", pins),
         Way("the torch family stays", pins, replaceable=others),
         Way("anything may change", pins, replaceable=_EVERYTHING),
     ), ()
-
-
-def _named(requirement: Requirement, name: str) -> bool:
-    return canonicalize_name(requirement.name) == name
 
 
 def _pins(requirements: Iterable[Requirement]) -> tuple[str, ...]:
@@ -116,6 +116,7 @@ def _family_ways(state: WhatIfRequest, members: set[str]) -> tuple[tuple[Way, ..
 
 def _query(state: WhatIfRequest, members: set[str]) -> FamilyQuery:
     present = [name for name in family_query.FAMILY if name in members or state.environment.distribution(name)]
+    # a companion alone still needs a set with torch in it: its wheel fits one torch
     needed: tuple[Member, ...] = tuple(dict.fromkeys(("torch", *present)))
     base = family_query.query(state.facts, state.environment, needed, ("keep-torch", "keep-cuda-variant", "newest"))
     wanted = {
@@ -138,9 +139,11 @@ def _family_way(state: WhatIfRequest, query: FamilyQuery, found: FamilySet, othe
     changed = [
         name
         for name in found.versions
+        # triton has no CUDA variants, so its version alone tells whether it changes
         if installed.get(name) != found.versions[name] or (found.variant != query.variant and name != "triton")
     ]
     moves = "torch" in changed
+    # torch's metadata pins its triton already
     pins = tuple(f"{name}=={found.versions[name]}" for name in changed if not (name == "triton" and moves))
     return Way(
         title=", ".join(f"{name} {found.versions[name]}" for name in changed) + f" ({found.variant})",
@@ -172,15 +175,15 @@ class ResolvedWay:
 
     way: Way | None
     resolution: Resolution | None
-    """None where no index could be asked: then the data alone speak for the way."""
+    """None where no index could be asked: the compatibility data alone decide then."""
     refusals: tuple[str, ...] = ()
     """Why each way before it does not work."""
     index: str | None = None
-    """Where the wheels of the CUDA variant are, None for the configured index."""
+    """URL of the index with wheels of the CUDA variant, None for the configured index."""
 
 
 def answer(state: WhatIfRequest, found: ResolvedWay, considered: Sequence[Consideration]) -> Compatibility:
-    """The answer, with what it rests on."""
+    """Return the verdict with its reasons."""
     too_old = _on_gpus(state)
     notes = [*considered, *_guided(state), *too_old]
     notes += (Consideration(speaks="against", text=text, source="the installer") for text in found.refusals)
@@ -189,6 +192,7 @@ def answer(state: WhatIfRequest, found: ResolvedWay, considered: Sequence[Consid
         return _made(state, "works", "installed already, in versions that meet it", notes)
     if found.way is None:
         build = _needs_build(state)
+        # building from source does not help a GPU that the package does not support
         verdict: Verdict = "needs-build" if build is not None and not refused else "does-not-work"
         return _made(state, verdict, build or "there is no way to install it here", notes)
     return _installable(state, found, notes, refused=refused)
@@ -251,6 +255,7 @@ def _made(
 def _new(found: ResolvedWay) -> tuple[New, ...]:
     if found.resolution is not None:
         return tuple(New(item.name, item.version, item.size_bytes) for item in found.resolution.artifacts)
+    # without a resolution only exact pins name a version; any other requirement stays open
     exact = (pin.partition("==") for pin in (found.way.pins if found.way else ()))
     return tuple(New(name, version) for name, equal, version in exact if equal)
 
@@ -273,7 +278,7 @@ def _changes(environment: Environment, artifacts: Sequence[New]) -> tuple[Change
 
 
 def _breaks(state: WhatIfRequest, artifacts: Sequence[New]) -> tuple[str, ...]:
-    """What would no longer have what it requires, or is compiled for the torch that goes."""
+    """Return the distributions that would lose a requirement, or are compiled for the replaced torch."""
     after: dict[str, str | None] = {canonicalize_name(item.name): item.version for item in artifacts}
     values = markers(state.environment, state.facts.host)
     broken = [item.sentence() for item in newly_unmet(state.environment, after, values=values)]
@@ -289,11 +294,12 @@ def _breaks(state: WhatIfRequest, artifacts: Sequence[New]) -> tuple[str, ...]:
 
 def _command(artifacts: Sequence[New], index: str | None) -> tuple[str, ...]:
     pins = tuple(f"{item.name}=={item.version}" for item in artifacts)
+    # an extra index, not the only one: the variant's own index has few of the other distributions
     return ("uv", "pip", "install", *(("--extra-index-url", index) if index else ()), *pins) if pins else ()
 
 
 def _guided(state: WhatIfRequest) -> list[Consideration]:
-    """What the data say of each package: for which torch its wheels are, and where they lie."""
+    """Notes from the extension data: for which torch the wheels are, and where they are published."""
     torch = state.environment.torch
     notes: list[Consideration] = []
     for guide in _guides(state):
@@ -319,7 +325,7 @@ def _guides(state: WhatIfRequest) -> list[Guide]:
 
 
 def _on_gpus(state: WhatIfRequest) -> list[Consideration]:
-    """GPUs that are older than what a package supports."""
+    """Objections: GPUs below the lowest compute capability that a package supports."""
     found = []
     for guide in _guides(state):
         for gpu in state.facts.host.visible_gpus():
@@ -334,7 +340,7 @@ def _on_gpus(state: WhatIfRequest) -> list[Consideration]:
 
 
 def _needs_build(state: WhatIfRequest) -> str | None:
-    """What building takes, where a package is one that is built from source."""
+    """Return what a build takes, for the first package that the data know to be built from source."""
     for guide in _guides(state):
         if not guide.needs:
             continue

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -34,25 +34,38 @@ from envmedic.tree.walk import WalkResult, survey
 if TYPE_CHECKING:
     from envmedic.probe.conda.conda_prefix import Conda
 
+_MANY_CORES = 4
+"""With so many there is one left for NumPy's texts, beside this process, the walk and the compiled modules."""
 _COMPANIONS: tuple[Literal["torchvision", "torchaudio"], ...] = ("torchvision", "torchaudio")
 
 
-def observe_environment(prefix: Path, variables: Mapping[str, str] | None = None, *, deep: bool = False) -> Environment:
+def observe_environment(
+    prefix: Path,
+    variables: Mapping[str, str] | None = None,
+    *,
+    deep: bool = False,
+    meanwhile: Callable[[], None] | None = None,
+) -> Environment:
     """Observe the environment at `prefix` without importing anything of it or writing into it.
 
     `variables` are those of the shell that activates it, by default this process's; `deep` reads and hashes every
-    installed file. Raises `NotAnEnvironment` when there is none. Damage inside it is a fact, never an error.
+    installed file; `meanwhile` is called once, before other processes are waited for. Raises `NotAnEnvironment` when there
+    is none. Damage inside it is a fact, never an error.
     """
     found = layout.read(Path(os.path.abspath(prefix)))  # noqa: PTH100  # the user's spelling, links kept
-    read = _read(found, os.environ if variables is None else variables)
-    binaries, environment = forked.beside(read.compiled, lambda: _but_compiled(read, deep=deep))
-    return encodable(_with_compiled(environment, read, binaries))
-
-
-def _but_compiled(read: _Read, *, deep: bool) -> Environment:
-    """The environment without what its compiled files tell."""
-    environment = _with_files(_but_files(read), read, survey(read.found.prefix), deep=deep)
-    return msgspec.structs.replace(environment, numpy_one=read.numpy_one())
+    # The walk needs no other fact, so it begins first; the compiled modules are the longest work, so they come next.
+    with forked.begun(lambda: survey(found.prefix)) as walk:
+        read = _read(found, os.environ if variables is None else variables)
+        with (
+            forked.begun(read.compiled) as binaries,
+            forked.begun(read.numpy_one, cores=_MANY_CORES) as numpy_one,
+        ):
+            environment = _but_files(read)
+            if meanwhile is not None:
+                meanwhile()
+            environment = _with_files(environment, read, walk.value(), deep=deep)
+            environment = msgspec.structs.replace(environment, numpy_one=numpy_one.value())
+            return encodable(_with_compiled(environment, read, binaries.value()))
 
 
 class _Read(msgspec.Struct, frozen=True):

@@ -1,1 +1,1 @@
-"""Documents and events as text for people. Pure: values in, lines out."""
+"""Documents, events and pages as styled lines, for both front ends. Pure: values in, lines out."""

@@ -24,13 +24,15 @@ from envmedic.model.events import (
     TransactionStarted,
 )
 from envmedic.model.registries.registry import complete
-from envmedic.render.checks import outcome_lines
-from envmedic.render.style import Style, duration, plain, size
+from envmedic.render.documents.checks import outcome_lines
+from envmedic.render.streams import write
+from envmedic.render.style import Style, duration, size
+from envmedic.render.text import Line, joined, line, part, visible
 
 REDRAW_S = 0.1
 PLAIN_EVERY_S = 5.0
 SILENT_S = 1.0
-"""A stage that takes less is not announced on its own."""
+"""A shorter stage is not announced on its own."""
 
 STAGES: Mapping[Stage, str] = complete(get_args(Stage), {
     "probe": "reading the environment",
@@ -54,7 +56,7 @@ STAGES: Mapping[Stage, str] = complete(get_args(Stage), {
 
 
 class Narrator:
-    """A sink that tells a person what happens. `verbosity` below 0 is silent but for warnings."""
+    """A sink of events that prints them for a person. `verbosity` below 0 is silent but for warnings."""
 
     def __init__(self, stream: TextIO, style: Style, verbosity: int = 0) -> None:
         self._stream = stream
@@ -70,14 +72,15 @@ class Narrator:
     def __call__(self, event: Event) -> None:
         """Take one event."""
         data = event.data
+        # a download reports thousands of times: reports are thinned by time before they become lines
         if isinstance(data, Progress):
             self._progress(data)
             return
         if isinstance(data, StageStarted):
             self._start(data.stage)
-        for line in event_lines(data, self._style, self._verbosity):
+        for text in self._style.text(event_lines(data, self._verbosity)):
             self._clear()
-            print(self._style.safe(line), file=self._stream, flush=True)
+            write(self._stream, f"{text}\n")
         if isinstance(data, CheckFinished) and self._stage is not None:
             self._checks += 1
             self._progress(Progress(stage=self._stage, unit="checks", done=self._checks))
@@ -95,84 +98,74 @@ class Narrator:
 
     def _progress(self, data: Progress) -> None:
         now = time.monotonic()
+        # the progress of a stage whose start was not announced counts from its first report
         began = self._stage_began.setdefault(data.stage, now)
         pause = REDRAW_S if self._moving else PLAIN_EVERY_S
         if self._verbosity < 0 or now - began < SILENT_S or now - self._last < pause:
             return
         self._last = now
-        line = f"{STAGES[data.stage]}: {amount(data)}"
+        told = f"{STAGES[data.stage]}: {amount(data)}"
         if self._moving:
-            self._draw(line)
+            self._draw(told)
         else:
-            print(line, file=self._stream, flush=True)
+            write(self._stream, f"{told}\n")
 
-    def _draw(self, line: str) -> None:
-        """Write `line` where the next one will be written over it."""
+    def _draw(self, text: str) -> None:
+        """Write `text` where the next one will be written over it."""
         self._clear()
+        # asked each time, since terminals are resized; one column less, since a wrapped line cannot be cleared
         width = shutil.get_terminal_size().columns
-        self._stream.write(line[: max(width - 1, 20)])
-        self._stream.flush()
+        write(self._stream, text[: max(width - 1, 20)])
         self._drawn = True
 
     def _clear(self) -> None:
         if self._drawn:
-            self._stream.write("\r\x1b[K")
+            write(self._stream, "\r\x1b[K")
             self._drawn = False
 
 
-def event_lines(data: EventData, style: Style, verbosity: int) -> list[str]:
-    """What is told of an event; progress and the beginning of a stage are for what moves on a screen."""
+def event_lines(data: EventData, verbosity: int) -> list[Line]:
+    """An event in words; progress and the start of a stage have none, since only a moving display shows them."""
     if isinstance(data, Notice):
-        return _notice(data, style, verbosity)
+        if data.level == "warning":
+            return [joined(part("warning: ", "warn"), data.message)]
+        return [line(data.message)] if verbosity >= 0 else []
     if verbosity < 0:
         return []
-    if isinstance(data, CheckFinished):  # the table that comes with the result is enough for most
-        return outcome_lines([data.outcome], style) if verbosity > 0 else []
-    if isinstance(data, StageFinished):
-        return _finish(data, style, verbosity)
-    return [*_plain_lines(data), *(_detail_lines(data) if verbosity > 0 else [])]
+    if isinstance(data, StageFinished) and (data.seconds >= SILENT_S or verbosity > 0):
+        word = part("done") if data.ok else part("failed", "bad")
+        return [joined(f"{STAGES[data.stage]}: ", word, f" in {duration(data.seconds)}")]
+    if isinstance(data, CheckFinished) and verbosity > 0:  # the table that comes with the result is enough for most
+        return outcome_lines([data.outcome])
+    return [line(text) for text in (_steps(data) or (_details(data) if verbosity > 0 else []))]
 
 
-def _notice(data: Notice, style: Style, verbosity: int) -> list[str]:
-    if data.level == "info" and verbosity < 0:
-        return []
-    label = style("warning: ", "warn") if data.level == "warning" else ""
-    return [f"{label}{plain(data.message)}"]
-
-
-def _finish(data: StageFinished, style: Style, verbosity: int) -> list[str]:
-    if data.seconds < SILENT_S and verbosity == 0:
-        return []
-    word = "done" if data.ok else style("failed", "bad")
-    return [f"{STAGES[data.stage]}: {word} in {duration(data.seconds)}"]
-
-
-def _plain_lines(data: EventData) -> list[str]:
+def _steps(data: EventData) -> list[str]:
     if isinstance(data, TransactionStarted):
-        return [f"transaction in {plain(data.directory)}: clone by {data.clone}, staged by {data.staging}"]
+        return [f"transaction in {data.directory}: clone by {data.clone}, staged by {data.staging}"]
     if isinstance(data, StepStarted):
-        return [f"step {data.index} of {data.total}: {plain(data.description)}"]
+        return [f"step {data.index} of {data.total}: {data.description}"]
     if isinstance(data, StepFinished) and not data.ok:
-        return [f"step {data.index} failed: {plain(data.detail)}"]
+        return [f"step {data.index} failed: {data.detail}"]
     if isinstance(data, RoundStarted):
-        return [f"round {data.round}: {plain(data.because)}"]
+        return [f"round {data.round}: {data.because}"]
     return []
 
 
-def _detail_lines(data: EventData) -> list[str]:
+def _details(data: EventData) -> list[str]:
     if isinstance(data, OutputLine):
-        return [f"    {plain(data.line)}"]
+        return [f"    {data.line}"]
     if isinstance(data, StateChanged):
         return [f"    journal: {data.state}"]
     return []
 
 
 def amount(data: Progress) -> str:
-    """How far a stage is, in its unit."""
+    """The progress of a stage in its unit, as ``12.0 MB of 80.0 MB``."""
     if data.unit == "bytes":
         done, total, unit = size(data.done), size(data.total), ""
     else:
         done, total = f"{data.done:,}", f"{data.total:,}" if data.total is not None else "?"
         unit = data.unit.removesuffix("s") if data.done == 1 and data.total is None else data.unit
     text = done if data.total is None else f"{done} of {total}"
-    return " ".join(part for part in (text, unit, plain(data.label)) if part)
+    return " ".join(part for part in (text, unit, visible(data.label)) if part)

@@ -17,8 +17,9 @@ _DEFAULTS = {"installer": DEFAULT}
 
 
 def apply_command(plan: Plan, args: argparse.Namespace) -> str:
-    """What carries `plan` out: the same wish on the same environment, or the plan file that was written."""
+    """The command that carries out `plan`: the same request on the same environment, or the plan file."""
     options = vars(args)
+    # the plan file has the wish, the sources and the environment; only the way to run it is still open
     if options.get("output"):
         words = ["envmedic", "apply", options["output"], *_how(options, ("no_gpu", "offline"), ("timeout",))]
         return shlex.join(words)
@@ -49,6 +50,7 @@ def _how(options: dict[str, object], flags: tuple[str, ...], values: tuple[str, 
     for name in values:
         given = options.get(name)
         for value in given if isinstance(given, list) else [given]:
+            # only what differs: a short command line is read before it is run
             if value is not None and value != _DEFAULTS.get(name):
                 words += [f"--{name.replace('_', '-')}", f"{value:g}" if isinstance(value, float) else str(value)]
     return words

@@ -1,6 +1,6 @@
 """The terminal UI: thin screens over `api` and its events.
 
-`session` is what it knows, `views` turn values into lines, `effects` is the only part that calls `api`; none of these
+`session` is what it knows, `render` turns values into lines, `effects` is the only part that calls `api`; none of these
 knows Textual, apart from the thread workers of `effects`.
 """
 

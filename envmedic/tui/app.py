@@ -17,14 +17,16 @@ from textual.signal import Signal
 
 from envmedic.api.context.settings import Settings
 from envmedic.errors import EnvmedicError, ExitCode, InputError
+from envmedic.render.progress.result import verdict_line
+from envmedic.render.text import Line, bare, line
 from envmedic.tui.effects.base import LIMITS, Effects
 from envmedic.tui.effects.jobs import JobEnded, JobEvents, Jobs, JobsChanged
 from envmedic.tui.effects.repair import Repairs
 from envmedic.tui.preferences import keep_theme, kept_theme
 from envmedic.tui.screens.home import HomeScreen
+from envmedic.tui.screens.watch import WatchScreen
 from envmedic.tui.session import AppState, no_plan, not_chosen
 from envmedic.tui.terminal import Terminal
-from envmedic.tui.text import Line, bare, line
 from envmedic.tui.themes import DARK, THEMES, VARIABLE
 
 if TYPE_CHECKING:
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
 
     from envmedic.model.findings import Finding
     from envmedic.model.ports import ApplyOptions
-    from envmedic.tui.repair_state import Repair
+    from envmedic.render.progress.repair_state import Repair
 
 
 ENDING: Final = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
@@ -40,7 +42,7 @@ ENDING: Final = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 
 
 def _commands() -> type[Provider]:
-    from envmedic.tui.palette import Commands  # noqa: PLC0415  # the first frame needs none of it
+    from envmedic.tui.palette import Commands
 
     return Commands
 
@@ -76,12 +78,13 @@ class EnvmedicApp(App[int]):
         self.failure: Exception | None = None
         """A bug of the UI itself, which ended it."""
         self._session = AppState(settings, options)
+        # Textual's own themes lack the variables for tones, which the style sheet needs
         for name in tuple(self.available_themes):
             self.unregister_theme(name)
         for theme in THEMES:
             self.register_theme(theme)
         self._unreadable: EnvmedicError | None = None
-        """Why the theme of the last run is not known."""
+        """The error from reading the theme of the last run."""
         self._begin_with(os.environ.get(VARIABLE) or self._kept_theme())
 
     @property
@@ -99,7 +102,7 @@ class EnvmedicApp(App[int]):
         self.call_later(call)
 
     def use_theme(self, name: str) -> None:
-        """Look like that; an unknown name is the dark one."""
+        """Use the theme `name`, or the dark one for an unknown name."""
         self.theme = name if name in self.available_themes else DARK
 
     def _begin_with(self, name: str) -> None:
@@ -113,7 +116,7 @@ class EnvmedicApp(App[int]):
         self.update_classes({f"-theme-{theme.name}": True}, update=False)
 
     def choose_theme(self, name: str) -> None:
-        """Look like that from now on, also in later runs."""
+        """Use the theme `name` now and in later runs."""
         self.use_theme(name)
         try:
             keep_theme(self.theme)
@@ -138,7 +141,7 @@ class EnvmedicApp(App[int]):
             self.show_error(self._unreadable)
 
     def on_load(self) -> None:
-        """Heed the signals that ask to end, except those that are ignored, as under nohup."""
+        """Handle the signals that ask the UI to end, except ignored ones, as under nohup."""
         if threading.current_thread() is not threading.main_thread():
             return  # signals go to the main thread, whoever that is
         loop = asyncio.get_running_loop()
@@ -155,34 +158,34 @@ class EnvmedicApp(App[int]):
         message.settle()
 
     def on_jobs_changed(self, _message: JobsChanged) -> None:
-        """What runs is shown at the edge."""
+        """Redraw the list of running jobs in the title bar."""
         self.changed.publish(self._session)
 
     # panels
 
     def show_error(self, error: EnvmedicError) -> None:
         """The panel of an error."""
-        from envmedic.tui.panels.base import ErrorPanel  # noqa: PLC0415  # the first frame needs none of it
+        from envmedic.tui.panels.base import ErrorPanel
 
         self.push_screen(ErrorPanel(error))
 
     def action_help(self) -> None:
         """Help for what has the focus."""
-        from envmedic.tui.panels.base import Panel  # noqa: PLC0415
-        from envmedic.tui.panels.help import help_panel  # noqa: PLC0415  # the first frame needs none of it
+        from envmedic.tui.panels.base import Panel
+        from envmedic.tui.panels.help import help_panel
 
         if not isinstance(self.screen, Panel):
             self.push_screen(help_panel(self.screen))
 
     def open_finding(self, finding: Finding) -> None:
         """The screen of a finding."""
-        from envmedic.tui.screens.finding import FindingScreen  # noqa: PLC0415  # the first frame needs none of it
+        from envmedic.tui.screens.finding import FindingScreen
 
         self.push_screen(FindingScreen(finding))
 
     def open_plan(self, finding: Finding) -> None:
         """The screen of the plan that repairs a finding, where an environment is chosen and a playbook repairs it."""
-        from envmedic.tui.screens.plan import PlanScreen  # noqa: PLC0415  # the first frame needs none of it
+        from envmedic.tui.screens.plan import PlanScreen
 
         refusal = no_plan(finding, self.session)
         if refusal is None:
@@ -191,13 +194,13 @@ class EnvmedicApp(App[int]):
             self.show_error(refusal)
 
     def show_repair(self, repair: Repair) -> None:
-        """How far the repair is: many times a second, so only who shows it is told."""
+        """Publish the progress of the repair. This happens many times a second, so only screens that show it are notified."""
         self._session = replace(self._session, repair=repair)
         self.repairing.publish(repair)
 
     def repair_asks(self, _repair: Repair) -> None:
-        """A question waits: it is asked where the repair is shown, and elsewhere it is told that it waits."""
-        from envmedic.tui.screens.repair import RepairScreen  # noqa: PLC0415  # the first frame needs none of it
+        """Ask the question on the screen of the repair; on other screens, notify the user that it waits."""
+        from envmedic.tui.screens.repair import RepairScreen
 
         if isinstance(self.screen, RepairScreen):
             self.screen.ask()
@@ -205,13 +208,13 @@ class EnvmedicApp(App[int]):
             self.notify("It waits for your answer: g", title="The repair asks", timeout=20, markup=False)
 
     def repair_ended(self, repair: Repair) -> None:
-        """Who watches it sees the result at once, others are told."""
-        from envmedic.tui.panels.base import Panel  # noqa: PLC0415  # the first frame needs none of it
-        from envmedic.tui.screens.repair import RepairScreen  # noqa: PLC0415
-        from envmedic.tui.views.result import verdict_line  # noqa: PLC0415
+        """Show the result on the screen of the repair; on other screens, notify the user."""
+        from envmedic.tui.panels.base import Panel
+        from envmedic.tui.screens.repair import RepairScreen
 
         if not isinstance(repair.result, EnvmedicError | None) and repair.result.environment != "unchanged":
             self.moved.publish(repair.prefix)
+        # the UI is closing: `farewell` reports the result in the shell
         if self._leaving:
             return
         watched = [screen for screen in self.screen_stack if isinstance(screen, RepairScreen)]
@@ -230,15 +233,15 @@ class EnvmedicApp(App[int]):
 
     def show_running_repair(self) -> None:
         """The screen of the repair with its log, once."""
-        from envmedic.tui.screens.repair import RepairScreen  # noqa: PLC0415  # the first frame needs none of it
+        from envmedic.tui.screens.repair import RepairScreen
 
         if not isinstance(self.screen, RepairScreen):
             self.push_screen(RepairScreen())
 
     def show_result(self) -> None:
-        """How the repair ended, in the place of its own screen."""
-        from envmedic.tui.screens.repair import RepairScreen  # noqa: PLC0415  # the first frame needs none of it
-        from envmedic.tui.screens.result import ResultScreen  # noqa: PLC0415
+        """Show the result in the place of the repair's screen."""
+        from envmedic.tui.screens.repair import RepairScreen
+        from envmedic.tui.screens.result import ResultScreen
 
         below = self.screen_stack[-2] if len(self.screen_stack) > 1 else None
         if isinstance(self.screen, RepairScreen) and isinstance(below, ResultScreen):
@@ -256,13 +259,13 @@ class EnvmedicApp(App[int]):
 
     def ask(self, title: str, lines: Sequence[Line], then: Callable[[bool], None]) -> None:
         """Ask for a yes or no; closing the panel is no."""
-        from envmedic.tui.panels.base import QuestionPanel  # noqa: PLC0415  # the first frame needs none of it
+        from envmedic.tui.panels.base import QuestionPanel
 
         self.push_screen(QuestionPanel(title, lines), lambda yes: then(bool(yes)))
 
     def action_history(self) -> None:
         """The generations of the chosen environment."""
-        from envmedic.tui.screens.history import HistoryScreen  # noqa: PLC0415  # the first frame needs none of it
+        from envmedic.tui.screens.history import HistoryScreen
 
         if not self.session.chosen:
             self.show_error(not_chosen())
@@ -270,16 +273,16 @@ class EnvmedicApp(App[int]):
             self.push_screen(HistoryScreen(self.session.chosen))
 
     def action_playbooks(self) -> None:
-        """What envmedic knows of faults and repairs."""
-        from envmedic.tui.screens.playbooks import PlaybooksScreen  # noqa: PLC0415  # the first frame needs none of it
+        """Open the playbooks."""
+        from envmedic.tui.screens.playbooks import PlaybooksScreen
 
         if not isinstance(self.screen, PlaybooksScreen):
             self.push_screen(PlaybooksScreen())
 
     def action_undo(self) -> None:
         """Bring the chosen environment back as it was before the last repair; asks first."""
-        from envmedic.tui.effects.undo_redo import UndoRedo  # noqa: PLC0415
-        from envmedic.tui.panels.base import Panel  # noqa: PLC0415  # the first frame needs none of it
+        from envmedic.tui.effects.undo_redo import UndoRedo
+        from envmedic.tui.panels.base import Panel
 
         if isinstance(self.screen, Panel):
             return
@@ -290,8 +293,8 @@ class EnvmedicApp(App[int]):
 
     def action_open_log(self) -> None:
         """Ask for a file with an error text."""
-        from envmedic.tui.panels.base import Prompt  # noqa: PLC0415  # the first frame needs none of it
-        from envmedic.tui.widgets.paths import PathSuggester  # noqa: PLC0415
+        from envmedic.tui.panels.base import Prompt
+        from envmedic.tui.widgets.paths import PathSuggester
 
         text = [line("The file with the error text. The right arrow key takes what is suggested.")]
         self.push_screen(Prompt("Open a log", text, suggester=PathSuggester()), self._opened)
@@ -304,8 +307,8 @@ class EnvmedicApp(App[int]):
 
     def action_named_environment(self) -> None:
         """Ask for an environment that is not listed."""
-        from envmedic.tui.panels.base import Prompt  # noqa: PLC0415  # the first frame needs none of it
-        from envmedic.tui.widgets.paths import PathSuggester  # noqa: PLC0415
+        from envmedic.tui.panels.base import Prompt
+        from envmedic.tui.widgets.paths import PathSuggester
 
         text = [line("The directory of an environment, or its interpreter.")]
         self.push_screen(Prompt("Another environment", text, suggester=PathSuggester()), self._named)
@@ -316,7 +319,7 @@ class EnvmedicApp(App[int]):
 
     def action_run_command(self) -> None:
         """Ask for a command to run in the chosen environment."""
-        from envmedic.tui.panels.base import Prompt  # noqa: PLC0415  # the first frame needs none of it
+        from envmedic.tui.panels.base import Prompt
 
         where = self.session.chosen or "no environment is chosen"
         text = [
@@ -326,8 +329,6 @@ class EnvmedicApp(App[int]):
         self.push_screen(Prompt("Run a command and watch it", text), self._run)
 
     def _run(self, command: str | None) -> None:
-        from envmedic.tui.screens.watch import WatchScreen  # noqa: PLC0415  # the first frame needs none of it
-
         if command:
             self.push_screen(WatchScreen(command))
 
@@ -339,17 +340,17 @@ class EnvmedicApp(App[int]):
         if not jobs:
             self._quit(yes=True)
             return
-        from envmedic.tui.panels.base import QuestionPanel  # noqa: PLC0415  # the first frame needs none of it
+        from envmedic.tui.panels.base import QuestionPanel
 
         text = [line(f"envmedic is {jobs[0].title}."), line("Quitting stops it first; nothing is left half done.")]
         self.push_screen(QuestionPanel("Quit?", text), self._quit)
 
-    def _quit(self, yes: bool | None) -> None:  # noqa: FBT001  # the answer of a panel
+    def _quit(self, yes: bool | None) -> None:
         if yes:
             self._leave(ExitCode.OK)
 
     def hung_up(self) -> None:
-        """Somebody else ends the UI, or the terminal is gone: end what changes something, and ask nothing."""
+        """End the UI without questions, on a signal or the loss of the terminal; jobs that change something are finished first."""
         self._leave(ExitCode.INTERRUPTED)
 
     def _leave(self, code: ExitCode) -> None:
@@ -363,17 +364,16 @@ class EnvmedicApp(App[int]):
         if repair is not None and repair.running:
             self.repairs.stop(leaving=True)
         if unfinished:
+            # shown until the App ends, however long that takes
             self.notify(f"Stopping: {unfinished[0].title}", timeout=3600, markup=False)
         await self.jobs.stop()
         self.call_later(self.exit, int(code))  # after what the jobs have brought
 
     def farewell(self) -> str:
-        """What became of a repair that leaving the UI has ended; empty where none ran."""
+        """The result of a repair that was stopped because the user left the UI; empty without one."""
         repair = self._session.repair
         if not self._leaving or repair is None or repair.running or not repair.left:
             return ""
-        from envmedic.tui.views.result import verdict_line  # noqa: PLC0415  # only after a repair
-
         return f"{repair.prefix}: {bare(verdict_line(repair))}"
 
     def _handle_exception(self, error: Exception) -> None:
@@ -392,6 +392,7 @@ def run(settings: Settings, options: ApplyOptions) -> int:
     code = app.run()
     told = app.farewell()
     if told:
+        # the UI drew on the alternate screen, which is gone now
         sys.stderr.write(f"{told}\n")
     if app.failure is not None:
         raise app.failure

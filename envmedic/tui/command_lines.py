@@ -13,7 +13,7 @@ from envmedic.render.next_command import apply_command
 from envmedic.tui.session import AppState
 
 if TYPE_CHECKING:
-    from envmedic.tui.views.playbooks import Book
+    from envmedic.render.pages.playbooks import Book
 
 
 def diagnose_line(session: AppState) -> str:
@@ -44,7 +44,7 @@ def plan_line(session: AppState, wish: RepairRequest) -> str:
 
 def apply_line(session: AppState, plan: Plan, wish: RepairRequest) -> str:
     """``envmedic apply`` for what `plan` was made from."""
-    from argparse import Namespace  # noqa: PLC0415  # the first frame needs none of it
+    from argparse import Namespace
 
     settings, options = session.settings, session.options
     installers = [settings.installer, *(name for name in [settings.conda_installer] if name != DEFAULT_OF_CONDA)]
@@ -122,5 +122,5 @@ def playbook_line(book: Book) -> str:
 
 
 def copy_line(book: Book) -> str:
-    """What copies a shipped playbook to the user's own."""
+    """The shell command that copies a shipped playbook to the user's own."""
     return f"envmedic playbooks show {shlex.quote(book.id)} > ${{XDG_CONFIG_HOME:-~/.config}}/envmedic/playbooks/{book.id}.yaml"

@@ -1,4 +1,4 @@
-"""What parts of a screen tell their screen."""
+"""Messages from parts of a screen to their screen."""
 
 from __future__ import annotations
 

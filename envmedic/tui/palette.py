@@ -57,9 +57,10 @@ class Commands(Provider):
             yield DiscoveryHit(command.title, command.run, help=command.help)
 
     async def search(self, query: str) -> Hits:
-        """Those that match what is typed."""
+        """Commands that match the typed text."""
         matcher = self.matcher(query)
         for command in self._all():
+            # titles alone: help texts share too many words
             score = matcher.match(command.title)
             if score > 0:
                 yield Hit(score, matcher.highlight(command.title), command.run, help=command.help)

@@ -1,4 +1,4 @@
-"""What stays from one run of the terminal UI to the next: the theme, in ``$XDG_CONFIG_HOME/envmedic/theme``."""
+"""Preference kept between runs of the terminal UI: the theme, in ``$XDG_CONFIG_HOME/envmedic/theme``."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from envmedic.errors import InputError
 
 
 def theme_file() -> Path:
-    """Where the name of the theme is kept."""
+    """The file that holds the name of the theme."""
     return xdg.config() / "envmedic" / "theme"
 
 
@@ -17,6 +17,7 @@ def kept_theme() -> str | None:
     """The theme that was chosen last, None where none was. Raises InputError where that cannot be read."""
     path = theme_file()
     try:
+        # an unknown name is no error: the App takes the dark theme for it
         return path.read_text(encoding="utf-8", errors="replace").strip()
     except FileNotFoundError:
         return None
@@ -27,7 +28,7 @@ def kept_theme() -> str | None:
 
 
 def keep_theme(name: str) -> None:
-    """Begin with that theme from now on. Raises InputError where it cannot be kept."""
+    """Save `name` as the theme of later runs. Raises InputError where it cannot be written."""
     path = theme_file()
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

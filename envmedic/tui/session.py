@@ -1,4 +1,4 @@
-"""What the terminal UI knows, as plain values. Screens show it, effects bring news of it; nothing here has effects."""
+"""State of the terminal UI as plain values. Screens show it, effects update it; nothing here has effects."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from envmedic.model.findings import Diagnosis, Finding
     from envmedic.model.plan import Plan
     from envmedic.model.ports import ApplyOptions
-    from envmedic.tui.repair_state import Repair
+    from envmedic.render.progress.repair_state import Repair
 
 Phase = Literal["waiting", "reading", "read", "failed", "left"]
 """``left``: it is not read, since envmedic itself runs from it."""
@@ -28,18 +28,18 @@ class Known(msgspec.Struct, frozen=True):
     found: FoundEnvironment
     phase: Phase = "waiting"
     diagnosis: Diagnosis | None = None
-    """Of facts alone."""
+    """Diagnosis from facts alone."""
     error: EnvmedicError | None = None
     """Why it could not be read."""
 
     @property
     def prefix(self) -> str:
-        """What it is known by."""
+        """The prefix, which identifies it."""
         return self.found.prefix
 
     @property
     def facts(self) -> Facts | None:
-        """Once they are read."""
+        """Facts of host and environment, None before they are read."""
         return self.diagnosis.facts if self.diagnosis is not None else None
 
     @property
@@ -58,12 +58,12 @@ class TextSource(msgspec.Struct, frozen=True):
     name: str
     """The file, or the command line."""
     argv: tuple[str, ...] = ()
-    """Of a command."""
+    """Words of the command that printed the text."""
     lines: int = 0
     alone: Diagnosis | None = None
-    """What the text alone says."""
+    """Diagnosis from the text alone."""
     joined: Diagnosis | None = None
-    """What the text and the facts of `prefix` say."""
+    """Diagnosis from the text and the facts of `prefix`."""
     prefix: str = ""
     """The environment that `joined` is about."""
 
@@ -78,7 +78,7 @@ class AppState(msgspec.Struct, frozen=True):
     settings: Settings
     options: ApplyOptions
     searching: bool = True
-    """Whether environments are still looked for."""
+    """Whether the search for environments is still running."""
     environments: tuple[Known, ...] = ()
     chosen: str = ""
     """Prefix of the environment that is worked on, empty without one."""
@@ -105,18 +105,18 @@ class AppState(msgspec.Struct, frozen=True):
 
     @property
     def diagnosis(self) -> Diagnosis | None:
-        """What is wrong: by the text at hand where there is one, else by the facts of the chosen environment."""
+        """The diagnosis shown: from the given text if there is one, else from the facts of the chosen environment."""
         if self.source is not None:
             return self.source.diagnosis(self.chosen)
         return self.current.diagnosis if self.current is not None else None
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """Of the diagnosis, best first."""
+        """Findings of the diagnosis, best first."""
         return self.diagnosis.findings if self.diagnosis is not None else ()
 
     def with_environments(self, found: tuple[Known, ...]) -> AppState:
-        """They were found: the active one first, and what is known of them already is kept."""
+        """The state with these environments, the active one first. Earlier observations are kept."""
         kept = {item.prefix: item for item in self.environments}
         ordered = sorted(found, key=lambda item: not item.found.active)
         merged = tuple(_merged(item, kept.get(item.prefix)) for item in ordered)
@@ -158,19 +158,19 @@ class AppState(msgspec.Struct, frozen=True):
         return replace(self, source=source, plan=None, plan_of=None)
 
     def told_alone(self, of: TextSource, diagnosis: Diagnosis) -> AppState:
-        """What the text alone says, unless another text has come meanwhile."""
+        """The state with the diagnosis of the text alone, unless another text was given since."""
         if self.source is None or not _same(self.source, of):
             return self
         return replace(self, source=replace(self.source, alone=diagnosis))
 
     def told_with_facts(self, of: TextSource, prefix: str, diagnosis: Diagnosis) -> AppState:
-        """What the text says together with the facts of an environment, unless another text has come meanwhile."""
+        """The state with the diagnosis of text and facts together, unless another text was given since."""
         if self.source is None or not _same(self.source, of):
             return self
         return replace(self, source=replace(self.source, joined=diagnosis, prefix=prefix))
 
     def wish(self, finding: Finding | None) -> RepairRequest:
-        """What a repair of `finding` is asked for with: the text and, where it is not the best one, its playbook."""
+        """The request for a repair of `finding`: the text and, where the finding is not the best one, its playbook."""
         source = self.source
         best = self.findings[0] if self.findings else None
         playbook = finding.playbook if finding is not None and finding != best else None
@@ -188,11 +188,12 @@ def _merged(found: Known, before: Known | None) -> Known:
 
 
 def _same(now: TextSource, then: TextSource) -> bool:
+    # diagnoses differ while they arrive, so they do not identify a text
     return (now.kind, now.name, now.lines) == (then.kind, then.name, then.lines)
 
 
 def no_plan(finding: Finding, session: AppState) -> EnvmedicError | None:
-    """Why no plan can be made for `finding`; None where one may be."""
+    """The reason why no plan can be made for `finding`, None if it can."""
     if finding.playbook is None:
         return NothingToRepair("No playbook repairs this", hint="The page on the fault says what helps")
     if not session.chosen:
@@ -201,5 +202,5 @@ def no_plan(finding: Finding, session: AppState) -> EnvmedicError | None:
 
 
 def not_chosen() -> InputError:
-    """What needs an environment, and there is none."""
+    """The error for actions that need a chosen environment."""
     return InputError("No environment is chosen", hint="Choose one on the first screen, or name one with e")

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def lent(app: EnvmedicApp) -> Iterator[None]:
-    """Leave the terminal to another program meanwhile. Raises SuspendNotSupported where it cannot be left."""
+    """Lend the terminal to another program for the block. Raises SuspendNotSupported where Textual cannot suspend."""
     loop = asyncio.get_running_loop()
     heeded = loop.remove_signal_handler(signal.SIGINT)  # Ctrl-C is that program's affair
     try:
@@ -38,10 +38,10 @@ class Sink:
         self._file = file
         self._lost = lost
         self.gone = False
-        """Whether the file cannot be written any more."""
+        """Whether a write has failed; all later text is dropped."""
 
     def write(self, text: str) -> int:
-        """Write `text`, as long as somebody is there."""
+        """Write `text`, or drop it once the terminal is gone."""
         self._try(lambda: self._file.write(text))
         return len(text)
 
@@ -50,11 +50,11 @@ class Sink:
         self._try(self._file.flush)
 
     def fileno(self) -> int:
-        """Of the file."""
+        """The file's descriptor."""
         return self._file.fileno()
 
     def isatty(self) -> bool:
-        """As the file was begun with."""
+        """Whether the file is a terminal."""
         return self._file.isatty()
 
     def _try(self, call: Callable[[], object]) -> None:
@@ -85,4 +85,5 @@ class Terminal(LinuxDriver):
 
     def _gone(self) -> None:
         app = cast("EnvmedicApp", self._app)
+        # called in the input thread, or while something is drawn: the App must act on its own thread
         app.later(app.hung_up)

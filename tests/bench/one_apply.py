@@ -14,11 +14,11 @@ import os
 import sys
 import time
 from collections.abc import Sequence
-from functools import cache, partial
 from pathlib import Path
 
 from envmedic.api.context.settings import Settings
-from envmedic.api.context.wiring import check_runner, engine_ports, installer_of
+from envmedic.api.context.target import EnvironmentTarget
+from envmedic.api.context.wiring import check_runner, engine_ports
 from envmedic.engine.transaction.transaction import apply
 from envmedic.model.checks import Check
 from envmedic.model.events import EventStream
@@ -37,14 +37,14 @@ def main(arguments: Sequence[str]) -> int:
     prefix, wheel = map(Path, arguments)
     stream = EventStream([])
     settings = Settings(stream=stream, offline=True)
-    installer = cache(partial(installer_of, settings))
+    target = EnvironmentTarget.of(prefix)
     plan = make_plan(prefix, wheel)
     started = time.perf_counter()
     record = apply(
         plan,
         options=ApplyOptions(no_gpu=True, offline=True, clone="link"),
-        ports=engine_ports(settings, installer, prefix=prefix, confirm=lambda _plan: True),
-        checks=check_runner(installer, settings, prefix=prefix, no_gpu=True),
+        ports=engine_ports(settings, target, confirm=lambda _plan: True),
+        checks=check_runner(settings, target, no_gpu=True),
         stream=stream,
     )
     seconds = time.perf_counter() - started

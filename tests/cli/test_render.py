@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import io
+import os
 
 import msgspec
 import pytest
@@ -34,15 +35,16 @@ from envmedic.model.record import (
     History,
     Record,
 )
-from envmedic.render.checks import comparison_lines, verification_lines
-from envmedic.render.diagnosis import diagnosis_lines
-from envmedic.render.errors import error_lines
+from envmedic.render.documents.checks import comparison_lines, verification_lines
+from envmedic.render.documents.diagnosis import diagnosis_lines
+from envmedic.render.documents.errors import error_lines
+from envmedic.render.documents.facts import facts_lines
+from envmedic.render.documents.plan import SHOWN_ALTERNATIVES, plan_lines
+from envmedic.render.documents.record import difference_lines, history_lines, record_lines
 from envmedic.render.events import PLAIN_EVERY_S, SILENT_S, Narrator
-from envmedic.render.facts import facts_lines
 from envmedic.render.next_command import apply_command
-from envmedic.render.plan import SHOWN_ALTERNATIVES, plan_lines
-from envmedic.render.record import difference_lines, history_lines, record_lines
-from envmedic.render.style import Style, duration, plain, shortened, size, table
+from envmedic.render.style import Style, duration, plain, size
+from envmedic.render.text import TextPart, line, shortened, table
 
 PLAIN = Style(colour=False)
 COLOUR = Style(colour=True)
@@ -110,17 +112,15 @@ def test_figures_are_in_units_that_people_read() -> None:
 def test_nothing_that_acts_on_a_terminal_is_left() -> None:
     hostile = "a\x1b[31mb\x9b2J\u202ec\rd\x00"
     assert plain(hostile).isprintable()
-    assert PLAIN.safe(hostile).isprintable()
-    own = COLOUR("good", "good")
-    assert COLOUR.safe(own) == own
-    assert "\x1b[31m" in COLOUR.safe(hostile)  # one of its own, which only colours
-    assert "\x9b" not in COLOUR.safe(hostile)
-    assert "\x1b[2J" not in COLOUR.safe("\x1b[2J")
+    assert PLAIN.printed(line(hostile)).isprintable()
+    assert COLOUR.printed(line("good", "good")) == "\x1b[32mgood\x1b[0m"
+    assert COLOUR.printed(line(hostile)).isprintable()
+    assert COLOUR.printed((TextPart(hostile),)).isprintable()  # also where nothing has made it visible
     assert shortened("x" * 500, 10) == "x" * 9 + "\N{HORIZONTAL ELLIPSIS}"
 
 
 def test_columns_are_aligned() -> None:
-    assert table([("a", "bbb", "c"), ("aaa", "b", "")]) == ["  a    bbb  c", "  aaa  b"]
+    assert PLAIN.text(table([("a", "bbb", "c"), ("aaa", "b", "")])) == ["  a    bbb  c", "  aaa  b"]
     assert table([]) == []
 
 
@@ -134,30 +134,30 @@ def test_columns_are_aligned() -> None:
 )
 def test_an_error_says_what_why_and_what_next(environment: str, last: str) -> None:
     error = EnvmedicError("It broke", cause="the disk\nis full", hint="Free some space", environment=environment)
-    assert error_lines(error, PLAIN) == [
+    assert PLAIN.text(error_lines(error)) == [
         "error: It broke", "  cause: the disk", "         is full", "  hint: Free some space", last,
     ]  # fmt: skip
 
 
 def test_an_error_tells_nothing_twice() -> None:
     only = NoSolution("No way", cause="torch: missing", details=("torch: missing",))
-    assert error_lines(only, PLAIN)[1:-1] == ["  cause: torch: missing"]
+    assert PLAIN.text(error_lines(only))[1:-1] == ["  cause: torch: missing"]
     several = NoSolution("No way", cause="a: 1", details=("a: 1", "b: 2"))
-    assert error_lines(several, PLAIN)[1:-1] == ["  | a: 1", "  | b: 2"]
+    assert PLAIN.text(error_lines(several))[1:-1] == ["  | a: 1", "  | b: 2"]
     tool = NoSolution("No way", cause="it is gone", details=("error: failed\n", "", "  cause: it is gone"))
-    assert error_lines(tool, PLAIN)[1:-1] == ["  | error: failed", "  cause: it is gone"]
+    assert PLAIN.text(error_lines(tool))[1:-1] == ["  | error: failed", "  cause: it is gone"]
 
 
 def test_a_diagnosis_names_each_fact_once_and_the_next_command() -> None:
     diagnosis = Diagnosis(prefix="/my env", facts=None, verdict="env", findings=(FINDING,))
-    lines = diagnosis_lines(diagnosis, PLAIN)
+    lines = PLAIN.text(diagnosis_lines(diagnosis))
     assert lines[0] == "Verdict  env: a fault of this environment"
     assert "   + torch.version is 2.5.1" in lines
-    assert "   + log:7  no \N{REPLACEMENT CHARACTER}[2Jkernel" in lines
+    assert "   + log:7  no ␛[2Jkernel" in lines
     assert "   or: Change torch. More depends on it." in lines
     assert lines[-1] == "Next: envmedic plan --playbook nms-cuda -p '/my env'"
     unknown = Diagnosis(prefix=None, facts=None, verdict="unknown", reason="the text is empty")
-    assert diagnosis_lines(unknown, PLAIN) == [
+    assert PLAIN.text(diagnosis_lines(unknown)) == [
         "Verdict  unknown: no playbook of envmedic explains this", "  the text is empty",
     ]  # fmt: skip
 
@@ -166,7 +166,7 @@ def test_a_diagnosis_offers_no_repair_of_a_python_that_does_not_start() -> None:
     dead = Interpreter(path="/env/bin/python", starts=False, error="dangling symbolic link to /gone")
     environment = Environment(prefix="/env", real_prefix="/env", kind="venv", interpreter=dead)
     facts = Facts(host=Host(), environment=environment)
-    lines = diagnosis_lines(Diagnosis(prefix="/env", facts=facts, verdict="env", findings=(FINDING,)), PLAIN)
+    lines = PLAIN.text(diagnosis_lines(Diagnosis(prefix="/env", facts=facts, verdict="env", findings=(FINDING,))))
     assert "Its Python does not start: dangling symbolic link to /gone" in lines
     assert not any(line.startswith("Next:") for line in lines)
 
@@ -174,23 +174,23 @@ def test_a_diagnosis_offers_no_repair_of_a_python_that_does_not_start() -> None:
 def test_a_plan_shows_the_best_few_other_ways() -> None:
     ways = [PlanAlternative(title=f"set {n}", why_not="it replaces torch too") for n in range(9)]
     refused = [PlanAlternative(title=f"no {n}", why_not="a rule", feasible=False) for n in range(9)]
-    lines = plan_lines(msgspec.structs.replace(PLAN, alternatives=(*refused, *ways)), PLAIN)
+    lines = PLAIN.text(plan_lines(msgspec.structs.replace(PLAN, alternatives=(*refused, *ways))))
     start = lines.index("Considered and not chosen")
     assert lines[start + 1 : start + 1 + SHOWN_ALTERNATIVES] == [
         f"  set {n}: it replaces torch too" for n in range(SHOWN_ALTERNATIVES)
     ]
     assert lines[-1] == f"  and {18 - 2 * SHOWN_ALTERNATIVES} more, which --json lists"
-    assert "Considered and not chosen" not in plan_lines(PLAN, PLAIN)
+    assert "Considered and not chosen" not in PLAIN.text(plan_lines(PLAN))
 
 
 def test_a_plan_says_what_changes_and_what_stays() -> None:
-    lines = plan_lines(PLAN, PLAIN)
+    lines = PLAIN.text(plan_lines(PLAN))
     assert "  CHANGE  torchvision  0.18.1 -> 0.20.1  pip  7.0 MB" in lines
     assert "Stays  torch 2.5.1, 2 other distributions" in lines
     same = Change(kind="change", name="torchvision", before="0.20.1", after="0.20.1", owner="pip")
-    again = plan_lines(msgspec.structs.replace(PLAN, changes=(same,)), PLAIN)
+    again = PLAIN.text(plan_lines(msgspec.structs.replace(PLAN, changes=(same,))))
     assert "  REINSTALL  torchvision  0.20.1  pip  size unknown" in again
-    linked = plan_lines(msgspec.structs.replace(PLAN, prefix="/link"), PLAIN)
+    linked = PLAIN.text(plan_lines(msgspec.structs.replace(PLAN, prefix="/link")))
     assert linked[0] == "Environment  /link -> /env"
 
 
@@ -209,7 +209,7 @@ def test_conda_packages_and_wheels_stand_in_one_table() -> None:
         Change(kind="change", name="torchvision", before="0.18.1", after="0.24.1", owner="conda", package="torchvision"),
         Change(kind="install", name="triton", after="3.5.0"),
     )  # fmt: skip
-    told = [line.split() for line in plan_lines(msgspec.structs.replace(PLAN, changes=changes), PLAIN)]
+    told = [line.split() for line in PLAIN.text(plan_lines(msgspec.structs.replace(PLAN, changes=changes)))]
     assert ["REMOVE", "pytorch-cuda", "12.1", "h7_5", "conda", "(pytorch)", "size", "unknown"] in told
     builds = ["py3.11_cpu_0", "->", "py3.11_cuda12.1_cudnn8.9.2_0"]
     assert ["CHANGE", "pytorch", "2.3.1", *builds, "conda", "(pytorch)", "size", "unknown"] in told
@@ -244,7 +244,7 @@ def test_the_next_command_carries_the_options_that_matter(given: dict[str, objec
 
 
 def test_a_record_of_a_repair() -> None:
-    lines = record_lines(RECORD, PLAIN)
+    lines = PLAIN.text(record_lines(RECORD))
     assert lines[-3:] == [
         "Environment  repaired and verified in 1 min 12 s",
         "GPU          verified",
@@ -253,18 +253,18 @@ def test_a_record_of_a_repair() -> None:
     assert "  torchvision  0.18.1  ->  0.20.1" in lines
     assert "  nms    cpu     fail    pass   0.5 s" in lines
     waived = msgspec.structs.replace(RECORD, gpu="not verified", gpu_reason="--no-gpu was given")
-    assert record_lines(waived, PLAIN)[-3:-1] == [
+    assert PLAIN.text(record_lines(waived))[-3:-1] == [
         "Environment  repaired in 1 min 12 s",
         "GPU          not verified (--no-gpu was given)",
     ]
 
 
 def test_a_record_of_going_back_and_coming_again() -> None:
-    back = record_lines(msgspec.structs.replace(RECORD, environment="restored", state="undone"), PLAIN, moved=True)
+    back = PLAIN.text(record_lines(msgspec.structs.replace(RECORD, environment="restored", state="undone"), moved=True))
     assert "  torchvision  0.20.1  ->  0.18.1" in back
     assert "Checks" not in back
     assert back[-1] == "To bring the repair back: envmedic redo -p '/my env'"
-    again = record_lines(RECORD, PLAIN, moved=True)
+    again = PLAIN.text(record_lines(RECORD, moved=True))
     assert "Checks" not in again
     assert "Environment  repaired and verified, brought back" in again
 
@@ -275,7 +275,7 @@ def test_a_record_of_a_failure_is_an_error_with_its_checks() -> None:
         environment="unchanged", details=("nms on cpu: fail",),
     )  # fmt: skip
     failed = msgspec.structs.replace(RECORD, environment="unchanged", state="aborted", failure=error)
-    lines = record_lines(failed, PLAIN)
+    lines = PLAIN.text(record_lines(failed))
     assert lines[lines.index("error: The repaired copy fails") :] == [
         "error: The repaired copy fails",
         "  cause: nms on cpu: fail",
@@ -288,12 +288,12 @@ def test_a_record_of_a_failure_is_an_error_with_its_checks() -> None:
 
 
 def test_history_marks_what_is_live_and_what_can_be_done() -> None:
-    assert history_lines(History(prefix="/env", generations=()), PLAIN) == ["No transaction of envmedic on /env"]
+    assert PLAIN.text(history_lines(History(prefix="/env", generations=()))) == ["No transaction of envmedic on /env"]
     one = Generation(
         transaction="tx", parent=None, state="done", live=True, started="2026", finished=None, playbook=None,
         changes=("torchvision 0.18.1 -> 0.20.1",), undo_possible=True, redo_possible=False, size_bytes=0,
     )  # fmt: skip
-    assert history_lines(History(prefix="/env", generations=(one,)), PLAIN)[-1].split() == [
+    assert PLAIN.text(history_lines(History(prefix="/env", generations=(one,))))[-1].split() == [
         "*", "tx", "done", "2026", "torchvision", "0.18.1", "->", "0.20.1", "0", "B", "undo",
     ]  # fmt: skip
 
@@ -307,7 +307,7 @@ def test_a_row_of_the_history_names_few_changes(count: int, told: str) -> None:
         transaction="tx", parent=None, state="done", live=False, started="2026", finished=None, playbook=None,
         changes=tuple(f"c{number}" for number in range(count)), undo_possible=False, redo_possible=False, size_bytes=0,
     )  # fmt: skip
-    assert f"2026     {told.ljust(7)}  0 B" in history_lines(History(prefix="/env", generations=(one,)), PLAIN)[-1]
+    assert f"2026     {told.ljust(7)}  0 B" in PLAIN.text(history_lines(History(prefix="/env", generations=(one,))))[-1]
 
 
 def test_a_difference_lists_distributions_and_the_first_files() -> None:
@@ -315,14 +315,14 @@ def test_a_difference_lists_distributions_and_the_first_files() -> None:
         prefix="/env", before="found", after="now", added=tuple(f"f{number}" for number in range(22)), removed=(),
         changed=("bin/x\x1b",), distributions=(DistributionChange(name="six", before=None, after="1.17"),),
     )  # fmt: skip
-    lines = difference_lines(found, PLAIN)
+    lines = PLAIN.text(difference_lines(found))
     assert lines[0] == "From the environment as it was found to what is there now"
     assert lines[2].split() == ["six", "-", "->", "1.17"]
     assert lines[4] == "22 files added"
     assert "  and 2 more" in lines
-    assert lines[-2:] == ["1 file changed", "  bin/x\N{REPLACEMENT CHARACTER}"]
+    assert lines[-2:] == ["1 file changed", "  bin/x␛"]
     same = Difference(prefix="/env", before="a", after="b", added=(), removed=(), changed=(), distributions=())
-    assert difference_lines(same, PLAIN)[2:] == [
+    assert PLAIN.text(difference_lines(same))[2:] == [
         "No distribution differs",
         "",
         "No file differs, caches of byte code apart",
@@ -335,11 +335,11 @@ def test_outcomes_that_say_nothing_new_are_one_line() -> None:
     verification = Verification(
         prefix="/env", gpu="not verified", gpu_reason="crash", passed=False, outcomes=(*imports, crash)
     )
-    lines = verification_lines(verification, PLAIN)
-    assert lines[0].split() == ["conv", "cuda:0", "crash", "(SIGSEGV)", "0.0", "s", "died\N{REPLACEMENT CHARACTER}[2J"]
+    lines = PLAIN.text(verification_lines(verification))
+    assert lines[0].split() == ["conv", "cuda:0", "crash", "(SIGSEGV)", "0.0", "s", "died␛[2J"]
     assert lines[1] == "  9 imports passed in 0.9 s"
     assert lines[-1] == "Verification  not passed, gpu: not verified (crash)"
-    assert comparison_lines(imports, imports, PLAIN) == ["Checks", "  9 imports pass as before"]
+    assert PLAIN.text(comparison_lines(imports, imports)) == ["Checks", "  9 imports pass as before"]
 
 
 def test_facts_say_what_torch_was_built_for() -> None:
@@ -349,7 +349,7 @@ def test_facts_say_what_torch_was_built_for() -> None:
         driver_version="550.1", driver_cuda="12.4", driver_source="nvml",
         gpus=(Gpu(index=0, name="H100", compute_capability="9.0", visible=False),),
     )  # fmt: skip
-    lines = facts_lines(Facts(host=host, environment=environment), PLAIN)
+    lines = PLAIN.text(facts_lines(Facts(host=host, environment=environment)))
     assert any("550.1, runs CUDA up to 12.4 (nvml)" in line for line in lines)
     assert any("0: H100, 9.0 (hidden by CUDA_VISIBLE_DEVICES)" in line for line in lines)
     for build, says in (
@@ -360,7 +360,7 @@ def test_facts_say_what_torch_was_built_for() -> None:
             "built for cu124, GPU code for 9.0",
         ),
     ):
-        from envmedic.render.facts import _build
+        from envmedic.render.documents.facts import _build
 
         assert _build(build) == says
 
@@ -404,10 +404,10 @@ def test_steps_warnings_and_output_by_verbosity() -> None:
     output = OutputLine(source="uv", line="Resolved")
     assert narrated(step, warning, output) == [
         "step 1 of 2: remove x",
-        "warning: take \N{REPLACEMENT CHARACTER}[2Jcare",
+        "warning: take ␛[2Jcare",
     ]
     assert narrated(step, warning, output, verbosity=1)[-1] == "    Resolved"
-    assert narrated(step, warning, output, verbosity=-1) == ["warning: take \N{REPLACEMENT CHARACTER}[2Jcare"]
+    assert narrated(step, warning, output, verbosity=-1) == ["warning: take ␛[2Jcare"]
 
 
 def test_progress_of_what_takes_long_is_told_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -445,4 +445,18 @@ def test_on_a_terminal_the_stage_is_shown_and_written_over(monkeypatch: pytest.M
 
 def test_checks_failed_is_told_with_the_worst_first() -> None:
     error = ChecksFailed("The repaired copy fails its checks", cause="nms: fail", details=("nms: fail", "conv: fail"))
-    assert error_lines(error, PLAIN)[1:3] == ["  | nms: fail", "  | conv: fail"]
+    assert PLAIN.text(error_lines(error))[1:3] == ["  | nms: fail", "  | conv: fail"]
+
+
+def test_a_gone_reader_ends_the_narration_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock(monkeypatch)
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "w", encoding="utf-8") as stream:
+        narrator = Narrator(stream, PLAIN)
+        slow = Progress(stage="probe", unit="files", done=1)
+        data = (StageStarted(stage="probe"), slow, slow, StageFinished(stage="probe", seconds=3.0))
+        for item in data:
+            narrator(Event(transaction=None, sequence=0, time=0.0, data=item))
+            clock.now += PLAIN_EVERY_S + SILENT_S
+        narrator.close()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from envmedic.model.checks import Outcome, Verification
-from envmedic.render.checks import comparison_lines, outcome_lines, verification_lines
+from envmedic.render.documents.checks import comparison_lines, outcome_lines, verification_lines
 from envmedic.render.style import Style
 
 PLAIN = Style(colour=False)
@@ -16,11 +16,11 @@ def test_many_gpu_checks_skipped_for_one_reason_are_one_line() -> None:
     skipped = [Outcome(check=name, status="skip", device="cuda", reason="no GPU is visible") for name in parts]
     other = Outcome(check="sparse", status="skip", device="cuda", reason="torch 1.7 has none")
     told = "  4 skipped on GPUs, no GPU is visible: matmul, fft, linalg"
-    lines = outcome_lines([*skipped, other], PLAIN)
+    lines = PLAIN.text(outcome_lines([*skipped, other]))
     assert (len(lines), lines[-1]) == (2, told)
-    assert comparison_lines(skipped, skipped, PLAIN) == ["Checks", told]
+    assert PLAIN.text(comparison_lines(skipped, skipped)) == ["Checks", told]
     failed = msgspec.structs.replace(skipped[0], status="fail")
-    assert len(comparison_lines([failed, *skipped[1:]], skipped, PLAIN)) == 6, "too few are left"
+    assert len(PLAIN.text(comparison_lines([failed, *skipped[1:]], skipped))) == 6, "too few are left"
 
 
 def test_checks_of_gpus_that_an_import_takes_with_it_are_one_line() -> None:
@@ -29,8 +29,8 @@ def test_checks_of_gpus_that_an_import_takes_with_it_are_one_line() -> None:
     after = [Outcome(check=name, status="fail", device="cuda", reason=reason) for name in names]
     before = [msgspec.structs.replace(item, status="skip", reason="no GPU") for item in after]
     told = f"  4 failed on GPUs, {reason}: matmul, fft, linalg"
-    assert outcome_lines(after, PLAIN) == [told]
-    assert comparison_lines(before, after, PLAIN) == ["Checks", told]
+    assert PLAIN.text(outcome_lines(after)) == [told]
+    assert PLAIN.text(comparison_lines(before, after)) == ["Checks", told]
 
 
 def test_a_verification_that_did_not_pass_says_what_to_do_next() -> None:
@@ -39,7 +39,7 @@ def test_a_verification_that_did_not_pass_says_what_to_do_next() -> None:
         for device in ("cpu", "cuda")
     ]
     document = Verification(prefix="/my env", gpu="not verified", passed=False, outcomes=tuple(failed))
-    assert verification_lines(document, PLAIN)[-3:] == [
+    assert PLAIN.text(verification_lines(document))[-3:] == [
         "  torchvision-nms points to: torchvision-ops",
         "",
         "Next: envmedic diagnose -p '/my env'",
@@ -59,7 +59,7 @@ def test_a_verification_says_what_a_failure_points_to_and_how_it_compares() -> N
         as_before=("complex-kernels: fail",),
         better=("fft: pass (crash before)",),
     )
-    assert verification_lines(document, PLAIN)[-4:] == [
+    assert PLAIN.text(verification_lines(document))[-4:] == [
         "Verification  passed, gpu: not verified",
         "  as before: complex-kernels: fail",
         "  better: fft: pass (crash before)",

@@ -31,7 +31,7 @@ WITHOUT_SOURCE = {"fields", "meta", "source_notes", "cross_checks", "cross_check
 
 
 def load(name: str) -> dict[str, object]:
-    document = json.loads(tables.read(name))
+    document = json.loads(tables.read_data_file(name))
     assert isinstance(document, dict)
     return document
 
@@ -65,7 +65,7 @@ def test_versions_are_strings(name: str) -> None:
 
 @pytest.mark.parametrize("name", FILES)
 def test_every_row_is_one_line(name: str) -> None:
-    text = tables.read(name).decode()
+    text = tables.read_data_file(name).decode()
     rows = sum(
         len(rows) for rows in load(name).values() if isinstance(rows, list) and rows and isinstance(rows[0], dict)
     )
@@ -82,7 +82,7 @@ def test_corrections_give_their_reason(name: str) -> None:
 
 @pytest.mark.parametrize("name", FILES)
 def test_hosts_of_package_registries_do_not_appear(name: str) -> None:
-    text = tables.read(name).decode().lower()
+    text = tables.read_data_file(name).decode().lower()
     assert "pypi" not in text
     assert "pythonhosted" not in text
     assert "anaconda.org" not in text

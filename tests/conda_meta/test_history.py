@@ -84,6 +84,10 @@ def _installed(*items: dict[str, Any]) -> tuple[CondaPackage, ...]:
     return packages.packages(records.Records(packages=decoded))
 
 
+def _composed(text: str, now: tuple[CondaPackage, ...], **request: Any) -> str:
+    return history.compose(text, now, history.RevisionRequest(when=_WHEN, **request), matches)
+
+
 def _json(item: dict[str, Any]) -> bytes:
     return json.dumps(item).encode()
 
@@ -100,12 +104,10 @@ _MADE = """==> 2025-11-20 17:25:17 <==
 
 def test_a_revision_is_what_conda_reads(conda: Conda, tmp_path: Path) -> None:
     now = [record("alpha", "2.0"), record("gamma", "2.0")]
-    added = history.compose(
+    added = _composed(
         _MADE,
         _installed(*now),
         command="envmedic apply",
-        when=_WHEN,
-        matches=matches,
         update=["alpha=2"],
         remove=["beta"],
     )
@@ -131,16 +133,14 @@ def _plain(item: dict[str, Any]) -> dict[str, Any]:
 def test_specs_that_no_longer_hold_are_overridden_though_nobody_named_them(conda: Conda, tmp_path: Path) -> None:
     cloned = _MADE.replace("['alpha=1.0', 'beta', 'gamma==2.0=0']", "['alpha==1.0=0', 'beta==1.0=0', 'gamma==2.0=0']")
     now = [record("alpha", "2.0"), record("beta", "1.5", "7"), record("gamma", "2.0")]
-    added = history.compose(
-        cloned, _installed(*now), command="envmedic apply", when=_WHEN, matches=matches, update=["alpha=2"]
-    )
+    added = _composed(cloned, _installed(*now), command="envmedic apply", update=["alpha=2"])
     write(tmp_path, now, cloned + added)
     assert conda.specs(tmp_path) == {"alpha": "alpha=2", "beta": "beta=1.5", "gamma": "gamma==2.0=0"}
 
 
 def test_specs_of_packages_that_are_gone_are_taken_back(conda: Conda, tmp_path: Path) -> None:
     now = [record("alpha", "1.0"), record("gamma", "2.0")]
-    added = history.compose(_MADE, _installed(*now), command="x", when=_WHEN, matches=matches)
+    added = _composed(_MADE, _installed(*now), command="x")
     assert "# remove specs: ['beta']" in added
     write(tmp_path, [*now, record("beta", "3.0")], _MADE + added)
     assert conda.specs(tmp_path) == {"alpha": "alpha=1.0", "gamma": "gamma==2.0=0"}
@@ -148,7 +148,7 @@ def test_specs_of_packages_that_are_gone_are_taken_back(conda: Conda, tmp_path: 
 
 def test_where_nothing_was_asked_for_all_packages_stay_protected(conda: Conda, tmp_path: Path) -> None:
     now = [record("alpha", "2.0"), record("beta", "1.0"), record("gamma", "2.0")]
-    added = history.compose("", _installed(*now), command="x", when=_WHEN, matches=matches, update=["alpha=2"])
+    added = _composed("", _installed(*now), command="x", update=["alpha=2"])
     write(tmp_path, now, added)
     assert conda.specs(tmp_path) == {"alpha": "alpha=2", "beta": "beta", "gamma": "gamma"}
     assert conda.state(tmp_path) == {conda.dist_string(_plain(item)) for item in now}
@@ -159,7 +159,7 @@ def test_what_the_records_say_was_requested_counts_where_there_is_no_history_and
 ) -> None:
     asked = [record("alpha", "2.0", requested_specs=["alpha >=1"]), record("beta", "1.0", requested_specs=["beta <1"])]
     now = [*asked, record("gamma"), record("delta")]
-    added = history.compose("", _installed(*now), command="x", when=_WHEN, matches=matches, update=["gamma"])
+    added = _composed("", _installed(*now), command="x", update=["gamma"])
     write(tmp_path, now, added)
     specs = {"alpha": "alpha[version='>=1']", "beta": "beta=1.0", "gamma": "gamma", "delta": "delta"}
     assert conda.specs(tmp_path) == specs
@@ -167,7 +167,7 @@ def test_what_the_records_say_was_requested_counts_where_there_is_no_history_and
 
 def test_packages_put_in_place_again_are_protected_as_well(conda: Conda, tmp_path: Path) -> None:
     now = [record("alpha", "2.0", requested_specs=["alpha 2.0"]), record("beta", "1.0")]
-    write(tmp_path, now, history.compose("", _installed(*now), command="x", when=_WHEN, matches=matches))
+    write(tmp_path, now, _composed("", _installed(*now), command="x"))
     assert conda.specs(tmp_path) == {"alpha": "alpha==2.0", "beta": "beta"}
 
 
@@ -177,9 +177,7 @@ def test_what_only_removed_packages_needed_is_held_where_it_stays(conda: Conda, 
         record("delta", depends=["zeta"]), record("epsilon"), record("zeta"), record("eta"),
     ]  # fmt: skip
     now = [item for item in before if item["name"] not in {"alpha", "epsilon"}]
-    added = history.compose(
-        _MADE, _installed(*now), command="x", when=_WHEN, matches=matches, remove=["alpha"], before=_installed(*before)
-    )
+    added = _composed(_MADE, _installed(*now), command="x", remove=["alpha"], before=_installed(*before))
     write(tmp_path, now, _MADE + added)
     held = {"beta": "beta", "gamma": "gamma==2.0=0", "delta": "delta", "zeta": "zeta"}
     assert conda.specs(tmp_path) == held, "eta was nobody's before, and stays so"
@@ -187,20 +185,18 @@ def test_what_only_removed_packages_needed_is_held_where_it_stays(conda: Conda, 
 
 def test_nothing_is_written_when_nothing_changed() -> None:
     now = [record("alpha", "1.0"), record("beta", "1.0"), record("gamma", "2.0")]
-    assert not history.compose(_MADE, _installed(*now), command="x", when=_WHEN, matches=matches)
-    assert not history.compose(_MADE, _installed(*now), command="x", when=_WHEN, matches=matches, update=["alpha=1.0"])
+    assert not _composed(_MADE, _installed(*now), command="x")
+    assert not _composed(_MADE, _installed(*now), command="x", update=["alpha=1.0"])
 
 
 def test_a_package_of_the_same_build_from_a_channel_spelt_otherwise_did_not_change() -> None:
     now = [record(name, version, channel="pkgs/main", url=f"file:///srv/mirror/linux-64/{name}-{version}-0.conda")
            for name, version in (("alpha", "1.0"), ("beta", "1.0"), ("gamma", "2.0"))]  # fmt: skip
-    assert not history.compose(_MADE, _installed(*now), command="x", when=_WHEN, matches=matches)
+    assert not _composed(_MADE, _installed(*now), command="x")
 
 
 def test_a_history_without_a_last_line_end_is_continued_on_a_new_line() -> None:
-    added = history.compose(
-        _MADE.rstrip("\n"), _installed(record("alpha", "2.0")), command="a\nb", when=_WHEN, matches=matches
-    )
+    added = _composed(_MADE.rstrip("\n"), _installed(record("alpha", "2.0")), command="a\nb")
     assert added.startswith("\n==> ")
     assert "# cmd: a b\n" in added
 

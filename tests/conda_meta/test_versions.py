@@ -26,7 +26,7 @@ _VERSIONS = st.builds(
     st.sampled_from([".", "_", "-"]),
     st.sampled_from(["", "", "+cu121", "+cpu", "+1.2", "+"]),
     st.sampled_from(["", "", ".0"]),
-)
+).filter(lambda text: not text.endswith("_"))
 """Without an underscore at the end, which py-rattler places before the letters that it follows, and conda after."""
 _TERMS = st.builds(
     lambda operator, version, star: f"{operator}{version}{star if operator in {'', '!='} else ''}",

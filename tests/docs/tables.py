@@ -12,6 +12,9 @@ from typing import Any
 
 import envmedic
 from envmedic import errors
+from envmedic.analysis.build_tools import Toolchain
+from envmedic.analysis.build_variables import BuildVariables
+from envmedic.analysis.flat import name_of
 from envmedic.diagnosis import vocabulary as diagnosis_vocabulary
 from envmedic.diagnosis.areas import AREAS
 from envmedic.locks import formats
@@ -80,11 +83,13 @@ def fact_places() -> str:
     described = {**own, **{item: list(item.KINDS) for item in _kinds()}}
     deriving = [diagnosis_vocabulary, *(sys.modules[area.__module__] for area in AREAS)]
     spelled = {item: _texts(Path(inspect.getfile(item))) for item in deriving}
+    for area, struct in (("toolchain", Toolchain), ("variables", BuildVariables)):  # named after the fields of a struct
+        spelled[sys.modules[struct.__module__]] = {name_of(area, field) for field in struct.__struct_fields__}
     rows = []
     for module, kinds in described.items():
         names = {kind.name for kind in kinds}
         words = ", ".join(code(f"{word}.…") for word in sorted({name.partition(".")[0] for name in names}))
-        found = [item for item in deriving if names & spelled[item]]
+        found = [item for item, texts in spelled.items() if names & texts]
         rows.append((words, code(_place(module)), "<br>".join(code(_place(item)) for item in found)))
     return table(["facts", "described in", "given their value in"], rows)
 

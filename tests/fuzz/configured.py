@@ -184,7 +184,7 @@ def _requirement_files(scratch: Path) -> Reader:
 
 def _command(_: Path) -> Reader:
     def read(data: bytes) -> object:
-        found = command_words.read(command_words.split(data.decode("utf-8", "replace")), pip_help)
+        found = command_words.read_command(command_words.split(data.decode("utf-8", "replace")), pip_help)
         return to_json(found.command)
 
     return read

@@ -24,14 +24,15 @@ from envmedic.model.record import Record
 from envmedic.planner.identity import named
 from envmedic.playbook.matching.match import scan
 from envmedic.playbook.schema import loader
-from envmedic.render.checks import verification_lines
-from envmedic.render.diagnosis import diagnosis_lines
-from envmedic.render.errors import error_lines
-from envmedic.render.facts import facts_lines
-from envmedic.render.lock import lock_lines
-from envmedic.render.plan import plan_lines
-from envmedic.render.record import record_lines
+from envmedic.render.documents.checks import verification_lines
+from envmedic.render.documents.diagnosis import diagnosis_lines
+from envmedic.render.documents.errors import error_lines
+from envmedic.render.documents.facts import facts_lines
+from envmedic.render.documents.lock import lock_lines
+from envmedic.render.documents.plan import plan_lines
+from envmedic.render.documents.record import record_lines
 from envmedic.render.style import Style
+from envmedic.render.text import Line
 from tests.fuzz import samples
 from tests.fuzz.target import JSON, Reader, Target
 
@@ -57,9 +58,9 @@ class Acting(Exception):
     """What would be printed can act on a terminal."""
 
 
-def shown(lines: list[str], style: Style) -> str:
+def shown(lines: list[Line], style: Style) -> str:
     """`lines` as they are printed. Raises `Acting`."""
-    text = "\n".join(map(style.safe, lines))
+    text = "\n".join(style.text(lines))
     rest = text
     for own in _OWN if style is _COLOURED else ():
         rest = rest.replace(own, "")
@@ -94,7 +95,7 @@ def _lock() -> bytes:
     return json.dumps(lock).encode()
 
 
-_Shown = Callable[[Any, Style], list[str]]
+_Shown = Callable[[Any], list[Line]]
 _KINDS: tuple[tuple[type[Any], _Shown], ...] = (
     (Plan, plan_lines), (Record, record_lines), (Diagnosis, diagnosis_lines), (Verification, verification_lines),
     (Lock, lock_lines), (Facts, facts_lines),
@@ -113,9 +114,9 @@ def _documents(_: Path) -> Reader:
                 refused = error
                 continue
             assert from_json(to_json(found), kind, source="the document") == found
-            return [shown(lines(found, style), style) for style in (_PLAIN, _COLOURED)]
+            return [shown(lines(found), style) for style in (_PLAIN, _COLOURED)]
         assert refused is not None
-        return [shown(error_lines(refused, style), style) for style in (_PLAIN, _COLOURED)]
+        return [shown(error_lines(refused), style) for style in (_PLAIN, _COLOURED)]
 
     return read
 
@@ -156,7 +157,7 @@ def _shown_log(scratch: Path) -> Reader:
         found = findings.diagnose(
             scan(data.split(b"\n"), playbooks), None, playbooks, prefix=None, log=str(scratch / "log")
         )
-        return [shown(diagnosis_lines(found, style), style) for style in (_PLAIN, _COLOURED)]
+        return [shown(diagnosis_lines(found), style) for style in (_PLAIN, _COLOURED)]
 
     return read
 

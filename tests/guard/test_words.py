@@ -11,7 +11,7 @@ from envmedic.planner.guard import command_words
 
 
 def read(text: str) -> command_words.Read:
-    return command_words.read(command_words.split(text), pip_help)
+    return command_words.read_command(command_words.split(text), pip_help)
 
 
 @pytest.mark.parametrize(

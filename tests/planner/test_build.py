@@ -31,13 +31,14 @@ def made(
     observed: Facts | None = None,
     wheels: tuple[Artifact, ...] | None = None,
     loaded: LoadedPlaybook | None = None,
+    now: str = NOW,
     **more: object,
 ) -> Plan:
     observed, loaded = observed or facts(), loaded or playbook()
     considered = planner.proposals(observed, finding(), loaded)
     resolution = Resolution(artifacts=(torchvision(),) if wheels is None else wheels, notes=("from the cache",))
-    arguments = {"now": NOW, "considered": considered} | more
-    return planner.build(observed, finding(), loaded, considered.best(), resolution, Spelling(), **arguments)  # type: ignore[arg-type]
+    resolved = planner.ResolvedProposal(considered.best(), resolution, considered=considered, **more)  # type: ignore[arg-type]
+    return planner.build(observed, finding(), loaded, resolved, planner.PlanInstallers(Spelling()), now=now)
 
 
 def test_the_plan_of_a_wrong_torchvision() -> None:
@@ -205,8 +206,8 @@ def test_alternatives_say_why_they_were_not_chosen() -> None:
 def test_a_plan_without_wheels() -> None:
     book = playbook(AdviseStep(text="read this"), checks=())
     observed = facts()
-    proposal = planner.proposals(observed, finding(), book).best()
-    plan = planner.build(observed, finding(), book, proposal, None, Spelling(), now=NOW)
+    resolved = planner.ResolvedProposal(planner.proposals(observed, finding(), book).best())
+    plan = planner.build(observed, finding(), book, resolved, planner.PlanInstallers(Spelling()), now=NOW)
     assert [step.describe() for step in plan.steps] == ["read this"]
     assert (plan.commands, plan.changes, plan.download_bytes) == ((), (), 0)
 

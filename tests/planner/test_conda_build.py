@@ -65,8 +65,9 @@ def made(
     considered = planner.proposals(observed, finding(), loaded or playbook())
     chosen = next(it for it in considered.proposals if it.title.endswith("as wheels") or not by_wheels)
     resolution = Resolution(artifacts=tuple(wheels), conda=change)
-    arguments = {"now": NOW, "considered": considered, "conda": Conda()} | more
-    return planner.build(observed, finding(), loaded or playbook(), chosen, resolution, Spelling(), **arguments)  # type: ignore[arg-type]
+    resolved = planner.ResolvedProposal(chosen, resolution, considered=considered, **more)  # type: ignore[arg-type]
+    installers = planner.PlanInstallers(Spelling(), Conda())
+    return planner.build(observed, finding(), loaded or playbook(), resolved, installers, now=NOW)
 
 
 def rows(plan: Plan) -> list[tuple[str, str, str | None, str | None, str]]:

@@ -130,7 +130,8 @@ def test_the_plan_is_about_no_fault_and_its_checks_must_pass() -> None:
     best = moved(env).best()
     assert best.family is not None
     wheels = tuple(wheel(name, version) for name, version in best.family.versions.items())
-    plan = planner.build(facts(env), None, loaded, best, Resolution(artifacts=wheels), Spelling(), now=NOW)
+    resolved = planner.ResolvedProposal(best, Resolution(artifacts=wheels))
+    plan = planner.build(facts(env), None, loaded, resolved, planner.PlanInstallers(Spelling()), now=NOW)
     assert (plan.finding, plan.fault, plan.playbook, plan.playbook_sha256) == (None, None, None, None)
     assert {check.name for check in plan.checks if check.role == "playbook"} == set(loaded.playbook.checks)
 

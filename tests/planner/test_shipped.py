@@ -13,9 +13,8 @@ def test_the_nms_playbook_changes_torchvision_alone() -> None:
     observed = facts()
     considered = planner.proposals(observed, finding(), loaded)
     wheels = Resolution(artifacts=(torchvision(),))
-    plan = planner.build(
-        observed, finding(), loaded, considered.best(), wheels, Spelling(), now=NOW, considered=considered
-    )
+    resolved = planner.ResolvedProposal(considered.best(), wheels, considered=considered)
+    plan = planner.build(observed, finding(), loaded, resolved, planner.PlanInstallers(Spelling()), now=NOW)
     assert [item.name for item in plan.changes] == ["torchvision"]
     assert [item.name for item in plan.checks if item.role == "playbook"] == list(loaded.playbook.checks)
     assert all(item.why_not for item in plan.alternatives)

@@ -12,8 +12,8 @@ from envmedic.playbook.matching.lines import (
     cleaned,
     masked,
     passing,
-    read,
     readings,
+    segment_readings,
     segments,
     squeezed,
     squeezed_literal,
@@ -255,4 +255,4 @@ FORMS = st.sampled_from([
 def test_a_line_like_an_earlier_one_is_read_as_it_is_by_itself(form: str, first: str, second: str) -> None:
     for numbers in (("12", "34"), (first, second), (second, first)):
         line = form.format(*numbers).encode()
-        assert readings(line) == read(segments(line))
+        assert readings(line) == segment_readings(segments(line))

@@ -12,7 +12,7 @@ import pytest
 from envmedic import model
 from envmedic.errors import InputError, InvalidPlaybook, UnknownPlaybook
 from envmedic.model.playbook import Playbook
-from envmedic.playbook.schema import cache, library, loader
+from envmedic.playbook.schema import cache, library, loader, schema
 from tests.playbook.helpers import MINIMAL
 
 
@@ -191,7 +191,7 @@ def test_one_loader_serves_the_checkout_and_the_wheel(tmp_path: Path, monkeypatc
 
 
 def test_the_schema_is_a_json_schema_of_playbooks() -> None:
-    document = loader.schema()
+    document = schema.schema()
     assert document["$ref"] == "#/$defs/Playbook"
     assert document["$defs"]["Playbook"]["additionalProperties"] is False
 

@@ -219,14 +219,14 @@ def test_lines_alike_are_cleaned_and_looked_at_in_full_a_few_times(
     message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looked_at = 0
-    read = log_lines.read
+    read = log_lines.segment_readings
 
     def counting(parts: Iterable[bytes]) -> tuple[Reading, ...]:
         nonlocal looked_at
         looked_at += 1
         return read(parts)
 
-    monkeypatch.setattr(log_lines, "read", counting)
+    monkeypatch.setattr(log_lines, "segment_readings", counting)
     text = [message.format(n=number % 1000, m=number * 7919).encode() for number in range(5_000)]
     (only,) = scan(text, [PICKY] if "rank {n}" in message else load_all())[:1]
     assert only.line_number == 1

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from textual.pilot import Pilot
 from textual.widgets import Input
 
-from envmedic.api.context.settings import RepairRequest, Settings
+from envmedic.api.context.settings import Settings
 from envmedic.api.explanation import explain
 from envmedic.api.planning.plan_choice import PlanChoices
 from envmedic.api.playbooks import PlaybookSurvey
@@ -23,13 +23,15 @@ from envmedic.model.findings import Finding
 from envmedic.model.playbook import LoadedPlaybook
 from envmedic.model.ports import ApplyOptions, Exchange, Means
 from envmedic.playbook.schema.loader import load_file, shipped_directory
+from envmedic.render.pages.playbooks import Book
+from envmedic.render.progress.repair import log_lines
+from envmedic.render.progress.repair_state import Repair
 from envmedic.tui.app import EnvmedicApp
 from envmedic.tui.effects.base import Effects
 from envmedic.tui.effects.jobs import BackgroundJob
 from envmedic.tui.panels.base import QuestionPanel, TextPanel
 from envmedic.tui.panels.choosing import ChoicePanel
 from envmedic.tui.panels.starting import StartPanel
-from envmedic.tui.repair_state import Repair
 from envmedic.tui.screens.history import HistoryScreen
 from envmedic.tui.screens.plan import PlanScreen
 from envmedic.tui.screens.playbooks import PlaybooksScreen
@@ -37,8 +39,6 @@ from envmedic.tui.screens.repair import RepairScreen
 from envmedic.tui.screens.result import ResultScreen
 from envmedic.tui.screens.watch import WatchScreen
 from envmedic.tui.session import Known, TextSource
-from envmedic.tui.views.playbooks import Book
-from envmedic.tui.views.repair import log_lines
 from envmedic.tui.widgets.log_view import LogView
 from envmedic.tui.widgets.paste import DEBOUNCE_S, PasteBox
 from tests.tui.recording import HOME, LOG, Recorded
@@ -152,8 +152,7 @@ class Still(EnvmedicApp):
         checks = [number for number, event in enumerate(events) if _proves(event)]
         events = events if ended else events[: checks[len(checks) // 2] + 1]
         line = f"envmedic apply --log {HOME}/error.log --no-gpu -p {PREFIX}"
-        wish = RepairRequest(log=f"{HOME}/error.log")
-        repair = Repair(PREFIX, self.recorded.plan, wish, line, events[0].time).after(events)
+        repair = Repair(PREFIX, self.recorded.plan, line, events[0].time).after(events)
         repair.log.add(log_lines(list(events)))
         return repair
 

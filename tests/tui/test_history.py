@@ -12,11 +12,11 @@ from envmedic.api.context.settings import RepairRequest, Settings
 from envmedic.model.events import EventStream
 from envmedic.model.ports import ApplyOptions
 from envmedic.model.record import Difference, DistributionChange, Generation, History
+from envmedic.render.pages.history import NOW, prune_question, state_item, state_page, states, undo_question
+from envmedic.render.text import Line, bare
 from envmedic.tui.app import EnvmedicApp
 from envmedic.tui.panels.base import ErrorPanel, Prompt, QuestionPanel, TextPanel
 from envmedic.tui.screens.history import HistoryScreen
-from envmedic.tui.text import Line, bare
-from envmedic.tui.views.history import NOW, prune_question, state_item, state_page, states, undo_question
 from envmedic.tui.widgets.bars import CommandLine
 from envmedic.tui.widgets.lines import LineView
 from tests.envs.nms_cuda.case import BROKEN, REPAIRED, Case, build

@@ -9,12 +9,12 @@ import pytest
 from textual.pilot import Pilot
 
 from envmedic.errors import InputError
+from envmedic.render.pages.playbooks import Book, book_item, filtered, mistakes_page
+from envmedic.render.text import Line, bare
 from envmedic.tui.app import EnvmedicApp
 from envmedic.tui.effects.playbooks import editor_command
 from envmedic.tui.panels.base import ErrorPanel, QuestionPanel
 from envmedic.tui.screens.playbooks import BookList, PlaybooksScreen
-from envmedic.tui.text import Line, bare
-from envmedic.tui.views.playbooks import Book, book_item, filtered, mistakes_page
 from envmedic.tui.widgets.bars import CommandLine
 from envmedic.tui.widgets.lines import LineView
 from tests.tui.support import LARGE, SMALL, drive, shown, until, until_shown

@@ -10,12 +10,12 @@ import pytest
 from textual.pilot import Pilot
 
 from envmedic.errors import PreflightError
+from envmedic.render.pages.starting import protection
 from envmedic.tui.app import EnvmedicApp
 from envmedic.tui.panels.base import QuestionPanel
 from envmedic.tui.panels.starting import StartPanel
 from envmedic.tui.screens.plan import PlanScreen
 from envmedic.tui.screens.repair import RepairScreen
-from envmedic.tui.views.starting import protection
 from envmedic.tui.widgets.bars import CommandLine
 from tests.envs.nms_cuda.case import Case
 from tests.real.manifest import manifest

@@ -18,12 +18,12 @@ from textual.widgets import OptionList
 from envmedic.locks.formats import LOCK_FORMATS
 from envmedic.model.events import CheckFinished, Event, Progress, StageStarted
 from envmedic.model.ports import ApplyOptions
+from envmedic.render.progress.repair_state import Repair
 from envmedic.tui.app import EnvmedicApp
 from envmedic.tui.panels.base import AskPanel, QuestionPanel
 from envmedic.tui.panels.choosing import ChoicePanel
 from envmedic.tui.panels.locking import LockPanel
 from envmedic.tui.panels.starting import StartPanel
-from envmedic.tui.repair_state import Repair
 from envmedic.tui.screens.finding import FindingScreen
 from envmedic.tui.screens.home import HomeScreen
 from envmedic.tui.screens.plan import PlanScreen

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from envmedic.api.context.settings import RepairRequest
 from envmedic.errors import ChecksFailed, EnvironmentBusy, PreflightError
 from envmedic.locks.formats import LOCK_FORMATS
 from envmedic.model.checks import Outcome, Phase, Status
@@ -27,21 +26,22 @@ from envmedic.model.facts import Host
 from envmedic.model.plan import Change, Pin, Plan, Purge
 from envmedic.model.ports import Exchange, Means, ProcessUser
 from envmedic.model.record import DistributionState, Record, Round, error_document
-from envmedic.tui import repair_state
-from envmedic.tui.repair_state import CheckRow, Repair, RepairLog
-from envmedic.tui.text import Line, bare, width
-from envmedic.tui.views.checks import check_table, evidence
-from envmedic.tui.views.locking import tick_lines
-from envmedic.tui.views.repair import cancel_lines, clock, head_lines, log_lines, question_lines, stage_lines
-from envmedic.tui.views.result import result_page, verdict_line
-from envmedic.tui.views.starting import gpu_missing, means_lines, start_lines
+from envmedic.render.cells import width
+from envmedic.render.pages.starting import gpu_missing, means_lines, start_lines
+from envmedic.render.progress import repair_state
+from envmedic.render.progress.check_table import check_table, evidence
+from envmedic.render.progress.repair import cancel_lines, clock, head_lines, log_lines, question_lines, stage_lines
+from envmedic.render.progress.repair_state import CheckRow, Repair, RepairLog
+from envmedic.render.progress.result import result_page, verdict_line
+from envmedic.render.text import Line, bare
+from envmedic.tui.panels.lock_choices import tick_lines
 
 PLAN = Plan(
     envmedic="0", created="", prefix="/envs/a", real_prefix="/envs/a", environment_digest="", playbook="nms-cuda",
     fault="torchvision-ops", host=Host(), steps=(Purge(), Pin(constraints=("torch==2.5.1",))), gpu_checks=True,
     changes=(Change(kind="change", name="torchvision", before="0.18.1", after="0.20.1", owner="uv"),),
 )  # fmt: skip
-BEGUN = Repair("/envs/a", PLAN, RepairRequest(), "envmedic apply -p /envs/a", 1000.0)
+BEGUN = Repair("/envs/a", PLAN, "envmedic apply -p /envs/a", 1000.0)
 START = 1000.0
 
 

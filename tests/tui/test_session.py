@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import pkgutil
 import sys
 from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
 
+import envmedic.render
 from envmedic.api.context.settings import RepairRequest, Settings
 from envmedic.errors import InputError
 from envmedic.model.answers.environments import FoundEnvironment
@@ -16,12 +18,12 @@ from envmedic.model.facts import Host
 from envmedic.model.findings import Diagnosis, Finding
 from envmedic.model.plan import Plan
 from envmedic.model.ports import ApplyOptions
+from envmedic.render.pages.finding import finding_item
+from envmedic.render.text import bare
 from envmedic.tui.command_lines import apply_line, diagnose_line, lock_line, plan_line, watch_line, words
 from envmedic.tui.effects.base import KEPT_TEXTS, kept_text
+from envmedic.tui.screens.home_lines import environment_card, environment_item
 from envmedic.tui.session import AppState, Known, TextSource
-from envmedic.tui.text import bare
-from envmedic.tui.views.environments import environment_card, environment_item
-from envmedic.tui.views.findings import finding_item
 
 EMPTY = AppState(Settings(stream=EventStream([])), ApplyOptions())
 
@@ -160,22 +162,9 @@ def test_pasted_texts_are_kept_for_their_owner_and_old_ones_go(tmp_path: Path, m
 def test_what_the_app_knows_needs_no_textual() -> None:
     import subprocess
 
-    modules = [
-        "session",
-        "text",
-        "command_lines",
-        "views.environments",
-        "views.findings",
-        "views.finding",
-        "views.plan",
-        "repair_state",
-        "views.checks",
-        "views.repair",
-        "views.result",
-        "views.locking",
-        "views.starting",
-    ]
-    program = "".join(f"import envmedic.tui.{name}\n" for name in modules)
+    names = ["envmedic.tui.session", "envmedic.tui.command_lines", "envmedic.tui.screens.home_lines"]
+    names += [module.name for module in pkgutil.walk_packages(envmedic.render.__path__, "envmedic.render.")]
+    program = "".join(f"import {name}\n" for name in names)
     program += "import sys\nprint(any(name.partition('.')[0] == 'textual' for name in sys.modules))"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"

@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from envmedic.tui.text import TextPart, bare, end, line, marked, middle, parsed, visible, width, wrapped
+from envmedic.render.cells import end, marked, middle, width, wrapped
+from envmedic.render.text import TextPart, bare, line, visible
 
 NASTY = "a\x1b[31mred\x1b[0m\x07\x9b2J\u202eevil\u2066\x7f[bold]no[/bold]"
 
@@ -48,10 +49,6 @@ def test_wrapped_lines_fit_and_lose_nothing_but_spaces(text: str, cells: int) ->
 def test_items_are_wrapped_below_their_text() -> None:
     rows = wrapped(line("  - one two three four"), 13)
     assert [bare(row) for row in rows] == ["  - one two", "    three", "    four"]
-
-
-def test_only_the_renderers_own_escapes_are_tones() -> None:
-    assert parsed("\x1b[1mHost\x1b[0m \x1b[44mx") == (TextPart("Host", "bold"), TextPart(" ␛[44mx"))
 
 
 @pytest.mark.parametrize(("needle", "count"), [("foo", 2), ("FOO", 2), ("", 0), ("bar", 0)])

@@ -1,16 +1,16 @@
-"""Facts: of this host or from a file, and of an environment."""
+"""Observation of facts: of this host or of a facts file, and of an environment."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from time import monotonic
 
 import msgspec
 
-from envmedic import __version__
+from envmedic import __version__, forked
 from envmedic.api.context.settings import Settings
 from envmedic.errors import InputError
 from envmedic.model.base import from_json, to_json
@@ -22,7 +22,7 @@ from envmedic.probe.machine.host import observe_host
 
 @contextmanager
 def stage(stream: EventStream, name: Stage) -> Iterator[None]:
-    """Tell the stream when a stage starts and ends."""
+    """Emit the start and the end of a stage."""
     started = monotonic()
     stream.emit(StageStarted(stage=name))
     ok = False
@@ -33,42 +33,49 @@ def stage(stream: EventStream, name: Stage) -> Iterator[None]:
         stream.emit(StageFinished(stage=name, seconds=monotonic() - started, ok=ok))
 
 
-def observe(settings: Settings, prefix: Path | None) -> Facts:
-    """Observe the host and, where `prefix` is given, the environment there. Writes nothing.
+def observe(settings: Settings, prefix: Path | None, *, meanwhile: Callable[[], None] | None = None) -> Facts:
+    """Observe the host and, if `prefix` is given, the environment there. Writes nothing.
 
-    Raises InputError where the file of ``--host`` cannot be used, NotAnEnvironment where there is none at `prefix`.
+    `meanwhile` is called while other processes read the environment, if any do.
+
+    Raises InputError for an unusable file of ``--host``, NotAnEnvironment if there is none at `prefix`.
     """
     with stage(settings.stream, "probe"):
         if settings.observer is not None and prefix is not None:
             return settings.observer.observe(settings, prefix)
-        host = host_of(settings)  # first: the file of --host may be wrong
-        environment = None if prefix is None else observe_environment(prefix, deep=settings.deep)
-        return Facts(envmedic=__version__, host=host, environment=environment)
+        if settings.host_file is not None or prefix is None:
+            host = host_of(settings)  # first: the file of --host may be wrong
+            environment = None if prefix is None else observe_environment(prefix, deep=settings.deep)
+            return Facts(envmedic=__version__, host=host, environment=environment)
+        # To observe the host is mostly to wait for the driver's answer.
+        with forked.begun(observe_host) as asked:
+            environment = observe_environment(prefix, deep=settings.deep, meanwhile=meanwhile)
+            return Facts(envmedic=__version__, host=asked.value(), environment=environment)
 
 
 def observe_clone(settings: Settings, tree: Path, prefix: Path) -> Environment:
-    """Observe the clone at `tree` of the environment at `prefix` as it will be there: what names the one names the other.
-
-    Variables of this process that lead into the environment lead into the clone.
-    """
+    """Observe the clone at `tree` of the environment at `prefix`, with all its paths as they will be at `prefix`."""
     if settings.observer is not None:
         return settings.observer.observe_clone(settings, tree, prefix)
     deep = settings.deep
     if tree == prefix:
         return observe_environment(prefix, deep=deep)
+    # PYTHONPATH, LD_LIBRARY_PATH and others of this process may lead into the environment; for the clone they must
+    # lead into the clone, or its facts would be those of the live files
     variables = {name: value.replace(str(prefix), str(tree)) for name, value in os.environ.items()}
     text = to_json(observe_environment(tree, variables, deep=deep), indent=0)
+    # replaced in the JSON, where every path of every fact is found, in the spelling of JSON strings
     seen, wanted = (msgspec.json.encode(str(path)).decode()[1:-1] for path in (tree, prefix))
     return from_json(text.replace(seen, wanted), Environment, source="the observed clone")
 
 
 def host_of(settings: Settings) -> Host:
-    """The host of ``--host FILE``, else this one."""
+    """Return the host of ``--host FILE``, else this machine."""
     return observe_host() if settings.host_file is None else read_host(Path(settings.host_file))
 
 
 def read_host(path: Path) -> Host:
-    """The host of a facts document. Raises InputError when `path` is unreadable or something else."""
+    """Return the host in a facts document. Raises InputError if `path` is unreadable or another document."""
     try:
         text = path.read_bytes()
     except OSError as error:

@@ -1,4 +1,4 @@
-"""What a front end says once: how to run, on which environment, and what to repair."""
+"""Requests of the front ends: settings, the named environment, and the repair."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TORCH_INDEX = "https://download.pytorch.org/whl/{variant}"
 
 
 class Observer(Protocol):
-    """Observes environments in place of this process."""
+    """Observes environments instead of this process."""
 
     def observe(self, settings: Settings, prefix: Path) -> Facts:
         """Return the facts of the host and the environment at `prefix`. Raises as `api.observation.observe`."""
@@ -35,20 +35,20 @@ class Settings(msgspec.Struct, frozen=True):
 
     stream: EventStream
     host_file: str | None = None
-    """Facts to use instead of this host's."""
+    """File with facts that replace this host's."""
     find_links: tuple[str, ...] = ()
     torch_index: str = TORCH_INDEX
     offline: bool = False
     installer: WheelInstaller = DEFAULT
-    """What installs wheels."""
+    """The installer of wheels."""
     conda_installer: CondaExecutor = DEFAULT_OF_CONDA
-    """What carries out changes of conda packages."""
+    """The program that changes conda packages."""
     timeout_s: float | None = None
-    """Limit for one check or step; None takes each one's own."""
+    """Limit in seconds for one check or step; None takes the default of each."""
     playbook_files: tuple[str, ...] = ()
     """Playbooks besides the shipped ones and the user's."""
     pin: bool = False
-    """Write constraints that keep what a repair puts in place."""
+    """Write constraints that keep the versions of a repair."""
     deep: bool = False
     """Read and hash every installed file; without it, their existence and size are compared."""
     observer: Observer | None = None
@@ -64,7 +64,7 @@ class NamedTarget(msgspec.Struct, frozen=True):
 
 
 class RepairRequest(msgspec.Struct, frozen=True):
-    """What the user wants repaired; all empty means what the facts confirm."""
+    """The repair that the user wants; without any field, that of confirmed faults."""
 
     playbook: str | None = None
     """Id or file of a playbook to follow."""
@@ -73,6 +73,6 @@ class RepairRequest(msgspec.Struct, frozen=True):
     command: tuple[str, ...] = ()
     """The failing command, whose outcome is a check."""
     policy: Policy | None = None
-    """What to hold on to while the torch family is moved on; None repairs a fault."""
+    """The policy of a move of the torch family; None repairs a fault."""
     way: str | None = None
-    """Title of the way to take first, as plans name it among those that were not chosen; None takes the best."""
+    """Title of the way to take first, from the alternatives of a plan; None takes the best."""

@@ -1,4 +1,4 @@
-"""The program of the child process that `subprocess_probe` starts. Nothing imports it."""
+"""Main program of the child process that `subprocess_probe` starts; no module imports it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ def main(answer: int) -> None:
         )
         reply = Reply(trouble=trouble)
     with os.fdopen(answer, "wb") as pipe:
-        pipe.write(to_json(reply, indent=0).encode() + b"\n")  # half a line is no answer
+        # the parent takes whole lines only, so a process killed while writing gives no answer
+        pipe.write(to_json(reply, indent=0).encode() + b"\n")
 
 
 def _reply(request: Request, settings: Settings) -> Reply:

@@ -1,7 +1,7 @@
-"""Observations and diagnoses in a child process, for front ends that must hear keys meanwhile.
+"""Observations and diagnoses in a child process, for front ends that must stay responsive.
 
-Libraries are read by mapping them, and the interpreter's lock is held while their pages come from the disk: in a thread
-beside the screen, an environment of some gigabytes on a slow disk would freeze it. A process can be stopped, too.
+Libraries are read by memory mapping, and Python holds its global lock during page faults: in a thread, an environment of
+some gigabytes on a slow disk would freeze the screen. A process can be stopped, too.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from envmedic.model.findings import Diagnosis
 _PROGRAM = (
     f"import sys; sys.path[0] = sys.argv[1]; from {__package__}.subprocess_main import main; main(int(sys.argv[2]))"
 )
-"""The directory of this very package stands in the place of the working directory, which may hold anything."""
+"""The package's directory replaces the working directory in sys.path, where any file could shadow a module."""
 Wanted = Literal["diagnosis", "facts", "clone"]
 T = TypeVar("T")
 
@@ -34,7 +34,7 @@ class Request(Model, frozen=True, kw_only=True):
     wanted: Wanted
     prefix: str
     tree: str | None = None
-    """The clone that is observed in the place of `prefix`, for ``clone``."""
+    """For ``clone``: the clone that is observed instead of `prefix`."""
     host_file: str | None
     deep: bool
     playbook_files: tuple[str, ...]
@@ -51,7 +51,7 @@ class Trouble(Model, frozen=True, kw_only=True):
 
 
 class Reply(Model, frozen=True, kw_only=True):
-    """Answer of the child process: what was wanted, or its error."""
+    """Answer of the child process: the wanted document, or an error."""
 
     diagnosis: Diagnosis | None = None
     facts: Facts | None = None
@@ -72,9 +72,9 @@ class ChildProcess:
 
 
 def diagnose(settings: Settings, prefix: Path, *, cancel: Callable[[], bool]) -> Diagnosis:
-    """The diagnosis of the environment at `prefix` by facts alone; no interrupted transaction on it is settled.
+    """Return the diagnosis of the environment at `prefix` by facts alone, without any recovery.
 
-    Raises Interrupted once `cancel` says so, and what the observation raises.
+    Raises Interrupted if `cancel` returns true, and the errors of the observation.
     """
     return _given(_asked(_request("diagnosis", settings, prefix), cancel).diagnosis)
 
@@ -100,6 +100,7 @@ def _asked(request: Request, cancel: Callable[[], bool] | None) -> Reply:
         helper.start()
         result = helper.finish(poll=poll)
     poll()
+    # SIGKILL comes from the kernel's OOM killer mostly, which is no bug of envmedic
     if result.returncode == -signal.SIGKILL:
         raise Killed(f"The process that was reading {request.prefix}")
     if result.returncode != 0 or not result.status:
@@ -115,7 +116,8 @@ def _asked(request: Request, cancel: Callable[[], bool] | None) -> Reply:
 
 
 def _error(trouble: Trouble) -> EnvmedicError:
-    """The error of the child process, of its own class."""
+    """Return the error of the child process, as an instance of its own class."""
+    # by code, not by pickle: the answer is data, and front ends decide by the class (exit status, advice)
     kinds = {kind.code: kind for kind in _kinds(EnvmedicError)}
     kind = kinds.get(trouble.code, EnvmedicError)
     return kind(trouble.summary, cause=trouble.cause, hint=trouble.hint, details=trouble.details)

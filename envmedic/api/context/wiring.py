@@ -1,4 +1,4 @@
-"""Joins the packages: what the engine needs of installers, probe and diagnosis, as one value."""
+"""Dependency wiring: the installers, probes and checks that the engine receives as values."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from envmedic.api.context.observation import host_of, observe_clone
 from envmedic.api.context.settings import Settings
+from envmedic.api.context.target import EnvironmentTarget
 from envmedic.model.checks import Check, Outcome, Phase
 from envmedic.model.events import Emit
 from envmedic.model.facts import Host
@@ -31,12 +32,11 @@ from envmedic.probe.prefix import processes
 
 if TYPE_CHECKING:
     from envmedic.api.planning.facts_check import FactsProof
-    from envmedic.model.record import DistributionState
     from envmedic.model.registries.installers import WheelInstaller
 
 
 def installer_of(settings: Settings, prefix: Path | None = None) -> Installer:
-    """The installer that the user chose, for the environment at `prefix`."""
+    """Return the installer that the user chose, for the environment at `prefix`."""
     from envmedic.installers import pip, uv
 
     adapters: Mapping[WheelInstaller, type[uv.UvInstaller | pip.PipInstaller]] = complete(
@@ -49,37 +49,34 @@ def installer_of(settings: Settings, prefix: Path | None = None) -> Installer:
 
 
 def require_repair_packages() -> None:
-    """Raise RepairPackageMissing before any work where envmedic's core alone is installed."""
-    from envmedic.installers import uv  # only where something is resolved or installed
+    """Raise RepairPackageMissing if only envmedic's core is installed."""
+    from envmedic.installers import uv
 
     uv.require_repair_packages()
 
 
 def conda_of(settings: Settings, prefix: Path) -> CondaInstaller:
-    """What solves and changes the conda packages of the environment whose real path is `prefix`."""
+    """Return the installer of conda packages for the environment whose real path is `prefix`."""
     from envmedic.installers.conda.conda_installer import CondaSide
 
     return CondaSide(prefix, executor=settings.conda_installer, timeout_s=settings.timeout_s)
 
 
 def check_runner(
-    installer: Callable[[], Installer],
-    settings: Settings,
-    *,
-    prefix: Path,
-    host: Callable[[], Host] | None = None,
-    no_gpu: bool = False,
+    settings: Settings, target: EnvironmentTarget, *, host: Callable[[], Host] | None = None, no_gpu: bool = False
 ) -> CheckRunner:
-    """Runs checks, with the installer's own list of unmet requirements and what facts say among them.
+    """Return the function that runs checks, ``pip-check`` and ``facts`` included.
 
-    `prefix` is the environment's real path; `host` the machine that it is judged for, by default as `settings` say.
+    `host` is the machine that the environment is judged for, by default that of `settings`.
     """
+    installer = cache(partial(installer_of, settings, target.real))
 
+    # one for all runs: it remembers which faults were refuted before the steps
     @cache
     def proof() -> FactsProof:
         from envmedic.api.planning.facts_check import FactsProof
 
-        return FactsProof(settings, prefix, host or cache(partial(host_of, settings)))
+        return FactsProof(settings, target.real, host or cache(partial(host_of, settings)))
 
     def run(checks: Sequence[Check], runner: Runner, phase: Phase, emit: Emit) -> tuple[Outcome, ...]:
         from envmedic.engine.verify import verification
@@ -100,31 +97,23 @@ def check_runner(
 
 def engine_ports(
     settings: Settings,
-    installer: Callable[[], Installer],
+    target: EnvironmentTarget,
     *,
-    prefix: Path,
     confirm: Callable[[Plan], bool],
     extend: Callable[[ExtendRequest], PlanExtension | None] | None = None,
     conda: CondaInstaller | None = None,
     before_exchange: Callable[[Exchange], bool] | None = None,
 ) -> EnginePorts:
-    """Everything that a transaction on the environment whose real path is `prefix` uses from outside the engine."""
+    """Return everything that a transaction on `target` uses from outside the engine."""
+    # the installer is made on first use: undo, redo and recovery need none, and import no installer
     return EnginePorts(
-        installer=installer,
-        distributions=_states,
+        installer=cache(partial(installer_of, settings, target.real)),
+        distributions=states,
         processes=processes.users,
-        gpu_visible=_gpu_visible,
+        gpu_visible=gpu.visible,
         confirm=confirm,
         extend=extend,
         conda=conda,
-        observe=lambda tree: observe_clone(settings, tree, prefix),
+        observe=lambda tree: observe_clone(settings, tree, target.real),
         before_exchange=before_exchange,
     )
-
-
-def _states(tree: Path) -> tuple[DistributionState, ...]:
-    return states(tree)
-
-
-def _gpu_visible() -> tuple[bool, str]:
-    return gpu.visible()

@@ -1,4 +1,4 @@
-"""An environment made from a lock, and verified against it."""
+"""Use case ``create``: a new environment from a lock, verified against the lock."""
 
 from __future__ import annotations
 
@@ -35,21 +35,21 @@ _ELSEWHERE = {"linux-64": ("linux", "x86_64"), "linux-aarch64": ("linux", "aarch
 
 @dataclass(frozen=True)
 class NewPrefix:
-    """Where a new environment is to be, as the user named it."""
+    """The place of a new environment, as the user named it."""
 
     prefix: str | None = None
     name: str | None = None
     python: str | None = None
-    """For a lock without conda packages: path or version of the Python that it is made with."""
+    """For a lock without conda packages: path or version of its Python."""
 
 
 def create(
     settings: Settings, lock_file: Path, place: NewPrefix, *, profile: Profile = "standard", no_gpu: bool = False
 ) -> Verification:
-    """Make the environment that the lock says at a place where there is nothing, and verify it.
+    """Create the environment of a lock at an unused path, and verify it.
 
-    On an error nothing is left. A check that fails does not take away what is as the lock says. Raises InputError,
-    NetworkError, IntegrityError, InstallerError, PreflightError.
+    After an error nothing remains. A failed check alone removes nothing. Raises InputError, NetworkError,
+    IntegrityError, InstallerError, PreflightError.
     """
     require_repair_packages()
     wanted = reading.read(lock_file)
@@ -59,6 +59,7 @@ def create(
     with making.made(prefix) as site:
         _Work(settings, wanted, place, site).carry_out()
     found = verify_lock(settings, prefix, lock_file, VerifyWish(profile=profile, no_gpu=no_gpu))
+    # a difference is an error of envmedic or of the files, a failed check perhaps one of the host: without a GPU, say
     if found.differences:
         making.remove(site.prefix)
         raise IntegrityError(
@@ -73,7 +74,7 @@ def create(
 
 
 def _register(settings: Settings, prefix: Path) -> None:
-    """Let conda list the environment; that it cannot be is told, and no matter."""
+    """Add the environment to conda's list; a failure is only a warning."""
     try:
         registration.register(prefix, xdg.home(), has_conda=client.find(prefix) is not None)
     except OSError as error:
@@ -95,6 +96,7 @@ def _prefix(place: NewPrefix, wanted: Lock) -> Path:
     if not _has_conda(wanted):
         raise InputError("Only conda environments have names", hint="Name its directory with -p NEW")
     folders = finder.environment_directories(os.environ)
+    # as conda does with envs_dirs: the first writable directory, else the last
     usable = next((folder for folder in folders if folder.is_dir() and os.access(folder, os.W_OK)), folders[-1])
     usable.mkdir(parents=True, exist_ok=True)
     return usable / (place.name or "")
@@ -116,7 +118,7 @@ def _require_platform(wanted: Lock, lock_file: Path) -> None:
 
 
 class _Work:
-    """Making one environment at a site."""
+    """The creation of one environment at a site."""
 
     def __init__(self, settings: Settings, wanted: Lock, place: NewPrefix, site: making.Site) -> None:
         self._settings = settings
@@ -126,7 +128,7 @@ class _Work:
         self._sources = install_lock.LockSources(uv.find_uv(), settings.find_links, offline=settings.offline)
 
     def carry_out(self) -> None:
-        """Fetch everything, then make it."""
+        """Fetch all files and create the environment."""
         if _has_conda(self._wanted):
             self._by_conda()
             python = str(self._site.runner.python)
@@ -147,6 +149,7 @@ class _Work:
         for text in virtual_packages.unmet(change.install, host_of(self._settings)):
             emit(Notice(code="virtual-package", message=text, level="warning"))
         with stage(self._settings.stream, "make"):
+            # an empty history marks a conda environment; the executor continues it with the first revision
             meta = self._site.tree / "conda-meta"
             meta.mkdir()
             (meta / "history").touch()
@@ -154,6 +157,8 @@ class _Work:
 
     def _venv(self) -> Interpreter:
         path, version = pythons.find(self._sources.uv, self._wanted.python, given=self._place.python)
+        # copies, so that the environment shares no files with uv's cache; no configuration and no downloads, so that the
+        # lock and the user's Python alone decide
         argv = [self._sources.uv, "venv", "--no-config", "--no-project", "--no-python-downloads", "--allow-existing"]
         with stage(self._settings.stream, "make"):
             name = self._site.prefix.name
@@ -161,7 +166,7 @@ class _Work:
         return Interpreter(path=path, starts=True, version=version)
 
     def _pip(self, python: Interpreter | None) -> None:
-        """What pip or uv installed: wheels as they were fetched and verified, then what is built from source."""
+        """Install the pip part: fetched and verified wheels, then builds from source."""
         wanted = [item for item in self._wanted.packages if item.manager == "pip"]
         if not wanted:
             return

@@ -1,4 +1,4 @@
-"""Locks of environments: collected from what is installed, with files and hashes from wherever they can be known."""
+"""Use case ``lock``: installed packages, with files and hashes from every available source."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from envmedic.model.record import Record
 
 
 def lock(settings: Settings, prefix: Path, *, fetch_hashes: bool = False) -> Lock:
-    """What is installed at `prefix`, exactly. Raises NetworkError or InstallerError only with `fetch_hashes`."""
+    """Return the lock of the environment at `prefix`. Raises NetworkError or InstallerError only with `fetch_hashes`."""
     return lock_of(settings, observe(settings, prefix), fetch_hashes=fetch_hashes)
 
 
 def lock_of(settings: Settings, facts: Facts, *, fetch_hashes: bool = False) -> Lock:
-    """The same of an environment that was observed."""
+    """Return the lock of an observed environment."""
     if facts.environment is None:
         raise AssertionError
     real = Path(facts.environment.real_prefix)
@@ -44,12 +44,14 @@ def lock_of(settings: Settings, facts: Facts, *, fetch_hashes: bool = False) -> 
     )
     with stage(settings.stream, "resolve"):
         known = provenance.known(facts.environment, _unknown(facts.environment), sources)
-    found = collect.collect(facts.environment, facts.host, known, envmedic=__version__, created=_now())
+    created = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    found = collect.collect(facts.environment, facts.host, known, envmedic=__version__, created=created)
+    # the repair's checks say nothing about packages that changed after it
     return _verified(found, behind[0]) if behind and installed_by_repairs.unchanged(real, behind[0]) else found
 
 
 def _unknown(environment: Environment) -> Sequence[Distribution]:
-    """Distributions whose own metadata does not say everything of the file that they came from."""
+    """Return the distributions whose metadata does not fully describe the file of their origin."""
     own = {"index", "archive", "unknown"}
     return [
         item
@@ -58,12 +60,8 @@ def _unknown(environment: Environment) -> Sequence[Distribution]:
     ]
 
 
-def _now() -> str:
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-
-
 def _verified(found: Lock, record: Record) -> Lock:
-    """With what a repair proved of it: checks that passed wherever they mean anything."""
+    """Add the checks of the repair that passed on every device where they apply."""
     counted = [item for item in record.checks_after if item.applicable]
     short = {item.check for item in counted if item.status != "pass"}
     passed = sorted({item.check for item in counted} - short)
@@ -71,19 +69,19 @@ def _verified(found: Lock, record: Record) -> Lock:
 
 
 def lock_for(settings: Settings, prefix: Path, names: Sequence[str], *, fetch_hashes: bool = False) -> Lock:
-    """`lock` for further platforms too. Raises InputError for an unknown one, NoSolution where there is none for it."""
+    """Return the lock for further platforms too. Raises InputError for an unknown one, NoSolution without packages."""
     facts = observe(settings, prefix)
     found = lock_of(settings, facts, fetch_hashes=fetch_hashes)
     return for_platforms(settings, facts, found, names)
 
 
 def require_platforms(names: Sequence[str], form: LockFormatName | None) -> None:
-    """Raise InputError for a platform that cannot be locked, or not in that format."""
+    """Raise InputError for a platform that cannot be locked in that format."""
     platforms.require(names, form or fitting(conda=True)[0])
 
 
 def default_format(found: Lock) -> LockFormatName:
-    """The format that holds all of an environment."""
+    """Return the format that can contain every package of an environment."""
     return _fitting(found)[0]
 
 
@@ -94,10 +92,10 @@ def _fitting(found: Lock) -> Sequence[LockFormatName]:
 def write_lock(
     found: Lock, form: LockFormatName, path: Path | None, *, allow_incomplete: bool = False
 ) -> tuple[Lock, str]:
-    """`found` in that format, and its text; written to `path` where it is given.
+    """Return `found` as judged for a format, and its text; write it to `path` if given.
 
-    A lock that lacks entries is neither written nor returned as text, unless `allow_incomplete`: with it they are named
-    in comments. Raises InputError where it cannot be written, InstallerError without conda-lock.
+    An incomplete lock is neither written nor returned as text, unless `allow_incomplete`; the missing entries are then
+    comments. Raises InputError if it cannot be written, InstallerError without conda-lock.
     """
     judged, text = writing.written(found, form)
     if judged.incomplete and not allow_incomplete:
@@ -111,10 +109,9 @@ def write_lock(
 def lock_files(
     settings: Settings, prefix: Path, forms: Sequence[LockFormatName], folder: Path, *, allow_incomplete: bool = False
 ) -> tuple[Lock, ...]:
-    """What is installed at `prefix`, written to `folder` in each of those formats, under the name that its tools look for.
+    """Write the lock of `prefix` to `folder` in each format, under the file name that its tools expect.
 
-    One that lacks entries says which, and is not written unless `allow_incomplete`. Raises InputError where a file
-    cannot be written.
+    An incomplete lock is not written unless `allow_incomplete`. Raises InputError if a file cannot be written.
     """
     require_folder(folder)
     found = lock(settings, prefix)
@@ -123,16 +120,14 @@ def lock_files(
 
 
 def lock_repair(settings: Settings, record: Record, folder: Path) -> Record:
-    """After a repair: the locks that fit the environment, in `folder`, and notes in the record of what became of them.
-
-    Nothing of this can undo a repair that is done: a lock that cannot be written is told, no more.
-    """
+    """Write the locks of a repaired environment to `folder`, and return the record with notes on them."""
     if record.environment != "repaired":
         return record
     try:
         return installed_by_repairs.noted(
             Path(record.plan.real_prefix), record, _written(settings, Path(record.prefix), folder)
         )
+    # the repair is done and stays: a lock that cannot be written is a note, not an error
     except EnvmedicError as error:
         told = f"No lock was written: {error.summary}" + (f" ({error.cause})" if error.cause else "")
         return msgspec.structs.replace(record, notes=(*record.notes, told))
@@ -156,9 +151,10 @@ def _told(found: Lock, form: LockFormatName, folder: Path) -> str:
 
 
 def require_folder(folder: Path) -> None:
-    """Make `folder` for locks. Raises InputError, before a repair begins, where they could not be written there."""
+    """Create `folder` for locks. Raises InputError if no file can be written there."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        # a file is made, since permissions do not show every obstacle, such as a quota or a full disk
         with TemporaryFile(dir=folder):
             pass
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Which imports crash: looked for where a text tells of a crash, in processes of their own."""
+"""Search for imports that crash, each in its own process, if a text reports a crash."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ if TYPE_CHECKING:
     from envmedic.engine.verify.crash_search import Attempt
 
 SEARCHED = "import-sequence"
-"""A playbook with this check is about imports that crash, and its text starts a search for them."""
+"""A playbook with this check is about crashing imports; a match of its signatures starts the search."""
 SUSPECTS = (
     "decord", "cv2", "pyarrow", "open3d", "tensorflow", "paddle", "faiss", "sklearn", "ctranslate2", "bitsandbytes",
     "pyrender", "bpy", "nvdiffrast", "torchvision", "torch",
 )  # fmt: skip
-"""Import names that reports of crashes name most, those that disturb others first; see `import-order-crash.yaml`."""
+"""Import names that are most frequent in crash reports, those that disturb others first (`import-order-crash.yaml`)."""
 _WORD = re.compile(r"[A-Za-z_][\w.]*")
 
 
 def with_crash(
     settings: Settings, playbooks: Sequence[LoadedPlaybook], facts: Facts, matches: Sequence[TextMatch]
 ) -> Facts:
-    """`facts` with the imports that crash, if the text tells of a crash before all else and there are such."""
+    """Return `facts` with the crashing imports, if a crash is the best explanation of the text."""
     environment = facts.environment
     if environment is None or not environment.interpreter.starts or not _tells(playbooks, matches):
         return facts
@@ -46,7 +46,7 @@ def with_crash(
 
 
 def search(settings: Settings, facts: Facts, matches: Sequence[TextMatch]) -> Facts:
-    """`facts` with the imports that crash, of those that `matches` name and of usual suspects, if there are such."""
+    """Return `facts` with the crashing imports among the names in `matches` and the usual suspects."""
     environment = facts.environment
     names = candidates(environment, matches) if environment is not None else ()
     if environment is None or not names:
@@ -60,7 +60,8 @@ def search(settings: Settings, facts: Facts, matches: Sequence[TextMatch]) -> Fa
 
 
 def _tells(playbooks: Sequence[LoadedPlaybook], matches: Sequence[TextMatch]) -> bool:
-    """Whether what the text tells of most surely is something that a search can confirm."""
+    """Whether the best finding of the text is one that a search can confirm."""
+    # the search starts dozens of processes, so a crash that is a side remark in the text does not start it
     about = {loaded.playbook.id for loaded in playbooks if SEARCHED in loaded.playbook.checks}
     if about.isdisjoint(match.playbook for match in matches):
         return False
@@ -69,7 +70,8 @@ def _tells(playbooks: Sequence[LoadedPlaybook], matches: Sequence[TextMatch]) ->
 
 
 def _attempt(prefix: Path) -> Attempt:
-    """Imports in the live environment, in which no byte code is written; nothing is narrated."""
+    """Return a function that imports sequences of names in the live environment and returns their outcomes."""
+    # the diagnosis writes nothing: without byte code, and without events, which would show dozens of failures
     runner = ActivatedRunner(DirectRunner(prefix), prefix, Interruption())
 
     def attempt(sequences: Sequence[tuple[str, ...]]) -> Sequence[Outcome]:
@@ -79,11 +81,12 @@ def _attempt(prefix: Path) -> Attempt:
 
 
 def candidates(environment: Environment, matches: Iterable[TextMatch]) -> tuple[str, ...]:
-    """Import names to try, of what is installed and has compiled parts.
+    """Return the import names to try, from installed distributions with compiled parts.
 
-    Those in the text come first, then suspects, then what brings an OpenMP runtime, then the
-    rest, largest first.
+    Names in the text come first, then suspects, then distributions with an OpenMP runtime, then the rest, largest
+    first.
     """
+    # the order matters: the search tries a limited number, and the likeliest crash is found after few processes
     compiled = sorted(filter(_compiled, environment.distributions), key=lambda item: -item.size_bytes)
     importable = {name for item in compiled for name in item.import_names}
     everything = {name for item in environment.distributions for name in item.import_names}
@@ -98,17 +101,16 @@ def candidates(environment: Environment, matches: Iterable[TextMatch]) -> tuple[
 
 
 def _compiled(distribution: Distribution) -> bool:
-    """Whether its wheel is for one platform; what has no tags (conda, legacy installs) may have compiled parts too.
-
-    NVIDIA's wheels are libraries that torch loads: importing them loads nothing.
-    """
+    """Whether a distribution may have compiled modules."""
+    # NVIDIA's wheels are libraries that torch loads: importing them loads nothing
     if distribution.name.startswith("nvidia-"):
         return False
+    # without tags (conda packages, legacy installs) it may have compiled modules too
     return not distribution.tags or any(not tag.endswith("-any") for tag in distribution.tags)
 
 
 def _named(match: TextMatch, known: set[str]) -> Iterator[str]:
-    """Importable names in a line of the text: files of a stack as modules, and words."""
+    """Yield importable names in a line of the text: files of a stack trace as modules, and words."""
     for path in re.findall(r"(?:site|dist)-packages[/\\]([\w/\\-]+)\.(?:py|[\w.-]*so)\b", match.line):
         parts = [part for part in PurePosixPath(path.replace("\\", "/")).parts if part != "__init__"]
         if parts and parts[0] in known:

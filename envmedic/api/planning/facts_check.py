@@ -1,4 +1,4 @@
-"""The check ``facts``: what the facts of an environment, or of a clone of it, say of known faults."""
+"""The check ``facts``: whether facts of an environment, or of its clone, confirm known faults."""
 
 from __future__ import annotations
 
@@ -22,48 +22,50 @@ _STATUS: Mapping[bool | None, Status] = {True: "fail", False: "pass", None: "ski
 
 
 class FactsProof:
-    """Judges ``facts`` for one environment. What is confirmed before the steps is remembered until after them."""
+    """Runs the check ``facts`` for one environment, and compares the state after the steps with that before."""
 
     def __init__(self, settings: Settings, prefix: Path, host: Callable[[], Host]) -> None:
         self._settings = settings
         self._prefix = prefix
         self._host = host
         self._refuted: frozenset[str] | None = None
-        """Playbooks whose faults the facts refuted before the steps; None where nothing ran before them."""
+        """Playbooks that facts refuted before the steps; None if no check ran before them."""
 
     def of_one_run(self) -> _Run:
-        """The judge for one run of checks, in which the environment does not change and is observed once."""
+        """Return the check for one run, during which the environment does not change and is observed once."""
         return _Run(self)
 
     @cached_property
     def known(self) -> tuple[LoadedPlaybook, ...]:
-        """Playbooks that repair what facts confirm; what only the host's owner can mend counts for nothing here."""
+        """Playbooks that repair an environment by its facts, without those about the host."""
         return tuple(item for item in load_playbooks(self._settings) if _repairs(item.playbook))
 
     def derived(self, runner: Runner) -> dict[str, FactValue]:
-        """The flat facts of the environment in which `runner` runs its commands."""
+        """Return the flat facts of the environment in which `runner` runs commands."""
         environment = observe_clone(self._settings, runner.tree, self._prefix)
         return derive(Facts(host=self._host(), environment=environment))
 
     def remember(self, refuted: frozenset[str]) -> None:
-        """Keep what was refuted before the first step; a later round does not change it."""
+        """Remember the playbooks refuted before the first step; a later round does not change them."""
         self._refuted = refuted if self._refuted is None else self._refuted
 
     def blames(self, playbook: str) -> bool:
-        """Whether a confirmed fault counts: all do where nothing is known of before, else those refuted then."""
+        """Whether a confirmed fault counts against the repair."""
+        # only faults that the steps introduced: an older fault, or one that was unknown before, is no regression
         return self._refuted is None or playbook in self._refuted
 
 
 class _Run:
-    """Judges ``facts`` during one run of checks."""
+    """The check ``facts`` during one run of checks."""
 
     def __init__(self, proof: FactsProof) -> None:
         self._proof = proof
         self._derived: dict[str, FactValue] | None = None
 
     def __call__(self, check: Check, runner: Runner, phase: Phase) -> tuple[Outcome, ...]:
-        """One outcome: of the fault that the check names, or of all known ones together."""
+        """Return one outcome: for the fault that the check names, or for all known faults together."""
         started = monotonic()
+        # observed on first use: an observation is costly, and many runs have no such check
         if self._derived is None:
             self._derived = self._proof.derived(runner)
         if check.confirmation is not None:
@@ -75,7 +77,7 @@ class _Run:
         confirmed = {name: _told(value) for name, value in found.items() if value.truth is True}
         if phase == "before":
             self._proof.remember(frozenset(name for name, value in found.items() if value.truth is False))
-            confirmed = {}
+            confirmed = {}  # before the steps, the fault to repair is expected
         blamed = [f"{name}: {text}" for name, text in confirmed.items() if self._proof.blames(name)]
         reason = blamed[0] if len(blamed) == 1 else f"{len(blamed)} faults: {', '.join(sorted(confirmed))}"
         return Outcome(
@@ -110,7 +112,7 @@ def _told(found: Evaluation) -> str:
 
 
 def _repairs(playbook: Playbook) -> bool:
-    """Whether the playbook mends an environment by what its facts say."""
+    """Whether the playbook repairs an environment that facts can judge."""
     acts = any(not isinstance(step, AdviseStep) for step in playbook.steps)
     return (
         playbook.when is not None

@@ -1,4 +1,4 @@
-"""Moving the torch family of an environment on, though nothing is at fault: ``plan --policy``."""
+"""Use case ``plan --policy``: a new version of the torch family, without a fault to repair."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ from envmedic.planner import family_move
 
 
 def move(settings: Settings, prefix: Path, policy: Policy, way: str | None = None) -> Plan:
-    """The plan that moves the torch family by `policy`, with all that must be replaced or built again for it.
+    """Return the plan that moves the torch family by `policy`, with its dependents.
 
-    Raises NothingToRepair where everything is there already, InputError without a torch, NoSolution with every
-    distribution that cannot follow, and installer errors.
+    Raises NothingToRepair if nothing would change, InputError without torch, NoSolution with every distribution that
+    cannot follow, and installer errors.
     """
     facts = observe(settings, prefix)
     environment = facts.environment
     if environment is None or environment.distribution("torch") is None:
         raise InputError(f"There is no torch in {prefix}", hint="Name the environment that holds it: -p PREFIX")
+    # a move is planned as the repair of a case without a finding, so that it has the same ways, rules and checks
     case = PlanningCase(facts, None, family_move.playbook(policy, environment), way=way)
     return next(plans(settings, case, installer_of(settings)))

@@ -1,4 +1,4 @@
-"""Which plan is next: the findings that can be repaired, best first, and for each its ways, best first."""
+"""Order of plans: repairable findings, best first, and for each finding its ways, best first."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from envmedic.model.playbook import LoadedPlaybook
 from envmedic.model.ports import Installer
 
 CERTAIN_ENOUGH = 0.5
-"""Findings below this confidence are told and not repaired."""
+"""Findings below this confidence are reported and not repaired."""
 POINTED_AT = 0.25
-"""The same for those that a failed check speaks for too."""
+"""The same limit for findings that a failed check points to as well."""
 _NO_PLAN = (NoSolution, NothingToRepair, HostFault)
 
 
 @dataclass(frozen=True)
 class RepairGoal:
-    """What is to be repaired: findings of one diagnosis, best first."""
+    """The goal of a repair: findings of one diagnosis, best first."""
 
     facts: Facts
     playbooks: tuple[LoadedPlaybook, ...]
@@ -39,15 +39,14 @@ class RepairGoal:
     """Title of the way to take first for the best finding; None takes the best."""
 
     def playbook(self, finding: Finding) -> LoadedPlaybook:
-        """The playbook that repairs `finding`."""
+        """Return the playbook that repairs `finding`."""
         return next(item for item in self.playbooks if item.playbook.id == finding.playbook)
 
 
 def repairable(diagnosis: Diagnosis, pointed: Collection[str] = ()) -> tuple[Finding, ...]:
-    """The findings that are sure enough and that no facts refute, best first.
+    """Return the findings that are certain enough and not refuted by facts, best first.
 
-    `pointed` are the classes of fault that failed checks speak for: findings of these come first, and of what they
-    printed one suffices that the text alone would leave open.
+    `pointed` are the classes of fault that failed checks point to: their findings come first, and need less confidence.
     """
     found = [
         item
@@ -56,31 +55,32 @@ def repairable(diagnosis: Diagnosis, pointed: Collection[str] = ()) -> tuple[Fin
         and item.confirmed is not False
         and item.confidence >= (POINTED_AT if item.fault in pointed else CERTAIN_ENOUGH)
     ]
+    # a stable sort keeps the order of the diagnosis within both groups
     return tuple(sorted(found, key=lambda item: item.fault not in pointed))
 
 
 class PlanChoices:
-    """The plans for one state of an environment, each made when it is asked for."""
+    """The plans for one state of an environment, each made on request, since a plan may take a resolution."""
 
     def __init__(
         self, settings: Settings, installer: Installer, wanted: RepairGoal, *, earlier: tuple[Plan, ...] = ()
     ) -> None:
-        """Take what is wanted; `earlier` is what was carried out before, and must not be undone."""
+        """Plan for `wanted`; the effects of `earlier` plans must not be undone."""
         self.installer = installer
         self.wanted = wanted
         self.skipped: dict[str, str] = {}
-        """Findings without a plan: their summary → why."""
+        """Findings without a plan: summary → reason."""
         self.errors: list[EnvmedicError] = []
-        """Why findings have no plan, best finding first."""
+        """The reasons of findings without a plan, best finding first."""
         self._settings = settings
         self._earlier = earlier
         self._leave = False
         self._plans = self._each()
 
     def next(self, *, another_fault: bool = False) -> Plan | None:
-        """The next best plan, of `another_fault` where the last one's is not there; None when there is none.
+        """Return the next best plan, with `another_fault` of the next finding; None without one.
 
-        Raises what keeps every plan from being made, such as the network.
+        Raises errors that prevent every plan, such as NetworkError.
         """
         self._leave = another_fault
         return next(self._plans, None)
@@ -100,6 +100,7 @@ class PlanChoices:
                     refusal = _refusal(plan, self._earlier)
                     if refusal is None:
                         yield self._noted(plan)
+                        # set by `next` while this generator was suspended: the fault does not exist in the clone
                         if self._leave:
                             break
                     else:
@@ -113,13 +114,13 @@ class PlanChoices:
         self.skipped[finding.summary] = advice or reason
 
     def _noted(self, plan: Plan) -> Plan:
-        """`plan` with the findings before it that have none."""
+        """Return `plan` with notes on the better findings that have no plan."""
         notes = tuple(f"Not repaired: {summary}: {why}" for summary, why in self.skipped.items())
         return planner.named(msgspec.structs.replace(plan, notes=(*plan.notes, *notes))) if notes else plan
 
 
 def _refusal(plan: Plan, earlier: Sequence[Plan]) -> EnvmedicError | None:
-    """Why `plan` is not carried out: it changes nothing, only gives advice, or undoes what was repaired before."""
+    """Return why `plan` is not carried out: no steps, advice only, or a conflict with `earlier` plans."""
     if not plan.steps:
         return NothingToRepair(
             f"Nothing to repair: playbook {plan.playbook} finds {plan.prefix} as it should be",
@@ -127,6 +128,7 @@ def _refusal(plan: Plan, earlier: Sequence[Plan]) -> EnvmedicError | None:
         )
     if advice_of(plan):
         return _advice(plan)
+    # two playbooks that revert each other would keep the repair loop running for ever
     undone = undoes(plan, earlier)
     repeated = bool(earlier) and not undone and _repeats(plan, earlier)
     if not undone and not repeated:
@@ -139,13 +141,13 @@ def _refusal(plan: Plan, earlier: Sequence[Plan]) -> EnvmedicError | None:
 
 
 def advice_of(plan: Plan) -> str:
-    """What a plan that changes nothing says people have to do; empty for one that changes something."""
+    """Return the instructions of a plan that has only advice; empty for a plan that changes something."""
     texts = [step.text for step in plan.steps if isinstance(step, Advise)]
     return "\n".join(texts) if len(texts) == len(plan.steps) else ""
 
 
 def _advice(plan: Plan) -> EnvmedicError:
-    """The error of a plan that only says what people have to do."""
+    """Return the error for a plan that has only advice."""
     text = advice_of(plan)
     summary = plan.finding.summary if plan.finding is not None else ""
     if of_host(plan.fault, plan.finding.fix_kind if plan.finding is not None else None):
@@ -155,7 +157,7 @@ def _advice(plan: Plan) -> EnvmedicError:
 
 
 def host_fault(summary: str, advice: str) -> HostFault:
-    """The error for what no repair of an environment can help."""
+    """Return the error for a fault of the host."""
     return HostFault(
         f"A fault of the host: {summary}",
         cause="The driver or the hardware is at fault, so no repair of an environment can help",
@@ -164,10 +166,11 @@ def host_fault(summary: str, advice: str) -> HostFault:
 
 
 def _repeats(plan: Plan, earlier: Sequence[Plan]) -> bool:
-    """Whether all that `plan` does was done by `earlier` ones."""
+    """Whether `earlier` plans already did everything that `plan` does."""
     changed = {_outcome(change) for item in earlier for change in item.changes}
     steps = [step for item in earlier for step in item.steps]
     left = {path for step in steps if isinstance(step, Purge) for path in step.leftovers}
+    # installs are compared by their changes: two resolutions of one version may have different artifacts
     return all(_outcome(change) in changed for change in plan.changes) and all(
         left.issuperset(step.leftovers)
         if isinstance(step, Purge)
@@ -177,7 +180,7 @@ def _repeats(plan: Plan, earlier: Sequence[Plan]) -> bool:
 
 
 def undoes(plan: Plan, earlier: Sequence[Plan]) -> str:
-    """What of the `earlier` plans `plan` would change again, in words; empty when nothing."""
+    """Describe what `plan` would change again after the `earlier` plans; empty if nothing."""
     versions = {name: _outcome(change)[1:] for item in earlier for change in item.changes for name in _names(change)}
     for change in plan.changes:
         for name in _names(change):
@@ -189,12 +192,13 @@ def undoes(plan: Plan, earlier: Sequence[Plan]) -> str:
 
 
 def _outcome(change: Change) -> tuple[str, str | None, str]:
-    """What is there afterwards: name, version, and the build of a conda package."""
+    """Return the state after a change: name, version, and the build of a conda package."""
     return change.name, change.after, change.after_build
 
 
 def _names(change: Change) -> tuple[str, ...]:
-    """What a line is about: a conda package, or a distribution, with the conda package whose place it takes."""
+    """Return the names that a change concerns."""
+    # conda's `pytorch` and the distribution `torch` are different names; a wheel may replace a conda package
     if change.by == "conda":
         return (f"conda's {change.name}",)
     return (change.name, f"conda's {change.package}") if change.package else (change.name,)

@@ -1,4 +1,4 @@
-"""Where a plan that was read from a file may write: a plan can be made by anybody, and its digest too."""
+"""Path checks of a plan that was read from a file: anybody can write a plan with a valid digest."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _RECORD = re.compile(r"conda-meta/[^/\0]+\.json")
 
 
 def refuse_other_places(made: Plan) -> None:
-    """Raise InputError where a plan names files that its own making never would: packages outside of the cache."""
-    if not os.path.isdir(made.real_prefix):  # noqa: PTH112  # never raises, whatever the name
-        return  # nothing is done there, and the next step says so
+    """Raise InputError if a plan names files that envmedic would never choose, such as wheels outside the cache."""
+    if not os.path.isdir(made.real_prefix):
+        return  # the caller reports the missing environment
     wrong = next(_others(made), None)
     if wrong is not None:
         raise InputError(
@@ -36,9 +36,11 @@ def _others(made: Plan) -> Iterator[str]:
         if isinstance(step, Install):
             yield from (item.local_path for item in step.artifacts if not _is_cached(item, prefix))
         elif isinstance(step, Rebuild):
+            # a build writes there, so the path must be the one that envmedic itself chooses
             if step.workshop != os.fspath(prefix.parent / STORE / "build" / prefix.name / step.distribution.name):
                 yield step.workshop
         elif isinstance(step, Pin):
+            # a line break would add constraints that the user did not see in the plan
             yield from (line for line in (*step.constraints, *step.conda) if not line.isprintable())
         elif isinstance(step, CondaChange):
             yield from (item.filename for item in step.install if not _plain(item.filename, item.sha256 or item.md5))
@@ -46,12 +48,13 @@ def _others(made: Plan) -> Iterator[str]:
 
 
 def _is_cached(item: Artifact, prefix: Path) -> bool:
-    """Whether a wheel lies where the cache has wheels with its hash."""
+    """Whether a wheel's path is its place in the wheel cache."""
     expected = download_cache.path_of(item.sha256, item.filename, prefix=prefix)
     return _plain(item.filename, item.sha256) and item.local_path == os.fspath(expected)
 
 
 def _plain(filename: str, digest: str | None) -> bool:
-    """Whether both are names in a directory, and nothing that leads out of it."""
+    """Whether file name and digest are plain names inside a directory."""
+    # a leading hyphen would be an option for pip or conda
     named = Path(filename).name == filename and "\0" not in filename and not filename.startswith(("-", "."))
     return named and (digest is None or _DIGEST.fullmatch(digest) is not None)

@@ -1,11 +1,12 @@
-"""From a finding to plans: the ranked proposals whose wheels can be had."""
+"""Plans for a finding, from the planner's ranked proposals and resolutions of their wheels and conda packages."""
 
 from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 import msgspec
@@ -22,17 +23,17 @@ from envmedic.model.facts import Environment, Facts
 from envmedic.model.findings import Finding
 from envmedic.model.plan import CONDA_PINS, CONSTRAINTS, Plan
 from envmedic.model.playbook import LoadedPlaybook
-from envmedic.model.ports import CondaInstaller, Installer, Resolution
+from envmedic.model.ports import CondaInstaller, Installer, Resolution, ResolveRequest
 from envmedic.planner.constraints import keeping
 from envmedic.planner.family_move import UNCHANGED
 
 PASSED_OVER = "another way was asked for"
-"""Why a way was not chosen that ranks above the one that was."""
+"""The reason against a way that ranks above the chosen one."""
 
 
 @dataclass(frozen=True)
 class PlanningCase:
-    """One finding with the playbook that repairs it, or (without one) the torch family that is to be moved on."""
+    """One finding with its playbook, or (without a finding) a torch family to move."""
 
     facts: Facts
     finding: Finding | None
@@ -45,9 +46,9 @@ class PlanningCase:
 
 
 def plans(settings: Settings, case: PlanningCase, installer: Installer) -> Iterator[Plan]:
-    """The plans that carry the playbook out, best first: the next is made when the one before it is of no use.
+    """Yield the plans that carry the playbook out, best first; each is made on request.
 
-    Raises NoSolution where there is none at all, InputError for a way that there is not, NetworkError and InstallerError.
+    Raises NoSolution without any plan, InputError for an unknown way, NetworkError and InstallerError.
     """
     options = planner.Options(
         find_links=settings.find_links, offline=settings.offline, torch_index=settings.torch_index
@@ -58,24 +59,27 @@ def plans(settings: Settings, case: PlanningCase, installer: Installer) -> Itera
         raise _no_way(environment, considered) if case.finding is not None else _no_move(considered)
     if case.way is not None:
         considered = _led_by(considered, case.way)
-    failed: dict[str, str] = {}
+    maker = _PlanMaker(settings, case, environment, installer, considered)
     errors: list[NoSolution | NetworkError] = []
     for proposal in considered.proposals:
-        made = _tried(settings, case, proposal, installer, considered, failed, first=not errors)
-        if isinstance(made, NoSolution | NetworkError):
-            if case.way == proposal.title:
-                raise made  # who asked for it is not given another one
-            failed[proposal.title] = made.cause or made.summary
-            errors.append(made)
-        else:
-            yield _with_command(_keeping(settings, made, environment), case.command)
-            failed[proposal.title] = "it was tried in a clone, and did not prove itself"
+        try:
+            made = maker.make(proposal)
+        except (NoSolution, NetworkError) as error:
+            # A user who named this way is not given another one. An unreachable network is no reason to leave the best
+            # way for a worse one; after another failure it is, since nothing better is left.
+            if case.way == proposal.title or (isinstance(error, NetworkError) and not errors):
+                raise
+            maker.failed[proposal.title] = error.cause or error.summary
+            errors.append(error)
+            continue
+        yield _with_command(_keeping(settings, made, environment), case.command)
+        maker.failed[proposal.title] = "it was tried in a clone, and did not prove itself"
     if len(errors) == len(considered.proposals):
         raise _none(errors)
 
 
 def _led_by(considered: planner.Proposals, title: str) -> planner.Proposals:
-    """`considered` with the way of that title first. Raises InputError, with the titles that there are."""
+    """Return `considered` with the way of that title first. Raises InputError with the known titles."""
     titles = [item.title for item in considered.proposals]
     if title not in titles:
         raise InputError(
@@ -87,27 +91,9 @@ def _led_by(considered: planner.Proposals, title: str) -> planner.Proposals:
     return msgspec.structs.replace(considered, proposals=ordered)
 
 
-def _tried(  # noqa: PLR0917  # what a plan is made from
-    settings: Settings,
-    case: PlanningCase,
-    proposal: planner.Proposal,
-    installer: Installer,
-    considered: planner.Proposals,
-    failed: Mapping[str, str],
-    *,
-    first: bool,
-) -> Plan | NoSolution | NetworkError:
-    """The plan of a proposal, or why there is none. The network is no reason to leave the best way for a worse one."""
-    try:
-        return _made(settings, case, proposal, installer, considered, failed)
-    except NetworkError as error:
-        if first:
-            raise
-        return error
-
-
 def _none(errors: Sequence[NoSolution | NetworkError]) -> NoSolution | NetworkError:
-    """The error where no way works: the network's where one might have, else the best way's with what each lacks."""
+    """Return the error if no way works: the best way's, with the causes of the others."""
+    # with an unreachable index nobody knows whether a way exists, so "no solution" would be wrong
     unreachable = next((error for error in errors if isinstance(error, NetworkError)), None)
     if unreachable is not None or len(errors) == 1:
         return unreachable or errors[0]
@@ -116,86 +102,70 @@ def _none(errors: Sequence[NoSolution | NetworkError]) -> NoSolution | NetworkEr
     return NoSolution(first.summary, cause=first.cause, hint=first.hint, details=(*first.details, *told))
 
 
-def _made(  # noqa: PLR0917  # what a plan is made from
-    settings: Settings,
-    case: PlanningCase,
-    proposal: planner.Proposal,
-    installer: Installer,
-    considered: planner.Proposals,
-    failed: Mapping[str, str],
-) -> Plan | NoSolution:
-    """The plan of a proposal, or why there is none. Other errors are raised: a worse way does not mend the network."""
-    try:
-        resolution = _resolution(settings, proposal, case, installer)
-        conda = _conda(settings, case) if resolution is not None and resolution.conda is not None else None
+@dataclass(frozen=True)
+class _PlanMaker:
+    """Makes the plans of one case; `failed` has the reasons against proposals so far, by title."""
+
+    settings: Settings
+    case: PlanningCase
+    environment: Environment
+    installer: Installer
+    considered: planner.Proposals
+    failed: dict[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def conda(self) -> CondaInstaller:
+        """The installer of conda packages for the environment."""
+        return conda_of(self.settings, Path(self.environment.real_prefix))
+
+    def make(self, proposal: planner.Proposal) -> Plan:
+        """Return the plan of a proposal. Raises NoSolution, NetworkError and InstallerError."""
+        resolution = self._resolution(proposal)
+        conda = self.conda if resolution is not None and resolution.conda is not None else None
         return planner.build(
-            case.facts,
-            case.finding,
-            case.playbook,
-            proposal,
-            resolution,
-            installer,
+            self.case.facts,
+            self.case.finding,
+            self.case.playbook,
+            planner.ResolvedProposal(proposal, resolution, _fetched(resolution, conda), self.considered, self.failed),
+            planner.PlanInstallers(self.installer, conda),
             now=now(),
-            conda=conda,
-            considered=considered,
-            failed=failed,
-            fetched=_fetched(resolution, conda),
-            extendable=case.extendable,
+            extendable=self.case.extendable,
         )
-    except NoSolution as error:
-        return error
 
-
-def _resolution(
-    settings: Settings, proposal: planner.Proposal, case: PlanningCase, installer: Installer
-) -> Resolution | None:
-    """The wheels, and then the conda packages, with what the wheels ask of these."""
-    environment = case.facts.environment
-    if environment is None or (proposal.request is None and proposal.conda is None):
-        return None
-    found = Resolution(artifacts=())
-    if proposal.request is not None:
-        with stage(settings.stream, "resolve"):
-            found = _wheels(settings, proposal, environment, installer)
-    wheels, request = planner.divided(
-        proposal, found.artifacts, environment, planner.markers(environment, case.facts.host)
-    )
-    if request is None:
-        return msgspec.structs.replace(found, artifacts=wheels)
-    with stage(settings.stream, "solve"):
-        change = _conda(settings, case).resolve(
-            request, _without_own_pins(environment), case.facts.host, settings.stream.emit
-        )
-    return msgspec.structs.replace(found, artifacts=wheels, conda=change)
-
-
-def _wheels(
-    settings: Settings, proposal: planner.Proposal, environment: Environment, installer: Installer
-) -> Resolution:
-    """The wheels beside conda's packages as they are, else those that need conda's packages in other versions."""
-    if proposal.request is None:
-        return Resolution(artifacts=())
-    try:
-        return installer.resolve(proposal.request, environment, settings.stream.emit)
-    except NoSolution as error:
-        request = planner.loosened(proposal, environment)
+    def _resolution(self, proposal: planner.Proposal) -> Resolution | None:
+        if proposal.request is None and proposal.conda is None:
+            return None
+        environment, emit = self.environment, self.settings.stream.emit
+        found = Resolution(artifacts=())
+        # wheels first: only resolved wheels tell which versions of conda's packages they require
+        if proposal.request is not None:
+            with stage(self.settings.stream, "resolve"):
+                found = self._wheels(proposal, proposal.request)
+        markers = planner.markers(environment, self.case.facts.host)
+        wheels, request = planner.divided(proposal, found.artifacts, environment, markers)
         if request is None:
-            raise
+            return msgspec.structs.replace(found, artifacts=wheels)
+        with stage(self.settings.stream, "solve"):
+            change = self.conda.resolve(request, _without_own_pins(environment), self.case.facts.host, emit)
+        return msgspec.structs.replace(found, artifacts=wheels, conda=change)
+
+    def _wheels(self, proposal: planner.Proposal, request: ResolveRequest) -> Resolution:
+        environment, emit = self.environment, self.settings.stream.emit
         try:
-            return installer.resolve(request, environment, settings.stream.emit)
-        except NoSolution:
-            raise error from None  # what it lacks beside conda's packages tells more
-
-
-def _conda(settings: Settings, case: PlanningCase) -> CondaInstaller:
-    environment = case.facts.environment
-    if environment is None:
-        raise AssertionError
-    return conda_of(settings, Path(environment.real_prefix))
+            return self.installer.resolve(request, environment, emit)
+        except NoSolution as error:
+            # no wheels for conda's packages as they are; perhaps for other versions, which conda can then install
+            loosened = planner.loosened(proposal, environment)
+            if loosened is None:
+                raise
+            try:
+                return self.installer.resolve(loosened, environment, emit)
+            except NoSolution:
+                raise error from None  # the first reason names the packages that the user has
 
 
 def now() -> str:
-    """The time in UTC, RFC 3339."""
+    """Return the time in UTC as RFC 3339."""
     return dt.datetime.now(dt.timezone.utc).isoformat(timespec="seconds")
 
 
@@ -214,7 +184,7 @@ def _no_way(environment: Environment | None, considered: planner.Proposals) -> N
 
 
 def _no_move(considered: planner.Proposals) -> EnvmedicError:
-    """What keeps the torch family from being moved on: that it is there already, or what cannot follow."""
+    """Return the error of a move: nothing would change, or some distributions cannot follow."""
     reasons = tuple(f"{item.title}: {item.why_not}" for item in considered.rejected)
     if any(item.why_not == UNCHANGED for item in considered.rejected):
         return NothingToRepair(
@@ -232,7 +202,7 @@ def _no_move(considered: planner.Proposals) -> EnvmedicError:
 
 
 def _fetched(resolution: Resolution | None, conda: CondaInstaller | None) -> frozenset[str]:
-    """Local paths of the wheels, and URLs of the conda packages, that are on this machine already."""
+    """Return the local paths of wheels, and the URLs of conda packages, that are already on this machine."""
     if resolution is None:
         return frozenset()
     found = {item.local_path for item in resolution.artifacts if Path(item.local_path).is_file()}
@@ -242,7 +212,8 @@ def _fetched(resolution: Resolution | None, conda: CondaInstaller | None) -> fro
 
 
 def _keeping(settings: Settings, made: Plan, environment: Environment) -> Plan:
-    """`made` with constraints that keep it: all where asked for, else those that would hold what it changes."""
+    """Return `made` with constraints: for all its changes if the user wants them, else updates of existing ones."""
+    # without the updates, an old constraint would forbid the new version at the next `pip install`
     path = Path(environment.real_prefix) / CONSTRAINTS
     lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
     names = {canonicalize_name(found[0]) for line in lines if (found := re.match(r"[A-Za-z0-9][\w.-]*", line))}
@@ -250,7 +221,8 @@ def _keeping(settings: Settings, made: Plan, environment: Environment) -> Plan:
 
 
 def _without_own_pins(environment: Environment) -> Environment:
-    """`environment` without the pins of conda packages that an earlier repair wrote to keep itself."""
+    """Return `environment` without the conda pins of earlier repairs by envmedic."""
+    # only the user's own pins bind a new repair
     path = Path(environment.real_prefix) / CONDA_PINS
     if environment.conda is None or not path.is_file():
         return environment
@@ -260,7 +232,7 @@ def _without_own_pins(environment: Environment) -> Environment:
 
 
 def _with_command(plan: Plan, command: tuple[str, ...]) -> Plan:
-    """`plan` with the user's command as a check that must have failed before and pass afterwards."""
+    """Return `plan` with the user's command as a check that must fail before the steps and pass after them."""
     if not command:
         return plan
     check = Check(name="command", role="reproduction", arguments=command)

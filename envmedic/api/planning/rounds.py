@@ -1,4 +1,4 @@
-"""The repair loop's choice of plans: what the clone still lacks, and other ways for what failed."""
+"""Choice of the next plan in the repair loop: further faults of the clone, or another way for a failed plan."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from envmedic.playbook.schema.conditions import confirms
 
 
 class Loop:
-    """Names the next plan of a repair. The same steps are never taken twice in one clone state.
+    """Chooses the next plan of a repair. The same steps are never repeated in one state of the clone.
 
-    It searches in depth: `_levels` holds the choices for the environment as it was found, then those for the
+    The search is depth-first: `_levels` has the choices for the environment as it was found, then those for the
     clone after the first plan, and so on.
     """
 
@@ -33,20 +33,23 @@ class Loop:
         self._playbooks = first.wanted.playbooks
         self._host = first.wanted.facts.host
         self._told = set(first.skipped)
-        """Findings without a plan of which the user knows."""
+        """Findings without a plan that the user has been told about."""
         self._handled: set[str | None] = set()
-        """Playbooks that plans were about, of those given up too."""
+        """Playbooks of all plans so far, abandoned ones included."""
         self._tried: set[str] = set()
 
     def __call__(self, request: ExtendRequest) -> PlanExtension | None:
-        """The next plan, or None when nothing is left to try."""
+        """Return the next plan, or None if nothing is left to try."""
         plans = request.plans
+        # the engine may have dropped plans; the choices made in the states after them are void
         del self._levels[len(plans) :]
         self._tried.add(_path(plans))
         self._handled |= {plan.playbook for plan in plans}
         if request.error is not None:
             return self._instead(request)
         facts = Facts(host=self._host, environment=request.environment())
+        # Before the checks, facts alone decide: a fault that they still confirm means that its plan did not work. After
+        # failed checks, another fault is looked for first, and only then is the plan doubted.
         if not request.verified:
             lasting = self._still_confirmed(plans[-1], facts)
             if lasting:
@@ -55,7 +58,8 @@ class Loop:
         return self._further(request, facts, request.failed) or self._instead(request)
 
     def _still_confirmed(self, plan: Plan, facts: Facts) -> str:
-        """What facts say where a plan's own fault is there still; empty where it is gone, or facts prove nothing."""
+        """Return the facts that still confirm a plan's fault; empty if it is gone, or facts cannot prove it."""
+        # only a required check of facts: a fault known from the text alone may have facts that never changed
         if not any(check.confirmation is not None and check.required for check in plan.checks):
             return ""
         asked = next((check.confirmation for check in plan.checks if check.confirmation is not None), None)
@@ -65,8 +69,9 @@ class Loop:
         return "; ".join(dict.fromkeys(leaf.text for leaf in found.leaves))
 
     def _further(self, request: ExtendRequest, facts: Facts, failed: Iterable[Outcome]) -> PlanExtension | None:
-        """A plan for what else is wrong in the clone: by facts, and by what checks say."""
+        """Return a plan for another fault of the clone, found by facts or by the output of failed checks."""
         failed = tuple(failed)
+        # the outcome of `facts` is envmedic's own text, not a program's error
         text = [f"{item.reason}\n{item.detail}" for item in failed if not item.check.startswith("facts")]
         lines = [line.encode() for block in text for line in block.splitlines()]
         diagnosis = diagnose_lines(self._playbooks, facts, lines, Path(request.plans[-1].prefix))
@@ -83,7 +88,7 @@ class Loop:
         return PlanExtension(plan=plan, because=_summary(plan.finding), keep=len(request.plans))
 
     def _reported(self, facts: Facts) -> tuple[Finding, ...]:
-        """What the text alone speaks of and no plan was about yet, unless the facts of the clone refute it."""
+        """Return the findings of the user's text without a plan so far, unless facts of the clone refute them."""
         derived = derive(facts)
         first = self._levels[0].wanted
         left = (item for item in first.findings if item.confirmed is None and item.playbook not in self._handled)
@@ -91,7 +96,8 @@ class Loop:
         return tuple(item for item, when in asked if when is None or confirms(when, derived).truth is not False)
 
     def _instead(self, request: ExtendRequest, lasting: str = "") -> PlanExtension | None:
-        """Another way for the last plan, else for the one before it."""
+        """Return another way for the last plan, else for the one before it."""
+        # never below `good`: those plans proved themselves, and another way for them would lose a proven repair
         for keep in range(len(request.plans) - 1, request.good - 1, -1):
             given_up = request.plans[keep]
             absent = isinstance(request.error, NothingToRepair) and keep == len(request.plans) - 1
@@ -101,18 +107,21 @@ class Loop:
                 why = "the facts confirm it still: " + lasting if lasting else "its repair did not prove itself"
                 why = request.error.summary if request.error is not None else why
                 return PlanExtension(plan=plan, because=f"{_summary(given_up.finding)}: {why}", keep=keep)
+            # the fault is the last plan's own: another way for an earlier plan would not remove it
             if lasting:
                 return None
         return None
 
     def _untried(self, choices: PlanChoices, plans: tuple[Plan, ...], *, another_fault: bool = False) -> Plan | None:
+        # different findings can lead to the same steps, which must not run again in the same state
         while True:
             plan = self._next(choices, another_fault=another_fault)
             if plan is None or _path((*plans, plan)) not in self._tried:
                 return plan
 
     def _next(self, choices: PlanChoices, *, another_fault: bool) -> Plan | None:
-        """The next plan; where its wheels cannot be had just now, none: what was repaired so far must not suffer."""
+        """Return the next plan of `choices`; None if its wheels cannot be fetched now."""
+        # raised, the error would end the transaction, and with it the repairs that are already in the clone
         try:
             return choices.next(another_fault=another_fault)
         except (NetworkError, InstallerError) as error:
@@ -121,7 +130,7 @@ class Loop:
             return None
 
     def _tell(self, choices: PlanChoices) -> None:
-        """Say what is wrong in the clone and has no plan."""
+        """Report the faults of the clone without a plan."""
         for summary, why in choices.skipped.items():
             if summary in self._told:
                 continue
@@ -130,7 +139,8 @@ class Loop:
 
 
 def _path(plans: Iterable[Plan]) -> str:
-    """The steps that lead to a state of the clone, as text: steps hold mappings, which no set takes."""
+    """Return the steps that lead to a state of the clone, as a key."""
+    # as text, since steps contain mappings, which cannot be hashed
     return to_json([plan.steps for plan in plans], indent=0)
 
 

@@ -9,7 +9,7 @@ from envmedic.api.locking import creation
 from envmedic.cli.context import settings_of
 from envmedic.cli.output import CommandOutput
 from envmedic.errors import ExitCode
-from envmedic.render.checks import verification_lines
+from envmedic.render.documents.checks import verification_lines
 
 
 def create(args: argparse.Namespace, output: CommandOutput) -> int:
@@ -18,5 +18,5 @@ def create(args: argparse.Namespace, output: CommandOutput) -> int:
     place = creation.NewPrefix(prefix=args.prefix, name=args.name, python=args.python)
     found = creation.create(settings, Path(args.lock), place, profile=args.profile, no_gpu=args.no_gpu)
     output.narrate(f"environment: {found.prefix}")
-    output.document(found, verification_lines(found, output.style))
+    output.document(found, verification_lines(found))
     return int(ExitCode.OK if found.passed else ExitCode.PROBLEM)

@@ -10,8 +10,9 @@ from envmedic.cli.context import prefix_of, settings_of
 from envmedic.cli.output import CommandOutput
 from envmedic.errors import ExitCode, InputError
 from envmedic.model.findings import Diagnoses, Diagnosis
-from envmedic.render.diagnosis import diagnosis_lines
-from envmedic.render.facts import facts_lines
+from envmedic.render.documents.diagnosis import diagnosis_lines
+from envmedic.render.documents.facts import facts_lines
+from envmedic.render.text import Line, line
 
 _VERDICT_EXIT = {"healthy": ExitCode.OK, "host": ExitCode.HOST}
 
@@ -30,8 +31,9 @@ def diagnose(args: argparse.Namespace, output: CommandOutput) -> int:
         prefix = None if args.log_only else prefix_of(args, settings, output)
         found = diagnosis.diagnose(settings, prefix, args.logs)
     document: Diagnosis | Diagnoses = found[0] if len(found) == 1 else Diagnoses(diagnoses=found)
-    lines = [line for item in found for line in [*_log_title(item, len(found)), *diagnosis_lines(item, output.style)]]
+    lines = [row for item in found for row in [*_log_title(item, len(found)), *diagnosis_lines(item)]]
     output.document(document, lines)
+    # of several texts, the one with the highest exit code decides
     return max(int(_VERDICT_EXIT.get(item.verdict, ExitCode.PROBLEM)) for item in found)
 
 
@@ -46,8 +48,8 @@ def _reproduced(args: argparse.Namespace, settings: Settings, output: CommandOut
     return running.diagnose_reproduced(settings, prefix_of(args, settings, output), args.user_command)
 
 
-def _log_title(found: Diagnosis, count: int) -> list[str]:
-    return [f"== {found.log}"] if count > 1 and found.log else []
+def _log_title(found: Diagnosis, count: int) -> list[Line]:
+    return [line(f"== {found.log}")] if count > 1 and found.log else []
 
 
 def facts(args: argparse.Namespace, output: CommandOutput) -> int:
@@ -57,5 +59,5 @@ def facts(args: argparse.Namespace, output: CommandOutput) -> int:
     settings = settings_of(args, output)
     prefix = None if args.host_only else prefix_of(args, settings, output)
     observed = observe(settings, prefix)
-    output.document(observed, facts_lines(observed, output.style))
+    output.document(observed, facts_lines(observed))
     return int(ExitCode.OK)

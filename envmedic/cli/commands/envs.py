@@ -7,11 +7,11 @@ import argparse
 from envmedic.api import environments
 from envmedic.cli.output import CommandOutput
 from envmedic.errors import ExitCode
-from envmedic.render.environments import environments_lines
+from envmedic.render.documents.environments import environments_lines
 
 
 def envs(_args: argparse.Namespace, output: CommandOutput) -> int:
     """List the environments that are found here."""
     found = environments.list_environments()
-    output.document(found, environments_lines(found, output.style))
+    output.document(found, environments_lines(found))
     return int(ExitCode.OK)

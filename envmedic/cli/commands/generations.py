@@ -8,7 +8,8 @@ from envmedic.api import generations, recovery
 from envmedic.cli.context import ask, prefix_of, print_record, require_terminal, settings_of, target_of
 from envmedic.cli.output import CommandOutput
 from envmedic.errors import ExitCode, RepairDeclined
-from envmedic.render.record import difference_lines, history_lines
+from envmedic.render.documents.record import difference_lines, history_lines
+from envmedic.render.text import line
 
 SEE_HISTORY = "see first what there is with `envmedic history`"
 
@@ -27,14 +28,15 @@ def _travel(args: argparse.Namespace, output: CommandOutput, travel: generations
     if not args.yes:
         require_terminal(SEE_HISTORY)
     settings = settings_of(args, output)
+    # found before the question: a mistyped name fails before anything is asked
     prefix = prefix_of(args, settings, output)
     if not (args.yes or ask(f"{question}?")):
         raise RepairDeclined("Declined")
 
     def accept(losses: tuple[str, ...]) -> bool:
         output.narrate("changed since, and not in the other tree (which keeps them until it is pruned):")
-        for line in losses:
-            output.narrate(f"  {line}")
+        for path in losses:
+            output.narrate(f"  {path}")
         return args.yes or ask("Go on?")
 
     return print_record(travel(settings, prefix, args.transaction, tuple(args.allow), accept), output, moved=True)
@@ -44,7 +46,7 @@ def history(args: argparse.Namespace, output: CommandOutput) -> int:
     """``envmedic history``."""
     settings = settings_of(args, output)
     found = generations.history(settings, prefix_of(args, settings, output))
-    output.document(found, history_lines(found, output.style))
+    output.document(found, history_lines(found))
     return int(ExitCode.OK)
 
 
@@ -52,7 +54,7 @@ def diff(args: argparse.Namespace, output: CommandOutput) -> int:
     """``envmedic diff``."""
     settings = settings_of(args, output)
     found = generations.difference(settings, prefix_of(args, settings, output), args.before, args.after)
-    output.document(found, difference_lines(found, output.style))
+    output.document(found, difference_lines(found))
     return int(ExitCode.OK)
 
 
@@ -61,8 +63,8 @@ def recover(args: argparse.Namespace, output: CommandOutput) -> int:
     settings = settings_of(args, output)
     found = recovery.recover(settings, target_of(args))
     output.narrate(f"environment: {found.prefix}")
-    lines = [f"{item.transaction}: {item.state}, environment {item.environment}" for item in found.settled]
-    output.document(found, lines or ["Nothing to recover"])
+    lines = [line(f"{item.transaction}: {item.state}, environment {item.environment}") for item in found.settled]
+    output.document(found, lines or [line("Nothing to recover")])
     return int(ExitCode.OK)
 
 
@@ -76,5 +78,5 @@ def prune(args: argparse.Namespace, output: CommandOutput) -> int:
     if not (args.yes or ask(f"Remove {which}? There is no way back then")):
         raise RepairDeclined("Declined")
     found = generations.prune(settings, prefix, args.keep)
-    output.document(found, history_lines(found, output.style))
+    output.document(found, history_lines(found))
     return int(ExitCode.OK)

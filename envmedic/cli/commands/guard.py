@@ -9,7 +9,7 @@ from envmedic.cli.context import prefix_of, settings_of
 from envmedic.cli.output import CommandOutput
 from envmedic.errors import ExitCode, InputError
 from envmedic.planner.guard.command_words import split
-from envmedic.render.guard import guard_lines
+from envmedic.render.documents.guard import guard_lines
 
 
 def guard(args: argparse.Namespace, output: CommandOutput) -> int:
@@ -20,7 +20,8 @@ def guard(args: argparse.Namespace, output: CommandOutput) -> int:
             hint="Give it as one text, or after `--`: envmedic guard -- pip install -U torch",
         )
     settings = settings_of(args, output)
+    # after `--` the shell has split the words already
     words = args.user_command or split(args.words)
     found = guarding.guard(settings, prefix_of(args, settings, output), words)
-    output.document(found, guard_lines(found, output.style))
+    output.document(found, guard_lines(found))
     return int(ExitCode.OK if found.ok else ExitCode.PROBLEM)

@@ -9,15 +9,15 @@ from envmedic.api.context.settings import Settings
 from envmedic.cli.context import prefix_of, settings_of
 from envmedic.cli.output import CommandOutput
 from envmedic.errors import ExitCode
-from envmedic.render.compatibility import compatibility_lines
-from envmedic.render.explanation import explanation_lines
+from envmedic.render.documents.compatibility import compatibility_lines
+from envmedic.render.documents.explanation import explanation_lines
 
 
 def explain(args: argparse.Namespace, output: CommandOutput) -> int:
     """``envmedic explain FAULT|PLAYBOOK``."""
     files = (args.topic,) if playbooks.is_playbook_file(args.topic) else ()
     found = explanation.explain(Settings(stream=output.stream, playbook_files=files), args.topic)
-    output.document(found, explanation_lines(found, output.style))
+    output.document(found, explanation_lines(found))
     return int(ExitCode.OK)
 
 
@@ -25,5 +25,5 @@ def check(args: argparse.Namespace, output: CommandOutput) -> int:
     """``envmedic check REQ…``."""
     settings = settings_of(args, output)
     found = compatibility.check(settings, prefix_of(args, settings, output), args.requirements)
-    output.document(found, compatibility_lines(found, output.style))
+    output.document(found, compatibility_lines(found))
     return int(ExitCode.OK if found.yes else ExitCode.PROBLEM)

@@ -9,7 +9,7 @@ from envmedic.api.locking import locks
 from envmedic.cli.context import prefix_of, settings_of
 from envmedic.cli.output import CommandOutput
 from envmedic.errors import ExitCode
-from envmedic.render.lock import incomplete_lines, lock_lines
+from envmedic.render.documents.lock import incomplete_lines, lock_lines
 
 
 def lock(args: argparse.Namespace, output: CommandOutput) -> int:
@@ -25,10 +25,10 @@ def lock(args: argparse.Namespace, output: CommandOutput) -> int:
     path = Path(args.output) if args.output else None
     form = args.format or locks.default_format(found)
     done, text = locks.write_lock(found, form, path, allow_incomplete=args.allow_incomplete)
-    for line in incomplete_lines(done, output.err_style, written=bool(text)):
-        output.narrate(line)
+    # on stderr, since stdout may be the lock file itself
+    output.narrate_lines(incomplete_lines(done, written=bool(text)))
     if output.json or path is not None:
-        output.document(done, lock_lines(done, output.style))
+        output.document(done, lock_lines(done))
     elif text:
-        output.document(done, text.rstrip("\n").split("\n"))
+        output.text(done, text.rstrip("\n").split("\n"))
     return int(ExitCode.PROBLEM if done.incomplete else ExitCode.OK)

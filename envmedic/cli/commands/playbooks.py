@@ -17,7 +17,7 @@ from envmedic.cli.output import CommandOutput
 from envmedic.errors import ExitCode, InvalidPlaybook
 from envmedic.model.base import to_json
 from envmedic.model.playbook import Validation
-from envmedic.render.style import table
+from envmedic.render.text import line, table
 
 _MARKS = {"pass": "pass", "fail": "FAIL", "note": "note"}
 
@@ -38,7 +38,8 @@ def show(args: argparse.Namespace, output: CommandOutput) -> int:
     """One playbook, as its file has it."""
     files = (args.playbook,) if is_playbook_file(args.playbook) else ()
     found, text = show_playbook(Settings(stream=output.stream, playbook_files=files), args.playbook)
-    output.document(found, text.rstrip("\n").splitlines())
+    # shown as it is in the file, tabs included, so that it can be saved as a file again
+    output.text(found, text.rstrip("\n").splitlines())
     return int(ExitCode.OK)
 
 
@@ -47,20 +48,21 @@ def validate(args: argparse.Namespace, output: CommandOutput) -> int:
     mistakes = validate_playbooks(args.files)
     if mistakes:
         count = f"{len(mistakes)} mistakes" if len(mistakes) > 1 else "1 mistake"
+        # one error for all files: editors and CI read every mistake from one run
         raise InvalidPlaybook(
             f"{count} in {', '.join(args.files)}", details=mistakes, hint="See `envmedic playbooks schema`"
         )
-    output.document(Validation(valid=tuple(args.files)), [f"{name}: valid" for name in args.files])
+    output.document(Validation(valid=tuple(args.files)), [line(f"{name}: valid") for name in args.files])
     return int(ExitCode.OK)
 
 
 def test(args: argparse.Namespace, output: CommandOutput) -> int:
-    """What was tried with a playbook."""
+    """Run the samples and conflict tests of a playbook, and print each trial."""
     found = playbook_trial.try_playbook(Settings(stream=output.stream), args.file, args.logs)
     rows = [(_MARKS[item.status], item.about, item.told) for item in found.trials]
     failed = sum(item.status == "fail" for item in found.trials)
     end = f"{found.playbook}: {f'{failed} failed' if failed else 'passed'}, {len(found.trials)} tried"
-    output.document(found, [*table(rows, indent=""), end])
+    output.document(found, [*table(rows, indent=""), line(end)])
     return int(ExitCode.OK if found.passed else ExitCode.PROBLEM)
 
 
@@ -68,7 +70,7 @@ def schema(args: argparse.Namespace, output: CommandOutput) -> int:
     """The JSON schema; editors check a playbook with it while it is written."""
     del args
     document = playbook_schema()
-    output.document(document, to_json(document).splitlines())
+    output.text(document, to_json(document).splitlines())
     return int(ExitCode.OK)
 
 

@@ -20,16 +20,17 @@ from envmedic.model.checks import VerifyWish
 from envmedic.model.findings import Diagnosis
 from envmedic.model.plan import Plan
 from envmedic.model.record import Record
-from envmedic.render.checks import verification_lines
-from envmedic.render.diagnosis import diagnosis_lines
+from envmedic.render.documents.checks import verification_lines
+from envmedic.render.documents.diagnosis import diagnosis_lines
+from envmedic.render.documents.plan import plan_lines
 from envmedic.render.next_command import apply_command
-from envmedic.render.plan import plan_lines
+from envmedic.render.text import line
 
 NOTHING_TO_DO = "Nothing to repair. If a program fails all the same, give its error text with --log FILE"
 
 
 def wish_of(args: argparse.Namespace) -> RepairRequest:
-    """What the options say of what to repair, or to move on. Raises InputError where they say both."""
+    """The repair or the change of release that the options request. Raises InputError if they request both."""
     if args.policy and (args.playbook or args.log or args.user_command):
         raise InputError(
             "--policy moves an environment on in which nothing is at fault",
@@ -55,13 +56,13 @@ def plan(args: argparse.Namespace, output: CommandOutput) -> int:
 
 def _print_plan(made: Plan, command: str, output: CommandOutput) -> int:
     where = "" if made.host.source == "observed" else " on the host that it is for"
-    lines = [*plan_lines(made, output.style), "", f"Nothing has been changed. To carry it out{where}:", f"  {command}"]
-    output.document(made, lines)
+    how = [line(""), line(f"Nothing has been changed. To carry it out{where}:"), line(f"  {command}")]
+    output.document(made, [*plan_lines(made), *how])
     return int(ExitCode.OK)
 
 
 def _print_healthy(diagnosis: Diagnosis, output: CommandOutput) -> int:
-    output.document(diagnosis, [*diagnosis_lines(diagnosis, output.style), NOTHING_TO_DO])
+    output.document(diagnosis, [*diagnosis_lines(diagnosis), line(NOTHING_TO_DO)])
     return int(ExitCode.OK)
 
 
@@ -77,8 +78,10 @@ def apply(args: argparse.Namespace, output: CommandOutput) -> int:
     if args.dry_run:
         return _dry_run(args, output)
     if not args.yes:
+        # before anything is read: without a terminal the command fails at once
         require_terminal("look at it first with `envmedic plan`")
     if args.lock:
+        # before the repair: a directory that cannot be written must not be discovered after it
         locks.require_folder(Path(args.lock))
     settings = settings_of(args, output)
     confirm = partial(_confirm_plan, output=output, yes=args.yes)
@@ -111,6 +114,7 @@ def _read_plan(args: argparse.Namespace, settings: Settings, output: CommandOutp
     made = repair.read_plan(Path(args.plan))
     named = args.name or args.prefix or args.python
     prefix = prefix_of(args, settings, output) if named else settled_prefix(settings, NamedTarget(prefix=made.prefix))
+    # a symbolic link may have been changed since the plan was made
     if Path(os.path.realpath(prefix)) != Path(made.real_prefix):
         raise InputError(
             f"The plan is for {made.prefix}, not for {prefix}",
@@ -123,7 +127,7 @@ def _read_plan(args: argparse.Namespace, settings: Settings, output: CommandOutp
 
 
 def _confirm_plan(made: Plan, *, output: CommandOutput, yes: bool) -> bool:
-    output.narrate("\n".join([*plan_lines(made, output.err_style, alternatives=not yes), ""]))
+    output.narrate_lines([*plan_lines(made, alternatives=not yes), line("")])
     return yes or ask("Repair the environment in a clone and swap it in when the checks pass?")
 
 
@@ -137,5 +141,5 @@ def verify(args: argparse.Namespace, output: CommandOutput) -> int:
         found = verification.verify(settings, prefix, wish)
     else:
         found = verification.verify_lock(settings, prefix, Path(args.lock), wish)
-    output.document(found, verification_lines(found, output.style))
+    output.document(found, verification_lines(found))
     return int(ExitCode.OK if found.passed else ExitCode.PROBLEM)

@@ -17,11 +17,11 @@ from envmedic.cli.context import settings_of, target_of
 from envmedic.cli.output import CommandOutput
 from envmedic.errors import EnvmedicError, InputError, Interrupted
 from envmedic.model.findings import Diagnosis
-from envmedic.render.diagnosis import diagnosis_lines
-from envmedic.render.style import Style, plain
+from envmedic.render.documents.diagnosis import diagnosis_lines
+from envmedic.render.text import line, visible
 
 NOT_FOUND, NOT_STARTED = 127, 126
-"""What shells exit with where there is no such program, and where it cannot be started."""
+"""Exit codes of shells for a missing program and for one that cannot be started."""
 
 
 def run(args: argparse.Namespace, output: CommandOutput) -> int:
@@ -29,6 +29,7 @@ def run(args: argparse.Namespace, output: CommandOutput) -> int:
     if not args.user_command:
         raise InputError("There is no command to run", hint="Give it after `--`: envmedic run -- python train.py")
     settings = settings_of(args, output)
+    # an environment that was not named is looked for after a failure only: a program that works must not wait
     prefix = settled_prefix(settings, target_of(args)) if args.name or args.prefix or args.python else None
     try:
         ran = running.run(args.user_command, prefix=prefix)
@@ -40,6 +41,7 @@ def run(args: argparse.Namespace, output: CommandOutput) -> int:
             _report(args, output, running.diagnose_run(settings, where, ran), ran.how())
         except EnvmedicError as error:
             output.error_beside(error)
+        # the command has ended by itself: its exit code counts, not that of the interrupted diagnosis
         except KeyboardInterrupt:
             output.error_beside(Interrupted("The diagnosis was interrupted"))
     return ran.exit_code
@@ -63,15 +65,14 @@ def _environment(settings: Settings, argv: tuple[str, ...], output: CommandOutpu
     try:
         return settled_prefix(settings, NamedTarget(prefix=str(found) if found else None))
     except EnvmedicError as error:
+        # the text alone still gives a diagnosis
         output.narrate(f"No facts of an environment: {error.summary}")
         return None
 
 
 def _report(args: argparse.Namespace, output: CommandOutput, diagnosis: Diagnosis, how: str) -> None:
-    def lines(style: Style) -> list[str]:
-        where = f" in {plain(diagnosis.prefix)}" if diagnosis.prefix else ""
-        return [f"envmedic: the command failed{where}: {how}", *diagnosis_lines(diagnosis, style)]
-
+    where = f" in {diagnosis.prefix}" if diagnosis.prefix else ""
+    lines = [line(f"envmedic: the command failed{where}: {how}"), *diagnosis_lines(diagnosis)]
     output.report(diagnosis, lines, args.report)
     if args.report:
-        output.narrate(f"envmedic: the command failed: {how}; why is in {plain(args.report)}")
+        output.narrate(f"envmedic: the command failed: {how}; why is in {visible(args.report)}")

@@ -1,4 +1,4 @@
-"""Which torch builds each policy considers, best first."""
+"""Candidates: the torch builds that each policy considers, best first."""
 
 from __future__ import annotations
 
@@ -15,18 +15,19 @@ from envmedic.model.playbook import Policy
 
 _NO_VERSION = Version("0")
 UNKNOWN_VARIANT = "unknown variant"
-"""Stands for the variant of an installed torch that nothing could tell."""
+"""The variant of an installed torch whose variant could not be determined."""
 
 
 def installed_build(target: FamilyTarget) -> Build | None:
     """Return the installed torch as a build that is kept, or None when no torch is installed.
 
-    Without a known variant it is the one that the default index carries for that release.
+    An unknown variant is taken from the local label, else from the default index for that release.
     """
     if target.torch is None:
         return None
     torch = versions.public(target.torch)
     label = versions.local(target.torch)
+    # the library itself is the best witness, then the label; wheels of the default index have no label
     variant = target.query.variant or label or pairs.default_torch_variant(torch, target.platform)
     return Build(torch=torch, variant=variant or UNKNOWN_VARIANT, kept=True)
 
@@ -37,7 +38,7 @@ def foreign_backend(build: Build | None) -> bool:
 
 
 def custom_build(target: FamilyTarget) -> Ruling | None:
-    """Return why the installed torch cannot be described, if its version is no official one."""
+    """Return the ruling against an installed torch without an official version, None for an official one."""
     if target.torch is None:
         return None
     label, torch = versions.local(target.torch), target.torch
@@ -49,14 +50,14 @@ def custom_build(target: FamilyTarget) -> Ruling | None:
     return None
 
 
-def kept(target: FamilyTarget) -> tuple[Build, ...]:
-    """The installed torch."""
+def keep_torch(target: FamilyTarget) -> tuple[Build, ...]:
+    """Return the installed torch."""
     build = installed_build(target)
     return (build,) if build else ()
 
 
 def same_release(target: FamilyTarget) -> tuple[Build, ...]:
-    """The installed release in other CUDA variants: that of the default index first, then the newest CUDA."""
+    """Return the installed release in other CUDA variants: that of the default index first, then the newest CUDA."""
     build = installed_build(target)
     if build is None:
         return ()
@@ -66,13 +67,14 @@ def same_release(target: FamilyTarget) -> tuple[Build, ...]:
     others = [Build(item.torch, item.variant) for item in rows if item.variant != build.variant]
 
     def rank(item: Build) -> tuple[object, ...]:
+        # the default index first: its wheels need no further index
         return (item.row is not None and item.row.published, item.variant == default, versions.dotted(item.cuda or ""))
 
     return tuple(sorted(others, key=rank, reverse=True))
 
 
 def same_variant(target: FamilyTarget) -> tuple[Build, ...]:
-    """Other releases in the installed variant: same minor first, then the nearest, newer before older."""
+    """Return all releases in the installed variant: same minor first, then the nearest, newer before older."""
     build = installed_build(target)
     if build is None:
         return ()
@@ -81,6 +83,7 @@ def same_variant(target: FamilyTarget) -> tuple[Build, ...]:
     rows = [row for row in tables.torch_tables().variants if row.variant == build.variant]
 
     def rank(torch: str) -> tuple[bool, float, bool]:
+        # distance in releases, not in version numbers: 1.13 and 2.0 are neighbours
         distance = order.index(torch) - here
         return (not versions.same_minor(torch, build.torch), abs(distance), distance < 0)
 
@@ -95,14 +98,15 @@ def _place(order: list[str], torch: str) -> float:
     wanted = versions.version(torch)
     if wanted is None:
         return len(order)
+    # half a place, so that neither neighbour counts as the same release
     return sum((versions.version(item) or _NO_VERSION) < wanted for item in order) - 0.5
 
 
 def newest(target: FamilyTarget) -> tuple[Build, ...]:
-    """Every build, newest torch first; of one release: the installed variant, the default one, the newest CUDA.
+    """Return every build, newest torch first; of one release: the installed variant, the default one, the newest CUDA.
 
     Where there are GPUs, CUDA builds come before the CPU build; on a CPU host the installed kind does.
-    Builds whose publication is not verified come last: they serve only to say why there is nothing.
+    Builds whose publication is not verified come last: they only provide the reason where no build fits.
     """
     build = installed_build(target)
     variant = build.variant if build else None
@@ -112,6 +116,7 @@ def newest(target: FamilyTarget) -> tuple[Build, ...]:
     def rank(item: Build) -> tuple[object, ...]:
         published = item.kept or (item.row is not None and item.row.published)
         torch = versions.version(item.torch) or _NO_VERSION
+        # a login node has no GPU, but its CUDA build is for the nodes that do
         kind = (item.variant == "cpu") == cpu_first
         cuda = versions.dotted(item.cuda or "")
         return (published, torch, kind, item.variant == variant, item.variant == default.get(item.torch), cuda)
@@ -126,7 +131,7 @@ def newest(target: FamilyTarget) -> tuple[Build, ...]:
 
 
 POLICIES = {
-    "keep-torch": kept,
+    "keep-torch": keep_torch,
     "keep-release": same_release,
     "keep-cuda-variant": same_variant,
     "newest": newest,
@@ -140,7 +145,7 @@ def candidates(policy: Policy, target: FamilyTarget) -> tuple[Build, ...]:
 
 
 def forward(builds: Iterable[Build], target: FamilyTarget) -> tuple[Build, ...]:
-    """Return those that are no step back from the installed build, newest torch first, else in their order."""
+    """Return the builds that are no step back from the installed one, newest torch first, else in their order."""
     here = installed_build(target)
     if here is None:
         return tuple(builds)

@@ -1,4 +1,4 @@
-"""Coherent torch families that a conda channel has, and the match specs that ask for them."""
+"""Coherent torch families of conda channels, and the match specs that request them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from envmedic.model.family import FamilyAnswer, FamilyQuery, FamilySet, Rejected
 from envmedic.model.playbook import Policy
 
 SETS_PER_POLICY = 3
-"""At most so many sets are proposed under one policy."""
+"""Highest number of sets proposed for one policy."""
 COMPANIONS = ("torchvision", "torchaudio")
 
 
@@ -37,33 +37,34 @@ class _Offer:
 
     build: Build
     code: tuple[str, ...] = ()
-    """Capabilities with machine code, where they were found in the binary."""
+    """Capabilities with machine code, where the data have them from the binary."""
     source: tuple[str, ...] = ()
 
 
 def package_of(distribution: str) -> str:
-    """The conda package that usually brings a distribution of that normalised name."""
+    """Return the conda package that usually contains a distribution of that normalised name."""
     return package_names().get(distribution, distribution)
 
 
 def distribution_of(package: str) -> str:
-    """The distribution that a conda package of that name usually brings."""
+    """Return the distribution that a conda package of that name usually contains."""
     return distribution_names().get(package, package.lower().replace("_", "-").replace(".", "-"))
 
 
 def is_library(package: str) -> bool:
-    """Whether a conda package is a part of CUDA that torch brings along."""
+    """Whether a conda package is a part of CUDA that torch depends on."""
     return any(fnmatchcase(package, pattern) for pattern in library_patterns())
 
 
 def flavour(name: FlavourName) -> Flavour:
-    """The row of a flavour."""
+    """Return the row of a flavour."""
     return next(row for row in conda_tables().flavours if row.flavour == name)
 
 
 def flavour_of(torch: CondaPackage) -> Flavour:
-    """The flavour of an installed ``pytorch``: by its build string where that tells, else by its channel."""
+    """Return the flavour of an installed ``pytorch``: by a distinctive build string, else by its channel."""
     old, forge, defaults = (flavour(name) for name in ("pytorch", "conda-forge", "defaults"))
+    # the build string first: a mirror may serve packages of all channels under one name
     if re.fullmatch(old.build, torch.build):
         return old
     if torch.build.startswith("gpu_"):
@@ -73,18 +74,20 @@ def flavour_of(torch: CondaPackage) -> Flavour:
 
 
 def variant_of(torch: CondaPackage) -> str | None:
-    """``cu121`` or ``cpu`` of an installed ``pytorch``, None where its build string does not tell."""
+    """Return ``cu121`` or ``cpu`` for an installed ``pytorch``, None where the build string does not tell."""
     match = re.fullmatch(flavour_of(torch).build, torch.build)
     if match is None:
         return None
     found = match.groupdict()
     if found.get("digits") or found.get("cuda"):
         return "cu" + (found.get("digits") or str(found["cuda"]).replace(".", ""))
+    # `gpu_…` of defaults is a CUDA build that does not name its CUDA version
     return None if torch.build.startswith("gpu") else "cpu"
 
 
 def specs(row: Flavour, found: FamilySet, changed: Iterable[str]) -> tuple[str, ...]:
-    """Match specs of the `changed` members of a set in a flavour, and of what chooses their CUDA version."""
+    """Return match specs of the `changed` members of a set in a flavour, and of the package that selects CUDA."""
+    # conda's pytorch depends on its own triton, under different names in different channels
     names = [name for name in changed if name != "triton"]
     cuda = versions.variant_cuda(found.variant)
     asked = [f"{package_of(name)}={found.versions[name]}" for name in names if name != "torch"]
@@ -92,13 +95,14 @@ def specs(row: Flavour, found: FamilySet, changed: Iterable[str]) -> tuple[str, 
         return tuple(asked)
     pattern = row.cpu_build if cuda is None else row.cuda_build
     build = pattern.format(cuda=cuda, digits=(cuda or "").replace(".", ""))
+    # with a build string: conda would otherwise choose a CPU build where the solver finds that easier
     torch = f"pytorch {found.versions['torch']} {build}"
     selector = _selector(row, found)
     return (torch, *asked, *((selector,) if selector else ()))
 
 
 def answers(spec: str, package: CondaPackage) -> bool:
-    """Whether an installed package is what one of `specs` asks for: all of ``name=version`` or ``name version build``."""
+    """Whether an installed package matches one of `specs`, of the form ``name=version`` or ``name version build``."""
     name, version, build = (*spec.replace("=", " =").split(), "", "")[:3]
     series = version.removeprefix("=").removesuffix(".*")
     there = package.version == series or (version != series and package.version.startswith(f"{series}."))
@@ -114,15 +118,15 @@ def _selector(row: Flavour, found: FamilySet) -> str | None:
 
 
 def against(variant: str) -> tuple[str, ...]:
-    """Packages that choose another kind of build than `variant`, and must not stay beside it."""
+    """Return the packages that select another kind of build than `variant`, and must be removed."""
     cuda = versions.variant_cuda(variant) is not None
     return ("cpuonly", "pytorch-cpu") if cuda else ("pytorch-cuda", "pytorch-gpu")
 
 
 def answer(query: FamilyQuery, row: Flavour) -> FamilyAnswer:
-    """Return the coherent sets that a flavour is known to have, ranked by the policies of `query`, and what was rejected.
+    """Return the coherent sets of a flavour by the data, ranked by the policies of `query`, and the rejected ones.
 
-    Whether a build is there for the interpreter, and fits the rest of the environment, is the solver's to say.
+    The solver decides whether a build exists for the interpreter and fits the rest of the environment.
     """
     target = target_of(query)
     sets: list[FamilySet] = []
@@ -163,8 +167,9 @@ def _nothing(query: FamilyQuery, row: Flavour) -> RejectedSet:
 
 
 def _candidates(policy: Policy, target: FamilyTarget, row: Flavour) -> Iterator[_Offer]:
-    """The builds that a policy considers, best first."""
+    """Yield the builds that a policy considers, best first."""
     installed = candidates.installed_build(target)
+    # a ROCm or XPU build is not for NVIDIA's GPUs, and no repair turns it into a CUDA build
     if installed is not None and candidates.foreign_backend(installed):
         return
     if policy == "keep-torch":
@@ -201,7 +206,7 @@ def _rank(build: Build, installed: Build | None, policy: Policy, target: FamilyT
 
 
 def _offers(row: Flavour, target: FamilyTarget) -> Iterator[_Offer]:
-    """Every build of torch that a flavour is known, or may be expected, to have."""
+    """Yield every build of torch that a flavour has by the data, or is expected to have."""
     if row.flavour == "defaults":
         for known in conda_tables().builds:
             yield from _of_versions(known.torch, (*known.cuda, "cpu"), known.source)
@@ -216,9 +221,10 @@ def _offers(row: Flavour, target: FamilyTarget) -> Iterator[_Offer]:
         if listed is not None:
             latest = listed
         elif item.builds != "none" and row.last is None:
-            listed = latest  # newer than the data: as the releases before it
+            listed = latest  # the data do not know the builds of a new release; expect those of the release before
         yield from _of_versions(item.torch, listed or (), item.source)
     for torch in dict.fromkeys(item.torch for item in rows if item.cuda is not None):
+        # every release of the pytorch channel also has a CPU build, which the table of CUDA builds leaves out
         yield _Offer(Build(torch, "cpu"), source=row.source)
 
 
@@ -236,12 +242,13 @@ def _listed(item: ChannelBuilds, target: FamilyTarget) -> tuple[str, ...] | None
 
 
 def _evaluate(offer: _Offer, policy: Policy, target: FamilyTarget, row: Flavour) -> FamilySet | Ruling:
-    """Apply every rule to a build with its companions: the set, or the first rule that is broken."""
+    """Apply every rule to a build with its companions, and return the set, or the first broken rule."""
     build, found = offer.build, {"torch": offer.build.torch}
     rulings = [
         rules.check_platform(target),
         rules.check_gpu_required(build, target),
         rules.check_driver(build, target),
+        # the installed build was observed; conda compiles for other architectures than the wheels that `rules` knows
         rules.check_coverage(build, target) if build.kept else _coverage(offer, target),
         rules.check_nvrtc(build, target),
     ]
@@ -264,7 +271,7 @@ def _evaluate(offer: _Offer, policy: Policy, target: FamilyTarget, row: Flavour)
 
 
 def _coverage(offer: _Offer, target: FamilyTarget) -> Ruling:
-    """Every visible GPU runs the code of a build that conda has; where its code is not known, its compiler knows them."""
+    """Rule: every visible GPU runs the code of conda's build, or, where that is unknown, its compiler knows the GPU."""
     build, toolkit = offer.build, tables.toolkits().get(offer.build.cuda or "")
     if build.cuda is None or not target.has_gpus:
         return passed("gpu-coverage", "a CPU build" if build.cuda is None else "no GPU is visible")
@@ -284,7 +291,7 @@ def _coverage(offer: _Offer, target: FamilyTarget) -> Ruling:
 
 
 def _companion(build: Build, target: FamilyTarget, member: str) -> Companion | None:
-    """The release of a companion: the installed one where torch stays and it fits, else the recommended one."""
+    """Return the installed companion where torch stays and it fits, else the recommended release."""
     fitting = [
         item for item in tables.companions(member).values() if pairs.accepts(item, build.torch) and not item.yanked
     ]

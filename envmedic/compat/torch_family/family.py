@@ -19,7 +19,7 @@ from envmedic.model.playbook import Policy
 __all__ = ["SETS_PER_POLICY", "answer", "default_index_serves", "problems"]
 
 SETS_PER_POLICY = 3
-"""At most so many sets are proposed under one policy."""
+"""Highest number of sets proposed for one policy."""
 
 
 class _Answer(msgspec.Struct):
@@ -29,10 +29,11 @@ class _Answer(msgspec.Struct):
     sets: list[FamilySet] = msgspec.field(default_factory=list)
     rejected: dict[tuple[str, str, str], tuple[str, Ruling, int]] = msgspec.field(default_factory=dict)
     seen: set[tuple[str, str]] = msgspec.field(default_factory=set)
-    """Builds that an earlier policy has settled."""
+    """Builds that an earlier policy proposed or rejected."""
 
     def reject(self, policy: Policy, title: str, ruling: Ruling) -> None:
         """Record a rejection; the first of each distinct cause is shown, the others are counted."""
+        # one driver that is too old rejects dozens of builds; a user needs the reason once
         key = (policy, ruling.rule, ruling.cause)
         first, shown, count = self.rejected.get(key, (title, ruling, 0))
         self.rejected[key] = (first, shown, count + 1)
@@ -52,7 +53,7 @@ class _Answer(msgspec.Struct):
 
 
 def answer(query: FamilyQuery) -> FamilyAnswer:
-    """Return the coherent sets for `query`, ranked by its policies in their order, and what was rejected.
+    """Return the coherent sets for `query`, ranked by its policies in their order, and the rejected ones.
 
     Pure and deterministic: the same query gives the same answer.
     """
@@ -70,6 +71,7 @@ def _apply(policy: Policy, state: _Answer) -> None:
         return
     torch: set[str] = set()
     for build in candidates.candidates(policy, state.target):
+        # one set per release and policy: candidates are ranked, so its best variant came first
         if build.torch in torch or (build.torch, build.variant) in state.seen:
             continue
         proposed = _evaluate(build, policy, state)
@@ -86,6 +88,7 @@ def _apply(policy: Policy, state: _Answer) -> None:
 
 def _refuse_policy(policy: Policy, target: FamilyTarget) -> Ruling | None:
     """Return why a policy cannot be applied at all, or None."""
+    # the platform first: on macOS or Windows every other reason would be misleading
     platform = check_platform(target)
     if not platform.ok:
         return platform
@@ -104,15 +107,17 @@ def _refuse_policy(policy: Policy, target: FamilyTarget) -> Ruling | None:
 
 def _evaluate(build: Build, policy: Policy, state: _Answer) -> FamilySet | None:
     """Apply every rule to a build with its companions; None when one is broken, which is recorded."""
-    rulings = [*_asked("torch", build.torch, state.target), *check_torch(build, state.target)]
+    rulings = [*_unrequested("torch", build.torch, state.target), *check_torch(build, state.target)]
     versions: dict[str, str] = {"torch": build.torch}
-    for member in _companions(state.target):
+    order: tuple[Member, ...] = ("torchvision", "torchaudio", "triton")
+    for member in (item for item in order if item in state.target.query.members):
         choice = pairs.choose(build, state.target, member)
         rulings += choice.rulings
         if choice.version is not None:
             versions[member] = choice.version
-            rulings += _asked(member, choice.version, state.target)
+            rulings += _unrequested(member, choice.version, state.target)
     wrong = [ruling for ruling in rulings if not ruling.ok]
+    # all faults of the installed torch are of interest, of another build the first one excludes it
     for ruling in wrong if build.kept else wrong[:1]:
         state.reject(policy, build.title(), ruling)
     if wrong:
@@ -126,26 +131,21 @@ def _evaluate(build: Build, policy: Policy, state: _Answer) -> FamilySet | None:
     )
 
 
-def _asked(member: str, version: str, target: FamilyTarget) -> tuple[Ruling, ...]:
-    """What is wrong with a version that is not among those asked for."""
+def _unrequested(member: str, version: str, target: FamilyTarget) -> tuple[Ruling, ...]:
+    """Return the ruling against a version outside of the requested ones; none for a requested one."""
     wanted = target.query.wanted.get(member, "")
     if allows(wanted, version):
         return ()
     return (broken("requirement", f"{member}{wanted} is asked for, this is {version}", "the question", cause=member),)
 
 
-def _companions(target: FamilyTarget) -> tuple[Member, ...]:
-    order: tuple[Member, ...] = ("torchvision", "torchaudio", "triton")
-    return tuple(member for member in order if member in target.query.members)
-
-
 def on_default_index(build: Build, versions: Mapping[str, str], target: FamilyTarget) -> bool:
-    """Whether the default index carries torch and every companion of a set in the set's variant."""
+    """Whether the default index has torch and every companion of a set in the set's variant."""
     return _serves(build, versions, tuple(versions), target)
 
 
 def default_index_serves(found: FamilySet, changed: Iterable[str], query: FamilyQuery) -> bool:
-    """Whether the default index carries the `changed` members of a set in builds that fit it.
+    """Whether the default index has the `changed` members of a set in builds that fit it.
 
     torchaudio with the stable ABI needs only the same CUDA major.
     """

@@ -1,4 +1,4 @@
-"""Rules that join torch with torchvision, torchaudio and triton."""
+"""Rules for pairs of torch with torchvision, torchaudio and triton."""
 
 from __future__ import annotations
 
@@ -28,9 +28,10 @@ class Choice(msgspec.Struct, frozen=True):
 
 
 def accepts(row: Companion, torch: str) -> bool:
-    """Whether a companion goes with a torch: by the table, or by its requirement for a torch that is not in it."""
+    """Whether a companion fits a torch: by the table, or by its requirement for a torch that is not in the table."""
     if torch in tables.releases():
         return torch in row.torch
+    # a torch newer than the data: the companion's own metadata still tell, as far as they have a pin
     return row.spec is not None and versions.allows(row.spec, torch)
 
 
@@ -43,7 +44,7 @@ def has_wheel(row: Companion, target: FamilyTarget) -> bool:
 
 
 def stable_abi(row: Companion) -> bool:
-    """Whether its binaries fit several torch releases, so that only the CUDA major has to agree."""
+    """Whether the binaries fit several torch releases, so that only the CUDA major version has to agree."""
     return len(row.torch) > 1
 
 
@@ -73,6 +74,7 @@ def _preferred(rows: list[Companion], build: Build, target: FamilyTarget, member
     return max(
         rows,
         key=lambda row: (
+            # beside a new torch every companion is reinstalled, so there the installed version has no advantage
             build.kept and row.version == installed,
             build.torch in row.recommended_for,
             versions.version(row.version) or versions.version("0"),
@@ -89,12 +91,13 @@ def _variant(row: Companion, build: Build, target: FamilyTarget) -> Ruling:
     default = default_variant(row, build, target)
     if default is not None and default == build.variant:
         return passed("companion-variant", f"{row.name} {row.version} on the default index is {default}", row.source)
+    # no error: the tables do not list companions on the indexes of variants
     reason = f"{row.name} {row.version} comes from the index of {build.variant}; the resolver confirms it"
     return passed("companion-variant", reason, row.source)
 
 
 def _own_metadata(build: Build, target: FamilyTarget, member: Member, rule: str) -> Choice:
-    """Where the data has no companion: an installed one whose own metadata accepts this torch stays."""
+    """Choose for a torch without a companion in the data: an installed one stays if its metadata accept this torch."""
     installed, requirement = target.installed(member), target.query.requires_torch.get(member)
     spec = requirement.partition("torch")[2].strip() if requirement else ""
     if build.kept and installed and spec and versions.allows(spec, target.torch or build.torch):
@@ -113,13 +116,14 @@ def default_variant(row: Companion, build: Build, target: FamilyTarget) -> str |
         here = span.name == row.name and span.platform == target.platform
         if here and _within(row.version, span.first, span.last):
             return span.variant
+    # it has no pin on one torch, so the default variant of a torch says nothing about it
     if stable_abi(row):
         return None
     return default_torch_variant(build.torch, target.platform)
 
 
 def _within(text: str, first: str, last: str) -> bool:
-    """Whether a version lies in a span whose ends name as many components as they mean."""
+    """Whether a version is within a span, compared by as many components as each end has."""
     value, low, high = (versions.dotted(item) for item in (text, first, last))
     return low <= value[: len(low)] and value[: len(high)] <= high
 
@@ -148,6 +152,7 @@ def triton(build: Build, target: FamilyTarget) -> Choice:
         reason = f"{release.triton} (asked for by torch {build.torch}) has no wheel for Python {target.tag} here"
         return Choice("triton", None, (broken("triton-requirement", reason, release.source, cause="triton"),))
     installed = target.installed("triton")
+    # the rows are in ascending order, so the last is the newest
     chosen = installed if installed in fitting else fitting[-1]
     ruling = passed("triton-requirement", f"torch {build.torch} requires {release.triton}", release.source)
     return Choice("triton", chosen, (ruling,))

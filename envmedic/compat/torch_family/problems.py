@@ -1,4 +1,4 @@
-"""What does not belong together in an installed torch family."""
+"""Incoherences of an installed torch family."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ COMPANIONS: tuple[Member, ...] = ("torchvision", "torchaudio")
 def problems(environment: Environment, host: Host) -> tuple[FamilyProblem, ...]:
     """Return every incoherence of the installed torch family with itself and with the host.
 
-    A value that was not observed is never held against an environment. Empty for a correct one.
+    A value that was not observed never counts as a problem. Empty for a coherent family.
     """
     torch = environment.distribution("torch")
+    # torch may lack metadata; its build is observed from its files
     version = torch.version if torch else (environment.torch.version if environment.torch else None)
     if version is None:
         return tuple(_orphans(environment))
@@ -52,13 +53,14 @@ def torch_requirement(distribution: Distribution, build: CompanionBuild | None) 
         return build.requires_torch
     for text in distribution.requires:
         requirement = _requirement(text, "torch")
+        # a requirement with a marker may be meant for another platform
         if requirement is not None and requirement.marker is None:
             return f"torch{requirement.specifier}" if requirement.specifier else None
     return None
 
 
 def _requirement(text: str, name: str) -> Requirement | None:
-    """`text` as a requirement on `name`; None for one on anything else, most of which need not be read for that."""
+    """Return `text` as a requirement on `name`, None for another one, which mostly need not be parsed for that."""
     if not text.startswith(name):
         return None
     try:
@@ -81,13 +83,14 @@ def _companion(
 
 
 def _pair(installed: Distribution, member: Member, torch: str, requirement: str | None) -> Ruling | None:
-    """The version rule: the companion's own requirement first, then the table."""
+    """Apply the version rule: by the companion's own requirement, else by the table."""
     rule, label = f"{member}-pair", f"{member} {installed.version}"
     spec = requirement.removeprefix("torch").strip() if requirement else ""
     if spec and versions.version(torch) and not versions.allows(spec, torch):
         return broken(rule, f"{label} requires {requirement}, torch {torch} is installed", f"metadata of {member}")
     row = tables.companions(member).get(installed.public)
     release = versions.public(torch)
+    # an explicit requirement that is met outweighs the table, which cannot know rebuilt companions
     if row is None or spec or release not in tables.releases() or release in row.torch:
         return None
     goes = f"torch{row.spec}" if row.spec else f"torch {', '.join(row.torch)}"
@@ -109,9 +112,10 @@ def _build_kind(cuda: str | None, variant: str | None, label: str | None) -> str
 def _variant(
     installed: Distribution, build: CompanionBuild | None, torch: TorchBuild | None, version: str
 ) -> Ruling | None:
-    """CPU beside CUDA, or different CUDA majors. Minor versions of CUDA may differ."""
+    """Apply the variant rule: no CPU build beside a CUDA build, no different CUDA major versions."""
     own = _build_kind(build.cuda if build else None, build.variant if build else None, installed.local)
     # Every CUDA build of torchvision has GPU code in its operator library; not every torchaudio has.
+    # Minor versions of CUDA may differ: the runtime is compatible within a major version.
     if own is None and installed.name == "torchvision" and build is not None and build.has_gpu_code is False:
         own = "cpu"
     theirs = _build_kind(torch.cuda if torch else None, torch.variant if torch else None, versions.local(version))
@@ -123,7 +127,7 @@ def _variant(
 
 
 def _triton(environment: Environment, torch: Distribution | None, host: Host) -> Iterator[FamilyProblem]:
-    """An installed triton that torch's own metadata does not accept."""
+    """Yield the problem of an installed triton that torch's own metadata do not accept."""
     installed = environment.distribution("triton")
     if installed is None or torch is None:
         return
@@ -158,12 +162,13 @@ def _target(environment: Environment, host: Host, torch: str) -> FamilyTarget:
 
 
 def _host(version: str, torch: TorchBuild | None, environment: Environment, host: Host) -> Iterator[FamilyProblem]:
-    """The installed torch against driver and GPUs, by what was observed of its build."""
+    """Yield problems of the installed torch with the driver and the GPUs, by its observed build."""
     cuda = torch.cuda if torch else None
     if torch is None or cuda is None:
         return
     target = _target(environment, host, version)
     variant = torch.variant or "cu" + "".join(cuda.split(".")[:2])
+    # `kept` lets the rules judge the observed code instead of the tables' entry
     build = Build(torch=versions.public(version), variant=variant, kept=True)
     for check in (_driver, rules.check_coverage, rules.check_nvrtc):
         ruling = check(build, target)
@@ -172,7 +177,8 @@ def _host(version: str, torch: TorchBuild | None, environment: Environment, host
 
 
 def _driver(build: Build, target: FamilyTarget) -> Ruling:
-    """The driver rule, where both the driver and the toolkit are known."""
+    """Apply the driver rule where both the driver and the toolkit are known."""
+    # as a candidate an unknown driver excludes a build; as a diagnosis it proves nothing
     known = build.cuda is not None and rules.minimum_driver(build.cuda)[0] is not None
     if not target.driver or not known:
         return passed("driver-minimum", "not checked")

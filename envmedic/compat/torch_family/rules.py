@@ -1,4 +1,4 @@
-"""Rules on a torch build alone: wheels, driver, GPUs. Those on its companions are in `pairs`."""
+"""Rules on a torch build alone: wheels, driver, GPUs. Rules on its companions are in `pairs`."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from envmedic.compat.torch_family.ruling import Ruling, broken, passed
 from envmedic.compat.torch_family.target import FamilyTarget
 
 PLATFORMS = ("linux_x86_64", "linux_aarch64")
+# by PEP 600 and PEP 513; wheels with other tags are not checked
 MANYLINUX_GLIBC = {"manylinux_2_28_x86_64": "2.28", "manylinux1_x86_64": "2.5"}
 
 
 class Build(msgspec.Struct, frozen=True):
-    """A torch build under consideration; `kept`: it is the installed one and stays."""
+    """A torch build under consideration. `kept` marks the installed one, which stays."""
 
     torch: str
     variant: str
@@ -23,7 +24,7 @@ class Build(msgspec.Struct, frozen=True):
 
     @property
     def row(self) -> Variant | None:
-        """Its row of the data, if there is one."""
+        """The row of the build in the data, None without one."""
         return tables.variants().get((self.torch, self.variant))
 
     @property
@@ -33,7 +34,7 @@ class Build(msgspec.Struct, frozen=True):
 
     @property
     def cuda(self) -> str | None:
-        """CUDA version that it was built with."""
+        """CUDA version of the build, None for another backend."""
         return self.row.cuda if self.row else versions.variant_cuda(self.variant)
 
     def title(self) -> str:
@@ -42,14 +43,14 @@ class Build(msgspec.Struct, frozen=True):
 
 
 def check_platform(target: FamilyTarget) -> Ruling:
-    """Linux on x86_64 or aarch64."""
+    """Rule: Linux on x86_64 or aarch64."""
     if target.platform in PLATFORMS:
         return passed("platform", target.platform)
     return broken("platform", f"{target.platform} is not one of {', '.join(PLATFORMS)}", "index metadata")
 
 
 def check_published(build: Build, target: FamilyTarget) -> Ruling:
-    """The build is on an index, for this platform."""
+    """Rule: the build is on an index, for this platform."""
     row = build.row
     if build.kept:
         return passed("variant-published", f"{build.title()} is installed", row.source if row else "")
@@ -80,7 +81,8 @@ def python_tags(build: Build, target: FamilyTarget) -> tuple[frozenset[str], tup
 
 
 def check_python(build: Build, target: FamilyTarget) -> Ruling:
-    """A torch wheel exists for the interpreter."""
+    """Rule: a torch wheel exists for the interpreter."""
+    # it is installed, so a wheel existed or it was built; the table cannot know either
     if build.kept and not build.known:
         return passed("python-wheel", f"{build.title()} is installed for Python {target.tag}")
     tags, sources = python_tags(build, target)
@@ -91,11 +93,12 @@ def check_python(build: Build, target: FamilyTarget) -> Ruling:
 
 
 def check_wheel_tag(build: Build, target: FamilyTarget) -> Ruling:
-    """The C library is new enough for the platform tag."""
+    """Rule: the C library is new enough for the platform tag."""
     default, glibc = tables.default_wheels().get(build.torch), target.query.glibc
     needs = [MANYLINUX_GLIBC[tag] for tag in default.file_tags if tag in MANYLINUX_GLIBC] if default else []
     if not glibc or not needs or default is None or target.query.machine != "x86_64":
         return passed("wheel-tag", "not checked: glibc or the platform tag is not known")
+    # of several tags the newest is the safe reading
     need = max(needs, key=versions.dotted)
     if versions.dotted(glibc) < versions.dotted(need):
         reason = f"torch {build.torch} needs glibc {need}, the host has {glibc}"
@@ -112,22 +115,24 @@ def minimum_driver(cuda: str) -> tuple[str | None, tuple[str, ...]]:
     if toolkit is None:
         return None, ()
     values = [text for text in (toolkit.minor_compatibility_linux, toolkit.driver_linux) if text]
+    # minor-version compatibility (CUDA 11 and later) allows drivers older than the toolkit's own
     return (min(values, key=versions.dotted) if values else None), toolkit.source
 
 
 def check_gpu_required(build: Build, target: FamilyTarget) -> Ruling:
-    """A CPU build never replaces a CUDA build, and is no answer where GPUs must be used."""
+    """Rule: a CPU build never replaces a CUDA build, and does not serve where GPUs are required."""
     cuda_installed = versions.variant_cuda(target.query.variant or "") is not None
     if build.cuda is None and (target.query.gpu_required or cuda_installed):
         reason = f"{build.title()} is a CPU build and would leave GPUs unused"
         return broken("gpu-required", reason, build.row.source if build.row else "")
+    # a CUDA build without a driver falls back to the CPU silently, which such a user must not get
     if target.query.gpu_required and not target.driver:
         return broken("gpu-required", "the version of the NVIDIA driver is not known", "facts of the host")
     return passed("gpu-required", f"{build.title()} is a {'CPU' if build.cuda is None else 'CUDA'} build")
 
 
 def check_driver(build: Build, target: FamilyTarget) -> Ruling:
-    """The driver runs programs of the build's CUDA version."""
+    """Rule: the driver runs programs of the build's CUDA version."""
     if build.cuda is None:
         return passed("driver-minimum", "a CPU build needs no driver")
     need, sources = minimum_driver(build.cuda)
@@ -144,7 +149,7 @@ def check_driver(build: Build, target: FamilyTarget) -> Ruling:
 
 
 def _without_driver(build: Build, target: FamilyTarget) -> Ruling:
-    """Without a driver version a CUDA build may stay, and may replace another one where there is no GPU at all."""
+    """Rule without a driver version: a CUDA build may stay, and may replace another one on a host without GPUs."""
     facts = "facts of the host"
     if build.kept or build.variant == target.query.variant:
         return passed("driver-minimum", "not checked: no driver version is known, and the variant stays", facts)
@@ -168,12 +173,13 @@ def gpu_code(build: Build, target: FamilyTarget) -> BuildGpuCode | None:
     sass = row.architectures(target.platform) if row else None
     if row is None or sass is None:
         return None
+    # torch's wheels contain PTX for the highest architecture alone, if for any
     ptx = sass[-1:] if row.ptx_linux_x86_64 and target.query.machine == "x86_64" else ()
     return BuildGpuCode(sass=sass, ptx=ptx, cuda=cuda, source="; ".join(row.source))
 
 
 def check_coverage(build: Build, target: FamilyTarget) -> Ruling:
-    """Every visible GPU runs the build's code."""
+    """Rule: every visible GPU runs the build's code."""
     if build.cuda is None or not target.has_gpus:
         return passed("gpu-coverage", "a CPU build" if build.cuda is None else "no GPU is visible")
     code = gpu_code(build, target)
@@ -189,7 +195,7 @@ def check_coverage(build: Build, target: FamilyTarget) -> Ruling:
 
 
 def _coverage_unknown(build: Build, target: FamilyTarget, code: BuildGpuCode | None) -> Ruling | None:
-    """What is said where the build's code or a GPU's capability is not known: only what stays may pass."""
+    """Return the ruling where the build's code or a GPU's capability is unknown: only an installed build passes."""
     if code is None:
         reason = f"the architectures of {build.title()} on {target.platform} are not known"
         sources: str | tuple[str, ...] = build.row.source if build.row else ""
@@ -200,6 +206,7 @@ def _coverage_unknown(build: Build, target: FamilyTarget, code: BuildGpuCode | N
         return None
     if not build.kept:
         return broken("gpu-coverage", reason, sources, cause="unknown")
+    # a GPU that is surely not covered is a fault, whatever the unknown ones are
     missing = gpu.uncovered(code, target.capabilities, target.driver) if code else ()
     if missing:
         return None
@@ -207,7 +214,7 @@ def _coverage_unknown(build: Build, target: FamilyTarget, code: BuildGpuCode | N
 
 
 def check_nvrtc(build: Build, target: FamilyTarget) -> Ruling:
-    """Kernels compiled at run time work on every visible GPU."""
+    """Rule: kernels compiled at run time work on every visible GPU."""
     toolkit = tables.toolkits().get(build.cuda) if build.cuda else None
     if toolkit is None or not target.capabilities:
         return passed("nvrtc-coverage", "nothing to check: a CPU build, or no GPU of known capability")
@@ -219,6 +226,7 @@ def check_nvrtc(build: Build, target: FamilyTarget) -> Ruling:
     return passed("nvrtc-coverage", reason, toolkit.source)
 
 
+# General reasons first: the first broken rule is the one that a rejection shows.
 CHECKS = (
     check_published,
     check_python,

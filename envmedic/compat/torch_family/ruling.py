@@ -1,4 +1,4 @@
-"""The rules by name, and what one of them says of a candidate."""
+"""Rules by name, and rulings: the results of one rule for one candidate."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ def cite(sources: Sources) -> str:
 
 
 class Ruling(msgspec.Struct, frozen=True):
-    """What one rule says of one candidate."""
+    """The result of one rule for one candidate."""
 
     rule: str
     ok: bool
     reason: str
     source: str = ""
     cause: str = ""
-    """Tells rulings of the same rule apart when rejections are grouped."""
+    """Key that separates rulings of the same rule when rejections are grouped."""
 
     def sentence(self) -> str:
         """One line with rule and source, for the reasons of a proposed set."""
@@ -53,10 +53,10 @@ class Ruling(msgspec.Struct, frozen=True):
 
 
 def passed(rule: str, reason: str, sources: Sources = "") -> Ruling:
-    """A rule that holds, or that could not be checked for the stated reason."""
+    """Return the ruling for a rule that holds, or that could not be checked for the stated reason."""
     return Ruling(rule=rule, ok=True, reason=reason, source=cite(sources))
 
 
 def broken(rule: str, reason: str, sources: Sources = "", *, cause: str = "") -> Ruling:
-    """A rule that is violated, or that cannot be shown to hold where it must be."""
+    """Return the ruling for a rule that is violated, or that cannot be shown to hold where it must."""
     return Ruling(rule=rule, ok=False, reason=reason, source=cite(sources), cause=cause)

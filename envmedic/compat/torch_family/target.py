@@ -1,4 +1,4 @@
-"""The host and interpreter that a set must fit, read from a query once."""
+"""The host and interpreter that a set must fit, parsed once from a query."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class FamilyTarget(msgspec.Struct, frozen=True):
     """``linux_x86_64``."""
     driver: tuple[int, ...]
     capabilities: tuple[str, ...]
-    """Sorted and distinct; those that are no capability count as unknown."""
+    """Sorted and distinct; invalid ones count in `unknown_gpus`."""
     unknown_gpus: int
     torch: str | None = None
     """Installed torch, with its local label."""
@@ -48,7 +48,7 @@ class FamilyTarget(msgspec.Struct, frozen=True):
     def marker(self, text: str | None) -> bool:
         """Whether a marker on the Python version, system or machine holds here.
 
-        None does for an interpreter without a CPython version: no wheel fits it either.
+        No marker holds for an interpreter without a CPython version, which no wheel fits either.
         """
         if not text:
             return True
@@ -64,10 +64,6 @@ class FamilyTarget(msgspec.Struct, frozen=True):
         return Marker(text).evaluate(environment)
 
 
-def _capability_key(text: str) -> tuple[int, int, str]:
-    return versions.capability(text) or (0, 0, "")
-
-
 def target_of(query: FamilyQuery) -> FamilyTarget:
     """Return `query` as a target."""
     parts = query.python.split(".")
@@ -76,11 +72,12 @@ def target_of(query: FamilyQuery) -> FamilyTarget:
     return FamilyTarget(
         query=query,
         python=short,
+        # a high patch level: `!=3.9.7` and the like exclude early patches, which a current interpreter is not
         full_python=query.python if len(parts) > len(["major", "minor"]) else f"{short}.{UNKNOWN_PATCH}",
         tag=short + ("t" if query.free_threaded else ""),
         platform=f"{query.system}_{query.machine}",
         driver=versions.dotted(query.driver) if query.driver else (),
-        capabilities=tuple(sorted(known, key=_capability_key)),
+        capabilities=tuple(sorted(known, key=lambda text: versions.capability(text) or (0, 0, ""))),
         unknown_gpus=query.unknown_capabilities + sum(text not in known for text in query.capabilities),
         torch=query.installed.get("torch"),
     )

@@ -9,7 +9,6 @@ What is used of torch, and nothing else: ``torch.tensor(list, dtype=)``, ``torch
 
 from __future__ import annotations
 
-# ruff: noqa: S311, B905  # numbers to compute with, not secrets; zip(strict=) needs Python 3.10
 import random
 
 from envmedic_kernels.checks import dense
@@ -90,6 +89,7 @@ def _linalg_round(torch, context, seed, order):
     identity = [[float(i == j) for j in range(order)] for i in range(order)]
     yield "QR", _distance(exact.product(q, r), matrix)
     yield "Q of QR", _distance(exact.product(exact.transposed(q), q), identity)
+    # products of the factors are compared, not the factors: signs and order of eigenvectors are not determined
     values, vectors = (_listed(factor, context) for factor in eigh(tensor))
     scaled = [[vector * value for vector, value in zip(row, values)] for row in vectors]
     yield "eigenvalues", _distance(exact.product(scaled, exact.transposed(vectors)), matrix)

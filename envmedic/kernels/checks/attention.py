@@ -10,7 +10,6 @@ tensor ``to(device)``, ``to(dtype)``, ``double()``, ``detach()``, ``cpu()``, ``t
 
 from __future__ import annotations
 
-# ruff: noqa: S311, B905  # numbers to compute with, not secrets; zip(strict=) needs Python 3.10
 import importlib
 import random
 
@@ -28,7 +27,7 @@ BACKENDS = {
     "efficient": ("EFFICIENT_ATTENTION", (2, 0), "can_use_efficient_attention"),
     "cudnn": ("CUDNN_ATTENTION", (2, 5), "can_use_cudnn_attention"),
 }
-"""Ours → (its name in ``SDPBackend``, first torch, the function that tells whether it can)."""
+"""Our name → (its name in ``SDPBackend``, first torch, the function that tells whether it takes the inputs)."""
 NOBODY = "No available kernel"
 """What torch says when the one backend that is allowed does not take the inputs."""
 PARTS = ("result", "query gradient", "key gradient", "value gradient")

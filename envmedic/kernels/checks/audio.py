@@ -7,7 +7,6 @@ What is used of torch and torchaudio, and nothing else: ``torchaudio.functional.
 
 from __future__ import annotations
 
-# ruff: noqa: S311  # numbers to compute with, not secrets
 import importlib
 import random
 
@@ -38,7 +37,10 @@ def _round(torch, functional, context, seed):
     generator = random.Random(seed)
     count = COUNT["gpu" if context.on_gpu else "cpu"]
     samples, upstream = reference.uniform(generator, count), reference.uniform(generator, count)
-    place = lambda numbers: torch.tensor(numbers, dtype=torch.float32).to(context.device)  # noqa: E731
+
+    def place(numbers):
+        return torch.tensor(numbers, dtype=torch.float32).to(context.device)
+
     x = place([samples]).detach().requires_grad_()
     y = functional.lfilter(x, place(FEEDBACK), place(FORWARD), clamp=False)
     same("device of the samples", y.device.type, context.device.partition(":")[0])

@@ -10,7 +10,6 @@ NVLink multicast is left alone: it needs the fabric manager, and torch runs with
 
 from __future__ import annotations
 
-# ruff: noqa: S311, PTH118  # numbers to compute with, not secrets; text for a URL
 import datetime as dt
 import importlib
 import math
@@ -86,7 +85,7 @@ def _together(context, meeting, seed, size):
 
 
 def _failure(who, message, ending):
-    """What is to be raised for a process that ended so after it sent `message`; None for nothing."""
+    """The error for a process that ended so after `message`; None without an error."""
     if message is None:
         print(ending.output, end="")
         return Ended("%s: %s" % (who, last_words(ending)), ending)
@@ -109,6 +108,7 @@ def _rank(context, meeting, place, send):
 def _sum(context, meeting, seed, rank, size):
     import torch
 
+    # NVLS is NVLink multicast, see above; set before NCCL makes its communicators
     os.environ["NCCL_NVLS_ENABLE"] = "0"
     distributed = importlib.import_module("torch.distributed")
     backend, device = ("nccl", "cuda:%d" % rank) if context.on_gpu else ("gloo", "cpu")
@@ -122,6 +122,6 @@ def _sum(context, meeting, seed, rank, size):
     distributed.all_reduce(tensor)
     got = tensor.double().cpu().tolist()
     distributed.destroy_process_group()
-    columns = list(zip(*numbers))  # noqa: B905  # zip(strict=) needs Python 3.10
+    columns = list(zip(*numbers))
     wanted = [math.fsum(column) for column in columns]
     return reference.largest_error(got, wanted, [sum(map(abs, column)) or 1.0 for column in columns])

@@ -6,7 +6,6 @@ What is used of torch, and nothing else: ``torch.compile`` (from 2.0 on), ``torc
 
 from __future__ import annotations
 
-# ruff: noqa: S311  # numbers to compute with, not secrets
 import importlib.util
 import math
 import os
@@ -34,6 +33,7 @@ def compiled(context):
     _applicable(torch, context)
     dense.prepare(torch, context)
     with tempfile.TemporaryDirectory(prefix="envmedic-") as folder:
+        # with the user's cache, a kernel compiled by an earlier torch could hide that no compiler works
         for name in CACHES:
             os.environ[name] = folder
         function = torch.compile(lambda x: (torch.sin(x) * x + 1.0).sum(1))

@@ -15,7 +15,6 @@ fp32 errs by at most K u, with u = 2**-24. A result of zeros, a lost block or a 
 
 from __future__ import annotations
 
-# ruff: noqa: S311, SLF001  # numbers to compute with, not secrets; fp8 is private in torch
 import os
 import random
 

@@ -83,7 +83,7 @@ def cuda(context):
     if not torch.version.cuda:
         raise NotApplicable("torch is not a CUDA build")
     nvcc = _nvcc(builder)
-    with tempfile.TemporaryDirectory(prefix="envmedic-") as folder, _architectures(torch):
+    with tempfile.TemporaryDirectory(prefix="envmedic-") as folder, _Architectures(torch):
         _build(builder, builder.CUDAExtension, folder, {"probe.cpp": CUDA_BINDING, "kernel.cu": CUDA})
         _load(torch, folder)
         if context.on_gpu:
@@ -109,15 +109,15 @@ def _builder():
 def _nvcc(builder):
     """The nvcc that torch takes; a CUDA_HOME that is set and has none is a fault, not an absence."""
     set_to = os.environ.get("CUDA_HOME") or os.environ.get("CUDA_PATH")
-    nvcc = os.path.join(set_to or builder.CUDA_HOME or "/nonexistent", "bin", "nvcc")  # noqa: PTH118  # text for people
+    nvcc = os.path.join(set_to or builder.CUDA_HOME or "/nonexistent", "bin", "nvcc")
     if not set_to and not Path(nvcc).exists():
         raise NotApplicable("there is no nvcc: torch finds no CUDA toolkit")
-    text = subprocess.check_output([nvcc, "--version"]).decode("utf-8", "replace")  # noqa: S603  # torch's own choice
+    text = subprocess.check_output([nvcc, "--version"]).decode("utf-8", "replace")  # torch's own choice
     found = re.search(r"release (\d+\.\d+)", text)
     return "nvcc %s" % (found.group(1) if found else nvcc)
 
 
-class _architectures:  # noqa: N801  # a context manager, used as a function
+class _Architectures:
     """The list of architectures, where neither a variable nor a GPU gives one: one that torch has code for."""
 
     def __init__(self, torch):
@@ -140,16 +140,18 @@ def _build(builder, make, folder, files):
     """Compile `files` in `folder` as setup.py would."""
     for name, text in files.items():
         Path(folder, name).write_text(text)
+    # setuptools writes beside the current directory; this process is a child of its own, and ends after the check
     os.chdir(folder)
     extension = make("envmedic_probe", sorted(files, key=lambda name: name.endswith(".cu")))
     command = builder.BuildExtension(
         builder.setuptools.Distribution({"name": "envmedic-probe", "ext_modules": [extension]})
     )
+    # distutils' commands without a setup.py: the same compiler flags, and no second interpreter
     command.build_lib = command.build_temp = folder
     command.ensure_finalized()
     command.run()
 
 
 def _load(torch, folder):
-    for library in glob.glob(os.path.join(folder, "envmedic_probe*.so")):  # noqa: PTH118, PTH207
+    for library in glob.glob(os.path.join(folder, "envmedic_probe*.so")):
         torch.ops.load_library(library)

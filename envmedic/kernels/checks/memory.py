@@ -7,7 +7,6 @@ What is used of torch, and nothing else: ``torch.tensor(list, dtype=)``, ``torch
 
 from __future__ import annotations
 
-# ruff: noqa: S311, B905  # numbers to compute with, not secrets; zip(strict=) needs Python 3.10
 import random
 
 from envmedic_kernels.harness.outcome import Disagreement, Result
@@ -52,6 +51,7 @@ def _round(torch, context, generator, size):
 def _copied(torch, source, device):
     """`source` in a poisoned target on `device`."""
     target = torch.full(tuple(source.shape), POISON, dtype=torch.uint8, device=device)
+    # a copy that silently does nothing leaves the poison
     target.copy_(source)
     return target
 

@@ -11,7 +11,6 @@ Only after a failure: ``torch.ops.load_library(path)``.
 
 from __future__ import annotations
 
-# ruff: noqa: S311, PTH118, PTH207, SLF001, PLR0917  # numbers to compute with, not secrets; torch tells only privately
 import glob
 import importlib.util
 import os
@@ -57,7 +56,7 @@ def dispatch(_context):
 
 
 def loader_message():
-    """What the dynamic loader says about torchvision's library of operators, which torchvision itself keeps to itself.
+    """The dynamic loader's message about torchvision's library of operators, which torchvision itself hides.
 
     None when the library loads or is not there.
     """
@@ -68,7 +67,7 @@ def loader_message():
         for path in sorted(glob.glob(os.path.join(glob.escape(folder), "_C*.so"))):
             try:
                 torch.ops.load_library(path)
-            except (OSError, RuntimeError, ImportError) as error:  # noqa: PERF203  # one library, seldom two
+            except (OSError, RuntimeError, ImportError) as error:  # one library, seldom two
                 return str(error).strip().splitlines()[0]
     return None
 
@@ -76,6 +75,7 @@ def loader_message():
 def _registered(torch, has_kernel, operator, keys):
     """Raise `Disagreement` unless `operator` has a kernel of the right source under each of `keys`."""
     places = dict(_REGISTERED.findall(torch._C._dispatch_dump(operator)))
+    # wrong sources first: with shifted dispatch keys, "no kernel" would be true too but would not name the cause
     for key in keys:
         place = places.get(key, "")
         other = next(folder for name, folder in _FOLDER.items() if name != key)

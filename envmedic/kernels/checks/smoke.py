@@ -6,7 +6,6 @@ raises `Disagreement` for a wrong result. What a package's own operators need of
 
 from __future__ import annotations
 
-# ruff: noqa: S311, B905  # numbers to compute with, not secrets; zip(strict=) needs Python 3.10
 import importlib
 import importlib.util
 import os
@@ -58,6 +57,7 @@ def smoke(context, distribution):
     if importlib.util.find_spec(module.partition(".")[0]) is None:
         raise Skipped("%s is not installed" % module)
     dense.prepare(torch, context)
+    # many packages launch kernels on the current device, whatever device their tensors are on
     if context.on_gpu:
         torch.cuda.set_device(context.device)
     elif distribution not in ON_CPU:
@@ -72,6 +72,7 @@ def smoke(context, distribution):
 def _attention(probe, function, limit, shape=(48, 2, 64)):
     """Attention of (1, positions, heads, width) tensors in fp16."""
     tensors = [probe.half([probe.numbers(*shape)]) for _ in range(3)]
+    # the reference gets the numbers as fp16 rounded them: only the kernel's own error is measured
     by_head = [list(zip(*values[0])) for _, values in tensors]
     nothing = [[0.0] * shape[2]] * shape[0]
     heads = [exact.attention(*(list(rows) for rows in head), nothing)[0] for head in zip(*by_head)]
@@ -214,6 +215,7 @@ def mamba_ssm(probe, module, limit):
     block = module.Mamba(d_model=16).to(probe.device)
     x = probe.placed([probe.numbers(8, 16)])
     fused = block(x)
+    # no plain reference of a whole block: its two implementations in the package are compared
     block.use_fast_path = False
     return probe.near("Mamba block", fused, block(x).detach().double().cpu().tolist(), limit)
 

@@ -10,7 +10,6 @@ compiled in the user's cache; the variable that turns this off is set, so that N
 
 from __future__ import annotations
 
-# ruff: noqa: S311, SLF001, B905  # numbers to compute with; private in torch; zip(strict=) needs Python 3.10
 import cmath
 import importlib
 import math
@@ -113,6 +112,7 @@ def _function_error(torch, tensor, wanted):
     got = reference.flat(_listed(torch, tensor))
     differences = [abs(complex(*pair) - number) for pair, number in zip(zip(got[::2], got[1::2]), wanted)]
     sizes = [abs(number) for number in wanted]
+    # zip would silently compare the shorter list only
     if len(got) != 2 * len(wanted):
         return math.inf
     return reference.largest_error(differences, [0.0] * len(sizes), sizes)

@@ -1,4 +1,4 @@
-"""Importing names, each in a fresh child, and whether a failed import is the environment's fault."""
+"""Imports of names, each in a fresh child, and the judgement of failed imports."""
 
 from __future__ import annotations
 
@@ -23,10 +23,12 @@ def unit_of(request, name):
 
 
 def excuse(name, error):
-    """Why a failed import of `name` says nothing against the environment; empty where it does.
+    """The reason why a failed import of `name` is no fault of the environment; empty if it is one.
 
-    A package may need another one for a part that nobody uses here, and what exits is a script.
+    A package may need another one for a part that is not used here, and a module that exits is a script.
     """
+    # along the chain of causes, as Python prints it: packages wrap an ImportError in errors of their own. A chain can
+    # be circular.
     if isinstance(error, SystemExit):
         return "it is a script"
     seen = []
@@ -39,7 +41,7 @@ def excuse(name, error):
 
 
 def is_absent(missing, name):
-    """Whether nothing of the top-level package of `missing` is there; what `name` and Python have must be."""
+    """Whether the top-level package of `missing` is not installed at all; a part of `name` or of Python never counts."""
     top = (missing or "").partition(".")[0]
     own = (name.partition(".")[0], *getattr(sys, "stdlib_module_names", ()))
     return bool(top) and top not in own and top not in sys.modules and importlib.util.find_spec(top) is None
@@ -65,6 +67,7 @@ def run_imports(units, workers, report):
     held is no fault of the environment.
     """
     workers = min(workers, len(units))
+    # several processes that import torch at once can run out of memory, which is no fault of the environment
     again = []
 
     def together(unit):

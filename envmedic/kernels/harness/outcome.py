@@ -1,4 +1,4 @@
-"""How a check tells its result: it returns a `Result`, or raises, or raises `Skipped` or `Disagreement`."""
+"""Results of checks: a check returns a `Result`, or raises `Skipped`, `Disagreement` or another error."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Disagreement(Exception):
 
 
 class Result:
-    """A passed check: its largest relative error with the tolerance, and what it wants to say."""
+    """A passed check: a note, and its largest relative error with the tolerance."""
 
     def __init__(self, note, error=None, tolerance=None):
         self.note = note
@@ -38,7 +38,7 @@ class Result:
 
 
 class Context:
-    """What a check gets: its device, seed and the number of rounds with different inputs."""
+    """The parameters of a check: its device, its seed, and the number of rounds with different inputs."""
 
     def __init__(self, device, seed, rounds):
         self.device = device
@@ -57,6 +57,7 @@ class Context:
 
 def within(what, error, tolerance):
     """Raise `Disagreement` unless `error` is at most `tolerance`; NaN and infinity never are."""
+    # not `error > tolerance`, which is false for NaN
     if not error <= tolerance:
         raise Disagreement(
             "%s: largest relative error %.3g, tolerance %.3g" % (what, error, tolerance), error, tolerance

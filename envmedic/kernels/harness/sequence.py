@@ -1,6 +1,6 @@
-"""Imports one after the other in interpreters started anew, and whether all of these end well.
+"""Sequences of imports in fresh interpreters, all of which must end well.
 
-Started, not forked: memory is laid out differently each time, which decides over many crashes.
+Started, not forked: each start has another memory layout, on which many crashes depend.
 """
 
 from __future__ import annotations
@@ -40,9 +40,10 @@ if len(left_out) == len(sys.argv) - 1:
     print("none of these is installed", file=sys.stderr)
     __import__("os")._exit(%d)
 """ % (FAILED, FAILED)
-"""What is no longer installed is left out: a repair may have replaced it. The end is Python's own: some crash there.
+"""Names that are no longer installed are left out, since a repair may have replaced them. The interpreter ends normally,
+because some libraries crash at the end.
 
-Each import is told of before it begins, so that of a crash it is known which one was under way.
+Each import is printed before it begins, so that a crash shows which one was running.
 """
 
 
@@ -62,7 +63,7 @@ def start(request):
 
     def work(_send):
         argv = [sys.executable, "-B", "-X", "faulthandler", "-c", PROGRAM, *names_of(request)]
-        os.execv(sys.executable, argv)  # noqa: S606  # no shell is wanted
+        os.execv(sys.executable, argv)  # no shell is wanted
 
     return work
 
@@ -104,7 +105,7 @@ class Sequence:
 
 
 def _kept(output):
-    """The end of what was printed, with which import it was where its stack is longer than what is kept."""
+    """The end of the output, with the running import if the stack is longer than the kept output."""
     told = [line for line in output[:-KEPT_DETAIL].splitlines() if line.startswith(BEGINS)]
     return "\n".join([*told[-1:], output[-KEPT_DETAIL:]])
 

@@ -1,12 +1,11 @@
-"""Running functions in forked children: with time limits, their output captured, their messages read as they come.
+"""Supervision of forked children: time limits, captured output, and messages that are read as they come.
 
-A child may crash, hang, print any amount, call ``os._exit`` or leave processes behind; each is an `Ending`.
-Children are forked, not started anew, so that a module imported once in the parent serves all of them.
+A child may crash, hang, print any amount, call ``os._exit`` or leave processes behind; each is a `ChildEnding`.
+Children are forked, not started, so that a module imported once in the parent serves all of them.
 """
 
 from __future__ import annotations
 
-# ruff: noqa: BLE001  # whatever a child raises ends the child
 import contextlib
 import faulthandler
 import json
@@ -34,7 +33,7 @@ _PR_SET_PDEATHSIG = 1
 _READERS = set()
 """Reading ends that this process holds; a child closes them all, those of its siblings too."""
 _ATTENDED = []
-"""Children that are heard and held to their limits while this process waits for others."""
+"""Children whose messages and limits are served while this process waits for others."""
 
 
 class ChildEnding:
@@ -86,6 +85,7 @@ class _Pipe:
         total = 0
         while total < DRAINED_OUTPUT:
             size = self.read()
+            # a process that the child left behind may keep the pipe open, so waiting for its end could take for ever
             if not size:
                 return
             total += size
@@ -110,6 +110,7 @@ class Supervised:
         self._expired_s = None
         self._output = _Pipe()
         self._messages = _Pipe(lambda line: on_message(json.loads(line.decode())))
+        # unflushed text would be in the child's buffers as well, and be printed twice
         sys.stdout.flush()
         sys.stderr.flush()
         parent = os.getpid()
@@ -139,7 +140,7 @@ class Supervised:
         _ATTENDED.append(self)
 
     def press(self):
-        """Hold the child to its time limit: it may print its Python stack, then it is killed."""
+        """Enforce the time limit: the child may first print its Python stack, then it is killed."""
         if time.monotonic() < self.deadline:
             return
         if self._expired_s is None:
@@ -189,7 +190,7 @@ class Supervised:
 
 
 def listen(children):
-    """Take what `children` have to say; returns at the latest when it is time to look at one of them."""
+    """Read the messages and output of `children`; returns at the latest at the next deadline."""
     beside = [child for child in _ATTENDED if child not in children and child.pipes() and not child.ended()]
     for child in beside:
         child.press()
@@ -215,6 +216,7 @@ def run_all(jobs, at_once):
             job = waiting[-1]
             try:
                 running.append((Supervised(job.work, job.limit_s, job.on_message), job))
+            # a limit of processes or memory is reached; fewer at a time will do
             except OSError:
                 if not running:
                     raise
@@ -262,20 +264,24 @@ def _child(work, parent, output, messages):
         with contextlib.suppress(Exception):  # a package may have replaced them by what cannot be flushed
             sys.stdout.flush()
             sys.stderr.flush()
+        # not sys.exit: the handlers that libraries registered for the end belong to the parent
         os._exit(status)
 
 
 def _settle(parent, output):
     """Make the child a session of its own that dies with its parent, with the pipes as its output and no core dumps."""
+    # a session of its own makes a process group, by which everything that the check started can be killed
     os.setsid()
     if ctypes is not None:
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    # the parent may have died between fork and prctl, and no signal comes for that
     if os.getppid() != parent:
         os._exit(70)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     null = os.open(os.devnull, os.O_RDONLY)
     for source, target in ((null, 0), (output.writer, 1), (output.writer, 2)):
         os.dup2(source, target)
+    # an inherited reading end would keep a pipe of a sibling open after the parent has closed it
     for descriptor in (null, output.writer, *_READERS):
         os.close(descriptor)
     _READERS.clear()

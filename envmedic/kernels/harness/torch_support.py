@@ -1,6 +1,6 @@
-"""Which torch has what: a check of something that a torch of its version cannot have is not applicable to it.
+"""Applicability of checks by the version of torch and the GPU.
 
-Asked by the version and not by looking for the function: a torch that ought to have it and has not is broken.
+The version decides, not the presence of a function: a torch that lacks a function of its version is broken.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from envmedic_kernels.harness.outcome import NotApplicable
 
 def release(torch):
     """The version of torch as (major, minor)."""
+    # by hand: `packaging` may be missing here, and builds have versions such as 2.1.0a0+32f93b1
     found = re.match(r"(\d+)\.(\d+)", torch.__version__)
     return (int(found.group(1)), int(found.group(2))) if found else (0, 0)
 

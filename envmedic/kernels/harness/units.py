@@ -1,8 +1,7 @@
-"""One check on one device, run in a child of its own, and what comes of it as a message."""
+"""Units of work: one check on one device, run in its own child, with its outcome as a message."""
 
 from __future__ import annotations
 
-# ruff: noqa: BLE001  # whatever a check raises is its result
 import traceback
 
 from envmedic_kernels.harness import supervise
@@ -14,7 +13,7 @@ KEPT_DETAIL = 4000
 
 
 class Unit:
-    """One check on one device: what runs in a child of its own."""
+    """One check on one device."""
 
     def __init__(self, request, name, function, device, label, *, excuse=None):
         self.request = request
@@ -41,7 +40,7 @@ class Unit:
         return {"outcome": fields}
 
     def excuse(self, error):
-        """Why `error` says nothing against the environment; empty where it does."""
+        """The reason why `error` is no fault of the environment; empty if it is one."""
         return self._excuse(error) if self._excuse else ""
 
 
@@ -92,7 +91,7 @@ def attempt(unit, context, send):
 
 
 def finite(number):
-    """`number` if JSON can hold it, else None."""
+    """`number`, or None for infinity and NaN, which JSON does not have."""
     return number if number is not None and abs(number) < float("inf") else None
 
 
@@ -103,6 +102,7 @@ def job_of(unit, report):
     messages = []
 
     def on_end(ending):
+        # a child may send its outcome and hang afterwards, in its end: that is a fault too
         if not messages or ending.timed_out:
             report(ended_badly(unit, ending))
             return

@@ -5,7 +5,6 @@ Like `reference`, nothing here uses torch.
 
 from __future__ import annotations
 
-# ruff: noqa: B905  # zip(strict=) needs Python 3.10
 import cmath
 import math
 
@@ -35,6 +34,7 @@ def fourier(numbers):
     """The discrete Fourier transform by its definition."""
     count = len(numbers)
     roots = [cmath.exp(-2j * math.pi * k / count) for k in range(count)]
+    # the definition, not an FFT: an FFT of our own could have the same errors as that of the library
     return [sum(value * roots[i * k % count] for i, value in enumerate(numbers)) for k in range(count)]
 
 
@@ -45,6 +45,7 @@ def parts(numbers):
 
 def softmax(row):
     """Softmax of one row."""
+    # the largest is subtracted, so that exp cannot overflow; the result is the same
     top = max(row)
     powers = [math.exp(value - top) for value in row]
     total = math.fsum(powers)

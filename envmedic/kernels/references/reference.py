@@ -1,12 +1,11 @@
-"""References in 64 bits, in plain Python: what the kernels under test must agree with.
+"""Reference results in 64 bits, in plain Python, with which the kernels under test must agree.
 
-Nothing here uses torch, so that no fault of the environment can touch both sides of a comparison.
+Nothing here uses torch, so that no fault of the environment can change both sides of a comparison.
 Inputs come from `random.Random(seed)`: the same numbers on every torch, and the seed is reported.
 """
 
 from __future__ import annotations
 
-# ruff: noqa: S311, B905, PLR0917  # numbers to compute with, not secrets; zip(strict=) needs Python 3.10
 import math
 import random
 
@@ -50,6 +49,7 @@ def largest_error(got, expected, scale):
     largest = 0.0
     for value, wanted, size in zip(got, expected, scales):
         difference = abs(value - wanted)
+        # in this form, NaN is caught too: every comparison with it is false
         if not difference < math.inf:
             return math.inf
         if difference:
@@ -80,8 +80,10 @@ def boxes_and_scores(seed, count, threshold):
         x, y = generator.choice(centres)
         left, top = x + generator.randrange(-80, 80) / 8.0, y + generator.randrange(-80, 80) / 8.0
         box = (left, top, left + generator.randrange(120, 320) / 8.0, top + generator.randrange(120, 320) / 8.0)
+        # torchvision computes overlaps in 32 bits: near the threshold it may rightly decide the other way
         if all(abs(overlap(box, other) - threshold) > DECISIVE for other in boxes):
             boxes.append(box)
+    # distinct scores: the order of equal ones is undefined
     scores = [(rank + 1) / (count + 1.0) for rank in range(count)]
     generator.shuffle(scores)
     return boxes, scores
@@ -110,6 +112,7 @@ def regions(seed, count, images, size, scale):
 
 def _bilinear(y, x, size):
     """Pixels and weights of the value at (`y`, `x`): a list of ``(row, column, weight)``."""
+    # as torchvision: a position up to one pixel outside counts as the border, further out as zero
     if y < -1 or y > size or x < -1 or x > size:
         return []
     axes = []
@@ -174,6 +177,7 @@ def roi_align_gradient(shape, rows, cells_of, upstream):
 
 def product_element(left, right, row, column):
     """One element of the matrix product of nested lists."""
+    # fsum adds without intermediate rounding, so that the reference has no error of its own worth counting
     return math.fsum(left[row][k] * right[k][column] for k in range(len(right)))
 
 

@@ -10,14 +10,15 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Literal
 
-    from envmedic.model.conda import CondaExecutor
-
     WheelInstaller = Literal["uv", "pip"]
+    _CondaExecutor = Literal[
+        "rattler", "conda"
+    ]  # `model.conda.CondaExecutor`, which the decoder of plans needs at run time
 
 OF_WHEELS: Mapping[WheelInstaller, str] = {"uv": "uv", "pip": "pip"}
 """Installers of wheels, each as people call it; the first is the default."""
-OF_CONDA: Mapping[CondaExecutor, str] = {"rattler": "py-rattler", "conda": "conda"}
+OF_CONDA: Mapping[_CondaExecutor, str] = {"rattler": "py-rattler", "conda": "conda"}
 """Installers of conda packages, likewise."""
 INSTALLERS = (*OF_WHEELS, *OF_CONDA)
 DEFAULT: WheelInstaller = "uv"
-DEFAULT_OF_CONDA: CondaExecutor = "rattler"
+DEFAULT_OF_CONDA: _CondaExecutor = "rattler"

@@ -1,1 +1,1 @@
-"""What a set of changed distributions brings along: owners, removals, rebuilds, dependents."""
+"""Consequences of changed distributions: owners, removals, rebuilds and dependents."""

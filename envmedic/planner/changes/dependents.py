@@ -1,4 +1,4 @@
-"""What has to change when torch does: distributions that are bound to the torch that goes. Pure."""
+"""Dependents of torch: distributions that must change when torch does. Pure."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from envmedic.planner.remedies.building import BuildInputs
 
 @dataclass(frozen=True)
 class Dependents:
-    """How each distribution that is bound to torch follows it."""
+    """The changes by which distributions bound to torch follow it."""
 
     pins: tuple[str, ...] = ()
-    """What has to be resolved besides: releases that name the new torch, and what builds need."""
+    """Additional requirements to resolve: releases for the new torch, and build requirements."""
     replaced: frozenset[str] = frozenset()
-    """Names of those that another release takes the place of."""
+    """Names of the distributions that get another release."""
     builds: tuple[Rebuild, ...] = ()
-    """Those that are built again from their source."""
+    """Distributions to rebuild from source."""
     stuck: tuple[str, ...] = ()
-    """Those that cannot follow, each with the reason."""
+    """Reasons of the distributions that cannot follow, one sentence each."""
     notes: tuple[str, ...] = ()
 
 
@@ -40,10 +40,10 @@ def following(
     handled: Collection[str],
     same_cuda: bool,
 ) -> Dependents:
-    """Return how what is bound to torch follows it, apart from what the playbook has `handled` already.
+    """Return the changes of distributions bound to torch, without those that the playbook has `handled` already.
 
-    One that names its torch in its metadata is resolved for the new one. Another one's wheels say nothing of
-    torch, so that it is built again: with a toolkit as the new torch wants it only where CUDA stays (`same_cuda`).
+    A distribution whose metadata pins torch gets the release for the new torch. Wheels of others say nothing of
+    torch, so they are rebuilt; with GPU code only where the CUDA version stays (`same_cuda`), which the toolkit fits.
     """
     pins: list[str] = []
     replaced: set[str] = set()
@@ -54,10 +54,12 @@ def following(
             continue
         if _names_torch(item, markers):
             replaced.add(item.name)
+            # without a version: the pin on torch in its metadata leads the resolver to the right release
             pins.append(item.name)
             continue
         made = _build(item, how, environment, builds_with, same_cuda=same_cuda)
         if isinstance(made, str):
+            # an unbuildable dependent is no error yet: another proposal may keep torch
             stuck.append(made)
         else:
             builds.append(made[0])
@@ -72,10 +74,10 @@ def following(
 
 
 def along(found: Dependents, unmet: Iterable[Unmet], environment: Environment, moved: Collection[str]) -> Dependents:
-    """Return `found` with what requires the releases that go: other releases of it are resolved beside the new ones.
+    """Return `found` with the distributions that require the old releases, as requirements on other releases.
 
-    What did not come from an index is not looked for on one: its name there may be somebody else's. `moved` is
-    settled otherwise.
+    A distribution that did not come from an index is not looked up there: the name on the index may belong to
+    another project. `moved` names the distributions that other rules decide on.
     """
     replaced: dict[str, str] = {}
     stuck: list[str] = []
@@ -100,7 +102,7 @@ def along(found: Dependents, unmet: Iterable[Unmet], environment: Environment, m
 
 
 def _names_torch(item: Distribution, markers: Mapping[str, str]) -> bool:
-    """Whether its metadata accepts one release of torch only."""
+    """Whether the metadata accept only one release of torch."""
     found = (applicable(text, markers) for text in item.requires)
     return any(
         requirement is not None
@@ -118,13 +120,14 @@ def _build(
     *,
     same_cuda: bool,
 ) -> tuple[Rebuild, tuple[str, ...]] | str:
-    """The build of a distribution with what it needs, or why there is none."""
+    """Return the build of a distribution with its missing requirements, or the reason against it."""
     told = f"{item.name} {item.version} is bound to the installed torch: {how}"
     try:
         step, needed = rebuild_plan.step(item.name, environment, builds_with)
     except NoSolution as error:
         return f"{told}, and no release of it names the new one; {error.cause or error.summary}"
     matching = builds_with.toolchain is not None and builds_with.toolchain.matching_home is not None
+    # torch.utils.cpp_extension refuses an nvcc of another CUDA major version than torch's
     gpu_code = "CUDA_HOME" in step.variables or item.name in tables.extensions()
     if gpu_code and not (same_cuda and matching):
         return f"{told}, and to build it again takes the CUDA toolkit of the new torch"

@@ -1,4 +1,4 @@
-"""Whether a distribution can be built again from its source here, and the step that does it. Pure."""
+"""Steps that rebuild a distribution from its recorded source, or the reason against a rebuild. Pure."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from envmedic.planner.remedies.building import BuildInputs, tcnn
 
 
 def step(name: str, environment: Environment, builds: BuildInputs) -> tuple[Rebuild, tuple[str, ...]]:
-    """The step that builds `name` again, and the requirements of the build that are not installed.
+    """Return the step that rebuilds `name`, and the build requirements that are not installed.
 
-    `builds` is what builds are given here. Raises `NoSolution`, with the reason, where the build cannot work.
+    `builds` has the toolchain. Raises `NoSolution`, with the reason, where the build cannot work.
     """
     item = _installed(name, environment)
     source = _recorded(item, environment)
@@ -30,6 +30,7 @@ def step(name: str, environment: Environment, builds: BuildInputs) -> tuple[Rebu
     made = Rebuild(
         distribution=reference(item),
         source=item.origin,
+        # a fixed path in the store, so that the plan can name it before the build
         workshop=str(real.parent / STORE / "build" / real.name / item.name),
         variables=_cuda_variables(item, builds) if cuda else {},
     )
@@ -43,6 +44,7 @@ def _installed(name: str, environment: Environment) -> Distribution:
             f"{name} cannot be built again: it is not installed in the environment",
             hint="Install it, or name the environment that holds it",
         )
+    # a rebuild of an editable install would write compiled files into the user's source directory
     if item.origin.kind == "editable":
         where = item.origin.url or "its source directory"
         raise NoSolution(
@@ -74,7 +76,8 @@ def _recorded(item: Distribution, environment: Environment) -> RecordedSource | 
 
 
 def _compiles_cuda(item: Distribution, source: RecordedSource | None, environment: Environment) -> bool:
-    """Whether the build has to compile GPU code: its source has some, or the installed copy does."""
+    """Whether the build compiles GPU code: by its source, or by the installed copy."""
+    # torch.utils.cpp_extension builds CUDAExtension only beside a CUDA build of torch
     if environment.torch is None or environment.torch.cuda is None:
         return False
     known = (*environment.libraries, *environment.extensions)
@@ -103,19 +106,22 @@ def _lacking(builds: BuildInputs, *, cuda: bool) -> str | None:
     if tools is None or tools.matching_home is None:
         found = f"found: {', '.join(tools.toolkits)}" if tools is not None and tools.toolkits else "no nvcc is found"
         return f"it has GPU code, and there is no CUDA toolkit of torch's version {builds.cuda} ({found})"
+    # nvcc rejects host compilers newer than its release knows (host_config.h)
     if tools.compiler_accepted is False and tools.accepted_cxx is None:
         return f"nvcc does not accept the C++ compiler {tools.compiler}, and there is no other"
     return None
 
 
 def _cuda_variables(item: Distribution, builds: BuildInputs) -> dict[str, str]:
-    """What builds of GPU code are told: that they are to make it, with which toolkit, and for which GPUs."""
+    """Return the variables for a build of GPU code: the request for it, the toolkit, the architectures, the compiler."""
     tools = builds.toolchain
+    # setup.py of many projects compiles GPU code only if a GPU is visible, which a login node lacks
     told = {"FORCE_CUDA": "1"}
     if tools is not None and tools.matching_home is not None:
         told = {"CUDA_HOME": tools.matching_home, **told}
     if builds.architectures is not None:
         told["TORCH_CUDA_ARCH_LIST"] = builds.architectures
+        # tiny-cuda-nn does not read TORCH_CUDA_ARCH_LIST
         if item.name == "tinycudann":
             told["TCNN_CUDA_ARCHITECTURES"] = tcnn(builds.architectures)
     if tools is not None and tools.compiler_accepted is False:
@@ -127,13 +133,15 @@ def _cuda_variables(item: Distribution, builds: BuildInputs) -> dict[str, str]:
 def _missing(
     environment: Environment, builds: BuildInputs, source: RecordedSource | None, *, cuda: bool
 ) -> tuple[str, ...]:
-    """Requirements of the build that are not installed: those that the project names, else setuptools and wheel."""
+    """Return the build requirements that are not installed: the project's own, else setuptools and wheel."""
     named = source.requires if source is not None and source.requires is not None else (builds.setuptools, "wheel")
+    # without ninja, torch's builder compiles one file after another, which takes hours for kernels
     ninja = ("ninja",) if cuda and (builds.toolchain is None or builds.toolchain.ninja is None) else ()
     return tuple(dict.fromkeys(_not_installed((*named, *ninja), environment)))
 
 
 def _not_installed(wanted: Iterable[str], environment: Environment) -> Iterable[str]:
+    # Builds run without isolation, in the environment: an isolated build would compile against a torch of its own.
     for text in wanted:
         try:
             requirement = Requirement(text)

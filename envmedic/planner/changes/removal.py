@@ -1,4 +1,4 @@
-"""What is removed for a set of changed distributions: through metadata, and by path."""
+"""Removal of changed distributions: through their metadata, or by path. Pure."""
 
 from __future__ import annotations
 
@@ -32,15 +32,14 @@ def copies(environment: Environment, name: str) -> tuple[Distribution, ...]:
 def purge(
     environment: Environment, changed: Iterable[str], cleaned: Iterable[str], *, every_leftover: bool = False
 ) -> Purge:
-    """Return the removal of the `changed` distributions and of the leftovers of these and of the `cleaned` ones.
+    """Return the removal of the `changed` distributions, and of the leftovers of these and of the `cleaned` ones.
 
-    `every_leftover` adds those of anything else.
+    `every_leftover` adds the leftovers of all other distributions.
 
-    A distribution goes through its metadata where there is one copy with a sound list of its files.
-    Several copies go by path, since they list each other's files: pip takes one away at a time, and uv
-    stops at one whose list went with another. So does one without a list, or with a damaged one, which
-    would leave behind what it lacks. Files that other distributions list stay. What conda put there is
-    conda's to remove.
+    A single copy with a sound RECORD is removed through its metadata. Several copies are removed by path, since
+    they list each other's files: pip removes one copy at a time, and uv stops at a copy whose RECORD went with
+    another. A copy without a RECORD, or with a damaged one, is removed by path too, because an uninstall would
+    leave files behind. Files of other distributions stay. Only conda removes conda's copies.
     """
     owners = Owners(environment)
     shared = _names_of_others(environment, frozenset(changed := tuple(dict.fromkeys(changed))))
@@ -63,7 +62,7 @@ def purge(
 
 
 def _names_of_others(environment: Environment, changed: frozenset[str]) -> frozenset[str]:
-    """Return the import names that distributions apart from `changed` have, and the namespaces around these."""
+    """Return the import names of distributions other than `changed`, with the namespaces around them."""
     others = (item for item in environment.distributions if item.name not in changed)
     names = {name for item in others for name in item.import_names}
     return frozenset(names | {name[:end] for name in names for end, sign in enumerate(name) if sign == "."})
@@ -72,27 +71,32 @@ def _names_of_others(environment: Environment, changed: frozenset[str]) -> froze
 def _by_path(item: Distribution, shared: frozenset[str], soabi: str | None) -> Iterator[str]:
     """Return the paths of a copy, relative to the prefix: metadata, packages, modules, bundled libraries."""
     yield item.metadata_path
+    # the import names of an editable install lead to the user's source directory
     if item.origin.kind == "editable":
         return
+    # without a RECORD the files must be guessed from the names that a wheel can install a module under
     suffixes = ("", ".py", ".abi3.so", *((f".{soabi}.so",) if soabi else ()))
     for name in item.import_names or (item.name.replace("-", "_"),):
         if name not in shared:
             path = f"{item.site}/{name.replace('.', '/')}"
             yield from (path + suffix for suffix in suffixes)
+    # auditwheel puts bundled libraries there
     yield f"{item.site}/{item.name.replace('-', '_')}.libs"
 
 
 def unneeded(environment: Environment, artifacts: Iterable[Artifact], values: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the CUDA libraries that only the torch that goes asked for.
+    """Return the CUDA libraries that only the removed torch required.
 
-    Those of two CUDA majors share directories (``nvidia/cudnn``), so the old ones must not stay.
+    Libraries of two CUDA majors share directories (``nvidia/cudnn``), so the old ones must not stay.
     """
     torch = environment.distribution("torch")
     old = _required(torch.requires if torch else (), values)
     requires = {item.name: item.requires for item in environment.distributions if item.name != "torch"}
+    # new wheels over installed ones: the result of the plan decides which library still has a user
     requires |= {str(canonicalize_name(item.name)): item.requires for item in artifacts}
     needed = {name for name in requires if not _library(name)} | {canonicalize_name(item.name) for item in artifacts}
     found: set[str] = set()
+    # from all that is no CUDA library, along requirements, to everything reachable
     while needed - found:
         found |= needed
         needed = {asked for name in needed for asked in _required(requires.get(name, ()), values)}
@@ -105,5 +109,5 @@ def _required(requires: Iterable[str], values: Mapping[str, str]) -> tuple[str, 
 
 
 def _library(name: str) -> bool:
-    """Whether a distribution is a part of CUDA, or triton: what torch's wheels bring along."""
+    """Whether a distribution is a part of CUDA, or triton, which torch's wheels require."""
     return name.startswith(("nvidia-", "cuda-")) or name == "triton"

@@ -1,4 +1,4 @@
-"""Requirements of distributions held against what is, or will be, installed. By metadata alone."""
+"""Checks of requirements against the present or planned distributions, by metadata alone. Pure."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ def unmet(
     """
     artifacts = tuple(new)
     gone = set(removed)
+    # reversed: of several copies the first counts, which is the one that Python imports
     there = {item.name: item.version for item in reversed(environment.distributions) if item.name not in gone}
     there |= dict(others or {}) | {str(canonicalize_name(item.name)): item.version for item in artifacts}
     found = (_unmet(f"{item.name} {item.version}", text, there, values) for item in artifacts for text in item.requires)
@@ -45,7 +46,7 @@ def _unmet(name: str, text: str, there: Mapping[str, str], values: Mapping[str, 
 
 
 def unmet_already(environment: Environment, new: Iterable[Artifact], *, values: Mapping[str, str]) -> frozenset[str]:
-    """Return what installed distributions lack that `new` wheels take the place of, as `key` names it."""
+    """Return the unmet requirements of the installed distributions that `new` wheels replace, by `key`."""
     names = {str(canonicalize_name(item.name)) for item in new}
     there = {item.name: item.version for item in reversed(environment.distributions)}
     replaced = (item for item in environment.distributions if item.name in names)
@@ -54,16 +55,16 @@ def unmet_already(environment: Environment, new: Iterable[Artifact], *, values: 
 
 
 def key(item: Unmet) -> str:
-    """What is required by whom, whatever the version of either."""
+    """Identify an unmet requirement, regardless of the version of the distribution that has it."""
     return f"{item.distribution.partition(' ')[0]} {item.requirement} {item.found}"
 
 
 def newly_unmet(
     environment: Environment, after: Mapping[str, str | None], *, values: Mapping[str, str]
 ) -> tuple[Unmet, ...]:
-    """Return requirements of what stays that are met now and would not be.
+    """Return the requirements of unchanged distributions that are met now and would not be met afterwards.
 
-    `after` gives the new version of each distribution that changes, None for one that goes.
+    `after` gives the new version of each changed distribution, None for a removed one.
     """
     before = {item.name: item.version for item in reversed(environment.distributions)}
     broken = []
@@ -76,6 +77,8 @@ def newly_unmet(
             if requirement is None or name not in after or name not in before:
                 continue
             new = after[name]
+            # A requirement that is unmet today is not the plan's doing, and must not block the repair of something
+            # else.
             if meets(requirement, before[name]) and (new is None or not meets(requirement, new)):
                 asked = f"{requirement.name}{requirement.specifier}"
                 broken.append(Unmet(distribution=f"{item.name} {item.version}", requirement=asked, found=new))

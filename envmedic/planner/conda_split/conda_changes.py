@@ -1,4 +1,4 @@
-"""What a change of conda packages means for distributions, and its lines in a plan. Pure."""
+"""Effects of a conda change on distributions, and its rows in a plan. Pure."""
 
 from __future__ import annotations
 
@@ -12,18 +12,20 @@ from envmedic.planner.conda_split.conda_constraints import brings
 
 
 def distributions_of(item: CondaArtifact, environment: Environment) -> tuple[str, ...]:
-    """The Python distributions that a package brings."""
+    """Return the Python distributions in a package."""
     depends = item.metadata.get("depends", ())
     names = {specs.name_of(text) for text in depends if isinstance(text, str)}
+    # repodata does not list distributions; a dependency on Python is the best sign that a package contains one
     python = bool(names & {"python", "python_abi"})
     return brings(item.name, environment, item.distributions, python=python)
 
 
 def after(change: CondaChange | None, environment: Environment) -> dict[str, str | None]:
-    """Return the version of each distribution that a change touches, None where it goes."""
+    """Return the version after the change of each distribution that it touches, None for a removed one."""
     if change is None:
         return {}
     found: dict[str, str | None] = {name: None for item in change.remove for name in item.distributions}
+    # second, so that an update, which is a removal and an installation, keeps its new version
     found |= {name: item.version for item in change.install for name in distributions_of(item, environment)}
     return found
 
@@ -31,7 +33,7 @@ def after(change: CondaChange | None, environment: Environment) -> dict[str, str
 def rows(change: CondaChange | None, environment: Environment, wheels: Collection[str]) -> list[Change]:
     """Return REMOVE, CHANGE and INSTALL of conda packages, in this order, by name.
 
-    A package whose distributions all come as `wheels` has their lines.
+    A removed package whose distributions all come as `wheels` has no row: the rows of the wheels show it.
     """
     if change is None:
         return []
@@ -78,7 +80,7 @@ def _come(item: CondaArtifact, before: CondaReference | None, environment: Envir
 
 
 def packages_of(change: CondaChange | None) -> Mapping[str, str]:
-    """The conda package that each distribution belonged to, of those that go for good."""
+    """Return the conda package of each distribution whose package is removed and not updated."""
     if change is None:
         return {}
     come = {item.name for item in change.install}

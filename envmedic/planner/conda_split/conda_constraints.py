@@ -1,4 +1,4 @@
-"""What wheels ask of conda's packages: known only once the wheels are. Pure."""
+"""Requirements of resolved wheels on conda packages, known only after the wheels are resolved. Pure."""
 
 from __future__ import annotations
 
@@ -23,10 +23,11 @@ from envmedic.planner.proposal import Proposal
 def divided(
     proposal: Proposal, artifacts: Iterable[Artifact], environment: Environment, values: Mapping[str, str]
 ) -> tuple[tuple[Artifact, ...], CondaRequest | None]:
-    """Return the wheels without those of what conda owns, and what is asked of conda, with what these wheels need.
+    """Return the wheels of distributions that conda does not own, and the request to conda with their requirements.
 
-    What conda has in a version that the wheels accept stays as it is.
+    A conda package in a version that the wheels accept stays as it is.
     """
+    # pip's resolvers know nothing of conda, so their answer also contains wheels of distributions that conda owns
     found = tuple(artifacts)
     if environment.conda is None:
         return found, proposal.conda
@@ -38,12 +39,13 @@ def divided(
 
 
 def loosened(proposal: Proposal, environment: Environment) -> ResolveRequest | None:
-    """Return a proposal's request on which what conda has may be wanted in other versions; None where none may be."""
+    """Return a proposal's request in which conda's distributions may change too; None where it has no such request."""
     if proposal.request is None or environment.conda is None:
         return None
     owners = Owners(environment)
     gone = set(proposal.conda.remove) if proposal.conda is not None else set()
     names = dict.fromkeys(item.name for item in environment.distributions if owners.kind(item.name) == "conda")
+    # a package that leaves conda is no constraint any more, and its wheel is pinned already
     stays = (name for name in names if (package := owners.package(name)) is not None and package.name not in gone)
     return msgspec.structs.replace(
         proposal.request, replaceable=tuple(dict.fromkeys((*proposal.request.replaceable, *stays)))
@@ -55,7 +57,7 @@ def _name(item: Artifact) -> str:
 
 
 def _condas(artifacts: Iterable[Artifact], owners: Owners, proposal: Proposal) -> tuple[str, ...]:
-    """Names of the wheels whose distributions are conda's, and stay so."""
+    """Names of the wheels whose distributions conda owns and keeps."""
     asked = proposal.request.pins if proposal.request is not None else ()
     pinned = {canonicalize_name(Requirement(text).name) for text in asked}
     gone = set(proposal.conda.remove) if proposal.conda is not None else set()
@@ -68,8 +70,9 @@ def _condas(artifacts: Iterable[Artifact], owners: Owners, proposal: Proposal) -
 
 
 def _reached(proposal: Proposal, artifacts: list[Artifact], values: Mapping[str, str]) -> tuple[Artifact, ...]:
-    """Those that are pinned, or that others among them require: what only conda's packages need, these bring."""
+    """Return the pinned wheels and those that they require, directly or not."""
     by_name = {_name(item): item for item in artifacts}
+    # a wheel that only a dropped wheel required is useless: conda's package brings its own dependencies
     todo: list[str] = [
         canonicalize_name(Requirement(text).name) for text in (proposal.request.pins if proposal.request else ())
     ]
@@ -88,7 +91,7 @@ def _requirements(item: Artifact, values: Mapping[str, str]) -> Iterator[Require
 
 
 def _spec(name: str, artifacts: Iterable[Artifact], owners: Owners, values: Mapping[str, str]) -> Iterator[str]:
-    """The match spec for what the wheels ask of a distribution of conda's that it does not meet as it is."""
+    """Yield the match spec for the wheels' requirements on a conda package, where its version does not meet them."""
     package = owners.package(name)
     asked = [it for item in artifacts for it in _requirements(item, values) if canonicalize_name(it.name) == name]
     if package is None or all(meets(item, package.version) for item in asked):
@@ -108,7 +111,7 @@ def _with_specs(proposal: Proposal, specs: list[str], environment: Environment) 
 
 
 def brings(package: str, environment: Environment, known: Iterable[str] = (), *, python: bool) -> tuple[str, ...]:
-    """The distributions of a conda package: as a solver knows, as the installed one has them, or by its name.
+    """Return the distributions of a conda package: as the solver knows, as the installed one has them, or by its name.
 
     `python`: whether it depends on Python; else only the data make it a distribution.
     """
@@ -116,6 +119,7 @@ def brings(package: str, environment: Environment, known: Iterable[str] = (), *,
     if told:
         return told
     conda = Owners(environment).conda
+    # the installed package of that name is right more often than a guess from the name: `pytorch` contains torch
     installed = conda.package(package)
     if installed is not None:
         return installed.distributions

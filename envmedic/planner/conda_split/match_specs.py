@@ -20,6 +20,7 @@ def spec(package: str, requirement: Requirement) -> str:
 
     Labels of PyTorch's own indexes (``+cu121``) are left out: in conda the build string tells them.
     """
+    # lower bounds before upper ones, as conda users write them; the order has no meaning for the solver
     parts = sorted((_part(item) for item in requirement.specifier), key=lambda part: (part[0] == "<", part))
     return f"{package} {','.join(parts)}" if parts else package
 
@@ -27,6 +28,7 @@ def spec(package: str, requirement: Requirement) -> str:
 def _part(item: Specifier) -> str:
     operator, version = item.operator, _without_label(item.version)
     if operator in {"==", "==="}:
+        # a bare `1.2.*` is conda's own spelling of a prefix match
         return version if version.endswith(".*") else f"=={version}"
     return f"{operator}{version}"
 
@@ -37,15 +39,16 @@ def _without_label(version: str) -> str:
 
 
 def pins(requirement: Requirement, version: str) -> bool:
-    """Whether a requirement accepts that one version only."""
+    """Whether a requirement accepts only that version."""
     exact = [item for item in requirement.specifier if item.operator in {"==", "==="} and "*" not in item.version]
     try:
         return any(Version(_without_label(item.version)) == Version(version.partition("+")[0]) for item in exact)
     except InvalidVersion:
+        # conda allows versions that PEP 440 does not, such as 9e of jpeg; they are equal only as texts
         return any(item.version == version for item in exact)
 
 
 def joined(name: str, requirements: Iterable[Requirement]) -> Requirement:
-    """All requirements on one distribution as one."""
+    """Return all requirements on one distribution as one."""
     parts = dict.fromkeys(str(part) for item in requirements for part in item.specifier)
     return Requirement(f"{name}{','.join(parts)}")

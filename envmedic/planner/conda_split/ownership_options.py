@@ -1,4 +1,4 @@
-"""The ways to give every distribution of a conda prefix one owner: conda, or an installer of wheels. Pure."""
+"""Options to give every distribution of a conda prefix one owner: conda, or an installer of wheels. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from packaging.utils import canonicalize_name
 from envmedic.compat.conda_tables import family_packages
 from envmedic.model.facts import Distribution, Environment
 from envmedic.planner.changes import removal
-from envmedic.planner.changes.ownership import Owners, only_wheels, settled
+from envmedic.planner.changes.ownership import Owners, only_wheels, with_single_owners
 from envmedic.planner.changes.requirement_checks import applicable, newly_unmet
 from envmedic.planner.conda_split.removal_closure import Leaving, depends_on, leaving
 from envmedic.planner.family.family_query import FAMILY
@@ -18,16 +18,16 @@ from envmedic.planner.family.family_query import FAMILY
 
 @dataclass(frozen=True)
 class Side:
-    """One such way."""
+    """One assignment of owners to the involved distributions."""
 
     environment: Environment
-    """As the owners of this way leave it."""
+    """The environment with these owners."""
     by_conda: bool
     """Whether conda owns the torch family afterwards."""
     purged: tuple[str, ...] = ()
-    """Distributions whose wheels go, since conda's take their place or are under them."""
+    """Distributions whose wheels are removed, in favour of conda's packages or of other wheels."""
     reinstall: tuple[str, ...] = ()
-    """Conda packages whose files others wrote over."""
+    """Conda packages whose files a wheel overwrote."""
     leaving: Leaving = field(default_factory=Leaving)
     """Conda packages whose distributions become wheels."""
     moved: frozenset[str] = frozenset()
@@ -42,12 +42,13 @@ class Side:
 def sides(
     environment: Environment, involved: Collection[str], *, torch: bool, values: Mapping[str, str]
 ) -> tuple[Side, ...]:
-    """Return the ways for a plan that changes the `involved` distributions, best first.
+    """Return the options for a plan that changes the `involved` distributions, best first.
 
-    `torch`: whether the family is involved; then all of it gets one owner. conda's way comes first where conda alone
-    owns torch. Where a wheel lies over conda's torch, the way of what the environment mostly is does, then the
-    smaller change. `values` are the marker variables.
+    `torch` tells whether the family is involved; all of it then gets one owner. The option with conda as the owner
+    comes first where conda alone owns torch. Where a wheel overwrote conda's torch, the owner of most of the family
+    comes first, then the smaller change. `values` are the marker variables.
     """
+    # one owner for the whole family: a companion of one installer is built against another torch than the other's
     maker = _Maker(Owners(environment), values)
     owners = maker.owners
     scope = tuple(dict.fromkeys((*involved, *(FAMILY if torch else ()))))
@@ -62,6 +63,7 @@ def sides(
     doubled = tuple(name for name in family if name in both)
     first = maker.side((*to_conda, *doubled), to_wheels, by_conda=True)
     second = maker.side(to_conda, (*to_wheels, *family), by_conda=False)
+    # torch is a wheel and only companions are conda's: a way back to conda would add a second torch
     if "torch" in owners.wheels_by_name and owners.package("torch") is None:
         return (second,)
     if "torch" not in doubled or maker.prefers_conda(first, second):
@@ -71,23 +73,24 @@ def sides(
 
 @dataclass(frozen=True)
 class _Maker:
-    """Makes sides of one environment."""
+    """Builds the sides of one environment."""
 
     owners: Owners
     values: Mapping[str, str]
 
     def side(self, to_conda: Iterable[str], to_wheels: Iterable[str], *, by_conda: bool) -> Side:
-        """The way on which these distributions get these owners."""
+        """Return the side with these owners."""
         owners, condas, wheels = self.owners, tuple(to_conda), tuple(to_wheels)
         packages = [item.name for name in wheels if (item := owners.package(name)) is not None]
         family = bool(set(wheels) & set(FAMILY))
         if family:
+            # metapackages such as pytorch-cuda too, whose constraints would otherwise go on to bind the solver
             packages += [item.name for item in owners.conda.packages if _of_family(item.name)]
         gone = leaving(owners.conda, packages, move=family)
         along = tuple(name for item in gone.moved for name in item.distributions)
         wheels = tuple(dict.fromkeys((*wheels, *along)))
         return Side(
-            environment=settled(owners.environment, to_conda=condas, to_wheels=wheels),
+            environment=with_single_owners(owners.environment, to_conda=condas, to_wheels=wheels),
             by_conda=by_conda,
             purged=(*self._with_libraries(condas), *(name for name in wheels if owners.wheels(name))),
             reinstall=tuple(dict.fromkeys(item.name for name in condas if (item := owners.package(name)))),
@@ -99,16 +102,16 @@ class _Maker:
         )
 
     def _with_libraries(self, names: tuple[str, ...]) -> tuple[str, ...]:
-        """Distributions whose wheels go, with those of CUDA that only the torch among them asked for."""
+        """Return the removed wheels, with the CUDA wheels that only the torch among them required."""
         if "torch" not in names:
             return names
         unneeded = removal.unneeded(only_wheels(self.owners.environment), (), self.values)
         return tuple(dict.fromkeys((*names, *unneeded)))
 
     def decided(self, both: Iterable[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Which doubled distributions apart from the family conda keeps, and which wheels keep.
+        """Return which of the doubly owned distributions outside the family conda keeps, and which the wheels.
 
-        conda does, unless something needs what only the wheel is and nothing of conda's needs conda's.
+        conda keeps one, unless a distribution requires the wheel's version and no conda package requires conda's.
         """
         condas: list[str] = []
         wheels: list[str] = []
@@ -116,26 +119,27 @@ class _Maker:
             package = self.owners.package(name)
             if package is None:
                 continue
-            bare = settled(self.owners.environment, to_conda=(), to_wheels=(name,))
+            bare = with_single_owners(self.owners.environment, to_conda=(), to_wheels=(name,))
             broken = newly_unmet(bare, {name: package.version}, values=self.values)
             held = any(package.name in depends_on(item) for item in self.owners.conda.packages)
             (wheels if broken and not held else condas).append(name)
         return tuple(condas), tuple(wheels)
 
     def prefers_conda(self, first: Side, second: Side) -> bool:
-        """Whether conda's way goes first where a wheel lies over its torch."""
+        """Whether the side of conda comes first where a wheel overwrote conda's torch."""
         condas, wheels = self._votes()
         copies = self.owners.wheels("torch")
-        if not any(item.owner in {"pip", "uv"} for item in copies):  # metadata that no installer knows of
+        # no installer maintains copies without an INSTALLER of pip or uv: their metadata came by hand or from a build
+        if not any(item.owner in {"pip", "uv"} for item in copies):
             return True
         if condas != wheels:
             return condas > wheels
         return _size(first) <= _size(second)
 
     def _votes(self) -> tuple[int, int]:
-        """How many of the family, and of what requires torch, are conda's on the disk, and how many a wheel's.
+        """Count the members of the family, and the distributions that require torch, by owner: conda and wheels.
 
-        A wheel that replaced conda's copy entirely counts as one; a mixture of both counts for neither.
+        A wheel that replaced conda's copy entirely counts as a wheel; a mixture of both counts for neither.
         """
         owners = self.owners
         named = (item.name for item in owners.environment.distributions if self._requires_torch(item))
@@ -150,12 +154,13 @@ class _Maker:
 
 
 def _of_family(name: str) -> bool:
-    """Whether a conda package is of the torch family, or does nothing but choose its build."""
+    """Whether a conda package belongs to the torch family, or only chooses its build."""
+    # cuda-version also binds CUDA packages that have nothing to do with torch
     return name in family_packages() and name != "cuda-version"
 
 
 def _size(side: Side) -> int:
-    """How much a way changes: what goes, what is put in place again, and what comes as a wheel."""
+    """Number of changes of a side: removals, reinstallations and new wheels."""
     return len({*side.purged}) + len(side.reinstall) + len(side.leaving.packages) + len(side.moved)
 
 

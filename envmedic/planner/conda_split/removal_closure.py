@@ -1,4 +1,4 @@
-"""Conda packages that go: what depends on them, and what only they asked for. Pure."""
+"""Closure of a removal of conda packages: their dependents, and dependencies of nothing else. Pure."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from envmedic.model.conda import CondaEnvironment, CondaPackage
 
 @dataclass(frozen=True)
 class Leaving:
-    """Conda packages that leave together."""
+    """Conda packages that are removed together."""
 
     packages: tuple[str, ...] = ()
     moved: tuple[CondaPackage, ...] = ()
-    """Those among them that depend on the others and bring distributions, which are wanted as wheels."""
+    """Dependents among them that contain distributions, to be replaced by wheels."""
     stuck: tuple[str, ...] = ()
-    """Why they cannot: what depends on them and has no wheel."""
+    """Reasons against the removal: dependents without a wheel."""
 
 
 def depends_on(package: CondaPackage) -> frozenset[str]:
@@ -30,14 +30,14 @@ def depends_on(package: CondaPackage) -> frozenset[str]:
 def _name(text: str) -> str | None:
     try:
         return specs.name_of(text)
-    except ValueError:  # a spec that conda would refuse binds nobody
+    except ValueError:  # a spec that conda would refuse binds no package
         return None
 
 
 def leaving(conda: CondaEnvironment, names: Iterable[str], *, move: bool) -> Leaving:
-    """Return what goes where the packages `names` do: what depends on them, and the CUDA that only they need.
+    """Return the removal of the packages `names` with their dependents and the CUDA packages that only they need.
 
-    With `move`, dependents that bring distributions are wanted as wheels of the same version; others hold them.
+    With `move`, dependents that contain distributions become wheels of the same version; others block the removal.
     """
     gone = dict.fromkeys(name for name in names if conda.package(name) is not None)
     moved: list[CondaPackage] = []
@@ -47,6 +47,7 @@ def leaving(conda: CondaEnvironment, names: Iterable[str], *, move: bool) -> Lea
         if not held:
             break
         for item in held:
+            # stuck dependents are added as well, so that all reasons are reported and not only the first
             gone[item.name] = None
             if item.name in family_packages() or channels.is_library(item.name):
                 continue
@@ -60,7 +61,7 @@ def leaving(conda: CondaEnvironment, names: Iterable[str], *, move: bool) -> Lea
 
 
 def _unneeded(conda: CondaEnvironment, gone: Iterable[str]) -> tuple[str, ...]:
-    """Parts of CUDA that nobody asked for and that nothing which stays depends on."""
+    """Return the CUDA packages that were not requested and that no remaining package depends on."""
     asked = requested(conda)
     return orphans(
         conda, gone, lambda item: item.name not in asked and not item.requested and channels.is_library(item.name)
@@ -68,12 +69,13 @@ def _unneeded(conda: CondaEnvironment, gone: Iterable[str]) -> tuple[str, ...]:
 
 
 def orphans(conda: CondaEnvironment, gone: Iterable[str], may_go: Callable[[CondaPackage], bool]) -> tuple[str, ...]:
-    """Packages that `may_go` and that, with the `gone` ones away, none that stays depends on."""
+    """Return the packages that `may_go` and that no remaining package depends on after the removal of `gone`."""
     left = {item.name: item for item in conda.packages}
     for name in gone:
         left.pop(name, None)
     found: list[str] = []
     while True:
+        # to a fixed point: the removal of one orphan can make orphans of its own dependencies
         needed = {name for item in left.values() for name in depends_on(item)}
         useless = [name for name, item in left.items() if name not in needed and may_go(item)]
         if not useless:
@@ -84,18 +86,19 @@ def orphans(conda: CondaEnvironment, gone: Iterable[str], may_go: Callable[[Cond
 
 
 def requested(conda: CondaEnvironment) -> frozenset[str]:
-    """Names of what the user asked conda for."""
+    """Names of the packages that the user requested from conda."""
     return frozenset(name for text in conda.requested if (name := _name(text)) is not None)
 
 
 def siblings(conda: CondaEnvironment, names: Iterable[str]) -> tuple[str, ...]:
-    """Installed packages that are bound to `names` by an exact version, in either direction, transitively."""
+    """Return `names` and the installed packages bound to them by exact versions, in either direction, transitively."""
     edges: dict[str, set[str]] = {}
     for item in conda.packages:
         for text in item.depends:
             name = _exact(text)
             if name is not None and conda.package(name) is not None:
                 edges.setdefault(item.name, set()).add(name)
+                # both directions: the solver can move neither end of an exact dependency alone
                 edges.setdefault(name, set()).add(item.name)
     found = dict.fromkeys(names)
     todo = list(found)
@@ -108,7 +111,7 @@ def siblings(conda: CondaEnvironment, names: Iterable[str]) -> tuple[str, ...]:
 
 
 def _exact(text: str) -> str | None:
-    """The name that a dependency binds to one version or build."""
+    """Return the name of a dependency on one exact version or build, None for another dependency."""
     try:
         return specs.name_of(text) if specs.is_exact(text) else None
     except ValueError:
@@ -116,4 +119,4 @@ def _exact(text: str) -> str | None:
 
 
 NEVER = frozenset({"python", "python_abi"})
-"""What a repair never exchanges: another Python is another environment."""
+"""Packages that a repair never replaces: every compiled distribution is built for the Python of the environment."""

@@ -1,4 +1,4 @@
-"""The question to the compatibility core, from facts and a playbook's step."""
+"""Queries to the compatibility rules, from facts and a playbook's step. Pure."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ FAMILY: tuple[Member, ...] = ("torch", "torchvision", "torchaudio", "triton")
 
 
 def belongs(leftover: Leftover, name: str) -> bool:
-    """Whether a leftover is that distribution's: by name, or a tilde directory with the rest of its name."""
+    """Whether a leftover belongs to a distribution: by name, or as a tilde directory with the rest of its name."""
     if leftover.name == name:
         return True
+    # pip renames a directory to `~orch`, then `~~rch` and so on, while it uninstalls; an interrupted pip leaves it so
     stem = leftover.path.rpartition("/")[2]
     rest = stem.lstrip("~-").partition("-")[0].partition(".")[0].lower().replace("_", "-")
     return leftover.kind == "tilde" and bool(rest) and name.endswith(rest) and len(name) - len(rest) <= stem.count("~")
@@ -31,9 +32,9 @@ def purged_names(loaded: LoadedPlaybook) -> tuple[str, ...]:
 
 
 def members(environment: Environment, step: TorchFamilyStep, loaded: LoadedPlaybook) -> tuple[Member, ...]:
-    """Return the members that the set must have: torch, and what the environment has of the step's members.
+    """Return the members of the set: torch, and those of the step's members that the environment has.
 
-    Where it has no companion at all, the ones that the playbook purges are what it is about.
+    An environment without companions gets those that the playbook purges, since the fault concerns them.
     """
     present = [name for name in step.members if environment.distribution(name) or left_over(environment, name)]
     if not {"torchvision", "torchaudio"} & set(present):
@@ -75,7 +76,7 @@ def query(
 
 
 def _python(environment: Environment) -> str:
-    """Return the version of a CPython; another implementation by its name, since no wheel fits it."""
+    """Return the version of a CPython, with the name in front for another implementation, which no wheel fits."""
     version, implementation = environment.interpreter.version, environment.interpreter.implementation
     if implementation not in {None, "cpython"}:
         return f"{implementation} {version}"
@@ -84,6 +85,7 @@ def _python(environment: Environment) -> str:
 
 def _requirements(environment: Environment) -> dict[str, str]:
     found: dict[str, str] = {}
+    # triton is missing here because torch requires it, not the other way round
     for name in ("torchvision", "torchaudio"):
         item = environment.distribution(name)
         requirement = torch_requirement(item, environment.companion(name)) if item else None

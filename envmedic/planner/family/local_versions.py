@@ -15,25 +15,26 @@ from envmedic.model.facts import Environment, Host
 from envmedic.model.family import FamilyQuery, FamilySet
 
 LABELLED = frozenset({"torch", "torchvision", "torchaudio"})
-"""Members of the family whose builds have labels."""
+"""Members of the family whose builds have local labels."""
 
 
 @dataclass(frozen=True)
 class LocalVersionPins:
-    """Requirements as they are asked for, and where."""
+    """Requirements for the installer, with the index that they need."""
 
     pins: tuple[str, ...]
     variant: str | None = None
-    """That the labels name; None where there is no label."""
+    """The CUDA variant of the labels; None without labels."""
     needs_variant_index: bool = False
 
 
-def settle(pins: Iterable[str], environment: Environment, host: Host) -> LocalVersionPins:
+def resolve_labels(pins: Iterable[str], environment: Environment, host: Host) -> LocalVersionPins:
     """Return `pins` without the labels of builds that the default index carries under their plain version.
 
     Raises `NoSolution` for two labels, since one environment has one variant of torch.
     """
     asked = tuple(pins)
+    # the default index carries its builds without labels, so `torch==2.4.1+cu121` finds nothing there
     labels = {pin: label for pin in asked if (label := _label(Requirement(pin)))}
     variants = tuple(dict.fromkeys(labels.values()))
     if not variants:
@@ -65,6 +66,7 @@ def _exact(requirement: Requirement) -> str | None:
 
 def _plain(pin: str) -> str:
     name, _, version = pin.partition("==")
+    # only the label goes; a marker stays
     label, semicolon, marker = version.partition(";")
     return f"{name}=={versions.public(label.strip())}{semicolon and ' ;'}{marker}"
 

@@ -1,4 +1,4 @@
-"""Which members of the family a set changes: what is wrong, and only that."""
+"""Members of the torch family that a set changes: only the wrong ones. Pure."""
 
 from __future__ import annotations
 
@@ -19,16 +19,18 @@ def cuda_major(variant: str | None) -> str | None:
 def changed(environment: Environment, found: FamilySet, purged: tuple[str, ...]) -> tuple[str, ...]:
     """Return the members of `found` that have to be installed, in the family's order.
 
-    Where by every sign they are all in order already, those that the playbook purges are installed
-    again: their files may be damaged.
+    Where all members are in order by their metadata, those that the playbook purges are installed again: their
+    files may be damaged.
     """
     torch_changes = _differs(environment, found, "torch")
     wrong = [
         name
         for name in FAMILY
-        if name in found.versions and (_differs(environment, found, name) or _damaged(environment, name, torch_changes))
+        if name in found.versions
+        and (_differs(environment, found, name) or _damaged(environment, name, torch_changes=torch_changes))
     ]
     again = [name for name in FAMILY if name in found.versions and name in purged and environment.distribution(name)]
+    # torch last: its reinstallation downloads gigabytes, and a companion is the likelier cause
     return tuple(wrong or [name for name in again if name != "torch"] or again)
 
 
@@ -41,6 +43,7 @@ def _differs(environment: Environment, found: FamilySet, name: str) -> bool:
         return False
     if name == "torch":
         return environment.torch is not None and environment.torch.variant not in {None, found.variant}
+    # CUDA keeps binary compatibility within a major version, so companions of another minor version are right
     own, wanted = cuda_major(_companion_variant(environment, name)), cuda_major(found.variant)
     return own is not None and wanted is not None and own != wanted
 
@@ -55,8 +58,9 @@ def _companion_variant(environment: Environment, name: str) -> str | None:
     return installed.local if installed else None
 
 
-def _damaged(environment: Environment, name: str, torch_changes: bool) -> bool:  # noqa: FBT001
-    """Whether its libraries cannot be read or loaded beside the torch that stays."""
+def _damaged(environment: Environment, name: str, *, torch_changes: bool) -> bool:
+    """Whether the libraries of a member cannot be read, or not be loaded with the unchanged torch."""
+    # unresolved symbols were observed against the old torch, and prove nothing about a new one
     if torch_changes or name == "torch":
         return False
     libraries = [item for item in environment.libraries if item.distribution == name]

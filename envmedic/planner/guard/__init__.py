@@ -1,1 +1,1 @@
-"""The commands of package managers, read and judged against an environment."""
+"""Commands of package managers, parsed and judged against an environment."""

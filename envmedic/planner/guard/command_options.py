@@ -1,4 +1,4 @@
-"""Options on the command line of a package manager: which it has, and which of them take a value. Pure."""
+"""Options on the command line of a package manager, and whether they take a value. Pure."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Option(NamedTuple):
 
 
 Options = Mapping[str, Option]
-"""By every spelling."""
+"""Options by every spelling."""
 
 
 class Word(NamedTuple):
@@ -34,8 +34,8 @@ class Word(NamedTuple):
     value: str
 
 
-def stated(text: str) -> dict[str, Option]:
-    """The options of a help text, or of a table in its form: ``-r, --requirements <FILE>``, ``-q --quiet``."""
+def parse_options(text: str) -> dict[str, Option]:
+    """Return the options of a help text, or of a table in its form: ``-r, --requirements <FILE>``, ``-q --quiet``."""
     found: dict[str, Option] = {}
     for line in text.splitlines():
         flags: list[str] = []
@@ -48,13 +48,15 @@ def stated(text: str) -> dict[str, Option]:
 
 
 def words(arguments: Sequence[str], known: Options, program: str) -> Iterator[Word]:
-    """The options and arguments, in order. Raises CannotTell for an unknown option, InputError for a missing value."""
+    """Yield options and arguments, in order. Raises CannotTell for an unknown option, InputError for a missing value."""
+    # not argparse, which accepts abbreviated options and prints its own errors
     rest = list(arguments)
     while rest:
         text = rest.pop(0)
         if text == "--":
             yield from (Word("", item) for item in rest)
             return
+        # a lone `-` is an argument: standard input, for `-r -`
         if not text.startswith("-") or text == "-":
             yield Word("", text)
         elif text.startswith("--"):

@@ -1,7 +1,7 @@
-"""What the command lines of pip, uv and conda ask for. Pure.
+"""Parsers for the command lines of pip, uv and conda. Pure.
 
-uv's options are those of its own help, and conda's are given to its own dry run. pip is never run, since it is code of
-the environment: its options stand in a table, as far as they change what is installed or are often typed.
+uv's options come from its own help, and conda's are passed to its own dry run. pip is never run, since it is code of
+the environment. Its options are in a table, as far as they change the installation or are in frequent use.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from packaging.requirements import InvalidRequirement
 from envmedic import limits
 from envmedic.errors import InputError
 from envmedic.model.answers.guard import CondaCommand, PackageTool, PipCommand
-from envmedic.planner.guard.command_options import CannotTell, Option, Word, stated, words
+from envmedic.planner.guard.command_options import CannotTell, Option, Word, parse_options, words
 
 UvHelp = Callable[[str], str]
 """The help text of ``uv pip VERB``. Raises InstallerError."""
 TOOLS: tuple[PackageTool, ...] = ("uv", "conda", "mamba", "micromamba")
-"""Programs by their own name; pip has many."""
+"""Tools with one program name. pip has several, such as `pip3.12`."""
 
 # https://pip.pypa.io/en/stable/cli/pip_install/
-_PIP = stated("""
+_PIP = parse_options("""
 -r --requirement FILE
 -c --constraint FILE
 -e --editable PROJECT
@@ -48,7 +48,7 @@ _PIP = stated("""
 --root DIR
 --user
 """)
-_PIP_WITHOUT_EFFECT = stated("""
+_PIP_WITHOUT_EFFECT = parse_options("""
 -q --quiet
 -v --verbose
 -y --yes
@@ -71,7 +71,7 @@ _UV_HIDDEN = """
 --native-tls
 --trusted-host HOST
 """
-"""Spellings that uv accepts and its help leaves out, besides ``--requirement`` for ``--requirements`` and its like."""
+"""Spellings that uv accepts without showing them in its help, beside singular forms such as ``--requirement``."""
 _UV_LEFT_OUT = frozenset(
     [
         "--quiet",
@@ -89,7 +89,7 @@ _UV_LEFT_OUT = frozenset(
         "--native-tls",
     ]
 )
-"""Options that the dry run sets itself, and those of its looks."""
+"""Options that the dry run sets itself, and options of its output."""
 _ELSEWHERE = frozenset(
     [
         "--target",
@@ -103,12 +103,14 @@ _ELSEWHERE = frozenset(
         "--check",
     ]
 )
-"""Options of pip and uv under which the environment isn't changed, or not for its own Python."""
+"""Options of pip and uv with which another place is changed, or packages are chosen for another Python."""
+# a build runs code of the project, so the guard never starts one to learn its requirements
 _FROM_SOURCE = "--no-binary"
+# `uv pip compile` reads these from pyproject.toml of the working directory
 _NEEDS_PROJECT = frozenset({"--group", "--extra", "--all-extras"})
 
 # https://docs.conda.io/projects/conda/en/stable/commands/install.html
-_CONDA = stated("""
+_CONDA = parse_options("""
 -n --name ENVIRONMENT
 -p --prefix PATH
 -c --channel CHANNEL
@@ -126,7 +128,7 @@ _CONDA = stated("""
 --strict-channel-priority
 --no-channel-priority
 """)
-_CONDA_WITHOUT_EFFECT = stated("""
+_CONDA_WITHOUT_EFFECT = parse_options("""
 -y --yes
 -q --quiet
 -v --verbose
@@ -147,7 +149,8 @@ _VERBS = ("install", "uninstall", "sync")
 
 
 def read_pip(arguments: Sequence[str]) -> PipCommand:
-    """What follows ``pip``. Raises CannotTell for an option that is not known, InputError for another command."""
+    """Parse the words after ``pip``. Raises CannotTell for an unknown option, InputError for another command."""
+    # for messages alone; the parse below finds the real first argument, since an option's value may look like a verb
     verb = next((text for text in arguments if text in _VERBS[:2]), "")
     found = list(words(arguments, _PIP | _PIP_WITHOUT_EFFECT, f"pip {verb}".strip()))
     asked = _values(found, "")
@@ -186,9 +189,10 @@ def read_pip(arguments: Sequence[str]) -> PipCommand:
 
 
 def read_uv(arguments: Sequence[str], uv_help: UvHelp) -> PipCommand:
-    """What follows ``uv``. Raises CannotTell for an option that its help does not have, InputError for another command."""
+    """Parse the words after ``uv``. Raises CannotTell for an option without help, InputError for another command."""
     verb = next((text for text in arguments if text in _VERBS), "")
     noun = next((text for text in arguments if not text.startswith("-")), "")
+    # before uv is asked for the help of a subcommand that it does not have under `pip`
     if "pip" not in arguments:
         raise _not_pip(noun)
     if not verb:
@@ -201,6 +205,7 @@ def read_uv(arguments: Sequence[str], uv_help: UvHelp) -> PipCommand:
     names = {item.name for item in found}
     taken = {"", "--requirements", "--editable", "--python", "--upgrade", *_UV_LEFT_OUT}
     told = [item for item in found if item.name not in taken]
+    # `compile` has the options on where distributions come from and which, and none on how to install them
     compiled = _of_uv(uv_help("compile")).keys() - _NEEDS_PROJECT
     return _made(
         PipCommand(
@@ -219,7 +224,7 @@ def read_uv(arguments: Sequence[str], uv_help: UvHelp) -> PipCommand:
 
 
 def _of_uv(text: str) -> dict[str, Option]:
-    known = stated(text) | stated(_UV_HIDDEN)
+    known = parse_options(text) | parse_options(_UV_HIDDEN)
     return {flag.removesuffix("s"): option for flag, option in known.items() if option.value} | known
 
 
@@ -228,15 +233,17 @@ def _joined(item: Word) -> str:
 
 
 def _made(command: PipCommand) -> PipCommand:
-    """`command`, if it asks for something that can be read."""
+    """Return `command`. Raises InputError where it requests nothing, or nothing that can be parsed."""
     group = any(text.startswith("--group=") for text in command.options)
     if not (command.requirements or command.files or command.editables or group):
         raise InputError(
             f"The command says nothing to {command.verb}",
             hint=f"Name a requirement or a file, as `{command.tool}` would want it",
         )
+    # the arguments of `uv pip sync` are files, not requirements
     for text in command.requirements if command.verb != "sync" else ():
-        if not _is_requirement(text) and not _is_location(text.partition("[")[0]):  # ./project[extra]
+        # a local project may have extras: ./project[extra]
+        if not _is_requirement(text) and not _is_location(text.partition("[")[0]):
             raise InputError(
                 f"{text!r} is not a requirement",
                 cause=f"`{command.tool} {command.verb}` could not read it either",
@@ -259,9 +266,9 @@ def _is_location(text: str) -> bool:
 
 
 def read_conda(tool: PackageTool, arguments: Sequence[str]) -> CondaCommand:
-    """What follows conda, mamba or micromamba. Raises CannotTell for options and specs that its dry run may carry out.
+    """Parse the words after conda, mamba or micromamba.
 
-    Raises InputError for another command.
+    Raises CannotTell for options and specs that a dry run may carry out, InputError for another command.
     """
     text = next((item for item in arguments if not item.startswith("-")), "")
     verb = _CONDA_VERBS.get(text)
@@ -290,7 +297,7 @@ def read_conda(tool: PackageTool, arguments: Sequence[str]) -> CondaCommand:
     if not command.specs and not everything:
         raise InputError(f"The command says nothing to {verb}", hint="Name a package, as conda would want it")
     for spec in command.specs:
-        # conda installs package files at once, with their link scripts, in a dry run of some releases too
+        # some releases of conda install package files at once, with their link scripts, even in a dry run
         if "://" in spec or ".conda" in spec or ".tar.bz2" in spec or spec.startswith((".", "/", "~", "@")):
             raise CannotTell(f"{spec} is a file or an address, which {tool} may put in place without solving")
     return command

@@ -1,6 +1,6 @@
-"""A package manager's command line, read: whose it is, and what it asks for. Pure.
+"""Parsed command lines of package managers: the tool and its command. Pure.
 
-What is not understood is refused. An answer about another command than the one that will run is worse than none.
+Unknown words are refused. A verdict on another command than the one that will run is worse than none.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.DOTALL)
 _PYTHON = re.compile(r"python[0-9.]*")
 _PIP = re.compile(r"pip[0-9.]*")
 _SHELL = re.compile(r"&&|\|\||^[|&;<>]|[;&|]$|\$|`|^\d?>")
-"""What only a shell can work out, in a word that was not quoted for it."""
+"""Shell syntax in an unquoted word, which only a shell can expand."""
 
 
 @dataclass(frozen=True)
 class Read:
-    """A command, and what stood around it."""
+    """A parsed command with the words around it."""
 
     words: tuple[str, ...]
     command: GuardedCommand
     variables: Mapping[str, str]
-    """Assigned in front of it."""
+    """Variables that are assigned in front of the command."""
     program: str
-    """Its first word, which may be the path of a program."""
+    """The first word of the command, which may be a path."""
     notes: tuple[str, ...] = ()
 
 
 def split(text: str) -> tuple[str, ...]:
-    """The words of a command that was given as one text. Raises InputError for more than a shell's plain words."""
+    """Split a command that was given as one text. Raises InputError for shell syntax other than quotes."""
     try:
         words = tuple(shlex.split(text))
     except ValueError as error:
@@ -57,8 +57,8 @@ def split(text: str) -> tuple[str, ...]:
     return words
 
 
-def read(words: Sequence[str], uv_help: UvHelp) -> Read:
-    """Understand `words`. Raises CannotTell for an option that is not known, InputError for what is not understood."""
+def read_command(words: Sequence[str], uv_help: UvHelp) -> Read:
+    """Parse `words`. Raises CannotTell for an unknown option, InputError for another program or command."""
     rest, variables = _assigned(words)
     tool, arguments = _program(rest, words)
     if tool == "pip":
@@ -71,18 +71,19 @@ def read(words: Sequence[str], uv_help: UvHelp) -> Read:
 
 
 def tool_of(words: Sequence[str]) -> PackageTool:
-    """The package manager that `words` run. Raises InputError for another program."""
+    """Return the package manager that `words` run. Raises InputError for another program."""
     return _program(_assigned(words)[0], words)[0]
 
 
 def notes(words: Sequence[str]) -> tuple[str, ...]:
-    """Where a shell would read `words` otherwise than they stand here."""
+    """Return a note for each of `words` that a shell would read as a redirection."""
     return tuple(f"In a shell, quote {word!r}: it redirects the output" for word in words if _redirects(word))
 
 
 def _assigned(words: Sequence[str]) -> tuple[list[str], dict[str, str]]:
-    """`words` after the assignments in front of them, and these."""
+    """Return the words after the assignments in front, and the assignments."""
     rest, variables = list(words), {}
+    # options of env, such as -i, change the environment in ways that the dry run would not repeat
     if rest[:1] == ["env"] and len(rest) > 1 and not rest[1].startswith("-"):
         rest = rest[1:]
     while rest and (found := _ASSIGNMENT.fullmatch(rest[0])):
@@ -94,14 +95,15 @@ def _assigned(words: Sequence[str]) -> tuple[list[str], dict[str, str]]:
 
 
 def _redirects(word: str) -> bool:
-    """Whether a shell would take a part of a requirement that was not quoted for a file name."""
+    """Whether a shell would read a part of an unquoted requirement as a file name."""
     return bool(re.fullmatch(r"[A-Za-z0-9._-]+(\[[^]]*])?[<>]=?.*", word))
 
 
 def _program(rest: Sequence[str], words: Sequence[str]) -> tuple[PackageTool, Sequence[str]]:
-    """The package manager, and what follows its name."""
+    """Return the package manager and the words after its name."""
     program, after = rest[0].rpartition("/")[2], list(rest[1:])
-    if _PYTHON.fullmatch(program):  # python [-I -B …] -m pip …
+    if _PYTHON.fullmatch(program):
+        # python [-I -B …] -m pip …
         while after and re.fullmatch(r"-[IEBsuP]+", after[0]):
             after = after[1:]
         if after[:2] != ["-m", "pip"]:

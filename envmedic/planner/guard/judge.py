@@ -1,4 +1,4 @@
-"""Whether what a command would change undoes a repair or breaks what is there. Pure."""
+"""Verdicts on foreseen changes: whether they undo a repair or break the environment. Pure."""
 
 from __future__ import annotations
 
@@ -35,19 +35,19 @@ class Foreseen:
     """One distribution that a command would install, change, remove, or put in place again."""
 
     name: str
-    """Normalised name of the distribution, or what conda calls a package that is none."""
+    """Normalised name of the distribution, or conda's name of a package without one."""
     before: str | None
     after: str | None
     by: str = "pip"
-    """``pip`` or ``conda``: who would do it."""
+    """The installer of the change: ``pip`` or ``conda``."""
     package: str | None = None
-    """What conda calls it."""
+    """Conda's name of the package."""
     build: str | None = None
-    """Build string of the conda package that comes, where it is another build."""
+    """Build string of the new conda package, where the build changes."""
 
     @property
     def stays(self) -> bool:
-        """Whether it is put in place again as it is."""
+        """Whether it is reinstalled unchanged."""
         return self.before == self.after and self.build is None
 
     @property
@@ -63,25 +63,25 @@ class Foreseen:
 
 @dataclass(frozen=True)
 class Verified:
-    """What a repair left a distribution at."""
+    """The state in which a repair left a distribution."""
 
     version: str | None
     """None where the repair removed it."""
     transaction: str
     rebuilt: bool = False
-    """Whether it was built here, so that the same release from elsewhere is another build."""
+    """Whether it was built on this machine, so that the same release from an index is another build."""
     changed: bool = True
-    """Whether the repair changed it, or was proven with it as it is."""
+    """Whether the repair changed it. False where the repair was only verified with it."""
 
 
 @dataclass(frozen=True)
 class Standing:
-    """What holds in an environment: by its repairs, and by what was written to keep them."""
+    """The repairs of an environment, with the constraints and pins that keep them."""
 
     verified: Mapping[str, Verified]
     """By name."""
     transaction: str | None = None
-    """The last repair that is in place."""
+    """The last repair in effect."""
     constraints: tuple[str, ...] = ()
     """Lines of the file of constraints that repairs wrote."""
     constraints_file: str = ""
@@ -90,13 +90,15 @@ class Standing:
 
 
 def verified(records: Sequence[Record]) -> dict[str, Verified]:
-    """What the repairs that are in place, newest first, have put where it is."""
+    """Return the verified state of each distribution by the repairs in effect, newest first."""
     found: dict[str, Verified] = {}
     for record in records:
         plans = (record.plan, *record.extensions)
+        # later rounds override earlier ones, and `setdefault` keeps the first state that it sees
         for plan in reversed(plans):
             for name, item in _of_plan(plan, record.transaction):
                 found.setdefault(name, item)
+        # a repair of one member was verified with the others, so that their change undoes it as well
         if any(change.name in family_query.FAMILY for plan in plans for change in plan.changes):
             for state in record.after:
                 if state.name in family_query.FAMILY:
@@ -112,7 +114,7 @@ def _of_plan(plan: Plan, transaction: str) -> Iterator[tuple[str, Verified]]:
 
 
 def changes(environment: Environment, foreseen: Iterable[Foreseen]) -> tuple[Change, ...]:
-    """The same as rows to show."""
+    """Return the foreseen changes as rows of a table."""
     rows = []
     for item in foreseen:
         old = environment.distribution(item.name)
@@ -129,7 +131,7 @@ def changes(environment: Environment, foreseen: Iterable[Foreseen]) -> tuple[Cha
 
 
 def harms(facts: Facts, environment: Environment, foreseen: Sequence[Foreseen], standing: Standing) -> tuple[Harm, ...]:
-    """What speaks against it: first what undoes a repair, then what would no longer work."""
+    """Return the harms of the changes: undone repairs first, then broken distributions."""
     found = [
         *(harm for item in foreseen for harm in _undone(item, standing)),
         *(harm for item in foreseen for harm in _against_constraints(item, standing)),
@@ -151,6 +153,7 @@ def _undone(item: Foreseen, standing: Standing) -> Iterator[Harm]:
     how = "removed it" if was.version is None else f"put {was.version} in place"
     if not was.changed:
         how = f"was proven with {was.version}"
+    # the same version from an index is a wheel that was built for another torch or GPU
     what = f"{item.name} {item.after} would take the place of what was built here" if same else item.words
     yield Harm(
         kind="undoes-repair",
@@ -169,6 +172,7 @@ def _against_constraints(item: Foreseen, standing: Standing) -> Iterator[Harm]:
             text = f"{item.name} {item.after} is not what was pinned: {line}"
             yield Harm(kind="constraint", name=item.name, text=text, source=standing.constraints_file)
     name = item.package or item.name
+    # conda ignores pins for packages that the command names, and pip never reads them
     if name in standing.pinned and not item.stays:
         how = "conda would override that" if item.by == "conda" else "pip would change it"
         text = f"{name} is pinned for conda, and {how}: {item.words}"
@@ -176,7 +180,7 @@ def _against_constraints(item: Foreseen, standing: Standing) -> Iterator[Harm]:
 
 
 def _requirement(line: str) -> Requirement | None:
-    """A line of a file of constraints; None for a comment, an option, or what nobody can read."""
+    """Return a line of a constraints file as a requirement, None for a comment, an option or an invalid line."""
     try:
         return limits.parsed(line.partition(" #")[0].strip())
     except InvalidRequirement:
@@ -216,11 +220,12 @@ def _bound(environment: Environment, foreseen: Iterable[Foreseen]) -> Iterator[H
 
 
 def _family(facts: Facts, environment: Environment, foreseen: Sequence[Foreseen]) -> Iterator[Harm]:
-    """What would not go together any more of torch and its companions, or with the driver and the GPUs."""
+    """Yield new incoherences of torch with its companions, the driver and the GPUs."""
     after = _after(foreseen)
     if not any(name in after for name in family_query.FAMILY):
         return
     later = _later(facts, environment, after, {item.name: item.build or "" for item in foreseen if item.by == "conda"})
+    # a problem that exists today is not the command's doing
     before = {item.summary for item in problems.problems(environment, facts.host)}
     for problem in problems.problems(later, facts.host):
         if problem.summary not in before:
@@ -234,9 +239,13 @@ def _family(facts: Facts, environment: Environment, foreseen: Sequence[Foreseen]
 def _later(
     facts: Facts, environment: Environment, after: Mapping[str, str | None], condas: Mapping[str, str]
 ) -> Environment:
-    """The environment as it would be, as far as versions tell."""
+    """Return the environment after the changes, as far as versions tell."""
     stay = [item for item in environment.distributions if item.name not in after]
-    new = [_distribution(name, version) for name, version in after.items() if version is not None]
+    new = [
+        Distribution(name=name, version=version, metadata_path="", site="", origin=Origin(kind="unknown"))
+        for name, version in after.items()
+        if version is not None
+    ]
     torch = after.get("torch")
     build = (
         environment.torch
@@ -248,13 +257,10 @@ def _later(
     return msgspec.structs.replace(
         environment,
         distributions=(*stay, *new),
+        # the build of a new companion is unknown before its wheel is unpacked; no value counts as no problem
         companions=tuple(item for item in environment.companions if item.name not in after),
         torch=build,
     )
-
-
-def _distribution(name: str, version: str) -> Distribution:
-    return Distribution(name=name, version=version, metadata_path="", site="", origin=Origin(kind="unknown"))
 
 
 def _build(facts: Facts, environment: Environment, version: str, conda: str | None) -> TorchBuild:
@@ -263,12 +269,13 @@ def _build(facts: Facts, environment: Environment, version: str, conda: str | No
         variant = f"cu{cuda[1]}{cuda[2]}" if cuda else "cpu" if "cpu" in conda else None
         return TorchBuild(version=version, cuda=f"{cuda[1]}.{cuda[2]}" if cuda else None, variant=variant)
     platform = target_of(family_query.query(facts, environment, ("torch",), ("newest",))).platform
+    # a wheel without a label comes from the default index, which has one variant per release and platform
     variant = versions.local(version) or default_torch_variant(versions.public(version), platform)
     return TorchBuild(version=version, cuda=versions.variant_cuda(variant) if variant else None, variant=variant)
 
 
 def require_installed(command: CondaCommand, conda: CondaEnvironment) -> None:
-    """Raise InputError for a package to be updated or removed that is not there."""
+    """Raise InputError for a package to update or remove that is not installed."""
     names = [pinned_name(text) for text in command.specs]
     absent = [name for name in names if command.verb != "install" and conda.package(name) is None]
     if absent:
@@ -280,7 +287,7 @@ def require_installed(command: CondaCommand, conda: CondaEnvironment) -> None:
 
 
 def unasked(foreseen: Iterable[Foreseen], named: Collection[str]) -> tuple[Harm, ...]:
-    """What of the torch family would go along with something else."""
+    """Return a harm for each member of the torch family that would be removed without being named."""
     return tuple(
         Harm(
             kind="torch-family",
@@ -294,7 +301,7 @@ def unasked(foreseen: Iterable[Foreseen], named: Collection[str]) -> tuple[Harm,
 
 
 def of_change(change: CondaChange, conda: CondaEnvironment) -> tuple[Foreseen, ...]:
-    """What conda would change, as the distributions that the packages bring; other packages by their own name."""
+    """Return conda's changes by distribution, and by package name for packages without distributions."""
     new = {item.name: item for item in change.install}
     found: list[Foreseen] = []
     for old in change.remove:
@@ -318,12 +325,12 @@ _PYTHON_NAMES = {"pytorch": "torch", "pytorch-gpu": "torch", "pytorch-cpu": "tor
 
 
 def pinned_name(spec: str) -> str:
-    """The package that a match spec is about: of ``conda-forge::pytorch 2.3.*`` it is ``pytorch``."""
+    """Return the package name of a match spec: ``pytorch`` for ``conda-forge::pytorch 2.3.*``."""
     return re.split(r"[\s=<>!~\[]", spec.rpartition("::")[2].strip(), maxsplit=1)[0].lower()
 
 
 def verdict(found: Sequence[Harm]) -> GuardVerdict:
-    """The verdict over what would be carried out."""
+    """Return the verdict for these harms."""
     if not found:
         return "harmless"
     kept = {"undoes-repair", "constraint", "pin"}
@@ -331,7 +338,7 @@ def verdict(found: Sequence[Harm]) -> GuardVerdict:
 
 
 def summary(foreseen: Sequence[Foreseen], found: Sequence[Harm]) -> str:
-    """The answer in one sentence."""
+    """Return the verdict as one sentence."""
     if found:
         more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
         return f"{found[0].text}{more}"

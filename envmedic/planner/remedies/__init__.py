@@ -1,4 +1,4 @@
-"""Remedies: what to install, remove or set for a fault, decided from facts. Playbooks name them; one function each."""
+"""Remedies: decisions from facts on what to install, remove or set for a fault. Playbooks name them."""
 
 from __future__ import annotations
 
@@ -48,5 +48,5 @@ DECISIONS: Mapping[str, Callable[[Situation], Remedy]] = MappingProxyType(
 
 
 def decide(name: str, situation: Situation) -> Remedy:
-    """Return what the remedy of that name changes. Raises `NoSolution`, in words, where nothing can be decided."""
+    """Return the changes of the named remedy. Raises `NoSolution`, with an explanation, where it cannot decide."""
     return DECISIONS[name](situation)

@@ -1,4 +1,4 @@
-"""Remedies for builds of extensions, and what the planner's own builds are given."""
+"""Remedies for builds of extensions, and the inputs of the planner's own builds."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from envmedic.model.facts import Building, Facts
 from envmedic.planner.remedies.remedy import Remedy, Situation
 
 BUILDERS = ("setuptools", "wheel", "ninja", "packaging")
-"""What builds of extensions of torch need where nothing is fetched for them."""
+"""Requirements of builds of torch extensions without build isolation."""
 _WITH_PACKAGING = "setuptools>=69,<70"
 """Has pkg_resources with its packaging, and works on Python 3.12 and later."""
 _WITH_RESOURCES = "setuptools>=70.1,<81"
@@ -23,12 +23,12 @@ _TCNN = re.compile(r"(\d+)(\d[af]?)")
 
 @dataclass(frozen=True)
 class BuildInputs:
-    """What a build of an extension in the environment is given."""
+    """Inputs of a build of an extension in the environment."""
 
     toolchain: Toolchain | None = None
     """None where it was not observed."""
     architectures: str | None = None
-    """TORCH_CUDA_ARCH_LIST for it, None where no architecture is known that would do."""
+    """TORCH_CUDA_ARCH_LIST for it, None where no suitable architecture is known."""
     setuptools: str = "setuptools"
     """Requirement on setuptools, where it is to be installed."""
     python: str | None = None
@@ -78,6 +78,7 @@ def link_libcuda(situation: Situation) -> Remedy:
             cause="the NVIDIA driver brings the one, a CUDA toolkit the other, and neither was found",
             hint="Install the CUDA toolkit of torch's version, or build on a machine with the driver",
         )
+    # the user's own entries stay, after the new one: gcc searches LIBRARY_PATH from left to right
     listed = folders(activated(situation.facts), "LIBRARY_PATH")
     path = ":".join(dict.fromkeys((tools.libcuda_directory, *listed)))
     return Remedy(variables={"LIBRARY_PATH": path}, why="the linker looks for -lcuda there")
@@ -129,7 +130,7 @@ def _setuptools(building: Building) -> str:
 
 
 def _architectures(facts: Facts, tools: Toolchain) -> str | None:
-    """The capabilities of the visible GPUs; without one, what is usable of the list, else what torch was built for."""
+    """Return the capabilities of the visible GPUs; without one, those of the user's list, else those of torch."""
     environment = facts.environment
     building = environment.building if environment is not None else None
     if environment is None or building is None:
@@ -141,13 +142,16 @@ def _architectures(facts: Facts, tools: Toolchain) -> str | None:
     else:
         listed = entries(activated(facts), building)
         wanted = [item.removesuffix("+PTX") for item in listed if knowledge.has(item)]
+        # without a GPU and a usable list, the extension should run wherever the installed torch runs
         built_for = environment.torch.arch_list if environment.torch is not None else ()
         wanted = wanted or [item for item in built_for if knowledge.has(item)]
     ascending = sorted(set(wanted), key=order)
+    # PTX of the highest architecture lets the driver compile for GPUs that are newer than all listed ones
     return ";".join(ascending) + "+PTX" if ascending else None
 
 
 def _best(capability: str | None, knowledge: Knowledge) -> str | None:
     if capability is None:
         return None
+    # nvcc older than the GPU: its highest architecture, as PTX, is the best that it can build
     return capability if knowledge.has(capability) else knowledge.highest(capability)

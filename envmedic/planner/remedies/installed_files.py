@@ -11,7 +11,7 @@ from envmedic.planner.remedies.remedy import Remedy, Situation
 
 
 def duplicate_install(situation: Situation) -> Remedy:
-    """Remove every copy and install the right version, and bring back what only leftovers remain of."""
+    """Remove every copy and install the right version, and reinstall distributions with nothing but leftovers."""
     environment = situation.environment
     dependants = Dependants(environment, situation.host)
     right = [item.right for item in duplicates(environment, dependants) if restorable(item.right)]
@@ -41,7 +41,7 @@ def clobbered(situation: Situation) -> Remedy:
 
 
 def _lost(environment: Environment, dependants: Dependants) -> tuple[str, ...]:
-    """Requirements that bring back what only leftovers remain of, where something still wants it."""
+    """Return requirements on distributions with nothing but leftovers, if those contain code or dependents exist."""
     installed = {item.name for item in environment.distributions if not item.outside_prefix}
     by_name: dict[str, list[Leftover]] = {}
     for item in environment.leftovers:
@@ -55,10 +55,11 @@ def _lost(environment: Environment, dependants: Dependants) -> tuple[str, ...]:
 
 
 def _lost_version(name: str, items: Iterable[Leftover], dependants: Dependants) -> str:
-    """The version that others accept, then the one whose code lies there; without any, what others ask for."""
+    """Return a pin to the leftover version that suits the dependents, else the requirement of the dependents."""
     stated = [item for item in items if item.version is not None and parse(item.version) is not None]
     if not stated:
         return dependants.asked(name)
+    # the version that most dependents accept; of equals the one whose code, not only metadata, was left behind
     best = max(stated, key=lambda item: (dependants.accepting(name, str(item.version)), item.code))
     fits = dependants.accepting(name, str(best.version)) == len(dependants.of(name))
     return f"{name}=={best.version}" if fits else dependants.asked(name)

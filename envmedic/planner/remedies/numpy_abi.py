@@ -1,4 +1,4 @@
-"""The remedy for NumPy and what is compiled for another generation of it."""
+"""The remedy for NumPy and modules compiled for another generation of its ABI."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from envmedic.planner.remedies.remedy import Remedy, Situation
 
 
 def numpy_abi(situation: Situation) -> Remedy:
-    """Install a NumPy that all accept, else newer releases of what is too old where neither is excluded."""
+    """Install a NumPy that all dependents accept, else newer releases of dependents that are too old for NumPy 2."""
     environment = situation.environment
     if environment.distribution("numpy") is None:
         return Remedy(why="NumPy is not installed here")
@@ -27,6 +27,7 @@ def numpy_abi(situation: Situation) -> Remedy:
     python = ".".join((environment.interpreter.version or "").split(".")[:2])
     wanted = satisfying("numpy", every)
     if wanted is not None and modules:
+        # modules that are compiled for NumPy 1 crash with NumPy 2; those compiled for 2 also run with 1.x
         wanted = f"{wanted}{',' if wanted != 'numpy' else ''}<2"
     if wanted is not None and _exists(wanted.removeprefix("numpy"), python):
         return Remedy(
@@ -35,6 +36,7 @@ def numpy_abi(situation: Situation) -> Remedy:
     built = [item.partition(" ") for item in modules]
     if not built or any(name == "torch" for name, _, _ in built):  # another torch is no answer to a question of NumPy
         return Remedy(why="no NumPy is known that all accept, and no newer release of what is too old")
+    # only newer releases can know NumPy 2; which one, the resolver finds
     upgrades = tuple(f"{name}>{version}" for name, _, version in built)
     return Remedy(install=upgrades, why="something asks for NumPy 2, which these releases do not know")
 

@@ -1,4 +1,4 @@
-"""Remedies for NVIDIA's libraries: the wheels that torch requires, and search paths that lead to others."""
+"""Remedies for NVIDIA's libraries: the wheels that torch requires, and search paths to other copies."""
 
 from __future__ import annotations
 
@@ -56,11 +56,12 @@ def nvrtc_preloaded(situation: Situation) -> Remedy:
 
 
 def _entries(situation: Situation) -> list[str]:
+    # ld.so accepts both separators, and reads an empty entry as the working directory, which no remedy should keep
     return [entry for entry in re.split("[:;]", situation.variable("LD_LIBRARY_PATH")) if entry]
 
 
 def _requirement(name: str, required: Mapping[str, Wanted], environment: Environment) -> str:
-    """What torch requires; of a wheel that it does not require, the version that is there."""
+    """Return torch's requirement on a wheel, or a pin to the installed version where torch does not require it."""
     if name in required:
         return required[name].text
     installed = environment.distribution(name)
@@ -82,6 +83,7 @@ def _intruders(environment: Environment, clobbered: Mapping[str, list[str]]) -> 
         if item.name not in others
         for name in _names_of(item.requires)
     }
+    # a library that another distribution requires stays: its removal would trade one fault for another
     going = guilty - needed
     for item in environment.distributions:
         if item.name in others - needed and going & {canonicalize_name(name) for name in _names_of(item.requires)}:

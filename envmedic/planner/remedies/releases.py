@@ -13,7 +13,7 @@ _ACCEPTED = "all that require these accept them"
 
 
 def missing_requirement(situation: Situation) -> Remedy:
-    """Install what is required and not installed."""
+    """Install required distributions that are missing."""
     found = requirement_faults(situation.environment, situation.host)
     install = _accepted(found.missing, found.every)
     return Remedy(
@@ -22,7 +22,7 @@ def missing_requirement(situation: Situation) -> Remedy:
 
 
 def unmet_requirement(situation: Situation) -> Remedy:
-    """Install other releases of what is there in a wrong version, torch's own helpers first."""
+    """Install other releases of distributions in a wrong version, torch's own dependencies first."""
     found = requirement_faults(situation.environment, situation.host)
     install = _accepted((*found.of_torch, *found.conflicts), found.every)
     return Remedy(
@@ -44,6 +44,7 @@ def transformers_family(situation: Situation) -> Remedy:
     """
     found = requirement_faults(situation.environment, situation.host)
     stuck = [item.by for item in found.hugging_face if satisfying(item.name, found.every) is None]
+    # no version satisfies both sides, so the side that is not satisfied today moves
     upgrades = dict.fromkeys(f"{by.name}>{by.version}" for by in stuck)
     if not found.hugging_face:
         return Remedy(why="the libraries around transformers fit each other")
@@ -86,6 +87,6 @@ def torch_companions(situation: Situation) -> Remedy:
 
 
 def _accepted(unmet: Iterable[Demand], every: Sequence[Demand]) -> tuple[str, ...]:
-    """For each name the requirement that fulfils all that is asked of it, where there is one."""
+    """Return for each name one requirement that combines all demands on it, where one exists."""
     found = (satisfying(name, every) for name in dict.fromkeys(item.name for item in unmet))
     return tuple(item for item in found if item is not None)

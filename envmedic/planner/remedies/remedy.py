@@ -1,4 +1,4 @@
-"""What a remedy decides, from what."""
+"""The result of a remedy, and the situation from which it is decided."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ THE_TORCH_ENVIRONMENT = "Name the environment that has torch with -p PREFIX, or 
 
 
 class Remedy(Model, frozen=True, kw_only=True):
-    """What is to change; empty where nothing of it is wrong."""
+    """The changes of a remedy; empty where it finds nothing wrong."""
 
     purge: tuple[str, ...] = ()
     """Distributions to remove, every copy of them."""
     leftovers: bool = False
-    """Whether what interrupted removals left of these goes as well."""
+    """Whether to remove the leftovers of these distributions too."""
     install: tuple[str, ...] = ()
     """Requirements to install."""
     variables: dict[str, str] = {}
@@ -35,13 +35,13 @@ class Remedy(Model, frozen=True, kw_only=True):
 
 @dataclass(frozen=True)
 class Situation:
-    """What a remedy decides on."""
+    """The input of a remedy."""
 
     facts: Facts
     environment: Environment
     """The environment of `facts`."""
     groups: Mapping[str, str] = field(default_factory=dict)
-    """What the error text says, by the names of the groups that matched."""
+    """Values from the error text, by the names of the matched groups."""
 
     @property
     def host(self) -> Host:

@@ -1,4 +1,4 @@
-"""Remedies for run-time libraries that several packages share: OpenMP's, MKL's, C++'s."""
+"""Remedies for shared run-time libraries: OpenMP, MKL and the C++ library."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ def mkl_libraries(situation: Situation) -> Remedy:
     install = tuple(f"{item.name}=={item.version}" for item in there) or tuple(wanted)
     if not install:
         return Remedy(why="no wheel of MKL is installed, and torch requires none")
+    # a purge first: an installer sees the version as present and would not restore its files
     return Remedy(purge=tuple(item.name for item in there), install=install, why="torch is linked with these libraries")
 
 

@@ -1,8 +1,8 @@
-"""Literals that every match of a pattern must contain, for a prefilter over whole chunks of a log.
+"""Derivation of the literals (atoms) that every match of a pattern must contain, for the prefilter.
 
-RE2 derives such atoms itself but does not tell them, and they would have to survive `squeezed`,
-which makes one search see through wrapping, quoting and boxes. Where the reader is not sure of a
-construct, it gives up, and the pattern is tried on every line.
+RE2 derives such atoms too but does not return them, and they would have to survive `squeezed`, by which one search
+finds wrapped, quoted and boxed messages. If the reader does not know a construct it gives up, and the pattern is tried
+on every line.
 """
 
 from __future__ import annotations
@@ -16,17 +16,18 @@ from envmedic.playbook.matching.lines import squeezed_literal
 from envmedic.playbook.matching.ordinary import ORDINARY
 
 MINIMUM = 4
-"""Shorter atoms would hit too often to be worth a prefilter. In bytes; one of a letter beyond ASCII counts half more."""
+"""Least useful length of an atom in bytes; shorter ones are too frequent. Bytes beyond ASCII count one and a half."""
 _MOST_ALTERNATIVES = 64
-"""A run with more spellings is ended: `(?:a|b)(?:c|d)` has four."""
+"""Limit of spellings of a run, which ends there: `(?:a|b)(?:c|d)` has four."""
 _MOST_CLASS_MEMBERS = 8
+_BEYOND_ASCII = 0x80
 
 _REPEAT = re.compile(r"([*+?])\??|\{(\d+)(?:,\d*)?\}\??")
 _GROUP_START = re.compile(r"\(\?(?:P?<\w+>|:|[imsU-]+:)")
 _FLAGS = re.compile(r"\(\?[imsU-]+\)")
 _CLASS = re.compile(r"\[\^?\]?(?:\[:\^?\w+:\]|\\[pP]\{\w+\}|\\.|[^\]\\])*\]", re.DOTALL)
 _NOTHING = re.compile(r"\\[dsbBAzfnrtv]|[\^$]")
-"""What matches only characters that are squeezed away, or none."""
+"""Constructs that match only squeezed-away characters, or nothing."""
 _ANYTHING = re.compile(r"\\(?:x[0-9a-fA-F]{2}|x\{[0-9a-fA-F]+\}|[pP]\{\^?\w+\}|[pP]\w|[DwWSCa])|\.")
 _MEMBER = re.compile(r"\\(.)|([^\\])(?:-([^\\\]]))?", re.DOTALL)
 _ESCAPED_RANGE = re.compile(r"\\.-.|-\\")
@@ -41,14 +42,15 @@ _EMPTY: Strings = frozenset({b""})
 
 @dataclass(frozen=True)
 class Need:
-    """What every match contains: one of `atoms`, all of `parts`, or with `any` one of them."""
+    """A requirement on every match: one of `atoms`, all of `parts`, or with `any` one of `parts`."""
 
     atoms: Strings = frozenset()
     parts: tuple[Need, ...] = ()
     any: bool = False
 
     def met(self, content: bytes) -> bool:
-        """Whether squeezed `content` has what is needed."""
+        """Whether squeezed `content` satisfies the requirement."""
+        # plain loops: this runs for each candidate of each line, and any() with a generator is slower
         for atom in self.atoms:
             if atom in content:
                 return True
@@ -58,7 +60,7 @@ class Need:
         return bool(self.parts) and not self.any
 
     def rarest(self) -> Strings:
-        """Atoms one of which every match contains, the rarest such set in ordinary logs."""
+        """Return atoms of which every match contains one: the set that is rarest in ordinary logs."""
         if self.atoms:
             return self.atoms
         if self.any:
@@ -67,42 +69,43 @@ class Need:
 
 
 def needs(pattern: str) -> Need | None:
-    """What every match of `pattern` contains once squeezed; None where nothing useful is known."""
+    """Return the requirement on every squeezed match of `pattern`; None without a useful one."""
     reader = _Reader(pattern)
     try:
         found = reader.alternatives()
-    except (_Unsure, RecursionError):  # RE2 reads a thousand groups in each other
+    except (_Unsure, RecursionError):  # RE2 accepts a thousand nested groups, more than Python's stack
         return None
     return found.need() if reader.at_end() else None
 
 
 def atoms(pattern: str) -> Strings | None:
-    """Squeezed literals one of which every match contains; None where no useful ones are found."""
+    """Return squeezed literals of which every match contains one; None without useful ones."""
     found = needs(pattern)
     return None if found is None else found.rarest()
 
 
 def _frequency(found: Strings) -> tuple[int, float]:
-    """How often one of `found` is to be expected: those in ordinary logs, then by length."""
+    """Return a sort key for the expected frequency of `found`: atoms in ordinary logs first, then by length."""
+    # each further byte makes a hit four times as rare, a rough guess for lower-case text
     return sum(atom in ORDINARY for atom in found), sum(4.0 ** -_weight(atom) for atom in found)
 
 
 def _weight(atom: bytes) -> float:
-    return len(atom) + sum(byte > 127 for byte in atom) / 2  # noqa: PLR2004
+    return len(atom) + sum(byte >= _BEYOND_ASCII for byte in atom) / 2
 
 
 class _Unsure(Exception):
-    """A construct that the reader does not follow."""
+    """The pattern has a construct that the reader does not know."""
 
 
 @dataclass
 class _Sequence:
-    """A concatenation of literals with their spellings, of what else is needed, and of what is not known (None)."""
+    """A concatenation: literals with their spellings, other requirements, and unknown parts (None)."""
 
     items: list[Strings | Need | None] = field(default_factory=list)
 
     def spellings(self) -> Strings | None:
-        """All that it can be, where that is known and little."""
+        """Return all its spellings; None if they are unknown or too many."""
         run = _EMPTY
         for item in self.items:
             if not isinstance(item, frozenset) or len(run) * len(item) > _MOST_ALTERNATIVES:
@@ -111,9 +114,10 @@ class _Sequence:
         return run
 
     def need(self) -> Need | None:
-        """All that is needed; None when that is nothing."""
+        """Return its requirement; None if nothing is required."""
         parts: list[Need] = []
         run = _EMPTY
+        # the None at the end closes the last run
         for item in [*self.items, None]:
             if isinstance(item, frozenset) and len(run) * len(item) <= _MOST_ALTERNATIVES:
                 run = _product(run, item)
@@ -139,19 +143,20 @@ def _combined(parts: Iterable[Need], *, any_of: bool) -> Need | None:
 
 
 def _either(branches: Sequence[_Sequence]) -> _Sequence:
-    """Alternatives as one sequence: their spellings where each has only those, else one of their needs."""
+    """Combine alternatives into one sequence: their spellings if all are known, else one of their requirements."""
     spelt = [branch.spellings() for branch in branches]
     known = [spelling for spelling in spelt if spelling is not None]
     spellings = frozenset().union(*known)
     if len(known) == len(branches) and len(spellings) <= _MOST_ALTERNATIVES:
         return _Sequence([spellings])
+    # one alternative without a requirement means that the whole has none
     needed = [branch.need() for branch in branches]
     found = [need for need in needed if need is not None]
     return _Sequence([None, _combined(found, any_of=True) if len(found) == len(branches) else None, None])
 
 
 class _Reader:
-    """A recursive reader of RE2 syntax that keeps only what must be there."""
+    """A recursive-descent reader of RE2 syntax that keeps only the required parts."""
 
     def __init__(self, pattern: str) -> None:
         self._pattern = pattern
@@ -162,7 +167,7 @@ class _Reader:
         return self._at == len(self._pattern)
 
     def alternatives(self) -> _Sequence:
-        """Read up to the end of the group."""
+        """Read alternatives up to the end of the group."""
         branches = [self._sequence()]
         while self._take("|"):
             branches.append(self._sequence())
@@ -171,19 +176,22 @@ class _Reader:
     def _sequence(self) -> _Sequence:
         sequence = _Sequence()
         while not self.at_end() and self._pattern[self._at] not in "|)":
+            # flags change no atom: squeezing lowers the case, and (?s) only concerns unknown characters
             if self._match(_FLAGS):
                 continue
             self._append(sequence, self._group() if self._pattern[self._at] == "(" else self._element())
         return sequence
 
     def _append(self, sequence: _Sequence, inner: _Sequence) -> None:
-        """Add `inner`, as often as the repetition that is read next says."""
+        """Add `inner` with the repetition that follows it."""
         least, most = self._repeated()
         spellings = inner.spellings()
         if least == most == 1:
             sequence.items += inner.items
         elif spellings is not None and most == 1:
             sequence.items.append(spellings | _EMPTY)
+        # a None after it ends the run: the number of repetitions is unknown. What is squeezed to nothing, such as
+        # `\s*`, adds nothing however often it is repeated, and does not end a run.
         elif spellings != _EMPTY:
             once = [None] if not least else [spellings] if spellings is not None else [None, inner.need()]
             sequence.items += [*once, None]
@@ -218,7 +226,7 @@ class _Reader:
         return _Sequence([_spelling(self._pattern[self._at - 1])])
 
     def _repeated(self) -> tuple[int, int | None]:
-        """Read a repetition; its minimum, and its maximum where that is 1."""
+        """Read a repetition and return its minimum, and its maximum if that is 1."""
         repeat = self._match(_REPEAT)
         if repeat is None:
             return 1, 1
@@ -245,7 +253,7 @@ def _spelling(literal: str) -> Strings:
 
 @lru_cache(maxsize=1024)
 def _members(listed: str) -> Strings | None:
-    """What the members of a character class are once squeezed; None for those that are wide or not followed."""
+    """Return the squeezed members of a character class; None for wide or unknown classes."""
     body = listed[1:-1]
     if not body.isascii() or body.startswith("^") or "[:" in body or _ESCAPED_RANGE.search(body):
         return None

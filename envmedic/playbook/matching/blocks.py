@@ -1,4 +1,4 @@
-"""A log as blocks of about a megabyte, each with whole lines."""
+"""Division of a log into blocks of about a megabyte with whole lines, and of blocks into windows."""
 
 from __future__ import annotations
 
@@ -10,28 +10,29 @@ from envmedic.playbook.matching.lines import LINE_LIMIT, WINDOW_OVERLAP
 
 BLOCK_BYTES = 1 << 20
 JOINED_LINES = 3
-"""A wrapped message is looked for in a line and up to this many less one after it."""
+"""Most lines of a wrapped message that are joined, the first included."""
 
 _NEIGHBOURS = 16
-"""Lines that are searched together: most logs have few failures, and cutting out every window costs more."""
+"""Lines that are searched together. Most logs have few failures, and to cut out every window would cost more."""
 
 Window = tuple[bytes, ...]
 """A line, and the lines after it that may continue its message."""
 
 
 class Block(msgspec.Struct, frozen=True):
-    """Whole lines of a log, or a window of one line that is longer than a block."""
+    """Whole lines of a log, or a part of one line that is longer than a block."""
 
     number: int
     """Line number of its first line."""
     content: bytes
     keep: int
-    """Matches may start on lines that begin before this; the rest is context and comes again in the next block."""
+    """Matches may start on lines that begin before this offset; the rest is context, repeated in the next block."""
     end: int | None = None
-    """Where its last whole line ends in `content`, which is not cut there to save a copy."""
+    """End of the last whole line in `content`, which is not cut there to save a copy."""
 
     def windows(self, may_match: Callable[[bytes], bool]) -> Iterator[tuple[int, Window]]:
-        """Windows in which `may_match` finds something, and some neighbours, with the numbers of their first lines."""
+        """Yield the windows in which `may_match` finds something, and some neighbours, with their line numbers."""
+        # the whole block first: most blocks of a log have no literal, and splitting them would take the most time
         if not may_match(self.content):
             return
         lines = self.content[: self.end].split(b"\n")
@@ -43,12 +44,13 @@ class Block(msgspec.Struct, frozen=True):
 
 
 def _window(lines: Sequence[bytes], start: int) -> Window:
-    """The line `start` with the lines that may continue it, or alone where one of these is too long for that."""
+    """Return the line `start` with the lines that may continue it, or alone if one of these is too long."""
     found = [lines[start]]
     if len(found[0]) > LINE_LIMIT:
         return tuple(found)
     passed = False
-    for line in lines[start + 1 : start + 1 + JOINED_LINES]:  # one of them may only underline another
+    # one more than needed: one line may only underline another, and is left out
+    for line in lines[start + 1 : start + 1 + JOINED_LINES]:
         if len(line) > LINE_LIMIT:
             return (found[0],)
         if not passed and underlines(line):
@@ -61,13 +63,13 @@ def _window(lines: Sequence[bytes], start: int) -> Window:
 
 
 def underlines(line: bytes) -> bool:
-    """Whether `line` only marks a part of the one before it, as tracebacks do since Python 3.11."""
+    """Whether `line` only underlines a part of the line before it, as tracebacks do since Python 3.11."""
     marks = line.rstrip()
     return marks.endswith(b"^") and not marks[marks.rfind(b" ") + 1 :].strip(b"^~")
 
 
 def joined(lines: Iterable[bytes]) -> Iterator[bytes]:
-    """Lines, with or without their ends, as chunks for `blocks`."""
+    """Yield lines, with or without their ends, as chunks for `blocks`."""
     pending: list[bytes] = []
     size = 0
     for line in lines:
@@ -80,7 +82,7 @@ def joined(lines: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def blocks(chunks: Iterable[bytes]) -> Iterator[Block]:
-    """Cut a stream at line ends into blocks that share their last lines with the next block."""
+    """Cut a stream at line ends into blocks; a block repeats the last lines of the one before it."""
     pending = b""
     number = 1
     for chunk in chunks:
@@ -89,20 +91,20 @@ def blocks(chunks: Iterable[bytes]) -> Iterator[Block]:
             end = pending.rfind(b"\n") + 1
             if end:
                 keep = passed = _context_start(pending, end)
-            else:  # one line longer than a block: every window of it may have a match
+            else:
+                # one line longer than a block is cut; the parts overlap, so that no message is lost between them
                 keep, passed = 1, len(pending) - WINDOW_OVERLAP
             yield Block(number, pending, keep, end or None)
             number += pending.count(b"\n", 0, passed)
             pending = pending[passed:]
-            if not end:
-                break  # what is left may be as long as a block still, until a line end is read
     if pending:
         yield Block(number, pending, len(pending))
 
 
 def _context_start(pending: bytes, end: int) -> int:
-    """Where the lines begin that come again in the next block; `end` when they are too long for that."""
+    """Return the offset of the lines that the next block repeats; `end` if they are too long."""
     start = end
-    for _ in range(JOINED_LINES):  # one of them may only underline another
+    # as many as a window reads, one of which may only underline another
+    for _ in range(JOINED_LINES):
         start = pending.rfind(b"\n", 0, max(start - 1, 0)) + 1
     return start if start and end - start < LINE_LIMIT else end

@@ -1,4 +1,4 @@
-"""Literals that patterns need, derived once for each set of patterns and cached beside the compiled playbooks."""
+"""Literals that patterns require, derived once for each set of patterns and cached on disk."""
 
 from __future__ import annotations
 
@@ -14,37 +14,38 @@ from envmedic.playbook.matching.atoms import Need, needs
 from envmedic.playbook.schema import cache
 
 _SOURCES = (atoms, lines, ordinary)
-"""The modules whose code decides the result: a change there makes what is cached stale."""
+"""The modules whose code decides the result: a change there invalidates the cache."""
 
 
 class Derived(msgspec.Struct, frozen=True, kw_only=True):
     """The data of a prefilter for some patterns, in their order."""
 
     needs: tuple[Need | None, ...]
-    """None for patterns of which nothing is known."""
+    """None for patterns without a known literal."""
     indexes: dict[bytes, tuple[int, ...]]
-    """The rarest literals, each with the patterns that need it or another one."""
+    """The rarest literals, each with the indexes of the patterns that may need it."""
 
 
-def derived(patterns: Sequence[str]) -> Derived:
-    """The needs of `patterns`, from the cache if it has them undamaged."""
-    if len(patterns) == 1:  # of a playbook under test, and not asked for again
-        return derive(patterns)
+def load_literals(patterns: Sequence[str]) -> Derived:
+    """Return the literals of `patterns`, from the cache if possible."""
+    # one pattern: the sample of a playbook under validation, which would fill the cache with sets for one use
+    if len(patterns) == 1:
+        return derive_literals(patterns)
     key = _key(patterns)
     stored = None if key is None else cache.read_bytes(key)
     if stored is not None:
         try:
             return msgspec.msgpack.decode(stored, type=Derived)
         except msgspec.DecodeError:
-            pass  # undamaged, but of another version: it is replaced
-    found = derive(patterns)
+            pass  # undamaged, but written by another version: replaced below
+    found = derive_literals(patterns)
     if key is not None:
         cache.write_bytes(key, msgspec.msgpack.encode(found))
     return found
 
 
-def derive(patterns: Sequence[str]) -> Derived:
-    """The needs of `patterns` without the cache: some 0.2 s for the shipped playbooks."""
+def derive_literals(patterns: Sequence[str]) -> Derived:
+    """Return the literals of `patterns` without the cache, in some 0.2 s for the shipped playbooks."""
     found = tuple(needs(pattern) for pattern in patterns)
     indexes: dict[bytes, list[int]] = {}
     for index, need in enumerate(found):
@@ -54,7 +55,7 @@ def derive(patterns: Sequence[str]) -> Derived:
 
 
 def _key(patterns: Sequence[str]) -> str | None:
-    """Changes with the patterns and with the code that reads them; None where that code cannot be read."""
+    """Return a key that changes with the patterns and with the code; None if the code has no files."""
     rules = _rules_digest()
     if rules is None:
         return None
@@ -64,6 +65,7 @@ def _key(patterns: Sequence[str]) -> str | None:
 @cached
 def _rules_digest() -> str | None:
     files = [Path(name or "") for name in (__file__, *(module.__file__ for module in _SOURCES))]
-    if not all(file.is_file() for file in files):  # run from an archive, or from byte code alone
+    # without sources (an archive, byte code alone) a change of the code would go unnoticed: no cache then
+    if not all(file.is_file() for file in files):
         return None
     return hashlib.sha256(b"\0".join(file.read_bytes() for file in files)).hexdigest()

@@ -1,4 +1,4 @@
-"""Lines of logs as people paste them, without what terminals, loggers and forums put around the message."""
+"""Cleaning of log lines: removes what terminals, loggers and forums add to a message."""
 
 from __future__ import annotations
 
@@ -9,26 +9,28 @@ from functools import cache, lru_cache
 import msgspec
 
 LINE_LIMIT = 64 * 1024
-"""Longer lines, in bytes, are looked at in windows of this size."""
+"""Longer lines, in bytes, are read in windows of this size."""
 WINDOW_OVERLAP = 4 * 1024
-"""Bytes that neighbouring windows share, so that no message is cut in two."""
+"""Bytes that adjacent windows share, so that no message is cut in two."""
 
 _ESCAPE = re.compile(
     rb"\x1b(?:\[[0-?]*[ -/]*[@-~]"  # colours, cursor movement
     rb"|[\]PX^_][^\x07\x1b\n]*(?:\x07|\x1b\\)"  # titles and hyperlinks
     rb"|[ -/]*[0-~])"
 )
+# escapes that JSON, repr() or a shell wrote as text; `[` must follow, so that other backslashes stay
 _WRITTEN_ESCAPE = re.compile(rb"\\(?:u001[bB]|x1[bB]|033)(?=\[)")
 _WRITTEN_ASCII = re.compile(rb"\\u00([2-7][0-9a-fA-F])")
 _ENTITY = re.compile(rb"&(?:#(?:(\d{2,3})|[xX]([0-9a-fA-F]{2}));|(quot|apos|lt|gt|nbsp|amp);)")
 _NAMED = {b"quot": b'"', b"apos": b"'", b"lt": b"<", b"gt": b">", b"nbsp": b" ", b"amp": b"&"}
+# known names only: `<module>` and `<lambda>` in tracebacks are no tags
 _TAG = re.compile(
     rb"</?(?:span|code|pre|font|strong|em|div|td|tr|th|li|ul|ol|details|summary|samp|kbd|tt|h[1-6])(?: [^<>\n]{0,200})?>"
     rb"|</?(?:br|p|b|i|a|u)(?: ?/|(?: [a-z]{2,8}=[^<>\n]{1,200}))?>"
 )
 _LOWER = bytes(range(256)).lower()
-# Digits and most punctuation go too: they tell little, and a fifth less is left to search. Beyond
-# ASCII, what borders, quotes and accents are made of goes; first bytes of other scripts' letters stay.
+# Digits and most punctuation are removed too: they distinguish little, and a fifth less is left to search. Beyond
+# ASCII, the bytes of borders, quotes and accents are removed; first bytes of letters of other scripts stay.
 SQUEEZED_AWAY = (
     bytes(range(33)) + b"\"'`|>\\" + b"0123456789.,=[](){}-/#%*" + bytes(range(127, 0xC4)) + b"\xe2\xef\xfe\xff"
 )
@@ -47,12 +49,14 @@ _WRITTEN_BLANK = re.compile(rb"\\{1,4}[nrt]")
 _PERCENT = re.compile(rb"%([2-7][0-9a-fA-F])")
 _BACKSLASHED = re.compile(rb"\\(?:[nrt]|([\\/_*\[\]()<>#.!-]))")
 _FEW_BREAKS = 2
-"""One that looks like a line end may be a part of a path."""
+"""A line with no more parts is not split into lines: one written line end may be part of a path."""
 _BORDERS = "".join(map(chr, range(0x2500, 0x2580)))
 _DOCKER_TAIL = re.compile(r"(?:\\r)?\\n\"?,? ?\"(?:stream|time)\":.{0,200}$")
 _LEVEL = r"(?:DEBUG|INFO|NOTICE|WARN(?:ING)?|ERROR|CRITICAL|FATAL|EXCEPTION)"
 _DATE = r"\d{4}[-/]\d\d[-/]\d\d"
 _TIME = r"\d\d:\d\d:\d\d(?:[.,]\d{1,9})?"
+# `re` and not RE2, which has no look-ahead: most prefixes count only before a blank. `re` backtracks and lines come from
+# strangers, so repetitions are bounded.
 _PREFIXES = rf"""(?x)
     \s+
     | \[?{_DATE}[T\ _]\d\d:\d\d(?::\d\d)?(?:[.,]\d{{1,9}})?(?:Z|\ ?[+-]\d\d:?\d\d)?\]?[:,]?(?=[\s|]|$)
@@ -80,10 +84,10 @@ _PREFIXES = rf"""(?x)
     | [-*+\u2022]\s+(?=\S) | \#{{1,6}}\s
     | [>|\u2500-\u257f\u2580-\u259f]
     """
-"""Compiled by the first line that is looked at: most logs have none, and it takes as long as all else here."""
+"""Compiled for the first line that is cleaned: it takes as long as all other patterns here together."""
 _TAIL = "".join(character for character in map(chr, range(0x3001)) if character.isspace()) + "|" + _BORDERS
 _TAIL_CHARACTERS = 512
-"""How much is cut off at most where a line ends in such characters."""
+"""Most characters of `_TAIL` that are removed from the end of a line."""
 _MOST_PREFIXES = 40
 _PASSING = re.compile(
     r"""(?x)
@@ -102,11 +106,11 @@ _ZEROS = bytes.maketrans(b"123456789", b"0" * 9)
 _HEXADECIMAL = bytes.maketrans(b"abcdef", b"0" * 6)
 _ADDRESS = re.compile(rb"0x[0a-f]*[a-f][0a-f]*\b")
 _WRITTEN_BY_NUMBER = re.compile(rb"%00|\\[ux0]|&\\*#|<[\\/]*h")
-"""Characters that masked lines write by their number, and headings of HTML: digits decide how these are read."""
+"""Characters written by number, and HTML headings, in masked lines: their digits decide how they are read."""
 
 
 def masked(content: bytes) -> bytes:
-    """`content` with every digit, and every letter of an address, as a zero. Lengths and line ends stay."""
+    """Return `content` with every digit, and every letter of a hexadecimal address, replaced by 0."""
     found = content.translate(_ZEROS)
     if b"0x" in found:
         found = _ADDRESS.sub(lambda address: address[0].translate(_HEXADECIMAL), found)
@@ -114,7 +118,9 @@ def masked(content: bytes) -> bytes:
 
 
 def without_escapes(block: bytes) -> bytes:
-    """`block` without terminal escapes and HTML tags, and with HTML entities as characters."""
+    """Return `block` without terminal escapes and HTML tags, and with HTML entities decoded."""
+    # `in` is many times faster than a substitution, and most logs have none of these. Order matters: written escapes
+    # become real ones first, and tags are removed before `&lt;` becomes `<`.
     if b"\\" in block:
         block = _WRITTEN_ESCAPE.sub(b"\x1b", block)
         if b"\\u00" in block:
@@ -133,33 +139,35 @@ def _character(entity: re.Match[bytes]) -> bytes:
     if name is not None:
         return _NAMED[name]
     code = int(decimal) if decimal is not None else int(hexadecimal, 16)
-    return bytes([code]) if 32 <= code < 127 else entity.group()  # noqa: PLR2004
+    # printable ASCII only: a control character, such as a line end, would change the lines of a block
+    return bytes([code]) if ord(" ") <= code <= ord("~") else entity.group()
 
 
 def squeezed(block: bytes) -> bytes:
-    """`block` in lower case without line ends, spaces, quotes, borders and digits.
+    """Return `block` in lower case without line ends, spaces, quotes, borders and digits.
 
-    Whatever `readings` and a join of lines make of a part of the block, an atom of it is found here.
-    Where backslashes may stand for line ends, the block comes twice, the second time without those.
+    Each atom of each reading of a part of the block, and of each join of its lines, is in the result. If backslashes
+    may be written line ends, the block is repeated without those.
     """
     return b"\n".join(map(squeezed_literal, views(block)))
 
 
 def views(block: bytes) -> tuple[bytes, ...]:
-    """`block` without escapes; where backslashes may stand for line ends, also without those. Both keep its lines."""
+    """Return `block` without escapes and, if it has backslashes, also without written line ends; both keep lines."""
     block = without_escapes(block)
     return (block,) if b"\\" not in block else (block, _WRITTEN_BLANK.sub(b"", block))
 
 
 def squeezed_literal(text: bytes) -> bytes:
-    """What is left of `text`, in which nothing is an escape."""
+    """Return `text`, which has no escapes, squeezed."""
     return text.translate(_LOWER, SQUEEZED_AWAY)
 
 
 def cleaned(line: bytes) -> str:
-    """The message in `line`: escapes, borders, quoting, timestamps and rank prefixes removed."""
+    """Return the message in `line`, without escapes, borders, quoting, timestamps and rank prefixes."""
     text = _decoded(line)
     start = 0
+    # prefixes come in any order and number: a rank before a time before a level; bounded, since lines are untrusted
     for _ in range(_MOST_PREFIXES):
         prefix = _prefixes().match(text, start)
         if prefix is None:
@@ -167,6 +175,7 @@ def cleaned(line: bytes) -> str:
         start = prefix.end()
     if text.startswith('{"log":'):
         text = _DOCKER_TAIL.sub("", text)
+    # only the end is stripped: rstrip with many characters over a long line would be slow
     tail = max(start, len(text) - _TAIL_CHARACTERS)
     return text[start:tail] + text[tail:].rstrip(_TAIL)
 
@@ -189,24 +198,24 @@ class Reading(msgspec.Struct, frozen=True):
     """One way to read a line, or a part of it."""
 
     text: str
-    """Cleaned."""
+    """The cleaned text."""
     source: bytes
-    """Where it was read from."""
+    """The bytes that it was read from."""
     part: int = 0
-    """Its place in the line."""
+    """Its position in the line."""
 
 
 @lru_cache(maxsize=256)
 def readings(line: bytes) -> tuple[Reading, ...]:
-    """What `line` may say: what a terminal shows, and what stands there if its backslashes are escapes.
+    """Return the possible readings of `line`: as a terminal shows it, and with its backslashes as escapes.
 
-    A text inside of JSON is read line by line, and as a whole.
+    A text inside JSON is read line by line, and as a whole.
     """
     shape = masked(line)
     span = _message_spans.get(shape)
     if span is not None:
         return (Reading(line[span].decode(), line.rstrip(b"\r")),)
-    found = read(segments(line))
+    found = segment_readings(segments(line))
     span = _message_span(line, shape, found)
     if span is not None:
         if len(_message_spans) >= _MOST_SPANS:
@@ -216,37 +225,32 @@ def readings(line: bytes) -> tuple[Reading, ...]:
 
 
 _message_spans: dict[bytes, slice] = {}
-"""By masked lines, where the message is in all lines that are masked the same.
+"""The span of the message in all lines with the same masked form.
 
-A restart loop or a thousand ranks say the same a million times, and cleaning takes longer than all searches.
+A restart loop or a thousand ranks repeat one message a million times, and cleaning takes longer than all searches.
 """
 _MOST_SPANS = 4096
 _LONGEST_REMEMBERED = 1024
-"""Length, in bytes, of these lines."""
+"""Limit of the length, in bytes, of these lines."""
 
 
 def _message_span(line: bytes, shape: bytes, found: Sequence[Reading]) -> slice | None:
-    """Where the only reading of `line` is in all lines masked as `shape`; None if that is not certain."""
-    if len(line) > _LONGEST_REMEMBERED or len(found) != 1 or _decided_by_digits(shape):
+    """Return the span of the only reading in all lines masked as `shape`; None if it is not certain."""
+    # digits decide how entities and numbered characters are read, and an escape can split an entity or a tag
+    split = b"\x1b" in shape and (b"&" in shape or b"<" in shape)
+    if len(line) > _LONGEST_REMEMBERED or len(found) != 1 or split or _WRITTEN_BY_NUMBER.search(shape):
         return None
     if found[0].part or found[0].source != line.rstrip(b"\r"):
         return None
     text = found[0].text.encode()
     start = line.find(text)
-    # where the message is there twice, other digits may make the first one part of a prefix
+    # if the message occurs twice, other digits may make the first occurrence part of a prefix
     once = start >= 0 and shape.find(masked(text)) == start == shape.rfind(masked(text))
     return slice(start, start + len(text)) if once else None
 
 
-def _decided_by_digits(shape: bytes) -> bool:
-    """Whether the digits that `shape` masks may decide how its lines are read, and not only what they say."""
-    if b"\x1b" in shape and (b"&" in shape or b"<" in shape):
-        return True  # an escape may part the characters of an entity or a tag
-    return _WRITTEN_BY_NUMBER.search(shape) is not None
-
-
-def read(parts: Iterable[bytes]) -> tuple[Reading, ...]:
-    """The `readings` of a line with the segments `parts`."""
+def segment_readings(parts: Iterable[bytes]) -> tuple[Reading, ...]:
+    """Return the `readings` of a line with the segments `parts`."""
     found: dict[str, Reading] = {}
     for segment in parts:
         for part, source in _sources(segment):
@@ -257,29 +261,29 @@ def read(parts: Iterable[bytes]) -> tuple[Reading, ...]:
 
 
 def _sources(segment: bytes) -> Iterator[tuple[int, bytes]]:
-    """What is to be read of `segment`, each with the number of its first line where it holds several."""
+    """Yield the texts to read in `segment`, each with the number of its first line if there are several."""
     lines = _BREAK.split(segment) if b"\\" in segment else [segment]
     quoted = len(lines) > _FEW_BREAKS and (b'"' in segment or b"'" in segment)
     if quoted:
+        # each written line alone, and joined with two more for wrapped messages, as with real lines
         yield from enumerate(lines)
         yield from ((part, b" ".join(lines[part : part + 3])) for part in range(len(lines) - 1))
     yield 0, segment
-    if b"%20" in segment:  # of an address that carries the message
+    # a URL that carries the message, such as a link to a search or a new issue
+    if b"%20" in segment:
         yield 0, _PERCENT.sub(lambda found: bytes.fromhex(found[1].decode()), segment)
     if b"\\" in segment:
-        yield 0, _unescaped(segment)
+        yield 0, _BACKSLASHED.sub(lambda found: found[1] or b" ", segment)
         if not quoted and len(lines) > 1:
             yield from enumerate(lines)
+    # a row of a Markdown table: the message may be one cell
     if segment.count(b"|") > 1 and segment.lstrip().startswith(b"|"):
         yield from enumerate(segment.split(b"|"))
 
 
-def _unescaped(segment: bytes) -> bytes:
-    return _BACKSLASHED.sub(lambda found: found[1] or b" ", segment)
-
-
 def passing(line: bytes) -> bool:
-    """Whether programs go on after what `line` says: it is a warning, or information."""
+    """Whether `line` is a warning or information, after which programs continue."""
+    # the patterns read at most the first 4,000 characters
     text = _decoded(line[: LINE_LIMIT // 16])
     if _GLOG.match(text) is not None:
         return True
@@ -287,13 +291,13 @@ def passing(line: bytes) -> bool:
 
 
 def segments(line: bytes) -> list[bytes]:
-    """The parts of `line` that a terminal showed one over the other, cut into windows where too long."""
+    """Return the parts of `line` that a terminal overwrites (progress bars), cut into windows if too long."""
     parts = [part for part in line.split(b"\r") if part.strip()]
     return [window for part in parts for window in _windows(part)]
 
 
 def suspicious_segments(line: bytes, may_match: Callable[[bytes], bool]) -> Iterator[bytes]:
-    """The `segments` of a very long line in which something may match; many short ones are asked for at once."""
+    """Yield the `segments` of a very long line in which something may match; short ones are tested together."""
     for neighbours in _together(segments(line)):
         if may_match(b"\r".join(neighbours)):
             yield from neighbours if len(neighbours) == 1 else filter(may_match, neighbours)

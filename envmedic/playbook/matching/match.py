@@ -1,7 +1,7 @@
-"""Signatures over the lines of a log, as one linear pass in bounded memory.
+"""Search of a log for signatures, in one linear pass and bounded memory.
 
-Blocks of about a megabyte are first searched as a whole for the literals that matches must contain, past
-everything that logs put around and into messages. Only the lines around one are cleaned and given to the patterns.
+Blocks of about a megabyte are first searched for the literals that matches must contain. Only the lines around a
+literal are cleaned and searched by the patterns.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from envmedic.playbook.matching.log_stream import LogStream
 from envmedic.playbook.matching.signatures import Hit, Key, Signatures
 
 DISTINCT_MATCHES = 64
-"""Matches of one signature with different groups that are told apart; the rest counts for the first."""
+"""Limit of distinct matches of one signature; further ones count for the first."""
 
 
 def scan(lines: Iterable[bytes], playbooks: Sequence[LoadedPlaybook]) -> tuple[TextMatch, ...]:
-    """Every signature of `playbooks` that matches in `lines`, by line number.
+    """Return every match of a signature of `playbooks` in `lines`, by line number.
 
-    `lines` is a `Log`, or any iterable of lines with or without their ends. A signature that matches
-    again with the same groups is counted, not repeated.
+    `lines` is a `LogStream`, or any iterable of lines with or without their ends. A repeated match with the same
+    groups is counted, not returned again.
     """
     signatures = Signatures(playbooks)
     if not signatures.entries:
@@ -45,7 +45,7 @@ class _Counted:
         self.match = match
         self.count = 0
         self.last = 0
-        """Number of the line on which it was counted last."""
+        """Number of the last counted line."""
 
 
 class _Tally:
@@ -56,13 +56,15 @@ class _Tally:
         self._distinct: dict[tuple[str, str], list[_Counted]] = {}
 
     def add(self, hit: Hit, number: int) -> None:
-        """Count a match on line `number`, once for each line: windows of a very long one overlap."""
+        """Count a match on line `number`."""
+        # once for each line: the windows of a very long line overlap, and find a match twice
         counted = self._counted.get(hit.key) or self._new(hit, number)
         counted.count += counted.last != number
         counted.last = number
 
     def _new(self, hit: Hit, number: int) -> _Counted:
         known = self._distinct.setdefault(hit.key[:2], [])
+        # bounds memory: a log can repeat one message with a million different addresses
         if len(known) >= DISTINCT_MATCHES:
             return known[0]
         counted = self._counted[hit.key] = _Counted(hit.match(number))
@@ -70,6 +72,6 @@ class _Tally:
         return counted
 
     def matches(self) -> tuple[TextMatch, ...]:
-        """By line number, in the order found on a line."""
+        """Return the matches by line number, and on one line by part."""
         found = (msgspec.structs.replace(item.match, count=item.count) for item in self._counted.values())
         return tuple(sorted(found, key=lambda match: (match.line_number, match.part)))

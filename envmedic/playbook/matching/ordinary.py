@@ -1,4 +1,4 @@
-"""What ordinary logs repeat by the thousand, so that the prefilter looks for words that are rare in them."""
+"""Typical lines of ordinary logs: atoms that occur in them are too frequent for the prefilter."""
 
 from __future__ import annotations
 
@@ -41,4 +41,4 @@ nvidia-cuda-nvrtc-cu12 nvidia-cudnn-cu12 nvidia-nccl-cu12 torchaudio pytorch con
 "", "object": "", "model": "", "type": "", "value": "", "values": [], "system": "", "exception": "", "environment": ""}
 """
 ORDINARY: Final = squeezed_literal(_LINES.encode())
-"""The lines, squeezed. An atom that stands here will be met in most logs."""
+"""The lines, squeezed. An atom in this text occurs in most logs."""

@@ -1,4 +1,7 @@
-"""Signature patterns as RE2 programs, with RE2's refusals in words."""
+"""Compilation of signature patterns by RE2, with explanations of its refusals.
+
+RE2 and not `re`: patterns and logs come from strangers, and RE2 searches in linear time.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from functools import lru_cache
 from typing import Any
 
 MAX_MEMORY_BYTES = 16 << 20
-"""RE2's budget for one program and its automaton; patterns stay far below."""
+"""RE2's memory budget for one program with its automaton; patterns stay far below."""
 _LITERALS_MEMORY_BYTES = 64 << 20
 
 _UNSUPPORTED = (
@@ -20,11 +23,11 @@ _UNSUPPORTED = (
 
 
 class PatternRefused(ValueError):
-    """RE2 cannot compile the pattern; the text says why."""
+    """RE2 cannot compile the pattern; the message gives the reason."""
 
 
 def options() -> Any:
-    """Options under which every signature is compiled: UTF-8, nothing on stderr, bounded memory."""
+    """Return the options of every signature: UTF-8, no output on stderr, bounded memory."""
     import re2
 
     chosen = re2.Options()
@@ -34,10 +37,11 @@ def options() -> Any:
 
 
 def bytewise() -> Any:
-    """Options for one program of thousands of literals, which are bytes rather than text."""
+    """Return the options of the one program of all literals."""
     import re2
 
     chosen = options()
+    # squeezed text is no valid UTF-8 any more, so bytes are matched as Latin-1
     chosen.encoding = re2.Options.Encoding.LATIN1
     chosen.never_capture = True
     chosen.max_mem = _LITERALS_MEMORY_BYTES
@@ -46,7 +50,7 @@ def bytewise() -> Any:
 
 @lru_cache(maxsize=4096)
 def compiled(pattern: str) -> Any:
-    """The RE2 program of `pattern`, for searching bytes. Raises `PatternRefused`."""
+    """Return the RE2 program of `pattern`, for bytes. Raises `PatternRefused`."""
     import re2
 
     try:
@@ -58,17 +62,19 @@ def compiled(pattern: str) -> Any:
 
 @lru_cache(maxsize=4096)
 def any_by_line(patterns: tuple[str, ...]) -> Any | None:
-    """A program that finds something in lines one of which one of `patterns` matches, and perhaps in others.
+    """Return one program for all `patterns` over several lines; it may also find lines that none matches.
 
-    None where RE2 refuses it as too large, or where the patterns cannot be written beside each other.
+    None if RE2 refuses it as too large, or if the patterns cannot be combined.
     """
     import re2
 
-    if any("\\Q" in pattern for pattern in patterns):  # without an end it would quote the patterns after it too
+    # \Q quotes up to \E or the end, which would be that of the combined pattern
+    if any("\\Q" in pattern for pattern in patterns):
         return None
     chosen = options()
     chosen.never_capture = True
-    # the ends of the text become ends of lines
+    # each pattern is written for one line: the ends of its text are ends of lines here. An escaped backslash is
+    # rewritten first, or `\\A` would be taken for the anchor.
     anchored = (item.replace("\\\\", "\\x5c").replace("\\A", "^").replace("\\z", "$") for item in patterns)
     try:
         return re2.compile("|".join(f"(?m:{item})" for item in anchored).encode(), chosen)
@@ -77,6 +83,7 @@ def any_by_line(patterns: tuple[str, ...]) -> Any | None:
 
 
 def _worded(pattern: str, reason: str) -> str:
+    # a reason with "(?P" does not say which construct RE2 met, so the pattern itself is searched then
     explained = next((words for shape, words in _UNSUPPORTED if shape.search(reason)), None)
     if explained is None and "(?P" in reason:
         explained = next((words for shape, words in _UNSUPPORTED if shape.search(pattern)), None)
@@ -84,7 +91,7 @@ def _worded(pattern: str, reason: str) -> str:
 
 
 def group_numbers(pattern: str) -> dict[str, int]:
-    """The named groups of `pattern` with their numbers, none when it does not compile."""
+    """Return the named groups of `pattern` with their numbers; empty if it does not compile."""
     try:
         names = compiled(pattern).groupindex
     except PatternRefused:
@@ -93,5 +100,5 @@ def group_numbers(pattern: str) -> dict[str, int]:
 
 
 def group_names(pattern: str) -> frozenset[str]:
-    """Names of the groups of `pattern`, empty when it does not compile."""
+    """Return the names of the groups of `pattern`; empty if it does not compile."""
     return frozenset(group_numbers(pattern))

@@ -1,4 +1,4 @@
-"""The patterns that can match a part of a log at all, by literals that each of their matches contains."""
+"""Two-stage literal prefilter: one RE2 program of literal beginnings, then exact checks of the found literals."""
 
 from __future__ import annotations
 
@@ -6,28 +6,28 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property, lru_cache
 from typing import Any
 
-from envmedic.playbook.matching.derived import derived
+from envmedic.playbook.matching.derived import load_literals
 from envmedic.playbook.matching.lines import squeezed
 from envmedic.playbook.matching.patterns import bytewise
 
 _BEGINNING_BYTES = 10
-"""How much of each literal the one program looks for: with whole ones it takes four times as long to compile."""
+"""Length of the literal beginnings in the program; with whole literals it compiles four times as long."""
 _KEPT = 4096
-"""Squeezed texts whose candidates are remembered: lines that differ only in numbers are the same once squeezed."""
+"""Limit of remembered squeezed texts. Lines that differ only in numbers have the same squeezed text."""
 _LONGEST_KEPT = 4096
-"""Length, in bytes, of these texts."""
+"""Limit of their length in bytes."""
 
 
 class Prefilter:
-    """The literals of some patterns: the beginnings of all in one RE2 program, then those that begin so."""
+    """Finds the patterns that may match a text, by the literals that their matches must contain."""
 
     def __init__(self, patterns: Sequence[str]) -> None:
-        found = derived(patterns)
+        found = load_literals(patterns)
         self._needs = found.needs
         self._always = frozenset(index for index, need in enumerate(found.needs) if need is None)
-        """Patterns without a known literal, which are tried everywhere."""
+        """Patterns without a known literal, which are tried on every line."""
         self._indexes = found.indexes
-        # a beginning that is found may belong to no literal there, or to several
+        # several literals can share a beginning
         by_beginning: dict[bytes, list[bytes]] = {}
         for literal in found.indexes:
             by_beginning.setdefault(literal[:_BEGINNING_BYTES], []).append(literal)
@@ -36,16 +36,16 @@ class Prefilter:
         self._met = lru_cache(maxsize=_KEPT)(self._met_in)
 
     def may_match(self, content: bytes) -> bool:
-        """Whether a part of a log, of any length, holds a literal that some match needs."""
+        """Whether `content`, a part of a log of any length, contains a literal that some match needs."""
         return bool(self._always) or any(True for _ in self._literals_in(squeezed(content)))
 
     def candidates(self, content: bytes) -> frozenset[int]:
-        """Indexes of the patterns that may match in a few lines."""
+        """Return the indexes of the patterns that may match in a few lines."""
         text = squeezed(content)
         return self._met(text) if len(text) <= _LONGEST_KEPT else self._met_in(text)
 
     def _met_in(self, text: bytes) -> frozenset[int]:
-        """Indexes of the patterns all of whose needs are in squeezed `text`."""
+        """Return the indexes of the patterns whose needs are all in squeezed `text`."""
         among = {index for literal in self._literals_in(text) for index in self._indexes[literal]}
         met = {index for index in among if (need := self._needs[index]) is not None and need.met(text)}
         return self._always.union(met)
@@ -59,6 +59,7 @@ class Prefilter:
     def _program(self) -> Any:
         import re2
 
+        # compiled on first use: a diagnosis without a text needs none of it
         found = re2.Set.SearchSet(bytewise())
         for beginning in self._beginnings:
             found.Add(re2.escape(beginning))
@@ -68,5 +69,5 @@ class Prefilter:
 
 @lru_cache(maxsize=16)
 def prefilter(patterns: tuple[str, ...]) -> Prefilter:
-    """The prefilter of `patterns`, made once."""
+    """Return the prefilter of `patterns`, made once for each process."""
     return Prefilter(patterns)

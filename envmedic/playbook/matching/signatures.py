@@ -1,7 +1,7 @@
-"""The signatures of some playbooks, on a line of a log and those after it.
+"""Matching of signatures against one line of a log and the lines after it.
 
-The patterns run on each line, cleaned, and on its join with the next one or two, since terminals, boxes and
-forums wrap messages. Patterns that need literals which are not there don't run.
+The patterns run on each cleaned line and on its joins with the next one or two, since terminals, boxes and forums wrap
+messages. Patterns whose literals are missing do not run.
 """
 
 from __future__ import annotations
@@ -14,22 +14,29 @@ import msgspec
 
 from envmedic.model.playbook import LoadedPlaybook, Signature, TextMatch
 from envmedic.playbook.matching.blocks import Window
-from envmedic.playbook.matching.lines import LINE_LIMIT, Reading, passing, read, readings, suspicious_segments
+from envmedic.playbook.matching.lines import (
+    LINE_LIMIT,
+    Reading,
+    passing,
+    readings,
+    segment_readings,
+    suspicious_segments,
+)
 from envmedic.playbook.matching.patterns import any_by_line, compiled, group_numbers
 from envmedic.playbook.matching.prefilter import prefilter
 from envmedic.redact import redact_text
 
 SHOWN_CHARACTERS = 500
 _KEPT = 4096
-"""Sets of candidates, and values of groups, that are remembered."""
+"""Limit of remembered sets of candidates, and of remembered values of groups."""
 _LOOKED_AT_IN_FULL = 3
-"""Windows alike that are looked at in full before the patterns that match none of them become one program.
+"""Windows with the same candidates that are searched in full before the remaining patterns become one program.
 
-Compiling that takes as long as some hundred searches.
+Compiling that program takes as long as some hundred searches.
 """
 
 Key = tuple[str, str, tuple[tuple[str, str], ...]]
-"""Playbook, signature and groups: what makes two matches the same."""
+"""Identity of a match: playbook, signature and groups."""
 
 
 class Hit(msgspec.Struct, frozen=True):
@@ -40,10 +47,11 @@ class Hit(msgspec.Struct, frozen=True):
     reading: Reading
     """The text that the signature matches."""
     start: int
-    """Where the match begins in it, in bytes of UTF-8."""
+    """Start of the match in that text, in bytes of UTF-8."""
 
     def match(self, number: int) -> TextMatch:
         """The match, as on line `number` of a log."""
+        # RE2 counts bytes, the excerpt counts characters; "replace", since a match may start inside a character
         start = len(self.reading.text.encode()[: self.start].decode("utf-8", "replace"))
         return TextMatch(
             playbook=self.key[0],
@@ -57,14 +65,14 @@ class Hit(msgspec.Struct, frozen=True):
 
 
 class _Alike:
-    """Windows with the same candidates: most often the same messages with other numbers."""
+    """Windows with the same candidates, which are mostly the same messages with other numbers."""
 
     __slots__ = ("matched", "seen")
 
     def __init__(self, _: frozenset[int]) -> None:
         self.seen = 0
         self.matched: frozenset[int] = frozenset()
-        """Candidates that matched a line of one of them."""
+        """Candidates that matched a line of at least one of them."""
 
 
 class Signatures:
@@ -80,9 +88,9 @@ class Signatures:
         self._key = lru_cache(maxsize=_KEPT)(self._key_of)
 
     def hits(self, window: Window) -> tuple[Hit, ...]:
-        """Matches that start on the first line of `window`; the lines after it may continue a wrapped message."""
+        """Return the matches that start on the first line of `window`; its other lines may continue a message."""
         if len(window[0]) > LINE_LIMIT:
-            lines = [read(suspicious_segments(window[0], self.may_match))]
+            lines = [segment_readings(suspicious_segments(window[0], self.may_match))]
         else:
             lines = [readings(line) for line in window]
         among = self._filter.candidates("\n".join(reading.text for line in lines for reading in line).encode())
@@ -92,7 +100,8 @@ class Signatures:
         joins = (join for size in range(2, len(texts) + 1) for join in _joins(texts[:size]))
         said = "\n".join([*(reading.text for reading in lines[0]), *joins]).encode()
 
-        # in floods of one message: what matched before, and one search which shows that nothing else does
+        # In floods of one message, the candidates that matched before are tried alone; one search with all others
+        # together then shows that none of them matches.
         alike = self._alike(among)
         alike.seen += 1
         if alike.seen > _LOOKED_AT_IN_FULL:
@@ -101,10 +110,12 @@ class Signatures:
             if not left or not self._may_match(left, said):
                 return tuple(found[index] for index in sorted(found))
 
-        # cleaned lines may join to a literal that the log doesn't have, and blocks without one are not looked at
+        # Two cleaned lines may join to a literal that the raw bytes lack. Blocks without a literal are skipped, so such
+        # a match must be skipped too: else it would depend on where a block ends.
         if not self.may_match(b"".join(window)):
             return ()
         left = frozenset(index for index in among if self._may_match((index,), said))
+        # a signature that matches one of the next lines alone is not searched in joins: its match starts there
         found, beside = self._alone(lines, left)
         alike.matched = alike.matched.union(found, beside)
         for index, (text, match) in self._wrapped(texts, left.difference(found, beside)).items():
@@ -112,14 +123,14 @@ class Signatures:
         return tuple(found[index] for index in sorted(found))
 
     def _may_match(self, among: Collection[int], said: bytes) -> bool:
-        """Whether one of the signatures `among` may match a line of `said`."""
+        """Whether a signature of `among` may match a line of `said`; true if they cannot be combined."""
         program = any_by_line(tuple(self._pattern(index) for index in sorted(among)))
         return program is None or program.search(said) is not None
 
     def _alone(
         self, lines: Sequence[tuple[Reading, ...]], among: frozenset[int]
     ) -> tuple[dict[int, Hit], frozenset[int]]:
-        """Hits of those `among` that match the first of `lines`, and those that match one of the others instead."""
+        """Return the hits of `among` on the first of `lines`, and the signatures that match one of the others instead."""
         found: dict[int, Hit] = {}
         for reading in lines[0]:
             for index, match in self._matching(reading.text, among).items():
@@ -129,7 +140,7 @@ class Signatures:
         return found, frozenset(beside)
 
     def _matching(self, text: str, among: frozenset[int]) -> dict[int, Any]:
-        """Those `among` that match `text`, with RE2's matches."""
+        """Return the signatures of `among` that match `text`, with RE2's matches."""
         if not among:
             return {}
         raw = text.encode()
@@ -137,10 +148,11 @@ class Signatures:
         return {index: match for index, match in found if match is not None}
 
     def _wrapped(self, lines: Sequence[str], among: frozenset[int]) -> dict[int, tuple[str, Any]]:
-        """Those `among`, which match no line alone, that match a join of `lines` but no shorter one, with that join."""
+        """Return the signatures of `among` that match a join of `lines`, each with the shortest such join."""
         found: dict[int, tuple[str, Any]] = {}
         left = among
         for size in range(2, len(lines) + 1) if among else ():
+            # a match within the following lines alone starts there, and is found when they are first
             left = left.difference(*(self._matching(join, left) for join in _joins(lines[1:size])))
             for join in _joins(lines[:size]):
                 for index, match in self._matching(join, left.difference(found)).items():
@@ -156,7 +168,8 @@ class Signatures:
         return Hit(key, groups, reading, match.start())
 
     def _key_of(self, index: int, values: tuple[bytes | None, ...]) -> tuple[Key, dict[str, str]]:
-        """What makes matches of signature `index` with these values of its groups the same, and the named groups."""
+        """Return the identity of a match of signature `index` with these values of groups, and its named groups."""
+        # redacted before they are compared, shown or stored: a log may have tokens in URLs
         playbook, signature = self.entries[index]
         groups = {
             name: redact_text(value.decode("utf-8", "replace"))[:SHOWN_CHARACTERS]
@@ -167,7 +180,8 @@ class Signatures:
 
 
 def _joins(lines: Sequence[str]) -> tuple[str, ...]:
-    """The joins of `lines`, each of which may have been cut between words or inside one."""
+    """Return all joins of `lines`."""
+    # terminals cut inside words, editors between words: both are tried at each line end
     found = [lines[0]]
     for line in lines[1:]:
         found = [before + separator + line for before in found for separator in (" ", "")]
@@ -177,5 +191,6 @@ def _joins(lines: Sequence[str]) -> tuple[str, ...]:
 def _excerpt(text: str, start: int) -> str:
     if len(text) <= SHOWN_CHARACTERS:
         return text
+    # a fifth of the excerpt precedes the match: messages matter more than their prefixes
     begin = max(0, min(start - SHOWN_CHARACTERS // 5, len(text) - SHOWN_CHARACTERS))
     return text[begin : begin + SHOWN_CHARACTERS]

@@ -1,6 +1,6 @@
-"""Conditions over facts and match groups, in Kleene's three-valued logic.
+"""Evaluation of conditions over facts and match groups, in Kleene's three-valued logic.
 
-True and False are what facts show; None means that a fact which decides was not observed.
+None is the third value: a deciding fact was not observed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from envmedic.playbook.schema.template import fill, placeholders, shown
 
 Truth = bool | None
 Values = Mapping[str, FactValue]
-"""Facts and match groups by name. An absent name was not observed; None was observed to be absent."""
+"""Facts and match groups by name. A missing name was not observed; the value None was observed to be absent."""
 
 UNARY = frozenset({"exists", "missing"})
 OPERATORS: dict[FactType, frozenset[str]] = {
@@ -28,14 +28,14 @@ OPERATORS: dict[FactType, frozenset[str]] = {
     "version": frozenset({"is", "is-not", "==", "!=", "<", "<=", ">", ">=", "in", "not-in", "matches"}) | UNARY,
     "strings": frozenset({"contains", "is", "is-not", "==", "!="}) | UNARY,
 }
-"""Operators that each type of fact takes. Match groups are strings."""
+"""Operators for each type of fact. Match groups are strings."""
 
 LIST_OPERATORS = frozenset({"in", "not-in"})
 _NEGATED = {"is-not": "is", "!=": "==", "not-in": "in", "missing": "exists"}
 
 
 class Leaf(msgspec.Struct, frozen=True):
-    """One comparison and how it came out."""
+    """One comparison with its result."""
 
     name: str
     truth: Truth
@@ -44,15 +44,15 @@ class Leaf(msgspec.Struct, frozen=True):
 
 
 class Evaluation(msgspec.Struct, frozen=True):
-    """The value of a condition, and the comparisons that made it so."""
+    """The value of a condition, and the comparisons that decided it."""
 
     truth: Truth
     leaves: tuple[Leaf, ...]
-    """Those that decide; for None, those that would have decided had they been observed."""
+    """The deciding comparisons; for None, those whose facts were not observed."""
 
 
 def evaluate(condition: Condition, values: Values) -> Evaluation:
-    """The truth of `condition` over `values`. The condition has been validated."""
+    """Return the truth of a validated `condition` over `values`."""
     if condition.negated is not None:
         inner = evaluate(condition.negated, values)
         return Evaluation(negation(inner.truth), inner.leaves)
@@ -65,7 +65,8 @@ def evaluate(condition: Condition, values: Values) -> Evaluation:
 
 
 def confirms(asked: Confirmation, facts: Values) -> Evaluation:
-    """Whether `facts` say that a fault is there, and the comparisons that decide it."""
+    """Evaluate whether `facts` confirm a fault."""
+    # in this order: the texts of vars use groups and facts
     values: dict[str, FactValue] = {**facts, **asked.groups}
     values |= {name: fill(text, values) for name, text in asked.vars.items()}
     return evaluate(asked.when, values)
@@ -90,6 +91,7 @@ def disjunction(truths: Sequence[Truth]) -> Truth:
 
 def _combined(parts: Sequence[Evaluation], combine: Callable[[Sequence[Truth]], Truth]) -> Evaluation:
     truth = combine([part.truth for part in parts])
+    # only parts with the same value explain the result: of a false `all`, the false ones
     return Evaluation(truth, tuple(leaf for part in parts if part.truth is truth for leaf in part.leaves))
 
 
@@ -101,20 +103,23 @@ def _leaf(condition: Condition, values: Values) -> Leaf:
     wanted, missing = (condition.value, None) if operator == "matches" else _wanted(condition.value, values)
     if missing:
         return Leaf(name, None, f"{missing} was not observed")
+    kind = fact_kind(name)
     positive = _NEGATED.get(operator, operator)
-    truth = _positive(positive, _type(name), observed, wanted)
+    truth = _positive(positive, "string" if kind is None else kind.type, observed, wanted)
+    # negated in three values: `is-not` of an unknown comparison stays unknown
     if positive != operator:
         truth = negation(truth)
     return Leaf(name, truth, _observation(name, observed, values))
 
 
 def _was_observed(name: str, values: Values) -> bool:
-    """Whether `name` has a value, be it None. Of distributions, only the installed ones are in `values`."""
+    """Whether `name` was observed, with a value or as absent."""
+    # `values` has facts of installed distributions only: with the list complete, any other package is absent
     return name in values or (LISTED_PACKAGES in values and package_fact(name))
 
 
 def _observation(name: str, observed: FactValue, values: Values) -> str:
-    """What was observed, with the fact that says more about it."""
+    """Describe an observation, with the value of its detail fact if there is one."""
     found = "absent" if observed is None else shown(observed) or "empty"
     kind = fact_kind(name)
     detail = values.get(kind.detail) if kind is not None and kind.detail is not None else None
@@ -122,13 +127,8 @@ def _observation(name: str, observed: FactValue, values: Values) -> str:
     return f"{name} is {found}{more}"
 
 
-def _type(name: str) -> FactType:
-    kind = fact_kind(name)
-    return kind.type if kind is not None else "string"
-
-
 def _wanted(value: FactValue, values: Values) -> tuple[FactValue, str | None]:
-    """The value to compare with, placeholders filled in, or the name of one that was not observed."""
+    """Return the value to compare with, placeholders filled in, or the name of an unobserved placeholder."""
     texts = (value,) if isinstance(value, str) else value if isinstance(value, tuple) else ()
     for text in texts:
         unknown = next((name for name in placeholders(text) if values.get(name) is None), None)
@@ -142,7 +142,8 @@ def _wanted(value: FactValue, values: Values) -> tuple[FactValue, str | None]:
 def _positive(operator: str, kind: FactType, observed: FactValue, wanted: FactValue) -> Truth:
     if operator == "exists":
         return observed is not None and observed != ()
-    if observed is None:  # looked for and not there: equal to nothing, and neither more nor less
+    # observed to be absent: equal to no value, and without an order
+    if observed is None:
         return False if operator in {"is", "==", "in"} else None
     if operator in {"is", "==", "in"}:
         options = wanted if operator == "in" and isinstance(wanted, tuple) else (wanted,)
@@ -156,9 +157,11 @@ def _positive(operator: str, kind: FactType, observed: FactValue, wanted: FactVa
 
 def _equal(operator: str, kind: FactType, observed: FactValue, wanted: FactValue) -> Truth:
     if kind == "version":
+        # `is` compares the local label too (2.5.1+cu124 is not 2.5.1), `==` compares as a requirement does
         return _same_version(str(observed), str(wanted)) if operator == "is" else _fits("==", observed, wanted)
     if kind == "strings" and isinstance(wanted, str):
         return observed == (wanted,)
+    # the types first, since True == 1 in Python
     return type(observed) is type(wanted) and observed == wanted
 
 
@@ -183,11 +186,12 @@ def _same_version(observed: str, wanted: str) -> Truth:
 
 
 def _fits(operator: str, observed: FactValue, wanted: FactValue) -> Truth:
-    """As a requirement compares: a local label counts only where the wanted version has one."""
+    """Compare as a requirement does: a local label counts only if the wanted version has one."""
     from packaging.specifiers import InvalidSpecifier, Specifier
     from packaging.version import InvalidVersion, Version
 
     try:
+        # prereleases=True: an installed nightly build must compare too, although a resolver would skip it
         return Specifier(f"{operator}{wanted}").contains(Version(str(observed)), prereleases=True)
     except (InvalidSpecifier, InvalidVersion):
         return None

@@ -1,7 +1,7 @@
-"""YAML 1.2 text to plain values that remember where each of them stands.
+"""Strict YAML 1.2 reader whose values keep their position in the file.
 
-The reader is stricter than YAML: one document, no anchors, aliases, merge keys, tags or directives,
-no duplicate keys, string keys only. What a playbook says is what stands there.
+It accepts one document, without anchors, aliases, merge keys, tags, directives and duplicate keys, and only string
+keys, so that a playbook means what its text shows.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from envmedic.playbook.schema.mistakes import START, Key, Path, PlaybookMistake,
 
 if TYPE_CHECKING:
     from ruamel.yaml.error import YAMLError
-    from ruamel.yaml.nodes import Node, ScalarNode, SequenceNode
+    from ruamel.yaml.nodes import Node, ScalarNode
 
 MAX_DEPTH = 60
-"""Deeper nesting than any playbook has; bounds recursion."""
+"""Limit of nesting, which bounds recursion; playbooks nest about ten levels."""
 
 Plain = None | bool | int | float | str | list["Plain"] | dict[str, "Plain"]
 _LARGEST = 1 << 63
-"""No integer of a playbook has more than 64 bits, which is what its values hold."""
+"""Bound of integers: 64 bits with sign."""
 _TAG = "tag:yaml.org,2002:"
 
 
@@ -33,7 +33,7 @@ class Located:
     position: Position
     plain: Plain
     text: str | None = None
-    """A scalar as it is written in the file."""
+    """A scalar as written in the file."""
     quoted: bool = False
     items: tuple[Located, ...] = ()
     keys: dict[str, tuple[Position, Located]] = field(default_factory=dict)
@@ -46,7 +46,7 @@ class Located:
         return self.keys[key][1] if key in self.keys else None
 
     def at(self, path: Path) -> Located:
-        """The value at `path`, or the last one on the way that exists."""
+        """Return the value at `path`, or its nearest existing parent."""
         here = self
         for key in path:
             there = here.child(key)
@@ -56,7 +56,7 @@ class Located:
         return here
 
     def walk(self, path: Path = ()) -> Iterator[tuple[Path, Located]]:
-        """This value and every one inside it, in the order of the file."""
+        """Yield this value and every value inside it, in the order of the file."""
         yield path, self
         for index, item in enumerate(self.items):
             yield from item.walk((*path, index))
@@ -74,10 +74,13 @@ def read_document(content: bytes) -> tuple[Located | None, list[PlaybookMistake]
     except UnicodeDecodeError as error:
         message = f"not UTF-8: byte 0x{content[error.start]:02x}; save the file as UTF-8"
         return None, [PlaybookMistake(_position_of_byte(content, error.start), (), message)]
+    # `%YAML 1.1` would make ruamel.yaml read `on` and `yes` as booleans
     directive = _directive(text)
     if directive is not None:
         return None, [directive]
     try:
+        # composed, not loaded: nodes have positions, and no anchor or tag has taken effect yet;
+        # pure, because the C parser of ruamel.yaml reads YAML 1.1
         reading = YAML(typ="safe", pure=True)
         reading.composer.warn_double_anchors = False  # anchors are refused, and no warning goes to stderr
         node = reading.compose(text)
@@ -109,6 +112,7 @@ def _position_of_byte(content: bytes, offset: int) -> Position:
 
 
 def _syntax_mistake(error: YAMLError, text: str) -> PlaybookMistake:
+    # the classes of YAMLError have no common fields: a ReaderError has a character position and no mark
     mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
     problem = getattr(error, "problem", None) or str(error).splitlines()[0]
     context = getattr(error, "context", None)
@@ -122,7 +126,7 @@ def _syntax_mistake(error: YAMLError, text: str) -> PlaybookMistake:
 
 
 class _Reader:
-    """Turns composed nodes into `Located` values; collects what it refuses."""
+    """Converts composed nodes to `Located` values and collects the mistakes."""
 
     def __init__(self) -> None:
         from ruamel.yaml.nodes import ScalarNode, SequenceNode
@@ -131,8 +135,9 @@ class _Reader:
         self.mistakes: list[PlaybookMistake] = []
 
     def located(self, node: Node, path: Path) -> Located:
-        """The value of `node`. An anchored node is not entered, so aliases cannot multiply it."""
+        """Return the value of `node`."""
         position = Position(node.start_mark.line + 1, node.start_mark.column + 1)
+        # an anchored node is not entered: nested aliases would multiply it ("billion laughs")
         if getattr(node, "anchor", None):
             self._refuse(position, path, "anchors and aliases are not read: write the value out where it is used")
             return Located(position, None)
@@ -144,15 +149,12 @@ class _Reader:
         if node.tag not in {f"{_TAG}seq", f"{_TAG}map"}:
             self._refuse(position, path, f"the tag {node.tag} is not read; delete it")
         if isinstance(node, self._sequence_node):
-            return self._sequence(node, position, path)
+            items = tuple(self.located(item, (*path, index)) for index, item in enumerate(node.value))
+            return Located(position, [item.plain for item in items], items=items)
         return self._mapping(node, position, path)
 
     def _refuse(self, position: Position, path: Path, message: str) -> None:
         self.mistakes.append(PlaybookMistake(position, path, message))
-
-    def _sequence(self, node: SequenceNode, position: Position, path: Path) -> Located:
-        items = tuple(self.located(item, (*path, index)) for index, item in enumerate(node.value))
-        return Located(position, [item.plain for item in items], items=items)
 
     def _mapping(self, node: Node, position: Position, path: Path) -> Located:
         keys: dict[str, tuple[Position, Located]] = {}
@@ -197,8 +199,9 @@ class _Reader:
 def _integer(text: str) -> int:
     body = text.replace("_", "").lower()
     sign, digits = (-1, body[1:]) if body.startswith("-") else (1, body.removeprefix("+"))
-    base = {"0x": 16, "0o": 8, "0b": 2}.get(digits[:2], 10)
-    value = sign * int(digits if base == 10 else digits[2:], base)  # noqa: PLR2004
+    # not int(text, 0): it refuses leading zeros, which YAML 1.2 reads as decimal
+    base = {"0x": 16, "0o": 8, "0b": 2}.get(digits[:2])
+    value = sign * (int(digits) if base is None else int(digits[2:], base))
     if not -_LARGEST <= value < _LARGEST:
         raise ValueError(text)
     return value
@@ -206,6 +209,7 @@ def _integer(text: str) -> int:
 
 def _number(text: str) -> float:
     value = float(text.replace("_", "").lower().replace(".inf", "inf").replace(".nan", "nan"))
+    # JSON has no infinity and no NaN, and documents of playbooks are JSON
     if not math.isfinite(value):
         raise ValueError(text)
     return value

@@ -1,4 +1,4 @@
-"""What there is to show of playbooks: a listing, and the YAML of one."""
+"""Listing of playbooks, and the YAML text of one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class ListingEntry(Model, frozen=True, kw_only=True):
 
     id: str
     fault: Fault | None
-    """None for what is no environment's fault."""
+    """None for a playbook about problems outside the environment."""
     title: str
     origin: str
     path: str
@@ -34,7 +34,7 @@ class Listing(Model, frozen=True, kw_only=True):
 
 
 def listing(playbooks: Iterable[LoadedPlaybook]) -> tuple[ListingEntry, ...]:
-    """One entry per playbook, by id."""
+    """Return one entry for each playbook, sorted by id."""
     entries = (
         ListingEntry(
             id=loaded.playbook.id,
@@ -49,7 +49,7 @@ def listing(playbooks: Iterable[LoadedPlaybook]) -> tuple[ListingEntry, ...]:
 
 
 def source(loaded: LoadedPlaybook) -> str:
-    """The YAML text of `loaded` as it stands in its file. Raises `InputError` when it is gone."""
+    """Return the YAML text of `loaded` from its file. Raises `InputError` if the file cannot be read."""
     try:
         return Path(loaded.path).read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:

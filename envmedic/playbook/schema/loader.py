@@ -1,4 +1,4 @@
-"""Finding, reading and validating playbooks."""
+"""Search, loading and validation of playbooks."""
 
 from __future__ import annotations
 
@@ -17,37 +17,37 @@ from envmedic.model.playbook import LoadedPlaybook, Playbook
 from envmedic.playbook.schema import cache
 from envmedic.playbook.schema.document import read_document
 from envmedic.playbook.schema.mistakes import START, PlaybookMistake, Position, suggestion
-from envmedic.playbook.schema.schema import schema as schema  # noqa: PLC0414  # part of this module's interface
 from envmedic.playbook.schema.schema import schema_mistakes
 
 Origin = Literal["shipped", "user", "file"]
 SIZE_LIMIT_BYTES = 200_000
-"""Ten times the largest shipped one; reading YAML takes some fifteen seconds for a million bytes."""
+"""Ten times the largest shipped playbook. ruamel.yaml takes some fifteen seconds for a million bytes."""
 SUFFIXES = (".yaml", ".yml")
 
 
 def load_file(path: str | Path, origin: Origin = "file") -> LoadedPlaybook:
-    """The playbook in `path`.
+    """Return the playbook in `path`.
 
-    Raises `InvalidPlaybook` with all of its mistakes, and `InputError` when it cannot be read.
+    Raises `InvalidPlaybook` with all mistakes, and `InputError` if the file cannot be read.
     """
     file = Path(path)
     content = _content(file)
     shipped_as = file.stem if origin == "shipped" else None
+    # by content and not by path and time: an edited file never yields its former playbook
     key = cache.cache_key(content, shipped_as)
-    playbook = cache.read(key)
+    playbook = cache.read_playbook(key)
     if playbook is None:
         playbook = parse(content, str(path), shipped_as=shipped_as)
-        cache.write(key, playbook)
+        cache.write_playbook(key, playbook)
     digest = hashlib.sha256(content).hexdigest()
     return LoadedPlaybook(playbook=playbook, path=str(path), sha256=digest, origin=origin)
 
 
 def parse(content: bytes, file: str, *, shipped_as: str | None = None) -> Playbook:
-    """The playbook that `content` is the YAML of; `file` is named in mistakes.
+    """Return the playbook in the YAML text `content`; mistakes name `file`.
 
-    `shipped_as` is the stem of a shipped playbook's file, whose id must be the same. Raises
-    `InvalidPlaybook` with every mistake.
+    `shipped_as` is the stem of a shipped playbook's file, which must equal the id. Raises `InvalidPlaybook` with
+    every mistake.
     """
     playbook, mistakes = _validated(content, shipped_as)
     if playbook is None:
@@ -66,10 +66,11 @@ def _validated(content: bytes, shipped_as: str | None) -> tuple[Playbook | None,
         return None, mistakes
     refused = {mistake.path for mistake in mistakes if mistake.path}
     further = [*schema_mistakes(document), *semantic_mistakes(document, shipped_as=shipped_as)]
-    # a value that the reader refused has no meaning that could be judged
+    # one mistake per cause: the schema would also complain about a value that the reader refused
     mistakes += [mistake for mistake in further if not any(mistake.path[: len(path)] == path for path in refused)]
     if mistakes:
         unique = dict.fromkeys(mistakes)
+        # mistakes of the whole document come after those of a key at the same position
         return None, sorted(unique, key=lambda mistake: (mistake.position, mistake.path == ()))
     try:
         return msgspec.convert(document.plain, Playbook), []
@@ -79,6 +80,7 @@ def _validated(content: bytes, shipped_as: str | None) -> tuple[Playbook | None,
 
 def _content(file: Path) -> bytes:
     try:
+        # one byte more than allowed shows that a file is too large, without reading all of it
         with file.open("rb") as stream:
             return stream.read(SIZE_LIMIT_BYTES + 1)
     except OSError as error:
@@ -100,19 +102,19 @@ def _invalid(details: Sequence[str], files: Sequence[str]) -> InvalidPlaybook:
 
 
 def shipped_directory() -> Path:
-    """Where the shipped playbooks lie: inside the installed package, or at the root of a checkout."""
+    """Return the directory of the shipped playbooks: in the installed package, or at the root of a checkout."""
     package = Path(envmedic.__file__).resolve().parent
     installed = package / "shipped_playbooks"
     return installed if installed.is_dir() else package.parent / "playbooks"
 
 
 def user_directory() -> Path:
-    """Where the user's own playbooks lie: ``$XDG_CONFIG_HOME/envmedic/playbooks``."""
+    """Return the directory of the user's playbooks: ``$XDG_CONFIG_HOME/envmedic/playbooks``."""
     return xdg.config() / "envmedic" / "playbooks"
 
 
 def playbook_files(extra: Iterable[str | Path] = ()) -> tuple[tuple[Path, Origin], ...]:
-    """Every playbook file with its origin: shipped, the user's, then those given."""
+    """Return every playbook file with its origin: shipped, the user's, then `extra`."""
     found: list[tuple[Path, Origin]] = [(path, "shipped") for path in _yaml_files(shipped_directory())]
     found += [(path, "user") for path in _yaml_files(user_directory())]
     return (*found, *((Path(path), "file") for path in extra))
@@ -125,7 +127,8 @@ def _yaml_files(directory: Path) -> list[Path]:
         found = sorted(
             path for path in directory.iterdir() if path.suffix in SUFFIXES and not path.name.startswith(".")
         )
-        return [path for path in found if path.is_file() or not path.exists()]  # a FIFO would be waited for
+        # without FIFOs, whose reading would block; dangling links stay, since their error should be shown
+        return [path for path in found if path.is_file() or not path.exists()]
     except OSError as error:
         raise InputError(
             f"the playbooks in {directory} cannot be listed",
@@ -135,9 +138,9 @@ def _yaml_files(directory: Path) -> list[Path]:
 
 
 def survey(extra: Iterable[str | Path] = ()) -> tuple[tuple[LoadedPlaybook, ...], tuple[InvalidPlaybook, ...]]:
-    """Every playbook that can be loaded, and the error of each file that is wrong.
+    """Return every valid playbook, and the error of each invalid file.
 
-    A playbook given as a file replaces the user's of the same id, and that one the shipped one.
+    A playbook given as a file replaces the user's playbook of the same id, which replaces the shipped one.
     """
     loaded: dict[str, LoadedPlaybook] = {}
     errors: list[InvalidPlaybook] = []
@@ -148,6 +151,7 @@ def survey(extra: Iterable[str | Path] = ()) -> tuple[tuple[LoadedPlaybook, ...]
             errors.append(error)
             continue
         former = loaded.get(playbook.playbook.id)
+        # two files of one origin have no order that the user chose, so neither may win silently
         if former is not None and former.origin == origin and former.path != playbook.path:
             message = f"{path}:1:1: id: {playbook.playbook.id} is the id of {former.path} too"
             errors.append(_invalid([message], (str(path),)))
@@ -157,7 +161,7 @@ def survey(extra: Iterable[str | Path] = ()) -> tuple[tuple[LoadedPlaybook, ...]
 
 
 def load_all(extra: Iterable[str | Path] = ()) -> tuple[LoadedPlaybook, ...]:
-    """Every playbook found, shipped ones first. Raises `InvalidPlaybook` with the mistakes of all files."""
+    """Return every playbook, shipped ones first. Raises `InvalidPlaybook` with the mistakes of all files."""
     loaded, errors = survey(extra)
     if not errors:
         return loaded
@@ -173,7 +177,7 @@ def is_path(ref: str) -> bool:
 
 
 def find(ref: str, playbooks: Iterable[LoadedPlaybook]) -> LoadedPlaybook:
-    """The playbook with the id `ref`, or in the file `ref`. Raises `UnknownPlaybook` with near matches."""
+    """Return the playbook with the id `ref`, or from the file `ref`. Raises `UnknownPlaybook` with near matches."""
     if is_path(ref):
         return load_file(ref, "file")
     known = {loaded.playbook.id: loaded for loaded in playbooks}

@@ -1,4 +1,4 @@
-"""Mistakes of a playbook file, collected so that the author sees all of them at once."""
+"""Mistakes of a playbook file, which are collected so that its author sees all of them at once."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ START = Position(1, 1)
 
 
 class PlaybookMistake(msgspec.Struct, frozen=True):
-    """One mistake and where it is."""
+    """One mistake with its position."""
 
     position: Position
     path: Path

@@ -1,4 +1,4 @@
-"""The JSON schema of playbooks, and a document's mistakes against it in plain words."""
+"""JSON schema of playbooks, and validation with messages in plain words."""
 
 from __future__ import annotations
 
@@ -35,39 +35,36 @@ def schema() -> Schema:
 
 
 def schema_mistakes(document: Located) -> list[PlaybookMistake]:
-    """Every mistake of `document` against the schema, each where it stands."""
+    """Return every mistake of `document` against the schema, with its position."""
     return list(_Judge(document).mistakes(schema(), document.plain, ()))
 
 
 class _Judge:
-    """Runs the validator and words its errors."""
+    """Runs the validator and rewrites its errors for authors of playbooks."""
 
     def __init__(self, document: Located) -> None:
         self._document = document
 
     def mistakes(self, part: Schema, instance: object, path: Path) -> Iterator[PlaybookMistake]:
-        """Mistakes of `instance`, which stands at `path`, against `part` of the schema."""
+        """Yield the mistakes of `instance`, at `path`, against `part` of the schema."""
         from jsonschema import Draft202012Validator
 
         complete = {**part, "$defs": schema()["$defs"]}
         seen: set[Path] = set()
         for error in Draft202012Validator(complete).iter_errors(instance):
             place = (*path, *error.absolute_path)
-            if error.validator == "required":
-                if place not in seen:  # the validator reports each missing key, without naming it
+            kind = cast("str", error.validator)
+            if kind == "required":
+                # the validator yields one error for each missing key without naming it, so all come from the first
+                if place not in seen:
                     seen.add(place)
                     yield from self._missing(error, place)
+            elif kind == "additionalProperties":
+                yield from self._unknown(error, place)
+            elif kind == "anyOf":
+                yield from self._branch(error, place)
             else:
-                yield from self._words(error, place)
-
-    def _words(self, error: ValidationError, path: Path) -> Iterator[PlaybookMistake]:
-        kind = cast("str", error.validator)
-        if kind == "additionalProperties":
-            yield from self._unknown(error, path)
-        elif kind == "anyOf":
-            yield from self._branch(error, path)
-        else:
-            yield self._mistake(path, self._message(kind, error, path))
+                yield self._mistake(place, self._message(kind, error, place))
 
     def _mistake(self, path: Path, message: str) -> PlaybookMistake:
         return PlaybookMistake(self._document.at(path).position, path, message)
@@ -86,6 +83,8 @@ class _Judge:
                 yield PlaybookMistake(position, (*path, key), f"unknown key{hint}")
 
     def _branch(self, error: ValidationError, path: Path) -> Iterator[PlaybookMistake]:
+        # "not valid under any of the given schemas" helps nobody: find the branch that the author meant, and
+        # report the mistakes against that one. msgspec marks unions of steps with OpenAPI's `discriminator`.
         part = cast("Schema", error.schema)
         if "discriminator" in part:
             yield from self._step(part["discriminator"]["mapping"], error.instance, path)
@@ -124,6 +123,7 @@ class _Judge:
 
     def _wrong_type(self, kinds: list[str], path: Path) -> str:
         here = self._document.at(path)
+        # the commonest mistake: `version: 2.10` is the number 2.1 in YAML
         if "string" in kinds and not here.quoted and isinstance(here.plain, bool | int | float):
             what = "true or false" if isinstance(here.plain, bool) else "a number"
             return f'YAML reads {here.text} as {what}; quote it: "{here.text}"'
@@ -143,7 +143,7 @@ def _resolved(option: Schema) -> Schema:
 
 
 def _has_type(instance: object, option: Schema) -> bool:
-    """Whether `option` is the branch that the author of `instance` must have meant."""
+    """Whether `option` accepts the type of `instance`, so that its author probably meant this branch."""
     kind = option.get("type", "string")  # an enum has no type
     matching: dict[str, type] = {"object": dict, "array": list, "string": str, "null": type(None)}
     return kind in matching and isinstance(instance, matching[kind])

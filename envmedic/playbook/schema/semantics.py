@@ -1,7 +1,7 @@
-"""Mistakes of a playbook that its schema cannot express.
+"""Validation rules of playbooks that a JSON schema cannot express.
 
-Reads the located document rather than the typed playbook, so that these mistakes are reported
-together with those of the schema, however wrong the rest is.
+The rules read the located document, not the typed playbook, so that their mistakes are reported together with those
+of the schema, whatever else is wrong.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _FORMS = ("fact", "all", "any", "not")
 _NO_REPAIR = "not-an-env-problem"
 _REQUIREMENT_LISTS = {"install": "requirements", "pin": "constraints"}
 _LISTS = {**_REQUIREMENT_LISTS, "purge": "distributions", "unset_env": "names"}
-"""The list of each kind of step in which an item may stand for the values of a list."""
+"""For each kind of step, the list whose items may be placeholders of list facts."""
 _SCALARS = {"replace": ("distribution", "by"), "install": ("index", "variant")}
 _WANTED_TYPES: dict[FactType, type] = {"bool": bool, "int": int, "string": str, "version": str, "strings": str}
 _TYPE_WORDS = {"bool": "true or false", "int": "a whole number", "string": "text", "version": "a quoted version",
@@ -49,7 +49,7 @@ def semantic_mistakes(document: Located, *, shipped_as: str | None) -> Iterator[
 
 
 class _Names:
-    """What placeholders and conditions of this playbook may name."""
+    """The names that placeholders and conditions of this playbook may use."""
 
     def __init__(self, document: Located) -> None:
         patterns = (signature.child("pattern") for _, signature in _items(document, "signatures"))
@@ -59,7 +59,7 @@ class _Names:
         self.variables = frozenset(variables.keys) if variables is not None else frozenset()
 
     def type(self, name: str) -> FactType | None:
-        """The type of the fact or group `name`, None when there is none."""
+        """Return the type of the fact or group `name`; None if it does not exist."""
         kind = fact_kind(name)
         if kind is not None:
             return kind.type
@@ -89,7 +89,7 @@ def _identity(document: Located, shipped_as: str | None) -> Iterator[PlaybookMis
 
 
 def _no_fault(document: Located) -> Iterator[PlaybookMistake]:
-    """A playbook without a fault says that no environment is to blame: its texts are explained, nothing is repaired."""
+    """Check a playbook without a fault: it explains a problem outside the environment, and repairs nothing."""
     kind = document.child("fix_kind")
     if kind is None or _text(document.child("fault")) is not None:
         return
@@ -127,8 +127,10 @@ def _pattern(located: Located, path: Path) -> Iterator[PlaybookMistake]:
     except PatternRefused as refusal:
         yield PlaybookMistake(located.position, path, str(refusal))
         return
+    # only the empty text is tried: whether a pattern matches too much else is for the samples of all playbooks
     if program.search(b"") is not None:
         yield PlaybookMistake(located.position, path, "the pattern matches an empty line, so it would match every log")
+    # a template could not tell the group from the fact
     clash = sorted(group_names(_text(located) or "") & FACTS.keys())
     if clash:
         yield PlaybookMistake(located.position, path, f"a group may not have the name of a fact: {', '.join(clash)}")
@@ -148,7 +150,8 @@ def _sample(signature: Located, path: Path) -> Iterator[PlaybookMistake]:
 
 
 def _matches(pattern: str, sample: str) -> bool:
-    """Whether a log that holds only `sample` would be recognised."""
+    """Whether a log with `sample` alone would be recognised."""
+    # by the matcher itself, not by the pattern: lines are cleaned and joined before patterns see them
     playbook = Playbook(
         id="sample", fault="torchvision-ops", title="-", explain="-", fix_kind="other", steps=(),
         signatures=(Signature(id="sample", pattern=pattern, sample=sample),),
@@ -164,11 +167,7 @@ def _condition(here: Located, path: Path, names: _Names) -> Iterator[PlaybookMis
     if len(forms) != 1:
         found = f"here are {', '.join(forms)}" if forms else "here is none of them"
         yield PlaybookMistake(here.position, path, f"a condition has exactly one of fact, all, any, not; {found}")
-    yield from _parts(here, path, names)
-    yield from _comparison(here, path, names)
-
-
-def _parts(here: Located, path: Path, names: _Names) -> Iterator[PlaybookMistake]:
+    # even with no form or several, what each contains is checked: the author sees all mistakes at once
     for form in ("all", "any"):
         part = here.child(form)
         if part is None:
@@ -180,6 +179,7 @@ def _parts(here: Located, path: Path, names: _Names) -> Iterator[PlaybookMistake
     negated = here.child("not")
     if negated is not None:
         yield from _condition(negated, (*path, "not"), names)
+    yield from _comparison(here, path, names)
 
 
 def _comparison(here: Located, path: Path, names: _Names) -> Iterator[PlaybookMistake]:
@@ -211,7 +211,7 @@ def _comparison(here: Located, path: Path, names: _Names) -> Iterator[PlaybookMi
 
 
 def _former(name: str) -> str:
-    """What to write instead of a computed fact of version 0.1, empty for any other name."""
+    """Return the message for a computed fact of version 0.1, which a remedy replaced; empty for any other name."""
     former = FORMER_FACTS.get(name)
     if former is None:
         return ""
@@ -242,7 +242,7 @@ def _value(here: Located, path: Path, operator: str, kind: FactType) -> Iterator
         for index, item in enumerate(value.items):
             yield from _scalar_value(item, (*path, "value", index), operator, kind)
     elif isinstance(value.plain, list) and kind == "strings" and operator != "contains":
-        return  # a list compared with a list; the schema has its items
+        return  # a list is compared with a list, and the schema checks its items
     else:
         yield from _scalar_value(value, (*path, "value"), operator, kind)
 
@@ -251,7 +251,8 @@ def _scalar_value(value: Located, path: Path, operator: str, kind: FactType) -> 
     plain = value.plain
     number = isinstance(plain, int | float) and not isinstance(plain, bool)
     if kind == "version" and number:
-        if path[-1] == "value":  # items of a list are refused by the schema, in the same words
+        # the schema reports items of a list, in the same words
+        if path[-1] == "value":
             yield PlaybookMistake(
                 value.position, path, f'YAML reads {value.text} as a number; quote it: "{value.text}"'
             )
@@ -265,6 +266,7 @@ def _scalar_value(value: Located, path: Path, operator: str, kind: FactType) -> 
 
 
 def _version(value: Located, path: Path, operator: str, text: str) -> Iterator[PlaybookMistake]:
+    # Specifier knows no `is` and `in`; their versions have the syntax of `==`
     comparison = operator if operator in {"<", "<=", ">", ">="} else "=="
     try:
         Specifier(f"{comparison}{text}")
@@ -278,15 +280,16 @@ def _version(value: Located, path: Path, operator: str, text: str) -> Iterator[P
 
 
 def _placeholders(document: Located, names: _Names) -> Iterator[PlaybookMistake]:
-    """Texts that are filled in: everything but ids, patterns, samples and references."""
+    """Check the placeholders of all templates: every text but ids, patterns, samples and references."""
     known = names.groups | names.variables | FACTS.keys()
     for path, value in document.walk():
         text = _text(value)
         if text is None or not path or path[-1] in {"pattern", "sample", "id", "fact"} or path[0] == "references":
             continue
         if path[-1] == "value" and _text(document.at(path[:-1]).child("operator")) == "matches":
-            continue  # braces of a regular expression
+            continue  # a regular expression has braces of its own
         allowed: Collection[str] = known
+        # a signature's texts are filled from its own match; vars are filled before other vars exist
         if path[0] == "signatures" and len(path) > 1 and isinstance(path[1], int):
             allowed = names.by_signature[path[1]] | names.variables | FACTS.keys()
         elif path[0] == "vars":
@@ -301,23 +304,19 @@ def _placeholders(document: Located, names: _Names) -> Iterator[PlaybookMistake]
 def _steps(document: Located, names: _Names, *, shipped: bool) -> Iterator[PlaybookMistake]:
     for path, step in _items(document, "steps"):
         kind = _text(step.child("step"))
+        # no plan could show what a command changes, so such a step is never carried out
         if kind == "command" and shipped:
             yield PlaybookMistake(step.position, path, "a shipped playbook has no step of kind command")
         key = _LISTS.get(kind or "", "")
         listed = step.child(key) if key else None
         for index, item in enumerate(listed.items if listed is not None else ()):
-            yield from _listed(item, (*path, key, index), names)
+            # a list fact replaces a whole item, never a part of one: `torch{companions}` has no meaning
+            if sole_placeholder(_text(item) or "") is None:
+                yield from _no_list(item, (*path, key, index), names)
             if kind in _REQUIREMENT_LISTS:
                 yield from _requirement(item, (*path, key, index))
         for word in _SCALARS.get(kind or "", ()):
             yield from _no_list(step.child(word), (*path, word), names)
-
-
-def _listed(item: Located, path: Path, names: _Names) -> Iterator[PlaybookMistake]:
-    """A list stands for items, not for a part of one."""
-    text = _text(item) or ""
-    if sole_placeholder(text) is None:
-        yield from _no_list(item, path, names)
 
 
 def _no_list(here: Located | None, path: Path, names: _Names) -> Iterator[PlaybookMistake]:

@@ -1,6 +1,6 @@
-"""Placeholders in the texts of a playbook: ``{group}``, ``{fact}`` and ``{variable}``, nothing else.
+"""Templates in the texts of a playbook: placeholders ``{group}``, ``{fact}`` and ``{variable}``.
 
-Doubled braces stand for themselves, as in format strings.
+Doubled braces are literal braces, as in format strings.
 """
 
 from __future__ import annotations
@@ -10,9 +10,10 @@ from collections.abc import Mapping
 
 from envmedic.model.playbook import FactValue
 
+# not str.format: names contain dots and hyphens, and `{x.__class__}` of an untrusted playbook would be evaluated
 _PLACEHOLDER = re.compile(r"\{\{|\}\}|\{([^{}]*)\}")
 UNKNOWN = "unknown"
-"""What stands in a text for a value that was not observed."""
+"""Text for a value that was not observed."""
 
 
 def placeholders(text: str) -> tuple[str, ...]:
@@ -22,13 +23,13 @@ def placeholders(text: str) -> tuple[str, ...]:
 
 
 def sole_placeholder(text: str) -> str | None:
-    """The name between the braces where `text` is one placeholder and nothing else."""
+    """Return the name in `text` if that is exactly one placeholder, else None."""
     match = _PLACEHOLDER.fullmatch(text)
     return match.group(1) if match is not None else None
 
 
 def fill(text: str, values: Mapping[str, FactValue]) -> str:
-    """`text` with each placeholder replaced by its value; one without a value becomes ``unknown``."""
+    """Return `text` with each placeholder replaced by its value, or by ``unknown`` without one."""
 
     def replacement(match: re.Match[str]) -> str:
         name = match.group(1)
@@ -40,9 +41,10 @@ def fill(text: str, values: Mapping[str, FactValue]) -> str:
 
 
 def shown(value: FactValue) -> str:
-    """A fact's value as people read it."""
+    """Return a fact's value as text for people."""
     if value is None:
         return UNKNOWN
+    # before numbers: a bool is an int
     if isinstance(value, bool):
         return "yes" if value else "no"
     return ", ".join(value) if isinstance(value, tuple) else str(value)

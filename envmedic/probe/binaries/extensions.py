@@ -16,6 +16,7 @@ from urllib.parse import unquote, urlsplit
 
 import msgspec
 
+from envmedic import forked
 from envmedic.model.facts import Distribution, Library
 from envmedic.probe.binaries import libraries
 from envmedic.probe.elf.dynamic import Elf, ElfError, gnu_hash
@@ -29,6 +30,8 @@ FAMILY = frozenset({"torch", "torchvision", "torchaudio"})
 CXX_RUNTIME = "libstdc++.so.6"
 TORCH_LIBRARY = re.compile(r"lib(?:torch|c10|caffe2|shm)\w*\.so")
 _LIBRARY = re.compile(r"[^/]+\.so(?:\.[\w.]+)?")
+_MOST_PROCESSES = 6
+"""More would spend longer on reading the same libraries again than they save."""
 _MOST_FOLDERS = 500
 """Directories of a source tree that are searched for the modules of an editable install."""
 
@@ -57,7 +60,10 @@ def observe(prefix: Path, scans: Iterable[Scan], process: Process, soabi: str | 
     found = [group for scan in scans for group in groups(scan, Modules(soabi))]
     fallbacks = {path.name: path for group in reversed(found) for path in group.libraries}
     fallbacks |= {path.name: path for scan in scans for path in libraries.nvidia_libraries(scan.site).values()}
-    answers = [_checked(prefix, group, process, fallbacks) for group in found]
+    # Half of the time of a diagnosis on one core. Each process of the model reads torch's own libraries once more.
+    answers = forked.spread(
+        lambda number: _checked(prefix, found[number], process, fallbacks), len(found), most=_MOST_PROCESSES
+    )
     runtimes = [_path_of(process, CXX_RUNTIME), *(answer.runtime for answer in answers)]
     return Extensions(
         libraries=tuple(library for answer in answers for library in answer.libraries),

@@ -20,6 +20,7 @@ from envmedic import xdg
 from envmedic.api.context.settings import NamedTarget
 from envmedic.errors import EnvmedicError, InputError, Interrupted
 from envmedic.model.events import Event, EventStream
+from envmedic.playbook.matching.log_stream import read_lines
 from envmedic.tui.command_lines import words
 from envmedic.tui.effects.jobs import BackgroundJob, Jobs
 from envmedic.tui.session import AppState, Known, Phase, TextSource
@@ -42,7 +43,7 @@ KEPT_TEXTS = 20
 
 
 class Front(Protocol):
-    """What effects need of the App."""
+    """The App as effects need it."""
 
     jobs: Jobs
 
@@ -88,7 +89,7 @@ class Effects:
         """
 
         def run(job: BackgroundJob[T]) -> T:
-            from envmedic.api.context.subprocess_probe import ChildProcess  # noqa: PLC0415  # the first frame needs none of it
+            from envmedic.api.context.subprocess_probe import ChildProcess
 
             return work(replace(self._session.settings, stream=EventStream([job.sink]), observer=ChildProcess()), job)
 
@@ -112,6 +113,7 @@ class Effects:
         self._front.update(self._session.with_environments(tuple(map(_known, found.environments))))
         waiting = [item for item in self._session.environments if item.phase == "waiting"]
         chosen = self._session.chosen
+        # environments with torch next: those are the ones that people repair
         for item in sorted(waiting, key=lambda item: (item.prefix != chosen, item.found.torch is None)):
             self.read(item.prefix)
 
@@ -126,7 +128,7 @@ class Effects:
 
         def work(settings: Settings, job: BackgroundJob[Diagnosis]) -> Diagnosis:
             self._front.later(lambda: self._front.update(self._session.with_state(prefix, "reading")))
-            from envmedic.api.context import subprocess_probe  # noqa: PLC0415  # the first frame needs none of it
+            from envmedic.api.context import subprocess_probe
 
             return subprocess_probe.diagnose(settings, Path(prefix), cancel=job.token)
 
@@ -142,7 +144,7 @@ class Effects:
             self._join()
 
     def stop_reading(self) -> None:
-        """Cancel what is read in the background, the chosen environment apart."""
+        """Cancel background reads of all environments except the chosen one."""
         for job in self._front.jobs.running:
             if job.kind == "probe" and job.latest != f"read {self._session.chosen}":
                 job.cancel()
@@ -175,6 +177,7 @@ class Effects:
             return
 
         def work(settings: Settings, _job: BackgroundJob[tuple[TextSource, Diagnosis]]) -> tuple[TextSource, Diagnosis]:
+            # kept as a file, so that the command line that is shown can name it
             source = TextSource("paste", str(kept_text(text)), lines=text.count("\n") + (not text.endswith("\n")))
             return source, _of_text(settings, source.name)
 
@@ -225,7 +228,7 @@ class Effects:
             raise InputError("No environment is chosen", hint="Choose one, then run the command in it")
 
         def work(settings: Settings, job: BackgroundJob[Diagnosis]) -> Diagnosis:
-            from envmedic.api import running  # noqa: PLC0415  # the first frame needs none of it
+            from envmedic.api import running
 
             return running.diagnose_reproduced(settings, Path(prefix), argv, cancel=job.token)
 
@@ -242,7 +245,7 @@ class Effects:
         """The page on a fault or a playbook."""
 
         def work(settings: Settings, _job: BackgroundJob[Explanation]) -> Explanation:
-            from envmedic.api import explanation  # noqa: PLC0415  # the first frame needs none of it
+            from envmedic.api import explanation
 
             return explanation.explain(settings, topic)
 
@@ -266,7 +269,7 @@ class Effects:
         prefix = Path(self._session.chosen)
 
         def work(settings: Settings, _job: BackgroundJob[Prepared | Diagnosis]) -> Prepared | Diagnosis:
-            from envmedic.api import repair  # noqa: PLC0415  # the first frame needs none of it
+            from envmedic.api import repair
 
             return repair.prepare(settings, prefix, wish)
 
@@ -279,10 +282,10 @@ class Effects:
         then: Callable[[Means], None],
         failed: Callable[[EnvmedicError], None],
     ) -> None:
-        """How the plan would be carried out here, or why it cannot be now."""
+        """Find out how the plan would be carried out here, or why it cannot be."""
 
         def work(_settings: Settings, _job: BackgroundJob[Means]) -> Means:
-            from envmedic.api import repair  # noqa: PLC0415  # the first frame needs none of it
+            from envmedic.api import repair
 
             return repair.means(plan, options)
 
@@ -291,8 +294,6 @@ class Effects:
 
 def lines_of(path: Path, wanted: frozenset[int]) -> dict[int, str]:
     """Lines of a text by number, from 1, as the diagnosis counts them. Raises InputError where it cannot be read."""
-    from envmedic.playbook.matching.log_stream import read_lines  # noqa: PLC0415  # the first frame needs none of it
-
     numbered = enumerate(read_lines(path), start=1)
     last = max(wanted)
     return {
@@ -307,12 +308,13 @@ def kept_text(text: str) -> Path:
 
     The same text has the same file; files of texts that are older than the newest few go.
     """
-    import hashlib  # noqa: PLC0415  # the first frame needs none of it
+    import hashlib
 
     folder = xdg.cache() / "envmedic" / "pasted"
     path = folder / f"{hashlib.sha256(text.encode('utf-8', 'surrogateescape')).hexdigest()[:12]}.log"
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        # private from its creation on: error texts hold paths, host names and tokens
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with os.fdopen(descriptor, "w", encoding="utf-8", errors="surrogateescape", newline="") as file:
             file.write(text)
@@ -326,25 +328,26 @@ def kept_text(text: str) -> Path:
 
 
 def _known(found: FoundEnvironment) -> Known:
+    # a repair of envmedic's own environment would replace the running program
     own = os.path.realpath(found.prefix) == os.path.realpath(sys.prefix)
     return Known(found, "left" if own else "waiting")
 
 
 def _environments(_settings: Settings, _job: BackgroundJob[Environments]) -> Environments:
-    from envmedic.api import environments  # noqa: PLC0415  # the first frame needs none of it
+    from envmedic.api import environments
 
     return environments.list_environments()
 
 
 def _host(settings: Settings, _job: BackgroundJob[Facts]) -> Facts:
-    from envmedic.api.context import observation  # noqa: PLC0415  # the first frame needs none of it
+    from envmedic.api.context import observation
 
     return observation.observe(settings, None)
 
 
 def _named(path: str, settings: Settings, _job: BackgroundJob[FoundEnvironment]) -> FoundEnvironment:
-    from envmedic.api.environments import describe_environment  # noqa: PLC0415  # the first frame needs none of it
-    from envmedic.api.recovery import settled_prefix  # noqa: PLC0415
+    from envmedic.api.environments import describe_environment
+    from envmedic.api.recovery import settled_prefix
 
     given = os.path.expanduser(path)  # noqa: PTH111  # keeps links
     target = NamedTarget(prefix=given) if os.path.isdir(given) else NamedTarget(python=given)  # noqa: PTH112
@@ -352,7 +355,7 @@ def _named(path: str, settings: Settings, _job: BackgroundJob[FoundEnvironment])
 
 
 def _of_text(settings: Settings, log: str, facts: Facts | None = None, prefix: Path | None = None) -> Diagnosis:
-    from envmedic.api.diagnosis import diagnose_text  # noqa: PLC0415  # the first frame needs none of it
-    from envmedic.api.playbooks import load_playbooks  # noqa: PLC0415
+    from envmedic.api.diagnosis import diagnose_text
+    from envmedic.api.playbooks import load_playbooks
 
     return diagnose_text(settings, load_playbooks(settings), facts, log, prefix)

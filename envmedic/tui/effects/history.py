@@ -1,4 +1,4 @@
-"""What the terminal UI does with generations; with `effects`, the only part of it that calls `api`."""
+"""Effects of the terminal UI on generations."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Literal
 from envmedic.api import generations
 from envmedic.errors import EnvmedicError
 from envmedic.model.record import Difference, History, Record
+from envmedic.render.pages.history import loss_lines
 from envmedic.tui.effects.base import Effects
 from envmedic.tui.effects.jobs import BackgroundJob
 from envmedic.tui.effects.questions import Asker, asked
-from envmedic.tui.views.history import loss_lines
 
 if TYPE_CHECKING:
     from envmedic.api.context.settings import Settings
@@ -41,7 +41,7 @@ class HistoryEffects:
     def difference(
         self, before: str | None, after: str | None, then: Callable[[Difference], None], failed: Failed | None = None
     ) -> BackgroundJob[Difference]:
-        """What differs between two states; without them, what was changed outside envmedic."""
+        """The difference of two states; without them, changes made outside envmedic."""
 
         def work(settings: Settings, _job: BackgroundJob[Difference]) -> Difference:
             return generations.difference(settings, self._prefix, before, after)
@@ -62,10 +62,11 @@ class HistoryEffects:
             return go(settings, self._prefix, to, allow, accept, cancel=job.token)
 
         title = "bringing the environment back as it was" if way == "undo" else "bringing the repair back"
+        # `must_end`: a half done exchange would need recovery
         self._effects.job("transaction", title, work, then, failed, must_end=True)
 
     def prunable(self, keep: int, then: Callable[[tuple[str, ...]], None]) -> None:
-        """Which kept trees `prune` would remove."""
+        """Find the kept trees that `prune` would remove."""
 
         def work(settings: Settings, _job: BackgroundJob[tuple[str, ...]]) -> tuple[str, ...]:
             return generations.prunable(settings, self._prefix, keep)

@@ -20,13 +20,13 @@ from textual.message import Message
 
 from envmedic.errors import RECOVERABLE, UNCHANGED, EnvmedicError, Interrupted, damaged_byte_code, missing_package
 from envmedic.model.events import Event
-from envmedic.render.errors import bug
+from envmedic.render.documents.errors import bug
 
 T = TypeVar("T")
 BATCH_S = 0.05
 """At most 20 batches of events a second."""
 GRACE_S = 1.0
-"""How long the end of the App waits for jobs that change nothing."""
+"""Seconds that a closing App waits for jobs that change nothing."""
 
 
 class Token:
@@ -40,7 +40,7 @@ class Token:
         self._event.set()
 
     def __call__(self) -> bool:
-        """Whether somebody asked to stop; cheap."""
+        """Whether a stop was requested; cheap enough for inner loops."""
         return self._event.is_set()
 
 
@@ -48,9 +48,9 @@ class BackgroundJob(msgspec.Struct, Generic[T], eq=False):
     """One piece of work."""
 
     kind: str
-    """What jobs of one kind share: a limit of how many run at once."""
+    """Jobs of one kind share a limit on how many run at once."""
     title: str
-    """What it does, in words for the status line."""
+    """Description for the status line."""
     work: Callable[[BackgroundJob[T]], T]
     """Runs in a thread. Raises EnvmedicError."""
     then: Callable[[T], None]
@@ -60,17 +60,18 @@ class BackgroundJob(msgspec.Struct, Generic[T], eq=False):
     on_events: Callable[[list[Event]], None] | None = None
     """Takes events in batches, on the App's thread."""
     must_end: bool = False
-    """Whether the App waits for it before it ends: it changes something."""
+    """Whether the job changes something, so that a closing App waits for it."""
     latest: str = ""
     """A later job of the same name makes this one pointless: it is cancelled."""
     token: Token = msgspec.field(default_factory=Token)
     abandoned: bool = False
-    _emit: Callable[[Event], None] | None = None
+    emit: Callable[[Event], None] | None = None
+    """Where events go while the job runs; set by `Jobs`."""
 
     def sink(self, event: Event) -> None:
         """Take an event, from any thread."""
-        if self._emit is not None:
-            self._emit(event)
+        if self.emit is not None:
+            self.emit(event)
 
     def cancel(self) -> None:
         """Ask it to stop; it ends when its work next asks, or its result is dropped."""
@@ -115,18 +116,19 @@ class Jobs:
 
     @property
     def running(self) -> tuple[BackgroundJob[object], ...]:
-        """Those that have not ended, oldest first."""
+        """Running jobs, oldest first."""
         return tuple(self._running)
 
     def unfinished(self) -> tuple[BackgroundJob[object], ...]:
-        """Those that the App must wait for."""
+        """Running jobs that a closing App must wait for."""
         return tuple(job for job in self._running if job.must_end)
 
     def start(self, job: BackgroundJob[T]) -> BackgroundJob[T]:
-        """Begin `job`; another one of the same `latest` name is cancelled."""
+        """Start `job`, and cancel another one of the same `latest` name."""
         if job.latest:
             self.cancel(job.latest)
         self._running.append(job)  # type: ignore[arg-type]  # a list of jobs of any kind
+        # an error goes to the job's `failed`; left to the worker, it would end the App
         self._app.run_worker(self._watched(job), group=job.kind, exit_on_error=False)
         self._app.post_message(JobsChanged())
         return job
@@ -156,6 +158,7 @@ class Jobs:
             job.cancel()
             raise
         finally:
+            # before JobEnded: the code that takes the result may start a job of the same name
             self._running.remove(job)  # type: ignore[arg-type]  # as above
             self._one_ended.set()
             self._app.post_message(JobsChanged())
@@ -172,7 +175,7 @@ class Jobs:
         loop = asyncio.get_running_loop()
         ended: asyncio.Future[_Outcome[T]] = loop.create_future()
         batch = _Batch(self._app, job, loop)
-        job._emit = batch.add  # noqa: SLF001  # the two belong together
+        job.emit = batch.add
 
         def run() -> None:
             outcome = _carried_out(job)
@@ -180,10 +183,12 @@ class Jobs:
                 with contextlib.suppress(RuntimeError):  # the loop has closed: the App is gone
                     loop.call_soon_threadsafe(_set, ended, outcome)
 
+        # no thread pool: Python joins its threads at exit, where a read that hangs would keep the program
         threading.Thread(target=run, name=job.title, daemon=True).start()
         outcome = await ended
+        # the last events are shown before the result
         batch.flush()
-        job._emit = None  # noqa: SLF001  # what it prepared may go on under another job
+        job.emit = None  # the result of the work may be used by another job
         return outcome
 
 
@@ -195,7 +200,7 @@ def _set(ended: asyncio.Future[_Outcome[T]], outcome: _Outcome[T]) -> None:
 def _carried_out(job: BackgroundJob[T]) -> _Outcome[T]:
     try:
         return _Outcome(value=job.work(job))
-    except BaseException as error:  # noqa: BLE001  # it is told on the App's thread
+    except BaseException as error:  # noqa: BLE001  # `_settle` reports it on the App's thread
         return _Outcome(error=error)
 
 
@@ -210,7 +215,7 @@ def _settle(job: BackgroundJob[T], outcome: _Outcome[T]) -> None:
 
 
 def as_error(error: BaseException, *, changing: bool = False) -> EnvmedicError:
-    """`error` as people are told of it; whatever is no EnvmedicError is a bug of envmedic."""
+    """`error` as an EnvmedicError; any other exception is a missing package or a bug of envmedic."""
     if isinstance(error, EnvmedicError):
         return error
     environment = RECOVERABLE if changing else UNCHANGED
@@ -240,6 +245,7 @@ class _Batch:
                 return
             self._due = True
         with contextlib.suppress(RuntimeError):  # the loop has closed: the App is gone
+            # `call_later` alone is not safe in another thread
             self._loop.call_soon_threadsafe(self._loop.call_later, BATCH_S, self.flush)
 
     def flush(self) -> None:

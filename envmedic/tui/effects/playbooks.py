@@ -1,4 +1,4 @@
-"""What the terminal UI does with playbooks; with `effects`, the only part of it that calls `api`."""
+"""Effects of the terminal UI on playbooks."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 from envmedic.api import explanation, playbooks
 from envmedic.errors import EnvmedicError, InputError
 from envmedic.model.answers.explanation import Explanation
+from envmedic.proc.commands import run_in_terminal
+from envmedic.render.pages.playbooks import Book, books, mistakes_of
 from envmedic.tui.effects.base import Effects
 from envmedic.tui.effects.jobs import BackgroundJob
-from envmedic.tui.views.playbooks import Book, books, mistakes_of
 
 if TYPE_CHECKING:
     from envmedic.api.context.settings import Settings
@@ -39,6 +40,7 @@ class PlaybookEffects:
         def work(
             settings: Settings, _job: BackgroundJob[tuple[PlaybookSurvey, Stamps]]
         ) -> tuple[PlaybookSurvey, Stamps]:
+            # taken before the files are read: a save in between then counts as a change
             before = self.stamps()
             return playbooks.survey_playbooks(settings), before
 
@@ -50,7 +52,7 @@ class PlaybookEffects:
         self._effects.job("playbooks", "reading playbooks", work, found, latest="playbooks")
 
     def stamps(self) -> Stamps:
-        """What tells that a file of the user's was saved, made or removed. Raises InputError."""
+        """Times and sizes of the user's playbook files, which show that one was saved, made or removed. Raises InputError."""
         return tuple(map(_stamp, sorted({*self._named, *map(str, playbooks.own_playbook_files())})))
 
     def page(self, book: Book, then: Callable[[Explanation | EnvmedicError], None]) -> None:
@@ -90,13 +92,14 @@ def _stamp(path: str) -> tuple[str, int, int]:
 def source_lines(path: Path) -> tuple[str, ...]:
     """The lines of a file. Raises InputError where it cannot be read."""
     try:
+        # some editors begin a file with a byte order mark
         return tuple(path.read_text(encoding="utf-8-sig", errors="replace").split("\n"))
     except OSError as error:
         raise InputError(f"{path} cannot be read", cause=error.strerror, hint="Look whether it is there") from error
 
 
 def editor_command(book: Book) -> tuple[str, ...]:
-    """The user's editor on the file of `book`, at its first mistake where the editor can be told.
+    """Command that opens the file of `book` in the user's editor, at its first mistake if the editor supports that.
 
     Raises InputError where there is no editor.
     """
@@ -110,6 +113,7 @@ def editor_command(book: Book) -> tuple[str, ...]:
             hint=f"Set EDITOR, or edit {book.path} elsewhere: it is read again whenever it is saved",
         )
     first = mistakes_of(book)[:1]
+    # another editor would take +N for the name of a file
     takes_line = Path(program).name in {"vi", "vim", "nvim", "nano", "emacs", "micro", "kak", "joe", "ne"}
     at = [f"+{first[0].line}"] if first and takes_line else []
     return (program, *words[1:], *at, book.path)
@@ -117,8 +121,6 @@ def editor_command(book: Book) -> tuple[str, ...]:
 
 def edit(command: tuple[str, ...]) -> None:
     """Run the editor with the terminal. Raises InputError where it fails."""
-    from envmedic.proc.commands import run_in_terminal  # noqa: PLC0415  # the first frame needs none of it
-
     try:
         status = run_in_terminal(command)
     except OSError as error:

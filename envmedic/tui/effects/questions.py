@@ -7,14 +7,14 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from envmedic.tui.text import Line
+from envmedic.render.text import Line
 
 _TICK_S = 0.1
-"""How often it is looked whether the work was cancelled."""
+"""Seconds between two looks at the cancellation."""
 
 
 class Asker(Protocol):
-    """What questions need of the App."""
+    """The App as questions need it."""
 
     def later(self, call: Callable[[], object]) -> None:
         """Do something on the App's thread; may be called from any."""
@@ -27,6 +27,7 @@ def asked(front: Asker, cancelled: Callable[[], bool], title: str, lines: Sequen
     """Ask from a thread of a job, and wait for the answer. Once the job is cancelled it is no."""
     answers: queue.SimpleQueue[bool] = queue.SimpleQueue()
     front.later(lambda: front.ask(title, lines, answers.put))
+    # polled, since waiting on the queue would not notice the cancellation
     while answers.empty() and not cancelled():
         time.sleep(_TICK_S)
     return not answers.empty() and answers.get()

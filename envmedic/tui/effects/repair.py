@@ -1,4 +1,4 @@
-"""What the terminal UI does for a repair: starts it, asks and answers for it, stops it, and keeps what comes of it.
+"""Effects of the terminal UI on a repair: start, questions and answers, stop, and the files written afterwards.
 
 Beside `effects` the only module that calls `api`.
 """
@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from envmedic import xdg
 from envmedic.errors import EnvironmentBusy, EnvmedicError, InputError, Interrupted
 from envmedic.model.events import Event
+from envmedic.render.progress.repair_state import Asked, Repair
 from envmedic.tui.command_lines import apply_line
 from envmedic.tui.effects.jobs import BackgroundJob, Token
 
@@ -29,15 +30,14 @@ if TYPE_CHECKING:
     from envmedic.model.record import Record
     from envmedic.tui.effects.base import Effects
     from envmedic.tui.effects.jobs import Jobs
-    from envmedic.tui.repair_state import Asked, Repair
     from envmedic.tui.session import AppState
 
 _POLL_S = 0.05
-"""How often somebody who waits for an answer asks whether it is still wanted."""
+"""Seconds between two looks at the cancellation while an answer is awaited."""
 
 
 class RepairFront(Protocol):
-    """What the effects of a repair need of the App."""
+    """The App as the effects of a repair need it."""
 
     jobs: Jobs
     effects: Effects
@@ -59,10 +59,10 @@ class RepairFront(Protocol):
         """Show how far the repair is; much more often than `update`."""
 
     def repair_asks(self, repair: Repair) -> None:
-        """A question waits."""
+        """The repair with a question that waits for an answer."""
 
     def repair_ended(self, repair: Repair) -> None:
-        """It came to its end."""
+        """The repair with its result."""
 
 
 class UserReply:
@@ -96,33 +96,34 @@ class Repairs:
 
     @property
     def repair(self) -> Repair | None:
-        """As far as it has come; None before the first."""
+        """The current or last repair, None before the first."""
         return self._front.session.repair
 
     def start(self, prepared: Prepared, wish: RepairRequest, options: ApplyOptions, *, asks: bool) -> bool:
         """Carry out what was prepared; returns False, and says why, where something else is being changed."""
+        # one change at a time: an undo beside a repair would take the environment from under it
         busy = self._front.jobs.unfinished()
         if busy:
             self._front.show_error(
                 EnvironmentBusy(f"envmedic is {busy[0].title} still", hint="Wait for its end, or stop it; g shows it")
             )
             return False
-        from envmedic.tui.repair_state import Repair  # noqa: PLC0415  # the first frame needs none of it
-
         session = replace(self._front.session, options=options)
         prefix = prepared.plan.prefix
         line = apply_line(session, prepared.plan, wish)
-        repair = Repair(prefix, prepared.plan, wish, line, time.time(), asks=asks)
+        repair = Repair(prefix, prepared.plan, line, time.time(), asks=asks)
         self._front.update(replace(self._front.session, repair=repair))
 
         def work(_settings: Settings, job: BackgroundJob[Record]) -> Record:
-            from envmedic.api.repair import carry_out  # noqa: PLC0415  # the first frame needs none of it
+            from envmedic.api.repair import carry_out
 
+            # the plan was prepared by another job, whose events nobody reads any more
             prepared.settings.stream.add(job.sink)
             ask = partial(self._ask, token=job.token)
             return carry_out(
                 prepared,
                 options,
+                # the user agreed to the first plan on its screen; each further round has a new one
                 lambda plan: plan.id == prepared.plan.id or not asks or ask(plan),
                 cancel=job.token,
                 before_exchange=ask if asks else None,
@@ -134,7 +135,7 @@ class Repairs:
         return True
 
     def _told(self, events: list[Event]) -> None:
-        from envmedic.tui.views.repair import log_lines  # noqa: PLC0415  # the first frame needs none of it
+        from envmedic.render.progress.repair import log_lines
 
         repair = self.repair
         if repair is not None:
@@ -200,6 +201,7 @@ class Repairs:
 
         def work(_settings: Settings, _job: BackgroundJob[str]) -> str:
             try:
+                # exclusive creation: an existing file is never overwritten
                 with target.open("x", encoding="utf-8", errors="surrogateescape") as file:
                     file.writelines(f"{line}\n" for line in lines)
             except OSError as error:
@@ -220,12 +222,13 @@ class Repairs:
         prefix, target = Path(repair.prefix), xdg.expanded(folder).absolute()
 
         def work(settings: Settings, _job: BackgroundJob[tuple[Lock, ...]]) -> tuple[Lock, ...]:
-            from envmedic.api.locking.locks import lock_files  # noqa: PLC0415  # the first frame needs none of it
+            from envmedic.api.locking.locks import lock_files
 
             return lock_files(settings, prefix, forms, target, allow_incomplete=incomplete)
 
         def written(locks: tuple[Lock, ...]) -> None:
             now = self.repair
+            # another repair may have begun while the locks were written
             if now is not None and now.prefix == repair.prefix:
                 self._front.update(replace(self._front.session, repair=replace(now, locks=locks)))
             then()

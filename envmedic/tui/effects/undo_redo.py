@@ -7,12 +7,8 @@ from typing import TYPE_CHECKING
 
 from envmedic.errors import EnvironmentBusy, EnvmedicError, InputError, Interrupted, RepairDeclined
 from envmedic.model.record import Generation, History, Record
-from envmedic.render.record import record_lines
-from envmedic.tui.command_lines import prune_line, travel_line
-from envmedic.tui.effects.history import HistoryEffects, Way
-from envmedic.tui.panels.base import Prompt, TextPanel
-from envmedic.tui.text import COLOURED, rendered
-from envmedic.tui.views.history import (
+from envmedic.render.documents.record import record_lines
+from envmedic.render.pages.history import (
     busy_question,
     keep_question,
     live_of,
@@ -20,6 +16,9 @@ from envmedic.tui.views.history import (
     redo_question,
     undo_question,
 )
+from envmedic.tui.command_lines import prune_line, travel_line
+from envmedic.tui.effects.history import HistoryEffects, Way
+from envmedic.tui.panels.base import Prompt, TextPanel
 
 if TYPE_CHECKING:
     from envmedic.model.registries.modes import AllowName
@@ -62,7 +61,8 @@ class UndoRedo:
             question = redo_question(history, item, command)
             self._app.ask("Redo?", question, partial(self._go, "redo", item.transaction))
 
-    def _go(self, way: str, to: str | None, yes: bool) -> None:  # noqa: FBT001  # the answer of a panel
+    def _go(self, way: str, to: str | None, yes: bool) -> None:
+        # asked again: another job may have begun while the question was on the screen
         if yes and self._free():
             self._travel("undo" if way == "undo" else "redo", to, self._app.session.options.allow)
 
@@ -73,6 +73,7 @@ class UndoRedo:
         """Ask again where running programs are in the way; a no, or a stop, is no error."""
         if isinstance(error, RepairDeclined | Interrupted):
             self._app.notify("Nothing was done: the environment is as it was", markup=False)
+        # once: a second refusal after the user has agreed is an error
         elif error.allow == "in-use" and "in-use" not in allow:
             command = travel_line(way, self._prefix, to, "in-use")
             again = partial(self._all_the_same, way, to, (*allow, "in-use"))
@@ -80,16 +81,18 @@ class UndoRedo:
         else:
             self._app.show_error(error)
 
-    def _all_the_same(self, way: Way, to: str | None, allow: tuple[AllowName, ...], yes: bool) -> None:  # noqa: FBT001
+    def _all_the_same(self, way: Way, to: str | None, allow: tuple[AllowName, ...], yes: bool) -> None:
         if yes and self._free():
             self._travel(way, to, allow)
 
     def _gone(self, record: Record) -> None:
         title = "Brought back" if record.failure is None else "Not done"
-        self._app.push_screen(TextPanel(title, rendered(record_lines(record, COLOURED, moved=True))))
+        # the whole record: a smoke test may have failed after the trees were swapped
+        self._app.push_screen(TextPanel(title, record_lines(record, moved=True)))
         self._changed()
 
     def _changed(self) -> None:
+        # its facts are those of the other tree now
         if self._app.session.known(self._prefix) is not None:
             self._app.effects.read(self._prefix)
         self._app.moved.publish(self._prefix)
@@ -107,6 +110,7 @@ class UndoRedo:
         if not text.isdecimal():
             self._app.show_error(InputError(f"{text!r} is no number of trees", hint="Type 0, 1, 2 or more"))
             return
+        # the trees are named in the question, so that a yes is about exactly these
         self.effects.prunable(int(text), partial(self._ask_prune, history, int(text)))
 
     def _ask_prune(self, history: History, keep: int, doomed: tuple[str, ...]) -> None:
@@ -116,7 +120,7 @@ class UndoRedo:
         question = prune_question(history, doomed, prune_line(self._prefix, keep))
         self._app.ask("Remove them?", question, partial(self._prune, keep))
 
-    def _prune(self, keep: int, yes: bool) -> None:  # noqa: FBT001  # the answer of a panel
+    def _prune(self, keep: int, yes: bool) -> None:
         if yes and self._free():
             self.effects.prune(keep, self._pruned)
 
@@ -125,7 +129,7 @@ class UndoRedo:
         self._app.moved.publish(self._prefix)
 
     def _free(self) -> bool:
-        """Whether nothing else is being changed; says so where something is."""
+        """Whether nothing else is being changed; otherwise an error is shown."""
         running = self._app.jobs.unfinished()
         if running:
             hint = "Wait until it has ended, or stop it"

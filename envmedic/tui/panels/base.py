@@ -14,8 +14,8 @@ from textual.widget import Widget
 from textual.widgets import Input, Static
 
 from envmedic.errors import EnvmedicError
-from envmedic.tui.text import Line, bare
-from envmedic.tui.views.errors import error_view
+from envmedic.render.pages.error import error_page
+from envmedic.render.text import Line, bare
 from envmedic.tui.widgets.bars import KeyBar
 from envmedic.tui.widgets.content import content_of
 from envmedic.tui.widgets.lines import LineView
@@ -49,7 +49,7 @@ class Panel(ModalScreen[R], Generic[R]):
         yield KeyBar()
 
     def inside(self) -> Iterable[Widget]:
-        """What is in the frame."""
+        """Contents of the frame."""
         raise NotImplementedError
 
     def action_close(self) -> None:
@@ -82,7 +82,7 @@ class ErrorPanel(TextPanel):
     DEFAULT_CSS = "ErrorPanel > #frame { border: round $error; }"
 
     def __init__(self, error: EnvmedicError) -> None:
-        super().__init__("Error", error_view(error))
+        super().__init__("Error", error_page(error))
 
 
 class QuestionPanel(Panel[bool | None]):
@@ -98,10 +98,10 @@ class QuestionPanel(Panel[bool | None]):
         self._lines = tuple(lines)
 
     def inside(self) -> Iterable[LineView]:
-        """What is asked."""
+        """The question."""
         yield LineView(self._lines, id="question")
 
-    def action_answer(self, yes: bool) -> None:  # noqa: FBT001  # an action's argument
+    def action_answer(self, yes: bool) -> None:
         """Answer."""
         self.dismiss(yes)
 
@@ -111,7 +111,7 @@ class QuestionPanel(Panel[bool | None]):
 
 
 class AskPanel(QuestionPanel):
-    """The question of a repair that goes on meanwhile: it can be put off."""
+    """A question of a running repair, which the user can put off."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "close", "Look first")]
 
@@ -133,7 +133,7 @@ class Prompt(Panel[str | None]):
         self._value = value
 
     def inside(self) -> Iterable[Static | Input]:
-        """What to type, and where."""
+        """The prompt and its input line."""
         yield Static(content_of(self._lines))
         yield Input(self._value, suggester=self._suggester, id="typed", select_on_focus=False)
 

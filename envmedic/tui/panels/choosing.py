@@ -1,4 +1,4 @@
-"""A panel to choose one of several in, with those that cannot be chosen and why."""
+"""Panel to choose one of several items, which also shows items that cannot be chosen, with the reason."""
 
 from __future__ import annotations
 

@@ -1,19 +1,32 @@
-"""The panel behind `?`."""
+"""Help for the part that has the focus: the panel behind `?`."""
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Iterable
+from typing import Final, NamedTuple
 
 from textual.binding import Binding
 from textual.screen import Screen
 from textual.widget import Widget
 
+from envmedic.render.cells import padded, width
+from envmedic.render.text import Line, TextPart, line
 from envmedic.tui.panels.base import TextPanel
-from envmedic.tui.views.help import Key, help_lines
 from envmedic.tui.widgets.lines import LineView
 
 _MOVES: Final = ("scroll", "page_", "cursor", "focus_", "first", "last", "copy_text")
-"""What actions begin with that Textual itself has."""
+"""First words of Textual's own actions."""
+GENERAL: Final = (
+    "Tab goes to the next part, Shift+Tab to the one before. Nothing is changed in an environment before you say so: a "
+    "plan is shown first, it is carried out in a clone, and undo brings the old environment back."
+)
+
+
+class Key(NamedTuple):
+    """A key that works here."""
+
+    key: str
+    what: str
 
 
 def help_panel(screen: Screen[object]) -> TextPanel:
@@ -37,3 +50,11 @@ def _about(focused: Widget | None, screen: Screen[object]) -> str:
         if about:
             return about
     return ""
+
+
+def help_lines(about: str, keys: Iterable[Key]) -> list[Line]:
+    """A part, its keys, and the rules that hold everywhere."""
+    rows = list(dict.fromkeys(keys))
+    cells = max((width(row.key) for row in rows), default=0)
+    listed = [(TextPart(padded(row.key, cells) + "  ", "accent"), TextPart(row.what)) for row in rows]
+    return [line(about or "This part has no help of its own."), line(""), *listed, line(""), line(GENERAL, "dim")]

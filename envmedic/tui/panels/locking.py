@@ -1,4 +1,4 @@
-"""Which lock files to write, and where."""
+"""Panel for the formats and the directory of lock files."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from textual.widgets import Input, OptionList, Static
 from envmedic import xdg
 from envmedic.locks.formats import LOCK_FORMATS, fitting
 from envmedic.model.lock import LockFormatName
+from envmedic.render.text import Line, line
 from envmedic.tui.command_lines import lock_line
 from envmedic.tui.panels.base import Panel
-from envmedic.tui.text import Line, line
-from envmedic.tui.views.locking import INCOMPLETE, replaced_lines, tick_lines
+from envmedic.tui.panels.lock_choices import INCOMPLETE, replaced_lines, tick_lines
 from envmedic.tui.widgets.choices import ChoiceList
 from envmedic.tui.widgets.content import content_of
 from envmedic.tui.widgets.paths import PathSuggester
 
 
 class LockWish(msgspec.Struct, frozen=True):
-    """What to write."""
+    """Formats and directory of the lock files to write."""
 
     forms: tuple[LockFormatName, ...]
     folder: str
     incomplete: bool = False
-    """Whether also what lacks entries."""
+    """Whether to write locks that lack entries."""
 
 
 class LockPanel(Panel[LockWish | None]):

@@ -12,24 +12,24 @@ from envmedic.errors import EnvironmentBusy, EnvmedicError
 from envmedic.model.facts import Host
 from envmedic.model.plan import Plan
 from envmedic.model.ports import Means
+from envmedic.render.pages.starting import gpu_missing, start_lines
 from envmedic.tui.panels.base import Panel
-from envmedic.tui.views.starting import gpu_missing, start_lines
 from envmedic.tui.widgets.lines import LineView
 
 
 class Start(msgspec.Struct, frozen=True):
-    """How a repair is to begin."""
+    """The choices with which a repair begins."""
 
     asks: bool = True
     """Whether it asks again before the exchange, and before further rounds."""
     no_gpu: bool = False
-    """Whether it may go without proof on a GPU."""
+    """Whether the user accepts a repair without proof on a GPU."""
     in_use: bool = False
-    """Whether it may begin although processes run from the environment."""
+    """Whether the user accepts running processes of the environment."""
 
 
 class StartPanel(Panel[Start | None]):
-    """What will happen, and the keys that begin it."""
+    """The start of a repair in short, and the keys that begin it."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("y", "begin(True)", "Repair", priority=True),
@@ -48,8 +48,8 @@ class StartPanel(Panel[Start | None]):
         """All that is to be known before."""
         yield LineView(start_lines(self._plan, self._means, self._host), id="question")
 
-    def action_begin(self, asks: bool) -> None:  # noqa: FBT001  # an action's argument
-        """Begin; what is missing was told above, and is accepted with this."""
+    def action_begin(self, asks: bool) -> None:
+        """Begin, and accept the risks named in the panel."""
         self.dismiss(
             Start(
                 asks=asks and self._asks,

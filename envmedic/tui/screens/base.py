@@ -1,4 +1,4 @@
-"""What every screen has: a title, the equivalent command line, a search, keys and help."""
+"""Base of all screens: title, equivalent command line, search, keys and help."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ if TYPE_CHECKING:
 
 
 Searchable = LineView | LogView | ChoiceList[Any]
-"""What `/` looks through."""
+"""Widgets that `/` can search."""
 
 
 class BaseScreen(Screen[None]):
-    """A screen that shows the session, and is told when it changes."""
+    """A screen that shows the session and follows its changes."""
 
     TITLE_TEXT: ClassVar[str] = "envmedic"
     SHOWS_REPAIR: ClassVar[bool] = False
-    """Whether it is about the repair, so that no key needs to lead there."""
+    """Whether the screen shows the repair, so that it needs no key for it."""
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "back", "Back"),
         Binding("slash", "search", "Search", key_display="/", priority=True),  # what is typed next is searched already
@@ -41,7 +41,7 @@ class BaseScreen(Screen[None]):
     DEFAULT_CSS = FRAMES
 
     _target: Searchable | None = None
-    """What is searched."""
+    """The widget being searched."""
 
     @property
     def envmedic(self) -> EnvmedicApp:
@@ -50,7 +50,7 @@ class BaseScreen(Screen[None]):
 
     @property
     def standing(self) -> bool:
-        """Whether there is something to show news on: jobs outlive the screen that began them."""
+        """Whether the screen can still be drawn on: jobs outlive the screen that started them."""
         return self.is_mounted and self.is_attached and bool(self.query(TitleBar))
 
     @property
@@ -66,7 +66,7 @@ class BaseScreen(Screen[None]):
         yield KeyBar()
 
     def body(self) -> ComposeResult:
-        """What the screen is about."""
+        """The widgets between title bar and command line."""
         raise NotImplementedError
 
     def refresh_from(self, session: AppState) -> None:
@@ -74,7 +74,7 @@ class BaseScreen(Screen[None]):
         raise NotImplementedError
 
     def about(self, session: AppState) -> str:
-        """What stands beside the title."""
+        """Text beside the title."""
         del session
         return ""
 
@@ -84,7 +84,7 @@ class BaseScreen(Screen[None]):
         return ""
 
     def on_mount(self) -> None:
-        """Be told of changes from now on."""
+        """Subscribe to changes of the session."""
         self.envmedic.changed.subscribe(self, self._changed)
         self.call_after_refresh(self._search_bar)  # the first frame needs none of it
 
@@ -122,11 +122,11 @@ class BaseScreen(Screen[None]):
     # search
 
     def searched(self) -> Searchable | None:
-        """What `/` looks through: what has the focus, if it can be."""
+        """The widget that `/` searches: the focused one, if it can be searched."""
         return self.focused if isinstance(self.focused, (LineView, LogView, ChoiceList)) else None
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Where text is typed, a slash is text."""
+        """Disable the search while text is typed, since a slash is text there."""
         if action == "search":
             return not isinstance(self.focused, Input | PasteBox)
         return super().check_action(action, parameters)

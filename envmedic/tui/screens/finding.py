@@ -9,11 +9,12 @@ from textual.binding import Binding, BindingType
 
 from envmedic.model.answers.explanation import Explanation
 from envmedic.model.findings import Alternative, Finding
+from envmedic.render.pages.finding import AROUND, finding_page, instead_item, instead_key, line_number
+from envmedic.render.text import visible
 from envmedic.tui.command_lines import plan_line
+from envmedic.tui.panels.choosing import ChoicePanel
 from envmedic.tui.screens.base import BaseScreen, Searchable
 from envmedic.tui.session import AppState
-from envmedic.tui.text import visible
-from envmedic.tui.views.finding import AROUND, finding_page, instead_item, instead_key, line_number
 from envmedic.tui.widgets.lines import LineView
 
 
@@ -68,11 +69,11 @@ class FindingScreen(BaseScreen):
         self._show()
 
     def about(self, session: AppState) -> str:
-        """Which, and where."""
+        """The fault and the environment."""
         return visible(f"{self.finding.fault} in {session.chosen}" if session.chosen else self.finding.fault)
 
     def line(self, session: AppState) -> str:
-        """What makes the plan."""
+        """The command that makes the plan."""
         return plan_line(session, session.wish(self.finding)) if self.finding.playbook and session.chosen else ""
 
     def searched(self) -> Searchable | None:
@@ -85,8 +86,6 @@ class FindingScreen(BaseScreen):
 
     def action_alternatives(self) -> None:
         """What else it may be, to be read in the place of this one; and other ways to repair it, which people take."""
-        from envmedic.tui.panels.choosing import ChoicePanel  # noqa: PLC0415  # only where it is asked for
-
         others = [item for item in self.session.findings if item != self.finding]
         panel: ChoicePanel[Finding | Alternative] = ChoicePanel(
             "Instead", (*others, *self.finding.alternatives), instead_item, instead_key, _can
@@ -95,6 +94,7 @@ class FindingScreen(BaseScreen):
 
     def _instead(self, chosen: Finding | Alternative | None) -> None:
         if isinstance(chosen, Finding):
+            # replaced, not pushed: Escape goes home from each finding
             self.app.switch_screen(FindingScreen(chosen))
 
 

@@ -11,19 +11,20 @@ from textual.widgets import OptionList
 
 from envmedic.errors import EnvmedicError, InputError
 from envmedic.model.record import Difference, History
+from envmedic.render.documents.record import difference_lines
+from envmedic.render.pages.error import error_page
+from envmedic.render.pages.history import NOW, GenerationLine, state_item, state_page, states
+from envmedic.render.text import line, visible
 from envmedic.tui.command_lines import diff_line, history_line
 from envmedic.tui.effects.undo_redo import UndoRedo
 from envmedic.tui.panels.base import TextPanel
 from envmedic.tui.screens.listing import ListingScreen
 from envmedic.tui.session import AppState
-from envmedic.tui.text import line, visible
-from envmedic.tui.views.errors import error_view
-from envmedic.tui.views.history import NOW, GenerationLine, difference_page, state_item, state_page, states
 from envmedic.tui.widgets.choices import ChoiceList
 
 
 class StateList(ChoiceList[GenerationLine]):
-    """What can be looked at and compared."""
+    """States that the user can look at and compare."""
 
     HELP = (
         "What is there now, every repair, newest first, and the environment as envmedic found it; * is the live one. "
@@ -33,7 +34,7 @@ class StateList(ChoiceList[GenerationLine]):
 
 
 class HistoryScreen(ListingScreen[GenerationLine]):
-    """What was done, what is kept, and the ways back and forth."""
+    """Screen of the generations: past repairs, kept trees, undo and redo."""
 
     TITLE_TEXT = "History"
     LIST_TITLE = "Generations"
@@ -72,6 +73,7 @@ class HistoryScreen(ListingScreen[GenerationLine]):
 
     def _read(self) -> None:
         self._outside = None
+        # the history is shown before the difference: comparing trees takes longer
         self._travel.effects.history(self._known, self._failed)
 
     def _known(self, history: History) -> None:
@@ -93,7 +95,7 @@ class HistoryScreen(ListingScreen[GenerationLine]):
             return
         choices, page = self.choices, self.page
         if self._trouble is not None:
-            page.show(error_view(self._trouble))
+            page.show(error_page(self._trouble))
         if self._history is None:
             return
         choices.empty = "No repair yet"
@@ -109,7 +111,7 @@ class HistoryScreen(ListingScreen[GenerationLine]):
         """The history is read by itself."""
 
     def about(self, session: AppState) -> str:
-        """Of which environment."""
+        """The prefix of the environment."""
         del session
         return visible(self._prefix)
 
@@ -157,7 +159,7 @@ class HistoryScreen(ListingScreen[GenerationLine]):
 
     def _show_difference(self, before: str | None, after: str, found: Difference) -> None:
         command = line(f"$ {diff_line(self._prefix, before, after)}", "dim")
-        self.app.push_screen(TextPanel("Difference", [*difference_page(found), line(""), command]))
+        self.app.push_screen(TextPanel("Difference", [*difference_lines(found), line(""), command]))
 
     def action_prune(self) -> None:
         """Remove kept trees."""

@@ -11,13 +11,13 @@ from textual.containers import Horizontal, Vertical
 from textual.widgets import OptionList
 
 from envmedic.model.findings import Finding
+from envmedic.render.pages.cards import host_card
+from envmedic.render.pages.finding import finding_item
 from envmedic.tui.command_lines import diagnose_line
 from envmedic.tui.messages import TextGiven
 from envmedic.tui.screens.base import BaseScreen, Searchable
+from envmedic.tui.screens.home_lines import environment_card, environment_item, verdict_lines
 from envmedic.tui.session import AppState, Known
-from envmedic.tui.views.environments import environment_card, environment_item
-from envmedic.tui.views.findings import finding_item, verdict_lines
-from envmedic.tui.views.host import host_card
 from envmedic.tui.widgets.choices import ChoiceList
 from envmedic.tui.widgets.lines import LineView
 from envmedic.tui.widgets.parts import part
@@ -40,7 +40,7 @@ class EnvironmentList(ChoiceList[Known]):
 
 
 class FindingList(ChoiceList[Finding]):
-    """What is wrong, best first."""
+    """Findings, best first."""
 
     HELP = (
         "What is wrong, the likeliest first: with a text at hand what it tells, judged by the facts of the chosen "
@@ -50,7 +50,7 @@ class FindingList(ChoiceList[Finding]):
 
 
 class HomeScreen(BaseScreen):
-    """Where everything begins."""
+    """The first screen."""
 
     HELP = "Choose an environment, paste an error text, and open what is found."
     VERTICAL_BREAKPOINTS = [(0, "-low"), (HIGH, "-high")]
@@ -85,6 +85,7 @@ class HomeScreen(BaseScreen):
         )  # before the parts are drawn, which a later change would do again
         empty = "… looking for environments"
         verdict = LineView(id="verdict")
+        # a few words: nothing to scroll
         verdict.can_focus = False
         with Horizontal(id="top"):
             with Vertical(id="left"):
@@ -106,7 +107,7 @@ class HomeScreen(BaseScreen):
         super().on_mount()
 
     def about(self, session: AppState) -> str:
-        """How far the background is."""
+        """Progress of the background reads."""
         if session.searching:
             return "looking for environments"
         waiting = sum(item.phase in {"waiting", "reading"} for item in session.environments)

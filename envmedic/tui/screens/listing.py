@@ -18,11 +18,11 @@ T = TypeVar("T")
 
 
 class ListingScreen(BaseScreen, Generic[T]):
-    """What can be chosen on the left, and what there is to say of it on the right."""
+    """A list on the left, and the page on its highlighted item on the right."""
 
     LIST_TITLE: ClassVar[str]
     PAGE_HELP: ClassVar[str]
-    """What help says of the page."""
+    """Help text of the page."""
     DEFAULT_CSS = """
     ListingScreen #listed { width: 40%; min-width: 30; max-width: 70; height: 1fr; }
     ListingScreen #page { width: 1fr; height: 1fr; }
@@ -59,7 +59,7 @@ class ListingScreen(BaseScreen, Generic[T]):
 
     @property
     def highlighted(self) -> T | None:
-        """What is highlighted."""
+        """The highlighted item."""
         choices = self.choices
         return choices.item(choices.chosen)
 

@@ -15,14 +15,14 @@ from envmedic.model.findings import Diagnosis, Finding
 from envmedic.model.plan import Plan, PlanAlternative
 from envmedic.model.ports import ApplyOptions, Means
 from envmedic.model.registries.modes import AllowName
+from envmedic.render.pages.plan import alternative_item, no_plan_page, plan_page
+from envmedic.render.pages.starting import protected_lines, protection
+from envmedic.render.text import line, visible
 from envmedic.tui.command_lines import apply_line, plan_line
 from envmedic.tui.panels.choosing import ChoicePanel
 from envmedic.tui.panels.starting import Start, StartPanel
 from envmedic.tui.screens.base import BaseScreen, Searchable
 from envmedic.tui.session import AppState
-from envmedic.tui.text import line, visible
-from envmedic.tui.views.plan import alternative_item, no_plan_page, plan_page
-from envmedic.tui.views.starting import protected_lines, protection
 from envmedic.tui.widgets.lines import LineView
 
 if TYPE_CHECKING:
@@ -54,9 +54,9 @@ class PlanScreen(BaseScreen):
         self._prepared: Prepared | None = None
         self._means: Means | EnvmedicError | None = None
         self._ways: tuple[PlanAlternative, ...] = ()
-        """Those of the last plan that could be made."""
+        """Alternatives of the last plan that could be made."""
         self._used = False
-        """Whether the plan was carried out: it can be once."""
+        """Whether the plan was carried out, which works once."""
         self._allowed: tuple[AllowName, ...] = ()
         """Protections that the user has lifted here."""
 
@@ -66,7 +66,7 @@ class PlanScreen(BaseScreen):
 
     @property
     def _options(self) -> ApplyOptions:
-        """How it would be carried out."""
+        """The apply options, with the protections that were lifted here."""
         return _allowing(self.session.options, *self._allowed)
 
     def body(self) -> ComposeResult:
@@ -80,15 +80,16 @@ class PlanScreen(BaseScreen):
         self.action_again()
 
     def on_screen_resume(self) -> None:
-        """A plan that was carried out is made anew: the environment may be another one now."""
+        """Make a used plan again, since its repair may have changed the environment."""
         super().on_screen_resume()
         repair = self.session.repair
         if self._used and (repair is None or not repair.running):
             self.action_again()
 
     def action_again(self) -> None:
-        """Make the plan anew."""
+        """Make the plan again."""
         self._prepared, self._means, self._used = None, None, False
+        # the old plan is hidden at once: it must not be carried out while another is made
         self.query_one(LineView).show([line("… making the plan", "dim")], home=True)
         self._edges(self.session)
         self.envmedic.effects.plan(self._wish, self._planned, self._failed)
@@ -134,7 +135,7 @@ class PlanScreen(BaseScreen):
         return visible(f"{self.finding.fault} in {session.chosen}")
 
     def line(self, session: AppState) -> str:
-        """What carries it out; until there is one, what makes it."""
+        """The command that carries out the plan; before it is made, the command that makes it."""
         if self._made is None:
             return plan_line(session, self._wish)
         return apply_line(replace(session, options=self._options), self._made, self._wish)
@@ -178,7 +179,7 @@ class PlanScreen(BaseScreen):
         lines = protected_lines(cast("PreflightError", self._means), name, apply_line(allowing, plan, self._wish))
         self.envmedic.ask("Protected", lines, partial(self._lift, name))
 
-    def _lift(self, name: AllowName, yes: bool) -> None:  # noqa: FBT001  # the answer of a panel
+    def _lift(self, name: AllowName, yes: bool) -> None:
         if yes:
             self._allowed = (*self._allowed, name)
             self._try(self._lifted)

@@ -14,17 +14,17 @@ from textual.widgets import OptionList
 
 from envmedic.errors import EnvmedicError, InputError
 from envmedic.model.answers.explanation import Explanation
+from envmedic.render.pages.playbooks import Book, book_item, book_page, counts, filtered, mistakes_page
+from envmedic.render.text import line
 from envmedic.tui.command_lines import copy_line, playbook_line
 from envmedic.tui.effects.playbooks import PlaybookEffects, Stamps, edit, editor_command
 from envmedic.tui.screens.listing import ListingScreen
 from envmedic.tui.session import AppState
 from envmedic.tui.terminal import lent
-from envmedic.tui.text import line
-from envmedic.tui.views.playbooks import Book, book_item, book_page, counts, filtered, mistakes_page
 from envmedic.tui.widgets.choices import ChoiceList
 
 WATCH_S = 0.5
-"""How often it is looked whether a file was saved."""
+"""Seconds between two looks for saved files."""
 
 
 class BookList(ChoiceList[Book]):
@@ -74,6 +74,7 @@ class PlaybooksScreen(ListingScreen[Book]):
     async def _watch(self) -> None:
         """Read again what was saved."""
         try:
+            # in a thread: a home directory on a network file system may be slow
             now = await asyncio.to_thread(self._effects.stamps)
         except InputError:
             now = ()  # reading tells why
@@ -112,6 +113,7 @@ class PlaybooksScreen(ListingScreen[Book]):
             self._effects.page(book, partial(self._show_page, book))
 
     def _show_page(self, book: Book, page: Explanation | EnvmedicError) -> None:
+        # pages arrive late: the user may have moved on
         if self.standing and book == self._shown:
             self.page.show(book_page(book, page), home=True)
 
@@ -123,12 +125,12 @@ class PlaybooksScreen(ListingScreen[Book]):
         """Playbooks are read by themselves."""
 
     def about(self, session: AppState) -> str:
-        """How many."""
+        """The number of playbooks."""
         del session
         return counts(self._books, self._fault) if self._books else ""
 
     def line(self, session: AppState) -> str:
-        """What says the same of the highlighted one."""
+        """The command for the highlighted playbook."""
         del session
         book = self.highlighted
         return "envmedic playbooks list" if book is None else playbook_line(book)
@@ -160,7 +162,7 @@ class PlaybooksScreen(ListingScreen[Book]):
         ]
         self.envmedic.ask("Copy it?", lines, partial(self._copy, book))
 
-    def _copy(self, book: Book, yes: bool) -> None:  # noqa: FBT001  # the answer of a panel
+    def _copy(self, book: Book, yes: bool) -> None:
         if yes:
             self._effects.copy(book, self._copied)
 

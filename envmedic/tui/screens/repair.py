@@ -11,13 +11,8 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
 
-from envmedic.tui.panels.base import AskPanel, Prompt, QuestionPanel
-from envmedic.tui.repair_state import Asked, Repair
-from envmedic.tui.screens.base import BaseScreen, Searchable
-from envmedic.tui.session import AppState
-from envmedic.tui.text import line, visible
-from envmedic.tui.views.checks import check_table
-from envmedic.tui.views.repair import (
+from envmedic.render.progress.check_table import check_table
+from envmedic.render.progress.repair import (
     cancel_lines,
     current_line,
     head_lines,
@@ -25,13 +20,18 @@ from envmedic.tui.views.repair import (
     question_title,
     stage_lines,
 )
-from envmedic.tui.views.result import verdict_line
+from envmedic.render.progress.repair_state import Asked, Repair
+from envmedic.render.progress.result import verdict_line
+from envmedic.render.text import line, visible
+from envmedic.tui.panels.base import AskPanel, Prompt, QuestionPanel
+from envmedic.tui.screens.base import BaseScreen, Searchable
+from envmedic.tui.session import AppState
 from envmedic.tui.widgets.lines import LineView
 from envmedic.tui.widgets.log_view import LogView
 from envmedic.tui.widgets.parts import part
 
 TICK_S = 0.5
-"""How often the clock is drawn."""
+"""Seconds between two drawings of the clock."""
 _PARTS = ("stages", "checks", "log")
 _STAGES = "What the repair does, in order: ✓ is done, ▸ runs, · is still to come. Each line ends with how long it took."
 _CHECKS = (
@@ -72,14 +72,15 @@ class RepairScreen(BaseScreen):
         super().__init__()
         self._seen = 0
         self._full = False
-        """Whether one part has all of the room."""
+        """Whether one part fills the screen."""
         self._at = -1
         self._put_off: Asked | None = None
         """A question that the user wants to answer later."""
 
     def body(self) -> ComposeResult:
-        """What it does now; what it did and what the checks say; the log."""
+        """Current work above, stages beside checks, and the log below."""
         head = LineView(id="head")
+        # nothing in it can be scrolled: Tab goes on to the next part
         head.can_focus = False
         yield head
         with Horizontal(id="middle"):
@@ -91,6 +92,7 @@ class RepairScreen(BaseScreen):
         """Follow it."""
         self.query_one(LogView).focus()
         self.envmedic.repairing.subscribe(self, self._told)
+        # a stage without events still shows that time passes
         self.set_interval(TICK_S, self._tick)
         super().on_mount()
 
@@ -124,6 +126,7 @@ class RepairScreen(BaseScreen):
         table = check_table(repair.checks.values(), cells)
         checks.show(table or [line("No check has run yet.", "dim")])
         log = self.query_one(LogView)
+        # only new lines: a repair logs tens of thousands
         log.add(repair.log.since(self._seen))
         self._seen = repair.log.total
         self.refresh_bindings()
@@ -136,6 +139,7 @@ class RepairScreen(BaseScreen):
         head.show(lines if repair.running else [verdict_line(repair), *lines[1:]])
         stages.show(stage_lines(repair, now, max(stages.scrollable_content_region.width, 12)))
         at = current_line(repair)
+        # only when the stage changes, so that the user can scroll in between
         if at != self._at:
             self._at = at
             stages.show_row(at)
@@ -145,7 +149,7 @@ class RepairScreen(BaseScreen):
         return visible(session.repair.prefix) if session.repair is not None else ""
 
     def line(self, session: AppState) -> str:
-        """What does the same."""
+        """The equivalent command line."""
         return session.repair.line if session.repair is not None else ""
 
     def searched(self) -> Searchable | None:
@@ -178,10 +182,11 @@ class RepairScreen(BaseScreen):
         because = repair.rounds[-1] if repair.rounds else ""
         panel = AskPanel(question_title(asked), question_lines(asked, because))
 
-        def answered(yes: bool | None) -> None:  # noqa: FBT001  # the answer of a panel
+        def answered(yes: bool | None) -> None:
             now = self.session.repair
             if yes is None:
                 self._put_off = asked
+            # the answer counts for its own question: the repair may have ended or asked another since
             elif now is not None and now.asked is asked:
                 self.envmedic.repairs.answer(yes=yes)
 
@@ -218,7 +223,7 @@ class RepairScreen(BaseScreen):
             return
         self.app.push_screen(QuestionPanel("Cancel", cancel_lines(repair)), self._cancel)
 
-    def _cancel(self, yes: bool | None) -> None:  # noqa: FBT001  # the answer of a panel
+    def _cancel(self, yes: bool | None) -> None:
         if yes:
             self.envmedic.repairs.stop()
 

@@ -1,4 +1,4 @@
-"""How a repair ended, and what can be done next."""
+"""The result of a repair, and the next steps."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
 from envmedic.model.record import Record
+from envmedic.render.progress.repair_state import Repair
+from envmedic.render.progress.result import result_page, undo_line
+from envmedic.render.text import line, visible
 from envmedic.tui.panels.locking import LockPanel, LockWish
-from envmedic.tui.repair_state import Repair
 from envmedic.tui.screens.base import BaseScreen, Searchable
 from envmedic.tui.session import AppState
-from envmedic.tui.text import line, visible
-from envmedic.tui.views.result import result_page, undo_line
 from envmedic.tui.widgets.lines import LineView
 
 
@@ -61,7 +61,7 @@ class ResultScreen(BaseScreen):
 
     @property
     def _repaired(self) -> bool:
-        """Whether the environment is another one now."""
+        """Whether the repair was swapped in."""
         result = self._repair.result if self._repair is not None else None
         return isinstance(result, Record) and result.environment == "repaired"
 
@@ -71,7 +71,7 @@ class ResultScreen(BaseScreen):
         self.call_after_refresh(lambda: self.refresh_from(self.session))
 
     def refresh_from(self, session: AppState) -> None:
-        """What is known of how it ended."""
+        """Show the result of the repair."""
         page = self.query_one(LineView)
         if session.repair is not None:
             since = [line("Its generations were changed after this repair: h shows them.", "warn"), line("")]
@@ -84,7 +84,7 @@ class ResultScreen(BaseScreen):
         return visible(session.repair.prefix) if session.repair is not None else ""
 
     def line(self, session: AppState) -> str:
-        """What goes back; where nothing was repaired, what did the same."""
+        """The command that undoes the repair; without one, the command equivalent to it."""
         if session.repair is None:
             return ""
         return undo_line(session.repair.prefix) if self._repaired else session.repair.line
@@ -104,12 +104,12 @@ class ResultScreen(BaseScreen):
         if not self._repaired:
             await super().action_back()
             return
-        while len(self.app.screen_stack) > 2:  # noqa: PLR2004  # home, and this one
+        while self.app.screen_stack[2:]:  # more than home and this one
             await self.app.pop_screen()
         await super().action_back()
 
     async def action_again(self) -> None:
-        """Back to the plan, which is made anew."""
+        """Go back to the plan, which is made again."""
         await super().action_back()
 
     def action_log(self) -> None:

@@ -11,18 +11,18 @@ from textual.binding import Binding, BindingType
 from envmedic.errors import EnvmedicError, InputError, Interrupted
 from envmedic.model.events import Event, Notice, OutputLine
 from envmedic.model.findings import Diagnosis, Finding
+from envmedic.render.documents.diagnosis import verdict_of
+from envmedic.render.text import Line, TextPart, line, visible
 from envmedic.tui.command_lines import watch_line
 from envmedic.tui.effects.jobs import BackgroundJob
 from envmedic.tui.screens.base import BaseScreen, Searchable
 from envmedic.tui.session import AppState
-from envmedic.tui.text import Line, TextPart, line, visible
-from envmedic.tui.views.environments import verdict_of
 from envmedic.tui.widgets.lines import LineView
 from envmedic.tui.widgets.log_view import LogView
 
 
 class WatchScreen(BaseScreen):
-    """What it prints, and the diagnosis when it ends."""
+    """Screen of a running command: its output, then its diagnosis."""
 
     TITLE_TEXT = "Run"
     HELP = "A command that runs in the chosen environment. s stops it. When it has failed, Enter opens what is found."
@@ -40,7 +40,7 @@ class WatchScreen(BaseScreen):
         self._command = command
         self._job: BackgroundJob[Diagnosis] | None = None
         self._found: Finding | None = None
-        """What is found first, once it has failed."""
+        """The best finding, once the command has failed."""
 
     def body(self) -> ComposeResult:
         """The output above, and how it ends below."""
@@ -50,6 +50,7 @@ class WatchScreen(BaseScreen):
     def on_mount(self) -> None:
         """Start it."""
         super().on_mount()
+        # keys go to the output
         self.query_one("#end").can_focus = False
         self.query_one(LogView).focus()
         try:
@@ -85,7 +86,7 @@ class WatchScreen(BaseScreen):
         """The output stands by itself."""
 
     def about(self, session: AppState) -> str:
-        """What runs, and where."""
+        """The command and the environment."""
         return visible(f"{self._command} in {session.chosen}")
 
     def line(self, session: AppState) -> str:

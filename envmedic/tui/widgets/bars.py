@@ -9,12 +9,13 @@ from textual import events
 from textual.binding import Binding
 from textual.widgets import Input, Static
 
-from envmedic.tui.text import TextPart, end, padded, visible, width
+from envmedic.render.cells import end, padded, width
+from envmedic.render.text import TextPart, visible
 from envmedic.tui.widgets.content import content_of
 
 
 class TitleBar(Static):
-    """Where one is, and what runs in the background."""
+    """The title of the screen, and the work in the background."""
 
     DEFAULT_CSS = "TitleBar { height: 1; background: $panel; color: $foreground; padding: 0 1; }"
 
@@ -25,6 +26,7 @@ class TitleBar(Static):
         right = end(visible(busy), max(cells - width(left) - 2, 0))
         head = left[: len(title)]
         rest = padded(left[len(title) :], cells - width(head) - width(right))
+        # one line at any time: without `layout=False`, every change would lay out the whole screen
         self.update(content_of([(TextPart(head, "accent"), TextPart(rest), TextPart(right, "dim"))]), layout=False)
 
 
@@ -65,7 +67,7 @@ class KeyHint(NamedTuple):
 
 
 def fitting(keys: Sequence[KeyHint], room: int) -> list[KeyHint]:
-    """As many as fit in `room` cells, those of `LAST` last; help on all the others always does."""
+    """The keys that fit in `room` cells, those of `LAST` last. Help always fits, and lists all others."""
     ordered = sorted(keys, key=_rank)
     others, last = ordered[:-1], ordered[-1:]
     left = room + len(GAP) - sum(item.cells for item in last)
@@ -122,7 +124,7 @@ class KeyBar(Static):
 
 
 class SearchBar(Input):
-    """What is typed after `/`."""
+    """Input line of the search."""
 
     HELP = "What to look for. Enter keeps it, Escape takes it back."
     DEFAULT_CSS = """

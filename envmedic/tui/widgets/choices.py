@@ -10,7 +10,7 @@ from textual.binding import Binding, BindingType
 from textual.widgets import OptionList
 from textual.widgets.option_list import Option
 
-from envmedic.tui.text import Line, TextPart, bare
+from envmedic.render.text import Line, TextPart, bare
 from envmedic.tui.widgets.content import content_of
 
 T = TypeVar("T")
@@ -26,11 +26,11 @@ class ChoiceList(OptionList, Generic[T]):
         Binding("k", "cursor_up", "Up", show=False),
     ]
     DEFAULT_CSS = """
-    Choices { background: $surface; border: none; padding: 0; scrollbar-size-vertical: 1;
+    ChoiceList { background: $surface; border: none; padding: 0; scrollbar-size-vertical: 1;
         scrollbar-gutter: stable; max-height: 100%;
     }
-    Choices:focus { border: none; }
-    Choices > .option-list--option { padding: 0 1 0 0; }
+    ChoiceList:focus { border: none; }
+    ChoiceList > .option-list--option { padding: 0 1 0 0; }
     """
 
     def __init__(
@@ -39,7 +39,7 @@ class ChoiceList(OptionList, Generic[T]):
         key: Callable[[T], str],
         *,
         empty: str,
-        id: str,  # noqa: A002  # Textual's name
+        id: str,
         keeps_place: bool = True,
     ) -> None:
         """`keeps_place` keeps the highlighted item when others come or go; else the first one is."""
@@ -48,17 +48,18 @@ class ChoiceList(OptionList, Generic[T]):
         self._draw = draw
         self._key = key
         self.empty = empty
-        """What stands there without items."""
+        """Text shown without items."""
         self._items: tuple[T, ...] = ()
         self._shown: dict[str, tuple[Line, ...]] = {}
         self._told = ""
-        """What stands there without items now."""
+        """Text now shown in place of items."""
         self._needle = ""
 
     def show(self, items: Sequence[T]) -> None:
         """Show `items`; what is highlighted stays so."""
         self._items = tuple(items)
         drawn = self._drawn()
+        # the same items: replacing only those that changed keeps the scroll position
         if list(drawn) == list(self._shown) and drawn:
             for key, lines in drawn.items():
                 if lines != self._shown[key]:
@@ -88,7 +89,7 @@ class ChoiceList(OptionList, Generic[T]):
         self.highlighted = list(drawn).index(before) if kept and before is not None else 0
 
     def _nothing(self, drawn: dict[str, tuple[Line, ...]]) -> str:
-        """What stands there where nothing is drawn."""
+        """Text to show where no item is drawn."""
         if drawn:
             return ""
         return self.empty if not self._needle else f"Nothing here holds {self._needle}"

@@ -7,7 +7,7 @@ from typing import Final
 
 from textual.content import Content
 
-from envmedic.tui.text import Line, Tone
+from envmedic.render.text import Line, Tone, visible
 
 _STYLES: Final[dict[Tone, str]] = {
     "plain": "",
@@ -23,5 +23,5 @@ _STYLES: Final[dict[Tone, str]] = {
 
 def content_of(lines: Iterable[Line]) -> Content:
     """`lines` below each other. Nothing in them is read as markup."""
-    drawn = (Content.assemble(*((part.text, _STYLES[part.tone]) for part in line)) for line in lines)
+    drawn = (Content.assemble(*((visible(text), _STYLES[tone]) for text, tone in line)) for line in lines)
     return Content("\n").join(drawn)

@@ -13,7 +13,8 @@ from textual.geometry import Size
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from envmedic.tui.text import Line, bare, marked, wrapped
+from envmedic.render.cells import marked, wrapped
+from envmedic.render.text import Line, bare, visible
 from envmedic.tui.themes import tone_styles
 
 
@@ -22,8 +23,9 @@ class Toned(ScrollView):
 
     def strip_of(self, line: Line, width: int, base: Style) -> Strip:
         """`line` drawn from its left edge, filled up to `width`."""
+        # Rich styles, not Textual content: only visible rows are drawn, many times a second
         tones = tone_styles(self.app.theme)
-        segments = [Segment(part.text, base + tones[part.tone]) for part in line if part.text]
+        segments = [Segment(visible(text), base + tones[tone]) for text, tone in line if text]
         return Strip(segments).crop_extend(self.scroll_offset.x, self.scroll_offset.x + width, base)
 
 
@@ -44,7 +46,7 @@ class LineView(Toned, can_focus=True):
     }
     """
 
-    def __init__(self, lines: Sequence[Line] = (), *, id: str | None = None, about: str = "") -> None:  # noqa: A002
+    def __init__(self, lines: Sequence[Line] = (), *, id: str | None = None, about: str = "") -> None:
         """`about` is what help says of it before its keys."""
         super().__init__(id=id)
         self.about = about
@@ -68,12 +70,13 @@ class LineView(Toned, can_focus=True):
         return "\n".join(map(bare, self._lines))
 
     def on_resize(self, _event: events.Resize) -> None:
-        """Wrap anew."""
+        """Wrap again for the new width."""
         if self.scrollable_content_region.width != self._width:
             self._wrap()
 
     def _wrap(self) -> None:
         self._width = self.scrollable_content_region.width
+        # before the first layout there is no width to wrap at
         if self._width:
             self._rows = [row for line in self._lines for row in wrapped(line, self._width)]
             self.virtual_size = Size(self._width, len(self._rows))

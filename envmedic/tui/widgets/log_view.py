@@ -10,7 +10,8 @@ from textual.binding import Binding, BindingType
 from textual.geometry import Size
 from textual.strip import Strip
 
-from envmedic.tui.text import TextPart, marked, visible, width
+from envmedic.render.cells import marked, width
+from envmedic.render.text import part, visible
 from envmedic.tui.widgets.lines import Toned
 
 KEPT_LINES = 200_000
@@ -31,7 +32,7 @@ class LogView(Toned, can_focus=True):
     ]
     DEFAULT_CSS = "LogView { background: $surface; color: $foreground; scrollbar-size: 1 1; }"
 
-    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002  # Textual's name
+    def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._lines: list[str] = []
         self._cells = 0
@@ -51,7 +52,7 @@ class LogView(Toned, can_focus=True):
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """What is kept, as it came."""
+        """The kept lines, unchanged."""
         return tuple(self._lines)
 
     def add(self, lines: Iterable[str]) -> None:
@@ -62,6 +63,7 @@ class LogView(Toned, can_focus=True):
         self._lines += fresh
         gone = max(len(self._lines) - KEPT_LINES, 0)
         del self._lines[:gone]
+        # never narrower again: that would take a pass over all kept lines
         self._cells = max(self._cells, *(width(visible(text)) for text in fresh))
         self.virtual_size = Size(self._cells, len(self._lines))
         if self.following:
@@ -85,7 +87,7 @@ class LogView(Toned, can_focus=True):
             self._to_end()
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
-        """Who scrolls up wants to read: new lines do not pull the text away; at the end it follows again."""
+        """Stop following when the user scrolls up, so that new lines do not move the text; follow again at the end."""
         super().watch_scroll_y(old_value, new_value)
         if new_value >= self.max_scroll_y:
             self.following = True
@@ -119,5 +121,5 @@ class LogView(Toned, can_focus=True):
     def render_line(self, y: int) -> Strip:
         """One row of what is seen."""
         row = y + self.scroll_offset.y
-        shown = (TextPart(visible(self._lines[row])),) if row < len(self._lines) else ()
+        shown = (part(self._lines[row]),) if row < len(self._lines) else ()
         return self.strip_of(marked(shown, self._needle), self.size.width, self.rich_style)

@@ -1,12 +1,12 @@
-"""Where an error text is pasted, or typed by a terminal that pastes key by key."""
+"""Box for a pasted error text, or for one that a terminal without bracketed paste types key by key."""
 
 from __future__ import annotations
 
 from textual import events
 from textual.timer import Timer
 
+from envmedic.render.text import Line, TextPart, line
 from envmedic.tui.messages import TextGiven
-from envmedic.tui.text import Line, TextPart, line
 from envmedic.tui.widgets.lines import LineView
 
 DEBOUNCE_S = 0.15
@@ -23,7 +23,7 @@ class PasteBox(LineView):
         "character, Ctrl+U all of it. Nothing in it is carried out or interpreted."
     )
 
-    def __init__(self, *, id: str) -> None:  # noqa: A002  # Textual's name
+    def __init__(self, *, id: str) -> None:
         super().__init__(id=id)
         self._raw = ""
         self._due: Timer | None = None
@@ -39,10 +39,11 @@ class PasteBox(LineView):
 
     def put(self, text: str) -> None:
         """Take a new text."""
+        # terminals send a carriage return for every line break of a paste
         self._change(text.replace("\r\n", "\n").replace("\r", "\n"))
 
     def forget(self) -> None:
-        """Show no text, and tell nobody."""
+        """Remove the text without a message to the screen."""
         self._raw = ""
         self._draw()
 

@@ -28,6 +28,7 @@ def completed(value: str) -> str | None:
     except OSError:  # nothing to suggest there; opening it tells why
         return None
     names = [name for name in names if start or not name.startswith(".")]
+    # a name with control characters could not be typed, and would act on the terminal
     names = [name for name in names if name.isprintable()]
     if not names or value in {"", "~"}:
         return None

@@ -41,7 +41,7 @@ def test_the_first_nvcc_on_path_is_another(case: NativeCase, tmp_path: Path) -> 
     log = failing(case, PATH=path)
     without = case.apply("--log", str(log), PATH=path)
     assert without.code == 1, "no toolkit of torch's version is found"
-    assert "toolchain.matching-home" in without.told()
+    assert "the toolkit with an nvcc that fits torch best" in without.told()
     variables = {"PATH": path, "CUDA_PATH": str(right)}
     assert activated(case, "python program.py", **variables).code == 0, "CUDA_PATH leads to it"
 

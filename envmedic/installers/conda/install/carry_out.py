@@ -78,10 +78,14 @@ def _finish(job: ChangeJob, before: Records[PrefixRecord], after: Records[Prefix
         msgspec.structs.replace(item, requested=requested.get(item.name, earlier.get(item.name, ())))
         for item in packages(after)
     )
-    revision = history.compose(
-        text, now, command=COMMAND, when=dt.datetime.now().astimezone(), matches=spec_matching.matches,
-        update=job.change.specs, remove=job.change.remove_specs, before=packages(before),
-    )  # fmt: skip
+    request = history.RevisionRequest(
+        command=COMMAND,
+        when=dt.datetime.now().astimezone(),
+        update=job.change.specs,
+        remove=job.change.remove_specs,
+        before=packages(before),
+    )
+    revision = history.compose(text, now, request, spec_matching.matches)
     job.ask(
         "finish",
         packages=[

@@ -1,4 +1,4 @@
-"""What is to be known before a repair begins."""
+"""The questions before a repair begins."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ from envmedic.model.facts import Host
 from envmedic.model.plan import Plan
 from envmedic.model.ports import Means
 from envmedic.model.registries.modes import CLONE_MODES, EXCHANGE_METHODS, PROTECTIONS, STAGING_MODES, AllowName
-from envmedic.render.plan import change_rows
-from envmedic.render.style import size, table
-from envmedic.tui.text import Line, TextPart, line, visible
-from envmedic.tui.views.errors import error_view
+from envmedic.render.documents.plan import change_rows
+from envmedic.render.pages.error import error_page
+from envmedic.render.style import size
+from envmedic.render.text import Line, TextPart, line, part, table
 
 
 def gpu_missing(plan: Plan, host: Host | None) -> bool:
-    """Whether the plan is to be proven on a GPU and this machine has none."""
+    """Whether checks of the plan need a GPU and this machine has none."""
     return plan.gpu_checks and host is not None and not host.gpus
 
 
 def means_lines(means: Means | EnvmedicError | None) -> list[Line]:
-    """How it would be carried out: clone, staging, swap, disk; or why it cannot be now."""
+    """Clone, staging, swap and disk of a repair that would begin now; or why it could not begin."""
     if means is None:
         return [line("  … trying what works here", "dim")]
     if isinstance(means, EnvmedicError):
-        return [line("! It could not begin now:", "warn"), *((TextPart("  "), *row) for row in error_view(means))]
+        return [line("! It could not begin now:", "warn"), *((TextPart("  "), *row) for row in error_page(means))]
     return [
         _row("copy  ", f"{CLONE_MODES[means.clone]} (up to {size(means.clone_bytes)})"),
         _row("staged", STAGING_MODES[means.staging]),
@@ -33,20 +33,21 @@ def means_lines(means: Means | EnvmedicError | None) -> list[Line]:
 
 
 def _row(label: str, text: str) -> Line:
-    return (TextPart(f"  {label}  ", "dim"), TextPart(visible(text)))
+    return (TextPart(f"  {label}  ", "dim"), part(text))
 
 
 def protection(means: Means | EnvmedicError | None) -> AllowName | None:
-    """What the user may lift before a repair can begin; None where nothing is to be lifted, or nothing can be.
+    """The protection that the user may lift before a repair can begin; None without one.
 
-    Running programs are told of with the go-ahead itself.
+    Running programs are no protection here: the go-ahead itself tells of them.
     """
     name = means.allow if isinstance(means, PreflightError) else None
+    # an error carries a plain text; only a known protection can be lifted
     return next((item for item in PROTECTIONS if item == name), None)
 
 
 def protected_lines(error: PreflightError, name: AllowName, command: str) -> list[Line]:
-    """What protects the environment, what is risked without it, and the command line that goes on all the same."""
+    """The protection, the risk of lifting it, and the command line that lifts it."""
     return [
         line(error.summary, "bold"),
         line(f"{error.cause}." if error.cause else ""),
@@ -59,13 +60,13 @@ def protected_lines(error: PreflightError, name: AllowName, command: str) -> lis
 
 
 def start_lines(plan: Plan, means: Means | EnvmedicError | None, host: Host | None) -> list[Line]:
-    """What will happen, and what is accepted with a yes."""
+    """The repair in short, and the risks that a yes accepts."""
     lines = [
         line("A copy of the environment is repaired and checked. Only when it has proven", "bold"),
         line("itself does it take the environment's place, and you are asked before.", "bold"),
         line(""),
         line(plan.prefix),
-        *map(line, table(change_rows(plan.changes))),
+        *table(change_rows(plan.changes)),
     ]
     if plan.download_bytes:
         lines.append(line(f"  download {size(plan.download_bytes)}", "dim"))
@@ -74,7 +75,7 @@ def start_lines(plan: Plan, means: Means | EnvmedicError | None, host: Host | No
         lines += [line(f"    {text}") for text in means.details]
         lines.append(line("  y goes on all the same (--allow in-use).", "warn"))
     elif isinstance(means, EnvmedicError):
-        lines += [line(""), *error_view(means)]
+        lines += [line(""), *error_page(means)]
     if gpu_missing(plan, host):
         lines += [
             line(""),

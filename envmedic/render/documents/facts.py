@@ -1,4 +1,4 @@
-"""Facts as text."""
+"""Facts: the host, then the environment."""
 
 from __future__ import annotations
 
@@ -6,36 +6,35 @@ from collections.abc import Iterator
 
 from envmedic.model.conda import CondaEnvironment
 from envmedic.model.facts import Distribution, Environment, Facts, Gpu, Host, Library, TorchBuild
-from envmedic.render.style import Style, plain, shortened, size, table
+from envmedic.render.style import size
+from envmedic.render.text import Line, line, shortened, table
 
 
-def facts_lines(facts: Facts, style: Style) -> list[str]:
+def facts_lines(facts: Facts) -> list[Line]:
     """Host first, then the environment."""
-    lines = [style("Host", "bold"), *table(host_rows(facts.host))]
+    lines = [line("Host", "bold"), *table(host_rows(facts.host))]
     if facts.environment is not None:
-        lines += ["", style("Environment", "bold"), *_environment(facts.environment)]
+        lines += [line(""), line("Environment", "bold"), *_environment(facts.environment)]
     return lines
 
 
-def host_rows(host: Host) -> list[tuple[str, ...]]:
-    """What it is, and what matters of it for GPUs and for building."""
-    rows: list[tuple[str, ...]] = [
+def host_rows(host: Host) -> list[tuple[str, str]]:
+    """The system, and everything that matters for GPUs and for building."""
+    rows = [
         ("system", f"{host.distribution or host.system}, {host.machine}, kernel {host.kernel}, glibc {host.glibc}"),
         ("driver", _driver(host)),
     ]
     rows += [("gpu", _gpu(gpu)) for gpu in host.gpus]
     rows += [("toolkit", f"{kit.version or '?'} at {kit.path} ({kit.found_by})") for kit in host.toolkits]
     rows += [("compiler", f"{item.name} {item.version or '?'} at {item.path}") for item in host.compilers]
+    # LD_LIBRARY_PATH and its like can be longer than a screen
     return rows + [("variable", shortened(f"{item.name}={item.value}")) for item in host.variables]
 
 
 def _gpu(gpu: Gpu) -> str:
     memory = f", {size(gpu.memory_bytes)}" if gpu.memory_bytes else ""
-    return f"{gpu.index}: {gpu.name}, {gpu.compute_capability or '?'}{memory}{_hidden(gpu.visible)}"
-
-
-def _hidden(visible: bool) -> str:  # noqa: FBT001
-    return "" if visible else " (hidden by CUDA_VISIBLE_DEVICES)"
+    hidden = "" if gpu.visible else " (hidden by CUDA_VISIBLE_DEVICES)"
+    return f"{gpu.index}: {gpu.name}, {gpu.compute_capability or '?'}{memory}{hidden}"
 
 
 def _driver(host: Host) -> str:
@@ -45,26 +44,24 @@ def _driver(host: Host) -> str:
     return f"{host.driver_version}{newest} ({host.driver_source})"
 
 
-def _environment(environment: Environment) -> list[str]:
+def _environment(environment: Environment) -> list[Line]:
     python = environment.interpreter
     state = python.version or "?" if python.starts else f"does not start: {python.error}"
     rows = [
-        ("prefix", plain(environment.prefix)),
+        ("prefix", environment.prefix),
         ("kind", environment.kind),
-        ("python", plain(state)),
+        ("python", state),
         ("distributions", str(len(environment.distributions))),
         *(_conda(environment.conda) if environment.conda is not None else ()),
     ]
     rows += [(item.name, _family_member(environment, item.name, item.version)) for item in family(environment)]
     rows += [("duplicate", name) for name in environment.duplicates]
-    rows += [("leftover", plain(f"{item.path} ({item.kind})")) for item in environment.leftovers]
+    rows += [("leftover", f"{item.path} ({item.kind})") for item in environment.leftovers]
     rows += [
         ("library", _library(item)) for item in environment.libraries if item.unresolved or item.missing or item.error
     ]
     rows += [("path", shortened(f"{item.kind}: {item.where}: {item.adds}")) for item in environment.import_paths]
-    rows += [
-        ("setting", plain(f"{item.tool} {item.key} = {item.value} ({item.source})")) for item in environment.settings
-    ]
+    rows += [("setting", f"{item.tool} {item.key} = {item.value} ({item.source})") for item in environment.settings]
     return table(rows)
 
 
@@ -74,15 +71,15 @@ def _conda(conda: CondaEnvironment) -> Iterator[tuple[str, str]]:
     if conda.requested:
         yield "requested", shortened(", ".join(conda.requested))
     yield from (("pinned", shortened(spec)) for spec in conda.pinned)
-    yield from (("damaged record", plain(path)) for path in conda.damaged)
+    yield from (("damaged record", path) for path in conda.damaged)
     for item in conda.overlaid:
-        yield "over conda", plain(f"{item.distribution} {item.version} lies over conda's {item.package}")
+        yield "over conda", f"{item.distribution} {item.version} lies over conda's {item.package}"
     if conda.unowned:
         yield "unowned files", str(conda.unowned)
 
 
 def family(environment: Environment) -> list[Distribution]:
-    """What is installed of the torch family."""
+    """The installed distributions of the torch family."""
     wanted = ("torch", "torchvision", "torchaudio", "triton")
     return [item for item in environment.distributions if item.name in wanted]
 
@@ -104,8 +101,8 @@ def _build(torch: TorchBuild) -> str:
 
 def _library(library: Library) -> str:
     if library.error:
-        return plain(f"{library.path}: {library.error}")
+        return f"{library.path}: {library.error}"
     if library.missing:
-        return plain(f"{library.path}: needs {', '.join(library.missing)}")
+        return f"{library.path}: needs {', '.join(library.missing)}"
     first = library.unresolved[0]
-    return plain(f"{library.path}: {library.unresolved_count} unresolved, first {first.demangled or first.symbol}")
+    return f"{library.path}: {library.unresolved_count} unresolved, first {first.demangled or first.symbol}"

@@ -11,8 +11,9 @@ import msgspec
 from envmedic.errors import EnvmedicError, InvalidPlaybook
 from envmedic.model.answers.explanation import Explanation
 from envmedic.model.playbook import LoadedPlaybook
-from envmedic.render.explanation import UNWRAPPED, explanation_lines
-from envmedic.tui.text import COLOURED, Line, TextPart, end, line, padded, rendered, visible, width
+from envmedic.render.cells import end, padded, width
+from envmedic.render.documents.explanation import UNWRAPPED, explanation_lines
+from envmedic.render.text import Line, TextPart, line, part, visible
 
 _ORIGINS: Final = {"user": "yours", "file": "a file of yours", "shipped": "shipped"}
 _MISTAKE: Final = re.compile(r"(?P<file>.*?):(?P<line>\d+):(?P<column>\d+): (?P<text>.*)", re.DOTALL)
@@ -37,7 +38,7 @@ class Book(msgspec.Struct, frozen=True):
 
 
 class MistakeLine(msgspec.Struct, frozen=True):
-    """A mistake of a file, and where it is, from 1."""
+    """A mistake of a file; line and column count from 1."""
 
     line: int
     column: int
@@ -45,7 +46,7 @@ class MistakeLine(msgspec.Struct, frozen=True):
 
 
 def books(playbooks: Iterable[LoadedPlaybook], invalid: Iterable[InvalidPlaybook]) -> tuple[Book, ...]:
-    """Files with mistakes first, then the user's own, then those that are shipped, each by id."""
+    """Files with mistakes first, then the user's own playbooks, then shipped ones, each group by id."""
     good = [
         Book(item.path, item.playbook.id, item.playbook.fault or "no fault", item.playbook.title, item.origin)
         for item in playbooks
@@ -66,7 +67,7 @@ def mistakes_of(book: Book) -> tuple[MistakeLine, ...]:
 
 
 def book_item(book: Book, cells: int) -> list[Line]:
-    """Two lines: what it is called and whose it is, and what it is about."""
+    """Two lines: its id and origin, and its title; of a file with mistakes, their number."""
     if book.mistakes:
         name, count = book.path.rpartition("/")[2], len(book.mistakes)
         return [
@@ -82,32 +83,32 @@ def book_item(book: Book, cells: int) -> list[Line]:
 
 
 def filtered(items: Sequence[Book], fault: str | None) -> tuple[Book, ...]:
-    """Those for one class of fault, and files with mistakes; all of them without one."""
+    """Playbooks for one class of fault, and files with mistakes; all playbooks where `fault` is None."""
     return tuple(item for item in items if fault is None or item.mistakes or item.fault == fault)
 
 
 def counts(items: Sequence[Book], fault: str | None) -> str:
-    """How many there are, for the title."""
+    """The number of playbooks, for the title."""
     own, bad = sum(item.own for item in items), sum(bool(item.mistakes) for item in items)
     told = [f"{len(items)} playbooks", *([f"{own} yours"] if own else []), *([f"{bad} with mistakes"] if bad else [])]
     return ", ".join(told) + (f"; only {fault}" if fault else "")
 
 
 def book_page(book: Book, page: Explanation | EnvmedicError | None) -> list[Line]:
-    """A playbook in plain words, with where it lies."""
+    """A playbook in plain words, with its path."""
     head = [
-        (TextPart(f"{_ORIGINS[book.origin]}  ", "good" if book.own else "dim"), TextPart(visible(book.path), "dim")),
+        (TextPart(f"{_ORIGINS[book.origin]}  ", "good" if book.own else "dim"), part(book.path, "dim")),
         line(""),
     ]
     if isinstance(page, EnvmedicError):
         return [*head, line(f"! {page.summary}", "bad")]
     if page is None:
         return [*head, line("… reading it", "dim")]
-    return [*head, *rendered(explanation_lines(page, COLOURED, width=UNWRAPPED))]
+    return [*head, *explanation_lines(page, width=UNWRAPPED)]
 
 
 def mistakes_page(book: Book, source: Sequence[str]) -> list[Line]:
-    """Every mistake with the line that it is in."""
+    """Every mistake with its line of the file."""
     count = len(book.mistakes)
     lines = [
         line(f"✗ {count} mistake{'' if count == 1 else 's'}", "bad"),
@@ -125,8 +126,9 @@ def _quoted(item: MistakeLine, source: Sequence[str], cells: int) -> list[Line]:
     if not 0 < item.line <= len(source):
         return []
     text = source[item.line - 1]
+    # cells, not characters: the caret must be right after tabs and wide characters too
     before = width(visible(text[: item.column - 1]))
     return [
-        (TextPart(f"  {padded(str(item.line), cells)}  ", "accent"), TextPart(visible(text))),
+        (TextPart(f"  {padded(str(item.line), cells)}  ", "accent"), part(text)),
         (TextPart(" " * (cells + 4 + before)), TextPart("^", "accent")),
     ]

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from envmedic.locks.formats import LOCK_FORMATS
-from envmedic.tui.text import Line, TextPart, end, line
+from envmedic.render.cells import end
+from envmedic.render.text import Line, TextPart, line
 
 INCOMPLETE: Final = "incomplete"
 """The choice below the formats."""
@@ -23,5 +24,5 @@ def tick_lines(item: str, *, ticked: bool, cells: int) -> list[Line]:
 
 
 def replaced_lines(names: Sequence[str]) -> list[Line]:
-    """What is there already and would go."""
+    """Existing files that would be overwritten."""
     return [line(f"! replaces {', '.join(names)}", "warn")] if names else []

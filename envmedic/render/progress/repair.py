@@ -1,4 +1,4 @@
-"""A repair as it goes: what runs, how far it is, and what it asks."""
+"""A running repair: its stage, its progress, its log and its questions."""
 
 from __future__ import annotations
 
@@ -9,15 +9,17 @@ from envmedic.model.events import Event, StageStarted, StepStarted
 from envmedic.model.plan import Plan
 from envmedic.model.ports import Exchange, ProcessUser
 from envmedic.model.record import Record
+from envmedic.model.registries.modes import EXCHANGE_METHODS
+from envmedic.render.cells import end, pairs, width
+from envmedic.render.documents.plan import change_rows, plan_lines
+from envmedic.render.documents.record import gpu_proof
 from envmedic.render.events import STAGES, amount, event_lines
-from envmedic.render.plan import change_rows, plan_lines
-from envmedic.render.style import Style, duration, table
-from envmedic.tui import repair_state
-from envmedic.tui.repair_state import Asked, Repair, StageRow
-from envmedic.tui.text import COLOURED, Line, TextPart, Tone, end, line, padded, rendered, visible, width
-from envmedic.tui.views.checks import FAILURES
+from envmedic.render.progress.check_table import FAILURES
+from envmedic.render.progress.repair_state import Asked, Part, Repair, StageRow
+from envmedic.render.style import duration
+from envmedic.render.text import Line, TextPart, Tone, bare, line, table, visible
 
-TITLES: Final[dict[repair_state.Part, str]] = {
+TITLES: Final[dict[Part, str]] = {
     "probe": "Read the copy",
     "resolve": "Find wheels",
     "solve": "Find conda packages",
@@ -38,7 +40,6 @@ TITLES: Final[dict[repair_state.Part, str]] = {
 UNTOUCHED: Final = "Your environment is untouched: all of this happens in a copy beside it."
 IN_PLACE: Final = "The repaired environment is in place and is checked there; the old is kept."
 _WHY: Final = {"exe": "runs a program of it", "cwd": "stands in it", "maps": "has its libraries loaded"}
-_BARE: Final = Style(colour=False)
 _BAR: Final = 24
 _SHOWN_PROCESSES: Final = 8
 
@@ -54,32 +55,25 @@ def clock(seconds: float) -> str:
 
 
 def head_lines(repair: Repair, now: float, cells: int) -> list[Line]:
-    """What it does now, how far that is, and how the environment stands: three lines."""
-    word, tone = _word(repair)
-    around = f"  round {repair.round}" if repair.rounds else ""
-    doing = f"  {_doing(repair)}" if repair.running else ""
-    room = cells - width(word)
-    told = end(f"  {clock(repair.elapsed(now))}{around}{doing}", room)
-    return [(TextPart(word, tone), TextPart(told)), _bar(repair, now, cells), _standing(repair, cells)]
-
-
-def _word(repair: Repair) -> tuple[str, Tone]:
+    """Its state and current stage, a bar of progress, and the state of the environment: three lines."""
+    mark: TextPart
     if repair.asked is not None:
-        return "? Waits for your answer", "warn"
-    if repair.stopping and repair.running:
-        return "■ Stopping", "warn"
-    return ("▸ Repairing", "accent") if repair.running else ("■ Ended", "bold")
-
-
-def _doing(repair: Repair) -> str:
-    row = repair.current
-    if row is None:
-        return "…"
-    return f"{TITLES[row.part]}: {row.note}" if row.note else TITLES[row.part]
+        mark = TextPart("? Waits for your answer", "warn")
+    elif repair.running:
+        mark = TextPart("■ Stopping", "warn") if repair.stopping else TextPart("▸ Repairing", "accent")
+    else:
+        mark = TextPart("■ Ended", "bold")
+    told = f"  {clock(repair.elapsed(now))}" + (f"  round {repair.round}" if repair.rounds else "")
+    if repair.running:
+        row = repair.current
+        told += "  …" if row is None else f"  {TITLES[row.part]}" + (f": {row.note}" if row.note else "")
+    environment = IN_PLACE if repair.state in {"exchanged", "done"} else UNTOUCHED if repair.running else ""
+    head = (mark, TextPart(end(visible(told), cells - width(mark.text))))
+    return [head, _bar(repair, now, cells), line(end(environment, cells), "good")]
 
 
 def _bar(repair: Repair, now: float, cells: int) -> Line:
-    """How far the part is that runs, as a bar where its end is known."""
+    """The progress of the current stage, as a bar where its end is known."""
     row = repair.current
     if repair.asked is not None:
         return line(end("Nothing happens until you answer; Enter asks again.", cells))
@@ -87,6 +81,7 @@ def _bar(repair: Repair, now: float, cells: int) -> Line:
         return line("")
     done, total, told = _amount(repair, row)
     left = repair.expected_seconds(now)
+    # half a second more, since `clock` rounds down
     text = told + (f", about {clock(left + 0.5)} left" if left is not None and left >= 1 else "")
     if not total:
         return line(end(f"{clock(now - row.began)}  {text}".rstrip(), cells), "dim")
@@ -96,7 +91,7 @@ def _bar(repair: Repair, now: float, cells: int) -> Line:
 
 
 def _amount(repair: Repair, row: StageRow) -> tuple[int, int | None, str]:
-    """Done, in all, and both in words."""
+    """The amounts done and in all, and both in words."""
     if row.part in {"reproduce", "verify", "smoke"}:
         total = repair.expected_checks()
         told = f"{row.outcomes} of {total} checks" if total else f"{row.outcomes} check{'s' * (row.outcomes != 1)}"
@@ -106,20 +101,11 @@ def _amount(repair: Repair, row: StageRow) -> tuple[int, int | None, str]:
     return row.progress.done, row.progress.total, amount(row.progress)
 
 
-def _standing(repair: Repair, cells: int) -> Line:
-    """What became of the environment so far."""
-    if repair.state in {"exchanged", "done"}:
-        return line(end(IN_PLACE, cells), "good")
-    if repair.running:
-        return line(end(UNTOUCHED, cells), "good")
-    return line("")
-
-
 # the parts
 
 
 def stage_lines(repair: Repair, now: float, cells: int) -> list[Line]:
-    """Every part that began, with how it went, and those to come; further rounds under why there are any."""
+    """Every stage that began, with its outcome, and those to come; further rounds begin with their reason."""
     lines: list[Line] = []
     shown = 1
     for row in repair.stages:
@@ -135,7 +121,7 @@ def stage_lines(repair: Repair, now: float, cells: int) -> list[Line]:
 
 
 def current_line(repair: Repair) -> int:
-    """The place in `stage_lines` of what runs, or of the last that ran."""
+    """The place in `stage_lines` of the current stage, or of the last one."""
     return max(len(repair.stages) + repair.round - 2, 0)
 
 
@@ -155,12 +141,12 @@ def _stage_line(row: StageRow, now: float, cells: int) -> Line:
 
 
 def log_lines(events: Iterable[Event]) -> Iterator[str]:
-    """What the events say, for the log: everything that commands print, and what envmedic does."""
+    """The log of these events: the output of commands, and the work of envmedic."""
     for event in events:
         data = event.data
         if isinstance(data, StageStarted):
             yield f"── {STAGES[data.stage]}"
-        yield from event_lines(data, _BARE, 1)
+        yield from map(bare, event_lines(data, 1))
         if isinstance(data, StepStarted):
             yield from (f"    $ {' '.join(argv)}" for argv in data.commands)
 
@@ -169,12 +155,12 @@ def log_lines(events: Iterable[Event]) -> Iterator[str]:
 
 
 def question_title(asked: Asked) -> str:
-    """What it is about."""
+    """The title of a question."""
     return "Swap it in?" if isinstance(asked, Exchange) else "Another round?"
 
 
 def question_lines(asked: Asked, because: str = "") -> list[Line]:
-    """All that is needed to answer."""
+    """A question with all that is needed to answer it."""
     return _exchange_lines(asked) if isinstance(asked, Exchange) else _round_lines(asked, because)
 
 
@@ -184,63 +170,51 @@ def _round_lines(plan: Plan, because: str) -> list[Line]:
         *([line(because)] if because else []),
         line("No keeps what was proven so far, if anything was."),
         line(""),
-        *rendered(plan_lines(plan, COLOURED, alternatives=False)),
+        *plan_lines(plan, alternatives=False),
     ]
 
 
 def _exchange_lines(asked: Exchange) -> list[Line]:
     record = asked.record
     changes = [item for plan in (record.plan, *record.extensions) for item in plan.changes]
+    # the clone is beside the environment: the common directory is named once
+    beside = record.plan.real_prefix.rpartition("/")[0] + "/"
+    in_one_step = record.exchange == "exchange"
+    swap = "both trees change places in one step" if in_one_step else EXCHANGE_METHODS["two-renames"]
+    gpu = "" if record.gpu == "not needed" else f"; GPU: {gpu_proof(record)}"
     lines = [
         line("The repaired copy is proven. Your environment is untouched so far.", "bold"),
         line(""),
-        *_pairs(
+        *pairs(
             [
                 ("environment", record.prefix),
-                ("its new tree", _beside(asked.tree, record.plan.real_prefix)),
-                ("swapped", _how(record.exchange)),
+                ("its new tree", asked.tree.removeprefix(beside)),
+                ("swapped", swap),
                 ("kept for undo", f"the old tree: {record.transaction}"),
-                ("checks", _counts(record) + _gpu(record.gpu, record.gpu_reason)),
+                ("checks", _counts(record) + gpu),
             ]
         ),
-        *([line(""), *map(line, table(change_rows(changes), indent=""))] if changes else []),
+        *([line(""), *table(change_rows(changes), indent="")] if changes else []),
         line(""),
         *_processes(asked.processes),
     ]
     return lines + [line(f"! {note}", "warn") for note in record.notes]
 
 
-def _beside(tree: str, prefix: str) -> str:
-    """The tree as it is seen from beside the environment."""
-    parent = prefix.rpartition("/")[0] + "/"
-    return tree.removeprefix(parent)
-
-
 def _counts(record: Record) -> str:
-    """How the checks came out, in words."""
+    """The outcomes of the checks, counted."""
     before = {item.key: item.status for item in record.checks_before}
     words: dict[str, int] = {}
     for item in record.checks_after:
+        # a failure from before the repair is not its fault, and does not decide
         lasting = item.status in FAILURES and before.get(item.key) in FAILURES
         word = {"pass": "passed", "skip": "skipped"}.get(item.status, "fail as before" if lasting else "failed")
         words[word] = words.get(word, 0) + 1
     return ", ".join(f"{count} {word}" for word, count in words.items())
 
 
-def _how(exchange: str) -> str:
-    if exchange == "exchange":
-        return "both trees change places in one step"
-    return "by two renames: for a moment the path does not exist"
-
-
-def _gpu(gpu: str, reason: str) -> str:
-    if gpu == "not needed":
-        return ""
-    return f"; GPU: {gpu}" + (f" ({reason})" if reason else "")
-
-
 def _processes(users: Sequence[ProcessUser]) -> list[Line]:
-    """What runs from the environment, and what that means for it."""
+    """The processes that run from the environment, and their risk."""
     if not users:
         return [line("✓ No process runs from it.", "good")]
     count = f"{len(users)} processes run" if len(users) > 1 else "1 process runs"
@@ -252,13 +226,8 @@ def _processes(users: Sequence[ProcessUser]) -> list[Line]:
     return lines + ([line(f"    and {more} more")] if more > 0 else [])
 
 
-def _pairs(rows: Sequence[tuple[str, str]]) -> list[Line]:
-    cells = max(width(name) for name, _ in rows)
-    return [(TextPart(padded(name, cells) + "  ", "dim"), TextPart(visible(text))) for name, text in rows]
-
-
 def cancel_lines(repair: Repair) -> list[Line]:
-    """What stopping means now."""
+    """The effect of stopping now."""
     if not repair.stoppable:
         return [
             line("It is too late to stop: the swap has begun.", "bold"),

@@ -7,24 +7,25 @@ from envmedic.model.facts import Host
 from envmedic.model.findings import Diagnosis
 from envmedic.model.plan import Plan, PlanAlternative
 from envmedic.model.ports import Means
-from envmedic.render.diagnosis import diagnosis_lines
-from envmedic.render.plan import plan_lines
-from envmedic.tui.text import COLOURED, Line, TextPart, end, line, rendered, visible
-from envmedic.tui.views.errors import error_view
-from envmedic.tui.views.starting import gpu_missing, means_lines
+from envmedic.render.documents.diagnosis import diagnosis_lines
+from envmedic.render.documents.plan import plan_lines
+from envmedic.render.pages.error import error_page
+from envmedic.render.pages.finding import way_item
+from envmedic.render.pages.starting import gpu_missing, means_lines
+from envmedic.render.text import Line, TextPart, line, part
 
 SHOWN_WAYS = 4
 UNTOUCHED = "Nothing has been changed yet."
 
 
 def plan_page(plan: Plan, means: Means | EnvmedicError | None = None, host: Host | None = None) -> list[Line]:
-    """All that it will do and how, and that nothing is done."""
+    """The plan, how it would be carried out here, and that nothing is done yet."""
     lines = [line(UNTOUCHED, "good"), line("")]
     if gpu_missing(plan, host):
         lines += [line("! Its checks need a GPU, and none is visible here.", "warn"), line("")]
     return [
         *lines,
-        *rendered(plan_lines(plan, COLOURED, alternatives=False)),
+        *plan_lines(plan, alternatives=False),
         line(""),
         line("How, on this machine", "bold"),
         *means_lines(means),
@@ -40,22 +41,18 @@ def _others(plan: Plan) -> list[Line]:
     lines = [line(""), (TextPart("Other ways", "bold"), TextPart("  a shows all, and takes another", "dim"))]
     for item in ways[:SHOWN_WAYS]:
         mark = TextPart("  - ") if item.feasible else TextPart("  ✗ ", "bad")
-        lines.append((mark, TextPart(visible(item.title)), TextPart(visible(f": {item.why_not}"), "dim")))
+        lines.append((mark, part(item.title), part(f": {item.why_not}", "dim")))
     more = len(ways) - SHOWN_WAYS
     return lines + ([line(f"  and {more} more", "dim")] if more > 0 else [])
 
 
 def no_plan_page(reason: EnvmedicError | Diagnosis) -> list[Line]:
-    """Why there is none."""
+    """The reason why there is no plan."""
     if isinstance(reason, Diagnosis):
-        return [line("There is nothing to repair.", "good"), line(""), *rendered(diagnosis_lines(reason, COLOURED))]
-    return [line("There is no plan for this. Nothing has been changed.", "bold"), line(""), *error_view(reason)]
+        return [line("There is nothing to repair.", "good"), line(""), *diagnosis_lines(reason)]
+    return [line("There is no plan for this. Nothing has been changed.", "bold"), line(""), *error_page(reason)]
 
 
 def alternative_item(item: PlanAlternative, cells: int) -> list[Line]:
-    """Two lines: what it is, and why it was not chosen; one that cannot be had is marked."""
-    mark = TextPart("  ") if item.feasible else TextPart("✗ ", "bad")
-    return [
-        (mark, TextPart(end(visible(item.title), cells - 2), "bold" if item.feasible else "dim")),
-        (TextPart("  " + end(visible(item.why_not), cells - 2), "dim"),),
-    ]
+    """Two lines: the alternative, and why it was not chosen; one that is not feasible is marked."""
+    return way_item(item.title, item.why_not, cells, feasible=item.feasible)

@@ -1,4 +1,4 @@
-"""Generations as a list, as pages, and the questions before one goes to another."""
+"""Generations as a list and as pages, and the questions before an undo, redo or prune."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ import msgspec
 
 from envmedic.errors import EnvmedicError
 from envmedic.model.record import Difference, Generation, History, State
-from envmedic.render.record import difference_lines
+from envmedic.render.cells import end, pairs
+from envmedic.render.documents.record import difference_lines
 from envmedic.render.style import size
-from envmedic.tui.text import COLOURED, Line, TextPart, Tone, end, line, rendered, visible
+from envmedic.render.text import Line, TextPart, Tone, line, visible
 
 FOUND, NOW = "found", "now"
 _LISTED = 12
@@ -22,54 +23,47 @@ _STATES: dict[State, str] = {
 
 
 class GenerationLine(msgspec.Struct, frozen=True):
-    """A line of the list: what is there now, a generation, or what was there before the first."""
+    """A state in the list: the environment now, a generation, or the environment as envmedic found it."""
 
     key: str
     generation: Generation | None = None
     first: bool = False
-    """Whether the live tree is the one that was there before the first repair; of `NOW` and `FOUND`."""
+    """Whether the live tree is the one from before the first repair; of `NOW` and `FOUND`."""
     marked: bool = False
 
 
 def states(history: History, marked: str | None = None) -> tuple[GenerationLine, ...]:
-    """What can be looked at and compared: now, every generation, newest first, and what was found."""
+    """All states: now, every generation, newest first, and the environment as it was found."""
     if not history.generations:
         return ()
     first = not any(item.live for item in history.generations)
-    keys = [GenerationLine(NOW, first=first), *(GenerationLine(item.transaction, item) for item in history.generations)]
-    return tuple(
-        GenerationLine(item.key, item.generation, item.first, marked=item.key == marked)
-        for item in (*keys, GenerationLine(FOUND, first=first))
-    )
+    found = [(NOW, None), *((item.transaction, item) for item in history.generations), (FOUND, None)]
+    return tuple(GenerationLine(key, item, first=first and item is None, marked=key == marked) for key, item in found)
 
 
 def state_item(state: GenerationLine, cells: int) -> list[Line]:
-    """Two lines: what it is, and what it changed."""
-    mark = TextPart("+ " if state.marked else "  ", "accent")
-    head, tone, note = _head(state)
-    detail = _detail(state)
+    """Two lines: the state, and its changes."""
+    item = state.generation
+    tone: Tone
+    if item is None:
+        now = state.key == NOW
+        head, tone, note = "Now" if now else "As it was found", "bold", "live" if state.first and not now else ""
+        detail = "what is there, whoever changed it" if now else "before the first repair"
+    else:
+        head = f"{'* ' if item.live else ''}{when(item.started)}"
+        tone = "good" if item.live else "plain" if item.state == "done" else "dim"
+        note = "live" if item.live else _STATES[item.state]
+        detail = ", ".join(item.changes) or "no distribution changed"
     room = max(cells - 2, 4)
-    shown = end(head, room)
+    shown = end(visible(head), room)
     return [
-        (mark, TextPart(shown, tone), TextPart(end(f"  {note}", max(room - len(shown), 0)) if note else "", "dim")),
+        (
+            TextPart("+ " if state.marked else "  ", "accent"),
+            TextPart(shown, tone),
+            TextPart(end(f"  {note}", max(room - len(shown), 0)) if note else "", "dim"),
+        ),
         (TextPart("  "), TextPart(end(visible(detail), room), "dim")),
     ]
-
-
-def _head(state: GenerationLine) -> tuple[str, Tone, str]:
-    item = state.generation
-    if item is None:
-        name = "Now" if state.key == NOW else "As it was found"
-        return name, "bold", "live" if state.key == FOUND and state.first else ""
-    tone: Tone = "good" if item.live else "plain" if item.state == "done" else "dim"
-    word = "live" if item.live else _STATES[item.state]
-    return f"{'* ' if item.live else ''}{when(item.started)}", tone, word
-
-
-def _detail(state: GenerationLine) -> str:
-    if state.generation is None:
-        return "what is there, whoever changed it" if state.key == NOW else "before the first repair"
-    return ", ".join(state.generation.changes) or "no distribution changed"
 
 
 def when(moment: str) -> str:
@@ -80,7 +74,7 @@ def when(moment: str) -> str:
 def state_page(
     state: GenerationLine | None, history: History, outside: Difference | EnvmedicError | None
 ) -> list[Line]:
-    """All that is known of a line of the list; of what is there now, what was changed outside envmedic."""
+    """A state as a page; of the environment now, the changes from outside envmedic."""
     if state is None:
         return [
             line("envmedic has changed nothing here yet.", "bold"),
@@ -102,18 +96,14 @@ def _outside(outside: Difference | EnvmedicError | None) -> list[Line]:
         return [title, line("… looking", "dim")]
     if isinstance(outside, EnvmedicError):
         return [title, line(f"! {outside.summary}", "bad"), line(f"  {outside.cause or outside.hint or ''}")]
-    if not differs(outside):
+    if not (outside.distributions or outside.added or outside.removed or outside.changed):
         return [title, line("✓ nothing", "good")]
-    return [title, *rendered(difference_lines(outside, COLOURED)[2:])]
-
-
-def differs(found: Difference) -> bool:
-    """Whether there is any difference."""
-    return bool(found.distributions or found.added or found.removed or found.changed)
+    # without the names of the two states and the blank line: the title says both
+    return [title, *difference_lines(outside)[2:]]
 
 
 def generation_page(item: Generation) -> list[Line]:
-    """A generation: what it changed, what is kept, and where one can go from it."""
+    """A generation: its data, its changes, and the ways from it."""
     rows = [
         ("transaction", item.transaction),
         ("state", ("live, " if item.live else "") + _STATES[item.state]),
@@ -123,10 +113,8 @@ def generation_page(item: Generation) -> list[Line]:
         ("made from", item.parent or "the environment as it was found"),
         ("on disk", f"{size(item.size_bytes)} for the tree that is kept" if item.kept else "no tree is kept"),
     ]
-    cells = max(len(label) for label, _ in rows)
-    lines: list[Line] = [(TextPart(label.ljust(cells) + "  ", "dim"), TextPart(visible(text))) for label, text in rows]
     changes = [line(f"  {text}") for text in item.changes] or [line("  no distribution", "dim")]
-    return [*lines, line(""), line("Changes", "accent"), *changes, line(""), line(_can(item), "dim")]
+    return [*pairs(rows), line(""), line("Changes", "accent"), *changes, line(""), line(_can(item), "dim")]
 
 
 def _can(item: Generation) -> str:
@@ -139,18 +127,13 @@ def _can(item: Generation) -> str:
     return "Nothing leads to it from the live environment."
 
 
-def difference_page(found: Difference) -> list[Line]:
-    """What differs between two states."""
-    return rendered(difference_lines(found, COLOURED))
-
-
 def live_of(history: History) -> Generation | None:
-    """The generation whose tree is there now."""
+    """The generation whose tree is live."""
     return next((item for item in history.generations if item.live), None)
 
 
 def undo_question(history: History, to: str | None, command: str) -> list[Line]:
-    """What an undo will do, before it is done."""
+    """The effect of an undo."""
     live = live_of(history)
     what = [line(f"  {text}") for text in live.changes] if live is not None and to is None else []
     target = {None: "as it was before the last repair", FOUND: "as envmedic first found it"}.get(
@@ -167,7 +150,7 @@ def undo_question(history: History, to: str | None, command: str) -> list[Line]:
 
 
 def redo_question(history: History, item: Generation, command: str) -> list[Line]:
-    """What a redo will do, before it is done."""
+    """The effect of a redo."""
     return [
         line(f"{history.prefix} becomes what the repair of {when(item.started)} made.", "bold"),
         line(""),
@@ -180,7 +163,7 @@ def redo_question(history: History, item: Generation, command: str) -> list[Line
 
 
 def keep_question(history: History) -> list[Line]:
-    """How many kept trees stay."""
+    """The question how many kept trees stay."""
     kept = [item for item in history.generations if item.kept]
     held = size(sum(item.size_bytes for item in kept))
     return [
@@ -190,7 +173,7 @@ def keep_question(history: History) -> list[Line]:
 
 
 def prune_question(history: History, doomed: Collection[str], command: str) -> list[Line]:
-    """What a prune will remove, before it is done."""
+    """The trees that a prune removes."""
     gone = [item for item in history.generations if item.transaction in doomed]
     freed = size(sum(item.size_bytes for item in gone))
     return [
@@ -205,7 +188,7 @@ def prune_question(history: History, doomed: Collection[str], command: str) -> l
 
 
 def busy_question(error: EnvmedicError, command: str) -> list[Line]:
-    """Which programs run from the environment, and what is risked where it changes under them."""
+    """The programs that run from the environment, and the risk of changing it under them."""
     return [
         line(f"{error.summary}:", "bold"),
         *(line(f"  {text}") for text in error.details),
@@ -218,7 +201,7 @@ def busy_question(error: EnvmedicError, command: str) -> list[Line]:
 
 
 def loss_lines(losses: Sequence[str]) -> list[Line]:
-    """What an undo or redo would take out of sight."""
+    """Edits that an undo or redo would hide."""
     more = len(losses) - _LISTED
     return [
         line("Changed since, and not in the other tree:", "bold"),

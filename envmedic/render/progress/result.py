@@ -1,4 +1,4 @@
-"""How a repair ended: before beside after, what stays of it, and the way back; or why nothing was changed."""
+"""The result of a repair: before beside after, its locks and the way back; or why nothing was changed."""
 
 from __future__ import annotations
 
@@ -9,23 +9,27 @@ from envmedic.errors import CHANGED, RECOVERABLE, EnvmedicError
 from envmedic.model.lock import Lock
 from envmedic.model.plan import CONDA_PINS, CONSTRAINTS, Pin, Plan
 from envmedic.model.record import DistributionState, Record
-from envmedic.render.lock import incomplete_lines, lock_lines
+from envmedic.render.cells import middle, padded, width
+from envmedic.render.documents.errors import failure_lines
+from envmedic.render.documents.lock import incomplete_lines, lock_lines
+from envmedic.render.documents.record import gpu_proof
+from envmedic.render.pages.error import error_page
+from envmedic.render.progress.check_table import check_table, evidence, rows_of
+from envmedic.render.progress.repair_state import Repair
 from envmedic.render.style import duration
-from envmedic.tui.repair_state import Repair
-from envmedic.tui.text import COLOURED, Line, TextPart, Tone, line, middle, padded, rendered, visible, width
-from envmedic.tui.views.checks import check_table, evidence, rows_of
-from envmedic.tui.views.errors import error_view, failure_view
+from envmedic.render.text import Line, TextPart, Tone, line, part, section, visible
 
 _BY_USER = {
     "interrupted": "You stopped it before anything changed places. The copy was thrown away; r makes a new plan.",
     "declined": "You said no. The copy was thrown away; r makes a new plan.",
 }
-"""What is no error, by the code of its failure."""
+"""Endings that are no errors, by the code of the failure."""
 STILL = "Your environment is unchanged, byte for byte as it was."
+NO_LOCK = "  None was written. l writes what was verified as a lock file."
 
 
 def result_page(repair: Repair, cells: int) -> list[Line]:
-    """Everything about how it ended."""
+    """The result as a page."""
     result = repair.result
     if result is None:
         return [line("… it is not over yet", "dim")]
@@ -35,7 +39,7 @@ def result_page(repair: Repair, cells: int) -> list[Line]:
 
 
 def verdict_line(repair: Repair) -> Line:
-    """How it ended, in a few words with a mark."""
+    """The result in a few words with a mark."""
     result = repair.result
     if isinstance(result, Record) and result.failure is None:
         proven = result.gpu != "not verified"
@@ -43,7 +47,8 @@ def verdict_line(repair: Repair) -> Line:
         if proven:
             return (TextPart("✓ Repaired and verified", "good"), TextPart(took))
         return (TextPart("! Repaired, not verified on a GPU", "warn"), TextPart(took))
-    code, environment = _ending(result)
+    failure = result.failure if isinstance(result, Record) else result
+    code, environment = (failure.code, failure.environment) if failure is not None else ("", "")
     if environment == RECOVERABLE:
         return line("! Not settled: run `envmedic recover`", "bad")
     if environment == CHANGED:
@@ -52,40 +57,34 @@ def verdict_line(repair: Repair) -> Line:
     return (TextPart(word, "warn" if word.startswith("■") else "bad"), TextPart("  your environment is unchanged"))
 
 
-def _ending(result: Record | EnvmedicError | None) -> tuple[str, str]:
-    failure = result.failure if isinstance(result, Record) else result
-    return (failure.code, failure.environment) if failure is not None else ("", "")
-
-
 # what succeeded
 
 
 def _repaired(record: Record, repair: Repair, cells: int) -> list[Line]:
-    gpu = f" ({record.gpu_reason})" if record.gpu_reason else ""
+    notes = [line(f"  {text}") for text in (*record.regressions, *record.notes)]
+    back = line("  The environment as it was is kept whole. z brings it back, or:")
+    locks = [row for found in repair.locks for row in _lock(found)]
     return [
         verdict_line(repair),
-        *([line(f"GPU: {record.gpu}{gpu}")] if record.gpu != "not needed" else []),
-        *_section("Packages", package_lines(record.before, record.after, cells)),
-        *_section("Checks", check_table(rows_of(record).values(), cells)),
-        *_section("Rounds", _rounds(record)),
-        *_section("What you should know", [line(f"  {text}") for text in (*record.regressions, *record.notes)]),
-        *_section("The way back", _way_back(record)),
-        *_section("Locks", _locks(repair.locks)),
-        *_section("Constraints that keep it", _constraints((record.plan, *record.extensions), record.prefix)),
-        *_section("Record", _record(repair)),
+        *([line(f"GPU: {gpu_proof(record)}")] if record.gpu != "not needed" else []),
+        *section("Packages", package_lines(record.before, record.after, cells), "accent"),
+        *section("Checks", check_table(rows_of(record).values(), cells), "accent"),
+        *section("Rounds", _rounds(record), "accent"),
+        *section("What you should know", notes, "accent"),
+        *section("The way back", [back, _shell(undo_line(record.prefix))], "accent"),
+        *section("Locks", locks or [line(NO_LOCK, "dim")], "accent"),
+        *section("Constraints that keep it", _constraints((record.plan, *record.extensions), record.prefix), "accent"),
+        *section("Record", _record(repair), "accent"),
     ]
 
 
-def _section(title: str, lines: Sequence[Line]) -> list[Line]:
-    return [line(""), line(title, "accent"), *lines] if lines else []
-
-
 def package_lines(before: Sequence[DistributionState], after: Sequence[DistributionState], cells: int) -> list[Line]:
-    """What differs, before beside after."""
+    """Changed packages, before beside after."""
     old, new = ({item.name: item for item in side} for side in (before, after))
     names = [name for name in sorted({*old, *new}) if old.get(name) != new.get(name)]
     rows = [("", "before", "after"), *((name, _told(old.get(name)), _told(new.get(name))) for name in names)]
     sizes = [max(width(visible(row[column])) for row in rows) for column in range(3)]
+    # the name gives way, since the versions say what changed
     sizes[0] = max(min(sizes[0], cells - sizes[1] - sizes[2] - 6), 8)
     lines: list[Line] = []
     for number, (name, was, now) in enumerate(rows):
@@ -102,21 +101,17 @@ def _told(state: DistributionState | None) -> str:
 
 
 def _rounds(record: Record) -> list[Line]:
-    """What each was about and what came of it, where there were several."""
-    if len(record.rounds) < 2:  # noqa: PLR2004  # a single one is the repair itself
+    """The finding of each round and its end, where there were several."""
+    if not record.rounds[1:]:  # a single round is the repair itself
         return []
     return [
         (
             TextPart(f"  {item.number}. "),
             TextPart("✗ " if item.failed else "✓ ", "bad" if item.failed else "good"),
-            TextPart(visible(f"{item.summary}: {'; '.join(item.failed) or 'repaired'}")),
+            part(f"{item.summary}: {'; '.join(item.failed) or 'repaired'}"),
         )
         for item in record.rounds
     ]
-
-
-def _way_back(record: Record) -> list[Line]:
-    return [line("  The environment as it was is kept whole. z brings it back, or:"), _shell(undo_line(record.prefix))]
 
 
 def undo_line(prefix: str) -> str:
@@ -125,20 +120,14 @@ def undo_line(prefix: str) -> str:
 
 
 def _shell(text: str) -> Line:
-    return (TextPart("  $ ", "dim"), TextPart(visible(text)))
+    return (TextPart("  $ ", "dim"), part(text))
 
 
-def _locks(locks: Sequence[Lock]) -> list[Line]:
-    if not locks:
-        return [line("  None was written. l writes what was verified as a lock file.", "dim")]
-    return [part for found in locks for part in lock_view(found)]
-
-
-def lock_view(found: Lock) -> list[Line]:
-    """What was written, and what it lacks."""
+def _lock(found: Lock) -> list[Line]:
+    """The written file, and its missing entries."""
     written = found.path is not None
-    texts = [*lock_lines(found, COLOURED), *incomplete_lines(found, COLOURED, written=written)]
-    return [(TextPart("  "), *row) for row in rendered(texts)]
+    texts = [*lock_lines(found), *incomplete_lines(found, written=written)]
+    return [(TextPart("  "), *row) for row in texts]
 
 
 def _constraints(plans: Sequence[Plan], prefix: str) -> list[Line]:
@@ -167,22 +156,22 @@ def _refused(error: EnvmedicError) -> list[Line]:
     if error.code in _BY_USER:
         return [line(STILL, "good"), line(_BY_USER[error.code])]
     first = [line(STILL, "good"), line("")] if error.environment not in {RECOVERABLE, CHANGED} else []
-    return [*first, *error_view(error)]
+    return [*first, *error_page(error)]
 
 
 def _failed(record: Record, repair: Repair, cells: int) -> list[Line]:
-    """What failed, what says so, and what to do next."""
+    """The failure, its evidence, and the next step."""
     rows = rows_of(record)
     failure = record.failure
     lines = [verdict_line(repair)]
     if failure is not None:
         told = _BY_USER.get(failure.code)
-        lines += [line(""), *([line(told)] if told else failure_view(failure))]
+        lines += [line(""), *([line(told)] if told else failure_lines(failure))]
     return [
         *lines,
-        *_section("Rounds", _rounds(record)),
-        *_section("Checks", check_table(rows.values(), cells) if record.checks_after else []),
-        *_section("What they printed", evidence(rows.values()) if record.checks_after else []),
-        *_section("What you should know", [line(f"  {text}") for text in record.notes]),
-        *_section("Kept for you", _record(repair)),
+        *section("Rounds", _rounds(record), "accent"),
+        *section("Checks", check_table(rows.values(), cells) if record.checks_after else [], "accent"),
+        *section("What they printed", evidence(rows.values()) if record.checks_after else [], "accent"),
+        *section("What you should know", [line(f"  {text}") for text in record.notes], "accent"),
+        *section("Kept for you", _record(repair), "accent"),
     ]

@@ -1,4 +1,4 @@
-"""A repair as far as it has come: plain values, made from its events. Nothing here has effects."""
+"""The state of a repair: plain values, made from its events."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Any, Final, Literal
 import msgspec
 from msgspec.structs import replace
 
-from envmedic.api.context.settings import RepairRequest
 from envmedic.errors import EnvmedicError, InternalError
 from envmedic.model.checks import Outcome, Phase
 from envmedic.model.conda import CondaChange
@@ -38,7 +37,7 @@ Part = Literal[
     "probe", "resolve", "solve", "preflight", "fetch", "fingerprint", "clone", "reproduce", "steps", "verify", "ask",
     "compare", "exchange", "smoke", "prune", "other",
 ]  # fmt: skip
-"""What a repair does, as people are shown it: stages of events, and what is no stage of its own."""
+"""The stages that people are shown: those of events, and some that are none there, such as a question."""
 _ROUND: Final[tuple[Part, ...]] = ("steps", "verify")
 _END: Final[tuple[Part, ...]] = ("ask", "compare", "exchange", "smoke")
 _OUTSIDE: Final = frozenset({"make", "undo", "redo", "recover"})
@@ -47,7 +46,7 @@ _NEEDS_NOBODY: Final = frozenset({"exchanged", "done", "undone", "aborted"})
 
 
 class RepairLog:
-    """Lines that only grow, shared by all who show them. The oldest go when there are too many."""
+    """A log that only grows, shared by all its viewers. The oldest lines go when there are too many."""
 
     def __init__(self) -> None:
         self._lines: list[str] = []
@@ -55,7 +54,7 @@ class RepairLog:
 
     @property
     def total(self) -> int:
-        """How many there ever were."""
+        """The number of lines ever added."""
         return self._gone + len(self._lines)
 
     def add(self, lines: Iterable[str]) -> None:
@@ -66,7 +65,7 @@ class RepairLog:
         self._gone += gone
 
     def since(self, seen: int) -> list[str]:
-        """Those that are kept after the first `seen`."""
+        """The lines after the first `seen`, as far as they are kept."""
         return self._lines[max(seen - self._gone, 0) :]
 
 
@@ -81,11 +80,11 @@ class StageRow(msgspec.Struct, frozen=True):
     """How long it took; None while it runs."""
     ok: bool = True
     progress: Progress | None = None
-    """The last that it told."""
+    """Its last report."""
     outcomes: int = 0
     """Checks that ended in it."""
     note: str = ""
-    """What is worked on, or why there is another round."""
+    """The current work, or the reason of another round."""
 
     @property
     def running(self) -> bool:
@@ -118,7 +117,6 @@ class Repair(msgspec.Struct, frozen=True):
 
     prefix: str
     plan: Plan
-    wish: RepairRequest
     line: str
     """The command line that does the same."""
     began: float
@@ -127,24 +125,24 @@ class Repair(msgspec.Struct, frozen=True):
     stages: tuple[StageRow, ...] = ()
     checks: dict[tuple[str, str | None], CheckRow] = {}
     rounds: tuple[str, ...] = ()
-    """Why there were further ones."""
+    """Reasons of the further rounds."""
     warnings: tuple[str, ...] = ()
-    """What the user should know."""
+    """Warnings, in the order of their arrival."""
     directory: str = ""
-    """Of the transaction, once there is one."""
+    """Directory of the transaction, empty before it has one."""
     how: str = ""
     """How the environment is cloned, staged and exchanged."""
     state: str = ""
-    """Of the journal."""
+    """Last state of the journal."""
     asked: Asked | None = None
     stopping: bool = False
     """Whether the user asked to stop."""
     left: bool = False
-    """Whether leaving the UI asked for that."""
+    """Whether it was stopped because the user left the UI."""
     result: Record | EnvmedicError | None = None
     ended: float | None = None
     locks: tuple[Lock, ...] = ()
-    """Those that were written of what it made."""
+    """Lock files written from the repaired environment."""
     log: RepairLog = msgspec.field(default_factory=RepairLog)
 
     @property
@@ -176,20 +174,21 @@ class Repair(msgspec.Struct, frozen=True):
         return max((self.ended if self.ended is not None else now) - self.began, 0.0)
 
     def expected_checks(self) -> int | None:
-        """How many outcomes the part that runs will have, as far as the ones before tell."""
+        """Number of outcomes that the running part will have, estimated from earlier parts; None if unknown."""
         row = self.current
         if row is None or row.part != "verify":
             return None
         return sum(item.before is not None for item in self.checks.values()) or None
 
     def expected_seconds(self, now: float) -> float | None:
-        """How long the part that runs will still take, by its own rate, or by what the same checks took before."""
+        """Seconds that the running part will still take, by its own rate or by earlier times of the same checks."""
         row = self.current
         if row is None:
             return None
         if row.part == "verify":
             return self._left_of_checks()
         progress, elapsed = row.progress, now - row.began
+        # the rate of the first second is noise
         if progress is None or not progress.total or not progress.done or elapsed < 1:
             return None
         return max(elapsed / progress.done * (progress.total - progress.done), 0.0)
@@ -218,18 +217,18 @@ class Repair(msgspec.Struct, frozen=True):
         return repair
 
     def asking(self, asked: Asked, now: float) -> Repair:
-        """A question waits."""
+        """The repair with a question that waits for an answer."""
         row = StageRow("ask", now, self.round)
         stages = (*self.stages, row) if isinstance(asked, Exchange) else self.stages
         return replace(self, asked=asked, stages=stages)
 
     def answered(self, now: float) -> Repair:
-        """It was answered, or is of no use any more."""
+        """The repair after the answer, or after the question became pointless."""
         ended = (_ended(row, now - row.began) if row.part == "ask" and row.running else row for row in self.stages)
         return replace(self, asked=None, stages=tuple(ended))
 
     def ending(self, result: Record | EnvmedicError, now: float) -> Repair:
-        """It came to its end."""
+        """The repair with its result."""
         done = isinstance(result, Record) and result.failure is None
         ended = (_ended(row, now - row.began, ok=done) if row.running else row for row in self.stages)
         return replace(self, result=result, asked=None, ended=now, stages=tuple(ended))
@@ -245,14 +244,14 @@ def _ended(row: StageRow, seconds: float, *, ok: bool = True) -> StageRow:
 
 
 def _part(stage: Stage, repair: Repair) -> Part:
-    """What a stage of events is for people: the fingerprint is taken twice."""
+    """The part that a stage of events belongs to: the fingerprint is taken twice, before and after."""
     if stage == "fingerprint":
         return "compare" if any(row.part == "clone" for row in repair.stages) else "fingerprint"
     return "other" if stage in _OUTSIDE else stage  # type: ignore[return-value]  # the other stages are parts
 
 
 def _last(repair: Repair, **changes: object) -> Repair:
-    """With the part that events are about changed."""
+    """The repair with changes in the part that events are about."""
     row = repair.working()
     if row is None:
         return repair
@@ -267,6 +266,7 @@ def _unchanged(repair: Repair, _data: EventData, _time: float) -> Repair:
 def _stage_started(repair: Repair, data: StageStarted, time: float) -> Repair:
     row = StageRow(_part(data.stage, repair), time, repair.round)
     checks = repair.checks
+    # a later round checks again: outcomes of the round before no longer count
     if data.stage == "verify":
         checks = {key: replace(item, after=None) for key, item in checks.items() if item.before is not None}
     return replace(repair, stages=(*repair.stages, row), checks=checks)
@@ -294,6 +294,7 @@ def _state(repair: Repair, data: StateChanged, time: float) -> Repair:
 
 
 def _step(repair: Repair, data: StepStarted, _time: float) -> Repair:
+    # a step that has begun is not done
     done = Progress(stage="steps", unit="steps", done=data.index - 1, total=data.total)
     return _last(repair, progress=done, note=data.description)
 

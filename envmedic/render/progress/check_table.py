@@ -6,37 +6,33 @@ from collections.abc import Iterable, Sequence
 
 from envmedic.model.checks import Outcome, Status
 from envmedic.model.record import Record
-from envmedic.render.checks import COLLAPSED_FROM
+from envmedic.render.cells import end, middle, padded, width
+from envmedic.render.documents.checks import COLLAPSED_FROM, STATUS_TONES
+from envmedic.render.progress.repair_state import CheckRow
 from envmedic.render.style import duration
-from envmedic.tui.repair_state import CheckRow
-from envmedic.tui.text import Line, TextPart, Tone, end, line, middle, padded, visible, width
+from envmedic.render.text import Line, TextPart, line, part
 
-_TONES: dict[Status, Tone] = {"pass": "good", "fail": "bad", "crash": "bad", "timeout": "bad", "skip": "warn"}
 FAILURES: frozenset[Status] = frozenset({"fail", "crash", "timeout"})
 _DETAIL_LINES = 12
-"""Lines of a failed check's output that are shown as evidence."""
+"""Lines of a failed check's output that are shown."""
 _WIDE = 76
 """Cells from which the name of a GPU, and what came of the check in place, have room."""
 _NARROW = 60
 """Cells below which the times give way to the largest errors."""
-Cell = tuple[str, Tone]
 
 
 def rows_of(record: Record) -> dict[tuple[str, str | None], CheckRow]:
     """The table of a transaction that has ended."""
-    before, after, smoke = ({item.key: item for item in side} for side in _sides(record))
+    sides = (record.checks_before, record.checks_after, record.smoke)
+    before, after, smoke = ({item.key: item for item in side} for side in sides)
     keys = dict.fromkeys([*before, *after, *smoke])
     return {key: CheckRow(before.get(key), after.get(key), smoke.get(key)) for key in keys}
 
 
-def _sides(record: Record) -> tuple[tuple[Outcome, ...], ...]:
-    return record.checks_before, record.checks_after, record.smoke
-
-
 def check_table(rows: Iterable[CheckRow], cells: int) -> list[Line]:
-    """One row for each check and device, and why it failed; what is the same of many is told once below.
+    """One row for each check and device, with the reason of a failure; empty where no check has run.
 
-    That is: imports that pass, and what was skipped for one reason. Nothing where no check has run.
+    Imports that pass, and checks skipped for one reason, share a line below.
     """
     given = list(rows)
     if not given:
@@ -56,17 +52,18 @@ def check_table(rows: Iterable[CheckRow], cells: int) -> list[Line]:
         lines.append(drawn_row)
         if row.last.status in FAILURES and row.last.reason not in {"", told}:
             told = row.last.reason  # of several in a row, one is enough
-            lines.append(line("    " + _reason(row.last), "dim"))
+            excuse = f" ({row.last.excuse})" if row.last.excuse else ""
+            lines.append(line(f"    {row.last.reason}{excuse}", "dim"))
     return [*lines, *drawn[len(shown) :], *_skips(given, skipped)]
 
 
 def _skipped(row: CheckRow) -> bool:
-    """Whether it never ran."""
+    """Whether the check never ran."""
     return all(item is None or item.status == "skip" for item in (row.before, row.after, row.smoke))
 
 
 def _skips(rows: Sequence[CheckRow], left_out: Sequence[CheckRow]) -> list[Line]:
-    """Why checks were skipped, each reason once, with the names of those that have no row."""
+    """Reasons why checks were skipped, each once, with the names of checks that have no row."""
     reasons: dict[str, list[str]] = {}
     for row in rows:
         if row.last.status == "skip":
@@ -88,71 +85,71 @@ def _plain_import(row: CheckRow) -> bool:
     return row.last.check.startswith("import ") and all(item.status == "pass" for item in outcomes)
 
 
-def _reason(outcome: Outcome) -> str:
-    return visible(outcome.reason) + (f" ({outcome.excuse})" if outcome.excuse else "")
-
-
-def _header(*, wide: bool) -> list[Cell]:
+def _header(*, wide: bool) -> list[TextPart]:
     titles = ["check", "device", "before", "after", *(["in place"] if wide else []), "time", "error"]
-    return [(title, "dim") for title in titles]
+    return [TextPart(title, "dim") for title in titles]
 
 
-def _cells(row: CheckRow, *, wide: bool) -> list[Cell]:
+def _cells(row: CheckRow, *, wide: bool) -> list[TextPart]:
     last = row.last
     device = last.device or ""
     error = "" if last.max_relative_error is None else f"{last.max_relative_error:.1e}"
     return [
-        (last.check, "plain"),
-        (device if wide else device.partition(" ")[0], "dim"),
-        _status(row.before),
-        _status(row.after),
-        *([_status(row.smoke)] if wide else []),
-        (duration(last.seconds), "dim"),
-        (error, "dim"),
+        part(last.check),
+        part(device if wide else device.partition(" ")[0], "dim"),
+        *map(_status, (row.before, row.after, *((row.smoke,) if wide else ()))),
+        TextPart(duration(last.seconds), "dim"),
+        TextPart(error, "dim"),
     ]
 
 
-def _status(outcome: Outcome | None) -> Cell:
-    return ("-", "dim") if outcome is None else (outcome.signal or outcome.status, _TONES[outcome.status])
+def _status(outcome: Outcome | None) -> TextPart:
+    if outcome is None:
+        return TextPart("-", "dim")
+    return part(outcome.signal or outcome.status, STATUS_TONES[outcome.status])
 
 
-def _imports(rows: Sequence[CheckRow], *, wide: bool) -> list[Cell]:
+def _imports(rows: Sequence[CheckRow], *, wide: bool) -> list[TextPart]:
     """All imports that pass, as one row which counts them as they come in."""
-    sides = [[row.before for row in rows], [row.after for row in rows], [row.smoke for row in rows]]
-    found = [[item for item in side if item is not None] for side in sides]
-    counts = [*(_count(side, len(rows)) for side in found[:2]), _count(found[2], len(found[2]))]
-    seconds = duration(sum(row.last.seconds for row in rows))
-    return [(f"{len(rows)} imports", "plain"), ("", "dim"), *counts[: 3 if wide else 2], (seconds, "dim"), ("", "dim")]
+    sides = ([row.before for row in rows], [row.after for row in rows], [row.smoke for row in rows])
+    before, after, smoke = ([item for item in side if item is not None] for side in sides)
+    return [
+        TextPart(f"{len(rows)} imports"),
+        TextPart("", "dim"),
+        _count(before, len(rows)),
+        _count(after, len(rows)),
+        # in place only a part of the checks runs again: that part is the whole here
+        *([_count(smoke, len(smoke))] if wide else []),
+        TextPart(duration(sum(row.last.seconds for row in rows)), "dim"),
+        TextPart("", "dim"),
+    ]
 
 
-def _count(passed: Sequence[Outcome], total: int) -> Cell:
+def _count(passed: Sequence[Outcome], total: int) -> TextPart:
     if not passed:
-        return ("-", "dim")
-    return ("pass", "good") if len(passed) == total else (f"{len(passed)}/{total}", "plain")
+        return TextPart("-", "dim")
+    return TextPart("pass", "good") if len(passed) == total else TextPart(f"{len(passed)}/{total}")
 
 
-def _aligned(table: Sequence[Sequence[Cell]], cells: int) -> list[Line]:
-    """Columns side by side; the first gives way where there is no room."""
-    used = [column for column in range(len(table[0])) if any(row[column][0] for row in table[1:])]
-    if cells < _NARROW and len(used) == len(table[0]):
-        used.remove(len(table[0]) - 2)  # the time: the largest error says more
-    table = [[row[column] for column in used] for row in table]
-    widths = [max(width(visible(row[column][0])) for row in table) for column in range(len(table[0]))]
-    others = sum(size + 1 for size in widths[1:])
-    widths[0] = max(min(widths[0], cells - others), 8)
+def _aligned(rows: Sequence[Sequence[TextPart]], cells: int) -> list[Line]:
+    """Columns side by side, without empty ones; the first gives way where there is no room."""
+    used = [column for column in range(len(rows[0])) if any(row[column].text for row in rows[1:])]
+    if cells < _NARROW and len(used) == len(rows[0]):
+        used.remove(len(rows[0]) - 2)  # the time: the largest error says more
+    columns = [[row[number] for row in rows] for number in used]
+    first, *sizes = (max(width(cell.text) for cell in column) for column in columns)
+    # never below eight cells, so that checks can be told from each other on the narrowest screen
+    first = max(min(first, cells - sum(size + 1 for size in sizes)), 8)
     drawn: list[Line] = []
-    for row in table:
-        parts = [TextPart(padded(middle(visible(row[0][0]), widths[0]), widths[0]), row[0][1])]
-        parts += [
-            TextPart(" " + padded(visible(text), size), tone)
-            for (text, tone), size in zip(row[1:], widths[1:], strict=True)
-        ]
-        drawn.append(tuple(parts))
+    for name, *others in zip(*columns, strict=True):
+        pieces = [TextPart(padded(middle(name.text, first), first), name.tone)]
+        pieces += [TextPart(" " + padded(cell.text, size), cell.tone) for cell, size in zip(others, sizes, strict=True)]
+        drawn.append(tuple(pieces))
     return drawn
 
 
 def evidence(rows: Iterable[CheckRow]) -> list[Line]:
-    """What the checks printed that failed at last, its end."""
+    """The end of the output of checks whose last outcome is a failure."""
     lines: list[Line] = []
     for row in rows:
         last = row.last
@@ -161,6 +158,7 @@ def evidence(rows: Iterable[CheckRow]) -> list[Line]:
         where = f" on {last.device}" if last.device else ""
         lines.append(line(f"  {last.check}{where}", "bold"))
         printed = last.detail.rstrip().splitlines()
+        # a traceback ends with the error itself
         if len(printed) > _DETAIL_LINES:
             lines.append(line("    ⋮", "dim"))
         lines += [line("    " + end(text, 400)) for text in printed[-_DETAIL_LINES:]]

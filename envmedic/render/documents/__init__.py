@@ -1,0 +1,1 @@
+"""Documents that a command prints and the terminal UI shows: values in, styled lines out."""

@@ -1,0 +1,124 @@
+"""Outcomes of checks as a table, before beside after."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+
+from envmedic.model.checks import Outcome, Status, Verification, name_of
+from envmedic.render.style import duration
+from envmedic.render.text import Cell, Line, Tone, joined, line, part, table, visible
+
+STATUS_TONES: dict[Status, Tone] = {"pass": "good", "fail": "bad", "crash": "bad", "timeout": "bad", "skip": "warn"}
+COLLAPSED_FROM = 4
+"""So many passed import checks, or checks skipped or failed for one reason, are shown as one row."""
+
+
+def outcome_lines(outcomes: Sequence[Outcome]) -> list[Line]:
+    """The table; a long run of passed imports is one line, and so are checks of GPUs that end alike for one reason."""
+    # a profile imports dozens of packages, and a passed import says nothing by itself
+    imports = [item for item in outcomes if item.check.startswith("import ") and item.status == "pass"]
+    collapse = len(imports) >= COLLAPSED_FROM
+    alike = _alike(outcomes)
+    # by identity: equal outcomes are still two rows
+    hidden = {id(item) for group in alike.values() for item in group}
+    shown = [item for item in outcomes if not (collapse and item in imports) and id(item) not in hidden]
+    lines = table(list(map(_row, shown)))
+    if collapse:
+        lines.append(line(f"  {len(imports)} imports passed in {duration(sum(item.seconds for item in imports))}"))
+    return lines + _alike_lines(alike)
+
+
+def _row(item: Outcome) -> Sequence[Cell]:
+    """Check, device, status, time, error, reason."""
+    return (
+        item.check,
+        item.device or "",
+        part(item.status + (f" ({item.signal})" if item.signal else ""), STATUS_TONES[item.status]),
+        duration(item.seconds),
+        "" if item.max_relative_error is None else f"err {item.max_relative_error:.1e}",
+        item.reason,
+    )
+
+
+def _alike(outcomes: Sequence[Outcome]) -> dict[tuple[str, str], list[Outcome]]:
+    """Outcomes of GPUs that were skipped or failed for one reason, by status and reason, where they are many."""
+    found: dict[tuple[str, str], list[Outcome]] = {}
+    for item in outcomes:
+        if item.status in {"skip", "fail"} and item.device == "cuda":
+            found.setdefault((item.status, item.reason), []).append(item)
+    return {key: items for key, items in found.items() if len(items) >= COLLAPSED_FROM}
+
+
+def _alike_lines(alike: Mapping[tuple[str, str], Sequence[Outcome]]) -> list[Line]:
+    """A line for each reason, with the checks, without their parts."""
+    lines = []
+    for (status, reason), items in alike.items():
+        names = ", ".join(dict.fromkeys(name_of(item.check) for item in items))
+        how = "skipped" if status == "skip" else "failed"
+        lines.append(line(f"  {len(items)} {how} on GPUs, {reason}: {names}"))
+    return lines
+
+
+def verification_lines(verification: Verification) -> list[Line]:
+    """The document of ``envmedic verify``."""
+    word = part("passed", "good") if verification.passed else part("not passed", "bad")
+    gpu = f"gpu: {verification.gpu}" + (f" ({verification.gpu_reason})" if verification.gpu_reason else "")
+    lines = [
+        *outcome_lines(verification.outcomes),
+        line(""),
+        joined(part("Verification", "bold"), "  ", word, f", {gpu}"),
+    ]
+    lines += [line(f"  regression: {item}") for item in verification.regressions]
+    lines += [line(f"  as before: {item}") for item in verification.as_before]
+    lines += [line(f"  better: {item}") for item in verification.better]
+    lines += [line(f"  does not decide: {item}") for item in verification.excused]
+    # an informative check decides nothing, so it is no reason for a diagnosis
+    failed = [item for item in verification.outcomes if item.points_to and item.role != "informative"]
+    pointed = (f"  {item.check} points to: {', '.join(item.points_to)}" for item in failed)
+    lines += map(line, dict.fromkeys(pointed))  # once for all devices
+    if failed and not verification.passed:
+        lines += [line(""), line(f"Next: envmedic diagnose -p {shlex.quote(visible(verification.prefix))}")]
+    return lines if verification.lock is None else [*_lock_lines(verification), line(""), *lines]
+
+
+def _lock_lines(verification: Verification) -> list[Line]:
+    """Differences from the lock, or that there are none."""
+    equal = not verification.differences
+    word = part("equal", "good") if equal else part("not equal", "bad")
+    rows = [
+        (item.kind, item.name, f"{item.expected or 'nothing'} -> {item.found or 'nothing'}")
+        for item in verification.differences
+    ]
+    head = joined(part("Lock", "bold"), "  ", word, f" to {verification.lock}, {verification.compared} packages")
+    unproven = [line(f"  by version alone: {', '.join(verification.unproven)}")] if verification.unproven else []
+    return [head, *table(rows), *unproven]
+
+
+def comparison_lines(before: Sequence[Outcome], after: Sequence[Outcome]) -> list[Line]:
+    """Before and after, one row for each check and device whose result is not a plain pass both times."""
+    earlier = {item.key: item for item in before}
+    rows, passed = [], 0
+    alike = _alike([item for item in after if _not_run(earlier.get(item.key))])
+    hidden = {item.key for group in alike.values() for item in group}
+    for item in after:
+        was = earlier.get(item.key)
+        if item.key in hidden:
+            continue
+        if item.check.startswith("import ") and item.status == "pass" and (was is None or was.status == "pass"):
+            passed += 1
+            continue
+        note = "" if item.max_relative_error is None else f"err {item.max_relative_error:.1e}"
+        if item.status != "pass":
+            note = item.reason
+        rows.append(
+            (item.check, item.device or "", was.status if was else "-", item.status, duration(item.seconds), note)
+        )
+    lines = table([("check", "device", "before", "after", "time", ""), *rows]) if rows else []
+    if passed:
+        lines.append(line(f"  {passed} imports pass as before"))
+    return [line("Checks", "bold"), *lines, *_alike_lines(alike)]
+
+
+def _not_run(outcome: Outcome | None) -> bool:
+    return outcome is None or outcome.status == "skip"

@@ -1,0 +1,30 @@
+"""The answer of ``envmedic check``."""
+
+from __future__ import annotations
+
+import shlex
+
+from envmedic.model.answers.compatibility import Compatibility, Verdict
+from envmedic.render.documents.plan import change_rows
+from envmedic.render.text import Line, Tone, joined, line, part, section, table
+
+_WORDS: dict[Verdict, tuple[str, Tone]] = {
+    "works": ("yes", "good"),
+    "works-with-changes": ("yes, with changes", "good"),
+    "needs-build": ("not as a wheel", "warn"),
+    "does-not-work": ("no", "bad"),
+}
+_SIGNS = {"for": "+", "against": "-", "note": " "}
+
+
+def compatibility_lines(found: Compatibility) -> list[Line]:
+    """The answer first, then what would change or break, the reasons, and the command to carry it out."""
+    lines = [
+        joined(part(*_WORDS[found.verdict]), f"  {', '.join(found.requirements)}: {found.summary}"),
+        *section("It would change", table(change_rows(found.changes))),
+        *section("It would break", [line(f"  - {text}") for text in found.breaks]),
+        *section("Why", [line(f"  {_SIGNS[item.speaks]} {item.text}") for item in found.considerations]),
+    ]
+    if found.command:
+        lines += [line(""), line("Nothing has been changed. By hand:"), line(f"  {shlex.join(found.command)}")]
+    return lines

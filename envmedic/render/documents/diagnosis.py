@@ -1,0 +1,94 @@
+"""A diagnosis: its verdict and its findings."""
+
+from __future__ import annotations
+
+import shlex
+
+from envmedic.model.findings import Diagnosis, Evidence, Finding
+from envmedic.render.text import Line, Tone, joined, line, part, shortened
+
+EVIDENCE_LENGTH = 240
+VERDICTS = {
+    "healthy": "no fault found in this environment",
+    "env": "a fault of this environment",
+    "host": "a fault of the host: no repair of an environment can help",
+    "not-an-env-problem": "not an environment problem",
+    "unknown": "no playbook of envmedic explains this",
+}
+_CONFIRMED = {True: "confirmed by facts", False: "refuted by facts", None: "facts cannot tell"}
+_MARKED: dict[str, tuple[str, Tone]] = {
+    "healthy": ("✓ no fault found", "good"),
+    "host": ("! fault of the host", "bad"),
+    "not-an-env-problem": ("· not the environment", "dim"),
+    "unknown": ("? nothing sure", "warn"),
+}
+
+
+def diagnosis_lines(diagnosis: Diagnosis) -> list[Line]:
+    """Verdict first, then each finding with its evidence."""
+    tone: Tone = "good" if diagnosis.verdict == "healthy" else "warn" if diagnosis.verdict == "unknown" else "bad"
+    lines = [
+        joined(part("Verdict", "bold"), "  ", part(diagnosis.verdict, tone), f": {VERDICTS[diagnosis.verdict]}"),
+        *([line(f"  {diagnosis.reason}")] if diagnosis.reason else []),
+        *(line(f"  {text}") for text in diagnosis.advice),
+    ]
+    for number, finding in enumerate(diagnosis.findings, start=1):
+        lines += [line(""), *_finding_lines(number, finding)]
+    environment = diagnosis.facts.environment if diagnosis.facts else None
+    # every repair is proven by checks that the environment's own Python runs
+    if environment is not None and diagnosis.findings and not environment.interpreter.starts:
+        reason = environment.interpreter.error or "for no stated reason"
+        return [
+            *lines,
+            line(""),
+            line(f"Its Python does not start: {reason}"),
+            line("Nothing can be repaired before it does."),
+        ]
+    return lines + _next(diagnosis)
+
+
+def _next(diagnosis: Diagnosis) -> list[Line]:
+    """The next command, or the question whether this is the right environment."""
+    best = diagnosis.findings[0] if diagnosis.findings else None
+    # facts refute what the text says: most likely the text is from another environment
+    if best is not None and best.confirmed is False and diagnosis.prefix and diagnosis.log:
+        question = f"Is {diagnosis.prefix} the environment that the program ran in? -p names another one"
+        return [line(""), line(question)]
+    if best is None or best.playbook is None or diagnosis.verdict != "env":
+        return []
+    target = ["-p", diagnosis.prefix] if diagnosis.prefix else []
+    return [line(""), line("Next: " + shlex.join(["envmedic", "plan", "--playbook", best.playbook, *target]))]
+
+
+def _finding_lines(number: int, finding: Finding) -> list[Line]:
+    playbook = f", playbook {finding.playbook}" if finding.playbook else ""
+    return [
+        joined(f"{number}. ", part(finding.fault, "accent"), f"  {finding.summary}"),
+        line(f"   {certainty(finding)}{playbook}"),
+        *(evidence_line(item, "   ", EVIDENCE_LENGTH) for item in finding.evidence),
+        *(line(f"   or: {item.title}. {item.why_not}".rstrip()) for item in finding.alternatives),
+        *(line(f"   rejected: {item.fault} ({item.signature}): {item.reason}") for item in finding.rejected),
+    ]
+
+
+def certainty(finding: Finding) -> str:
+    """The confidence of a finding, and whether facts confirm it."""
+    return f"{finding.confidence:.0%} sure, {_CONFIRMED[finding.confirmed]}"
+
+
+def evidence_line(evidence: Evidence, indent: str, length: int | None = None) -> Line:
+    """Source and content, cut to `length` characters. The source is left out where the content begins with it."""
+    mark = part(f"{indent}+ ", "good") if evidence.supports else part(f"{indent}- ", "bad")
+    what = evidence.what if length is None else shortened(evidence.what, length)
+    if evidence.what.startswith(f"{evidence.where} "):
+        return joined(mark, what)
+    return joined(mark, part(f"{evidence.where}  ", "dim"), what)
+
+
+def verdict_of(diagnosis: Diagnosis) -> tuple[str, Tone]:
+    """The verdict in a few words with a mark; of faults the first."""
+    if diagnosis.verdict != "env":
+        return _MARKED[diagnosis.verdict]
+    first, *others = diagnosis.findings
+    more = f" +{len(others)}" if others else ""
+    return (f"✗ {first.fault}{more}", "bad") if first.confirmed else (f"? {first.fault}{more}", "warn")

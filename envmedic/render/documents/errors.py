@@ -1,0 +1,55 @@
+"""Errors: what happened, the likely cause, one next step, and the state of the environment."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from envmedic import __version__
+from envmedic.errors import CHANGED, RECOVERABLE, EnvmedicError, InternalError
+from envmedic.model.record import ErrorDocument, error_document
+from envmedic.render.text import Line, joined, line, part
+
+_STATES = {
+    RECOVERABLE: "A transaction was interrupted; `envmedic recover` settles it",
+    CHANGED: "The environment was exchanged before this; see `envmedic history`",
+}
+
+
+def error_lines(error: EnvmedicError | ErrorDocument) -> list[Line]:
+    """The whole error, without secrets."""
+    error = error_document(error) if isinstance(error, EnvmedicError) else error
+    return [*failure_lines(error), line(f"  {_STATES.get(error.environment, 'The environment is unchanged')}")]
+
+
+def failure_lines(error: ErrorDocument) -> list[Line]:
+    """The error without the state of the environment: details (a list of mistakes, or a tool's output), cause, next step.
+
+    Where cause and details share lines, each is shown once.
+    """
+    cause = (error.cause or "").splitlines()
+    details = [text.rstrip() for detail in error.details for text in detail.splitlines() if text.strip()]
+    if cause and all(text in details for text in cause) and len(details) > 1:
+        cause = []
+    details = [text for text in details if text.strip().removeprefix("cause:").strip() not in cause]
+    return [
+        joined(part("error:", "bad"), f" {error.summary}"),
+        *(line(f"  | {text}") for text in details),
+        *(line(f"  {'cause:' if number == 0 else '      '} {text}") for number, text in enumerate(cause)),
+        *([line(f"  hint: {error.hint}")] if error.hint else []),
+    ]
+
+
+def bug(error: BaseException, *, environment: str) -> InternalError:
+    """The error that tells of a bug of envmedic, with what is needed to mend it."""
+    import traceback
+
+    trace = "".join(traceback.format_exception(error))
+    where = f"envmedic {__version__}, Python {sys.version.split()[0]}, {os.uname().sysname} {os.uname().release}"
+    return InternalError(
+        f"A bug of envmedic: {type(error).__name__}: {error}",
+        cause=where,
+        hint="Report it with the lines above",
+        environment=environment,
+        details=(trace,),
+    )

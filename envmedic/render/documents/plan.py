@@ -1,0 +1,126 @@
+"""A plan, grouped as conda and uv users know it."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable
+
+from envmedic.model.plan import Change, Plan
+from envmedic.render.style import size
+from envmedic.render.text import Line, joined, line, part, shortened, table
+
+SHOWN_ALTERNATIVES = 3
+_FAMILY = frozenset({"torch", "torchvision", "torchaudio", "pytorch"})
+_VERBS = {"remove": "REMOVE", "install": "INSTALL", "change": "CHANGE"}
+
+
+def plan_lines(plan: Plan, *, alternatives: bool = True) -> list[Line]:
+    """Everything that will run, the distributions that stay, and the alternatives where the user can still choose."""
+    return [
+        *_head(plan),
+        line(""),
+        *_changes(plan),
+        line(""),
+        line("Steps, in a clone of the environment", "bold"),
+        *(line(f"  {number}. {step.describe()}") for number, step in enumerate(plan.steps, start=1)),
+        *(joined("     ", part(f"$ {shlex.join(argv)}", "dim")) for argv in plan.commands),
+        *_checks(plan),
+        *_keeps(plan),
+        *(_alternatives(plan) if alternatives else ()),
+        *(line(f"Note: {note}") for note in plan.notes),
+    ]
+
+
+def _head(plan: Plan) -> list[Line]:
+    moved = f" -> {plan.real_prefix}" if plan.real_prefix != plan.prefix else ""
+    lines = [joined(part("Environment", "bold"), f"  {plan.prefix}{moved}")]
+    if plan.finding is not None:
+        lines.append(joined(part("Fault", "bold"), f"        {plan.finding.fault}: {plan.finding.summary}"))
+    else:  # nothing is at fault: the torch family before and after
+        moves = ", ".join(f"{item.name} {_versions(item)}" for item in plan.changes if item.name in _FAMILY)
+        lines.append(joined(part("Moves", "bold"), f"        {moves or 'what belongs to torch'}"))
+    if plan.playbook:
+        lines.append(joined(part("Playbook", "bold"), f"     {plan.playbook}"))
+    return lines
+
+
+def _changes(plan: Plan) -> list[Line]:
+    if not plan.changes:
+        return [line("No distribution changes.")]
+    return [
+        line("Changes", "bold"),
+        *table(change_rows(plan.changes)),
+        line(f"  download {size(plan.download_bytes)}, extra disk at most {size(plan.disk_bytes)}"),
+    ]
+
+
+def change_rows(changes: Iterable[Change]) -> list[tuple[str, ...]]:
+    """A row for each change: what happens, name, versions, builds where conda has a part, owner, size."""
+    listed = list(changes)
+    # wheels have no build strings: without conda packages the column would be empty
+    builds = any(item.by == "conda" for item in listed)
+    return [
+        (_verb(item), item.name, _versions(item), *((_builds(item),) if builds else ()), _owner(item), _size(item))
+        for item in listed
+    ]
+
+
+def _verb(change: Change) -> str:
+    # the same version again: its files were changed or removed
+    same = change.before == change.after and change.before_build == change.after_build
+    return "REINSTALL" if same else _VERBS[change.kind]
+
+
+def _builds(change: Change) -> str:
+    """The build strings of a conda package."""
+    if change.kind == "change" and change.before_build != change.after_build:
+        return f"{change.before_build} -> {change.after_build}"
+    return change.after_build or change.before_build
+
+
+def _owner(change: Change) -> str:
+    """The owner, with the channel of a conda package; both owners where ownership changes."""
+    if change.by == "conda":
+        channel = change.channel.rstrip("/").rpartition("/")[2]
+        return f"conda ({channel})" if channel else "conda"
+    return f"conda ({change.package}) -> wheel" if change.package else change.owner
+
+
+def _size(change: Change) -> str:
+    return "size unknown" if change.size_bytes is None else size(change.size_bytes)
+
+
+def _versions(change: Change) -> str:
+    if change.kind == "change" and change.before != change.after:
+        return f"{change.before} -> {change.after}"
+    return change.before or change.after or ""
+
+
+def _checks(plan: Plan) -> list[Line]:
+    required, informative = (
+        sorted({check.name + (" (GPU)" if check.gpu else "") for check in plan.checks if check.required is deciding})
+        for deciding in (True, False)
+    )
+    lines = [line(""), line("Checks that decide", "bold"), line(f"  required: {', '.join(required) or 'none'}")]
+    return lines + ([line(f"  informative: {', '.join(informative)}")] if informative else [])
+
+
+def _keeps(plan: Plan) -> list[Line]:
+    if not plan.stays_count:
+        return []
+    # the plan names a few of the distributions that stay, and counts all
+    others = plan.stays_count - len(plan.stays)
+    more = [f"{others} other distribution{'s' * (others != 1)}"] if others > 0 else []
+    return [line(""), joined(part("Stays", "bold"), f"  {', '.join([*plan.stays, *more])}")]
+
+
+def _alternatives(plan: Plan) -> list[Line]:
+    """The best few feasible ones, and the first few that are not; JSON has them all."""
+    ways = [item for item in plan.alternatives if item.feasible][:SHOWN_ALTERNATIVES]
+    ways += [item for item in plan.alternatives if not item.feasible][:SHOWN_ALTERNATIVES]
+    if not ways:
+        return []
+    lines = [line(""), line("Considered and not chosen", "bold")]
+    lines += [line(shortened(f"  {item.title}: {item.why_not}")) for item in ways]
+    more = len(plan.alternatives) - len(ways)
+    return lines + ([line(f"  and {more} more, which --json lists")] if more else [])

@@ -1,0 +1,125 @@
+"""Records, the history and differences of two states."""
+
+from __future__ import annotations
+
+import shlex
+
+from envmedic.model.record import Difference, History, Record
+from envmedic.render.documents.checks import comparison_lines
+from envmedic.render.documents.errors import failure_lines
+from envmedic.render.style import duration, size
+from envmedic.render.text import Line, joined, line, part, section, table, visible
+
+_FAILED_SHOWN = 4
+"""Failures of one round that are shown: an import that fails takes dozens of checks with it."""
+_CHANGES_SHOWN = 3
+"""Changes that a row of the history names; the document has all."""
+_PATHS_SHOWN = 20
+"""Paths of one kind that are listed; the document has all."""
+
+
+def record_lines(record: Record, *, moved: bool = False) -> list[Line]:
+    """The work of a transaction; `moved` says that an undo or redo brought a kept tree back just now."""
+    lines = [joined(part("Transaction", "bold"), f"  {record.transaction} on {record.prefix}")]
+    if record.checks_after and (record.failure is not None or not moved):
+        lines += [line(""), *comparison_lines(record.checks_before, record.checks_after)]
+    if record.failure is not None:
+        lines += [line(""), *failure_lines(record.failure)]
+    return [
+        *lines,
+        *_rounds(record),
+        *_changed(record),
+        *(line(f"regression: {item}") for item in record.regressions if record.failure is None),
+        *(line(f"note: {item}") for item in record.notes),
+        line(""),
+        *_result(record, moved=moved),
+    ]
+
+
+def _rounds(record: Record) -> list[Line]:
+    """The finding of each round and its end, where there were several."""
+    if not record.rounds[1:]:  # a single round is the repair itself
+        return []
+    lines = [line("")]
+    for item in record.rounds:
+        more = len(item.failed) - _FAILED_SHOWN
+        end = "; ".join(item.failed[:_FAILED_SHOWN]) or "repaired"
+        end += f"; and {more} more, which --json lists" if more > 0 else ""
+        lines.append(line(f"round {item.number}: {item.summary}: {end}"))
+    return lines
+
+
+def _changed(record: Record) -> list[Line]:
+    if record.environment == "unchanged":
+        return []
+    before, after = ({item.name: item.version for item in side} for side in (record.before, record.after))
+    if record.environment == "restored":
+        # an undo goes from the state after the repair to the one before it
+        before, after = after, before
+    rows = [
+        (name, before.get(name, "-"), "->", after.get(name, "-"))
+        for name in sorted({*before, *after})
+        if before.get(name) != after.get(name)
+    ]
+    return [line(""), *table(rows)] if rows else []
+
+
+def _result(record: Record, *, moved: bool) -> list[Line]:
+    """The state of the environment in a word, how long it took, and the way back."""
+    # made visible before it is quoted: shlex.quote keeps control characters
+    head, target = part("Environment", "bold"), shlex.quote(visible(record.prefix))
+    if record.environment == "unchanged":
+        return [joined(head, "  ", part("unchanged", "warn"))]
+    if record.environment == "restored":
+        lines = [joined(head, "  ", part("back as it was before the repair", "good"))]
+        return lines if record.failure else [*lines, line(f"To bring the repair back: envmedic redo -p {target}")]
+    proven = record.gpu != "not verified"
+    state = part("repaired and verified", "good") if proven else part("repaired", "warn")
+    how = ", brought back" if moved else f" in {duration(sum(record.seconds.values()))}"
+    return [
+        joined(head, "  ", state, how),
+        *([joined(part("GPU", "bold"), f"          {gpu_proof(record)}")] if record.gpu != "not needed" else []),
+        line(f"To go back: envmedic undo -p {target}"),
+    ]
+
+
+def gpu_proof(record: Record) -> str:
+    """Whether the repair was verified on a GPU, and the reason where it was not."""
+    return record.gpu + (f" ({record.gpu_reason})" if record.gpu_reason else "")
+
+
+def history_lines(history: History) -> list[Line]:
+    """Generations, newest first."""
+    if not history.generations:
+        return [line(f"No transaction of envmedic on {history.prefix}")]
+    rows = [("", "transaction", "state", "started", "changes", "keeps", "can")]
+    for item in history.generations:
+        can = " ".join(word for word, yes in (("undo", item.undo_possible), ("redo", item.redo_possible)) if yes)
+        # a fourth change is named itself, where "1 more" would stand
+        more = len(item.changes) - _CHANGES_SHOWN if len(item.changes) > _CHANGES_SHOWN + 1 else 0
+        shown = [*item.changes[:_CHANGES_SHOWN], f"{more} more"] if more else item.changes
+        mark, changes = "*" if item.live else "", ", ".join(shown) or "-"
+        rows.append((mark, item.transaction, item.state, item.started, changes, size(item.size_bytes), can or "-"))
+    return [line("Generations (* is live)", "bold"), *table(rows)]
+
+
+def difference_lines(found: Difference) -> list[Line]:
+    """The differences of two states: distributions, then files."""
+    rows = [(item.name, item.before or "-", "->", item.after or "-") for item in found.distributions]
+    lines = [
+        joined(part("From", "bold"), f" {_state(found.before)} ", part("to", "bold"), f" {_state(found.after)}"),
+        line(""),
+        *(table(rows) if rows else [line("No distribution differs")]),
+    ]
+    for word, paths in (("added", found.added), ("removed", found.removed), ("changed", found.changed)):
+        more = [line(f"  and {len(paths) - _PATHS_SHOWN} more")] if len(paths) > _PATHS_SHOWN else []
+        listed = [line(f"  {path}") for path in paths[:_PATHS_SHOWN]]
+        lines += section(f"{len(paths)} file{'' if len(paths) == 1 else 's'} {word}", [*listed, *more])
+    if not (found.added or found.removed or found.changed):
+        lines += [line(""), line("No file differs, caches of byte code apart")]
+    return lines
+
+
+def _state(name: str) -> str:
+    """A state of an environment in words."""
+    return {"found": "the environment as it was found", "now": "what is there now"}.get(name, name)

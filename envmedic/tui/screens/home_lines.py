@@ -1,0 +1,89 @@
+"""Lines of the first screen: environments of the list, the card of the chosen one, and the verdict."""
+
+from __future__ import annotations
+
+from envmedic.render.cells import end, middle, width
+from envmedic.render.documents.diagnosis import VERDICTS, verdict_of
+from envmedic.render.documents.environments import kind_of
+from envmedic.render.pages.cards import environment_rows, labelled
+from envmedic.render.text import Line, TextPart, Tone, line, visible
+from envmedic.tui.session import AppState, Known
+
+_STATES: dict[str, tuple[str, Tone]] = {
+    "waiting": ("· not read yet", "dim"),
+    "reading": ("… reading", "dim"),
+    "failed": ("! cannot be read", "warn"),
+    "left": ("· envmedic's own", "dim"),
+}
+
+
+def environment_item(known: Known, cells: int) -> list[Line]:
+    """Two lines: its name and path, and its state."""
+    found = known.found
+    mark = "* " if found.active else "  "
+    path = visible(known.prefix)
+    title = f"{visible(found.name)}  {path}" if found.name else path
+    room = max(cells - len(mark), 4)
+    state, tone = _state(known)
+    shown = end(state, room)
+    kind = f"{kind_of(found)} {found.python}" if found.python else kind_of(found)
+    return [
+        (TextPart(mark, "good"), TextPart(middle(title, room), "bold" if found.active else "plain")),
+        (TextPart("  "), TextPart(shown, tone), TextPart(end(f"  {kind}", max(room - width(shown), 0)), "dim")),
+    ]
+
+
+def _state(known: Known) -> tuple[str, Tone]:
+    """The state in a few words with a mark."""
+    if known.diagnosis is None or known.phase in {"failed", "left"}:
+        return _STATES[known.phase]
+    return verdict_of(known.diagnosis)
+
+
+def environment_card(known: Known | None) -> list[Line]:
+    """The prefix, the interpreter and the torch family, as far as they are known."""
+    if known is None:
+        return [line("No environment is chosen.", "dim")]
+    lines = [line(known.prefix, "bold")]
+    if known.phase == "left":
+        return [*lines, line("envmedic runs from it, and leaves it alone.", "dim")]
+    if known.error is not None:
+        lines.append(line(f"! {known.error.summary}", "bad"))
+        return lines + [line(f"  {text}") for text in (known.error.cause, known.error.hint) if text]
+    if known.environment is not None:
+        return [*lines, *environment_rows(known.environment)]
+    torch = f", torch {known.found.torch}" if known.found.torch else ""
+    return [*lines, labelled("python", f"{known.found.python or '?'}{torch}"), line(*_state(known))]
+
+
+def verdict_lines(session: AppState) -> list[Line]:
+    """The verdict on the chosen environment or the given text, its source and its reason."""
+    diagnosis = session.diagnosis
+    lines = [*_repair(session), *_source(session)]
+    if diagnosis is None:
+        current = session.current
+        waiting = current is not None and current.phase in {"waiting", "reading"}
+        return [*lines, line("… waiting for the facts", "dim")] if waiting or session.searching else lines
+    word, tone = verdict_of(diagnosis)
+    told = "" if diagnosis.verdict == "healthy" else f"  {VERDICTS[diagnosis.verdict]}"  # its word says it already
+    reasons = [*([diagnosis.reason] if diagnosis.reason else []), *diagnosis.advice]
+    return [*lines, (TextPart(word, tone), TextPart(told)), *map(line, reasons)]
+
+
+def _repair(session: AppState) -> list[Line]:
+    """A reminder of a repair that runs."""
+    repair = session.repair
+    if repair is None or not repair.running:
+        return []
+    if repair.asked is not None:
+        return [line("? the repair waits for your answer: g", "warn")]
+    return [line("▸ a repair runs: g shows it", "accent")]
+
+
+def _source(session: AppState) -> list[Line]:
+    source = session.source
+    if source is None:
+        return []
+    told = {"paste": "by the pasted text", "log": f"by {source.name}", "command": f"by running {source.name}"}
+    joined = source.joined is not None and source.prefix == session.chosen
+    return [line(f"{told[source.kind]}, {'with the facts' if joined else 'alone so far'}", "dim")]

@@ -1,3 +1,0 @@
-"""Pure functions from values to lines."""
-
-from __future__ import annotations
