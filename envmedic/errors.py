@@ -163,6 +163,33 @@ def missing_package(error: BaseException, *, environment: str = UNCHANGED) -> Re
     return RepairPackageMissing(package, environment=environment) if package else None
 
 
+class DamagedByteCode(EnvmedicError):
+    """Python cannot read the byte code of a module of envmedic or of its dependencies."""
+
+    code = "damaged-byte-code"
+
+    def __init__(self, path: str, *, environment: str = UNCHANGED) -> None:
+        super().__init__(
+            f"The byte code in {path} is damaged",
+            cause="Python before 3.13 keeps what it could write of it when a disk is full",
+            hint="Delete the file, Python makes it again from the source",
+            environment=environment,
+        )
+
+
+def damaged_byte_code(error: BaseException, *, environment: str = UNCHANGED) -> DamagedByteCode | None:
+    """The file of byte code whose damage raised `error` in Python's import system; None for every other error."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    if trace is None:
+        return None
+    code = trace.tb_frame.f_code
+    if (code.co_name, code.co_filename) != ("_compile_bytecode", "<frozen importlib._bootstrap_external>"):
+        return None
+    return DamagedByteCode(str(trace.tb_frame.f_locals.get("bytecode_path")), environment=environment)
+
+
 class NoSolution(EnvmedicError):
     """No coherent set of distributions exists for this host and environment; `details` says why."""
 

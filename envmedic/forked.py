@@ -9,15 +9,21 @@ from __future__ import annotations
 import ctypes
 import os
 import pickle
+import select
 import signal
-import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from functools import partial
+from pathlib import Path
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
 _CHUNK_BYTES = 1 << 20
+_SIZE_BYTES = 8
+_LEAST_WAIT_S = 60.0
+_WAIT_FACTOR = 10
+"""A fork hangs that takes so many times as long again as it had before its value was asked for."""
 _PR_SET_PDEATHSIG = 1
 _RAISING = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
 
@@ -41,8 +47,8 @@ def uninterrupted() -> Iterator[set[int]]:
 def begun(work: Callable[[], T], *, cores: int = 2) -> Iterator[Fork[T]]:
     """Begin `work` in a fork, for a block that does something else and then asks for its `value`.
 
-    A machine with fewer than `cores` cores forks nothing. A failure of the fork has no consequence: `value` then does
-    the work here and raises its error.
+    A machine with fewer than `cores` cores forks nothing. A fork that fails or hangs has no consequence: `value`
+    then does the work here and raises its error.
     """
     with closing(Fork(work)) as fork:
         if _free_cores() >= cores:
@@ -69,8 +75,15 @@ def spread(work: Callable[[int], T], count: int, *, most: int) -> list[T]:
 
 
 def _free_cores() -> int:
-    """Cores that this process may use; 1 beside other threads, whose locks a fork would find held for ever."""
-    return 1 if threading.active_count() > 1 else len(os.sched_getaffinity(0))
+    """Cores that this process may use; 1 beside other threads, whose locks a fork would find held for ever.
+
+    The kernel's list of threads has those too that compiled libraries start.
+    """
+    try:
+        threads = len(list(Path("/proc/self/task").iterdir()))
+    except OSError:  # no /proc: nothing is known of threads
+        return 1
+    return 1 if threads > 1 else len(os.sched_getaffinity(0))
 
 
 class Fork(Generic[T]):
@@ -80,6 +93,7 @@ class Fork(Generic[T]):
         self._work = work
         self._pid = 0
         self._pipe = -1
+        self._begun = 0.0
 
     def begin(self) -> None:
         """Fork, if a process and a pipe can be had. The child answers with the value of the work, pickled."""
@@ -87,6 +101,7 @@ class Fork(Generic[T]):
             self._pipe, writing = os.pipe()
         except OSError:
             return
+        self._begun = time.monotonic()
         parent = os.getpid()
         with uninterrupted() as mask, suppress(OSError):
             try:
@@ -98,28 +113,35 @@ class Fork(Generic[T]):
 
     def value(self) -> T:
         """Wait for the value of the work; once."""
-        told = self._told()
-        return pickle.loads(told) if told else self._work()  # noqa: S301  # by a fork of this very process
+        answer = self._received() if self._pid else b""
+        return pickle.loads(answer) if answer else self._work()  # noqa: S301  # by a fork of this very process
 
-    def _told(self) -> bytes:
-        """Wait for the end of the fork; what it has written if it ended well, else nothing."""
-        if not self._pid:
-            return b""
-        parts: list[bytes] = []
-        while part := os.read(self._pipe, _CHUNK_BYTES):
-            parts.append(part)
-        return b"".join(parts) if self._ended() == 0 else b""
+    def _received(self) -> bytes:
+        """Read the answer; empty where the fork ends without a whole one, or hangs.
 
-    def _ended(self) -> int:
-        """Wait for the child, whose number is no longer ours then; returns its status."""
-        pid, self._pid = self._pid, 0
-        return os.waitpid(pid, 0)[1]
+        The size that precedes an answer says whether it is whole. The status of the fork would not: where this process
+        was started with SIGCHLD ignored, the kernel discards it.
+        """
+        asked, received = time.monotonic(), bytearray()
+        until = asked + max(_LEAST_WAIT_S, _WAIT_FACTOR * (asked - self._begun))
+        poll = select.poll()
+        poll.register(self._pipe, select.POLLIN)
+        while poll.poll(max(0.0, until - time.monotonic()) * 1000):
+            part = os.read(self._pipe, _CHUNK_BYTES)
+            if not part:
+                break
+            received += part
+        answer = bytes(received[_SIZE_BYTES:])
+        return answer if len(answer) == int.from_bytes(received[:_SIZE_BYTES], "little") else b""
 
     def close(self) -> None:
-        """Kill the child if it was not waited for."""
+        """Kill and reap the child."""
         if self._pid:
-            os.kill(self._pid, signal.SIGKILL)
-            self._ended()
+            pid, self._pid = self._pid, 0
+            with suppress(ProcessLookupError, ChildProcessError):  # the kernel has reaped it: SIGCHLD is ignored
+                os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT | os.WNOHANG)  # else the number may be another's
+                os.kill(pid, signal.SIGKILL)
+                os.waitpid(pid, 0)
         if self._pipe >= 0:
             os.close(self._pipe)
             self._pipe = -1
@@ -133,7 +155,8 @@ def _answer(parent: int, pipe: int, work: Callable[[], object], mask: set[int]) 
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         if os.getppid() != parent:  # it has ended already
             return
-        left = memoryview(pickle.dumps(work(), pickle.HIGHEST_PROTOCOL))
+        answer = pickle.dumps(work(), pickle.HIGHEST_PROTOCOL)
+        left = memoryview(len(answer).to_bytes(_SIZE_BYTES, "little") + answer)
         while left:
             left = left[os.write(pipe, left) :]
         status = 0

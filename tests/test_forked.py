@@ -107,6 +107,62 @@ def test_nothing_is_forked_beside_other_threads() -> None:
     assert said(code) == "True"
 
 
+def test_nothing_is_forked_beside_threads_that_python_does_not_know() -> None:
+    """Those of a compiled library, of which `threading` counts none."""
+    code = """
+    import _thread
+    _thread.start_new_thread(time.sleep, (1000,))
+    print(threading.active_count(), beside(os.getpid, lambda: None)[0] == here)
+    """
+    assert said(code) == "1 True"
+
+
+@SEVERAL_CORES
+def test_a_fork_that_hangs_is_ended_and_its_work_done_here() -> None:
+    code = """
+    from envmedic import forked
+    forked._LEAST_WAIT_S = 0.2
+    opened = os.listdir("/proc/self/fd")
+    def work():
+        if os.getpid() != here:
+            time.sleep(1000)
+        return os.getpid()
+    print(beside(work, lambda: None)[0] == here, children(), os.listdir("/proc/self/fd") == opened)
+    """
+    assert said(code) == "True [] True"
+
+
+@SEVERAL_CORES
+@pytest.mark.parametrize("cut", [4, 9, 2_000_000])
+def test_an_answer_that_is_cut_short_is_none(cut: int) -> None:
+    code = f"""
+    write, written = os.write, 0
+    def cut_short(number, data):
+        global written
+        if os.getpid() == here or number < 3:
+            return write(number, data)
+        if written >= {cut}:
+            os._exit(0)
+        written += (now := write(number, data[:{cut} - written]))
+        return now
+    os.write = cut_short
+    print(beside(lambda: (os.getpid(), "x" * 3_000_000), lambda: None)[0][0] == here, children())
+    """
+    assert said(code) == "True []"
+
+
+@SEVERAL_CORES
+def test_a_fork_answers_where_the_end_of_children_is_ignored() -> None:
+    """Under a parent that ignores SIGCHLD the kernel reaps the fork, and its status is lost."""
+    code = """
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    def fail():
+        raise KeyError
+    print(beside(os.getpid, lambda: None)[0] != here, beside(lambda: fail() if os.getpid() != here else 1, int))
+    """
+    assert said(code) == "True (1, 0)"
+
+
 def test_nothing_is_forked_where_there_is_one_core() -> None:
     code = """
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import py_compile
+import shutil
 import subprocess
 import sys
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
+
+from envmedic import __main__
 
 ENDING = """
 import atexit, sys
@@ -49,3 +56,30 @@ def test_closed_standard_streams_are_no_trace_of_a_bug(closed: str) -> None:
     done = subprocess.run(["/bin/sh", "-c", program, sys.executable], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert ("nms-cuda" in done.stdout) is (" >&-" not in f" {closed}")
+
+
+def _cut(content: bytes) -> bytes:
+    return content[: len(content) // 2]
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        _cut,
+        lambda content: content[:16],
+        lambda content: content[:16] + b"\xff" * 99,
+        lambda content: content[:16] + b"N",
+    ],
+    ids=["cut", "header alone", "other bytes", "no code"],
+)
+def test_damaged_byte_code_is_named_and_no_bug(damage: Callable[[bytes], bytes], tmp_path: Path) -> None:
+    """Python before 3.13 keeps what it could write of it when a disk is full."""
+    shutil.copytree(Path(__main__.__file__).parent, tmp_path / "envmedic", ignore=shutil.ignore_patterns("*.pyc"))
+    source = tmp_path / "envmedic/cli/commands/knowledge.py"
+    compiled = Path(py_compile.compile(str(source), doraise=True) or "")
+    compiled.write_bytes(damage(compiled.read_bytes()))
+    program = [sys.executable, "-B", "-m", "envmedic", "explain", "nms-cuda", "--json"]
+    done = subprocess.run(program, cwd=tmp_path, capture_output=True, text=True, check=False)
+    error = json.loads(done.stdout)
+    assert (done.returncode, error["code"]) == (1, "damaged-byte-code")
+    assert str(compiled) in error["summary"]

@@ -18,6 +18,7 @@ from envmedic.errors import (
     ExitCode,
     InputError,
     Interrupted,
+    damaged_byte_code,
     exhausted,
     missing_package,
 )
@@ -92,6 +93,7 @@ def _unexpected(error: Exception, output: CommandOutput) -> int:
     known = (
         exhausted(error, environment=environment)
         or missing_package(error, environment=environment)
+        or damaged_byte_code(error, environment=environment)
         or bug(error, environment=environment)
     )
     output.error(known)

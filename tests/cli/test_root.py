@@ -54,9 +54,10 @@ class Foreign:
         return found
 
 
-@pytest.fixture(params=[NOBODY, UNKNOWN], ids=["nobody", "unknown"])
+@pytest.fixture
 def foreign(request: pytest.FixtureRequest, place: Path, tmp_path: Path) -> Foreign:
-    uid: int = request.param
+    """Of the user that a test asks for, by default the unknown one."""
+    uid: int = getattr(request, "param", UNKNOWN)
     version = f"python{sys.version_info.major}.{sys.version_info.minor}"
     python = next((name for name in (sys.executable, f"/usr/bin/{version}") if runs_for_nobody(name)), None)
     if python is None:
@@ -66,6 +67,7 @@ def foreign(request: pytest.FixtureRequest, place: Path, tmp_path: Path) -> Fore
     return Foreign(case, user_of(case, tmp_path / "home"), uid, python)
 
 
+@pytest.mark.parametrize("foreign", [NOBODY, UNKNOWN], ids=["nobody", "unknown"], indirect=True)
 def test_root_repairs_and_the_owner_goes_back(foreign: Foreign) -> None:
     prefix = str(foreign.case.prefix)
     original = state_of(foreign.case.prefix)

@@ -85,7 +85,7 @@ def queries(draw: st.DrawFn) -> FamilyQuery:
     )
 
 
-EXAMPLES = int(os.environ.get("ENVMEDIC_TEST_EXAMPLES", "200"))
+EXAMPLES = int(os.environ.get("ENVMEDIC_TEST_EXAMPLES", "100"))
 laws = settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 

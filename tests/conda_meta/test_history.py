@@ -52,7 +52,7 @@ _REVISIONS = st.builds(
 )
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(revisions=st.lists(_REVISIONS, max_size=5), before=st.sampled_from(["", "# cmd: lost\n+x\n"]))
 def test_specs_and_state_are_condas(conda: Conda, tmp_path: Path, revisions: list[str], before: str) -> None:
     text = before + "\n".join(revisions)

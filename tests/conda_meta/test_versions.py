@@ -47,7 +47,7 @@ _CONSTRAINTS = st.recursive(
     ),
     max_leaves=4,
 )
-_OFTEN = settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+_OFTEN = settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 def satisfies(version: str, constraint: str) -> bool:

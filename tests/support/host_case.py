@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from envmedic.tree import fingerprint
-from tests.support.cuda_family import broken, host_file
+from tests.support.cuda_family import host_file
 from tests.support.native_case import Done, NativeCase
 
 
@@ -14,6 +14,7 @@ from tests.support.native_case import Done, NativeCase
 class HostCase:
     """What the user saw, the playbook that knows it, and what such a host is like."""
 
+    case: NativeCase
     room: Path
     log: Path
     playbook: str
@@ -21,7 +22,7 @@ class HostCase:
 
     def text_leads_to_advice(self) -> None:
         """The text makes the verdict, whatever the environment; nothing is planned or changed."""
-        case = broken(self.room / "room")
+        case = self.case
         before = fingerprint.digest(case.prefix)
         self._is_host(case.envmedic("diagnose", str(self.log), "--log-only", "--json"))
         self._is_host(case.envmedic("diagnose", str(self.log), "-p", str(case.prefix), "--json"))
@@ -31,7 +32,7 @@ class HostCase:
 
     def facts_confirm_it(self, *, alone: bool) -> None:
         """Facts of the host confirm the text; `alone` says whether they tell without any."""
-        case = broken(self.room / "room")
+        case = self.case
         target = ("-p", str(case.prefix), "--json", "--host", host_file(self.room, **self.host))
         finding = self._is_host(case.envmedic("diagnose", str(self.log), *target))
         assert finding["confirmed"] is True

@@ -18,7 +18,7 @@ import msgspec
 from textual.app import App
 from textual.message import Message
 
-from envmedic.errors import RECOVERABLE, UNCHANGED, EnvmedicError, Interrupted, missing_package
+from envmedic.errors import RECOVERABLE, UNCHANGED, EnvmedicError, Interrupted, damaged_byte_code, missing_package
 from envmedic.model.events import Event
 from envmedic.render.documents.errors import bug
 
@@ -219,7 +219,11 @@ def as_error(error: BaseException, *, changing: bool = False) -> EnvmedicError:
     if isinstance(error, EnvmedicError):
         return error
     environment = RECOVERABLE if changing else UNCHANGED
-    return missing_package(error, environment=environment) or bug(error, environment=environment)
+    return (
+        missing_package(error, environment=environment)
+        or damaged_byte_code(error, environment=environment)
+        or bug(error, environment=environment)
+    )
 
 
 class _Batch:

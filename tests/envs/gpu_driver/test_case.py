@@ -5,14 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.support.host_case import HostCase
+from tests.support.native_case import NativeCase
 
 HERE = Path(__file__).resolve().parent
 HOST: dict[str, object] = {"gpus": [], "driver_version": None, "driver_source": None, "pci_gpus": 1}
 
 
-def test_the_text_alone_leads_to_advice(tmp_path: Path) -> None:
-    HostCase(tmp_path, HERE / "sample_error.log", "gpu-driver").text_leads_to_advice()
+def test_the_text_alone_leads_to_advice(sound: NativeCase, tmp_path: Path) -> None:
+    HostCase(sound, tmp_path, HERE / "sample_error.log", "gpu-driver").text_leads_to_advice()
 
 
-def test_facts_of_the_host_confirm_it(tmp_path: Path) -> None:
-    HostCase(tmp_path, HERE / "sample_error.log", "gpu-driver", HOST).facts_confirm_it(alone=False)
+def test_facts_of_the_host_confirm_it(sound: NativeCase, tmp_path: Path) -> None:
+    HostCase(sound, tmp_path, HERE / "sample_error.log", "gpu-driver", HOST).facts_confirm_it(alone=False)
