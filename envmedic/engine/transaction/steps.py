@@ -1,7 +1,7 @@
 """Carrying out the steps of a plan in a clone.
 
 Removing and installing is the installer's business, run through the stage; everything else is written
-here, as new inodes and at paths that `inside` has approved.
+here, as new inodes and at paths that `safe_paths` has approved.
 """
 
 from __future__ import annotations
