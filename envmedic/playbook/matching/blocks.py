@@ -97,6 +97,8 @@ def blocks(chunks: Iterable[bytes]) -> Iterator[Block]:
             yield Block(number, pending, keep, end or None)
             number += pending.count(b"\n", 0, passed)
             pending = pending[passed:]
+            if not end:
+                break  # the overlap alone may be as long as a block: go on once more of the line has been read
     if pending:
         yield Block(number, pending, len(pending))
 
