@@ -64,16 +64,16 @@ quick: lint
 
 test: lint
 	$(BIN)/python -m compileall -q envmedic tests # read even where PYTHONDONTWRITEBYTECODE keeps runs from writing it
-	$(BIN)/python -m pytest -n auto --dist worksteal
+	$(BIN)/python -m pytest -n auto
 
 test-conda: $(INSTALLED)
-	ENVMEDIC_TEST_CONDA=1 $(BIN)/python -m pytest -n auto --dist worksteal -m conda
+	ENVMEDIC_TEST_CONDA=1 $(BIN)/python -m pytest -n auto -m conda
 
 test-install: $(INSTALLED)
 	$(BIN)/python -m tests.install
 
 test-locks: $(INSTALLED)
-	ENVMEDIC_TEST_LOCKS=1 ENVMEDIC_TEST_CONDA=1 $(BIN)/python -m pytest -n auto --dist worksteal --timeout 900 tests/envs tests/conda/test_repairs.py
+	ENVMEDIC_TEST_LOCKS=1 ENVMEDIC_TEST_CONDA=1 $(BIN)/python -m pytest -n auto --timeout 900 tests/envs tests/conda/test_repairs.py
 
 test-real: $(INSTALLED)
 	ENVMEDIC_TEST_REAL=1 $(BIN)/python -m pytest -m real_torch
