@@ -182,6 +182,13 @@ def _requirement_files(scratch: Path) -> Reader:
     return read
 
 
+def _commands() -> Sequence[bytes]:
+    """The samples; uv is asked for its options here, since a reader under test starts nothing."""
+    for verb in ("install", "uninstall", "sync"):
+        pip_help(verb)
+    return COMMANDS
+
+
 def _command(_: Path) -> Reader:
     def read(data: bytes) -> object:
         found = command_words.read_command(command_words.split(data.decode("utf-8", "replace")), pip_help)
@@ -201,6 +208,6 @@ TARGETS: tuple[Target, ...] = (
            words=(b"[[index]]\n", b"[pip]\n", b"pip = 1\n", b"index = 1\n", b"tool = 3\n", b"[tool.uv]\n", b"url = 7\n", b'"""', b"'''")),
     Target(name="requirement-files", reader=_requirement_files, samples=lambda: [REQUIREMENTS], promised=(EnvmedicError,),
            words=(b"-r more.txt\n", b"-r requirements.txt\n", b"--requirement=", b" @ ", b"; ", b" \\\n", b"===", b"#")),
-    Target(name="command", reader=_command, samples=lambda: COMMANDS, promised=(EnvmedicError,),
+    Target(name="command", reader=_command, samples=_commands, promised=(EnvmedicError,),
            words=(*JSON, *CONDA, b" --python=", b" -p ", b" -r ", b" -", b"env ", b"A=b ", b"'", b'"', b"\\", b" && ", b"$(x)", b" --")),
 )  # fmt: skip
