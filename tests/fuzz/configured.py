@@ -182,11 +182,11 @@ def _requirement_files(scratch: Path) -> Reader:
     return read
 
 
-def _commands() -> Sequence[bytes]:
+def _commands() -> list[bytes]:
     """The samples; uv is asked for its options here, since a reader under test starts nothing."""
     for verb in ("install", "uninstall", "sync"):
         pip_help(verb)
-    return COMMANDS
+    return list(COMMANDS)
 
 
 def _command(_: Path) -> Reader:
