@@ -21,7 +21,7 @@ class PipInstaller(UvInstaller):
         return (_install(step, python),) if step.artifacts else ()
 
     def _uninstalls(self, step: Purge, python: str) -> tuple[Argv, ...]:
-        """One command per metadata directory: pip removes one of several distributions of the same name at a time."""
+        """One command per metadata directory: pip removes one of several distributions with the same name per run."""
         prefix = Path(python).parent.parent
         found = [item.name for item in step.distributions if removal.removable(item, prefix)]
         return tuple((*_base(python), "uninstall", "--yes", name) for name in found)
@@ -33,6 +33,8 @@ class PipInstaller(UvInstaller):
 
 
 def _install(step: Install, python: str) -> Argv:
+    # By version and directory, not by path: for a path pip writes direct_url.json (PEP 610), and `pip freeze` then prints
+    # that path. Each directory of the cache holds one wheel, so that pip has no choice.
     folders = dict.fromkeys(str(Path(item.local_path).parent) for item in step.artifacts)
     return (
         *(*_base(python), "install", "--no-deps", "--no-index", "--no-cache-dir", "--only-binary=:all:"),
@@ -44,6 +46,8 @@ def _install(step: Install, python: str) -> Argv:
 
 def _base(python: str, *options: str) -> Argv:
     """Pip without the user's configuration, variables and site."""
+    # --isolated covers variables and the user's file, but not the global and site files: PIP_CONFIG_FILE=/dev/null
+    # makes pip read none at all.
     no_files = ("/usr/bin/env", "PIP_CONFIG_FILE=/dev/null")
     return (*no_files, python, "-I", *options, "-m", "pip", "--isolated", "--no-input", "--disable-pip-version-check")
 
@@ -51,6 +55,7 @@ def _base(python: str, *options: str) -> Argv:
 def require_pip(python: str) -> None:
     """Raise `InstallerError` unless the environment of `python` has pip."""
     prefix = Path(python).parent.parent
+    # A look at the disk: to ask pip itself would start the environment's Python once more.
     if not any(prefix.glob("lib/python3*/site-packages/pip/__main__.py")):
         raise InstallerError(
             f"{prefix} has no pip",

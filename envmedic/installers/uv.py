@@ -1,4 +1,4 @@
-"""uv as the installer: it resolves, and it carries steps out with the wheels that were fetched."""
+"""uv as the installer: resolution, and the commands that install the fetched wheels."""
 
 from __future__ import annotations
 
@@ -29,12 +29,13 @@ _LEFT_ALONE = (
     *("UV_DEFAULT_INDEX", "UV_EXTRA_INDEX_URL", "UV_INDEX", "UV_KEYRING_PROVIDER"),  # --no-index
     *("UV_NO_CONFIG", "UV_LINK_MODE", "UV_OFFLINE", "UV_NO_PROGRESS", "UV_PYTHON_DOWNLOADS"),  # options say so too
 )
-"""Beginnings of uv variables that do not change what a step does; every other one is unset for it."""
+"""Prefixes of uv variables that do not change what a step does; every other uv variable is unset for it."""
 
 
 def find_uv() -> str:
     """Path of uv: the one installed with envmedic, else on PATH. Raises `RepairPackageMissing`."""
     try:
+        # The package's own lookup knows where pip puts scripts: also below --user, --target and --prefix.
         from uv import find_uv_bin
 
         return find_uv_bin()
@@ -42,6 +43,7 @@ def find_uv() -> str:
         found = shutil.which("uv")
     if found is None:
         raise RepairPackageMissing("uv")
+    # PATH may hold relative directories, and steps run in another working directory.
     return str(Path(found).absolute())
 
 
@@ -61,14 +63,15 @@ def pip_help(verb: str) -> str:
 def require_repair_packages() -> None:
     """Raise RepairPackageMissing where a package is absent that every repair needs: uv, or requests."""
     find_uv()
+    # find_spec does not import it: requests is loaded where a download starts.
     if util.find_spec("requests") is None:
         raise RepairPackageMissing("requests")
 
 
 class UvInstaller:
-    """Resolves, fetches and names the commands of a step; implements `ports.Installer`.
+    """Resolution, downloads and the commands of a step; implements `ports.Installer`.
 
-    `prefix` says, where only `fetch` is used, whose pip configuration counts besides and who must read the wheels.
+    `prefix` is needed where only `fetch` is used: its ``pip.conf`` counts too, and its owner must be able to read the wheels.
     """
 
     def __init__(self, *, uv: str | None = None, prefix: Path | None = None) -> None:
@@ -82,13 +85,14 @@ class UvInstaller:
         return self._uv
 
     def resolve(self, request: ResolveRequest, environment: Environment, emit: Emit) -> Resolution:
-        """Return exact wheels for the pins and what they need. Raises NetworkError, NoSolution, InstallerError."""
-        del emit  # it takes a second; its stage is what there is to say
+        """Return exact wheels for the pins and their dependencies. Raises NetworkError, NoSolution, InstallerError."""
+        del emit  # a resolution takes about a second: the stage event of the caller is enough
         from envmedic.installers.index import http as session
         from envmedic.installers.resolution import resolve, uv_options
 
         self._prefix = Path(environment.prefix)
         read = configuration.read(self._prefix)
+        # Constraints of an earlier `apply --pin` would refuse the very versions that this repair is about.
         own = Path(environment.real_prefix) / CONSTRAINTS
         told = uv_options.without_constraints(uv_options.translate(read, request), own)
         question = resolve.ResolveQuery(self.uv, request, environment, told)
@@ -115,13 +119,15 @@ class UvInstaller:
         folders = dict.fromkeys(str(Path(item.local_path).parent) for item in step.artifacts)
         return (
             *self._base("install", python),
+            # The plan has decided everything: uv may neither resolve nor download nor build. Copies instead of hard links keep
+            # a later edit in the environment out of uv's cache, and its cache out of the environment.
             *("--no-deps", "--no-index", "--offline", "--no-build", "--reinstall", "--link-mode=copy"),
             *(f"--find-links={folder}" for folder in folders),
             *(f"{item.name}=={item.version}" for item in step.artifacts),
         )
 
     def build_command(self, step: Rebuild, python: str) -> Argv:
-        """Argv that builds the wheel of `step` without isolation; it is left in a cache of its own in the workshop.
+        """Argv that builds the wheel of `step` without isolation; uv leaves it in a separate cache in the workshop.
 
         Raises `InstallerError` when the user that builds cannot reach uv.
         """
@@ -138,6 +144,6 @@ class UvInstaller:
 
 
 def unset(environ: Mapping[str, str]) -> Argv:
-    """The beginning of a command that must not see the user's settings of uv; empty when there are none."""
+    """First words of a command that hides the user's uv settings from uv; empty when there are none."""
     names = sorted(name for name in environ if name.startswith("UV_") and not name.startswith(_LEFT_ALONE))
     return ("/usr/bin/env", *(part for name in names for part in ("-u", name))) if names else ()

@@ -1,8 +1,8 @@
-"""Where the user's own pip and uv look for distributions.
+"""Index settings of the user's pip and uv.
 
-uv reads its own configuration; it never reads pip's. What pip's configuration says is translated
-here into uv options, unless uv has been told the same itself. Values may hold credentials and
-never leave this package; what `probe` reports of the same files is for people.
+uv reads its own configuration and never that of pip. `resolution.uv_options` translates the settings of pip into uv
+options, unless uv itself has the same setting. Values may hold credentials and never leave this package; `probe`
+reports the same files for display.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from envmedic.errors import InputError
 from envmedic.redact import redact_text
 
 _PIP_SECTIONS = ("global", "install")
-"""Sections of pip's files that decide what `pip install` does, the weaker first."""
+"""Sections of pip's files that apply to `pip install`, the weaker first."""
 _LARGEST = 1 << 20
-"""Bytes of a configuration file."""
+"""Limit for a configuration file, in bytes."""
 _UV_DEFAULT_VARIABLES = ("UV_DEFAULT_INDEX", "UV_INDEX_URL")
 _UV_EXTRA_VARIABLES = ("UV_INDEX", "UV_EXTRA_INDEX_URL")
 
 
 @dataclass(frozen=True)
 class PipConfiguration:
-    """What pip would use."""
+    """Settings that pip would use."""
 
     index_url: str | None = None
     extra_index_urls: tuple[str, ...] = ()
@@ -47,7 +47,7 @@ class PipConfiguration:
 
 @dataclass(frozen=True)
 class UvConfiguration:
-    """What uv has been told itself, as far as it decides what is translated from pip."""
+    """Settings of uv itself that decide which settings of pip are translated."""
 
     default_index: str | None = None
     extra_indexes: tuple[str, ...] = ()
@@ -100,8 +100,10 @@ def _pip_values(prefix: Path | None, environ: Mapping[str, str]) -> dict[str, st
     for file in _pip_files(prefix, environ):
         parser = configparser.RawConfigParser()
         try:
+            # pip.conf of the environment may be a stranger's: a link in it could lead to any file that this user can read.
             own = prefix is None or not file.is_relative_to(prefix)
             text = safe_io.read(file, _LARGEST, follow=own).decode()
+            # limits.settings: configparser's regular expressions take quadratic time on long runs of blanks.
             parser.read_string(limits.settings(text), source=str(file))
         except (FileNotFoundError, NotADirectoryError, PermissionError):
             continue
@@ -110,6 +112,7 @@ def _pip_values(prefix: Path | None, environ: Mapping[str, str]) -> dict[str, st
         for section in _PIP_SECTIONS:
             if parser.has_section(section):
                 sections[section].update({key.replace("_", "-"): value for key, value in parser.items(section)})
+    # pip's order: [install] beats [global] whichever file it stands in, and variables beat every file.
     values = {**sections["global"], **sections["install"]}
     values.update({_option(name): value for name, value in environ.items() if name.startswith("PIP_") and value})
     return values
@@ -121,11 +124,13 @@ def _option(variable: str) -> str:
 
 def _pip_files(prefix: Path | None, environ: Mapping[str, str]) -> Iterator[Path]:
     named = environ.get("PIP_CONFIG_FILE")
+    # pip documents os.devnull as the way to read no configuration file at all.
     if named == os.devnull:
         return
     for folder in (environ.get("XDG_CONFIG_DIRS") or "/etc/xdg").split(":"):
         yield Path(folder) / "pip" / "pip.conf"
     yield Path("/etc/pip.conf")
+    # pip's rule (Configuration.iter_config_files): an existing PIP_CONFIG_FILE replaces the user's files, and no others.
     if not (named and Path(named).exists()):
         yield xdg.home(environ) / ".pip" / "pip.conf"
         yield xdg.config(environ) / "pip" / "pip.conf"
@@ -136,7 +141,7 @@ def _pip_files(prefix: Path | None, environ: Mapping[str, str]) -> Iterator[Path
 
 
 def read_uv(environ: Mapping[str, str]) -> UvConfiguration:
-    """Read what uv was told: variables first, then its nearest configuration files."""
+    """Read uv's settings: variables first, then the nearest configuration files."""
     result = UvConfiguration(
         default_index=next((environ[name] for name in _UV_DEFAULT_VARIABLES if environ.get(name)), None),
         extra_indexes=tuple(
@@ -153,6 +158,7 @@ def read_uv(environ: Mapping[str, str]) -> UvConfiguration:
 def _merge(strong: UvConfiguration, weak: UvConfiguration) -> UvConfiguration:
     return UvConfiguration(
         default_index=strong.default_index or weak.default_index,
+        # uv concatenates the lists of its files, the nearest file first, and asks indexes in that order.
         extra_indexes=strong.extra_indexes + weak.extra_indexes,
         strategy=strong.strategy or weak.strategy,
         no_index=strong.no_index or weak.no_index,
@@ -168,7 +174,7 @@ class _UvIndex(msgspec.Struct):
 
 
 class _UvTable(msgspec.Struct, rename="kebab"):
-    """What counts here of uv's settings (https://docs.astral.sh/uv/reference/settings/)."""
+    """The uv settings that count here (https://docs.astral.sh/uv/reference/settings/)."""
 
     index: list[_UvIndex] = []
     index_url: str | None = None
@@ -190,11 +196,13 @@ def _from_table(table: _UvTable, environ: Mapping[str, str]) -> UvConfiguration:
 def _named_index(value: str, environ: Mapping[str, str]) -> str:
     """URL of an index that may be written ``name=url``."""
     name, equals, url = value.partition("=")
+    # A bare URL may hold "=" in its query too; a name never holds "://".
     return _with_login(url, name, environ) if equals and "://" not in name else value
 
 
 def _with_login(url: str, name: str | None, environ: Mapping[str, str]) -> str:
     """`url` with the login that ``UV_INDEX_<NAME>_USERNAME`` and ``_PASSWORD`` give a named index."""
+    # uv's rule for the variables of a named index: upper case, everything but letters and digits becomes "_".
     variable = "UV_INDEX_" + re.sub(r"[^A-Za-z0-9]", "_", name or "").upper()
     user, password = environ.get(f"{variable}_USERNAME", ""), environ.get(f"{variable}_PASSWORD", "")
     if not name or not (user or password) or "@" in urlsplit(url).netloc:
@@ -218,6 +226,8 @@ def _uv_tables(environ: Mapping[str, str]) -> Iterator[_UvTable]:
 
 def _project_table(start: Path) -> _UvTable:
     for folder in (start, *start.parents):
+        # As in uv, uv.toml hides [tool.uv] of a pyproject.toml beside it, and a pyproject.toml without that table does not
+        # end the search.
         if (folder / "uv.toml").is_file():
             return _settings(folder / "uv.toml")
         if (folder / "pyproject.toml").is_file():
@@ -245,7 +255,7 @@ def _toml(path: Path) -> Mapping[str, Any]:
         return {}
     except OSError as error:
         raise _unreadable(path, error) from error
-    except (ValueError, RecursionError) as error:  # also numbers of thousands of digits
+    except (ValueError, RecursionError) as error:  # ValueError also for integers beyond Python's limit of digits
         raise _unreadable(path, error) from error
 
 

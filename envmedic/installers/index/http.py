@@ -1,4 +1,4 @@
-"""HTTP as the user's configuration wants it: proxies, netrc, certificates, logins, retries; errors with a next step."""
+"""HTTP client with the user's proxies, netrc, certificates and logins; retries, and errors with a next step."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from envmedic.installers.index.configuration import IndexConfiguration
 from envmedic.installers.index.credentials import host_of, logins, without_credentials
 
 TRANSIENT = frozenset({408, 425, 429, 500, 502, 503, 504})
-"""Statuses that may pass."""
+"""Statuses that a later attempt may not meet."""
 DENIED = {401: "needs a login (401 Unauthorized)", 403: "refuses access (403 Forbidden)"}
 
 
 @dataclass(frozen=True)
 class Patience:
-    """How long and how often a request is tried."""
+    """Timeouts and number of attempts of a request."""
 
     attempts: int = 5
     first_pause_s: float = 0.5
@@ -45,8 +45,11 @@ class IndexSession:
         self._logins = logins(configuration.urls)
         self._trusted = frozenset(configuration.pip.trusted_hosts)
         self._http = requests.Session()
-        self._http.headers["Accept-Encoding"] = "identity"  # sizes and ranges are those of the file
+        self._http.headers["Accept-Encoding"] = (
+            "identity"  # with gzip, Content-Length and ranges would count compressed bytes
+        )
         self._verify = certificates(configuration)
+        # HTTPS_PROXY and its like still win: requests prefers them to the proxies of a session (psf/requests#2018).
         proxy = configuration.pip.proxy
         if proxy:
             self._http.proxies = {"http": proxy, "https": proxy}
@@ -81,9 +84,10 @@ class IndexSession:
         stream: bool = False,
     ) -> requests.Response:
         """One try. Raises `requests.RequestException`, `TransientStatus` or `NetworkError`."""
+        # pip takes a trusted host with and without a port.
         trusted = urlsplit(url).hostname in self._trusted or urlsplit(url).netloc in self._trusted
         with warnings.catch_warnings():
-            if trusted:  # the user's own trusted-host says so
+            if trusted:  # the user's own trusted-host setting: a warning per request says nothing new
                 warnings.simplefilter("ignore", InsecureRequestWarning)
             answer = self._http.request(
                 method,
@@ -97,6 +101,7 @@ class IndexSession:
             )
         if answer.status_code in accept:
             return answer
+        # A streamed answer that nobody reads would keep its connection out of the pool.
         answer.close()
         if answer.status_code in TRANSIENT:
             raise TransientStatus(answer.status_code)
@@ -117,6 +122,7 @@ class TransientStatus(Exception):
 
 def may_pass(error: Exception) -> bool:
     """Whether trying again can help; a wrong certificate, proxy or host name stays wrong."""
+    # Both are subclasses of ConnectionError, so they must be asked for first.
     if isinstance(error, requests.exceptions.SSLError | requests.exceptions.ProxyError):
         return False
     return isinstance(error, requests.ConnectionError | requests.Timeout | TransientStatus) or is_broken(error)
@@ -129,6 +135,7 @@ def is_broken(error: Exception) -> bool:
 
 def certificates(configuration: IndexConfiguration, environ: Mapping[str, str] = os.environ) -> str | bool:
     """The certificate bundle: of REQUESTS_CA_BUNDLE or CURL_CA_BUNDLE, else pip's, else SSL_CERT_FILE's."""
+    # requests itself reads the first two only while `verify` is True; SSL_CERT_FILE it does not know, uv does.
     own = environ.get("REQUESTS_CA_BUNDLE") or environ.get("CURL_CA_BUNDLE")
     return own or configuration.pip.cert or environ.get("SSL_CERT_FILE") or True
 
@@ -150,6 +157,7 @@ def network_error(url: str, error: Exception) -> NetworkError:
 
 def _explain(error: Exception) -> tuple[str, str]:
     """Cause and next step."""
+    # requests wraps urllib3's MaxRetryError, whose `reason` is the actual failure.
     reason = getattr(error.args[0], "reason", None) if error.args else None
     if isinstance(error, requests.exceptions.SSLError):
         return "its TLS certificate is not accepted", "Name your organisation's certificates with SSL_CERT_FILE"

@@ -1,7 +1,7 @@
-"""Whether a wheel is the one that was installed, told by the hashes of its files.
+"""Comparison of a wheel with an installed distribution, by the hashes of their files.
 
-RECORD in a wheel lists each file with its hash, and so does RECORD of what was installed from it (PyPA specification
-"Recording installed projects"). Where every hash agrees, no other content was installed.
+RECORD in a wheel lists each file with its hash, and so does RECORD of the installed distribution (PyPA specification
+"Recording installed projects"). If every hash agrees, the distribution was installed from that content.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Hashes = Mapping[str, str]
 
 
 def installed(item: Distribution, environment: Environment) -> Hashes:
-    """What RECORD of an installed distribution says; empty where it has none that can be read."""
+    """Hashes in RECORD of an installed distribution; empty without a readable RECORD."""
     path = Path(environment.real_prefix) / item.metadata_path / "RECORD"
     try:
         return _hashes(path.read_text(encoding="utf-8"))
@@ -30,8 +30,9 @@ def installed(item: Distribution, environment: Environment) -> Hashes:
 
 
 def of_wheel(file: IO[bytes]) -> Hashes:
-    """What RECORD in an open wheel says; empty where it has none. Raises `zipfile.BadZipFile` for no sound zip."""
+    """Hashes in RECORD of an open wheel; empty without one. Raises `zipfile.BadZipFile` for a damaged zip."""
     with wheel_files.unpacking(), zipfile.ZipFile(file) as archive:
+        # count("/") == 1: a wheel may vendor other distributions, with their own RECORD further down.
         members = [name for name in archive.namelist() if name.endswith(".dist-info/RECORD") and name.count("/") == 1]
         if len(members) != 1:
             return {}
@@ -42,14 +43,17 @@ def of_wheel(file: IO[bytes]) -> Hashes:
 
 
 def same(wheel: Hashes, here: Hashes) -> bool:
-    """Whether each file of the wheel is there with its hash.
+    """Whether every file of the wheel is installed with its hash.
 
-    Files of ``.data`` directories are moved, and scripts among them rewritten: they say nothing.
+    Files of ``.data`` directories do not count: installers move them, and rewrite the scripts among them.
     """
     compared = {path: digest for path, digest in wheel.items() if ".data/" not in path}
+    # Only in this direction: an installation has more files than its wheel (byte code, INSTALLER, scripts), and a wheel
+    # without hashes proves nothing.
     return bool(compared) and all(here.get(path) == digest for path, digest in compared.items())
 
 
 def _hashes(record: str) -> dict[str, str]:
     rows = csv.reader(io.StringIO(record))
+    # RECORD lists itself without a hash; a row of another length is damaged, and proves nothing.
     return {row[0]: row[1] for row in rows if len(row) == 3 and row[1]}  # noqa: PLR2004  # path, hash, size

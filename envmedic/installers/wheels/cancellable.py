@@ -1,4 +1,4 @@
-"""Work that waits for somebody else, such as a server, in a thread that whoever wants it can leave at any time."""
+"""Cancellable work: it runs in a thread that its caller can abandon at any time, such as a stalled download."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from envmedic.errors import OutOfMemory
 
 T = TypeVar("T")
 TICK_S: Final = 0.1
-"""How often it is told that the work goes on."""
+"""Seconds between two calls of `tick`."""
 
 
 class Hold:
-    """Held by the work while it changes something, and refused once nobody waits for it any more."""
+    """Lock of the work around every change that it makes; after the caller left, it raises instead."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._left = False
 
     def __enter__(self) -> None:
-        """Begin to change something. Raises LeftError where nobody waits."""
+        """Begin a change. Raises LeftError after `leave`."""
         self._lock.acquire()
         if self._left:
             self._lock.release()
@@ -32,34 +32,36 @@ class Hold:
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """It is changed."""
+        """End the change."""
         self._lock.release()
 
     def leave(self) -> None:
-        """Wait no more; what is being changed is changed to its end."""
+        """Forbid further changes, after the one in progress has ended."""
         with self._lock:
             self._left = True
 
 
 class LeftError(Exception):
-    """Nobody waits for the work any more."""
+    """The caller has abandoned the work."""
 
 
 def beside(work: Callable[[], T], tick: Callable[[], object], hold: Hold) -> T:
-    """The result of `work`, which runs in a thread of its own. Raises what it raises, and OutOfMemory where none starts.
+    """The result of `work`, which runs in a separate thread. Raises its errors, and OutOfMemory if no thread starts.
 
-    `tick` is called ten times a second meanwhile. What it raises ends the waiting at once, even where the work hangs:
-    the thread is left behind, and changes nothing any more under `hold`.
+    `tick` is called ten times a second meanwhile. An exception from it ends the wait at once, even while the work hangs:
+    the thread is abandoned, and `hold` keeps it from further changes.
     """
     outcome: Future[T] = Future()
 
     def run() -> None:
         try:
             outcome.set_result(work())
-        except BaseException as error:  # noqa: BLE001  # it is raised where the work is waited for
+        except BaseException as error:  # noqa: BLE001  # raised again by outcome.result()
             outcome.set_exception(error)
 
     try:
+        # A daemon and no ThreadPoolExecutor: the executor joins its threads when Python exits, and would wait for a server
+        # that never answers.
         threading.Thread(target=run, name="beside", daemon=True).start()
     except RuntimeError as error:
         raise OutOfMemory from error
@@ -67,5 +69,6 @@ def beside(work: Callable[[], T], tick: Callable[[], object], hold: Hold) -> T:
         while not wait([outcome], TICK_S).done:
             tick()
     finally:
+        # Also after success: the work has no change left to make.
         hold.leave()
     return outcome.result()

@@ -1,4 +1,4 @@
-"""As root: what the owner of an environment needs of root's, where that owner can read it."""
+"""Files for the owner of an environment when envmedic runs as root: copies that the owner can read."""
 
 from __future__ import annotations
 
@@ -20,8 +20,10 @@ def copy(stored: Path, target: Path, user: User) -> None:
     partial = target.with_name(target.name + ".partial")
     with stored.open("rb") as source:
         try:
+            # root opens the source, the owner everything else: a link that the owner has put at the target leads root nowhere.
             with files_of(user):
                 target.parent.mkdir(parents=True, exist_ok=True)
+                # O_NOFOLLOW: the directory belongs to the environment, and a link in it could lead to any other file of that user.
                 descriptor = os.open(partial, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o644)
                 with open(descriptor, "wb") as file:  # noqa: PTH123  # from a descriptor
                     if not share_blocks(source.fileno(), file.fileno()):
@@ -40,7 +42,7 @@ def share_blocks(source: int, target: int) -> bool:
     try:
         fcntl.ioctl(target, FICLONE, source)
     except OSError:
-        return False  # another file system, or one without reflinks
+        return False  # EXDEV: another file system; EOPNOTSUPP: no reflinks. A copy reports any real fault
     return True
 
 
@@ -48,6 +50,7 @@ def require_reachable(program: str, python: str) -> None:
     """Raise `InstallerError` unless the owner of the environment of `python` can run `program`."""
     prefix = Path(python).parent.parent
     user = owner(prefix) if prefix.is_dir() else None
+    # uv in a virtual environment below /root is the common case: its mode is fine, but no one else may enter /root.
     if user is not None and not can_reach(user, Path(program)):
         raise InstallerError(
             f"{user.name}, who owns {prefix}, cannot run {program}",

@@ -20,12 +20,13 @@ def root(environ: Mapping[str, str] = os.environ) -> Path:
 
 
 def path_of(sha256: str, filename: str, *, prefix: Path | None = None) -> Path:
-    """Where a wheel with this content lies, or will lie: in this user's cache.
+    """Path of a wheel with this content in this user's cache, whether it exists or not.
 
-    With `prefix` it is the place from which the owner of that environment installs it, whom root acts for.
+    With `prefix`, as root for another user: the path from which the owner of that environment installs it.
     """
     foreign = prefix is not None and owner.owner(prefix) is not None
     folder = owner.wheels(prefix) if prefix is not None and foreign else root()
+    # Two levels, as in git: some file systems are slow with many thousand entries in one directory.
     return folder / sha256[:2] / sha256 / filename
 
 
@@ -37,15 +38,18 @@ def folders() -> Iterator[Path]:
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Hold the lock of one wheel's directory, made if need be, while the block runs.
+    """Hold the lock of one wheel's directory while the block runs; creates the directory.
 
-    A second process that wants the same wheel waits and then finds it complete. The lock ends with
-    its process, however that ends.
+    A second process that wants the same wheel waits, and then finds it complete. The kernel releases the lock when the
+    process ends, also after SIGKILL.
     """
     folder.mkdir(parents=True, exist_ok=True)
+    # A file of its own, never removed: a lock on the wheel itself would be lost when it is replaced.
     with (folder / ".lock").open("w", encoding="utf-8") as file:
         while not _try_lock(file.fileno()):
-            time.sleep(_POLL_S)  # an interruption by the user gets through, unlike in a blocking flock
+            time.sleep(
+                _POLL_S
+            )  # a poll keeps the wait short enough for a cancellation, which a blocking flock would not
         yield
 
 

@@ -1,4 +1,4 @@
-"""Fetching wheels into the cache: streamed, resumed, verified, and there only when complete."""
+"""Downloads of wheels into the cache: streamed, resumable, verified, and visible only when complete."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from hashlib import _Hash
 
 DOWNLOAD_CHUNK = 64 * 1024
-"""Bytes read from the network at a time; at most so many are lost when a connection breaks."""
+"""Bytes per read from the network; a broken connection loses at most that many."""
 REPORT_S = 0.1
 """Seconds between two progress events."""
 
@@ -37,10 +37,10 @@ def fetch(
 ) -> None:
     """Put every wheel into the cache at its `local_path`, verified.
 
-    As root for `user` it goes into root's own cache first, and from there to its `local_path` as theirs. While something
-    is downloaded `emit` is told of it ten times a second, also when nothing comes: what it raises ends the download at
-    once. Raises `NetworkError` (unreachable, or offline and absent), `IntegrityError` (not the wheel it should be),
-    `PreflightError` (no space). What was fetched before an error stays for the next run.
+    As root for `user`, a wheel goes into root's own cache first, and is copied from there to its `local_path`, owned by
+    that user. During a download `emit` is called ten times a second, also while no data arrives: an exception from it
+    ends the download at once. Raises `NetworkError` (unreachable, or offline and absent), `IntegrityError` (another content),
+    `PreflightError` (no space). Data fetched before an error stays for the next run.
     """
     meter = Meter(emit, artifacts)
     for artifact in artifacts:
@@ -73,13 +73,13 @@ class Meter:
         self._label, self._done = artifact.filename, 0
 
     def at(self, done: int) -> None:
-        """So many bytes of this wheel are done."""
+        """Set the number of finished bytes of this wheel."""
         self._done = done
         if time.monotonic() - self._reported >= REPORT_S:
             self._report()
 
     def end(self, artifact: Artifact) -> None:
-        """This wheel is complete."""
+        """Count this wheel as complete."""
         self._before += artifact.size_bytes or self._done
         self._done = 0
         self._report()
@@ -90,17 +90,19 @@ class Meter:
         self._emit(Progress(stage="fetch", unit="bytes", done=done, total=self._total, label=self._label))
 
     def notice(self, code: str, message: str) -> None:
-        """Tell the user something."""
+        """Emit a warning."""
         self._emit(Notice(code=code, message=message, level="warning"))
 
 
 def _cached(artifact: Artifact, target: Path, meter: Meter) -> bool:
-    """Whether the cache holds the wheel; content that is not its own is thrown away."""
+    """Whether the cache holds the wheel; deletes a file with another hash."""
     if not target.is_file():
         return False
     digest = hashlib.sha256()
     with target.open("rb") as file:
         _hash_file(file, digest, meter)
+    # Hashed on every use: the cache may be years old, and an install from damaged content would fail verification only
+    # after minutes.
     if digest.hexdigest() == artifact.sha256:
         return True
     meter.notice("damaged-cache", f"{target} was damaged and is fetched again")
@@ -136,7 +138,9 @@ def _obtain(artifact: Artifact, target: Path, meter: Meter, session: IndexSessio
     else:
         resumed = partial.is_file()
         digest = _download(artifact, partial, meter, session)
-        if digest != artifact.sha256 and resumed:  # the old part was of something else
+        if (
+            digest != artifact.sha256 and resumed
+        ):  # the partial file may have been of other content: once more from the start
             partial.unlink()
             digest = _download(artifact, partial, meter, session)
     try:
@@ -150,6 +154,7 @@ def _obtain(artifact: Artifact, target: Path, meter: Meter, session: IndexSessio
 def _download(artifact: Artifact, partial: Path, meter: Meter, session: IndexSession) -> str:
     """Download to the partial file, and return the SHA-256 of all of it."""
     download = Download(artifact, partial, session)
+    # A read in requests cannot be interrupted from outside, except by its own timeout of a minute.
     return beside(download.run, lambda: meter.at(download.done), download.hold)
 
 
@@ -167,6 +172,7 @@ def _copy(source: Path, partial: Path, meter: Meter) -> str:
     with original, partial.open("w+b") as copy:
         if not chown.share_blocks(original.fileno(), copy.fileno()):
             shutil.copyfileobj(original, copy, wheel_files.CHUNK)
+        # The copy is hashed, not the source: after a reflink or copy, only that is what gets installed.
         copy.seek(0)
         _hash_file(copy, digest, meter)
     return digest.hexdigest()
@@ -193,9 +199,9 @@ def _verify(artifact: Artifact, partial: Path, digest: str) -> None:
 
 @dataclass
 class Download:
-    """The download of one wheel into a partial file, continued where an earlier one ended.
+    """The download of one wheel into a partial file, resumed where an earlier one ended.
 
-    It runs in a thread that may be left; only under `hold` it touches the file.
+    It runs in a thread that its caller may abandon, and touches the file only under `hold`.
     """
 
     artifact: Artifact
@@ -214,6 +220,7 @@ class Download:
             try:
                 self._part()
             except (requests.RequestException, TransientStatus) as error:
+                # Progress resets the count: a slow line that breaks every few minutes still delivers a wheel of gigabytes.
                 self.failures = 1 if self.done > before else self.failures + 1
                 if self.failures >= self.session.patience.attempts or not may_pass(error):
                     raise network_error(self.artifact.url, error) from error
@@ -226,6 +233,7 @@ class Download:
             with self.partial.open("rb") as file:
                 self.done = _hash_file(file, self.digest)
         size = self.artifact.size_bytes
+        # Of full size but not moved into place: other content, or a run that was killed between. Range would give 416.
         if size is not None and self.done >= size:
             self._start_over()
         _require_space(self.partial.parent, (size or 0) - self.done, self.artifact.filename)
@@ -236,17 +244,18 @@ class Download:
         self.digest, self.done = hashlib.sha256(), 0
 
     def _part(self) -> None:
-        """Download from where it stands until the end, or until the connection breaks."""
+        """Download the rest, until the end or until the connection breaks."""
         headers = {"Range": f"bytes={self.done}-"} if self.done else {}
         answer = self.session.once(
             "GET", self.artifact.url, headers=headers, accept=(200, 206, 416) if self.done else (200,), stream=True
         )
         with answer:
-            if self.done and answer.status_code != 206:  # noqa: PLR2004  # not partial: the server sends all of it
+            if self.done and answer.status_code != 206:  # noqa: PLR2004  # the server ignored Range and sends all of it
                 self._start_over()
-                if answer.status_code != 200:  # noqa: PLR2004  # nothing after what we have: ask for all
+                if answer.status_code != 200:  # noqa: PLR2004  # 416: no bytes after those we have, so ask for all
                     return self._part()
             with self._opened() as file:
+                # The hash runs along with the download: a second read of several gigabytes would double the time on a slow disk.
                 for chunk in answer.iter_content(DOWNLOAD_CHUNK):
                     with self.hold:
                         file.write(chunk)
@@ -272,12 +281,13 @@ def _require_space(folder: Path, needed: int, filename: str) -> None:
 
 @contextmanager
 def disk_errors(target: Path) -> Iterator[None]:
-    """Turn what the file system refuses into a `PreflightError`; a full disk loses its partial file."""
+    """Translate errors of the file system to `PreflightError`; on a full disk, delete the partial file."""
     try:
         yield
     except requests.RequestException:
-        raise  # an OSError too, but not of the disk
+        raise  # a subclass of OSError that has nothing to do with the disk
     except OSError as error:
+        # The partial file itself fills the disk: without it, the user can do something about the rest.
         full = error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
         if full:
             target.with_name(target.name + ".partial").unlink(missing_ok=True)

@@ -1,7 +1,7 @@
-"""Reading a wheel's size and requirements from where it lies, without downloading it whole.
+"""Size and requirements of a wheel on a server, without a full download.
 
-PEP 658 gives the metadata as a file beside the wheel; without it the end of the zip is read by
-range requests. A server that offers neither leaves the requirements unknown until the download.
+PEP 658 offers the metadata as a file beside the wheel; without it, range requests read the end of the zip. A server
+that offers neither leaves the requirements unknown until the download.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ BLOCK = 64 * 1024
 
 @dataclass(frozen=True)
 class WheelFacts:
-    """What could be learnt of a wheel before its download."""
+    """Facts about a wheel before its download."""
 
     size_bytes: int | None
     requires: tuple[str, ...] | None
-    """None when it is not known."""
+    """None when unknown."""
 
 
 def local_file(url: str) -> Path | None:
@@ -51,16 +51,19 @@ def look(url: str, session: IndexSession) -> WheelFacts:
 
 
 def _remote_requires(url: str, size: int | None, session: IndexSession) -> tuple[str, ...] | None:
+    # Asked for without a look at the index page, which would announce it: one request less. Some stores (S3) answer
+    # 403 for a file that does not exist.
     answer = session.request("GET", url + ".metadata", accept=(200, 403, 404))
     if answer.status_code == 200:  # noqa: PLR2004  # HTTP's own word for success
         return wheel_files.requirements(answer.content.decode("utf-8", "replace"))
     if size is None:
         return None
     try:
+        # The buffer turns the many small reads of zipfile into few requests.
         with io.BufferedReader(RangeFile(url, size, session), BLOCK) as file:
             return wheel_files.requirements(wheel_files.metadata_in(file))
     except (NoRanges, ValueError, zipfile.BadZipFile):
-        return None  # the download verifies the wheel and names what is wrong with it
+        return None  # not an error yet: the download verifies the wheel and reports the fault
 
 
 class NoRanges(Exception):
@@ -68,7 +71,7 @@ class NoRanges(Exception):
 
 
 class RangeFile(io.RawIOBase):
-    """A remote file that can be read at any place by range requests."""
+    """A remote file with random access by range requests, as zipfile needs it."""
 
     def __init__(self, url: str, size: int, session: IndexSession) -> None:
         super().__init__()
@@ -88,7 +91,8 @@ class RangeFile(io.RawIOBase):
         return self._position
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Move; zipfile reads from the end."""
+        """Set the offset; zipfile seeks from the end first."""
+        # zipfile looks for the end record at offsets before the start of a file that is too small: clamped, it finds none.
         base = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}[whence]
         self._position = max(0, base + offset)
         return self._position
@@ -104,6 +108,7 @@ class RangeFile(io.RawIOBase):
         return len(answer.content)
 
     def _fetch(self, first: int, last: int) -> requests.Response:
+        # stream: a server without ranges would send all of a wheel of gigabytes before its status is looked at.
         answer = self._session.request(
             "GET", self._url, headers={"Range": f"bytes={first}-{last}"}, accept=(206, 200), stream=True
         )

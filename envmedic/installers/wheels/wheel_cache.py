@@ -1,9 +1,9 @@
-"""Wheels that lie on this machine and that were installed, by proof of their content.
+"""Local wheels from which distributions were installed, proven by content.
 
-Looked at: envmedic's own cache of wheels, directories given by ``--find-links`` (or in pip's configuration), the wheels
-that Python carries for ``ensurepip``, and the answers that pip keeps (``http-v2`` in ``pip cache dir``, where a wheel is
-stored whole and without its name). The layout of pip's cache is pip's own affair: a change of it would hide wheels, and
-could not make a wrong one look right.
+Sources: envmedic's own wheel cache, directories given by ``--find-links`` (or in pip's configuration), the wheels
+that Python bundles for ``ensurepip``, and pip's HTTP cache (``http-v2`` in ``pip cache dir``, where a wheel is stored
+whole and without its name). The layout of pip's cache is not documented: a change of it would hide wheels, but could
+never make a wrong wheel pass, since content is what proves it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from envmedic.model.lock import WheelFile
 
 _DIST_INFO = re.compile(r"(?P<name>[^-/]+)-(?P<version>[^-/]+)\.dist-info/RECORD")
 _OWN = "wheel cache"
-"""envmedic's own: a wheel lies there under its hash, verified when it was fetched."""
+"""Name of envmedic's own cache, where a wheel's directory is its hash, verified on download."""
 _ZIP = b"PK\x03\x04"
 Key = tuple[str, str]
 """Normalised name and version."""
@@ -35,7 +35,7 @@ class Kept(NamedTuple):
 
     path: Path
     filename: str
-    """Empty where it is kept without its name."""
+    """Empty if it is stored without its name."""
     source: str
     """`LockedPackage.hash_source`."""
 
@@ -43,12 +43,13 @@ class Kept(NamedTuple):
 def find(
     wanted: Sequence[Distribution], environment: Environment, find_links: Sequence[Path]
 ) -> Mapping[Key, WheelFile]:
-    """The wheels of `wanted` that are here, each proven by every hash in its RECORD."""
+    """The wheels of `wanted` on this machine, each proven by every hash in its RECORD."""
     missing = {(item.name, item.version): item for item in wanted}
     found: dict[Key, WheelFile] = {}
     for kept, key in _candidates(environment, find_links, missing):
         if key not in found and proven(kept.path, missing[key], environment):
             found[key] = _file(kept, key)
+            # A cache of pip can hold thousands of bodies: stop as soon as nothing is missing.
             if len(found) == len(missing):
                 break
     return found
@@ -57,6 +58,8 @@ def find(
 def _candidates(
     environment: Environment, find_links: Sequence[Path], missing: Mapping[Key, Distribution]
 ) -> Iterator[tuple[Kept, Key]]:
+    # The cheapest proof first: our own cache needs no hashing of the wheel, while a body in pip's cache has no name, and
+    # must be opened to learn whose it is.
     for kept in (*_own(), *_linked(find_links), *_bundled(environment), *_stated(missing.values())):
         key = _by_name(kept.filename)
         if key is not None and key in missing:
@@ -80,7 +83,7 @@ def _linked(folders: Sequence[Path]) -> Iterator[Kept]:
 
 
 def _stated(wanted: Iterable[Distribution]) -> Iterator[Kept]:
-    """Wheels that were installed by their path, where they still lie."""
+    """Wheels that were installed by path and still exist."""
     for item in wanted:
         path = local_file(item.origin.url or "")
         if item.origin.kind == "archive" and path is not None and path.suffix == ".whl" and path.is_file():
@@ -88,7 +91,7 @@ def _stated(wanted: Iterable[Distribution]) -> Iterator[Kept]:
 
 
 def _bundled(environment: Environment) -> Iterator[Kept]:
-    """Wheels of ensurepip, which ``python -m venv`` installs; Debian keeps them apart."""
+    """Wheels of ensurepip, which ``python -m venv`` installs; Debian keeps them in /usr/share/python-wheels."""
     base = environment.interpreter.base_prefix
     version = ".".join((environment.interpreter.version or "").split(".")[:2])
     folders = [Path("/usr/share/python-wheels")]
@@ -99,7 +102,8 @@ def _bundled(environment: Environment) -> Iterator[Kept]:
 
 
 def _answers() -> Iterator[Path]:
-    """Bodies of pip's kept answers that are zip files."""
+    """Bodies in pip's HTTP cache that are zip files."""
+    # `pip cache dir` would have to run the pip of some environment; this is what it prints by default.
     base = os.environ.get("PIP_CACHE_DIR") or str(download_cache.root().parents[1] / "pip")
     for path in sorted(Path(base).glob("http-v2/?/?/?/?/?/*.body")):
         with path.open("rb") as file:
@@ -120,7 +124,7 @@ def _by_content(path: Path) -> Key | None:
         with zipfile.ZipFile(path) as archive:
             found = next(filter(None, map(_DIST_INFO.fullmatch, archive.namelist())), None)
     except zipfile.BadZipFile:
-        return None  # an answer that broke off
+        return None  # an incomplete download
     return (canonicalize_name(found["name"]), found["version"]) if found is not None else None
 
 

@@ -1,4 +1,4 @@
-"""Reading wheels: file names, what they require, and whether they are what they claim to be."""
+"""Wheel files: names, metadata, tag ranks and validity."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ CHUNK = 1 << 20
 """Bytes read at a time."""
 _VERSION = re.compile(r"(\d{1,2})\.(\d{1,2})(?!\d)")
 LARGEST_TEXT = 16 << 20
-"""Bytes of METADATA or RECORD; the largest have some millions."""
+"""Limit for METADATA and RECORD, in bytes; the largest known ones have a few millions."""
 _SMALL_BYTES = 1 << 30
-"""Unpacked, what a wheel may have however small it is packed."""
+"""Unpacked size in bytes that any wheel may have, however well it is compressed."""
 _MOST_PACKED = 100
-"""Bytes out of one at most, beyond that: machine code and text give two to ten, an archive bomb a thousand."""
+"""Largest compression ratio beyond that size: machine code and text reach 2 to 10, an archive bomb 1000."""
 
 
 def sha256_of(path: Path) -> str:
@@ -53,6 +53,7 @@ def requirements(metadata: str) -> tuple[str, ...]:
 def metadata_in(wheel: BinaryIO) -> str:
     """METADATA of an open wheel. Raises ValueError when it has none, `zipfile.BadZipFile` when it is no sound zip."""
     with unpacking(), zipfile.ZipFile(wheel) as archive:
+        # Two *.dist-info directories would leave it open which one an installer takes: such a wheel is refused.
         members = [name for name in archive.namelist() if _is_metadata(name)]
         if len(members) != 1:
             raise ValueError("it has no *.dist-info/METADATA")
@@ -60,8 +61,9 @@ def metadata_in(wheel: BinaryIO) -> str:
 
 
 def member(archive: zipfile.ZipFile, name: str) -> bytes:
-    """A text of an archive. Raises ValueError for one that becomes larger than any, and what `unpacking` turns."""
+    """Content of a text in an archive. Raises ValueError above `LARGEST_TEXT`, and what `unpacking` translates."""
     with archive.open(name) as file:
+        # The size in the directory of the zip is the maker's claim: reading is what must be limited.
         content = file.read(LARGEST_TEXT + 1)
     if len(content) > LARGEST_TEXT:
         raise ValueError(f"{name} in it has more than {LARGEST_TEXT} bytes")
@@ -70,7 +72,7 @@ def member(archive: zipfile.ZipFile, name: str) -> bytes:
 
 @contextmanager
 def unpacking() -> Iterator[None]:
-    """Turn what zipfile raises for damaged, encrypted and newer archives into `zipfile.BadZipFile`."""
+    """Translate the errors of zipfile for damaged, encrypted and newer archives to `zipfile.BadZipFile`."""
     try:
         yield
     except (
@@ -84,7 +86,7 @@ def unpacking() -> Iterator[None]:
     ) as error:
         raise zipfile.BadZipFile(str(error) or type(error).__name__) from error
     except OSError as error:
-        if error.errno != errno.EINVAL:  # by which a place before the beginning of a file is refused
+        if error.errno != errno.EINVAL:  # what seek raises for an offset before the start of the file
             raise
         raise zipfile.BadZipFile("it names a place that is not in it") from error
 
@@ -122,6 +124,7 @@ def _require_safe(path: Path) -> None:
     with unpacking(), zipfile.ZipFile(path) as archive:
         members = archive.infolist()
     for item in members:
+        # A backslash is a separator for installers on Windows only; a check for all platforms costs nothing.
         parts = PurePosixPath(item.filename.replace("\\", "/")).parts
         if item.filename.startswith("/") or ".." in parts:
             raise ValueError(f"it holds {item.filename!r}, which lies outside of the environment")
@@ -142,21 +145,23 @@ def broken_wheel(filename: str, cause: str) -> IntegrityError:
 
 
 def tag_ranks(interpreter: Interpreter) -> dict[Tag, int]:
-    """Rank of every wheel tag that the environment's CPython accepts here; smaller is better. None of a version unknown."""
+    """Rank of every wheel tag that the environment's CPython accepts here; smaller is better. Empty for an unknown version."""
     version = _VERSION.match(interpreter.version or "")
     if version is None:
         return {}
     major, minor = int(version[1]), int(version[2])
     abi = f"cp{major}{minor}{'t' if interpreter.free_threaded else ''}"
+    # packaging names the ABI of the running interpreter by default; that of the environment may differ.
     tags = [*cpython_tags((major, minor), abis=[abi]), *compatible_tags((major, minor), f"cp{major}{minor}")]
+    # Reversed, so that the best rank stays should a tag occur twice.
     return {tag: rank for rank, tag in reversed(list(enumerate(tags)))}
 
 
 def rank(filename: str, ranks: dict[Tag, int]) -> int:
-    """Rank of the best tag of a wheel's file name; larger than any rank when none fits, or it is no such name."""
+    """Rank of the best tag of a wheel's file name; larger than any rank when none fits, or the name is not a wheel's."""
     try:
         _, _, _, tags = parse_wheel_filename(filename)
-    except ValueError:  # `InvalidWheelFilename`, and numbers of thousands of digits
+    except ValueError:  # `InvalidWheelFilename`, or an integer beyond Python's limit of digits
         return len(ranks)
     return min((ranks.get(tag, len(ranks)) for tag in tags), default=len(ranks))
 
