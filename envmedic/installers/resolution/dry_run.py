@@ -1,8 +1,8 @@
-"""What a command of pip or uv would change in an environment, by uv's own dry run. The environment is not written to.
+"""Dry run of a pip or uv command by uv, without writing to the environment.
 
-uv leaves a lock file in the environment that it resolves for. So it is asked about a stand-in: an empty environment of
-the same Python, in which the metadata of what is installed is linked. No source archive is built for it: what would
-have to be is said to be unknown.
+uv creates a lock file in the environment that it resolves for. So it gets a stand-in: an empty environment of the same
+Python, with links to the metadata of the installed distributions. No source archive is built for a dry run: a command
+that would build one has an unknown result.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ TIMEOUT_S = 900.0
 _LINE = re.compile(r" ([-+~]) ([A-Za-z0-9][A-Za-z0-9._-]*)(?:==(\S+)| @ (\S+))?(?: \(from (\S+)\))?")
 _UNSET_ALWAYS = ("UV_PYTHON", "UV_SYSTEM_PYTHON", "UV_PROJECT_ENVIRONMENT", "UV_BREAK_SYSTEM_PACKAGES", "VIRTUAL_ENV")
 _UVS_OWN = ("UV_CACHE_DIR", "UV_NO_CACHE", "UV_CONCURRENT_", "UV_HTTP_", "UV_OFFLINE", "UV_REQUEST_TIMEOUT")
-"""Beginnings of variables of uv that stay when it stands in for pip."""
+"""Prefixes of uv variables that stay when uv stands in for pip."""
 _UVS_MARK = re.compile(r"uv\s*=")
 _SOURCE_NEEDED = re.compile(
     r"Building source distributions (?:for \S+ )?is disabled|has no usable wheels|building from source"
@@ -55,31 +55,32 @@ class Planned:
 
 @dataclass(frozen=True)
 class DryRunResult:
-    """What the command would do."""
+    """Result of a dry run."""
 
     changes: tuple[Planned, ...] = ()
     refused: str | None = None
-    """Why it would end in an error."""
+    """Reason of the error in which the command would end."""
     unknown: str | None = None
-    """Why that cannot be told without carrying it out."""
+    """Reason why only a real run could tell."""
 
 
 @dataclass(frozen=True)
 class DryRunRequest:
-    """A command, and what it is asked in."""
+    """A command, with its environment and shell variables."""
 
     uv: str
     command: PipCommand
     environment: Environment
     variables: Mapping[str, str]
-    """Of the shell that it would be run in."""
+    """Variables of the shell that would run the command."""
     offline: bool = False
     timeout_s: float | None = None
 
 
 def removed(command: PipCommand, environment: Environment) -> DryRunResult:
-    """What an uninstall would take away: nothing has to be asked for it."""
+    """Distributions that an uninstall would remove; this needs no dry run."""
     texts = [*(_name(text) for text in command.requirements)]
+    # pip also uninstalls what a requirements file names, whatever its version limits are.
     texts += [item.name for file in command.files for item in requirements(file)]
     names = dict.fromkeys(canonicalize_name(text) for text in texts)
     there = {item.name: item.version for item in reversed(environment.distributions)}
@@ -96,7 +97,7 @@ def _name(text: str) -> str:
 
 
 def foresee(asking: DryRunRequest) -> DryRunResult:
-    """Ask uv. Raises NetworkError and InstallerError where it cannot answer, InputError for a file that is missing."""
+    """Run uv's dry run. Raises NetworkError and InstallerError if uv fails, InputError for a missing file."""
     if not asking.environment.interpreter.starts:
         raise InstallerError(
             f"{asking.environment.interpreter.path} does not start",
@@ -105,6 +106,7 @@ def foresee(asking: DryRunRequest) -> DryRunResult:
         )
     command = asking.command
     files = command.requirements if command.verb == "sync" else command.files
+    # uv asks the build backend of an editable project for its metadata even in a dry run, and that is foreign code.
     editable = next((file for file in files if has_editable(file)), None)
     if editable is not None:
         return DryRunResult(unknown=f"{editable} asks for an editable project, which would be built first")
@@ -130,7 +132,7 @@ def _asked_for(command: PipCommand) -> tuple[str, ...]:
 
 
 def _not_done(error: NoSolution | InstallerError, result: CommandResult) -> DryRunResult:
-    """A refusal, unless it is only that no source archive was built here. Raises what is neither."""
+    """A refusal, or an unknown result where only the missing build of a source archive stopped uv. Raises other errors."""
     if _SOURCE_NEEDED.search(result.stderr + result.stdout):
         return DryRunResult(
             unknown=f"it would build from source first, and only that tells what it needs: {error.cause}"
@@ -141,9 +143,11 @@ def _not_done(error: NoSolution | InstallerError, result: CommandResult) -> DryR
 
 
 def _built_instead(asking: DryRunRequest, planned: Iterable[Planned], python: Path, folder: Path) -> str | None:
-    """The newer release of something asked for that is a source archive alone: the command would build that one."""
+    """Reason why the command would build: a requested distribution has a newer release without wheels."""
     asked = _by_name(asking.command)
     new = {item.name for item in planned if item.after is not None}
+    # With --no-build uv falls back to an older release that has wheels, where the real command would build the newest.
+    # Two resolutions of the names, with and without that option, show the difference.
     if asking.command.only_wheels or asking.command.verb == "sync" or not any(name in new for name in asked):
         return None
     listed = folder / "asked.in"
@@ -157,7 +161,7 @@ def _built_instead(asking: DryRunRequest, planned: Iterable[Planned], python: Pa
 
 
 def _by_name(command: PipCommand) -> dict[str, str]:
-    """What is asked for by name, from an index."""
+    """Requested distributions that come from an index: requirement by name."""
     read = [item for text in command.requirements if (item := _requirement(text)) is not None]
     read += [item for file in command.files for item in requirements(file)]
     return {canonicalize_name(item.name): str(item) for item in read if item.url is None}
@@ -174,6 +178,7 @@ def _requirement(text: str) -> Requirement | None:
 def _inputs(asking: DryRunRequest) -> Iterator[str]:
     command = asking.command
     yield from (f"--constraints={path}" for path in command.constraints)
+    # `sources` is the part of the options that _sources has given already.
     yield from (item for item in command.options if item not in command.sources)
     if command.verb == "sync":
         yield from command.requirements
@@ -186,7 +191,7 @@ def _inputs(asking: DryRunRequest) -> Iterator[str]:
         yield from (f"--upgrade-package={name}" for name in names)
     yield "--"
     yield from command.requirements
-    yield from command.editables  # as what they are: for an editable one uv runs a build even where it must not
+    yield from command.editables  # not as --editable: uv then runs a build in spite of --no-build
 
 
 def _names_of_wheels(command: PipCommand) -> Iterator[str]:
@@ -196,7 +201,7 @@ def _names_of_wheels(command: PipCommand) -> Iterator[str]:
 
 
 def _sources(asking: DryRunRequest) -> Iterator[str]:
-    """Where distributions come from: as pip is configured, in uv's words; uv reads its own configuration."""
+    """Index options: for pip, its configuration as uv options; uv reads its own configuration."""
     yield from ("--color=never", "--no-progress", "--no-python-downloads")
     if asking.offline and "--offline" not in asking.command.sources:
         yield "--offline"
@@ -208,10 +213,11 @@ def _sources(asking: DryRunRequest) -> Iterator[str]:
 
 
 def _as_pip(asking: DryRunRequest) -> IndexConfiguration:
-    """The configuration of pip with what the command itself says; uv's does not count."""
+    """Configuration of pip with the options of the command; uv's configuration does not count."""
     command, variables = asking.command, dict(asking.variables)
     if command.isolated:
         variables = {name: value for name, value in variables.items() if not name.startswith("PIP_")}
+        # pip's --isolated ignores the user's configuration files too; these are found below HOME.
         variables |= {"HOME": os.devnull, "XDG_CONFIG_HOME": os.devnull}
     pip: PipConfiguration = configuration.read_pip(Path(asking.environment.prefix), variables)
     pip = replace(
@@ -230,12 +236,15 @@ def _run(asking: DryRunRequest, arguments: Sequence[str]) -> CommandResult:
 
 
 def _variables(asking: DryRunRequest) -> dict[str, str | None]:
-    """Laid over this process's own: those of the shell, without what would lead uv to another environment."""
+    """Changes to this process's variables: those of the shell, without those that lead uv to another environment."""
+    # None removes a variable of this process that the shell does not have.
     found: dict[str, str | None] = dict.fromkeys(name for name in os.environ if name not in asking.variables)
     found |= asking.variables
     found |= dict.fromkeys(_UNSET_ALWAYS)
+    # uv runs git and keyring from PATH, and an activated environment has its own bin first: nothing in it may run.
     found["PATH"] = outside(asking.variables.get("PATH", ""), Path(asking.environment.real_prefix))
     if asking.command.tool == "pip":
+        # pip would not read them.
         found |= {name: None for name in found if name.startswith("UV_") and not name.startswith(_UVS_OWN)}
         found |= uv_options.translate(_as_pip(asking), ResolveRequest(pins=()), asking.variables).environment
     return found
@@ -247,8 +256,9 @@ def outside(path: str, prefix: Path) -> str:
 
 
 def _stand_in(asking: DryRunRequest, folder: Path) -> Path:
-    """Make the stand-in, and return its Python. Raises InstallerError."""
+    """Create the stand-in and return the path of its Python. Raises InstallerError."""
     environment, foreign = asking.environment, owner(Path(asking.environment.prefix)) is not None
+    # root never runs another user's Python: that of envmedic stands in for it.
     python = sys.executable if foreign else environment.interpreter.path
     argv = [
         asking.uv,
@@ -275,7 +285,7 @@ def _stand_in(asking: DryRunRequest, folder: Path) -> Path:
 
 
 def _made_by_uv(stand_in: Path, real: Path) -> None:
-    """Leave uv's mark out where the environment has none: uv spares pip in what it has not made."""
+    """Remove uv's mark from pyvenv.cfg if the environment has none: `uv pip sync` spares pip in environments of others."""
     lines = real.read_text(encoding="utf-8").splitlines() if real.is_file() else []
     if not any(_UVS_MARK.match(line) for line in lines):
         kept = [line for line in stand_in.read_text(encoding="utf-8").splitlines() if not _UVS_MARK.match(line)]
@@ -283,7 +293,7 @@ def _made_by_uv(stand_in: Path, real: Path) -> None:
 
 
 def _link(metadata: Path, site: Path) -> None:
-    """Show the metadata in `site`: uv passes over directories that are links, not over links in them."""
+    """Link the metadata into `site`, file by file: uv ignores a dist-info directory that is itself a link."""
     target = site / metadata.name
     if not metadata.is_dir():
         target.symlink_to(metadata)
@@ -295,7 +305,7 @@ def _link(metadata: Path, site: Path) -> None:
 
 
 def _planned(output: str, environment: Environment) -> tuple[Planned, ...]:
-    """What uv says that it would do, a line for each distribution that goes (-), comes (+) or is replaced (~)."""
+    """Parse uv's output: a line for each distribution that is removed (-), added (+) or reinstalled (~)."""
     gone: dict[str, str | None] = {}
     come: dict[str, str | None] = {}
     for line in output.splitlines():
@@ -313,7 +323,7 @@ def _planned(output: str, environment: Environment) -> tuple[Planned, ...]:
 
 
 def _version_at(url: str) -> str:
-    """The version of a wheel or of a project that says it without being built. Raises InstallerError for another."""
+    """Version of a wheel or of a project with a static version. Raises InstallerError for any other."""
     name = unquote(urlsplit(url).path).rpartition("/")[2]
     if name.endswith(".whl"):
         return str(parse_wheel_filename(name)[1])

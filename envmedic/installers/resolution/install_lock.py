@@ -1,4 +1,4 @@
-"""The exact files that a lock names: where each can be had here, and the commands that put them in place."""
+"""Installation of a lock: a source on this machine or on an index for each file, and the commands to install them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _BUILT: frozenset[str] = frozenset({"sdist", "archive", "vcs"})
 
 @dataclass(frozen=True)
 class LockSources:
-    """Where files come from."""
+    """Sources of files."""
 
     uv: str
     find_links: tuple[str, ...] = ()
@@ -43,7 +43,7 @@ class LockSources:
 
 @dataclass(frozen=True)
 class Parts:
-    """What a lock's wheels and its other pip packages come to."""
+    """Wheels of a lock, and its other pip packages."""
 
     artifacts: tuple[Artifact, ...]
     built: tuple[LockedPackage, ...] = ()
@@ -52,8 +52,9 @@ class Parts:
 def parts(wanted: Sequence[LockedPackage], python: Interpreter, prefix: Path, sources: LockSources) -> Parts:
     """The files for the pip packages of a lock, none of them fetched yet.
 
-    Raises InputError for what no file can be had of, IntegrityError where an index has other content, NetworkError.
+    Raises InputError for packages without a source, IntegrityError if the indexes have only other content, NetworkError.
     """
+    # All of them in one error before anything is fetched, not one per run.
     hopeless = [item for item in wanted if item.kind in {"editable", "directory", "unknown"}]
     if hopeless:
         names = ", ".join(f"{item.name} {item.version} ({item.kind})" for item in hopeless)
@@ -65,6 +66,7 @@ def parts(wanted: Sequence[LockedPackage], python: Interpreter, prefix: Path, so
     files = [item for item in wanted if item.kind == "wheel"]
     folders = [path for where in sources.find_links if (path := _folder(where)) is not None]
     found = {item.name: here for item in files if (here := _here(item, folders, prefix)) is not None}
+    # A URL of the lock is used as it is, without a look at an index: the hash decides after the download.
     found |= {item.name: _stated(item, prefix) for item in files if item.name not in found and item.url and item.sha256}
     rest = [item for item in files if item.name not in found]
     found |= _asked(rest, python, prefix, sources) if rest else {}
@@ -82,6 +84,7 @@ def _accepted(item: LockedPackage) -> frozenset[str]:
 
 def _artifact(item: LockedPackage, url: str, sha256: str, prefix: Path, size: int | None = None) -> Artifact:
     filename = url.partition("#")[0].rpartition("/")[2]
+    # A lock with several accepted hashes (a lock of another tool) names one file, and the chosen wheel may be another.
     name = item.filename if item.filename and len(_accepted(item)) == 1 else filename.replace("%2B", "+")
     return Artifact(
         name=item.name,
@@ -96,7 +99,7 @@ def _artifact(item: LockedPackage, url: str, sha256: str, prefix: Path, size: in
 
 
 def _here(item: LockedPackage, folders: Iterable[Path], prefix: Path) -> Artifact | None:
-    """The wheel in a directory of the user's, by its content."""
+    """The wheel in one of the user's directories, identified by its hash."""
     for folder in folders:
         for path in sorted(folder.glob("*.whl")):
             if _is_of(path.name, item) and (digest := _digest(path)) in _accepted(item):
@@ -127,8 +130,8 @@ def _stated(item: LockedPackage, prefix: Path) -> Artifact:
 def _asked(
     wanted: Sequence[LockedPackage], python: Interpreter, prefix: Path, sources: LockSources
 ) -> dict[str, Artifact]:
-    """The wheels that the user's indexes have of these releases, with the content that the lock names."""
-    pins = tuple(f"{item.name}==={item.version}" for item in wanted)  # by == one with a label would be taken
+    """Wheels of these releases on the user's indexes, with a hash that the lock accepts."""
+    pins = tuple(f"{item.name}==={item.version}" for item in wanted)  # == would also accept a build with a local label
     request = ResolveRequest(pins=pins, find_links=sources.find_links, offline=sources.offline)
     told = uv_options.translate(configuration.read(None), request)
     with tempfile.TemporaryDirectory(prefix="envmedic-lock-") as name:
@@ -146,6 +149,7 @@ def _asked(
     offered = {
         str(canonicalize_name(package["name"])): list(_offered(package)) for package in document.get("packages", ())
     }
+    # uv lists every wheel of a release: the best rank is what an installer would take.
     ranks = wheel_files.tag_ranks(python)
     return {item.name: _chosen(item, offered.get(item.name, []), ranks, prefix) for item in wanted}
 
@@ -177,7 +181,7 @@ def _chosen(
 def build_commands(
     built: Sequence[LockedPackage], python: str, folder: Path, sources: LockSources
 ) -> Iterator[list[str]]:
-    """Argv that build and install what is locked as source, each by its hash or commit; files go to `folder`."""
+    """Argv to build and install packages locked as source, each by hash or commit; requirement files go to `folder`."""
     request = ResolveRequest(pins=(), find_links=sources.find_links, offline=sources.offline)
     told = uv_options.translate(configuration.read(None), request)
     base = [sources.uv, "pip", "install", f"--python={python}", "--no-deps", "--no-progress", "--link-mode=copy"]
@@ -185,6 +189,7 @@ def build_commands(
     if hashed:
         lines = folder / "sources.txt"
         lines.write_text("".join(f"{_line(item)}\n" for item in hashed), encoding="utf-8")
+        # Locked as source, so built from source: with a wheel of the same version the hash would not match.
         only = [f"--no-binary={item.name}" for item in hashed if not (item.filename or "").endswith(".whl")]
         yield [*base, *told.arguments, *only, "--require-hashes", f"--requirements={lines}"]
     for item in built:
@@ -205,5 +210,6 @@ def _repository(item: LockedPackage) -> str:
     inside = f"#subdirectory={item.subdirectory}" if item.subdirectory else ""
     url = (item.url or "").removeprefix("git+").partition("#")[0]
     base, at, _ = url.rpartition("@")
+    # The URL may carry a revision after "@"; a "/" behind it means that the "@" belongs to a login.
     plain = base if at and "/" not in url.rpartition("@")[2] else url
     return f"{item.name} @ git+{plain}@{item.revision}{inside}" if item.revision else f"{item.name} @ git+{url}{inside}"

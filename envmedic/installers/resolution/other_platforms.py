@@ -1,4 +1,4 @@
-"""The wheels of an environment on another platform, by uv: the same versions, and what they need there besides."""
+"""Resolution of an environment's wheels for another platform by uv: the same versions and their dependencies there."""
 
 from __future__ import annotations
 
@@ -31,23 +31,23 @@ TRIPLES: Final = {
     "osx-arm64": "aarch64-apple-darwin",
     "win-64": "x86_64-pc-windows-msvc",
 }
-"""Conda's words, and uv's (``--python-platform``)."""
+"""Platform by conda's name: the name for uv's ``--python-platform``."""
 _MACHINES: Final = {"linux-64": "x86_64", "linux-aarch64": "aarch64", "osx-64": "x86_64", "osx-arm64": "arm64"}
 _GLIBC: Final = 28
-"""Minor version of the glibc that is taken for granted: that of manylinux_2_28."""
+"""Minor version of the assumed glibc: that of manylinux_2_28."""
 
 
 @dataclass(frozen=True)
 class PlatformRequest:
-    """What is asked for on a platform."""
+    """Pins for another platform."""
 
     platform: str
     roots: tuple[tuple[str, str], ...]
-    """Name and version of what nothing else that pip installed needs."""
+    """Name and version of each distribution that no other pip-installed one requires."""
     others: tuple[tuple[str, str], ...]
-    """Of the rest, which comes along where it is needed there."""
+    """Name and version of the others, which are installed there only if required."""
     left_out: tuple[str, ...] = ()
-    """Names that are there by other means: conda's, and what cannot be locked."""
+    """Names to leave out: packages of conda, and what cannot be locked."""
 
 
 def wheels(
@@ -55,13 +55,15 @@ def wheels(
 ) -> tuple[WheelFile, ...]:
     """The wheels for the platform. Raises NoSolution, NetworkError or InstallerError.
 
-    Labels such as ``+cu124`` are of this platform: any build of the same public version does there.
+    Labels such as ``+cu124`` belong to this platform: there, any build of the same public version will do.
     """
     if not wanted.roots:
         return ()
     try:
         return _ask(uv, environment, wanted, torch_index, pinned=True)
     except NoSolution:
+        # The dependencies differ by platform (no NVIDIA wheels on macOS), and their installed versions may not exist there.
+        # The roots stay exact: a lock of other versions would be another environment.
         found = _ask(uv, environment, wanted, torch_index, pinned=False)
         text = f"{wanted.platform}: not every version that is installed here is there; dependencies may differ"
         emit(Notice(code="other-versions", message=text, level="warning"))
@@ -110,6 +112,7 @@ def _chosen(name: str, version: str, files: Sequence[Offered], ranks: dict[Tag, 
             cause=f"there are {', '.join(file.filename for file in files) or 'none'}",
             hint="Lock without --platform, or leave the platform out",
         )
+    # Of equal rank, the file on an index: a path of this machine means nothing on the other.
     best = min(fitting, key=lambda file: (_rank(file, ranks), file.url.startswith("file:")))
     return WheelFile(
         name=canonicalize_name(name), version=version, kind="wheel", filename=best.filename, sha256=best.sha256 or "",
@@ -138,13 +141,14 @@ def _platforms(platform: str) -> Iterable[str]:
     machine = _MACHINES[platform]
     if platform.startswith("osx"):
         return mac_platforms((13, 0), machine)
+    # PEP 600 names of the older aliases, which wheels still carry in place of or beside manylinux_2_X.
     old = {17: "manylinux2014", 12: "manylinux2010", 5: "manylinux1"}
     named = (f"manylinux_2_{minor}_{machine}" for minor in range(_GLIBC, 4, -1))
     return [*named, *(f"{name}_{machine}" for name in old.values()), f"linux_{machine}"]
 
 
 def needed_by_others(environment: Environment) -> frozenset[str]:
-    """Names that an installed distribution asks for, with or without condition."""
+    """Names that installed distributions require, with or without a marker; extras do not count."""
     texts = (text for item in environment.distributions for text in item.requires if "extra ==" not in text)
     found = (re.match(r"[A-Za-z0-9][A-Za-z0-9._-]*", text) for text in texts)
     return frozenset(canonicalize_name(match[0]) for match in found if match is not None)

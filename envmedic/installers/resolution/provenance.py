@@ -1,4 +1,4 @@
-"""The file that each installed distribution came from: by proof of its content, by its tags, or by what else it can be."""
+"""Origin of installed distributions: the file of each, by proof of content, by tags, or by exclusion of the others."""
 
 from __future__ import annotations
 
@@ -38,18 +38,18 @@ if TYPE_CHECKING:
     from envmedic.installers.index.http import IndexSession
 
 PARALLEL = 8
-"""Distributions looked at at the same time."""
+"""Number of distributions compared with indexes at the same time."""
 Key = tuple[str, str]
 """Normalised name and version."""
 
 
 @dataclass(frozen=True)
 class FileSources:
-    """Where files may be looked for."""
+    """Sources to search for files."""
 
     uv: str
     fetch: bool = False
-    """Whether indexes may be asked over the network; without it uv's cache of their pages is."""
+    """Whether to query indexes over the network; otherwise uv's cache of their pages is read."""
     artifacts: tuple[Artifact, ...] = ()
     """Wheels that envmedic installed here, by its own records."""
     find_links: tuple[str, ...] = ()
@@ -57,7 +57,7 @@ class FileSources:
 
 
 def known(environment: Environment, wanted: Sequence[Distribution], sources: FileSources) -> Mapping[Key, WheelFile]:
-    """The files of `wanted`; those of which none can be told are left out.
+    """The files of `wanted`; a distribution whose file cannot be determined is left out.
 
     Raises `NetworkError` or `InstallerError` only where `sources.fetch` allows the network.
     """
@@ -76,8 +76,9 @@ def _normal(version: str) -> str:
 
 
 def _found(environment: Environment, wanted: Sequence[Distribution], sources: FileSources) -> dict[Key, WheelFile]:
-    """By normalised versions."""
+    """As `known`, by normalised versions: records first, then wheels on this machine, then indexes."""
     found = dict(_recorded(wanted, environment, sources.artifacts))
+    # From cheap to expensive: records cost nothing, local wheels are hashed, indexes need uv and perhaps the network.
     folders = tuple(_folders(environment, sources))
     found.update(wheel_cache.find([item for item in wanted if _key(item) not in found], environment, folders))
     lacking = [item for item in wanted if (file := found.get(_key(item))) is None or file.url is None]
@@ -93,18 +94,19 @@ def _key(item: Distribution) -> Key:
 def _recorded(
     wanted: Sequence[Distribution], environment: Environment, artifacts: Sequence[Artifact]
 ) -> Iterator[tuple[Key, WheelFile]]:
-    """What plans resolved and put in place, unless the wheel is still here and shows that it was replaced since."""
+    """Files that envmedic installed by its records, unless the cached wheel proves a later replacement."""
     by_key = {(item.name, _normal(item.version)): item for item in artifacts}
     for item in wanted:
         artifact = by_key.get(_key(item))
         if artifact is not None:
             path = Path(artifact.local_path)
+            # A wheel of another build with the same version may have been installed by hand since.
             if not path.is_file() or wheel_cache.proven(path, item, environment):
                 yield _key(item), _of_artifact(artifact)
 
 
 def _of_artifact(item: Artifact) -> WheelFile:
-    """A wheel that a plan resolved; a directory of this machine is no place for others to find it."""
+    """A wheel that a plan resolved; without URL for a local one, which no other machine can reach."""
     local = item.url.startswith("file:")
     return WheelFile(
         name=item.name,
@@ -127,12 +129,14 @@ def _folders(environment: Environment, sources: FileSources) -> list[Path]:
 def _from_indexes(
     environment: Environment, lacking: Sequence[Distribution], found: Mapping[Key, WheelFile], sources: FileSources
 ) -> dict[Key, WheelFile]:
-    """What indexes say of those without file or URL, from uv's cache first."""
+    """Files of distributions without file or URL, by indexes: from uv's cache first, then from the network."""
     read = configuration.read(Path(environment.prefix))
     chosen: dict[Key, WheelFile] = {}
     with _session(read) if sources.fetch else nullcontext() as session:
+        # uv's cache first even where the network is allowed: most pages are in it since the installation.
         for http in (None, session) if sources.fetch else (None,):
             rest = [item for item in lacking if _key(item) not in chosen]
+            # Wheels with a label such as +cu124 are on an index of their own, and one run of uv has one such index.
             for label, group in groupby(sorted(rest, key=_label), key=_label):
                 request = _request(label, sources)
                 asking = IndexQuery(sources.uv, environment, uv_options.translate(read, request), offline=http is None)
@@ -162,37 +166,38 @@ def _request(label: str, sources: FileSources) -> ResolveRequest:
 
 @dataclass(frozen=True)
 class _Look:
-    """One look at the indexes, for distributions with the same local label."""
+    """A query of the indexes for distributions with the same local label."""
 
     asking: IndexQuery
     session: IndexSession | None
-    """None where the network is left alone."""
+    """None without network."""
     request: ResolveRequest
     found: Mapping[Key, WheelFile]
-    """What is known already, perhaps without URL."""
+    """Files known already, perhaps without URL."""
 
     def at(self, wanted: Sequence[Distribution]) -> dict[Key, WheelFile]:
-        """The files of `wanted` that could be told. Raises `NetworkError` or `InstallerError` unless offline."""
+        """The files of `wanted` that could be determined. Raises `NetworkError` or `InstallerError` unless offline."""
         try:
             offers = self._offers(wanted)
         except (NetworkError, InstallerError):
             if self.session is None:
-                return {}  # nothing of it is in uv's cache
+                return {}  # uv's cache has no page of it
             raise
         with ThreadPoolExecutor(PARALLEL) as pool:
             files = pool.map(lambda item: self._file(item, offers.get(_key(item), ())), wanted)
             return {_key(item): file for item, file in zip(wanted, files, strict=True) if file is not None}
 
     def _offers(self, wanted: Sequence[Distribution]) -> dict[Key, tuple[Offered, ...]]:
-        """What indexes have of each; with source archives where no wheel is the one by its name."""
+        """Offered files of each distribution; with source archives where no wheel has the installed tags."""
         offers = simple_index.offered(self.asking, [_key(item) for item in wanted])
         open_ = [_key(item) for item in wanted if _key(item) in offers and not _exact(item, offers[_key(item)])]
         return {**offers, **simple_index.with_archives(self.asking, open_)}
 
     def _file(self, item: Distribution, offers: Sequence[Offered]) -> WheelFile | None:
         hashed = [file for file in offers if file.sha256 and self._credible(item, file)]
-        hashed.sort(key=lambda file: file.url.startswith("file:"))  # others can reach an index
+        hashed.sort(key=lambda file: file.url.startswith("file:"))  # an index first: other machines reach it
         before = self.found.get(_key(item))
+        # With a known hash only the same content can add something, namely its URL.
         if before is not None or item.origin.sha256 is not None:
             digest = before.sha256 if before is not None else item.origin.sha256
             same = next((file for file in hashed if file.sha256 == digest), None)
@@ -203,12 +208,12 @@ class _Look:
         return self._taken(item, choice, None) if choice is not None else None
 
     def _credible(self, item: Distribution, file: Offered) -> bool:
-        """Whether a file may be the one; of a wheel in a directory here its content says so."""
+        """Whether a file may be the origin; the content of a local wheel decides."""
         path = remote_metadata.local_file(file.url)
         return path is None or not file.is_wheel or wheel_cache.proven(path, item, self.asking.environment)
 
     def _proves(self, item: Distribution, file: Offered) -> bool:
-        """Whether the wheel on the index has the files that are installed; its end is read, not all of it."""
+        """Whether the wheel on the index has the installed files; only the end of the wheel is read."""
         if remote_metadata.local_file(file.url) is not None:
             return True  # `_credible` has looked
         here = artifact_hash.installed(item, self.asking.environment)
@@ -239,9 +244,10 @@ class _Look:
 
 
 def _distant(file: Offered, session: IndexSession) -> artifact_hash.Hashes:
-    """What RECORD of a wheel on an index says. Raises `NoRanges` where only all of the wheel can be had."""
+    """Hashes in RECORD of a remote wheel. Raises `NoRanges` if the server sends only whole files."""
     head = session.request("HEAD", file.url)
     size = file.size_bytes or int(head.headers.get("Content-Length", 0))
+    # RECORD of torch has a megabyte and more: larger blocks mean fewer requests.
     with BufferedReader(remote_metadata.RangeFile(file.url, size, session), 4 * remote_metadata.BLOCK) as wheel:
         return artifact_hash.of_wheel(wheel)
 
@@ -252,14 +258,15 @@ def choose(
     environment: Environment,
     proves: Callable[[Distribution, Offered], bool] | None,
 ) -> Offered | None:
-    """The file that `item` was installed from, None where that cannot be told.
+    """The file from which `item` was installed; None if that cannot be determined.
 
-    Its WHEEL lists the tags of the wheel's name. Some projects name their wheels otherwise (torch): then content decides,
-    where `proves` can look at it, and without it only a release that has one fitting wheel and no source archive, so that
-    it cannot have been built here. A build from the source archive has tags that no wheel of the release has.
+    Usually its WHEEL file lists the tags of the wheel's name. Some projects (torch) rename their wheels: then `proves`
+    compares content. Without `proves`, a release must have a single fitting wheel and no source archive, so that a
+    local build is excluded. A local build has tags that no wheel of the release has.
     """
     wheels_ = [file for file in offers if file.is_wheel]
     archive = next((file for file in offers if not file.is_wheel and is_archive_of(item, file.filename)), None)
+    # Tags usually identify the wheel among those of one version: installers copy WHEEL unchanged.
     exact = _exact(item, wheels_)
     if exact:
         return exact[0]
@@ -271,12 +278,12 @@ def choose(
 
 
 def _exact(item: Distribution, files: Sequence[Offered]) -> list[Offered]:
-    """Wheels whose names have the very tags that are installed."""
+    """Wheels whose names have exactly the installed tags."""
     return [file for file in files if file.is_wheel and _tags(file.filename) == expanded(item.tags)]
 
 
 def _fitting(files: Sequence[Offered], environment: Environment) -> list[Offered]:
-    """Wheels for this interpreter, the one that installers prefer first."""
+    """Wheels for this interpreter, in the order in which installers prefer them."""
     ranks = wheel_files.tag_ranks(environment.interpreter)
     ranked = [(wheel_files.rank(file.filename, ranks), file) for file in files]
     return [file for rank, file in sorted(ranked, key=lambda pair: pair[0]) if rank < len(ranks)]
@@ -285,13 +292,13 @@ def _fitting(files: Sequence[Offered], environment: Environment) -> list[Offered
 def _tags(filename: str) -> frozenset[str]:
     try:
         _, _, _, tags = parse_wheel_filename(filename)
-    except ValueError:  # an index may list anything
+    except ValueError:  # an index may list any file name
         return frozenset()
     return frozenset(map(str, tags))
 
 
 def is_archive_of(item: Distribution, filename: str) -> bool:
-    """Whether a file is the source archive of the distribution's very version."""
+    """Whether a file is the source archive of the distribution's version."""
     try:
         name, version = parse_sdist_filename(filename)
     except InvalidSdistFilename:

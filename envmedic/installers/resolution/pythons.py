@@ -1,4 +1,4 @@
-"""Pythons of this machine, found as uv finds them: none is downloaded."""
+"""Search for a Python on this machine by uv, without downloads."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ def find(uv: str, wanted: str, *, given: str | None = None) -> tuple[str, str]:
     minor = ".".join(wanted.split(".")[:2])
     asked = given or minor
     argv = [uv, "python", "find", "--no-config", "--no-project", "--no-python-downloads", "--system", "--color=never"]
+    # Without VIRTUAL_ENV, and with --system: an activated environment would become the base of the new one.
     result = proc.run([*argv, *((asked,) if asked else ())], env={"VIRTUAL_ENV": None}, timeout_s=_TIMEOUT_S)
     path = result.stdout.strip().rpartition("\n")[2]
     if result.returncode != 0 or not path:
@@ -25,6 +26,7 @@ def find(uv: str, wanted: str, *, given: str | None = None) -> tuple[str, str]:
             cause=result.stderr.strip().rpartition("\n")[2] or None,
             hint=f"Install Python {minor or asked}, or name one with --python PATH",
         )
+    # A path that the user gave is found whatever its version is: uv does not compare it with anything.
     version = _version(path)
     if minor and ".".join(version.split(".")[:2]) != minor:
         raise InstallerError(
@@ -36,6 +38,7 @@ def find(uv: str, wanted: str, *, given: str | None = None) -> tuple[str, str]:
 
 
 def _version(path: str) -> str:
+    # -I and -S: neither variables nor site-packages of that Python may add output or fail.
     result = proc.ask([path, "-I", "-S", "-c", _VERSION], timeout_s=_TIMEOUT_S)
     if result.returncode != 0:
         raise InstallerError(f"{path} does not start", cause=result.stderr.strip() or None, hint="Name another Python")

@@ -1,4 +1,4 @@
-"""What a requirements file asks for by name. https://pip.pypa.io/en/stable/reference/requirements-file-format/."""
+"""Requirements files: the distributions that they name. https://pip.pypa.io/en/stable/reference/requirements-file-format/."""
 
 from __future__ import annotations
 
@@ -19,22 +19,23 @@ _COMMENT = re.compile(r"(^|\s)#.*")
 
 
 def requirements(path: str) -> tuple[Requirement, ...]:
-    """The requirements in the file at `path` and in those that it names. Raises InputError for one that cannot be read.
+    """Requirements of the file at `path` and of the files that it includes. Raises InputError for an unreadable one.
 
-    URLs, paths and editable projects are left out where they say no name.
+    URLs, paths and editable projects without a name are left out.
     """
     found = map(_requirement, _every_line(Path(path), set()))
     return tuple(item for item in found if item is not None)
 
 
 def has_editable(path: str) -> bool:
-    """Whether the file at `path`, or one that it names, asks for an editable project. Raises InputError."""
+    """Whether the file at `path`, or one that it includes, asks for an editable project. Raises InputError."""
     return any(_EDITABLE.match(line) for line in _every_line(Path(path), set()))
 
 
 def _every_line(path: Path, seen: set[Path]) -> Iterator[str]:
-    """The lines of a file, with those of the files that it names in their places."""
-    real = Path(os.path.realpath(path.as_posix().replace("\0", "")))  # a name with NUL is refused by reading it
+    """Lines of a file, with the lines of each included file at its place."""
+    real = Path(os.path.realpath(path.as_posix().replace("\0", "")))  # realpath raises for NUL; reading reports it
+    # Files may include each other; each counts once.
     if real in seen:
         return
     seen.add(real)
@@ -43,19 +44,21 @@ def _every_line(path: Path, seen: set[Path]) -> Iterator[str]:
         if nested is None:
             yield line
         else:
+            # Relative to the file that includes it, as in pip.
             yield from _every_line(path.parent / nested[1], seen)
 
 
 def _requirement(line: str) -> Requirement | None:
     """None for an option, a path or a URL: uv reads these by itself."""
     try:
+        # Options of a line (--hash, --config-settings) follow the requirement, and are no part of PEP 508.
         return limits.parsed(_OPTION.sub("", line))
     except InvalidRequirement:
         return None
 
 
 def _lines(path: Path) -> Iterator[str]:
-    """Logical lines: comments gone, continued ones joined."""
+    """Logical lines: without comments, continued lines joined."""
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, ValueError) as error:

@@ -1,8 +1,7 @@
-"""Exact wheels for exact pins, by uv, without changing what is installed.
+"""Resolution of exact pins to exact wheels by uv, without changes to installed distributions.
 
-uv solves only for the pins and for what they need that is not installed: installed distributions
-are left out of its question. What it answers is then held against them, and a dependency that does
-not fit is excluded and the question asked again.
+uv solves only for the pins and for dependencies that are not installed: `--excludes` removes installed distributions
+from its problem. Its answer is then checked against them; a candidate that does not fit is excluded, and uv asked again.
 """
 
 from __future__ import annotations
@@ -37,10 +36,10 @@ from envmedic.model.ports import Resolution, ResolveRequest
 FAMILY = frozenset({"torch", "torchvision", "torchaudio"})
 """Distributions whose local version label names their CUDA variant."""
 ROUNDS = 20
-"""How often the question is asked again with a candidate excluded."""
+"""Limit on runs of uv, each with one more candidate excluded."""
 TIMEOUT_S = 900.0
 PARALLEL = 8
-"""Wheels looked at at the same time."""
+"""Number of wheels whose metadata is read at the same time."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +71,7 @@ class Misfit:
 
 @dataclass(frozen=True)
 class ResolveQuery:
-    """What is asked of uv."""
+    """A request, with the environment and the options for uv."""
 
     uv: str
     request: ResolveRequest
@@ -86,7 +85,7 @@ class ResolveQuery:
 
     @property
     def exact(self) -> frozenset[str]:
-        """Names of the pins that admit one version only."""
+        """Names of the pins that allow a single version."""
         requirements = map(Requirement, self.request.pins)
         one = (item for item in requirements if any(spec.operator in {"==", "==="} for spec in item.specifier))
         return frozenset(canonicalize_name(item.name) for item in one)
@@ -123,6 +122,8 @@ def resolve(question: ResolveQuery, session: IndexSession) -> Resolution:
     _require_interpreter(question.environment)
     kept = question.kept()
     rejected: list[Misfit] = []
+    # Installed distributions are not constraints for uv: a conflict among them that is there already would leave it
+    # without any solution. So its answer is checked here, and one candidate at a time is excluded.
     for _ in range(ROUNDS):
         chosen = _changed(_ask_again(question, kept, rejected), question)
         artifacts, notes = _artifacts(chosen, session, Path(question.environment.prefix))
@@ -130,13 +131,14 @@ def resolve(question: ResolveQuery, session: IndexSession) -> Resolution:
         if misfit is None:
             return Resolution(artifacts=tuple(artifacts), indexes=question.options.indexes, notes=notes)
         rejected.append(misfit)
+        # An exact pin has no other candidate: to exclude it would only give a worse explanation.
         if misfit.name in question.exact and not misfit.another_build:
             break
     raise _no_fit(question, rejected)
 
 
 def _ask_again(question: ResolveQuery, kept: Iterable[str], rejected: Sequence[Misfit]) -> list[WheelCandidate]:
-    """Ask uv; when nothing is left after what was rejected, say why that was."""
+    """Run uv; if the exclusions leave no solution, raise the reason of the last one instead of uv's."""
     try:
         return _ask(question, kept, [f"{item.name}!={item.version}" for item in rejected])
     except NoSolution as error:
@@ -170,6 +172,7 @@ def _ask(question: ResolveQuery, kept: Iterable[str], excluded: Sequence[str]) -
         asked = _write(folder / "requirements.in", question.pins())
         left_out = _write(folder / "installed.txt", sorted(kept))
         constraints = _write(folder / "constraints.txt", excluded)
+        # uv insists on this name for the format; pylock (PEP 751) has URL, hash and size of every wheel.
         output = folder / "pylock.toml"
         argv = [
             *(question.uv, "pip", "compile", "--format=pylock.toml", "--no-header", "--color=never", "--no-progress"),
@@ -205,7 +208,7 @@ def _candidate(package: Mapping[str, Any], ranks: dict[Tag, int]) -> WheelCandid
             cause="it is taken from a URL or a source tree by uv's own configuration",
             hint=f"Remove {package['name']} from uv's sources or overrides",
         )
-    # the same content may lie in a directory here as well as on an index
+    # The same content may be both in a local directory and on an index; the local file needs no download.
     return min(every, key=lambda item: (wheel_files.rank(item.filename, ranks), not item.url.startswith("file:")))
 
 
@@ -221,6 +224,7 @@ def _wheel(package: Mapping[str, Any], wheel: Mapping[str, Any]) -> WheelCandida
     return WheelCandidate(
         name=canonicalize_name(package["name"]),
         version=package["version"],
+        # Plans are shown, stored and shared: a login comes from the configuration again when the wheel is fetched.
         url=without_credentials(url.partition("#")[0]),
         sha256=sha256,
         size_bytes=wheel.get("size"),
@@ -228,14 +232,14 @@ def _wheel(package: Mapping[str, Any], wheel: Mapping[str, Any]) -> WheelCandida
 
 
 def _own_hash(url: str) -> str | None:
-    """The hash of a file here, which not every uv gives; None for what lies elsewhere or cannot be read."""
+    """SHA-256 of a local file, for releases of uv that give none; None for a remote or missing file."""
     parts = urlsplit(url)
     path = Path(unquote(parts.path))
     return wheel_files.sha256_of(path) if parts.scheme == "file" and path.is_file() else None
 
 
 def _changed(chosen: Iterable[WheelCandidate], question: ResolveQuery) -> list[WheelCandidate]:
-    """Without those that may change, but need not: installed in that very version and not pinned."""
+    """Candidates that change something: pinned, or not installed in that version."""
     installed = {(item.name, item.version) for item in question.environment.distributions}
     return [item for item in chosen if item.name in question.pinned or (item.name, item.version) not in installed]
 
@@ -243,7 +247,8 @@ def _changed(chosen: Iterable[WheelCandidate], question: ResolveQuery) -> list[W
 def _artifacts(
     chosen: Sequence[WheelCandidate], session: IndexSession, prefix: Path
 ) -> tuple[list[Artifact], tuple[str, ...]]:
-    """The wheels with what could be learnt of them, and what could not."""
+    """The artifacts with their metadata, and a note for each without."""
+    # A torch family brings a dozen NVIDIA wheels and more, each with two or three requests to a distant server.
     with ThreadPoolExecutor(PARALLEL) as pool:
         facts = list(pool.map(lambda item: remote_metadata.look(item.url, session), chosen))
     unknown = [item.filename for item, known in zip(chosen, facts, strict=True) if known.requires is None]
@@ -269,6 +274,7 @@ def _wrong_variant(chosen: Iterable[WheelCandidate], question: ResolveQuery) -> 
     wanted = question.request.variant
     for item in chosen:
         label = Version(item.version).local
+        # By PEP 440 +cu126 sorts above +cu124, and both above no label: a second index can bring another variant.
         if wanted is not None and item.name in FAMILY and label not in {None, wanted}:
             reason = f"{item.name} {item.version} is not a {wanted} build"
             return Misfit(item.name, item.version, reason, another_build=True)
@@ -283,7 +289,7 @@ def _misfit(artifacts: Sequence[Artifact], kept: Mapping[str, list[str]], questi
         for text in artifact.requires:
             requirement = Requirement(text)
             if str(requirement) in known:
-                continue  # what stays fits as little now: a reinstall is not asked to mend that
+                continue  # unmet already before the repair, which is not about it
             versions = kept.get(canonicalize_name(requirement.name), [])
             if versions and _applies(requirement, markers) and not _meets(versions, requirement):
                 needs = f"{artifact.name} {artifact.version} needs {requirement.name}{requirement.specifier}"
@@ -311,11 +317,13 @@ def _applies(requirement: Requirement, markers: dict[str, str]) -> bool:
 
 
 def _meets(versions: Iterable[str], requirement: Requirement) -> bool:
+    # Installed is installed: packaging would reject a pre-release that nobody asked for.
     return any(requirement.specifier.contains(version, prereleases=True) for version in versions)
 
 
 def marker_environment(environment: Environment) -> dict[str, str]:
     """The marker variables (PEP 508) of the environment's interpreter, with no extra chosen."""
+    # Platform markers are those of this machine, and only Python may differ from the one that runs envmedic.
     values = {key: str(value) for key, value in default_environment().items()}
     version = environment.interpreter.version or values["python_full_version"]
     major_minor = ".".join(version.split(".")[:2])

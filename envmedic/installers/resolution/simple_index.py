@@ -1,7 +1,7 @@
-"""What the user's indexes offer of exact versions: file names, URLs and hashes, without downloading them.
+"""Files of exact versions on the user's indexes: names, URLs and hashes, without downloads.
 
-uv is asked, so that its configuration, logins and cache count: once from its cache alone, and where the user allows it
-from the network. It does not build anything for that. A release without wheels is looked up in the index itself
+uv lists them, so that its configuration, logins and cache count: from its cache alone, or over the network if the user
+allows it. It builds nothing for that. The files of a release without wheels come from the index itself
 (the simple API: https://packaging.python.org/en/latest/specifications/simple-repository-api/).
 """
 
@@ -56,17 +56,17 @@ class Offered:
 
 @dataclass(frozen=True)
 class IndexQuery:
-    """Who is asked, for which environment, and by which options."""
+    """Path of uv, the environment and the options for a listing."""
 
     uv: str
     environment: Environment
     options: UvOptions
     offline: bool = True
-    """Whether uv may use nothing but its own cache."""
+    """Whether uv may use only its own cache."""
 
 
 def offered(asking: IndexQuery, pins: Sequence[Pin]) -> dict[Pin, tuple[Offered, ...]]:
-    """The wheels of each pin for this interpreter; pins of which there is none are left out.
+    """The wheels of each pin for this interpreter; pins without any are left out.
 
     Raises `NetworkError` or `InstallerError`.
     """
@@ -75,7 +75,9 @@ def offered(asking: IndexQuery, pins: Sequence[Pin]) -> dict[Pin, tuple[Offered,
     try:
         return _read(_ask(asking, pins, "--format=pylock.toml", "--no-build"))
     except NoSolution as error:
-        told = "\n".join((error.cause or "", *error.details))  # the summary names every pin
+        told = "\n".join((error.cause or "", *error.details))  # not the summary, which names every pin
+    # uv answers for all pins or for none. Those that its explanation names are missing; where it names none of them,
+    # halves of the list find them in few runs.
     rest = [pin for pin in pins if not re.search(rf"(?<![\w.-]){re.escape(pin[0])}(?![\w.-])", told)]
     if len(rest) < len(pins):
         return offered(asking, rest)
@@ -86,12 +88,12 @@ def offered(asking: IndexQuery, pins: Sequence[Pin]) -> dict[Pin, tuple[Offered,
 
 
 def with_archives(asking: IndexQuery, pins: Sequence[Pin]) -> dict[Pin, tuple[Offered, ...]]:
-    """The wheels of each pin, and its source archive. Every pin has a wheel, or uv would build the archive to ask it."""
+    """The wheels and the source archive of each pin. Every pin must have a wheel: uv would build the archive otherwise."""
     return _read(_ask(asking, pins, "--format=pylock.toml")) if pins else {}
 
 
 def default_index(asking: IndexQuery) -> str | None:
-    """URL of the index that uv asks by default, with what login it has; None where there is none."""
+    """URL of uv's default index, with its login; None without one."""
     found = _DEFAULT_INDEX.search(_ask(asking, (), "--emit-index-url"))
     return found[1] if found is not None else None
 
@@ -100,9 +102,10 @@ def _ask(asking: IndexQuery, pins: Sequence[Pin], *more: str) -> str:
     with tempfile.TemporaryDirectory(prefix="envmedic-listing-") as name:
         folder = Path(name)
         wanted = folder / "requirements.in"
-        exact = (f"{name}==={version}\n" for name, version in pins)  # by == a label would be as good, and better
+        # Not ==, which accepts a build with a local label, and prefers it.
+        exact = (f"{name}==={version}\n" for name, version in pins)
         wanted.write_text("".join(exact), encoding="utf-8")
-        output = folder / ("pylock.toml" if pins else "requirements.txt")  # uv goes by the name
+        output = folder / ("pylock.toml" if pins else "requirements.txt")  # uv derives the format from the name
         argv = [
             *(asking.uv, "pip", "compile", "--no-header", "--no-deps", "--color=never", "--no-progress"),
             *("--no-annotate", "--no-python-downloads", *interpreter_options(asking.environment), *more),
@@ -138,10 +141,11 @@ def _offered(url: str, sha256: str | None, size: int | None) -> Offered:
 
 
 def of_release(session: IndexSession, index: str, name: str) -> tuple[Offered, ...]:
-    """Every file that the index has of a project; empty where it has none. Raises `NetworkError`."""
+    """Every file of a project on the index; empty if it has none. Raises `NetworkError`."""
     page = f"{index.rstrip('/')}/{name}/"
     if urlsplit(index).scheme not in {"http", "https"}:
-        return ()  # a directory; uv has read it
+        return ()  # a local directory, which uv has read already
+    # JSON first: it has sizes, and needs no HTML parser.
     answer = session.request("GET", page, headers={"Accept": f"{_JSON}, {_HTML}"}, accept=(200, 404))
     if answer.status_code == 404:  # noqa: PLR2004  # not found
         return ()
@@ -175,15 +179,16 @@ def _from_html(text: str, page: str) -> Iterator[Offered]:
     links = _Links()
     try:
         links.feed(text)
-    except AssertionError as error:  # by which Python before 3.13 refuses what is no declaration
+    except AssertionError as error:  # HTMLParser of Python before 3.13 raises this for a malformed declaration
         raise _not_readable(page, str(error)) from error
+    # PEP 503 puts the hash into the fragment; hashes other than SHA-256 do not identify a file in a lock.
     for href in links.found:
         bare, _, fragment = href.partition("#")
         yield from _at(page, bare, fragment.removeprefix("sha256=") if fragment.startswith("sha256=") else None, None)
 
 
 def _at(page: str, address: str, sha256: str | None, size: int | None) -> Iterator[Offered]:
-    """The file at an address that a page names; none where that is no address."""
+    """The file at an address on a page; nothing for an invalid address."""
     with suppress(ValueError):
         yield _offered(urljoin(page, address), sha256, size)
 

@@ -1,4 +1,4 @@
-"""What uv says when it fails, as an error of envmedic with a cause and a next step.
+"""Translation of uv's failures to errors of envmedic, with a cause and a next step.
 
 uv prints ``error:``, indented ``cause:`` lines and ``hint:`` paragraphs (older releases: a
 cross and an arrow). The messages matched here are produced by uv itself in ``tests/installers``.
@@ -14,7 +14,7 @@ from envmedic.installers.index.credentials import host_of, redacted
 from envmedic.model.ports import CommandResult
 
 KEPT_LINES = 40
-"""Lines of output that an error carries along."""
+"""Number of output lines in the details of an error."""
 
 _NO_CACHE = "Set HOME, XDG_CACHE_HOME or UV_CACHE_DIR to a directory in which you can write"
 _UNKNOWN = "Read uv's output above; its own configuration may be at fault"
@@ -22,6 +22,7 @@ _URL = re.compile(r"https?://[^\s)`,]+")
 _CHECK_NETWORK = "Check network and proxy, or use --offline with --find-links DIR"
 _CERTIFICATE = "Name your organisation's certificates with SSL_CERT_FILE, or pip's cert setting"
 _NETWORK: tuple[tuple[str, str, str], ...] = (
+    # The order matters: the texts further down ("error sending request") stand in the same output as a specific cause.
     (r"dns error|failed to lookup address", "its host name does not resolve", _CHECK_NETWORK),
     (r"operation timed out|timed out|timeout", "it did not answer in time", _CHECK_NETWORK),
     (r"invalid peer certificate", "its TLS certificate is not accepted", _CERTIFICATE),
@@ -35,17 +36,20 @@ _NETWORK: tuple[tuple[str, str, str], ...] = (
 _STATUS = re.compile(r"HTTP status (?:client|server) error \((\d{3} [^)]*)\)")
 _DAMAGED = re.compile(r"Failed to extract archive|Failed to read from zip file|invalid package format")
 _OWN_FILES = re.compile(r"^warning: Requirements file .* does not contain any dependencies")
-"""About the list of constraints, which is empty when nothing has to stay."""
+"""Warning about our own file of constraints, which is empty when nothing was excluded."""
 _DENIED = re.compile(r"\b(401 Unauthorized|403 Forbidden)\b")
 
 
 def error_from(result: CommandResult, pins: tuple[str, ...], variant_index: str | None = None) -> EnvmedicError:
     """The error for a `uv pip compile` that failed; `variant_index` is the PyTorch index, where it was asked."""
+    # SIGKILL that was not ours: the OOM killer or the user, and nothing about the environment.
     if result.signal == signal.SIGKILL and not result.timed_out:
         return Killed("uv")
     output = redacted(result.stderr + result.stdout)
     lines = [line for line in output.strip().splitlines() if not _OWN_FILES.search(line)]
     details = tuple(lines[-KEPT_LINES:])
+    # Before "No solution found": after 401 or 403 uv treats the index as one without the package, and its conclusion
+    # misleads.
     if _DENIED.search(output):
         return _denied(output, details)
     if _DAMAGED.search(output):
@@ -66,7 +70,7 @@ def error_from(result: CommandResult, pins: tuple[str, ...], variant_index: str 
 
 
 def _ending(result: CommandResult) -> str:
-    """How a uv ended that said nothing."""
+    """How uv ended, for one that printed no cause."""
     if result.timed_out:
         return f"it took longer than {result.seconds:.0f} s"
     return (
@@ -125,6 +129,7 @@ def _network(output: str, details: tuple[str, ...]) -> NetworkError | None:
 
 def _first_cause(output: str) -> str | None:
     """Uv's own reason in one line: the text after its first ``cause:`` or ``╰─▶``, else its error line."""
+    # The forms of several releases of uv; further causes of a chain are in the details.
     match = re.search(
         r"(?:^\s*cause:|╰─▶|Caused by:)\s*(.+?)(?=\n\s*\n|\n\s*cause:|\Z)", output, re.DOTALL | re.MULTILINE
     )

@@ -1,4 +1,4 @@
-"""uv's options for a resolution: the user's pip configuration translated, and the PyTorch index when needed."""
+"""uv options for a resolution: the user's pip configuration in uv's terms, and the PyTorch index when needed."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from envmedic.model.ports import ResolveRequest
 from envmedic.owner import owner
 
 _OWN = ("UV_TORCH_BACKEND", "UV_SYSTEM_PYTHON", "UV_PYTHON", "UV_EXCLUDE", "UV_OVERRIDE", "UV_NO_BINARY")
-"""uv variables that would change what is resolved; the plan decides these."""
+"""uv variables that would change the resolution; the plan decides these."""
 
 
 @dataclass(frozen=True)
 class UvOptions:
-    """Options, environment and what to tell the user of them."""
+    """Options and variables for uv, and the indexes for display."""
 
     arguments: tuple[str, ...]
     environment: Mapping[str, str | None]
@@ -35,7 +35,7 @@ class UvOptions:
 def translate(
     configuration: IndexConfiguration, request: ResolveRequest, environ: Mapping[str, str] = os.environ
 ) -> UvOptions:
-    """Return what uv must be told beyond its own configuration. Raises InputError for an address that is none."""
+    """Return the options that uv needs beyond its own configuration. Raises InputError for an invalid address."""
     _require_addresses(configuration, request)
     indexes = _index_arguments(configuration, request)
     arguments = [
@@ -44,10 +44,12 @@ def translate(
         *(argument for path in configuration.pip.constraints for argument in ("-c", path)),
         *(f"--allow-insecure-host={host}" for host in configuration.pip.trusted_hosts),
     ]
+    # --no-index would also disable the index that the user has configured for uv itself.
     if configuration.pip.no_index and not configuration.uv.default_index:
         arguments.append("--no-index")
     if len(indexes) > 1 and configuration.uv.strategy is None:
-        arguments.append("--index-strategy=unsafe-best-match")  # what pip does with extra indexes; versions are exact
+        # As pip does; uv's default stops at the first index that has the name.
+        arguments.append("--index-strategy=unsafe-best-match")
     if request.offline:
         arguments.append("--offline")
     shown = tuple(without_credentials(url) for _, url in indexes)
@@ -74,7 +76,7 @@ def _require_address(address: str) -> None:
 
 
 def without_constraints(told: UvOptions, own: Path, environ: Mapping[str, str] = os.environ) -> UvOptions:
-    """`told` without the file of constraints that keeps an earlier repair: a repair may change what that one did."""
+    """`told` without our own file of constraints: a new repair may change what an earlier one pinned."""
     names = {str(own), own.as_uri()}
     arguments, rest = [], list(told.arguments)
     while rest:
@@ -92,6 +94,7 @@ def _index_arguments(configuration: IndexConfiguration, request: ResolveRequest)
     """(argument, URL) of each index, strongest first."""
     pip, found = configuration.pip, []
     variant = variant_index(request)
+    # In uv earlier indexes come first, and the default index last, in whatever order the options stand.
     found += [_location_argument(where) for where in (variant, *request.indexes) if where is not None]
     if not pip.no_index:
         found += [(f"--index={url}", url) for url in pip.extra_index_urls]
@@ -105,6 +108,7 @@ def variant_index(request: ResolveRequest) -> str | None:
     if not request.needs_variant_index or request.variant is None:
         return None
     given = request.torch_index != ResolveRequest(pins=()).torch_index
+    # An option on the command line before the variable, and that before the built-in address.
     template = request.torch_index if given else os.environ.get("ENVMEDIC_TORCH_INDEX") or request.torch_index
     return template.replace("{variant}", request.variant)
 
@@ -127,14 +131,16 @@ def _find_links(configuration: IndexConfiguration, request: ResolveRequest) -> l
                 hint="Give a directory that holds wheels, or the URL of a page that links to them",
             )
     own = [where for where in configuration.pip.find_links if "://" in where or os.path.exists(where)]  # noqa: PTH110  # as pip does; never raises
+    # Offline, the only wheels are those fetched earlier; each has a directory of its own, hence many options.
     cached = [str(folder) for folder in download_cache.folders()] if request.offline else []
     return list(dict.fromkeys([*request.find_links, *own, *cached]))
 
 
 def _environment(configuration: IndexConfiguration, environ: Mapping[str, str]) -> dict[str, str | None]:
-    """Certificates and proxy by uv's variables; the user's own values stay."""
+    """Certificates and proxy as variables of uv; values that the user has set stay."""
     values: dict[str, str | None] = dict.fromkeys(_OWN)
     pip = configuration.pip
+    # uv reads SSL_CERT_FILE, but neither the variable of requests nor pip's setting.
     certificates = environ.get("REQUESTS_CA_BUNDLE") or pip.cert
     if certificates and not environ.get("SSL_CERT_FILE"):
         values["SSL_CERT_FILE"] = certificates
@@ -144,7 +150,7 @@ def _environment(configuration: IndexConfiguration, environ: Mapping[str, str]) 
 
 
 def interpreter_options(environment: Environment) -> tuple[str, ...]:
-    """Whom uv asks for its tags: the environment's Python, or as root for another user's one of the same version."""
+    """Options for the Python whose tags count: the environment's, or as root for another user our own with its version."""
     if owner(Path(environment.prefix)) is None:
         return (f"--python={environment.interpreter.path}",)
     return (f"--python={sys.executable}", f"--python-version={environment.interpreter.version}")
