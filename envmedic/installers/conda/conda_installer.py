@@ -16,12 +16,12 @@ from envmedic.model.registries.installers import DEFAULT_OF_CONDA
 
 
 class CondaSide:
-    """py-rattler's solver, and py-rattler or the user's own conda to carry out what it finds."""
+    """Solver, downloads and installation of conda packages; py-rattler or the user's own conda carries a change out."""
 
     def __init__(
         self, prefix: Path | None = None, *, executor: CondaExecutor = DEFAULT_OF_CONDA, timeout_s: float | None = None
     ) -> None:
-        """`prefix` is the environment's real path, which `resolve` takes from the facts; `timeout_s` limits each question."""
+        """`prefix` is the environment's real path, which `resolve` replaces by that of the facts; `timeout_s` limits each call of the helper."""
         self._prefix = prefix
         self._executor = executor
         self._timeout_s = timeout_s
@@ -40,6 +40,7 @@ class CondaSide:
     def fetch(self, change: CondaChange, *, offline: bool, emit: Emit) -> None:
         """Bring the package files to this machine, verified. Raises NetworkError, IntegrityError or PreflightError."""
         place, limit = self._place, self._timeout_s or package_cache.FETCH_S
+        # A function, not the configuration: to ask conda takes a second, which a complete cache saves.
         configured = partial(configuration.read, place)
         package_cache.fetch(change.install, configured, offline=offline, emit=emit, prefix=place, timeout_s=limit)
 
@@ -48,10 +49,11 @@ class CondaSide:
         return package_cache.is_there(artifact)
 
     def command(self, change: CondaChange, prefix: str) -> tuple[str, ...]:
-        """Argv of the user's conda that puts the packages in place; empty where py-rattler does, within envmedic."""
+        """Argv of the user's conda that installs the packages; empty for py-rattler, which has no command."""
         if change.executor != "conda":
             return ()
         commands = by_conda.commands(change, prefix, by_conda.program(Path(prefix)))
+        # The plan shows one command per step: the install, or the removal where nothing is installed.
         return commands[-1] if commands else ()
 
     def carry_out(self, change: CondaChange, runner: Runner, emit: Emit, *, timeout_s: float | None = None) -> str:

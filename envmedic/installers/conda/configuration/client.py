@@ -1,4 +1,4 @@
-"""The user's own conda: where it is, and what it says of its configuration."""
+"""The user's own conda: its path, and its configuration by ``conda config``."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ _KEYS = ("channels", "default_channels", "channel_alias", "custom_channels", "cu
 
 
 def find(prefix: Path, environ: Mapping[str, str] = os.environ) -> Path | None:
-    """Conda for the environment at `prefix`: of CONDA_EXE, of the installation that it belongs to, or on PATH.
+    """Conda for the environment at `prefix`: from CONDA_EXE, the installation above the environment, or PATH.
 
-    mamba and micromamba, which also set CONDA_EXE, are not taken for it.
+    mamba and micromamba also set CONDA_EXE; they do not count.
     """
     return next((path for path in _places(prefix, environ) if path.name == "conda" and os.access(path, os.X_OK)), None)
 
 
 def root_of(client: Path | None, prefix: Path) -> Path | None:
-    """The installation of conda that `client`, or else the environment, belongs to."""
+    """Root of the conda installation of `client`, or else the one above the environment."""
     if client is not None and (client.parent.parent / "conda-meta").is_dir():
         return client.parent.parent
     above = prefix.parent.parent
@@ -40,6 +40,7 @@ def _places(prefix: Path, environ: Mapping[str, str]) -> Iterator[Path]:
     if prefix.parent.name == "envs":
         yield prefix.parent.parent / "bin" / "conda"
         yield prefix.parent.parent / "condabin" / "conda"
+    # A base environment holds conda itself.
     yield prefix / "bin" / "conda"
     found = shutil.which("conda", path=environ.get("PATH"))
     if found:
@@ -47,12 +48,13 @@ def _places(prefix: Path, environ: Mapping[str, str]) -> Iterator[Path]:
 
 
 def settings(client: Path, prefix: Path) -> dict[str, Any]:
-    """Its configuration for `prefix`, every key that matters, as ``conda config --show --json`` has it.
+    """Configuration of `client` for `prefix`: the relevant keys of ``conda config --show --json``.
 
-    Raises InstallerError when it cannot be asked.
+    Raises InstallerError if conda fails.
     """
     argv = (str(client), "config", "--show", "--json")
     try:
+        # conda reads the .condarc of the active environment, so this one must look active.
         env = {"CONDA_PREFIX": str(prefix), "CONDA_JSON": None}
         result = ask(argv, timeout_s=_TIMEOUT_S, env=env, user=owner(client))
     except OSError as error:
@@ -65,6 +67,7 @@ def settings(client: Path, prefix: Path) -> dict[str, Any]:
         found: dict[str, Any] = json.loads(result.stdout)
     except ValueError as error:
         raise InstallerError(f"`{client} config --show --json` gave no JSON", cause=str(error), hint=_HINT) from error
+    # null is a key without a value, which the files express by absence.
     return {key: found[key] for key in _KEYS if found.get(key) is not None}
 
 

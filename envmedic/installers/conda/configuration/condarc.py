@@ -1,7 +1,7 @@
-"""Conda's own configuration files, read where no conda is there to be asked.
+"""Conda's configuration files, for machines without a usable conda.
 
 Merging: https://docs.conda.io/projects/conda/en/stable/user-guide/configuration/ ("How conda merges configurations").
-Search path and precedence: `conda_meta.condarc`. What ``#!final`` and its like ask is not read.
+Search path and precedence: `conda_meta.condarc`. ``#!final``, ``#!top`` and ``#!bottom`` are ignored.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from envmedic.errors import InputError
 from envmedic.redact import redact_text
 
 _LARGEST: Final = 1 << 20
-"""Bytes of a file."""
+"""Limit for a file, in bytes."""
 _LISTS: Final = ("channels", "default_channels", "pinned_packages", "pkgs_dirs", "allowlist_channels",
                  "denylist_channels")  # fmt: skip
 _TABLES: Final = ("custom_channels", "custom_multichannels", "proxy_servers")
@@ -28,9 +28,9 @@ _VARIABLE = re.compile(r"\$\{(\w+)\}|\$(\w+)")
 
 
 def read(prefix: Path, root: Path | None, environ: Mapping[str, str] = os.environ) -> dict[str, Any]:
-    """What is configured for the environment at `prefix`, whose conda is at `root`; absent keys are not configured.
+    """Configuration of the environment at `prefix`, with conda installed at `root`; unset keys are absent.
 
-    Raises InputError for a file that cannot be read.
+    Raises InputError for an unreadable file.
     """
     sources = [_file(path, environ, prefix) for path in condarc.files(prefix, root, environ)]
     sources.append(_from_variables(environ))
@@ -38,6 +38,7 @@ def read(prefix: Path, root: Path | None, environ: Mapping[str, str] = os.enviro
     for source in sources:
         for key, value in source.items():
             if key in _LISTS:
+                # Sources come from weak to strong, and conda puts the items of a stronger list first.
                 merged[key] = list(dict.fromkeys([*value, *merged.get(key, [])]))
             elif key in _TABLES:
                 merged[key] = {**merged.get(key, {}), **value}
@@ -47,7 +48,7 @@ def read(prefix: Path, root: Path | None, environ: Mapping[str, str] = os.enviro
 
 
 def _file(path: Path, environ: Mapping[str, str], prefix: Path) -> dict[str, Any]:
-    """What one file says; one that lies in the environment is a stranger's, and no link to somebody's key."""
+    """Settings of one file; a file in the environment is untrusted, and may not be a link to a file outside."""
     try:
         document = condarc.load(safe_io.read(path, _LARGEST, follow=not path.is_relative_to(prefix)).decode())
     except (OSError, ValueError) as error:
@@ -61,6 +62,7 @@ def _file(path: Path, environ: Mapping[str, str], prefix: Path) -> dict[str, Any
 
 
 def _renamed(document: Mapping[Any, Any]) -> dict[str, Any]:
+    # YAML keys may be numbers or dates; a key without a value is unset for conda.
     return {_ALIASES.get(str(key), str(key)): value for key, value in document.items() if value is not None}
 
 
@@ -82,7 +84,7 @@ def _checked(key: str, value: Any, where: Path) -> Any:
 
 
 def _fits(key: str, value: Any) -> bool:
-    """Whether `value` can stand under a name in the table `key`, or be the channel alias: an address, whole or in parts."""
+    """Whether `value` is valid in the table `key`, or as channel alias: an address, whole or in parts."""
     if key == "proxy_servers":
         return value is None or isinstance(value, str)
     if key == "custom_multichannels":
@@ -92,7 +94,7 @@ def _fits(key: str, value: Any) -> bool:
 
 
 def _expanded(value: Any, environ: Mapping[str, str]) -> Any:
-    """Variables in texts are filled in, as conda does."""
+    """`value` with environment variables expanded in every text, as conda does."""
     if isinstance(value, str):
         return _VARIABLE.sub(lambda match: environ.get(match[1] or match[2], match[0]), value)
     if isinstance(value, list):
@@ -103,12 +105,13 @@ def _expanded(value: Any, environ: Mapping[str, str]) -> Any:
 
 
 def _from_variables(environ: Mapping[str, str]) -> dict[str, Any]:
-    """``CONDA_CHANNELS`` and its like, which win over every file."""
+    """Settings from ``CONDA_CHANNELS`` and similar variables, which override every file."""
     found: dict[str, Any] = {}
     for key in (*_LISTS, "channel_alias", "channel_priority", "offline", "ssl_verify"):
         value = environ.get(f"CONDA_{key.upper()}")
         if not value:
             continue
+        # conda splits directories at the separator of PATH, pins at ampersands, and other lists at commas.
         if key == "pkgs_dirs":
             found[key] = [part for part in value.replace(os.pathsep, ",").split(",") if part]
         elif key in _LISTS:

@@ -1,4 +1,4 @@
-"""What the user has configured of conda, for one environment: from conda itself, else from its files."""
+"""The user's conda configuration for one environment: by conda itself, else from its files."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from envmedic.installers.conda.configuration.channels import ChannelSource
 from envmedic.model.conda import CondaPackage
 
 Verify = bool | str
-"""Whether certificates are checked, or the file with those that are trusted."""
+"""Whether to check certificates, or the file of trusted ones."""
 
 
 @dataclass(frozen=True)
 class CondaConfiguration:
-    """Where packages come from, and what is asked of them besides. Addresses may hold credentials."""
+    """Channels, priority, pins and connection settings. Addresses may hold credentials."""
 
     sources: tuple[ChannelSource, ...]
     """The strongest first."""
@@ -46,17 +46,18 @@ class CondaConfiguration:
 
     @property
     def network(self) -> dict[str, Any]:
-        """What the helper is told of connections."""
+        """Connection settings for the helper."""
         return {"verify": self.verify, "proxies": dict(self.proxies)}
 
     def spec(self, text: str) -> str:
-        """A match spec in which a channel's name is its address, as this configuration explains it."""
+        """A match spec with the name of its channel replaced by the configured address."""
         channel, mark, rest = text.partition("::")
+        # py-rattler knows no aliases and compares addresses. A multichannel has several: its name stays.
         meant = self.names.source(channel).urls if mark and "/" not in channel else ()
         return f"{urls.without_credentials(meant[0])}::{rest}" if len(meant) == 1 else text
 
     def with_login(self, url: str) -> str:
-        """`url` of a package, with the credentials of the channel that it lies in."""
+        """`url` of a package, with the credentials of its channel."""
         for address in self.addresses:
             plain = urls.without_credentials(address)
             if plain != address and url.startswith(f"{plain.rstrip('/')}/"):
@@ -98,10 +99,11 @@ def _settings(program: Path | None, prefix: Path, environ: Mapping[str, str]) ->
 def _sources(
     settings: Mapping[str, Any], names: channels.Names, prefix: Path, packages: tuple[CondaPackage, ...]
 ) -> tuple[ChannelSource, ...]:
-    """Channels of ``-c`` on earlier command lines, the configured ones, and the others that packages came from.
+    """Channels of ``-c`` in earlier commands, then the configured ones, then other origins of installed packages.
 
-    conda gives those of a command line priority over the configured ones, and keeps them nowhere but in the history.
+    conda gives channels of a command line priority over the configured ones, and records them only in the history.
     """
+    # The channel of most packages first: among the unconfigured ones, the order is their priority.
     counts = Counter(item.channel for item in packages if item.channel)
     installed = [names.source(channel, optional=True) for channel, _ in counts.most_common()]
     have = {url for source in installed for url in source.urls}
@@ -109,7 +111,8 @@ def _sources(
     earlier = [ChannelSource(item.name, item.urls, optional=True) for item in named]
     configured = [names.source(word) for word in settings.get("channels", ("defaults",))]
     if _unconfigured(settings) and installed and not have.intersection(*(item.urls for item in configured)):
-        configured = []  # conda's default, which this user never used
+        configured = []  # only conda's default, from which nothing here was installed
+    # A channel that is both configured and in the history keeps its configured place.
     strong = [source for source in earlier if not any(set(source.urls) <= set(own.urls) for own in configured)]
     allowed = settings.get("allowlist_channels")
     return tuple(item for item in channels.unique([*strong, *configured, *installed]) if _allowed(item, allowed, names))
@@ -124,7 +127,7 @@ def _allowed(source: ChannelSource, allowed: list[str] | None, names: channels.N
 
 
 def _on_command_lines(prefix: Path) -> Iterator[str]:
-    """Channels that were named with ``-c`` when the environment was made and changed, the latest command first."""
+    """Channels given with ``-c`` in the commands of the history, the latest command first."""
     text = (small_files.read(prefix / history.PATH) or b"").decode("utf-8", "replace")
     for revision in reversed(history.read(text)):
         words = iter(revision.command)
@@ -136,7 +139,7 @@ def _on_command_lines(prefix: Path) -> Iterator[str]:
 
 
 def _priority(value: object) -> str:
-    """Conda wrote true and false before it had words."""
+    """Channel priority; older releases of conda wrote true and false."""
     if isinstance(value, bool):
         return "flexible" if value else "disabled"
     word = str(value or "flexible").lower()
@@ -146,6 +149,7 @@ def _priority(value: object) -> str:
 def _verify(value: object) -> Verify:
     if value is False or (isinstance(value, str) and value.lower() == "false"):
         return False
+    # conda also allows the word "truststore", which counts as true here.
     return value if isinstance(value, str) and "/" in value else True
 
 
@@ -158,5 +162,6 @@ def _proxies(value: Mapping[str, object]) -> Iterator[tuple[str, str]]:
 def _package_folders(settings: Mapping[str, Any], root: Path | None, environ: Mapping[str, str]) -> tuple[Path, ...]:
     home = xdg.home(environ)
     named = [xdg.expanded(str(item)) for item in settings.get("pkgs_dirs", ())]
+    # conda's own defaults; files in them are only read, and only whole packages with the right hash.
     usual = [home / ".conda" / "pkgs"] if named else [*([root / "pkgs"] if root else []), home / ".conda" / "pkgs"]
     return tuple(dict.fromkeys([*named, *usual]))

@@ -1,4 +1,4 @@
-"""Logins and tokens of channels: kept apart from addresses, and never shown."""
+"""Logins and tokens of channels: separated from addresses, and never shown."""
 
 from __future__ import annotations
 
@@ -17,13 +17,14 @@ __all__ = ["logins", "open_address", "shown", "without_credentials"]
 
 
 def logins(urls: Iterable[str]) -> dict[str, Any]:
-    """The credentials in `urls` by host, as py-rattler's file of them has it; the first of a host counts.
+    """Credentials in `urls` by host, in the form of py-rattler's credentials file; the first of a host counts.
 
     https://rattler.prefix.dev/ ("RATTLER_AUTH_FILE"): ``{"host": {"BasicHTTP": {…}}}`` or ``{"CondaToken": …}``.
     """
     found: dict[str, Any] = {}
     for url in urls:
         host = urlsplit(url).hostname
+        # By host without port: py-rattler looks credentials up that way.
         credentials = _credentials(url)
         if host and credentials:
             found.setdefault(host, credentials)
@@ -39,9 +40,9 @@ def _credentials(url: str) -> dict[str, Any] | None:
 
 
 def open_address(url: str, known: dict[str, Any]) -> str:
-    """What the helper is given for `url`: without its credentials where `known` has them for its host, else as it is.
+    """`url` for the helper: without its credentials if `known` has the same ones for its host, else unchanged.
 
-    Two channels of one host with different logins are told apart only by what stands in their addresses.
+    py-rattler stores one login per host: a second login for the same host must stay in the address.
     """
     own, host = _credentials(url), urlsplit(url).hostname
     return url if own is not None and known.get(host or "") != own else without_credentials(url)

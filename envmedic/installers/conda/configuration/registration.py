@@ -1,4 +1,4 @@
-"""The user's list of conda environments, ``~/.conda/environments.txt``, which conda keeps of those that it makes.
+"""The user's list of conda environments, ``~/.conda/environments.txt``, to which conda adds each new one.
 
 https://docs.conda.io/projects/conda/en/stable/user-guide/tasks/manage-environments.html
 """
@@ -13,9 +13,9 @@ from envmedic import owner
 
 
 def register(prefix: Path, home: Path, *, has_conda: bool) -> bool:
-    """Add `prefix` to the list in `home`, as who owns that; returns whether it is on it now.
+    """Add `prefix` to the list in `home`, as the owner of `home`; returns whether the list has it now.
 
-    The list is made only for users who have conda. Raises OSError where it cannot be read or written.
+    A missing list is created only for users who have conda. Raises OSError if it cannot be read or written.
     """
     user = owner.owner(home)
     with nullcontext() if user is None else owner.files_of(user):
@@ -29,10 +29,11 @@ def register(prefix: Path, home: Path, *, has_conda: bool) -> bool:
 
 
 def _append(file: Path, line: str) -> None:
-    """Add a line in one write, which never mixes with that of another process."""
+    """Append a line in a single write: with O_APPEND it cannot mix with that of another process."""
     descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
     with os.fdopen(descriptor, "r+b", buffering=0) as stream:
         content = stream.read() or b""
         wanted = os.fsencode(line)
         if wanted not in content.splitlines():
+            # Lists edited by hand may lack the last newline.
             stream.write((b"" if content.endswith(b"\n") or not content else b"\n") + wanted + b"\n")

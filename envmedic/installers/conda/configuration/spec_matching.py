@@ -1,8 +1,8 @@
-"""Match specs against installed packages, by py-rattler.
+"""Comparison of match specs with installed packages by py-rattler.
 
 py-rattler differs from conda: it does not compare channel and subdir (this module does), refuses regular expressions
 on versions and build strings of more than 64 characters, accepts ``~=1.2.*``, and reads stars after other operators
-than ``=`` and ``!=`` as conda does not. What it refuses is a ValueError, and never a match.
+than ``=`` and ``!=`` as conda does not. A spec that it refuses raises ValueError, and never matches.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rattler import RepoDataRecord
 
 _ELABORATE = re.compile(r"\(\?|\\[1-9]")
-"""Look-around and backreferences, which conda's own patterns do without: they are matched by backtracking."""
+"""Look-around and backreferences, which need backtracking; conda's own patterns do without them."""
 _ANY = re.compile(r"(?<![=<>!~])=(?=\[|$)")
 """``pytorch=`` is any version: conda writes ``pytorch=[build=*cuda*]``, and py-rattler does not read that."""
 _STARS = re.compile(r"\*{2,}")
@@ -27,7 +27,7 @@ _KNOWN = frozenset({"version", "build", "build_number", "channel", "subdir", "md
 
 
 def matches(text: str, package: CondaPackage) -> bool:
-    """Whether `package` is what a spec asks for. Raises ValueError when the spec, or a field of it, is not known."""
+    """Whether `package` matches a spec. Raises ValueError for an unreadable spec or an unknown field."""
     from rattler import MatchSpec
     from rattler.exceptions import InvalidMatchSpecError, InvalidUrlError, InvalidVersionError
 
@@ -41,9 +41,11 @@ def matches(text: str, package: CondaPackage) -> bool:
         found = spec.matches(_record(package))
     except (InvalidMatchSpecError, InvalidUrlError, InvalidVersionError) as error:
         raise ValueError(f"{text!r} holds a constraint that cannot be read: {error}") from error
+    # Fields such as license are not among the facts of an installed package: the record below lacks them.
     unknown = set(_KEY.findall(spec.to_canonical_string())) - _KNOWN
     if unknown:
         raise ValueError(f"{text!r} asks for {', '.join(sorted(unknown))}, which an installed package does not tell")
+    # The record below has a placeholder for the channel, so that only this comparison decides.
     channel = spec.channel
     there = channel is None or channel.name in {None, "*"} or urls.same(channel.base_url, package.channel)
     return found and there and spec.subdir in {None, package.subdir}

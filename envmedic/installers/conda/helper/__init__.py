@@ -1,4 +1,4 @@
-"""What runs in a process of its own, since py-rattler may crash when its interpreter ends: started as `run.py`.
+"""Helper program for py-rattler, started as `run.py`: a separate process, since py-rattler can crash at exit.
 
-The modules beside it are imported there, and nowhere else.
+These modules are imported only in that process.
 """

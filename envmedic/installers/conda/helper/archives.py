@@ -1,4 +1,4 @@
-"""Package files before anything is taken out of them: what they would run, and a cache of them for conda."""
+"""Operations on package files that are not unpacked: scripts, metadata, and a package cache for conda."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SCRIPTS = ("-post-link.sh", "-pre-link.sh", "-pre-unlink.sh")
 
 
 def scripts(request: dict[str, Any]) -> dict[str, Any]:
-    """The scripts that an installer would run, by the archive that has them."""
+    """Scripts that an installer would run, by archive."""
     return {"scripts": asyncio.run(_scripts(request["archives"]))}
 
 
@@ -31,7 +31,7 @@ async def _scripts(archives: list[str]) -> dict[str, list[str]]:
 
 
 def about(request: dict[str, Any]) -> dict[str, Any]:
-    """What each archive says of itself (``info/index.json``), by its path."""
+    """Metadata of each archive (``info/index.json``), by path."""
     return {"about": asyncio.run(_about(request["archives"]))}
 
 
@@ -46,7 +46,7 @@ async def _about(archives: list[str]) -> dict[str, Any]:
 
 
 def stock(request: dict[str, Any]) -> dict[str, Any]:
-    """Make a package cache of conda's with the archives, which are known there by their true addresses."""
+    """Create a package cache in conda's layout from the archives, with their original addresses."""
     folder = Path(request["folder"])
     folder.mkdir(parents=True)
     for package in request["packages"]:
@@ -55,6 +55,7 @@ def stock(request: dict[str, Any]) -> dict[str, Any]:
             os.link(source, target)
         except OSError:  # another file system or mount, or a file of another owner
             shutil.copyfile(source, target)
+    # conda recognises a writable package cache by these files, and urls.txt maps archives to addresses.
     (folder / "urls").touch()
     (folder / "urls.txt").write_text("".join(f"{package['url']}\n" for package in request["packages"]))
     Path(request["explicit"]).write_text("@EXPLICIT\n" + "".join(f"{line}\n" for line in request["lines"]))

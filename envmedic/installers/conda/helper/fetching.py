@@ -1,4 +1,4 @@
-"""Downloading packages, each hashed while it comes and in its place only when it is what was announced."""
+"""Downloads of packages: hashed as they arrive, and moved into place only with the expected hash."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _TOLD_EVERY_S = 0.2
 
 
 def fetch(request: dict[str, Any]) -> dict[str, Any]:
-    """Download `packages` (``url``, ``path``, ``sha256`` or ``md5``); one that fails is named, and ends the rest."""
+    """Download `packages` (``url``, ``path``, ``sha256`` or ``md5``); a failure is returned with its address, and cancels the others."""
     network.give_logins(request["logins"])
     return asyncio.run(_all(request))
 
@@ -35,6 +35,7 @@ async def _all(request: dict[str, Any]) -> dict[str, Any]:
 
     tasks = [asyncio.ensure_future(one(item)) for item in request["packages"]]
     try:
+        # No TaskGroup: Python 3.10 has none. A failure is a value here, since it must become JSON anyway.
         for task in asyncio.as_completed(tasks):
             failure = await task
             if failure is not None:
@@ -42,12 +43,13 @@ async def _all(request: dict[str, Any]) -> dict[str, Any]:
     finally:
         for pending in tasks:
             pending.cancel()
+        # Cancelled tasks must run their `finally`, which removes the partial files.
         await asyncio.gather(*tasks, return_exceptions=True)
     return {"fetched": len(tasks)}
 
 
 async def _download(item: dict[str, Any], client: Client, meter: _Meter) -> dict[str, Any] | None:
-    """Download one; returns what went wrong."""
+    """Download one package; returns the failure, or None."""
     from rattler.package_streaming import download_to_writer
 
     path = Path(item["path"])
@@ -58,6 +60,7 @@ async def _download(item: dict[str, Any], client: Client, meter: _Meter) -> dict
             writer = _Writer(file, meter)
             try:
                 await download_to_writer(client, item["url"], writer)
+            # Errors of our own writer pass through py-rattler: a full disk is not an unreachable channel.
             except OSError:
                 raise
             except Exception as error:  # noqa: BLE001  # py-rattler's, of many kinds
@@ -74,14 +77,14 @@ async def _download(item: dict[str, Any], client: Client, meter: _Meter) -> dict
 
 
 class _Writer:
-    """A file that knows its hashes."""
+    """A file that hashes what is written to it."""
 
     def __init__(self, file: Any, meter: _Meter) -> None:
         self._file, self._meter = file, meter
         self.sha256, self.md5, self.size = hashlib.sha256(), hashlib.md5(usedforsecurity=False), 0
 
     def write(self, data: bytes) -> int:
-        """Take the next part."""
+        """Write the next chunk."""
         self._file.write(data)
         self.sha256.update(data)
         self.md5.update(data)
@@ -91,13 +94,13 @@ class _Writer:
 
 
 class _Meter:
-    """Tells on standard output how many bytes have come."""
+    """Prints the number of downloaded bytes to standard output."""
 
     def __init__(self) -> None:
         self._done, self._told = 0, 0.0
 
     def add(self, count: int) -> None:
-        """Count, and tell now and then."""
+        """Add `count`, and print at most every `_TOLD_EVERY_S`."""
         self._done += count
         if time.monotonic() - self._told > _TOLD_EVERY_S:
             self._told = time.monotonic()

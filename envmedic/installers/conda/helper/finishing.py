@@ -1,4 +1,4 @@
-"""What is the same after py-rattler and after conda: byte code in the records, what was asked for, the history."""
+"""Completion of a change, the same after py-rattler and conda: byte code in records, requested specs, history."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from envmedic.conda_meta import records as meta
 from envmedic.installers.conda.helper.writing import replace, replace_json
 
 _OF_EXTRACTION = ("extracted_package_dir", "package_tarball_full_path")
-"""Where the package was taken apart: that is gone."""
+"""Record keys for the directory of the unpacked package, which is removed afterwards."""
 _LINKED_BY_COPY = 3
 """conda's LinkType.copy."""
 
 
 def finish(request: dict[str, Any]) -> dict[str, Any]:
-    """Complete the records of what was installed, write the history, and remove the directory that was worked in."""
+    """Complete the records of installed packages, write the history, and remove the working directory."""
     prefix = Path(request["prefix"])
     site = meta.read(prefix).site_packages
     compiled = 0
@@ -33,7 +33,7 @@ def finish(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def _complete(prefix: Path, path: Path, requested: list[str], site: str) -> int:
-    """List the byte code of a noarch package, as conda does, so that whoever removes it removes that too."""
+    """List the byte code of a noarch package in its record, as conda does, so that a removal includes it."""
     document = json.loads(path.read_bytes())
     record = meta.decode(path.read_bytes())
     fresh = sorted(_byte_code(prefix, record, site)) if record.of_python else []
@@ -43,6 +43,7 @@ def _complete(prefix: Path, path: Path, requested: list[str], site: str) -> int:
     document["files"] = [*document["files"], *(one for one in new if one not in set(document["files"]))]
     for key in _OF_EXTRACTION:
         document.pop(key, None)
+    # `source` would name the working directory, which is removed.
     document["link"] = {"source": "", "type": (document.get("link") or {}).get("type") or _LINKED_BY_COPY}
     document["requested_specs"] = requested
     document["requested_spec"] = requested[0] if requested else "None"
@@ -51,7 +52,7 @@ def _complete(prefix: Path, path: Path, requested: list[str], site: str) -> int:
 
 
 def _byte_code(prefix: Path, record: meta.PrefixRecord, site: str) -> Iterator[str]:
-    """Byte code of its modules that is there."""
+    """Existing byte code of the package's modules."""
     folders: dict[str, set[str]] = {}
     for path, entry in record.files(site):
         if path.endswith(".py") and entry.path_type != "pyc_file" and path.startswith(f"{site}/"):
@@ -59,5 +60,6 @@ def _byte_code(prefix: Path, record: meta.PrefixRecord, site: str) -> Iterator[s
             folders.setdefault(folder, set()).add(name[:-3])
     for folder, stems in folders.items():
         cache = prefix / folder / "__pycache__"
+        # cpython-311.pyc, opt-1 and others: all that Python may load for a module.
         names = os.listdir(cache) if cache.is_dir() else []  # noqa: PTH208  # names only
         yield from (f"{folder}/__pycache__/{name}" for name in names if name.partition(".")[0] in stems)

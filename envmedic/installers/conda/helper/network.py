@@ -1,4 +1,4 @@
-"""py-rattler's client, told what conda's configuration says of certificates, proxies and logins."""
+"""py-rattler's HTTP client, with certificates, proxies and logins of conda's configuration."""
 
 from __future__ import annotations
 
@@ -15,16 +15,17 @@ AUTH_VARIABLE = "RATTLER_AUTH_FILE"
 
 
 def give_logins(logins: Mapping[str, Any]) -> None:
-    """Let py-rattler read `logins` (host → credentials) from memory: they are never on a disk.
+    """Pass `logins` (host → credentials) to py-rattler in memory, never on disk.
 
-    What the user's own file of them says stays, unless conda's configuration says something else of that host.
+    Entries of the user's own file stay, unless conda's configuration has a login for the same host.
     """
     if not logins:
         return
     own = os.environ.get(AUTH_VARIABLE)
     known = json.loads(Path(own).read_bytes()) if own and Path(own).is_file() else {}
+    # py-rattler takes a path only; one in /proc/self/fd needs no file that a crash would leave behind.
     descriptor = os.memfd_create("logins")
-    with open(descriptor, "wb", closefd=False) as file:  # a descriptor
+    with open(descriptor, "wb", closefd=False) as file:  # open while py-rattler needs the path below
         file.write(json.dumps({**known, **logins}).encode())
     os.environ[AUTH_VARIABLE] = f"/proc/self/fd/{descriptor}"
 
@@ -35,6 +36,7 @@ def client(asked: Mapping[str, Any]) -> Client:
     from rattler.networking.client import Client
 
     if isinstance(asked.get("verify"), str):
+        # py-rattler's configuration cannot name a file: its "system" store reads this variable.
         os.environ["SSL_CERT_FILE"] = asked["verify"]
     lines = ["tls-no-verify = true"] if asked.get("verify") is False else []
     lines += ['tls-root-certs = "system"'] if isinstance(asked.get("verify"), str) else []

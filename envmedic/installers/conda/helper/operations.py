@@ -1,4 +1,4 @@
-"""What the helper can be asked to do, by name."""
+"""Operations of the helper, by name."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Operation = Callable[[dict[str, Any]], dict[str, Any]]
 
 
 def _of(module: str, function: str) -> Operation:
-    """The function of a module beside this one, which is loaded when it is called: each needs other libraries."""
+    """A function of a module of this package, imported on the first call: each needs other libraries."""
 
     def operation(request: dict[str, Any]) -> dict[str, Any]:
         found: Operation = getattr(import_module(f"envmedic.installers.conda.helper.{module}"), function)

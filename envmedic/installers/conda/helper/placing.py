@@ -1,8 +1,8 @@
-"""Removing packages and putting others in their place with py-rattler, made safe for what conda made.
+"""Removal and installation of packages by py-rattler, made safe for environments of conda.
 
-py-rattler removes by the paths in a record, which conda writes otherwise for noarch packages; it leaves byte code
-that Python wrote, which would be taken for that of the new files; and its records of what it installs name the
-place where they were extracted.
+py-rattler removes files by the paths in a record, and conda writes other paths for noarch packages. It leaves byte code
+that Python wrote, which Python would take for that of the new files. Its records of new packages name the directory
+from which they were extracted.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def place(request: dict[str, Any]) -> dict[str, Any]:
-    """Carry the change out at ``prefix`` with archives that lie on this machine; nothing is downloaded."""
+    """Carry the change out at ``prefix`` with local archives; nothing is downloaded."""
     prefix, work = Path(request["prefix"]), Path(request["work"])
     installed = meta.read(prefix)
     if installed.damaged:
@@ -53,7 +53,9 @@ async def _install(
         prefix,
         cache_dir=work / "packages",
         installed_packages=list(values.values()),
+        # Named explicitly: py-rattler skips a package whose record is already the wanted one.
         reinstall_packages={package["name"] for package in request["packages"]},
+        # A script could change files outside of the clone, and no undo would bring those back.
         execute_link_scripts=False,
         show_progress=False,
         alternative_target_prefix=request["final"],
@@ -61,9 +63,9 @@ async def _install(
 
 
 def _correct(path: Path, package: Mapping[str, Any]) -> None:
-    """Let a record that py-rattler wrote say what a lasting one must.
+    """Correct a record that py-rattler wrote: original address, and no hash for symbolic links.
 
-    Of a symbolic link it gives the hash of something else than the content, which `conda doctor` takes for damage.
+    For a symbolic link it records a hash that is not of the content, which `conda doctor` reports as damage.
     """
     document = json.loads(path.read_bytes())
     document |= {"url": package["url"], "channel": package["channel"]}
@@ -74,15 +76,16 @@ def _correct(path: Path, package: Mapping[str, Any]) -> None:
 
 
 def _remove_byte_code(prefix: Path, installed: meta.Records[meta.PrefixRecord], gone: set[str]) -> None:
-    """Delete the byte code of modules that go, which Python may have written and no record of what stays lists.
+    """Delete byte code of removed modules that no remaining record lists; Python itself may have written it.
 
-    Python takes it for that of a new module with the time and size of the old one.
+    Python would use it for a new module that has the time and size of the old one.
     """
     folders: dict[str, set[str]] = {}
     for path in _paths(installed, gone):
         folder, _, name = path.rpartition("/")
         if name.endswith(".py"):
             folders.setdefault(folder, set()).add(name[:-3])
+    # Two packages may share a directory, and a name in it, with byte code listed by the one that stays.
     kept = set(_paths(installed, set(installed.packages) - gone)) if folders else set()
     for folder, stems in folders.items():
         _remove_from(prefix, folder, stems, kept)

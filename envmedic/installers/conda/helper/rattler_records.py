@@ -1,6 +1,6 @@
-"""Packages between JSON and py-rattler's values.
+"""Conversion of packages between JSON and the types of py-rattler.
 
-py-rattler reads and writes records of installed packages as files, and nothing else of a package in full.
+The only complete form that py-rattler reads and writes is the record of an installed package, as a file.
 """
 
 from __future__ import annotations
@@ -20,13 +20,14 @@ _OF_INSTALLED = ("files", "paths_data", "requested_specs", "requested_spec", "li
 
 
 def loaded(documents: Iterable[dict[str, Any]]) -> list[PrefixRecord]:
-    """py-rattler's values of records. Raises its errors for what it cannot read."""
+    """Records as values of py-rattler. Raises its errors for an unreadable record."""
     from rattler.prefix.prefix_record import PrefixRecord
 
     found = []
     with tempfile.TemporaryDirectory(prefix="envmedic-") as room:
         path = Path(room) / "record.json"
         for document in documents:
+            # A record has both keys, and metadata of a channel neither.
             full = {"files": [], "paths_data": {"paths_version": 1, "paths": []}, **document}
             path.write_text(json.dumps(full), encoding="utf-8")
             found.append(PrefixRecord.from_path(path))
@@ -34,7 +35,7 @@ def loaded(documents: Iterable[dict[str, Any]]) -> list[PrefixRecord]:
 
 
 def described(records: Iterable[RepoDataRecord]) -> list[dict[str, Any]]:
-    """What a channel says of packages, with ``fn``, ``url`` and ``channel``, as JSON."""
+    """Channel metadata of packages as JSON, with ``fn``, ``url`` and ``channel``."""
     from rattler.prefix.prefix_paths import PrefixPaths
     from rattler.prefix.prefix_record import PrefixRecord
 

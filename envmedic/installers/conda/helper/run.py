@@ -19,27 +19,29 @@ MARK = "envmedic-answer "
 
 
 def main() -> None:
-    """Do what is asked, say how it went, and be gone."""
+    """Carry the request out, write the answer, and exit without finalisation."""
     where, *given = sys.argv[1:]
     try:
         answer = _do(json.loads(Path(given[0]).read_bytes() if given else sys.stdin.buffer.read()))
-    except Exception as error:  # noqa: BLE001  # told like any other failure
+    except Exception as error:  # noqa: BLE001  # any failure must become an answer
         answer = {"failed": f"{type(error).__name__}: {error}", "trace": traceback.format_exc()}
+    # A descriptor of its own keeps the answer clear of whatever py-rattler prints.
     text = json.dumps(answer) + "\n"
     if where == "-":
         sys.stdout.write(MARK + text)
     else:
         with open(int(where), "w", encoding="utf-8") as out:  # noqa: PTH123  # a descriptor
             out.write(text)
+    # os._exit flushes nothing.
     sys.stdout.flush()
     os._exit(0)
 
 
 def _do(request: dict[str, Any]) -> dict[str, Any]:
-    """`paths` are where py-rattler and envmedic lie: this interpreter was started without site-packages."""
+    """Run the operation. `paths` has py-rattler and envmedic: this interpreter started without site-packages."""
     sys.path += request["paths"]
     if request.get("limit_s"):
-        signal.alarm(int(request["limit_s"]))  # the one who waits for the answer may be gone
+        signal.alarm(int(request["limit_s"]))  # a parent that was killed cannot end this process
     from envmedic.installers.conda.helper import operations
 
     return operations.OPERATIONS[request["do"]](request)

@@ -1,4 +1,4 @@
-"""Asking py-rattler's solver."""
+"""The solver of py-rattler."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 
 def solve(request: dict[str, Any]) -> dict[str, Any]:
-    """The packages that must be there; else why there are none, or which channel cannot be read."""
+    """The packages of the solution; else the reason for none, or the channel that cannot be read."""
     network.give_logins(request["logins"])
-    warnings.simplefilter("ignore")  # of channels' relations: nothing that a user could act on here
+    warnings.simplefilter("ignore")  # about relations of channels: not actionable for a user
     return asyncio.run(_Question(request).answer())
 
 
@@ -32,7 +32,7 @@ class _Question:
     request: dict[str, Any]
 
     async def answer(self) -> dict[str, Any]:
-        """Ask, leaving out channels that need not be there and are not."""
+        """Solve, without the optional channels that cannot be read."""
         from rattler.exceptions import (
             GatewayError,
             InvalidMatchSpecError,
@@ -49,6 +49,7 @@ class _Question:
             except InvalidMatchSpecError as error:
                 return {"invalid": str(error), "skipped": skipped}
             except GatewayError as error:
+                # py-rattler reports the first channel that fails, and only in the text of its error.
                 gone = next((item for item in channels if item["optional"] and _about(str(error), item)), None)
                 if gone is None:
                     return {"unreachable": str(error), "skipped": skipped}
@@ -58,7 +59,7 @@ class _Question:
                 return {"packages": rattler_records.described(found), "skipped": skipped}
 
     async def _by_priority(self, channels: Sequence[dict[str, Any]]) -> list[RepoDataRecord]:
-        """Of conda's priorities ``flexible`` priority is the strict one, and where that has no solution none at all."""
+        """Solve by priority; conda's ``flexible`` is strict priority first, and none if that has no solution."""
         from rattler.exceptions import SolverError
 
         priority = self.request["priority"]
@@ -70,6 +71,7 @@ class _Question:
             try:
                 return await self._ask(channels, strict=False)
             except SolverError:
+                # The explanation with strict priority is the one about the channels as configured.
                 raise error from None
 
     async def _ask(self, channels: Sequence[dict[str, Any]], *, strict: bool) -> list[RepoDataRecord]:
@@ -98,10 +100,10 @@ class _Question:
 
 
 def _specs(texts: Sequence[str], *, whole: bool) -> Iterator[MatchSpec]:
-    """The specs; `whole` with the bare name of each that names no channel.
+    """The specs; with `whole`, also the bare name of each spec without a channel.
 
-    Without it py-rattler reads of a channel only what answers to the spec, and a stronger channel that has other
-    versions alone would not hide those of a weaker one.
+    Without the bare name py-rattler loads only the matching records of a channel, and a stronger channel with only
+    other versions would not hide those of a weaker one.
     """
     for text in texts:
         spec = _read(text)
@@ -112,7 +114,7 @@ def _specs(texts: Sequence[str], *, whole: bool) -> Iterator[MatchSpec]:
 
 
 def _read(text: str) -> MatchSpec:
-    """A spec in any form that conda takes."""
+    """A spec in any form that conda accepts."""
     from rattler.match_spec.match_spec import MatchSpec
 
     return MatchSpec(text, strict=False)
@@ -125,7 +127,7 @@ def _about(error: str, channel: dict[str, Any]) -> bool:
 def _gateway(request: dict[str, Any]) -> Gateway:
     from rattler.repo_data.gateway import Gateway, SourceConfig
 
-    # What the cache has is right offline, however old it is.
+    # Offline, the cache counts however old it is.
     config = SourceConfig(cache_action="force-cache-only" if request["offline"] else "cache-or-fetch")
     return Gateway(
         cache_dir=request["repodata"] and _made(request["repodata"]),
@@ -153,7 +155,7 @@ def _virtual_packages(request: dict[str, Any]) -> list[GenericVirtualPackage]:
 
 
 def _processor() -> list[GenericVirtualPackage]:
-    """``__archspec`` of this machine, which nothing but py-rattler looks up here."""
+    """``__archspec`` of this machine, which only py-rattler detects."""
     from rattler.virtual_package.virtual_package import VirtualPackage, VirtualPackageOverrides
 
     every = (package.into_generic() for package in VirtualPackage.detect(VirtualPackageOverrides()))

@@ -1,4 +1,4 @@
-"""The user's own conda puts packages in place: exact ones, so that its solver has nothing to decide."""
+"""Installation by the user's own conda, of exact package files, so that its solver has nothing to decide."""
 
 from __future__ import annotations
 
@@ -30,17 +30,19 @@ def program(prefix: Path) -> Path:
 
 
 def commands(change: CondaChange, prefix: str, conda: Path) -> tuple[Argv, ...]:
-    """Argv of each command: what goes for good, or comes again as it was, is removed first; conda replaces the rest."""
+    """Argv of each command: removal of packages without successor or with the same build, then one explicit install."""
     new = {item.name: (item.version, item.build) for item in change.install}
     gone = [item.name for item in change.remove if new.get(item.name) in {None, (item.version, item.build)}]
     base = (f"--prefix={prefix}", *_FLAGS)
+    # --force: without it conda would remove the dependents too. An explicit install of the build that is installed does
+    # nothing, hence the removal.
     remove = ((str(conda), "remove", *base, "--force", *gone),) if gone else ()
     explicit = f"--file={prefix}/{WORK}/{_EXPLICIT}"
     return (*remove, *(((str(conda), "install", *base, explicit),) if new else ()))
 
 
 def place(job: ChangeJob) -> None:
-    """Carry the change out; it is not finished by that (`carrying`). Raises InstallerError."""
+    """Run the commands; `carry_out` verifies and completes the change. Raises InstallerError."""
     if job.seen != job.prefix:
         raise InstallerError(
             "conda cannot work in a copy of the environment at another path",
@@ -51,17 +53,21 @@ def place(job: ChangeJob) -> None:
     chown.require_reachable(str(conda), str(job.runner.python))
     archives = {item.filename: str(job.archive(item)) for item in job.change.install}
     _refuse_scripts(job, list(archives.values()))
+    # A package cache for this change alone: unpacked packages in the user's own cache may have been edited through hard
+    # links.
     folder = job.work / "packages"
     job.ask(
         "stock",
         folder=str(folder),
         explicit=str(job.work / _EXPLICIT),
+        # The form of `conda list --explicit --md5`: conda compares the hash with its cache.
         lines=[f"{item.url}#{item.md5}" if item.md5 else item.url for item in job.change.install],
         packages=[
             {"archive": archives[item.filename], "filename": item.filename, "url": item.url}
             for item in job.change.install
         ],
     )
+    # Nothing of the user's configuration may report to a server, update conda, or turn the run into a dry one.
     env = {"CONDA_PKGS_DIRS": str(folder), "CONDA_REPORT_ERRORS": "false", "CONDA_NOTIFY_OUTDATED_CONDA": "false",
            "CONDA_AUTO_UPDATE_CONDA": "false", "CONDA_JSON": "false", "CONDA_DRY_RUN": "false"}  # fmt: skip
     for argv in commands(job.change, str(job.seen), conda):
@@ -71,7 +77,7 @@ def place(job: ChangeJob) -> None:
 
 
 def _refuse_scripts(job: ChangeJob, archives: list[str]) -> None:
-    """Conda runs what packages want to run, and has no way to leave that out."""
+    """Raise InstallerError for packages with scripts: conda runs them, and has no option against it."""
     found = [name for names in job.ask("scripts", archives=archives)["scripts"].values() for name in names]
     installed, gone = meta.read(job.tree), {item.record for item in job.change.remove}
     for where in gone & set(installed.packages):

@@ -1,4 +1,4 @@
-"""py-rattler puts packages in place, in the helper process."""
+"""Installation by py-rattler, in the helper process."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from envmedic.model.conda import CondaArtifact
 
 
 def place(job: ChangeJob) -> None:
-    """Carry the change out; it is not finished by that (`carrying`). Raises InstallerError.
+    """Install and remove packages; `carry_out` verifies and completes the change. Raises InstallerError.
 
-    Where commands see the environment in its clone, files are written for the path at which it will be used.
+    If commands see the clone at its own path, prefixes in files are written for the final path.
     """
     job.ask(
         "place",
@@ -23,6 +23,7 @@ def place(job: ChangeJob) -> None:
 
 
 def _package(artifact: CondaArtifact, job: ChangeJob) -> dict[str, Any]:
+    # py-rattler refuses a record without these keys, and an artifact may have no metadata of its channel.
     least = {
         "name": artifact.name,
         "version": artifact.version,

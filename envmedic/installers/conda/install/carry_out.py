@@ -1,4 +1,4 @@
-"""Carrying a change out in a clone: whoever puts the packages in place, the same is proven and completed afterwards."""
+"""Execution of a conda change in a clone: installation, then verification and completion, the same for both installers."""
 
 from __future__ import annotations
 
@@ -21,35 +21,38 @@ from envmedic.model.events import Emit, Notice
 from envmedic.model.ports import Runner
 
 COMMAND = "envmedic apply"
-"""What the revision in the history names as the command."""
+"""Command named by the new revision in the history."""
 _SCRIPTS = ("-post-link.sh", "-pre-link.sh")
 
 
 def carry_out(change: CondaChange, prefix: Path, runner: Runner, emit: Emit, timeout_s: float | None) -> str:
-    """Carry `change` out and return what there is to say of it. Raises InstallerError or IntegrityError.
+    """Carry `change` out and return a summary. Raises InstallerError or IntegrityError.
 
-    `prefix` is the environment's real path. What was done of a change that fails is left to whoever made the clone.
+    `prefix` is the environment's real path. A failed change stays half done: the caller drops the clone.
     """
     job = ChangeJob(change, prefix, runner, emit, timeout_s)
     before = meta.read(job.tree)
     install_verification.require_planned(before, change)
+    # Read now: conda writes a revision of its own, with the explicit file as its command, which is replaced at the end.
     text = (small_files.read(job.tree / history.PATH) or b"").decode("utf-8", "surrogateescape")
     job.prepare()
     (by_conda if change.executor == "conda" else by_rattler).place(job)
     files = install_verification.verify(job.tree, before, change)
     after = meta.read(job.tree)
+    # conda compiles by itself, and packages with scripts it was not given.
     if change.executor == "rattler":
         _compile(job, after)
         _tell_scripts(job, after)
     _finish(job, before, after, text)
+    # An update is both removed and installed.
     went = len({item.name for item in change.remove} - {item.name for item in change.install})
     return f"{len(change.install)} packages installed, {went} removed; {files} files verified"
 
 
 def _compile(job: ChangeJob, after: Records[PrefixRecord]) -> None:
-    """Let the environment's Python compile new noarch modules, as conda does: packages of that kind bring no byte code.
+    """Compile new noarch modules with the environment's Python, as conda does: such packages contain no byte code.
 
-    A module that cannot be compiled (a template, code of a newer Python) is left without, also as conda does.
+    A module that cannot be compiled (a template, code for a newer Python) gets none, also as with conda.
     """
     new = [after.packages[install_verification.record_file(item)] for item in job.change.install]
     files = [path for record in new if record.of_python for path, _ in record.files(after.site_packages)]
@@ -57,12 +60,13 @@ def _compile(job: ChangeJob, after: Records[PrefixRecord]) -> None:
     if not modules:
         return
     listed = job.write("modules.txt", "".join(f"{path}\n" for path in modules))
+    # Byte code names its source in tracebacks: -s and -p replace the path of the clone by the final one.
     moved = () if job.seen == job.prefix else ("-s", str(job.seen), "-p", str(job.prefix))
     job.run((str(job.runner.python), "-I", "-B", "-m", "compileall", "-q", *moved, "-i", listed))
 
 
 def _tell_scripts(job: ChangeJob, after: Records[PrefixRecord]) -> None:
-    """Say which scripts of new packages were not run."""
+    """Emit a notice for each script of a new package, none of which was run."""
     for item in job.change.install:
         record = after.packages[install_verification.record_file(item)]
         for path, _ in record.files(after.site_packages):
@@ -99,7 +103,7 @@ def _finish(job: ChangeJob, before: Records[PrefixRecord], after: Records[Prefix
 def _requested(
     change: CondaChange, earlier: Mapping[str, tuple[str, ...]], after: Records[PrefixRecord]
 ) -> Mapping[str, tuple[str, ...]]:
-    """What was asked for of each new package: by the change, else for the package that it replaces, if it answers."""
+    """Requested specs of each new package: those of the change, else those of the package it replaces, if still met."""
     asked = {match_specs.name_of(spec): (spec,) for spec in change.specs}
     new = set(map(install_verification.record_file, change.install))
     return {
@@ -110,7 +114,7 @@ def _requested(
 
 
 def _still(specs: tuple[str, ...], package: CondaPackage) -> tuple[str, ...]:
-    """Earlier specs of a package, in the version that it has now where it had to become another."""
+    """Earlier specs of a package; its present version instead if it no longer meets them."""
     try:
         answers = all(spec_matching.matches(spec, package) for spec in specs)
     except ValueError:

@@ -1,4 +1,4 @@
-"""One change that is being carried out where a runner runs commands."""
+"""The context of one conda change: clone, runner, working directory and helper."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from envmedic.model.events import Emit, OutputLine
 from envmedic.model.ports import CommandResult, Runner
 
 WORK = ".envmedic-conda"
-"""Directory in the environment, for the time of a change: packages are taken apart there, so that what is linked from
-it into the environment is on the same mount, and shares its content with nothing once the directory is gone."""
+"""Working directory in the environment during a change. Packages are unpacked there: hard links from it into the
+environment stay on one mount, and share their content with no other file once the directory is removed."""
 
 
 @dataclass(frozen=True)
 class ChangeJob:
-    """The change, and where."""
+    """A change, and where to carry it out."""
 
     change: CondaChange
     prefix: Path
@@ -41,7 +41,7 @@ class ChangeJob:
 
     @property
     def tree(self) -> Path:
-        """Where its files lie for this process."""
+        """Path of its files for this process."""
         return self.runner.tree
 
     @property
@@ -50,7 +50,7 @@ class ChangeJob:
         return self.seen / WORK
 
     def archive(self, artifact: CondaArtifact) -> Path:
-        """The fetched package file. Raises InstallerError when it is not there."""
+        """Path of the fetched package file. Raises InstallerError if it is missing."""
         path = package_cache.path_of(artifact, prefix=self.prefix)
         if not path.is_file():
             raise InstallerError(
@@ -61,7 +61,7 @@ class ChangeJob:
         return path
 
     def prepare(self) -> None:
-        """Make the directory for this change."""
+        """Create the working directory."""
         with self._as_owner():
             (self.tree / WORK).mkdir()
 
@@ -76,13 +76,15 @@ class ChangeJob:
         return owner.files_of(user) if user is not None else nullcontext()
 
     def ask(self, what: str, **request: Any) -> helper_client.Answer:
-        """Ask the helper where the environment is at its true path. Raises InstallerError."""
+        """Send a request to a helper run by the runner, which sees the staged environment. Raises InstallerError."""
         full = {"do": what, "paths": helper_client.paths(), "prefix": str(self.seen), "work": str(self.work), **request}
+        # A runner takes neither standard input nor descriptors: the request is a file, the answer a line of output.
         argv = helper_client.command("-", self.write("request.json", json.dumps(full)))
         chown.require_reachable(argv[0], str(self.runner.python))
         result = self._run(argv, source="py-rattler")
         _require_end(result, "py-rattler")
         lines = result.stdout.splitlines()
+        # Only the last marked line is the answer.
         answers = [line.removeprefix(helper_client.MARK) for line in lines if line.startswith(helper_client.MARK)]
         return helper_client.checked(answers[-1:], result.returncode, result.stderr)
 
@@ -102,7 +104,7 @@ class ChangeJob:
 
 
 def failed(result: CommandResult) -> InstallerError:
-    """The error for a command that did not do what it was to do."""
+    """The error for a command with a non-zero exit status."""
     lines = (result.stdout + result.stderr).splitlines()[-20:]
     return InstallerError(
         f"{Path(result.argv[0]).name} exited with status {result.returncode}",

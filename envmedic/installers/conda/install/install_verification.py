@@ -1,4 +1,4 @@
-"""What an installer says it has done, held against what lies there: records, and the hash of every new file."""
+"""Verification of a conda change: records against the plan, every new file against its hash."""
 
 from __future__ import annotations
 
@@ -21,13 +21,14 @@ Exact = tuple[str, str, str]
 
 
 def record_file(artifact: CondaArtifact) -> str:
-    """The record of a package that was installed, relative to the prefix."""
+    """Path of the record of an installed package, relative to the prefix."""
     return f"conda-meta/{artifact.name}-{artifact.version}-{artifact.build}.json"
 
 
 def require_planned(before: Records[PrefixRecord], change: CondaChange) -> None:
-    """Raise InstallerError unless what `change` removes is what is installed."""
+    """Raise InstallerError unless every package that `change` removes is installed."""
     there = {(item.name, item.version, item.build) for item in before.packages.values()}
+    # One unreadable record is enough to refuse: nobody knows which files it stands for.
     missing = [item for item in change.remove if (item.name, item.version, item.build) not in there]
     if missing or before.damaged:
         what = next((f"{item.name} {item.version} {item.build}" for item in missing), "")
@@ -41,8 +42,8 @@ def require_planned(before: Records[PrefixRecord], change: CondaChange) -> None:
 def verify(tree: Path, before: Records[PrefixRecord], change: CondaChange) -> int:
     """Check the environment in `tree` after `change`; `before` is what was installed. Returns the number of files.
 
-    Raises IntegrityError for packages that should not be there or are not, for new files with another content than
-    their package has, and for files of removed packages that nobody else lists and that are there still.
+    Raises IntegrityError for missing or unexpected packages, for new files with other content than in their package,
+    and for remaining files of removed packages that no other package lists.
     """
     after = meta.read(tree)
     _require_packages(before, after, change)
@@ -69,7 +70,8 @@ def _exact(records: Iterable[PrefixRecord]) -> Iterator[Exact]:
 
 
 def _wrong(tree: Path, files: list[tuple[str, RecordedFile]]) -> Iterator[str]:
-    """Files that are missing or have another content."""
+    """Files that are missing or have other content, with the reason."""
+    # hashlib releases the GIL for large blocks, so threads use several cores.
     with ThreadPoolExecutor(_WORKERS) as pool:
         for (path, _), fault in zip(files, pool.map(lambda pair: _fault(tree, *pair), files), strict=True):
             if fault:
@@ -82,9 +84,11 @@ def _fault(tree: Path, path: str, entry: RecordedFile) -> str:
     try:
         status = (tree / path).lstat()
     except OSError:
+        # Byte code is listed but optional: a module may not compile.
         return "" if entry.path_type == "pyc_file" else "missing"
     if entry.path_type == "softlink":
         return "" if stat.S_ISLNK(status.st_mode) else "no symbolic link"
+    # Not the hash in the package: the prefix was written into the file.
     wanted = entry.installed_sha256
     if wanted is None:
         return ""
@@ -104,11 +108,12 @@ def _sha256(path: Path) -> str:
 def _left(
     tree: Path, before: Records[PrefixRecord], after: Records[PrefixRecord], change: CondaChange
 ) -> Iterator[str]:
-    """Files that only removed packages listed, and that are there still."""
+    """Remaining files that only removed packages listed."""
     listed = {path for item in after.packages.values() for path, _ in item.files(after.site_packages)}
     gone = {item.record for item in change.remove}
     for where, record in before.packages.items():
         for path, entry in record.files(before.site_packages) if where in gone else ():
+            # lexists: a broken link is a leftover too. Directories may hold files of pip.
             if entry.path_type != "directory" and path not in listed and os.path.lexists(tree / path):
                 yield path
 

@@ -1,8 +1,8 @@
-"""Fetched package files, verified, under their hashes: a cache of envmedic's own.
+"""Cache of package files, verified and stored under their hashes.
 
-conda's and py-rattler's caches hold packages taken apart, of which environments may be hard links: an edit in an
-environment changes them too, and what is put in place from there again has the edit still. So nothing is taken from
-there but whole package files, whose hash says what they are.
+The caches of conda and py-rattler hold unpacked packages that share hard links with environments: an edit in an
+environment changes the cache too, and a reinstallation from there would bring the edit back. So only whole package
+files are taken from these caches, after a comparison of their hash.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
 def path_of(artifact: CondaArtifact, *, prefix: Path | None = None) -> Path:
-    """Where a package file lies, or will lie: in this user's cache.
+    """Path of a package file in this user's cache, whether it exists or not.
 
-    With `prefix` it is the place from which the owner of that environment takes it, whom root acts for.
+    With `prefix`, as root for another user: the path from which the owner of that environment takes it.
     """
     foreign = prefix is not None and owner.owner(prefix) is not None
     folder = owner.wheels(prefix) if prefix is not None and foreign else download_cache.root().with_name("conda")
@@ -57,9 +57,10 @@ def fetch(
     prefix: Path | None = None,
     timeout_s: float = FETCH_S,
 ) -> None:
-    """Bring every package file into the cache, verified, and to where the owner of `prefix` can read it.
+    """Put every package file into the cache, verified, and into a place that the owner of `prefix` can read.
 
-    `configured` is asked where the cache has not all of them. Raises NetworkError, IntegrityError, InstallerError or PreflightError (no space).
+    `configured` is called only if a file is missing. Raises NetworkError, IntegrityError, InstallerError or
+    PreflightError (no space).
     """
     require_hashes(artifacts)
     absent = [item for item in artifacts if not _cached(item, emit)]
@@ -72,7 +73,7 @@ def fetch(
 
 
 def _cached(artifact: CondaArtifact, emit: Emit) -> bool:
-    """Whether the cache has it; content that is not its own is thrown away."""
+    """Whether the cache has the file; deletes one with another hash."""
     target = path_of(artifact)
     if not target.is_file():
         return False
@@ -94,8 +95,9 @@ def _obtain(
 
 
 def _found_here(artifact: CondaArtifact, folders: Iterable[Path]) -> bool:
-    """Whether it was on this machine, and is in the cache now."""
+    """Whether the file was found on this machine, and copied into the cache."""
     local = local_file(artifact.url)
+    # A local channel first, then the caches of conda.
     places = [*([local] if local is not None else []), *(folder / artifact.filename for folder in folders)]
     found = next((path for path in places if path.is_file() and _is_sound(artifact, path)), None)
     if found is not None:
@@ -106,17 +108,20 @@ def _found_here(artifact: CondaArtifact, folders: Iterable[Path]) -> bool:
 
 
 def _is_sound(artifact: CondaArtifact, path: Path) -> bool:
+    # Channels of old have MD5 only: it protects against damage, not against an attacker.
     digest = hashlib.sha256() if artifact.sha256 else hashlib.md5(usedforsecurity=False)
     try:
         with path.open("rb") as file:
             while chunk := file.read(_CHUNK):
                 digest.update(chunk)
+    # Another user's cache among pkgs_dirs is no error: the file is downloaded instead.
     except PermissionError:
         return False
     return digest.hexdigest() == (artifact.sha256 or artifact.md5)
 
 
 def _copy(source: Path, target: Path) -> None:
+    # With the process id: two processes may copy the same file, and the last rename wins with equal content.
     partial = target.with_name(f"{target.name}.{os.getpid()}.partial")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -183,6 +188,7 @@ def _raise_for(answer: dict[str, Any], missing: Sequence[CondaArtifact]) -> None
     if "unreachable" in answer:
         raise unreachable(answer["unreachable"], offline=False)
     if "damaged" in answer:
+        # By file name: the answer's address may have a login that the artifact's has not.
         name = answer["damaged"].rpartition("/")[2]
         expected = next((item.sha256 or item.md5 for item in missing if item.filename == name), None)
         raise IntegrityError(

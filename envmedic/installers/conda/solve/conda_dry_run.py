@@ -1,7 +1,7 @@
-"""What a command of conda would change in an environment, by conda's own dry run. The environment is not written to.
+"""Dry run of a conda command by the user's conda, without writing to the environment.
 
-conda touches ``conda-meta/history`` even then. So it is asked about a stand-in: a directory with copies of what
-``conda-meta`` holds, in which there is nothing to run.
+conda touches ``conda-meta/history`` even in a dry run. So it gets a stand-in: a directory with copies of the files in
+``conda-meta``, and nothing that could be run.
 """
 
 from __future__ import annotations
@@ -33,29 +33,29 @@ _REFUSALS = frozenset({
     "PackagesNotFoundError", "PackagesNotFoundInChannelsError", "RemoveError", "ResolvePackageNotFound",
     "SpecsConfigurationConflictError", "UnsatisfiableError",
 })  # fmt: skip
-"""conda's names of errors in which a command ends that changes nothing."""
+"""conda's exceptions that mean a refusal: the real command would end with them too, and change nothing."""
 _NETWORK = frozenset({
     "ChannelNotAllowed", "CondaHTTPError", "CondaSSLError", "OfflineError", "ProxyError", "UnavailableInvalidChannel",
 })  # fmt: skip
 _OF_SHELL = ("PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP", "LD_LIBRARY_PATH", "LD_PRELOAD", "LD_AUDIT", "CONDA_JSON")
-"""Variables by which conda's Python would load modules and libraries of an activated environment."""
+"""Variables that would make conda's Python load modules and libraries of an activated environment."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What the command would do."""
+    """Result of a dry run."""
 
     change: CondaChange = CondaChange()  # noqa: RUF009  # frozen
     refused: str | None = None
-    """Why it would end in an error."""
+    """Reason of the error in which the command would end."""
     unknown: str | None = None
-    """Why that cannot be told without carrying it out."""
+    """Reason why only a real run could tell."""
 
 
 def foresee(
     command: CondaCommand, conda: CondaEnvironment, prefix: Path, *, offline: bool, timeout_s: float | None
 ) -> Answer:
-    """Ask the user's conda. `prefix` is the environment's real path. Raises NetworkError and InstallerError."""
+    """Run conda's dry run. `prefix` is the environment's real path. Raises NetworkError and InstallerError."""
     program = client.find(prefix)
     if program is None:
         return Answer(unknown=f"no conda was found, whose dry run tells what {command.tool} would do")
@@ -67,8 +67,9 @@ def foresee(
         said.touch()
         _copy(prefix / "conda-meta", stand_in / "conda-meta")
         if user is not None:
+            # root runs a conda of another user as that user, who must be able to write here.
             _hand_over(user, (Path(name), *Path(name).rglob("*")))
-        # the shell keeps the document whole: of what a command prints, only its end is kept
+        # By a shell into a file: `proc` keeps only the end of long output, and the document must be whole.
         argv = ["/bin/sh", "-c", 'exec "$@" >"$0"', str(said), str(program), *_arguments(command, stand_in, offline)]
         path = outside(os.environ.get("PATH", ""), prefix)
         env = {**dict.fromkeys(_OF_SHELL), "PYTHONNOUSERSITE": "1", "PATH": path}
@@ -96,7 +97,7 @@ def _arguments(command: CondaCommand, prefix: Path, offline: bool) -> Iterator[s
 
 
 def _copy(source: Path, target: Path) -> None:
-    """Copy the records, the history and the marks: what a solver reads of an environment."""
+    """Copy records, history, pins and marks: all that a solver reads of an environment."""
     target.mkdir(parents=True)
     marked = {Path(path).name for path in (history.PATH, pins_and_marks.PINNED, pins_and_marks.FROZEN)}
     for entry in os.scandir(source):
@@ -110,6 +111,7 @@ def _hand_over(user: User, paths: Iterable[Path]) -> None:
 
 
 def _answer(document: dict[str, Any], conda: CondaEnvironment) -> Answer:
+    # The name, not the exit status: conda exits with 1 for a refusal and for a crash alike.
     error = document.get("exception_name")
     if error is None:
         actions = document.get("actions") or {}
@@ -145,6 +147,7 @@ def _come(item: dict[str, Any]) -> CondaArtifact:
         build=item["build_string"],
         channel=without_credentials(str(item.get("base_url") or item.get("channel") or "")),
         subdir=str(item.get("platform") or ""),
+        # conda names no file here; nothing is fetched by this answer, so that the extension does not matter.
         filename=f"{item['dist_name']}.conda",
         url="",
     )

@@ -1,4 +1,4 @@
-"""The helper process, asked from here or where a staged environment is."""
+"""Client of the helper process, run here or where a staged environment is visible."""
 
 from __future__ import annotations
 
@@ -21,12 +21,13 @@ MARK = "envmedic-answer "
 """As in `helper.run`, which nothing imports."""
 Answer = dict[str, Any]
 _GRACE_S = 30
-"""How much longer than its limit a helper may live whose caller is gone."""
+"""Seconds beyond its limit after which a helper without a caller ends itself."""
 
 
 @cache
 def paths() -> tuple[str, ...]:
     """Directories from which the helper imports. Raises RepairPackageMissing where py-rattler is not installed."""
+    # find_spec does not import py-rattler: only the helper may, since it can crash at the end of its interpreter.
     found = [util.find_spec(name) for name in ("rattler", "msgspec")]
     if found[0] is None:
         raise RepairPackageMissing("py-rattler")
@@ -37,6 +38,7 @@ def paths() -> tuple[str, ...]:
 
 def command(where: str, *request: str) -> tuple[str, ...]:
     """Argv of the helper; ``-`` as `where` lets it answer on standard output."""
+    # -I -S: no variable and no .pth file takes part; the request names the directories that are needed.
     return (sys.executable, "-I", "-S", "-B", str(SCRIPT), where, *request)
 
 
@@ -47,10 +49,10 @@ def ask(
     on_line: OnLine | None = None,
     poll: Callable[[], None] | None = None,
 ) -> Answer:
-    """Ask the helper, on this machine and as this user; `on_line` gets what it prints meanwhile.
+    """Send a request to a new helper, run as this user, and return its answer; `on_line` gets its output.
 
-    `poll` is called several times a second meanwhile; what it raises ends the helper.
-    Raises InstallerError when it fails, dies or takes longer than `timeout_s`.
+    `poll` is called several times a second; an exception from it ends the helper.
+    Raises InstallerError if the helper fails, dies or takes longer than `timeout_s`.
     """
     full = {**request, "paths": paths(), "limit_s": int(timeout_s) + _GRACE_S}
     with closing(proc.Helper(("-I", "-S", str(SCRIPT)), json.dumps(full).encode(), timeout_s=timeout_s)) as helper:
@@ -68,7 +70,7 @@ def ask(
 
 
 def checked(lines: Sequence[bytes | str], returncode: int, stderr: str) -> Answer:
-    """The answer among `lines`. Raises InstallerError where there is none, or it tells of a failure."""
+    """The answer among `lines`. Raises InstallerError where there is none, or it reports a failure."""
     for line in lines:
         answer: Answer = json.loads(line)
         if "failed" in answer:
@@ -84,12 +86,13 @@ def checked(lines: Sequence[bytes | str], returncode: int, stderr: str) -> Answe
 
 
 def failure(message: str, trace: str) -> InstallerError:
-    """The error for what py-rattler, or the code around it, raised."""
+    """The error for an exception of py-rattler, or of the code around it."""
     first, *more = message.splitlines() or [""]
     return InstallerError(
         "py-rattler failed",
         cause=first,
         hint="Free some space and run the same command again"
+        # py-rattler passes errors of the system on as text; 28 is ENOSPC on Linux.
         if "os error 28" in message
         else "`envmedic plan` shows other ways; --installer conda lets the user's own conda do it",
         details=(*more, *trace.splitlines()[-10:]),

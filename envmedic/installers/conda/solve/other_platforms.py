@@ -1,4 +1,4 @@
-"""The same environment on another platform, solved by py-rattler: what was asked for, at the versions installed here."""
+"""Solution of an environment for another platform by py-rattler: its requested packages, at the installed versions."""
 
 from __future__ import annotations
 
@@ -19,14 +19,17 @@ from envmedic.model.facts import Environment, Host
 def solve(environment: Environment, host: Host, emit: Emit, *, offline: bool = False) -> tuple[CondaArtifact, ...]:
     """The packages for `host`, each with its hashes.
 
-    All versions are those installed here, where that can be; else those of what was asked for, and it is told. Raises
+    All versions are the installed ones if possible; else only those of requested packages, with a notice. Raises
     NoSolution, NetworkError, InstallerError or InputError.
     """
     conda = environment.conda or CondaEnvironment()
     found = configuration.read(Path(os.path.realpath(environment.prefix)), conda.packages)
+    # Versions without builds: build strings differ by platform.
     request = CondaRequest(specs=tuple(f"{item.name} =={item.version}" for item in roots(conda)), offline=offline)
     same = tuple(f"{item.name} =={item.version}" for item in conda.packages)
     for pins in (same, ()):
+        # Nothing is installed on the other platform: pins, not records, hold versions, and apply only to packages that the
+        # solution needs.
         empty = CondaEnvironment(pinned=(*conda.pinned, *pins))
         there = msgspec.structs.replace(environment, conda=empty)
         try:
@@ -36,11 +39,12 @@ def solve(environment: Environment, host: Host, emit: Emit, *, offline: bool = F
                 raise
             text = f"{host.source}: not every version that is installed here is there; dependencies may differ"
             emit(Notice(code="other-versions", message=text, level="warning"))
+    # The last turn returns or raises: this only tells mypy so.
     raise AssertionError
 
 
 def roots(conda: CondaEnvironment) -> tuple[CondaPackage, ...]:
-    """What was asked for, by history and records; where they tell nothing, what no other package needs. And Python."""
+    """Requested packages by history and records, or else those that no other package needs; and Python."""
     asked = {_name(spec) for spec in conda.requested} | {item.name for item in conda.packages if item.requested}
     needed = {_name(spec) for item in conda.packages for spec in item.depends}
     chosen = asked or {item.name for item in conda.packages} - needed
@@ -50,5 +54,5 @@ def roots(conda: CondaEnvironment) -> tuple[CondaPackage, ...]:
 def _name(spec: str) -> str:
     try:
         return specs.name_of(spec)
-    except ValueError:  # a form that only the solver knows; its name stands first
+    except ValueError:  # a form that only the solver reads; the name comes first
         return spec.split(maxsplit=1)[0] if spec.strip() else ""

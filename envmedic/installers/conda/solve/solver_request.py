@@ -1,4 +1,4 @@
-"""What the solver is asked: which installed packages stay as they are, and what else must hold."""
+"""Input of the solver: the installed packages to keep, the specs and the constraints."""
 
 from __future__ import annotations
 
@@ -16,31 +16,31 @@ from envmedic.installers.conda.solve.virtual_packages import Virtual
 from envmedic.model.conda import CondaPackage, CondaRequest
 
 NEVER = "envmedic-must-not-be-there"
-"""A build that no package has: how a solver is told that a package must go."""
+"""A build string that no package has: a constraint on it forces the removal of a package."""
 _CYCLE = ("python", "pip")
-"""conda adds pip to what Python needs, which needs Python."""
+"""conda adds pip to the dependencies of Python, and pip depends on Python."""
 
 
 @dataclass(frozen=True)
 class SolverRequest:
-    """A request, with the packages that it is about."""
+    """A request, with the installed and virtual packages to which it applies."""
 
     request: CondaRequest
     packages: tuple[CondaPackage, ...]
     virtual: tuple[Virtual, ...]
     pins: tuple[str, ...] = ()
-    """Of the environment and of the user's configuration."""
+    """Pins of the environment and of the user's configuration."""
 
     def gone(self, name: str) -> bool:
-        """Whether the package must not be there afterwards."""
+        """Whether the request removes the package."""
         return _any(name, self.request.remove) and name not in self.named
 
     def removable(self, name: str) -> bool:
-        """Whether it may go with those."""
+        """Whether the request allows the removal of the package together with others."""
         return _any(name, self.request.removable) and name not in self.named
 
     def replaceable(self, name: str) -> bool:
-        """Whether it may become another version or build."""
+        """Whether the package may change its version or build."""
         return name in self.named or _any(name, self.request.replaceable)
 
     @property
@@ -50,12 +50,13 @@ class SolverRequest:
 
     @property
     def kept(self) -> tuple[CondaPackage, ...]:
-        """Packages that stay as they are, to the build string."""
+        """Packages that must stay, with version and build string."""
         loose = (self.gone, self.replaceable, self._may_go)
         return tuple(item for item in self.packages if not any(test(item.name) for test in loose))
 
     def specs(self) -> tuple[str, ...]:
-        """Match specs of all that must be there."""
+        """Match specs of all packages that the solution must have."""
+        # Kept packages are pinned records and specs as well: a pinned record alone may be left out of a solution.
         kept = (f"{item.name} =={item.version} {item.build}" for item in self.kept)
         others = (item.name for item in self.packages if self._stays_somehow(item.name))
         return (*self.request.specs, *kept, *others)
@@ -65,28 +66,28 @@ class SolverRequest:
         return free and not self.gone(name) and not self._may_go(name)
 
     def _may_go(self, name: str) -> bool:
-        """Whether it is left to the solver: what is removable and on nobody's behalf here is not."""
+        """Whether the solver may remove the package: it is removable, and depends on a removed one or is needed by another."""
         return self.removable(name) and (name in self._of_what_goes() or bool(self._dependents(name)))
 
     def _dependents(self, name: str) -> list[str]:
         return [item.name for item in self.packages if name in _needs(item)]
 
     def _of_what_goes(self) -> frozenset[str]:
-        """What depends on a package that goes, or on one that may then go, and so on."""
+        """Packages that are removed, and all that depend on them, directly or not."""
         found = {item.name for item in self.packages if self.gone(item.name)}
         found |= {item.name for item in self.packages if self.removable(item.name) and item.name in self.request.remove}
         while True:
+            # Grown level by level until nothing is added: dependents of dependents go too.
             more = {item.name for item in self.packages if not found.isdisjoint(_needs(item))} - found
             if not more:
                 return frozenset(found)
             found |= more
 
     def constraints(self) -> tuple[str, ...]:
-        """What must hold of packages, if they are there: no package that goes comes back, and pins are answered.
+        """Limits on packages that apply if the solution has them: removed packages stay out, and pins hold.
 
-        What may go stays as it is if it stays.
-
-        A pin on a package that stays as it is changes nothing, whether the package answers to it or not.
+        A package that the solver may remove keeps its build if it stays. A pin on a kept package has no effect, whether
+        the package meets it or not.
         """
         kept = {item.name for item in self.kept}
         plain = (name for name in self.request.remove if "*" not in name and name not in self.named)
@@ -99,10 +100,10 @@ class SolverRequest:
         )
 
     def documents(self, *, tolerant: bool = False) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-        """The packages that stay as they are, and those that had better stay, as records.
+        """Records of the packages to keep, and of those that the solver should prefer.
 
-        Of what stays, requirements that are unmet by what stays are left out: no change could be made else. The
-        `tolerant` leave out all that are unmet now.
+        Kept packages lose requirements that other kept packages do not meet: no change would be possible otherwise. With
+        `tolerant` they lose every unmet requirement.
         """
         kept = self.kept
         fixed = {item.name for item in kept} | {name for name, _, _ in self.virtual}
@@ -118,8 +119,9 @@ class SolverRequest:
                 name = specs.name_of(spec)
                 other = present.get(name)
                 met = missing if other is None else spec_matching.matches(spec, other)
-            except ValueError:  # a form that only the solver knows
+            except ValueError:  # a form that only the solver reads
                 return True
+            # A package outside of the kept ones may still change, so that its requirement can be met by the solution.
             outside = fixed is not None and name not in fixed and not name.startswith("__")
             return met or outside
 
@@ -131,7 +133,7 @@ class SolverRequest:
 
 
 def document(package: CondaPackage) -> dict[str, Any]:
-    """A record of `package` with what a solver looks at."""
+    """A record of `package` with the fields that a solver reads."""
     found: dict[str, Any] = {
         "name": package.name,
         "version": package.version,
@@ -140,6 +142,7 @@ def document(package: CondaPackage) -> dict[str, Any]:
         "depends": list(package.depends),
         "constrains": list(package.constrains),
         "channel": package.channel,
+        # py-rattler requires it, and old records may lack it.
         "subdir": package.subdir or "linux-64",
         "fn": package.filename,
         "url": package.url or f"file:///unknown/{package.subdir}/{package.filename}",
@@ -150,7 +153,7 @@ def document(package: CondaPackage) -> dict[str, Any]:
 
 
 def matches(name: str, patterns: Iterable[str]) -> bool:
-    """Whether one of `patterns` is of that name."""
+    """Whether one of the glob `patterns` matches `name`."""
     return _any(name, tuple(patterns))
 
 
@@ -159,7 +162,7 @@ def _any(name: str, patterns: tuple[str, ...]) -> bool:
 
 
 def _needs(package: CondaPackage) -> frozenset[str]:
-    """Names of what it depends on."""
+    """Names of its dependencies."""
     found: Callable[[str], str] = _plain_name
     names = {found(spec) for spec in package.depends}
     return frozenset(names - {_CYCLE[1]} if package.name == _CYCLE[0] else names)

@@ -1,4 +1,4 @@
-"""From a request to an exact change of an environment's conda packages."""
+"""Solver of conda packages: a request and an environment in, an exact change out."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ _INSTALLED_ONLY = frozenset({
 
 @dataclass(frozen=True)
 class Solver:
-    """Asks for one environment."""
+    """The solver for one environment."""
 
     environment: Environment
     host: Host
     configuration: CondaConfiguration
     emit: Emit
     repodata: str | None
-    """Directory in which what channels hold is kept; None for py-rattler's own."""
+    """Cache directory for the index of channels; None for py-rattler's own."""
     executor: CondaExecutor
     timeout_s: float = SOLVE_S
 
@@ -49,9 +49,12 @@ class Solver:
         question = SolverRequest(request, conda.packages, virtual_packages.packages(self.host), pins)
         answer = self._ask(question, tolerant=False)
         if "unsolvable" in answer:
+            # Unmet requirements that were there before should not prevent a repair. If this fails too, the first explanation
+            # counts: it speaks of the environment as it is.
             first, answer = answer, self._ask(question, tolerant=True)
             answer = first if "unsolvable" in answer else answer
         if "unsolvable" in answer:
+            # Without the channel that could not be read, "no solution" would not be true.
             self._raise_for_skipped(answer["skipped"])
             raise reasons.no_solution(answer["unsolvable"], _title(request), question.virtual)
         for item in answer["skipped"]:
@@ -106,9 +109,10 @@ class Solver:
             raise unreachable(skipped[0]["why"], offline=self.configuration.offline)
 
     def _compared(self, question: SolverRequest, solution: list[dict[str, Any]]) -> CondaChange:
-        """What of the solution is not installed yet, and what is installed and not in it."""
+        """The difference between solution and installed packages."""
         installed = {item.name: item for item in question.packages}
         wanted = {item["name"]: item for item in solution}
+        # noarch packages live in lib/python3.X/site-packages: another minor version of Python needs them linked again.
         relinked = _python_of(wanted) != _python_of_packages(installed)
         again = {
             item.name
@@ -129,6 +133,7 @@ class Solver:
     def _artifact(self, item: Mapping[str, Any], installed: CondaPackage | None) -> CondaArtifact:
         metadata = {key: value for key, value in item.items() if key not in _INSTALLED_ONLY}
         if installed is not None and _same(item, installed):
+            # A reinstall: the channel may have patched its metadata since, and the record is to stay as it was.
             metadata = self._recorded(installed) or metadata
         url = without_credentials(str(item["url"]))
         metadata |= {"url": url, "channel": without_subdir(without_credentials(str(item.get("channel") or url)))}
@@ -148,19 +153,19 @@ class Solver:
         )
 
     def _recorded(self, installed: CondaPackage) -> dict[str, Any] | None:
-        """What an installed package's record says of it in full, where that is there."""
+        """Full metadata from the record of an installed package, if it is readable."""
         path = Path(self.environment.real_prefix) / installed.record
         if not path.is_file():
             return None
         try:
             document: dict[str, Any] = json.loads(path.read_bytes())
         except ValueError:
-            return None  # the solver's own word does
+            return None  # the metadata of the solver will do
         return {key: value for key, value in document.items() if key not in _INSTALLED_ONLY}
 
 
 def reference(package: CondaPackage) -> CondaReference:
-    """An installed package, as a change names it."""
+    """Reference to an installed package, for a change."""
     return CondaReference(
         name=package.name,
         version=package.version,
@@ -171,14 +176,16 @@ def reference(package: CondaPackage) -> CondaReference:
 
 
 def unreachable(text: str, *, offline: bool) -> NetworkError:
-    """The error for a channel that cannot be read, or a package that cannot be had."""
+    """The error for a channel that cannot be read, or a package that cannot be downloaded."""
     clean = shown(text)
+    # py-rattler has no separate exception for it; the status stands in the text.
     if "401" in clean or "403" in clean:
         hint = "Give conda a login or token for that channel, or take the channel out of its configuration"
     elif offline:
         hint = "Run once without --offline, so that what the channels hold is kept"
     else:
         hint = "Check network, proxy and the channel's address, or use --offline with what is kept on this machine"
+    # The last line of py-rattler's chain is the actual failure, the first one says what was tried.
     causes = [line.removeprefix("Caused by: ") for line in clean.splitlines()[1:]]
     return NetworkError(
         "A conda channel cannot be read",
@@ -205,6 +212,7 @@ def _same(item: Mapping[str, Any], installed: CondaPackage | None) -> bool:
     if installed is None:
         return False
     found = (item["version"], item["build"], item["subdir"])
+    # Not the channel: mirrors serve the same build under another address.
     return found == (installed.version, installed.build, installed.subdir or item["subdir"])
 
 
@@ -221,7 +229,7 @@ def _minor(version: str) -> str:
 
 
 def require_hashes(artifacts: Iterable[CondaArtifact]) -> None:
-    """Raise InstallerError for a package that neither its channel nor its record gives a hash of."""
+    """Raise InstallerError for a package without a hash, both in its channel and in its record."""
     bare = [item.filename for item in artifacts if not (item.sha256 or item.md5)]
     if bare:
         raise InstallerError(

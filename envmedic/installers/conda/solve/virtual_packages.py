@@ -1,4 +1,4 @@
-"""Virtual packages: what a machine offers, in the form in which conda's packages ask for it.
+"""Virtual packages: properties of a machine in the form of conda packages.
 
 https://docs.conda.io/projects/conda/en/stable/user-guide/tasks/manage-virtual.html
 """
@@ -20,13 +20,13 @@ Virtual = tuple[str, str, str]
 _NUMBER = re.compile(r"\d+(?:\.\d+)*")
 OBSERVED = "observed"
 _ASKED = frozenset({"__cuda", "__glibc", "__linux"})
-"""What of a machine is older or newer than a package needs."""
+"""Properties whose version a package may limit."""
 
 
 def packages(host: Host, environ: Mapping[str, str] = os.environ) -> tuple[Virtual, ...]:
-    """The virtual packages of `host`, its processor apart when it is this machine (`of_this_machine`).
+    """The virtual packages of `host`, without its processor if it is this machine (`of_this_machine`).
 
-    CONDA_OVERRIDE_GLIBC and CONDA_OVERRIDE_LINUX count on this machine alone, CONDA_OVERRIDE_CUDA is in the facts.
+    CONDA_OVERRIDE_GLIBC and CONDA_OVERRIDE_LINUX count only on this machine; CONDA_OVERRIDE_CUDA is in the facts.
     """
     own = environ if of_this_machine(host) else {}
     if host.system != "linux":
@@ -35,18 +35,19 @@ def packages(host: Host, environ: Mapping[str, str] = os.environ) -> tuple[Virtu
     found += _numbered("__linux", own.get("CONDA_OVERRIDE_LINUX", host.kernel))
     found += _numbered("__glibc", own.get("CONDA_OVERRIDE_GLIBC", host.glibc))
     found += _numbered("__cuda", cuda(host))
+    # On this machine py-rattler adds __archspec in the helper: it knows microarchitectures, and the facts only x86_64.
     if not of_this_machine(host):
         found.append(("__archspec", "1", host.machine))
     return tuple(found)
 
 
 def of_this_machine(host: Host) -> bool:
-    """Whether `host` is the one that this process runs on, and not one that facts were given of."""
+    """Whether `host` is this machine, and not one that a file of facts describes."""
     return host.source == OBSERVED
 
 
 def cuda(host: Host) -> str | None:
-    """The newest CUDA that the driver supports; by the driver's version where it did not say so itself."""
+    """The newest CUDA version that the driver supports: as reported, or else derived from the driver's version."""
     if host.driver_cuda or not host.driver_version:
         return host.driver_cuda
     driver = versions.dotted(host.driver_version)
@@ -59,9 +60,9 @@ def cuda(host: Host) -> str | None:
 
 
 def unmet(wanted: Sequence[CondaArtifact], host: Host, environ: Mapping[str, str] = os.environ) -> tuple[str, ...]:
-    """What packages ask of a machine and `host` does not offer, a sentence each. Raises ValueError for a wrong spec.
+    """Requirements of packages on a machine that `host` does not meet, a sentence each. Raises ValueError for a bad spec.
 
-    What a package constrains matters only where it is there at all.
+    A constraint of a package (``constrains``) counts only if the host has that virtual package at all.
     """
     here = {name: version for name, version, _ in packages(host, environ)}
     lacking: dict[str, list[str]] = {}
@@ -85,11 +86,12 @@ def _offered(spec: str, name: str, version: str | None) -> bool:
 def subdir(host: Host) -> str:
     """The platform's part of a channel: ``linux-64``."""
     system = {"darwin": "osx", "win32": "win"}.get(host.system, host.system)
+    # conda's names: linux-64 and osx-64 for x86_64, but linux-aarch64 and osx-arm64.
     return f"{system}-{'64' if host.machine in {'x86_64', 'AMD64'} else host.machine}"
 
 
 def _elsewhere(host: Host) -> tuple[Virtual, ...]:
-    """Of a macOS or Windows that a lock is for; the oldest macOS that conda-lock takes for granted."""
+    """Virtual packages of macOS or Windows, for a lock; macOS 11.0 is the oldest that conda-lock assumes."""
     family = ("__win", "0", "0") if host.system == "win32" else ("__unix", "0", "0")
     release = [("__osx", "11.0", "0")] if host.system == "darwin" else []
     machine = "x86_64" if host.machine == "AMD64" else host.machine
@@ -97,6 +99,7 @@ def _elsewhere(host: Host) -> tuple[Virtual, ...]:
 
 
 def _numbered(name: str, value: str | None) -> Iterator[Virtual]:
+    # A kernel such as 5.15.0-91-generic; an empty CONDA_OVERRIDE variable means that the package is absent, as in conda.
     match = _NUMBER.match(value or "")
     if match is not None:
         yield name, match[0], "0"
