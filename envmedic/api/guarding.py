@@ -88,7 +88,7 @@ class _Asked:
         """Return the answer for a command of pip or uv, by uv's dry run."""
         # an uninstall needs no resolution: its effect is the removal of the named distributions
         if command.verb == "uninstall":
-            found = dry_run.removed(command, self._environment)
+            found = dry_run.foresee_removal(command, self._environment)
         else:
             asking = dry_run.DryRunRequest(
                 find_uv(),

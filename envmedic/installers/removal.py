@@ -7,7 +7,7 @@ from pathlib import Path
 from envmedic.model.plan import InstalledReference, Purge
 
 
-def names(step: Purge, python: str) -> tuple[str, ...]:
+def removable_names(step: Purge, python: str) -> tuple[str, ...]:
     """Names in `step` that pip and uv can uninstall, each once; the others are removed by path (`Purge.leftovers`)."""
     prefix = Path(python).parent.parent
     return tuple(dict.fromkeys(item.name for item in step.distributions if removable(item, prefix)))

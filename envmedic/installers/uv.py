@@ -111,7 +111,7 @@ class UvInstaller:
     def commands(self, step: Purge | Install, python: str) -> tuple[Argv, ...]:
         """Argv of each command that carries `step` out in the environment of `python`."""
         if isinstance(step, Purge):
-            names = removal.names(step, python)
+            names = removal.removable_names(step, python)
             return ((*self._base("uninstall", python), *names),) if names else ()
         return (self._install(step, python),) if step.artifacts else ()
 
@@ -132,7 +132,7 @@ class UvInstaller:
         Raises `InstallerError` when the user that builds cannot reach uv.
         """
         chown.require_reachable(self.uv, python)
-        return (*unset(os.environ), self.uv, *build_options.arguments(step, python))
+        return (*hide_user_settings(os.environ), self.uv, *build_options.arguments(step, python))
 
     def check_command(self, python: str) -> Argv:
         """Argv that exits 0 when every installed distribution's requirements are met, and lists those that are not."""
@@ -140,10 +140,18 @@ class UvInstaller:
 
     def _base(self, verb: str, python: str) -> Argv:
         chown.require_reachable(self.uv, python)
-        return (*unset(os.environ), self.uv, "pip", verb, "--no-config", "--no-progress", f"--python={python}")
+        return (
+            *hide_user_settings(os.environ),
+            self.uv,
+            "pip",
+            verb,
+            "--no-config",
+            "--no-progress",
+            f"--python={python}",
+        )
 
 
-def unset(environ: Mapping[str, str]) -> Argv:
+def hide_user_settings(environ: Mapping[str, str]) -> Argv:
     """First words of a command that hides the user's uv settings from uv; empty when there are none."""
     names = sorted(name for name in environ if name.startswith("UV_") and not name.startswith(_LEFT_ALONE))
     return ("/usr/bin/env", *(part for name in names for part in ("-u", name))) if names else ()

@@ -65,8 +65,8 @@ def test_what_a_host_does_not_offer_is_named(
     host = Host(driver_cuda=driver, glibc="2.36", source="a test")
     torch = package("torch", depends=("__cuda >=12.1", "__glibc >=2.17,<3.0.a0", "python >=3.11"))
     limits = package("limits", constrains=("__cuda >=12",), depends=())
-    assert virtual_packages.unmet([torch], host, {}) == needed
-    assert virtual_packages.unmet([limits], host, {}) == constrained
+    assert virtual_packages.unmet_requirements([torch], host, {}) == needed
+    assert virtual_packages.unmet_requirements([limits], host, {}) == constrained
 
 
 @pytest.fixture(scope="module")

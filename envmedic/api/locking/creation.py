@@ -146,7 +146,7 @@ class _Work:
         with stage(self._settings.stream, "fetch"):
             side.fetch(change, offline=self._settings.offline, emit=emit)
             change = creation.described(change)
-        for text in virtual_packages.unmet(change.install, host_of(self._settings)):
+        for text in virtual_packages.unmet_requirements(change.install, host_of(self._settings)):
             emit(Notice(code="virtual-package", message=text, level="warning"))
         with stage(self._settings.stream, "make"):
             # an empty history marks a conda environment; the executor continues it with the first revision

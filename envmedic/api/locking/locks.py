@@ -43,7 +43,7 @@ def lock_of(settings: Settings, facts: Facts, *, fetch_hashes: bool = False) -> 
         torch_index=settings.torch_index,
     )
     with stage(settings.stream, "resolve"):
-        known = provenance.known(facts.environment, _unknown(facts.environment), sources)
+        known = provenance.find_files(facts.environment, _unknown(facts.environment), sources)
     created = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     found = collect.collect(facts.environment, facts.host, known, envmedic=__version__, created=created)
     # the repair's checks say nothing about packages that changed after it

@@ -77,7 +77,7 @@ class DryRunRequest:
     timeout_s: float | None = None
 
 
-def removed(command: PipCommand, environment: Environment) -> DryRunResult:
+def foresee_removal(command: PipCommand, environment: Environment) -> DryRunResult:
     """Distributions that an uninstall would remove; this needs no dry run."""
     texts = [*(_name(text) for text in command.requirements)]
     # pip also uninstalls what a requirements file names, whatever its version limits are.
@@ -242,7 +242,7 @@ def _variables(asking: DryRunRequest) -> dict[str, str | None]:
     found |= asking.variables
     found |= dict.fromkeys(_UNSET_ALWAYS)
     # uv runs git and keyring from PATH, and an activated environment has its own bin first: nothing in it may run.
-    found["PATH"] = outside(asking.variables.get("PATH", ""), Path(asking.environment.real_prefix))
+    found["PATH"] = path_outside(asking.variables.get("PATH", ""), Path(asking.environment.real_prefix))
     if asking.command.tool == "pip":
         # pip would not read them.
         found |= {name: None for name in found if name.startswith("UV_") and not name.startswith(_UVS_OWN)}
@@ -250,7 +250,7 @@ def _variables(asking: DryRunRequest) -> dict[str, str | None]:
     return found
 
 
-def outside(path: str, prefix: Path) -> str:
+def path_outside(path: str, prefix: Path) -> str:
     """PATH without the directories in `prefix`, from which uv and conda would run git, keyring and other helpers."""
     return os.pathsep.join(item for item in path.split(os.pathsep) if not Path(item).resolve().is_relative_to(prefix))
 

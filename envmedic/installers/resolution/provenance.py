@@ -56,7 +56,9 @@ class FileSources:
     torch_index: str = ResolveRequest(pins=()).torch_index
 
 
-def known(environment: Environment, wanted: Sequence[Distribution], sources: FileSources) -> Mapping[Key, WheelFile]:
+def find_files(
+    environment: Environment, wanted: Sequence[Distribution], sources: FileSources
+) -> Mapping[Key, WheelFile]:
     """The files of `wanted`; a distribution whose file cannot be determined is left out.
 
     Raises `NetworkError` or `InstallerError` only where `sources.fetch` allows the network.
@@ -76,7 +78,7 @@ def _normal(version: str) -> str:
 
 
 def _found(environment: Environment, wanted: Sequence[Distribution], sources: FileSources) -> dict[Key, WheelFile]:
-    """As `known`, by normalised versions: records first, then wheels on this machine, then indexes."""
+    """As `find_files`, by normalised versions: records first, then wheels on this machine, then indexes."""
     found = dict(_recorded(wanted, environment, sources.artifacts))
     # From cheap to expensive: records cost nothing, local wheels are hashed, indexes need uv and perhaps the network.
     folders = tuple(_folders(environment, sources))
@@ -101,7 +103,7 @@ def _recorded(
         if artifact is not None:
             path = Path(artifact.local_path)
             # A wheel of another build with the same version may have been installed by hand since.
-            if not path.is_file() or wheel_cache.proven(path, item, environment):
+            if not path.is_file() or wheel_cache.is_proven(path, item, environment):
                 yield _key(item), _of_artifact(artifact)
 
 
@@ -189,9 +191,9 @@ class _Look:
 
     def _offers(self, wanted: Sequence[Distribution]) -> dict[Key, tuple[Offered, ...]]:
         """Offered files of each distribution; with source archives where no wheel has the installed tags."""
-        offers = simple_index.offered(self.asking, [_key(item) for item in wanted])
+        offers = simple_index.offered_wheels(self.asking, [_key(item) for item in wanted])
         open_ = [_key(item) for item in wanted if _key(item) in offers and not _exact(item, offers[_key(item)])]
-        return {**offers, **simple_index.with_archives(self.asking, open_)}
+        return {**offers, **simple_index.wheels_and_archives(self.asking, open_)}
 
     def _file(self, item: Distribution, offers: Sequence[Offered]) -> WheelFile | None:
         hashed = [file for file in offers if file.sha256 and self._credible(item, file)]
@@ -210,22 +212,22 @@ class _Look:
     def _credible(self, item: Distribution, file: Offered) -> bool:
         """Whether a file may be the origin; the content of a local wheel decides."""
         path = remote_metadata.local_file(file.url)
-        return path is None or not file.is_wheel or wheel_cache.proven(path, item, self.asking.environment)
+        return path is None or not file.is_wheel or wheel_cache.is_proven(path, item, self.asking.environment)
 
     def _proves(self, item: Distribution, file: Offered) -> bool:
         """Whether the wheel on the index has the installed files; only the end of the wheel is read."""
         if remote_metadata.local_file(file.url) is not None:
             return True  # `_credible` has looked
-        here = artifact_hash.installed(item, self.asking.environment)
+        here = artifact_hash.installed_hashes(item, self.asking.environment)
         try:
-            return self.session is not None and artifact_hash.same(_distant(file, self.session), here)
+            return self.session is not None and artifact_hash.same_content(_distant(file, self.session), here)
         except (remote_metadata.NoRanges, zipfile.BadZipFile):
             return False
 
     def _archive(self, item: Distribution, session: IndexSession) -> Offered | None:
         """The source archive of that version, where the index has no wheel that can be the one."""
         index = simple_index.default_index(self.asking)
-        files = simple_index.of_release(session, index, item.name) if index is not None else ()
+        files = simple_index.project_files(session, index, item.name) if index is not None else ()
         return next((file for file in files if file.sha256 and is_archive_of(item, file.filename)), None)
 
     def _taken(self, item: Distribution, file: Offered, before: WheelFile | None) -> WheelFile:
@@ -249,7 +251,7 @@ def _distant(file: Offered, session: IndexSession) -> artifact_hash.Hashes:
     size = file.size_bytes or int(head.headers.get("Content-Length", 0))
     # RECORD of torch has a megabyte and more: larger blocks mean fewer requests.
     with BufferedReader(remote_metadata.RangeFile(file.url, size, session), 4 * remote_metadata.BLOCK) as wheel:
-        return artifact_hash.of_wheel(wheel)
+        return artifact_hash.wheel_hashes(wheel)
 
 
 def choose(

@@ -250,7 +250,7 @@ def _artifacts(
     """The artifacts with their metadata, and a note for each without."""
     # A torch family brings a dozen NVIDIA wheels and more, each with two or three requests to a distant server.
     with ThreadPoolExecutor(PARALLEL) as pool:
-        facts = list(pool.map(lambda item: remote_metadata.look(item.url, session), chosen))
+        facts = list(pool.map(lambda item: remote_metadata.read_facts(item.url, session), chosen))
     unknown = [item.filename for item, known in zip(chosen, facts, strict=True) if known.requires is None]
     notes = tuple(f"The server does not tell what {name} requires before its download" for name in unknown)
     return [_artifact(item, known, prefix) for item, known in zip(chosen, facts, strict=True)], notes

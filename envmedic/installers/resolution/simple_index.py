@@ -65,7 +65,7 @@ class IndexQuery:
     """Whether uv may use only its own cache."""
 
 
-def offered(asking: IndexQuery, pins: Sequence[Pin]) -> dict[Pin, tuple[Offered, ...]]:
+def offered_wheels(asking: IndexQuery, pins: Sequence[Pin]) -> dict[Pin, tuple[Offered, ...]]:
     """The wheels of each pin for this interpreter; pins without any are left out.
 
     Raises `NetworkError` or `InstallerError`.
@@ -80,14 +80,14 @@ def offered(asking: IndexQuery, pins: Sequence[Pin]) -> dict[Pin, tuple[Offered,
     # halves of the list find them in few runs.
     rest = [pin for pin in pins if not re.search(rf"(?<![\w.-]){re.escape(pin[0])}(?![\w.-])", told)]
     if len(rest) < len(pins):
-        return offered(asking, rest)
+        return offered_wheels(asking, rest)
     if len(pins) == 1:
         return {}
     middle = len(pins) // 2
-    return {**offered(asking, pins[:middle]), **offered(asking, pins[middle:])}
+    return {**offered_wheels(asking, pins[:middle]), **offered_wheels(asking, pins[middle:])}
 
 
-def with_archives(asking: IndexQuery, pins: Sequence[Pin]) -> dict[Pin, tuple[Offered, ...]]:
+def wheels_and_archives(asking: IndexQuery, pins: Sequence[Pin]) -> dict[Pin, tuple[Offered, ...]]:
     """The wheels and the source archive of each pin. Every pin must have a wheel: uv would build the archive otherwise."""
     return _read(_ask(asking, pins, "--format=pylock.toml")) if pins else {}
 
@@ -140,7 +140,7 @@ def _offered(url: str, sha256: str | None, size: int | None) -> Offered:
     return Offered(unquote(urlsplit(bare).path).rpartition("/")[2], bare, sha256, size)
 
 
-def of_release(session: IndexSession, index: str, name: str) -> tuple[Offered, ...]:
+def project_files(session: IndexSession, index: str, name: str) -> tuple[Offered, ...]:
     """Every file of a project on the index; empty if it has none. Raises `NetworkError`."""
     page = f"{index.rstrip('/')}/{name}/"
     if urlsplit(index).scheme not in {"http", "https"}:

@@ -20,7 +20,7 @@ Hashes = Mapping[str, str]
 """Hash of each file, by its path relative to site-packages."""
 
 
-def installed(item: Distribution, environment: Environment) -> Hashes:
+def installed_hashes(item: Distribution, environment: Environment) -> Hashes:
     """Hashes in RECORD of an installed distribution; empty without a readable RECORD."""
     path = Path(environment.real_prefix) / item.metadata_path / "RECORD"
     try:
@@ -29,7 +29,7 @@ def installed(item: Distribution, environment: Environment) -> Hashes:
         return {}  # nothing is proven by it
 
 
-def of_wheel(file: IO[bytes]) -> Hashes:
+def wheel_hashes(file: IO[bytes]) -> Hashes:
     """Hashes in RECORD of an open wheel; empty without one. Raises `zipfile.BadZipFile` for a damaged zip."""
     with wheel_files.unpacking(), zipfile.ZipFile(file) as archive:
         # count("/") == 1: a wheel may vendor other distributions, with their own RECORD further down.
@@ -42,7 +42,7 @@ def of_wheel(file: IO[bytes]) -> Hashes:
             return {}  # nothing is proven by it
 
 
-def same(wheel: Hashes, here: Hashes) -> bool:
+def same_content(wheel: Hashes, here: Hashes) -> bool:
     """Whether every file of the wheel is installed with its hash.
 
     Files of ``.data`` directories do not count: installers move them, and rewrite the scripts among them.

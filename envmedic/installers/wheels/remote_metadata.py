@@ -40,7 +40,7 @@ def local_file(url: str) -> Path | None:
     return Path(url2pathname(parts.path)) if parts.scheme == "file" else None
 
 
-def look(url: str, session: IndexSession) -> WheelFacts:
+def read_facts(url: str, session: IndexSession) -> WheelFacts:
     """Size and requirements of the wheel at `url`. Raises what `Session` raises when it is unreachable."""
     path = local_file(url)
     if path is not None:

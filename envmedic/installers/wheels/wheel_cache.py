@@ -47,7 +47,7 @@ def find(
     missing = {(item.name, item.version): item for item in wanted}
     found: dict[Key, WheelFile] = {}
     for kept, key in _candidates(environment, find_links, missing):
-        if key not in found and proven(kept.path, missing[key], environment):
+        if key not in found and is_proven(kept.path, missing[key], environment):
             found[key] = _file(kept, key)
             # A cache of pip can hold thousands of bodies: stop as soon as nothing is missing.
             if len(found) == len(missing):
@@ -128,11 +128,13 @@ def _by_content(path: Path) -> Key | None:
     return (canonicalize_name(found["name"]), found["version"]) if found is not None else None
 
 
-def proven(path: Path, item: Distribution, environment: Environment) -> bool:
+def is_proven(path: Path, item: Distribution, environment: Environment) -> bool:
     """Whether every file of the wheel at `path` is installed as part of `item`."""
     try:
         with path.open("rb") as file:
-            return artifact_hash.same(artifact_hash.of_wheel(file), artifact_hash.installed(item, environment))
+            return artifact_hash.same_content(
+                artifact_hash.wheel_hashes(file), artifact_hash.installed_hashes(item, environment)
+            )
     except zipfile.BadZipFile:
         return False
 

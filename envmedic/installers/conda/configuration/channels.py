@@ -64,7 +64,7 @@ class Names:
         return f"{self.alias.rstrip('/')}/{plain}"
 
 
-def names(settings: Mapping[str, Any]) -> Names:
+def read_names(settings: Mapping[str, Any]) -> Names:
     """Meaning of names by `settings`, in the form of configuration files or of ``conda config --show --json``."""
     custom = {**_BUILT_IN, **{str(name): _base(value) for name, value in settings.get("custom_channels", {}).items()}}
     groups = {str(name): tuple(map(_whole, value)) for name, value in settings.get("custom_multichannels", {}).items()}

@@ -71,7 +71,7 @@ def read(
     """The configuration for the environment at `prefix`, in which `packages` are installed. Raises InputError."""
     program = client.find(prefix, environ)
     settings, notes = _settings(program, prefix, environ)
-    names = channels.names(settings)
+    names = channels.read_names(settings)
     return CondaConfiguration(
         sources=_sources(settings, names, prefix, packages),
         priority=_priority(settings.get("channel_priority")),

@@ -43,9 +43,9 @@ async def _install(
 ) -> None:
     from rattler.install.installer import install
 
-    values = dict(zip(current, rattler_records.loaded(current.values()), strict=True))
+    values = dict(zip(current, rattler_records.load_records(current.values()), strict=True))
     desired: list[RepoDataRecord] = [value for where, value in values.items() if where not in gone]
-    desired += rattler_records.loaded(
+    desired += rattler_records.load_records(
         package["metadata"] | {"url": package["archive"]} for package in request["packages"]
     )
     await install(

@@ -19,7 +19,7 @@ _OF_INSTALLED = ("files", "paths_data", "requested_specs", "requested_spec", "li
                  "package_tarball_full_path")  # fmt: skip
 
 
-def loaded(documents: Iterable[dict[str, Any]]) -> list[PrefixRecord]:
+def load_records(documents: Iterable[dict[str, Any]]) -> list[PrefixRecord]:
     """Records as values of py-rattler. Raises its errors for an unreadable record."""
     from rattler.prefix.prefix_record import PrefixRecord
 
@@ -34,7 +34,7 @@ def loaded(documents: Iterable[dict[str, Any]]) -> list[PrefixRecord]:
     return found
 
 
-def described(records: Iterable[RepoDataRecord]) -> list[dict[str, Any]]:
+def describe_records(records: Iterable[RepoDataRecord]) -> list[dict[str, Any]]:
     """Channel metadata of packages as JSON, with ``fn``, ``url`` and ``channel``."""
     from rattler.prefix.prefix_paths import PrefixPaths
     from rattler.prefix.prefix_record import PrefixRecord

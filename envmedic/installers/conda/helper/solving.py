@@ -56,7 +56,7 @@ class _Question:
                 channels.remove(gone)
                 skipped.append({"channel": gone["urls"][0], "why": str(error)})
             else:
-                return {"packages": rattler_records.described(found), "skipped": skipped}
+                return {"packages": rattler_records.describe_records(found), "skipped": skipped}
 
     async def _by_priority(self, channels: Sequence[dict[str, Any]]) -> list[RepoDataRecord]:
         """Solve by priority; conda's ``flexible`` is strict priority first, and none if that has no solution."""
@@ -90,8 +90,8 @@ class _Question:
             list(_specs(asked["specs"], whole=strict)),
             gateway=_gateway(asked),
             platforms=asked["subdirs"],
-            pinned_packages=rattler_records.loaded(asked["pinned"]),
-            locked_packages=rattler_records.loaded(asked["preferred"]),
+            pinned_packages=rattler_records.load_records(asked["pinned"]),
+            locked_packages=rattler_records.load_records(asked["preferred"]),
             virtual_packages=_virtual_packages(asked),
             constraints=[_read(text) for text in asked["constraints"]],
             channel_priority=ChannelPriority.Strict if strict else ChannelPriority.Disabled,

@@ -20,7 +20,7 @@ from envmedic.conda_meta import history, pins_and_marks
 from envmedic.errors import InstallerError, NetworkError
 from envmedic.installers.conda.configuration import client
 from envmedic.installers.conda.configuration.credentials import without_credentials
-from envmedic.installers.resolution.dry_run import outside
+from envmedic.installers.resolution.dry_run import path_outside
 from envmedic.model.answers.guard import CondaCommand
 from envmedic.model.conda import CondaArtifact, CondaChange, CondaEnvironment, CondaReference
 from envmedic.owner import User, owner
@@ -71,7 +71,7 @@ def foresee(
             _hand_over(user, (Path(name), *Path(name).rglob("*")))
         # By a shell into a file: `proc` keeps only the end of long output, and the document must be whole.
         argv = ["/bin/sh", "-c", 'exec "$@" >"$0"', str(said), str(program), *_arguments(command, stand_in, offline)]
-        path = outside(os.environ.get("PATH", ""), prefix)
+        path = path_outside(os.environ.get("PATH", ""), prefix)
         env = {**dict.fromkeys(_OF_SHELL), "PYTHONNOUSERSITE": "1", "PATH": path}
         result = proc.run(argv, env=env, timeout_s=timeout_s or TIMEOUT_S, user=user)
         try:

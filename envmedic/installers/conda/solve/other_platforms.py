@@ -25,7 +25,9 @@ def solve(environment: Environment, host: Host, emit: Emit, *, offline: bool = F
     conda = environment.conda or CondaEnvironment()
     found = configuration.read(Path(os.path.realpath(environment.prefix)), conda.packages)
     # Versions without builds: build strings differ by platform.
-    request = CondaRequest(specs=tuple(f"{item.name} =={item.version}" for item in roots(conda)), offline=offline)
+    request = CondaRequest(
+        specs=tuple(f"{item.name} =={item.version}" for item in requested_roots(conda)), offline=offline
+    )
     same = tuple(f"{item.name} =={item.version}" for item in conda.packages)
     for pins in (same, ()):
         # Nothing is installed on the other platform: pins, not records, hold versions, and apply only to packages that the
@@ -43,7 +45,7 @@ def solve(environment: Environment, host: Host, emit: Emit, *, offline: bool = F
     raise AssertionError
 
 
-def roots(conda: CondaEnvironment) -> tuple[CondaPackage, ...]:
+def requested_roots(conda: CondaEnvironment) -> tuple[CondaPackage, ...]:
     """Requested packages by history and records, or else those that no other package needs; and Python."""
     asked = {_name(spec) for spec in conda.requested} | {item.name for item in conda.packages if item.requested}
     needed = {_name(spec) for item in conda.packages for spec in item.depends}

@@ -59,7 +59,9 @@ def cuda(host: Host) -> str | None:
     return max(known, key=versions.dotted, default=None)
 
 
-def unmet(wanted: Sequence[CondaArtifact], host: Host, environ: Mapping[str, str] = os.environ) -> tuple[str, ...]:
+def unmet_requirements(
+    wanted: Sequence[CondaArtifact], host: Host, environ: Mapping[str, str] = os.environ
+) -> tuple[str, ...]:
     """Requirements of packages on a machine that `host` does not meet, a sentence each. Raises ValueError for a bad spec.
 
     A constraint of a package (``constrains``) counts only if the host has that virtual package at all.
