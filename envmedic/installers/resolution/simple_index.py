@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from html.parser import HTMLParser
+from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urldefrag, urljoin, urlsplit
@@ -147,7 +148,7 @@ def project_files(session: IndexSession, index: str, name: str) -> tuple[Offered
         return ()  # a local directory, which uv has read already
     # JSON first: it has sizes, and needs no HTML parser.
     answer = session.request("GET", page, headers={"Accept": f"{_JSON}, {_HTML}"}, accept=(200, 404))
-    if answer.status_code == 404:  # noqa: PLR2004  # not found
+    if answer.status_code == HTTPStatus.NOT_FOUND:
         return ()
     if answer.headers.get("Content-Type", "").startswith(_JSON):
         return tuple(_from_json(answer.content, page))

@@ -124,16 +124,20 @@ def _location_argument(where: str) -> tuple[str, str]:
 
 def _find_links(configuration: IndexConfiguration, request: ResolveRequest) -> list[str]:
     for where in request.find_links:
-        if "://" not in where and not os.path.exists(where):  # noqa: PTH110  # never raises
+        if not _may_exist(where):
             raise InputError(
                 f"{where} does not exist",
                 cause="it was given with --find-links",
                 hint="Give a directory that holds wheels, or the URL of a page that links to them",
             )
-    own = [where for where in configuration.pip.find_links if "://" in where or os.path.exists(where)]  # noqa: PTH110  # as pip does; never raises
+    own = [where for where in configuration.pip.find_links if _may_exist(where)]  # pip ignores a missing directory too
     # Offline, the only wheels are those fetched earlier; each has a directory of its own, hence many options.
     cached = [str(folder) for folder in download_cache.folders()] if request.offline else []
     return list(dict.fromkeys([*request.find_links, *own, *cached]))
+
+
+def _may_exist(where: str) -> bool:
+    return "://" in where or os.path.exists(where)  # noqa: PTH110  # Path.exists raises for a name that is too long
 
 
 def _environment(configuration: IndexConfiguration, environ: Mapping[str, str]) -> dict[str, str | None]:

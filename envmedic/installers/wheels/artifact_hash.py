@@ -54,6 +54,10 @@ def same_content(wheel: Hashes, here: Hashes) -> bool:
 
 
 def _hashes(record: str) -> dict[str, str]:
-    rows = csv.reader(io.StringIO(record))
+    hashes = {}
     # RECORD lists itself without a hash; a row of another length is damaged, and proves nothing.
-    return {row[0]: row[1] for row in rows if len(row) == 3 and row[1]}  # noqa: PLR2004  # path, hash, size
+    for row in csv.reader(io.StringIO(record)):
+        match row:
+            case [path, digest, _size] if digest:
+                hashes[path] = digest
+    return hashes

@@ -25,7 +25,7 @@ def copy(stored: Path, target: Path, user: User) -> None:
                 target.parent.mkdir(parents=True, exist_ok=True)
                 # O_NOFOLLOW: the directory belongs to the environment, and a link in it could lead to any other file of that user.
                 descriptor = os.open(partial, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o644)
-                with open(descriptor, "wb") as file:  # noqa: PTH123  # from a descriptor
+                with os.fdopen(descriptor, "wb") as file:
                     if not share_blocks(source.fileno(), file.fileno()):
                         shutil.copyfileobj(source, file, CHUNK)
                 partial.replace(target)

@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -250,9 +251,9 @@ class Download:
             "GET", self.artifact.url, headers=headers, accept=(200, 206, 416) if self.done else (200,), stream=True
         )
         with answer:
-            if self.done and answer.status_code != 206:  # noqa: PLR2004  # the server ignored Range and sends all of it
+            if self.done and answer.status_code != HTTPStatus.PARTIAL_CONTENT:  # Range was ignored, or refused
                 self._start_over()
-                if answer.status_code != 200:  # noqa: PLR2004  # 416: no bytes after those we have, so ask for all
+                if answer.status_code != HTTPStatus.OK:  # 416: no bytes after those we have, so ask for all
                     return self._part()
             with self._opened() as file:
                 # The hash runs along with the download: a second read of several gigabytes would double the time on a slow disk.

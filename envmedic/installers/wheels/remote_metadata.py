@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import zipfile
 from dataclasses import dataclass
+from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -17,8 +18,6 @@ from urllib.request import url2pathname
 from envmedic.installers.wheels import wheel_files
 
 if TYPE_CHECKING:
-    import requests
-
     from envmedic.installers.index.http import IndexSession
 
 BLOCK = 64 * 1024
@@ -54,7 +53,7 @@ def _remote_requires(url: str, size: int | None, session: IndexSession) -> tuple
     # Asked for without a look at the index page, which would announce it: one request less. Some stores (S3) answer
     # 403 for a file that does not exist.
     answer = session.request("GET", url + ".metadata", accept=(200, 403, 404))
-    if answer.status_code == 200:  # noqa: PLR2004  # HTTP's own word for success
+    if answer.status_code == HTTPStatus.OK:
         return wheel_files.requirements(answer.content.decode("utf-8", "replace"))
     if size is None:
         return None
@@ -102,18 +101,17 @@ class RangeFile(io.RawIOBase):
         if self._position >= self._size or not len(buffer):
             return 0
         last = min(self._position + len(buffer), self._size) - 1
-        answer = self._fetch(self._position, last)
-        buffer[: len(answer.content)] = answer.content
-        self._position += len(answer.content)
-        return len(answer.content)
+        content = self._fetch(self._position, last)
+        buffer[: len(content)] = content
+        self._position += len(content)
+        return len(content)
 
-    def _fetch(self, first: int, last: int) -> requests.Response:
+    def _fetch(self, first: int, last: int) -> bytes:
         # stream: a server without ranges would send all of a wheel of gigabytes before its status is looked at.
         answer = self._session.request(
             "GET", self._url, headers={"Range": f"bytes={first}-{last}"}, accept=(206, 200), stream=True
         )
         with answer:
-            if answer.status_code != 206:  # noqa: PLR2004  # partial content
+            if answer.status_code != HTTPStatus.PARTIAL_CONTENT:
                 raise NoRanges(self._url)
-            answer.content  # noqa: B018  # read before the connection is given back
-        return answer
+            return answer.content

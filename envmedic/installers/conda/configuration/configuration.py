@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +37,7 @@ class CondaConfiguration:
     """conda's package caches."""
     client: Path | None = None
     notes: tuple[str, ...] = ()
-    names: channels.Names = channels.Names()  # noqa: RUF009  # frozen
+    names: channels.Names = field(default_factory=channels.Names)
 
     @property
     def addresses(self) -> tuple[str, ...]:
@@ -109,21 +109,15 @@ def _sources(
     have = {url for source in installed for url in source.urls}
     named = [source for word in _on_command_lines(prefix) if set((source := names.source(word)).urls) & have]
     earlier = [ChannelSource(item.name, item.urls, optional=True) for item in named]
-    configured = [names.source(word) for word in settings.get("channels", ("defaults",))]
-    if _unconfigured(settings) and installed and not have.intersection(*(item.urls for item in configured)):
+    words = settings.get("channels", ("defaults",))
+    configured = [names.source(word) for word in words]
+    if list(words) == ["defaults"] and installed and not have.intersection(*(item.urls for item in configured)):
         configured = []  # only conda's default, from which nothing here was installed
     # A channel that is both configured and in the history keeps its configured place.
     strong = [source for source in earlier if not any(set(source.urls) <= set(own.urls) for own in configured)]
-    allowed = settings.get("allowlist_channels")
-    return tuple(item for item in channels.unique([*strong, *configured, *installed]) if _allowed(item, allowed, names))
-
-
-def _unconfigured(settings: Mapping[str, Any]) -> bool:
-    return list(settings.get("channels", ("defaults",))) == ["defaults"]
-
-
-def _allowed(source: ChannelSource, allowed: list[str] | None, names: channels.Names) -> bool:
-    return not allowed or set(source.urls) <= {url for word in allowed for url in names.source(word).urls}
+    allowed = {url for word in settings.get("allowlist_channels") or () for url in names.source(word).urls}
+    every = channels.unique([*strong, *configured, *installed])
+    return tuple(item for item in every if not allowed or set(item.urls) <= allowed)
 
 
 def _on_command_lines(prefix: Path) -> Iterator[str]:

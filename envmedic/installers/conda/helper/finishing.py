@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -61,5 +60,5 @@ def _byte_code(prefix: Path, record: meta.PrefixRecord, site: str) -> Iterator[s
     for folder, stems in folders.items():
         cache = prefix / folder / "__pycache__"
         # cpython-311.pyc, opt-1 and others: all that Python may load for a module.
-        names = os.listdir(cache) if cache.is_dir() else []  # noqa: PTH208  # names only
+        names = [path.name for path in cache.iterdir()] if cache.is_dir() else []
         yield from (f"{folder}/__pycache__/{name}" for name in names if name.partition(".")[0] in stems)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -98,13 +97,13 @@ def _paths(installed: meta.Records[meta.PrefixRecord], chosen: Iterable[str]) ->
 
 
 def _remove_from(prefix: Path, folder: str, stems: set[str], kept: set[str]) -> None:
-    cache = f"{folder}/__pycache__" if folder else "__pycache__"
+    cache = f"{folder}/__pycache__" if folder else "__pycache__"  # as records write it
     try:
-        names = os.listdir(prefix / cache)  # noqa: PTH208  # names only
+        names = [path.name for path in (prefix / cache).iterdir()]
     except (FileNotFoundError, NotADirectoryError):
         return
     for name in names:
         if name.endswith(".pyc") and name.partition(".")[0] in stems and f"{cache}/{name}" not in kept:
             (prefix / cache / name).unlink()
-    if not os.listdir(prefix / cache):  # noqa: PTH208
+    if not any((prefix / cache).iterdir()):
         (prefix / cache).rmdir()

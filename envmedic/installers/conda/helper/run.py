@@ -30,7 +30,7 @@ def main() -> None:
     if where == "-":
         sys.stdout.write(MARK + text)
     else:
-        with open(int(where), "w", encoding="utf-8") as out:  # noqa: PTH123  # a descriptor
+        with os.fdopen(int(where), "w", encoding="utf-8") as out:
             out.write(text)
     # os._exit flushes nothing.
     sys.stdout.flush()

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import datetime as dt
-import os
 import platform
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from envmedic.installers.conda.helper import network, rattler_records
@@ -129,16 +129,14 @@ def _gateway(request: dict[str, Any]) -> Gateway:
 
     # Offline, the cache counts however old it is.
     config = SourceConfig(cache_action="force-cache-only" if request["offline"] else "cache-or-fetch")
+    folder = Path(request["repodata"]) if request["repodata"] else None
+    if folder is not None:
+        folder.mkdir(parents=True, exist_ok=True)
     return Gateway(
-        cache_dir=request["repodata"] and _made(request["repodata"]),
+        cache_dir=folder,
         default_config=config,
         client=network.client(request["network"]),
     )
-
-
-def _made(folder: str) -> Any:
-    os.makedirs(folder, exist_ok=True)  # noqa: PTH103  # a text, as the request has it
-    return folder
 
 
 def _virtual_packages(request: dict[str, Any]) -> list[GenericVirtualPackage]:

@@ -15,7 +15,7 @@ def replace(path: Path, content: bytes) -> None:
     # A killed helper may have left one; O_EXCL below then never follows a link that someone put there.
     fresh.unlink(missing_ok=True)
     descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, mode)
-    with open(descriptor, "wb") as file:  # noqa: PTH123  # a descriptor
+    with os.fdopen(descriptor, "wb") as file:
         file.write(content)
         # The mode of os.open is subject to the umask.
         os.fchmod(descriptor, mode)

@@ -10,8 +10,8 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ from envmedic.installers.conda.configuration.credentials import without_credenti
 from envmedic.installers.resolution.dry_run import path_outside
 from envmedic.model.answers.guard import CondaCommand
 from envmedic.model.conda import CondaArtifact, CondaChange, CondaEnvironment, CondaReference
-from envmedic.owner import User, owner
+from envmedic.owner import owner
 
 TIMEOUT_S = 900.0
 _LARGEST = 64 * 2**20
@@ -45,7 +45,7 @@ _OF_SHELL = ("PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP", "LD_LIBRARY_PATH", "LD
 class Answer:
     """Result of a dry run."""
 
-    change: CondaChange = CondaChange()  # noqa: RUF009  # frozen
+    change: CondaChange = field(default_factory=CondaChange)
     refused: str | None = None
     """Reason of the error in which the command would end."""
     unknown: str | None = None
@@ -68,9 +68,11 @@ def foresee(
         _copy(prefix / "conda-meta", stand_in / "conda-meta")
         if user is not None:
             # root runs a conda of another user as that user, who must be able to write here.
-            _hand_over(user, (Path(name), *Path(name).rglob("*")))
+            for entry in (Path(name), *Path(name).rglob("*")):
+                os.chown(entry, user.uid, user.gid)
         # By a shell into a file: `proc` keeps only the end of long output, and the document must be whole.
-        argv = ["/bin/sh", "-c", 'exec "$@" >"$0"', str(said), str(program), *_arguments(command, stand_in, offline)]
+        arguments = _arguments(command, stand_in, offline=offline)
+        argv = ["/bin/sh", "-c", 'exec "$@" >"$0"', str(said), str(program), *arguments]
         path = path_outside(os.environ.get("PATH", ""), prefix)
         env = {**dict.fromkeys(_OF_SHELL), "PYTHONNOUSERSITE": "1", "PATH": path}
         result = proc.run(argv, env=env, timeout_s=timeout_s or TIMEOUT_S, user=user)
@@ -85,7 +87,7 @@ def foresee(
     return _answer(document, conda)
 
 
-def _arguments(command: CondaCommand, prefix: Path, offline: bool) -> Iterator[str]:  # noqa: FBT001
+def _arguments(command: CondaCommand, prefix: Path, *, offline: bool) -> Iterator[str]:
     yield from (command.verb, "--dry-run", "--json", "--yes", f"--prefix={prefix}", *command.options)
     yield from (f"--channel={channel}" for channel in command.channels)
     if command.override_channels:
@@ -103,11 +105,6 @@ def _copy(source: Path, target: Path) -> None:
     for entry in os.scandir(source):
         if entry.is_file(follow_symlinks=False) and (entry.name.endswith(".json") or entry.name in marked):
             shutil.copyfile(entry.path, target / entry.name)
-
-
-def _hand_over(user: User, paths: Iterable[Path]) -> None:
-    for path in paths:
-        os.chown(path, user.uid, user.gid)
 
 
 def _answer(document: dict[str, Any], conda: CondaEnvironment) -> Answer:
