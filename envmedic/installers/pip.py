@@ -17,14 +17,11 @@ class PipInstaller(UvInstaller):
         """Argv of each command that carries `step` out. Raises `InstallerError` when the environment has no pip."""
         require_pip(python)
         if isinstance(step, Purge):
-            return self._uninstalls(step, python)
+            # One command per metadata directory: pip removes one of several distributions with the same name per run.
+            prefix = Path(python).parent.parent
+            found = [item.name for item in step.distributions if removal.removable(item, prefix)]
+            return tuple((*_base(python), "uninstall", "--yes", name) for name in found)
         return (_install(step, python),) if step.artifacts else ()
-
-    def _uninstalls(self, step: Purge, python: str) -> tuple[Argv, ...]:
-        """One command per metadata directory: pip removes one of several distributions with the same name per run."""
-        prefix = Path(python).parent.parent
-        found = [item.name for item in step.distributions if removal.removable(item, prefix)]
-        return tuple((*_base(python), "uninstall", "--yes", name) for name in found)
 
     def check_command(self, python: str) -> Argv:
         """Argv that exits 0 when every installed distribution's requirements are met, and lists those that are not."""

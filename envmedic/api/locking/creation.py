@@ -145,7 +145,7 @@ class _Work:
         change = creation.change([item for item in self._wanted.packages if item.manager == "conda"])
         with stage(self._settings.stream, "fetch"):
             side.fetch(change, offline=self._settings.offline, emit=emit)
-            change = creation.described(change)
+            change = creation.add_metadata(change)
         for text in virtual_packages.unmet_requirements(change.install, host_of(self._settings)):
             emit(Notice(code="virtual-package", message=text, level="warning"))
         with stage(self._settings.stream, "make"):

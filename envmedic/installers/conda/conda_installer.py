@@ -33,7 +33,8 @@ class CondaSide:
             by_conda.program(self._prefix)
         packages = environment.conda.packages if environment.conda is not None else ()
         found = configuration.read(self._prefix, packages)
-        _tell(found, emit)
+        for note in found.notes:
+            emit(Notice(code="conda-configuration", message=note, level="warning"))
         limit = self._timeout_s or solving.SOLVE_S
         return solving.Solver(environment, host, found, emit, None, self._executor, limit).change(request)
 
@@ -65,8 +66,3 @@ class CondaSide:
         if self._prefix is None:
             raise ValueError("CondaSide was given no prefix")
         return self._prefix
-
-
-def _tell(found: configuration.CondaConfiguration, emit: Emit) -> None:
-    for note in found.notes:
-        emit(Notice(code="conda-configuration", message=note, level="warning"))

@@ -114,12 +114,10 @@ def _pip_values(prefix: Path | None, environ: Mapping[str, str]) -> dict[str, st
                 sections[section].update({key.replace("_", "-"): value for key, value in parser.items(section)})
     # pip's order: [install] beats [global] whichever file it stands in, and variables beat every file.
     values = {**sections["global"], **sections["install"]}
-    values.update({_option(name): value for name, value in environ.items() if name.startswith("PIP_") and value})
+    for name, value in environ.items():
+        if name.startswith("PIP_") and value:
+            values[name.removeprefix("PIP_").lower().replace("_", "-")] = value
     return values
-
-
-def _option(variable: str) -> str:
-    return variable.removeprefix("PIP_").lower().replace("_", "-")
 
 
 def _pip_files(prefix: Path | None, environ: Mapping[str, str]) -> Iterator[Path]:

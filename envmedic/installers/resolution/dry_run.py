@@ -98,12 +98,7 @@ def _name(text: str) -> str:
 
 def foresee(asking: DryRunRequest) -> DryRunResult:
     """Run uv's dry run. Raises NetworkError and InstallerError if uv fails, InputError for a missing file."""
-    if not asking.environment.interpreter.starts:
-        raise InstallerError(
-            f"{asking.environment.interpreter.path} does not start",
-            cause=asking.environment.interpreter.error,
-            hint="Restore the interpreter that the environment was made with",
-        )
+    uv_options.require_interpreter(asking.environment)
     command = asking.command
     files = command.requirements if command.verb == "sync" else command.files
     # uv asks the build backend of an editable project for its metadata even in a dry run, and that is foreign code.
@@ -113,22 +108,16 @@ def foresee(asking: DryRunRequest) -> DryRunResult:
     with tempfile.TemporaryDirectory(prefix="envmedic-guard-") as name:
         folder = Path(name)
         python = _stand_in(asking, folder / "env")
-        result = _run(asking, [*_verb(asking), f"--python={python}", "--no-build", *_sources(asking), *_inputs(asking)])
+        verb = "sync" if command.verb == "sync" else "install"
+        options = [f"--python={python}", "--no-build", *_sources(asking), *_inputs(asking)]
+        result = _run(asking, ["pip", verb, "--dry-run", *options])
         if result.returncode == 0:
             planned = _planned(result.stderr + result.stdout, asking.environment)
             return DryRunResult(planned, unknown=_built_instead(asking, planned, python, folder))
-        error = error_from(result, _asked_for(asking.command))
+        error = error_from(result, (*command.requirements, *command.files, *command.editables))
         if isinstance(error, NoSolution | InstallerError):
             return _not_done(error, result)
         raise error
-
-
-def _verb(asking: DryRunRequest) -> tuple[str, ...]:
-    return ("pip", "sync" if asking.command.verb == "sync" else "install", "--dry-run")
-
-
-def _asked_for(command: PipCommand) -> tuple[str, ...]:
-    return (*command.requirements, *command.files, *command.editables)
 
 
 def _not_done(error: NoSolution | InstallerError, result: CommandResult) -> DryRunResult:
@@ -187,17 +176,12 @@ def _inputs(asking: DryRunRequest) -> Iterator[str]:
     if command.upgrade == "all":
         yield "--upgrade"
     elif command.upgrade == "named":
-        names = dict.fromkeys((*_by_name(command), *_names_of_wheels(command)))
+        wheels = (text.rpartition("/")[2] for text in command.requirements if text.endswith(".whl"))
+        names = dict.fromkeys((*_by_name(command), *(filename.partition("-")[0] for filename in wheels)))
         yield from (f"--upgrade-package={name}" for name in names)
     yield "--"
     yield from command.requirements
     yield from command.editables  # not as --editable: uv then runs a build in spite of --no-build
-
-
-def _names_of_wheels(command: PipCommand) -> Iterator[str]:
-    for text in command.requirements:
-        if text.endswith(".whl"):
-            yield text.rpartition("/")[2].partition("-")[0]
 
 
 def _sources(asking: DryRunRequest) -> Iterator[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,7 +26,6 @@ from envmedic.model.plan import Artifact
 from envmedic.model.ports import ResolveRequest
 
 _TIMEOUT_S = 900.0
-_CHUNK = 1 << 20
 _BUILT: frozenset[str] = frozenset({"sdist", "archive", "vcs"})
 """Kinds that uv fetches and builds itself, by their hash or commit."""
 
@@ -67,7 +65,11 @@ def parts(wanted: Sequence[LockedPackage], python: Interpreter, prefix: Path, so
     folders = [path for where in sources.find_links if (path := _folder(where)) is not None]
     found = {item.name: here for item in files if (here := _here(item, folders, prefix)) is not None}
     # A URL of the lock is used as it is, without a look at an index: the hash decides after the download.
-    found |= {item.name: _stated(item, prefix) for item in files if item.name not in found and item.url and item.sha256}
+    found |= {
+        item.name: _artifact(item, item.url, item.sha256, prefix)
+        for item in files
+        if item.name not in found and item.url and item.sha256
+    }
     rest = [item for item in files if item.name not in found]
     found |= _asked(rest, python, prefix, sources) if rest else {}
     return Parts(tuple(found[item.name] for item in files), tuple(item for item in wanted if item.kind in _BUILT))
@@ -102,7 +104,7 @@ def _here(item: LockedPackage, folders: Iterable[Path], prefix: Path) -> Artifac
     """The wheel in one of the user's directories, identified by its hash."""
     for folder in folders:
         for path in sorted(folder.glob("*.whl")):
-            if _is_of(path.name, item) and (digest := _digest(path)) in _accepted(item):
+            if _is_of(path.name, item) and (digest := wheel_files.sha256_of(path)) in _accepted(item):
                 return _artifact(item, path.absolute().as_uri(), digest, prefix, path.stat().st_size)
     return None
 
@@ -113,18 +115,6 @@ def _is_of(filename: str, item: LockedPackage) -> bool:
         return name == canonicalize_name(item.name) and version == Version(item.version)
     except (InvalidWheelFilename, InvalidVersion):
         return False
-
-
-def _digest(path: Path) -> str:
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while chunk := file.read(_CHUNK):
-            digest.update(chunk)
-    return digest.hexdigest()
-
-
-def _stated(item: LockedPackage, prefix: Path) -> Artifact:
-    return _artifact(item, item.url or "", item.sha256 or "", prefix)
 
 
 def _asked(

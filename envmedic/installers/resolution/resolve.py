@@ -27,7 +27,7 @@ from envmedic.errors import InstallerError, NoSolution
 from envmedic.installers.index.credentials import without_credentials
 from envmedic.installers.index.http import IndexSession
 from envmedic.installers.resolution.uv_errors import error_from
-from envmedic.installers.resolution.uv_options import UvOptions, interpreter_options, variant_index
+from envmedic.installers.resolution.uv_options import UvOptions, interpreter_options, require_interpreter, variant_index
 from envmedic.installers.wheels import download_cache, remote_metadata, wheel_files
 from envmedic.model.facts import Environment
 from envmedic.model.plan import Artifact
@@ -94,12 +94,10 @@ class ResolveQuery:
         """Versions of every installed distribution that must stay as it is."""
         kept: dict[str, list[str]] = {}
         for item in self.environment.distributions:
-            if item.name not in self.pinned and not self._replaceable(item.name):
+            replaceable = any(fnmatchcase(item.name, pattern) for pattern in self.request.replaceable)
+            if item.name not in self.pinned and not replaceable:
                 kept.setdefault(item.name, []).append(item.version)
         return kept
-
-    def _replaceable(self, name: str) -> bool:
-        return any(fnmatchcase(name, pattern) for pattern in self.request.replaceable)
 
     def pins(self) -> list[str]:
         """The pins; with the label of the variant where only that build will do."""
@@ -119,7 +117,7 @@ def _labelled(pin: str, variant: str | None) -> str:
 
 def resolve(question: ResolveQuery, session: IndexSession) -> Resolution:
     """Return exact wheels. Raises `NetworkError`, `NoSolution` or `InstallerError`."""
-    _require_interpreter(question.environment)
+    require_interpreter(question.environment)
     kept = question.kept()
     rejected: list[Misfit] = []
     # Installed distributions are not constraints for uv: a conflict among them that is there already would leave it
@@ -156,15 +154,6 @@ def _no_fit(question: ResolveQuery, rejected: Sequence[Misfit]) -> NoSolution:
     )
 
 
-def _require_interpreter(environment: Environment) -> None:
-    if not environment.interpreter.starts:
-        raise InstallerError(
-            f"{environment.interpreter.path} does not start",
-            cause=environment.interpreter.error,
-            hint="Restore the interpreter that the environment was made with",
-        )
-
-
 def _ask(question: ResolveQuery, kept: Iterable[str], excluded: Sequence[str]) -> list[WheelCandidate]:
     """Run uv once."""
     with tempfile.TemporaryDirectory(prefix="envmedic-resolve-") as name:
@@ -183,11 +172,8 @@ def _ask(question: ResolveQuery, kept: Iterable[str], excluded: Sequence[str]) -
         result = proc.run(argv, env=question.options.environment, timeout_s=TIMEOUT_S)
         if result.returncode != 0:
             raise error_from(result, question.request.pins, variant_index(question.request))
-        return candidates(tomli.loads(output.read_text(encoding="utf-8")), _ranks(question.environment))
-
-
-def _ranks(environment: Environment) -> dict[Tag, int]:
-    return wheel_files.tag_ranks(environment.interpreter)
+        ranks = wheel_files.tag_ranks(question.environment.interpreter)
+        return candidates(tomli.loads(output.read_text(encoding="utf-8")), ranks)
 
 
 def _write(path: Path, lines: Iterable[str]) -> Path:
@@ -291,7 +277,10 @@ def _misfit(artifacts: Sequence[Artifact], kept: Mapping[str, list[str]], questi
             if str(requirement) in known:
                 continue  # unmet already before the repair, which is not about it
             versions = kept.get(canonicalize_name(requirement.name), [])
-            if versions and _applies(requirement, markers) and not _meets(versions, requirement):
+            # Installed is installed: packaging would reject a pre-release that nobody asked for.
+            met = any(requirement.specifier.contains(version, prereleases=True) for version in versions)
+            applies = requirement.marker is None or requirement.marker.evaluate(markers)
+            if versions and applies and not met:
                 needs = f"{artifact.name} {artifact.version} needs {requirement.name}{requirement.specifier}"
                 reason = f"{needs}, but {' and '.join(versions)} is installed"
                 return Misfit(artifact.name, artifact.version, reason)
@@ -310,15 +299,6 @@ def _readable(text: str) -> Requirement | None:
         return Requirement(text)
     except InvalidRequirement:
         return None
-
-
-def _applies(requirement: Requirement, markers: dict[str, str]) -> bool:
-    return requirement.marker is None or requirement.marker.evaluate(markers)
-
-
-def _meets(versions: Iterable[str], requirement: Requirement) -> bool:
-    # Installed is installed: packaging would reject a pre-release that nobody asked for.
-    return any(requirement.specifier.contains(version, prereleases=True) for version in versions)
 
 
 def marker_environment(environment: Environment) -> dict[str, str]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from envmedic.errors import InputError
+from envmedic.errors import InputError, InstallerError
 from envmedic.installers.index.configuration import IndexConfiguration
 from envmedic.installers.index.credentials import redacted, without_credentials
 from envmedic.installers.wheels import download_cache
@@ -151,6 +151,16 @@ def _environment(configuration: IndexConfiguration, environ: Mapping[str, str]) 
     if pip.proxy and not any(environ.get(name) for name in ("ALL_PROXY", "HTTPS_PROXY", "HTTP_PROXY")):
         values["ALL_PROXY"] = pip.proxy
     return values
+
+
+def require_interpreter(environment: Environment) -> None:
+    """Raise InstallerError unless the environment's Python starts: uv asks it for tags and markers."""
+    if not environment.interpreter.starts:
+        raise InstallerError(
+            f"{environment.interpreter.path} does not start",
+            cause=environment.interpreter.error,
+            hint="Restore the interpreter that the environment was made with",
+        )
 
 
 def interpreter_options(environment: Environment) -> tuple[str, ...]:

@@ -60,7 +60,9 @@ def _candidates(
 ) -> Iterator[tuple[Kept, Key]]:
     # The cheapest proof first: our own cache needs no hashing of the wheel, while a body in pip's cache has no name, and
     # must be opened to learn whose it is.
-    for kept in (*_own(), *_linked(find_links), *_bundled(environment), *_stated(missing.values())):
+    own = (Kept(path, path.name, _OWN) for folder in download_cache.folders() for path in folder.glob("*.whl"))
+    linked = (Kept(path, path.name, "find-links") for folder in find_links for path in sorted(folder.glob("*.whl")))
+    for kept in (*own, *linked, *_bundled(environment), *_stated(missing.values())):
         key = _by_name(kept.filename)
         if key is not None and key in missing:
             yield kept, key
@@ -68,18 +70,6 @@ def _candidates(
         key = _by_content(path)
         if key is not None and key in missing:
             yield Kept(path, "", "pip cache"), key
-
-
-def _own() -> Iterator[Kept]:
-    for folder in download_cache.folders():
-        for path in folder.glob("*.whl"):
-            yield Kept(path, path.name, _OWN)
-
-
-def _linked(folders: Sequence[Path]) -> Iterator[Kept]:
-    for folder in folders:
-        for path in sorted(folder.glob("*.whl")):
-            yield Kept(path, path.name, "find-links")
 
 
 def _stated(wanted: Iterable[Distribution]) -> Iterator[Kept]:

@@ -58,12 +58,9 @@ def _file(path: Path, environ: Mapping[str, str], prefix: Path) -> dict[str, Any
         return {}
     if not isinstance(document, dict):
         raise InputError(f"{path} is no configuration of conda's", hint=f"Correct {path}, or move it away")
-    return {key: _checked(key, _expanded(value, environ), path) for key, value in _renamed(document).items()}
-
-
-def _renamed(document: Mapping[Any, Any]) -> dict[str, Any]:
     # YAML keys may be numbers or dates; a key without a value is unset for conda.
-    return {_ALIASES.get(str(key), str(key)): value for key, value in document.items() if value is not None}
+    named = {_ALIASES.get(str(key), str(key)): value for key, value in document.items() if value is not None}
+    return {key: _checked(key, _expanded(value, environ), path) for key, value in named.items()}
 
 
 def _checked(key: str, value: Any, where: Path) -> Any:

@@ -1,4 +1,4 @@
-"""The conda packages of a lock as a change that makes an environment where there is none."""
+"""Conda packages of a lock, as a change for a new environment."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _ABOUT_S = 600.0
 
 
 def change(wanted: Sequence[LockedPackage]) -> CondaChange:
-    """The change; what its packages say of themselves is added by `described`, once they are fetched.
+    """The change, without the metadata of its packages: `add_metadata` reads that from the fetched files.
 
-    Asked for, as the history will say, is what no other package of the lock needs. Raises InputError for entries without
-    address or hash.
+    Packages that no other package of the lock needs become the requested specs of the history. Raises InputError for
+    entries without address or hash.
     """
     lacking = [item.name for item in wanted if not item.url or not (item.sha256 or item.md5)]
     if lacking:
@@ -30,6 +30,7 @@ def change(wanted: Sequence[LockedPackage]) -> CondaChange:
             cause="A conda package needs its URL, and an md5 or sha256",
             hint="Write the lock again with `envmedic lock` or `conda-lock`",
         )
+    # A lock does not say what the user requested: packages that nothing needs stand for that, and Python.
     needed = {name for item in wanted for text in item.requires if (name := _name(text)) is not None}
     asked = tuple(f"{item.name}={item.version}" for item in wanted if item.name not in needed or item.name == "python")
     return CondaChange(install=tuple(map(_artifact, wanted)), specs=asked)
@@ -49,6 +50,7 @@ def _artifact(item: LockedPackage) -> CondaArtifact:
     return CondaArtifact(
         name=item.name,
         version=item.version,
+        # A lock of another tool may lack the build, with which the file name ends.
         build=item.build or stem.rpartition("-")[2],
         channel=item.channel or url.rsplit("/", 2)[0],
         subdir=item.subdir or url.rsplit("/", 2)[1],
@@ -60,16 +62,17 @@ def _artifact(item: LockedPackage) -> CondaArtifact:
     )
 
 
-def described(found: CondaChange) -> CondaChange:
-    """`found` with what each fetched package says of itself, which its record will say. Raises InstallerError.
+def add_metadata(found: CondaChange) -> CondaChange:
+    """`found` with the metadata of each fetched package, for its record. Raises InstallerError.
 
-    A package that is not what the lock calls it is refused.
+    A package with another name, version or build than in the lock is refused.
     """
     paths = {item.name: str(package_cache.path_of(item)) for item in found.install}
     answer = helper_client.ask({"do": "about", "archives": list(paths.values())}, timeout_s=_ABOUT_S)
     artifacts = []
     for item in found.install:
         about = answer["about"][paths[item.name]]
+        # The hash proves the file, not its description: lock files are edited by hand.
         said = (about.get("name"), about.get("version"), about.get("build"))
         if said != (item.name, item.version, item.build):
             raise InstallerError(

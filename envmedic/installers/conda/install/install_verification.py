@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import stat
 from collections.abc import Iterable, Iterator
@@ -12,9 +11,9 @@ from pathlib import Path
 from envmedic.conda_meta import records as meta
 from envmedic.conda_meta.records import PrefixRecord, RecordedFile, Records
 from envmedic.errors import InstallerError, IntegrityError
+from envmedic.installers.wheels import wheel_files
 from envmedic.model.conda import CondaArtifact, CondaChange
 
-_CHUNK = 1 << 20
 _SHOWN = 10
 _WORKERS = 4
 Exact = tuple[str, str, str]
@@ -94,15 +93,7 @@ def _fault(tree: Path, path: str, entry: RecordedFile) -> str:
         return ""
     if not stat.S_ISREG(status.st_mode):
         return "no regular file"
-    return "" if _sha256(tree / path) == wanted else "another content"
-
-
-def _sha256(path: Path) -> str:
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while chunk := file.read(_CHUNK):
-            digest.update(chunk)
-    return digest.hexdigest()
+    return "" if wheel_files.sha256_of(tree / path) == wanted else "another content"
 
 
 def _left(

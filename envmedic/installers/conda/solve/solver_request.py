@@ -58,19 +58,14 @@ class SolverRequest:
         """Match specs of all packages that the solution must have."""
         # Kept packages are pinned records and specs as well: a pinned record alone may be left out of a solution.
         kept = (f"{item.name} =={item.version} {item.build}" for item in self.kept)
-        others = (item.name for item in self.packages if self._stays_somehow(item.name))
+        free = (item.name for item in self.packages if self.replaceable(item.name) and item.name not in self.named)
+        others = (name for name in free if not self.gone(name) and not self._may_go(name))
         return (*self.request.specs, *kept, *others)
-
-    def _stays_somehow(self, name: str) -> bool:
-        free = self.replaceable(name) and name not in self.named
-        return free and not self.gone(name) and not self._may_go(name)
 
     def _may_go(self, name: str) -> bool:
         """Whether the solver may remove the package: it is removable, and depends on a removed one or is needed by another."""
-        return self.removable(name) and (name in self._of_what_goes() or bool(self._dependents(name)))
-
-    def _dependents(self, name: str) -> list[str]:
-        return [item.name for item in self.packages if name in _needs(item)]
+        needed = any(name in _needs(item) for item in self.packages)
+        return self.removable(name) and (needed or name in self._of_what_goes())
 
     def _of_what_goes(self) -> frozenset[str]:
         """Packages that are removed, and all that depend on them, directly or not."""

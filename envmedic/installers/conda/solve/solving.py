@@ -55,7 +55,8 @@ class Solver:
             answer = first if "unsolvable" in answer else answer
         if "unsolvable" in answer:
             # Without the channel that could not be read, "no solution" would not be true.
-            self._raise_for_skipped(answer["skipped"])
+            if answer["skipped"]:
+                raise unreachable(answer["skipped"][0]["why"], offline=self.configuration.offline)
             raise reasons.no_solution(answer["unsolvable"], _title(request), question.virtual)
         for item in answer["skipped"]:
             text = f"{shown(item['channel'])} was left out: {_first(item['why'])}"
@@ -104,16 +105,14 @@ class Solver:
             "optional": source.optional,
         }
 
-    def _raise_for_skipped(self, skipped: list[dict[str, str]]) -> None:
-        if skipped:
-            raise unreachable(skipped[0]["why"], offline=self.configuration.offline)
-
     def _compared(self, question: SolverRequest, solution: list[dict[str, Any]]) -> CondaChange:
         """The difference between solution and installed packages."""
         installed = {item.name: item for item in question.packages}
         wanted = {item["name"]: item for item in solution}
         # noarch packages live in lib/python3.X/site-packages: another minor version of Python needs them linked again.
-        relinked = _python_of(wanted) != _python_of_packages(installed)
+        before = _minor(installed["python"].version) if "python" in installed else ""
+        after = _minor(str(wanted["python"]["version"])) if "python" in wanted else ""
+        relinked = before != after
         again = {
             item.name
             for item in question.packages
@@ -141,7 +140,7 @@ class Solver:
             name=item["name"],
             version=item["version"],
             build=item["build"],
-            channel=_channel_of(url),
+            channel=without_subdir(url.rpartition("/")[0]),
             subdir=item["subdir"],
             filename=item.get("fn") or url.rpartition("/")[2],
             url=url,
@@ -204,24 +203,12 @@ def _title(request: CondaRequest) -> str:
     return " and ".join(part for part in asked if part) or "what is asked for"
 
 
-def _channel_of(url: str) -> str:
-    return without_subdir(url.rpartition("/")[0])
-
-
 def _same(item: Mapping[str, Any], installed: CondaPackage | None) -> bool:
     if installed is None:
         return False
     found = (item["version"], item["build"], item["subdir"])
     # Not the channel: mirrors serve the same build under another address.
     return found == (installed.version, installed.build, installed.subdir or item["subdir"])
-
-
-def _python_of(wanted: Mapping[str, Mapping[str, Any]]) -> str:
-    return _minor(str(wanted["python"]["version"])) if "python" in wanted else ""
-
-
-def _python_of_packages(installed: Mapping[str, CondaPackage]) -> str:
-    return _minor(installed["python"].version) if "python" in installed else ""
 
 
 def _minor(version: str) -> str:
