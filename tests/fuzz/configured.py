@@ -184,7 +184,7 @@ def _requirement_files(scratch: Path) -> Reader:
 
 def _commands() -> list[bytes]:
     """The samples; uv is asked for its options here, since a reader under test starts nothing."""
-    for verb in ("install", "uninstall", "sync"):
+    for verb in ("install", "uninstall", "sync", "compile"):
         pip_help(verb)
     return list(COMMANDS)
 
