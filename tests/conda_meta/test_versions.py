@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import pairwise
 
 import pytest
@@ -26,8 +27,9 @@ _VERSIONS = st.builds(
     st.sampled_from([".", "_", "-"]),
     st.sampled_from(["", "", "+cu121", "+cpu", "+1.2", "+"]),
     st.sampled_from(["", "", ".0"]),
-).filter(lambda text: not text.endswith("_"))
-"""Without an underscore at the end, which py-rattler places before the letters that it follows, and conda after."""
+).filter(lambda text: not text.endswith("_") and not re.match(r"([0-9]+!)?_", text))
+"""Without an underscore at the end, which py-rattler places before the letters that it follows, and conda after; and
+without one at the start, which conda takes for an empty first part, and py-rattler refuses."""
 _TERMS = st.builds(
     lambda operator, version, star: f"{operator}{version}{star if operator in {'', '!='} else ''}",
     st.sampled_from(["", "", "=", "==", "!=", ">=", "<=", "<", ">", "=>"]),
