@@ -296,6 +296,18 @@ def test_a_plain_command_that_cannot_be_started(tmp_path: Path) -> None:
         collect([str(tmp_path / "missing")], timeout_s=300)
 
 
+@pytest.mark.parametrize("content", ["", "no shebang line\n", "#!/nonexistent/interpreter\n", "\x7fELF damaged"])
+def test_a_plain_program_that_the_system_refuses_leaves_nothing(tmp_path: Path, content: str) -> None:
+    program = tmp_path / "program"
+    program.write_text(content)
+    program.chmod(0o755)
+    before = open_files()
+    with pytest.raises(OSError, match=r"Exec format error|No such file"):
+        collect([str(program)], timeout_s=300)
+    assert open_files() == before
+    assert not children()
+
+
 def test_an_interruption_kills_a_plain_command(raising: signal.Signals, tmp_path: Path) -> None:
     pid_file = tmp_path / "pid"
 

@@ -25,23 +25,38 @@ def collect(argv: Sequence[str], *, timeout_s: float) -> CommandResult:
     """
     import sh
 
-    started, command, timed_out = time.monotonic(), None, False
+    started, command, timed_out, number = time.monotonic(), None, False, b""
     try:
-        # sh's own default for the input is a pipe that never ends. A signal waits until there is something to kill.
-        with Path(os.devnull).open(encoding="utf-8") as no_input, deferred_signals():
-            command = sh.Command(argv[0])(
-                *argv[1:],
-                _in=no_input,
-                _tty_out=False,
-                _encoding="utf-8",
-                _decode_errors="replace",
-                _timeout=timeout_s,
-                _ok_code=_ANY,
-                _bg=True,  # returns at once
-                _bg_exc=False,
-                _return_cmd=True,
-            )
-        command.wait()
+        reading, writing = os.pipe()
+        with os.fdopen(reading, "rb") as failure, os.fdopen(writing, "wb", buffering=0) as report:
+
+            def execute() -> None:
+                """Replace the child by the program: where exec fails in sh itself, sh leaves a zombie and descriptors."""
+                try:
+                    os.execv(argv[0], list(argv))  # noqa: S606  # a program, never a shell line
+                except OSError as error:
+                    report.write(str(error.errno).encode())
+                finally:
+                    os._exit(127)
+
+            # sh's own default for the input is a pipe that never ends. A signal waits until there is something to kill.
+            with Path(os.devnull).open(encoding="utf-8") as no_input, deferred_signals():
+                command = sh.Command(argv[0])(
+                    *argv[1:],
+                    _in=no_input,
+                    _tty_out=False,
+                    _encoding="utf-8",
+                    _decode_errors="replace",
+                    _timeout=timeout_s,
+                    _ok_code=_ANY,
+                    _bg=True,  # returns at once
+                    _bg_exc=False,
+                    _return_cmd=True,
+                    _preexec_fn=execute,
+                )
+            command.wait()
+            report.close()
+            number = failure.read()
     except sh.TimeoutException:
         timed_out = True
     except OSError as error:
@@ -55,6 +70,8 @@ def collect(argv: Sequence[str], *, timeout_s: float) -> CommandResult:
                 command.kill()
         raise
     assert command is not None  # noqa: S101  # it has been waited for
+    if number:
+        raise OSError(int(number), os.strerror(int(number)), argv[0])
     return CommandResult(
         argv=tuple(argv),
         returncode=int(command.exit_code),
