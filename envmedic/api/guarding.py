@@ -22,11 +22,14 @@ from envmedic.planner.guard import command_words, judge
 from envmedic.planner.guard.command_options import CannotTell
 
 
-def guard(settings: Settings, prefix: Path, words: Sequence[str]) -> Guard:
-    """Return the effect of the command in `words` on the environment at `prefix`, and its harms. Changes nothing.
+def guard(settings: Settings, prefix: Path, command: str | Sequence[str]) -> Guard:
+    """Return the effect of `command` on the environment at `prefix`, and its harms. Changes nothing.
+
+    A text is split as a shell would split it; words are taken as a shell has split them.
 
     Raises InputError for an unknown command or one for another environment, NetworkError without a reachable index.
     """
+    words = command_words.split(command) if isinstance(command, str) else command
     cannot_tell, read = None, None
     try:
         read = command_words.read_command(words, pip_help)

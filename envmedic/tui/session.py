@@ -157,12 +157,6 @@ class AppState(msgspec.Struct, frozen=True):
         """A text is at hand, or none any more."""
         return replace(self, source=source, plan=None, plan_of=None)
 
-    def told_alone(self, of: TextSource, diagnosis: Diagnosis) -> AppState:
-        """The state with the diagnosis of the text alone, unless another text was given since."""
-        if self.source is None or not _same(self.source, of):
-            return self
-        return replace(self, source=replace(self.source, alone=diagnosis))
-
     def told_with_facts(self, of: TextSource, prefix: str, diagnosis: Diagnosis) -> AppState:
         """The state with the diagnosis of text and facts together, unless another text was given since."""
         if self.source is None or not _same(self.source, of):

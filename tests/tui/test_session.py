@@ -60,7 +60,7 @@ def test_what_is_known_stays_when_environments_are_found_again() -> None:
 
 def test_news_of_an_earlier_text_is_dropped() -> None:
     first, second = TextSource("paste", "/one"), TextSource("paste", "/two")
-    session = FOUND.with_source(second).told_alone(first, diagnosis(finding()))
+    session = FOUND.with_source(second).told_with_facts(first, "/a", diagnosis(finding()))
     assert session.findings == ()
     assert session.told_with_facts(second, "/a", diagnosis(finding())).findings == (finding(),)
 

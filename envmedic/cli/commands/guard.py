@@ -8,7 +8,6 @@ from envmedic.api import guarding
 from envmedic.cli.context import prefix_of, settings_of
 from envmedic.cli.output import CommandOutput
 from envmedic.errors import ExitCode, InputError
-from envmedic.planner.guard.command_words import split
 from envmedic.render.documents.guard import guard_lines
 
 
@@ -20,8 +19,6 @@ def guard(args: argparse.Namespace, output: CommandOutput) -> int:
             hint="Give it as one text, or after `--`: envmedic guard -- pip install -U torch",
         )
     settings = settings_of(args, output)
-    # after `--` the shell has split the words already
-    words = args.user_command or split(args.words)
-    found = guarding.guard(settings, prefix_of(args, settings, output), words)
+    found = guarding.guard(settings, prefix_of(args, settings, output), args.user_command or args.words)
     output.document(found, guard_lines(found))
     return int(ExitCode.OK if found.ok else ExitCode.PROBLEM)

@@ -32,6 +32,7 @@ class ResultScreen(BaseScreen):
         Binding("l", "lock", "Write locks"),
         Binding("v", "log", "Log"),
         Binding("r", "again", "Plan again"),
+        Binding("h", "app.history", "History"),
     ]
     DEFAULT_CSS = "ResultScreen #page { height: 1fr; padding: 0 1; }"
 
