@@ -1,161 +1,164 @@
-"""Acting for another user: in one thread, for files alone, and never further than that user could."""
+"""Whose rights root takes on for an environment, and where it refuses."""
 
 from __future__ import annotations
 
 import os
+import pwd
 import tempfile
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from envmedic.errors import InstallerError, PreflightError
-from envmedic.installers.wheels import chown
-from envmedic.owner import User, can_reach, files_of, has_home, owner, wheels
+from envmedic.errors import PreflightError
+from envmedic.owner import Place, User, Way, acting_for, identity, owner, require_own, user, way_to
+from envmedic.proc import ask
 
-SOMEBODY = User(uid=54321, gid=54321, groups=(54321,), name="somebody", home="/")
+ADA, BOB = 54321, 54322
+SOMEBODY = User(uid=ADA, gid=ADA, groups=(ADA,), name="somebody", home="/")
 ROOT_ONLY = pytest.mark.skipif(os.getuid() != 0, reason="only root can act for another user")
 
 
+def place(path: str, uid: int = 0, *, link: bool = False, open_to_all: bool = False) -> Place:
+    return Place(path, uid, uid, link, open_to_all)
+
+
+def way(*passed: Place, held: tuple[Place, ...] = ()) -> Way:
+    return Way((place("/"), *passed, *held), held)
+
+
+@pytest.mark.parametrize(
+    ("found", "uid", "refused"),
+    [
+        (way(place("/srv"), held=(place("/srv/env"), place("/srv"))), None, None),
+        (way(place("/home"), held=(place("/home/p/env", ADA), place("/home/p", ADA))), ADA, None),
+        (way(place("/home"), held=(place("/home/env", ADA), place("/home"))), ADA, None),
+        (way(held=(place("/home/p/env"), place("/home/p", ADA))), ADA, None),
+        (way(held=(place("/s/env"), place("/s"), place("/s/.envmedic", ADA))), ADA, None),
+        (way(held=(place("/s/env", ADA), place("/s", BOB))), ADA, f"/s to uid {BOB}"),
+        (way(held=(place("/s/env", ADA), place("/s"), place("/s/.envmedic", BOB))), ADA, "/s/.envmedic to uid"),
+        (way(place("/b/link", BOB, link=True), held=(place("/s/env", ADA), place("/s"))), ADA, "/b/link to uid"),
+        (way(place("/data", BOB), held=(place("/data/a/env", ADA), place("/data/a", ADA))), ADA, None),
+        (way(place("/home/p", ADA), held=(place("/home/p/a/env"), place("/home/p/a"))), None, "/home/p belongs to uid"),
+        (way(place("/open", open_to_all=True), held=(place("/open/a/env"), place("/open/a"))), None, "can be changed"),
+        (way(held=(place("/s/env", open_to_all=True), place("/s"))), None, "/s/env can be changed by other users"),
+        (way(place("/l", ADA, link=True), held=(place("/s/env"), place("/s"))), None, "/l belongs to uid"),
+    ],
+)
+def test_one_owner_is_taken_on_and_two_are_refused(found: Way, uid: int | None, refused: str | None) -> None:
+    whose, why = identity(found)
+    assert (whose.uid if whose else None) == uid
+    assert (refused or "") in (why or "")
+    assert (why is None) == (refused is None)
+
+
 @pytest.fixture
-def open_tmp() -> Iterator[Path]:
-    """A directory that other users can enter and write to, which pytest's are not."""
+def folder() -> Iterator[Path]:
+    """A directory that other users can pass, which pytest's are not."""
     with tempfile.TemporaryDirectory() as name:
-        Path(name).chmod(0o777)
+        Path(name).chmod(0o755)
+        (Path(name) / "p" / "env").mkdir(parents=True)
         yield Path(name)
 
 
 def test_an_environment_of_one_s_own_has_no_other_owner(tmp_path: Path) -> None:
     assert owner(tmp_path) is None
-
-
-def test_wheels_lie_beside_the_real_environment(tmp_path: Path) -> None:
-    (tmp_path / "envs" / "a").mkdir(parents=True)
-    (tmp_path / "link").symlink_to("envs/a")
-    assert wheels(tmp_path / "link") == tmp_path / "envs" / ".envmedic" / "wheels" / "a"
+    assert acting_for(tmp_path / "missing" / "env", []) is None
+    require_own(tmp_path)
 
 
 @ROOT_ONLY
-def test_an_owner_without_an_entry_has_no_home(open_tmp: Path) -> None:
-    os.chown(open_tmp, 54321, 54321)
-    found = owner(open_tmp)
-    assert found is not None
-    assert (found.uid, found.gid, found.groups, found.home) == (54321, 54321, (54321,), "/")
-    assert not has_home(found)
+def test_the_way_has_every_link_and_what_stands_for_a_missing_prefix(folder: Path) -> None:
+    (folder / "p" / "link").symlink_to("../p/env")
+    (folder / "p" / ".envmedic").mkdir()
+    found = way_to(folder / "p" / "link")
+    assert [item.path for item in found.held] == [str(folder / name) for name in ("p/env", "p", "p/.envmedic")]
+    assert [item.path for item in found.passed if item.link] == [str(folder / "p" / "link")]
+    assert [item.path for item in way_to(folder / "p" / "gone").held] == [
+        str(folder / "p"),
+        str(folder / "p/.envmedic"),
+    ]
+    assert [item.path for item in way_to(folder / "no" / "gone").held] == [str(folder)]
+    (folder / "loop").symlink_to("loop")
+    assert way_to(folder / "loop").held
 
 
 @ROOT_ONLY
-def test_what_is_made_belongs_to_the_user_and_what_is_closed_to_them_stays_closed(open_tmp: Path) -> None:
-    secret = open_tmp / "secret"
-    secret.write_text("root's")
-    secret.chmod(0o600)
-    with files_of(SOMEBODY):
-        (open_tmp / "made").mkdir()
-        with pytest.raises(PermissionError):
-            secret.read_text()
-        with pytest.raises(PermissionError):
-            Path("/etc/envmedic-test").write_text("")
-    assert ((open_tmp / "made").stat().st_uid, (open_tmp / "made").stat().st_gid) == (54321, 54321)
-    assert secret.read_text() == "root's", "root is root again"
+def test_the_owner_of_prefix_parent_or_store_is_the_one_to_be(folder: Path) -> None:
+    prefix = folder / "p" / "env"
+    (folder / "p" / ".envmedic").mkdir()
+    for path in (prefix, prefix.parent, prefix.parent / ".envmedic"):
+        os.chown(path, ADA, ADA)
+        whom = acting_for(prefix, ["envmedic", "undo", "-p", "a b"])
+        assert whom is not None
+        assert whom.uid == ADA
+        with pytest.raises(PreflightError, match="belongs to 54321, and root does not work on it") as caught:
+            require_own(prefix)
+        assert f"setpriv --reuid={ADA} --regid={ADA} --clear-groups envmedic" in str(caught.value.hint)
+        os.chown(path, 0, 0)
+    require_own(prefix)
 
 
 @ROOT_ONLY
-def test_other_threads_stay_root(open_tmp: Path) -> None:
-    begin = threading.Event()
-
-    def write() -> None:
-        begin.wait(10)
-        (open_tmp / "by-root").write_text("")
-
-    thread = threading.Thread(target=write)
-    thread.start()
-    with files_of(SOMEBODY):
-        begin.set()
-        thread.join()
-    assert (open_tmp / "by-root").stat().st_uid == 0
+def test_two_owners_are_refused_with_the_command_of_one(folder: Path) -> None:
+    prefix = folder / "p" / "env"
+    nobody = pwd.getpwnam("nobody")
+    os.chown(prefix, nobody.pw_uid, nobody.pw_gid)
+    os.chown(prefix.parent, BOB, BOB)
+    with pytest.raises(PreflightError, match="does not choose") as caught:
+        acting_for(prefix, ["envmedic", "undo", "-p", "a b"])
+    assert str(caught.value.hint).endswith("sudo -u nobody envmedic undo -p 'a b'")
 
 
 @ROOT_ONLY
-def test_rights_come_back_after_an_error(open_tmp: Path) -> None:
-    with pytest.raises(KeyError), files_of(SOMEBODY):
-        raise KeyError
-    (open_tmp / "file").write_text("")
-    assert (open_tmp / "file").stat().st_uid == 0
+@pytest.mark.parametrize("mode", [0o777, 0o775])
+def test_root_s_environment_below_what_others_can_write_is_refused_unless_that_is_sticky(
+    folder: Path, mode: int
+) -> None:
+    os.chown(folder, 0, 100 if mode == 0o775 else 0)
+    if mode == 0o775 and not any(entry.pw_gid == 100 and entry.pw_uid for entry in pwd.getpwall()):
+        os.chown(folder, 0, ADA)  # of which nobody knows who has it
+    folder.chmod(mode)
+    with pytest.raises(PreflightError, match="which other users can exchange"):
+        require_own(folder / "p" / "env")
+    folder.chmod(mode | 0o1000)
+    require_own(folder / "p" / "env")
+    folder.chmod(0o775)
+    os.chown(folder, 0, 0)
+    require_own(folder / "p" / "env")
 
 
 @ROOT_ONLY
-def test_a_home_counts_when_its_caches_are_the_user_s_own(open_tmp: Path) -> None:
-    user = User(54321, 54321, (54321,), "somebody", str(open_tmp / "home"))
-    assert not has_home(user)
-    (open_tmp / "home").mkdir()
-    assert not has_home(user), "it is root's"
-    os.chown(open_tmp / "home", 54321, 54321)
-    assert has_home(user)
-    (open_tmp / "home" / ".cache").mkdir()
-    assert not has_home(user), "its cache is root's"
+def test_a_user_has_groups_and_home_of_the_database() -> None:
+    known = next(entry for entry in pwd.getpwall() if entry.pw_uid not in {0, 65534})
+    found = user(known.pw_uid, 12345)
+    assert (found.uid, found.gid, found.name, found.home) == (known.pw_uid, known.pw_gid, known.pw_name, known.pw_dir)
+    assert found.gid in found.groups
+    assert user(54321, 12345) == User(54321, 12345, (12345,), "54321", "/", known=False)
+
+
+def test_the_user_s_variables_hold_their_home_and_nothing_of_the_caller_s_home(tmp_path: Path) -> None:
+    private, shared = tmp_path / "private", tmp_path / "shared"
+    private.mkdir(mode=0o700)
+    shared.mkdir()
+    shared.chmod(0o1777)
+    given = {
+        "HOME": "/root", "XDG_CACHE_HOME": "/root/.cache", "UV_CACHE_DIR": "/root/uv", "TMPDIR": str(private),
+        "TMP": str(shared), "TEMP": str(tmp_path / "none"), "HF_TOKEN": "hf_of_root", "HARMLESS": "told",
+    }  # fmt: skip
+    assert SOMEBODY.variables(given) == {
+        "HOME": "/", "USER": "somebody", "LOGNAME": "somebody", "TMP": str(shared), "HARMLESS": "told",
+    }  # fmt: skip
 
 
 @ROOT_ONLY
-def test_a_wheel_is_handed_over_as_the_user(open_tmp: Path, tmp_path: Path) -> None:
-    stored = tmp_path / "a.whl"
-    stored.write_bytes(b"wheel" * 1000)
-    target = open_tmp / "wheels" / "aa" / "a.whl"
-    chown.copy(stored, target, SOMEBODY)
-    assert target.read_bytes() == stored.read_bytes()
-    assert {path.stat().st_uid for path in (target, target.parent, target.parent.parent)} == {54321}
-    assert can_reach(SOMEBODY, target)
-    assert not can_reach(SOMEBODY, stored)
-    stored.write_bytes(b"other")
-    chown.copy(stored, target, SOMEBODY)
-    assert target.read_bytes() == b"other"
-
-
-@ROOT_ONLY
-def test_links_of_the_user_lead_root_nowhere(open_tmp: Path, tmp_path: Path) -> None:
-    stored, private = tmp_path / "a.whl", open_tmp / "private"
-    stored.write_bytes(b"wheel")
-    private.mkdir(mode=0o755)
-    (open_tmp / "wheels").symlink_to(private)
-    with pytest.raises(PreflightError, match="cannot be put where somebody can read it"):
-        chown.copy(stored, open_tmp / "wheels" / "a.whl", SOMEBODY)
-    assert not list(private.iterdir())
-    victim = private / "victim"
-    victim.write_text("root's")
-    (open_tmp / "a.whl.partial").symlink_to(victim)
-    with pytest.raises(PreflightError):
-        chown.copy(stored, open_tmp / "a.whl", SOMEBODY)
-    assert victim.read_text() == "root's"
-
-
-@ROOT_ONLY
-def test_a_program_that_the_owner_cannot_reach_is_an_error_with_a_next_step(open_tmp: Path, tmp_path: Path) -> None:
-    (open_tmp / "env" / "bin").mkdir(parents=True)
-    os.chown(open_tmp / "env", 54321, 54321)
-    program = tmp_path / "uv"  # pytest's directories are root's alone
-    program.write_text("")
-    python = str(open_tmp / "env" / "bin" / "python")
-    with pytest.raises(InstallerError, match="54321, who owns") as caught:
-        chown.require_reachable(str(program), python)
-    assert caught.value.hint is not None
-    chown.require_reachable("/bin/sh", python)
-
-
-@pytest.mark.skipif(os.getuid() != 0, reason="only root can act for another user")
-def test_what_runs_as_somebody_else_gets_none_of_roots_secrets(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    from envmedic.engine.stage.environ import variables
-    from envmedic.owner import User
-    from envmedic.proc import ask
-
-    somebody = User(54321, 54321, (54321,), "somebody", "/")
+def test_what_runs_as_somebody_else_gets_none_of_roots_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "roots-key")
     monkeypatch.setenv("PIP_INDEX_URL", "https://root:roots-login@index.example/simple")
     monkeypatch.setenv("HARMLESS", "told")
-    told = ask(["/usr/bin/env"], timeout_s=1800, user=somebody).stdout
+    told = ask(["/usr/bin/env"], timeout_s=1800, user=SOMEBODY).stdout
     assert "roots-" not in told
     assert "HARMLESS=told" in told
     assert "roots-key" in ask(["/usr/bin/env"], timeout_s=1800).stdout
-    own = ask(["/usr/bin/env"], timeout_s=1800, env={"HF_TOKEN": "the-environment's-own"}, user=somebody).stdout
+    own = ask(["/usr/bin/env"], timeout_s=1800, env={"HF_TOKEN": "the-environment's-own"}, user=SOMEBODY).stdout
     assert "HF_TOKEN=the-environment's-own" in own
-    assert "roots-" not in str(variables(tmp_path, somebody, {}))
-    assert "roots-" in str(variables(tmp_path, None, {}))

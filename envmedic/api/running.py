@@ -22,7 +22,6 @@ from envmedic.model.events import Notice, OutputLine
 from envmedic.model.facts import Facts
 from envmedic.model.findings import Diagnosis
 from envmedic.model.playbook import LoadedPlaybook
-from envmedic.owner import owner
 from envmedic.proc.output import OutputTail
 from envmedic.proc.passthrough import Ending, run_through
 
@@ -87,7 +86,7 @@ def _variables(prefix: Path | None) -> dict[str, str]:
     base = dict(os.environ)
     if prefix is not None:
         own = activation.activated_values(prefix, prefix, base)
-        base = activation.overlaid(variables(prefix, None, {}), own)
+        base = activation.overlaid(variables(prefix, {}), own)
     # setdefault: the user may have switched it off
     base.setdefault(FAULTHANDLER, "1")
     return base
@@ -103,7 +102,7 @@ def _program(name: str, variables: Mapping[str, str]) -> str:
 
 
 def reproduce(settings: Settings, prefix: Path, argv: Sequence[str], cancel: Cancel | None = None) -> Ran:
-    """Run `argv` in the environment as it is, activated, without terminal and input, as its owner.
+    """Run `argv` in the environment as it is, activated, without terminal and input.
 
     No byte code is written; what the command itself writes stays. Its lines are events. Raises InputError when it
     cannot be started, and Interrupted when `cancel` asked to stop it.
@@ -123,7 +122,6 @@ def reproduce(settings: Settings, prefix: Path, argv: Sequence[str], cancel: Can
             env=unset | variables,
             on_line=on_line,
             timeout_s=settings.timeout_s,
-            user=owner(prefix),
             cancel=cancel,
         )
     except OSError as error:

@@ -73,8 +73,11 @@ def main(argv: Sequence[str] | None = None, *, ui: Ui | None = None) -> int:
         if args.command in {None, "completion"}:
             return _completion(args) if args.command else _without_command(ui)
         args.user_command = command
-        output = _output(args)
-        return _run(args, output)
+        ended = _handed_over(args, argv) if os.geteuid() == 0 else None
+        if ended is None:
+            output = _output(args)
+            ended = _run(args, output)
+        return ended  # noqa: TRY300  # no else: what is imported here is part of the command
     except EnvmedicError as error:
         (output or _bare_output(json=json)).error(error)
         return int(error.exit_code)
@@ -84,6 +87,12 @@ def main(argv: Sequence[str] | None = None, *, ui: Ui | None = None) -> int:
     except Exception as error:  # noqa: BLE001  # the one boundary: a bug is reported with what is needed to mend it
         spare.close()
         return _unexpected(error, output or _bare_output(json=json))
+
+
+def _handed_over(args: argparse.Namespace, given: Sequence[str] | None) -> int | None:
+    from envmedic.cli import as_owner
+
+    return as_owner.hand_over(args, given)
 
 
 def _unexpected(error: Exception, output: CommandOutput) -> int:

@@ -13,12 +13,10 @@ from envmedic.errors import InstallerError, RepairPackageMissing
 from envmedic.installers import removal
 from envmedic.installers.index import configuration
 from envmedic.installers.resolution import build_options
-from envmedic.installers.wheels import chown
 from envmedic.model.events import Emit
 from envmedic.model.facts import Environment
 from envmedic.model.plan import CONSTRAINTS, Artifact, Install, Purge, Rebuild
 from envmedic.model.ports import Resolution, ResolveRequest
-from envmedic.owner import owner
 from envmedic.proc import ask
 
 Argv = tuple[str, ...]
@@ -71,7 +69,7 @@ def require_repair_packages() -> None:
 class UvInstaller:
     """Resolution, downloads and the commands of a step; implements `ports.Installer`.
 
-    `prefix` is needed where only `fetch` is used: its ``pip.conf`` counts too, and its owner must be able to read the wheels.
+    `prefix` is needed where only `fetch` is used: its ``pip.conf`` counts too.
     """
 
     def __init__(self, *, uv: str | None = None, prefix: Path | None = None) -> None:
@@ -104,9 +102,8 @@ class UvInstaller:
         from envmedic.installers.index import http as session
         from envmedic.installers.wheels import fetch
 
-        user = owner(self._prefix) if self._prefix is not None else None
         with session.opened(configuration.read(self._prefix)) as http:
-            fetch.fetch(artifacts, offline=offline, emit=emit, session=http, user=user)
+            fetch.fetch(artifacts, offline=offline, emit=emit, session=http)
 
     def commands(self, step: Purge | Install, python: str) -> tuple[Argv, ...]:
         """Argv of each command that carries `step` out in the environment of `python`."""
@@ -127,11 +124,7 @@ class UvInstaller:
         )
 
     def build_command(self, step: Rebuild, python: str) -> Argv:
-        """Argv that builds the wheel of `step` without isolation; uv leaves it in a separate cache in the workshop.
-
-        Raises `InstallerError` when the user that builds cannot reach uv.
-        """
-        chown.require_reachable(self.uv, python)
+        """Argv that builds the wheel of `step` without isolation; uv leaves it in a separate cache in the workshop."""
         return (*hide_user_settings(os.environ), self.uv, *build_options.arguments(step, python))
 
     def check_command(self, python: str) -> Argv:
@@ -139,7 +132,6 @@ class UvInstaller:
         return self._base("check", python)
 
     def _base(self, verb: str, python: str) -> Argv:
-        chown.require_reachable(self.uv, python)
         return (
             *hide_user_settings(os.environ),
             self.uv,

@@ -20,6 +20,7 @@ from envmedic.model.facts import (
     Library,
     NumpyModule,
 )
+from envmedic.owner import require_own
 from envmedic.probe import layout
 from envmedic.probe.binaries import bundled, family_files, load_checks, numpy_api, openmp, torch_family
 from envmedic.probe.binaries.family_files import Package
@@ -50,8 +51,9 @@ def observe_environment(
 
     `variables` are those of the shell that activates it, by default this process's; `deep` reads and hashes every
     installed file; `meanwhile` is called once, before other processes are waited for. Raises `NotAnEnvironment` when there
-    is none. Damage inside it is a fact, never an error.
+    is none, and `PreflightError` as root on another user's. Damage inside it is a fact, never an error.
     """
+    require_own(prefix)
     found = layout.read_layout(Path(os.path.abspath(prefix)))  # noqa: PTH100  # the user's spelling, links kept
     # The walk needs no other fact, so it begins first; the compiled modules are the longest work, so they come next.
     with forked.begun(lambda: survey(found.prefix)) as walk:

@@ -24,18 +24,17 @@ def run(
     cwd: str | None = None,
     on_line: OnLine | None = None,
     timeout_s: float | None = None,
-    user: User | None = None,
     cancel: Callable[[], bool] | None = None,
 ) -> CommandResult:
     """Run `argv` without a terminal or standard input, and return how it ended.
 
-    `argv[0]` is an absolute path. As root it runs as `user`, where one is given. `env` is laid over this process's
+    `argv[0]` is an absolute path. `env` is laid over this process's
     environment; None unsets a name. `on_line` gets each line of both streams as it comes. A non-zero exit, a signal and
     a timeout are results. On a timeout, once `cancel` says so, and when an exception such as KeyboardInterrupt or one of
     `on_line` breaks in, the program and the children in its session are killed first. Raises OSError when the program
     cannot be started, for whatever reason the kernel or `cwd` gives.
     """
-    with closing(Child(argv, env=overlay(env, user), cwd=cwd, user=user, limit_s=timeout_s)) as child:
+    with closing(Child(argv, env=overlay(env), cwd=cwd, limit_s=timeout_s)) as child:
         child.start()
 
         def poll() -> None:
@@ -64,8 +63,8 @@ class Question:
     """A program that answers in a moment: `begin` it, do something else, hear its `answer`; `close` it in any case.
 
     It has `timeout_s` seconds from its start on. Where SIGKILL ends it before, which nobody here has sent, it is
-    started once more: the kernel kills so when memory is short, and that says nothing of the program. Otherwise as
-    `ask`, errors too.
+    started once more: the kernel kills so when memory is short, and that says nothing of the program. As root it runs as
+    `user`, where one is given. Otherwise as `ask`, errors too.
     """
 
     def __init__(

@@ -20,10 +20,8 @@ SHA = "0" * 64
 WHEEL = "demo-1.0-py3-none-any.whl"
 
 
-def install(tmp_path: Path, *, filename: str = WHEEL, sha256: str = SHA, local_path: str | None = None) -> Install:
-    where = (
-        local_path if local_path is not None else os.fspath(download_cache.path_of(sha256, filename, prefix=tmp_path))
-    )
+def install(*, filename: str = WHEEL, sha256: str = SHA, local_path: str | None = None) -> Install:
+    where = local_path if local_path is not None else os.fspath(download_cache.path_of(sha256, filename))
     url = "https://example.org/x.whl"
     return Install(
         artifacts=(Artifact(name="demo", version="1.0", filename=filename, url=url, sha256=sha256, local_path=where),)
@@ -68,7 +66,7 @@ def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_plan_of_ones_own_is_read(tmp_path: Path) -> None:
     for step in (
-        install(tmp_path / "env"),
+        install(),
         rebuild(tmp_path / ".envmedic" / "build" / "env" / "demo"),
         conda("conda-meta/a-1-0.json"),
         Pin(constraints=("numpy<2",)),
@@ -79,11 +77,11 @@ def test_a_plan_of_ones_own_is_read(tmp_path: Path) -> None:
 def hostile(tmp_path: Path) -> list[Step]:
     home = str(tmp_path / "home")
     return [
-        install(tmp_path, local_path=f"{home}/.bashrc"),
-        install(tmp_path, filename="../../../../home/.bashrc"),
-        install(tmp_path, filename=".."),
-        install(tmp_path, filename="-rf.whl"),
-        install(tmp_path, sha256="../../../../home"),
+        install(local_path=f"{home}/.bashrc"),
+        install(filename="../../../../home/.bashrc"),
+        install(filename=".."),
+        install(filename="-rf.whl"),
+        install(sha256="../../../../home"),
         rebuild(tmp_path / "home"),
         rebuild(tmp_path / ".envmedic"),
         rebuild(tmp_path / ".envmedic" / "build" / "env" / ".." / ".." / ".." / "home"),

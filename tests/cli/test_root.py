@@ -1,22 +1,27 @@
-"""As root on somebody else's environment: its owner carries the repair out, and can go on without root."""
+"""As root on somebody else's environment: the whole command is its owner's, whatever that owner does meanwhile."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import subprocess
 import sys
 import sysconfig
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.cli.support import LIMIT_S, REPAIR, ROOT, Shell, failure, state_of, torchvision, user_of
+from tests.cli.support import LIMIT_S, REPAIR, ROOT, Shell, failure, state_of, torchvision
 from tests.cli.test_places import owned, runs_for_nobody
 from tests.cli.test_places import place as place  # noqa: PLC0414  # a fixture
 from tests.envs.nms_cuda.case import REPAIRED, Case, build
+from tests.support import attacker
 
 pytestmark = pytest.mark.skipif(os.getuid() != 0, reason="only root can work for another user")
 NOBODY, UNKNOWN = 65534, 54321
@@ -34,16 +39,18 @@ class Foreign:
     """An interpreter that the owner can run."""
 
     @property
+    def prefix(self) -> str:
+        return str(self.case.prefix)
+
+    @property
     def store(self) -> Path:
         return self.case.prefix.parent / ".envmedic"
 
     def as_owner(self, *arguments: str) -> dict[str, Any]:
         """Run envmedic without root's rights and return its document."""
-        become = ["setpriv", f"--reuid={self.uid}", f"--regid={self.uid}", "--clear-groups"]
-        paths = os.pathsep.join([str(ROOT), sysconfig.get_path("platlib")])
         done = subprocess.run(
-            [*become, self.python, "-m", "envmedic", arguments[0], "--json", *arguments[1:]],
-            env={**self.root.environment(), "HOME": "/nonexistent", "PYTHONPATH": paths},
+            [*attacker.becoming(self.uid), self.python, "-m", "envmedic", arguments[0], "--json", *arguments[1:]],
+            env={**self.root.environment(), "HOME": "/nonexistent"},
             cwd="/",
             capture_output=True,
             timeout=LIMIT_S,
@@ -64,7 +71,10 @@ def foreign(request: pytest.FixtureRequest, place: Path, tmp_path: Path) -> Fore
         pytest.skip(f"other users cannot run a {version} here")
     case = build(place / "case", python=python)
     owned(case.prefix.parent, uid)
-    return Foreign(case, user_of(case, tmp_path / "home"), uid, python)
+    paths = os.pathsep.join([str(ROOT), sysconfig.get_path("platlib")])
+    root = Shell(tmp_path / "home", {**case.index_variables(), "PYTHONPATH": paths}, (python, "-m", "envmedic"))
+    root.home.mkdir()
+    return Foreign(case, root, uid, python)
 
 
 @pytest.mark.parametrize("foreign", [NOBODY, UNKNOWN], ids=["nobody", "unknown"], indirect=True)
@@ -81,8 +91,7 @@ def test_root_repairs_and_the_owner_goes_back(foreign: Foreign) -> None:
     assert torchvision(foreign.case.prefix) == REPAIRED
     kept = [path for path in (foreign.case.prefix, foreign.store) for path in (path, *path.rglob("*"))]
     assert {path.lstat().st_uid for path in kept} == {foreign.uid}
-    assert not (foreign.store / "wheels").exists()
-    assert (foreign.root.home / ".cache" / "envmedic" / "wheels").is_dir(), "root keeps what it has fetched"
+    assert list(foreign.root.home.iterdir()) == [], "nothing of it is root's"
 
     verified = foreign.root.envmedic("verify", "--no-gpu", "--json", "-p", prefix)
     assert verified.code == 0, verified.told()
@@ -109,7 +118,6 @@ def test_an_aborted_repair_leaves_nothing_of_root_s(foreign: Foreign) -> None:
     assert done.code == 4, done.told()
     assert state_of(foreign.case.prefix) == original
     assert {path.lstat().st_uid for path in (foreign.store, *foreign.store.rglob("*"))} == {foreign.uid}
-    assert not (foreign.store / "wheels").exists()
 
 
 def test_root_starts_nothing_that_belongs_to_the_owner(foreign: Foreign) -> None:
@@ -125,22 +133,115 @@ def test_root_starts_nothing_that_belongs_to_the_owner(foreign: Foreign) -> None
     assert set(note.read_text().split()) == {str(foreign.uid)}
 
 
-def test_an_installer_that_the_owner_cannot_reach_is_told(foreign: Foreign, tmp_path: Path) -> None:
+def test_an_envmedic_that_the_owner_cannot_read_is_told(foreign: Foreign, tmp_path: Path) -> None:
     """Envmedic in a directory of root's own, as with a home that nobody else may enter."""
     import envmedic
 
     private = tmp_path / "site"
     private.mkdir(mode=0o700)
     (private / "envmedic").symlink_to(Path(envmedic.__file__).parent)
-    fake = private / "uv" / "__init__.py"
-    fake.parent.mkdir()
-    fake.write_text(f"import shutil\ndef find_uv_bin():\n    return {str(private / 'bin' / 'uv')!r}\n")
-    import uv
-
-    (private / "bin").mkdir()
-    os.link(uv.find_uv_bin(), private / "bin" / "uv")
+    paths = [str(private), sysconfig.get_path("platlib")]
+    start = f"import sys; sys.path[:0] = {paths!r}; from envmedic.__main__ import program; sys.exit(program())"
+    shell = Shell(foreign.root.home, foreign.case.index_variables(), (foreign.python, "-c", start))
     original = state_of(foreign.case.prefix)
-    done = foreign.root.having(PYTHONPATH=str(private)).envmedic(*REPAIR, "--json", "-p", str(foreign.case.prefix))
-    failure(done, code=1, kind="installer", says="cannot run")
-    assert "Install envmedic where all users can read it" in done.document["hint"]
+    done = shell.envmedic(*REPAIR, "--json", "-p", foreign.prefix)
+    failure(done, code=1, kind="preflight", says="Root cannot hand this command over to 54321")
+    become = f"setpriv --reuid={UNKNOWN} --regid={UNKNOWN} --clear-groups envmedic apply"
+    assert become in done.document["hint"]
+    assert "Permission denied" in done.document["cause"]
     assert state_of(foreign.case.prefix) == original
+
+
+def test_two_users_are_refused_and_so_is_what_others_can_exchange(foreign: Foreign) -> None:
+    parent = foreign.case.prefix.parent
+    os.chown(parent, NOBODY, NOBODY)
+    for command in (("facts",), ("history",), REPAIR, ("undo", "--yes"), ("prune", "--yes"), ("recover",), ("lock",)):
+        done = foreign.root.envmedic(*command, "--json", "-p", foreign.prefix)
+        failure(done, code=1, kind="preflight", says="Root does not choose between the users")
+        assert f"--clear-groups envmedic {command[0]}" in done.document["hint"]
+    owned(foreign.case.prefix, 0)
+    os.chown(parent, 0, 0)
+    parent.chmod(0o777)
+    done = foreign.root.envmedic(*REPAIR, "--json", "-p", foreign.prefix)
+    failure(done, code=1, kind="preflight", says="which other users can exchange")
+    assert not foreign.store.exists()
+
+
+def test_a_signal_to_root_s_process_ends_the_owner_s(foreign: Foreign) -> None:
+    with foreign.root.running(*REPAIR, "--json", "-p", foreign.prefix) as process:
+        while not list(foreign.store.glob("2*")) and process.poll() is None:
+            time.sleep(0.01)
+        process.terminate()
+        assert process.wait(LIMIT_S) in {130, 0}
+    assert foreign.as_owner("history", "-p", foreign.prefix)["prefix"]
+
+
+@contextmanager
+def attacking(foreign: Foreign, attack: str) -> Iterator[Path]:
+    """The owner attacks the while; gives the directory of root's that must not change."""
+    target = foreign.case.prefix.parent.parent / "roots"
+    for name in ("env", "victim", "profile.d"):
+        (target / name).mkdir(parents=True)
+        (target / name / "kept").write_text(name)
+    (target / "key").write_text("root's")
+    (target / "key").chmod(0o600)
+    before = canaries(target)
+    with attacker.started(attack, foreign.uid, foreign.python, foreign.store, target):
+        yield target
+    assert canaries(target) == before
+
+
+def canaries(target: Path) -> dict[str, tuple[object, ...]]:
+    """What an attack could change of root's files."""
+    found: dict[str, tuple[object, ...]] = {}
+    for path in sorted((target, *target.rglob("*"))):
+        status = path.lstat()
+        content = (
+            hashlib.sha256(path.read_bytes()).hexdigest()
+            if path.is_file()
+            else sorted(item.name for item in path.iterdir())
+        )
+        found[str(path)] = (status.st_ino, status.st_uid, status.st_gid, status.st_mode, content)
+    return found
+
+
+def test_a_planted_link_leads_root_s_repair_to_no_file_of_root_s(foreign: Foreign) -> None:
+    with attacking(foreign, attacker.PLANT):
+        foreign.root.envmedic(*REPAIR, "-p", foreign.prefix)
+
+
+def test_a_transaction_exchanged_for_a_link_leads_undo_nowhere(foreign: Foreign) -> None:
+    done = foreign.root.envmedic(*REPAIR, "-p", foreign.prefix)
+    assert done.code == 0, done.told()
+    with attacking(foreign, attacker.EXCHANGE):
+        foreign.root.envmedic("undo", "--yes", "-p", foreign.prefix)
+
+
+def test_a_directory_exchanged_for_a_link_leads_prune_nowhere(foreign: Foreign) -> None:
+    for number in range(4000):
+        path = foreign.case.prefix / "aaa" / "victim" / f"{number % 40}" / f"{number}"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("")
+    owned(foreign.case.prefix, foreign.uid)
+    done = foreign.root.envmedic(*REPAIR, "-p", foreign.prefix)
+    assert done.code == 0, done.told()
+    with attacking(foreign, attacker.DELETE):
+        foreign.root.envmedic("prune", "--yes", "--keep", "0", "-p", foreign.prefix)
+
+
+def test_a_directory_exchanged_for_a_link_leads_the_clone_nowhere(foreign: Foreign) -> None:
+    for number in range(4000):
+        path = foreign.case.prefix / "aa" / f"{number % 40}" / f"{number}"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("")
+    (foreign.case.prefix / "aa" / "profile.d").mkdir()
+    (foreign.case.prefix / "aa" / "profile.d" / "evil.sh").write_text("id")
+    owned(foreign.case.prefix, foreign.uid)
+    with attacking(foreign, attacker.OWN):
+        foreign.root.envmedic(*REPAIR, "-p", foreign.prefix)
+
+
+def test_an_owner_who_swaps_at_random_gets_nothing_of_root_s(foreign: Foreign) -> None:
+    with attacking(foreign, attacker.RANDOM):
+        for command in (REPAIR, ("undo", "--yes"), ("redo", "--yes"), ("prune", "--yes", "--keep", "0")):
+            foreign.root.envmedic(*command, "-p", foreign.prefix)

@@ -247,7 +247,7 @@ def test_a_store_of_another_user_is_refused(world: World) -> None:
         pytest.skip("only root can give a directory away")
     world.store.mkdir()
     os.chown(world.store, 54321, 54321)
-    with pytest.raises(PreflightError, match="not a directory of this user"):
+    with pytest.raises(PreflightError, match="belongs to 54321, and root does not work on it"):
         world.apply()
 
 

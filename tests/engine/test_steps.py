@@ -147,7 +147,7 @@ def test_a_file_replaced_in_a_clone_keeps_its_mode_and_leaves_its_twin_alone(tmp
     (original / "script").write_text("old")
     (original / "script").chmod(0o750)
     os.link(original / "script", clone / "script")
-    replace_file(clone, "script", b"new", None)
+    replace_file(clone, "script", b"new")
     assert ((original / "script").read_text(), (clone / "script").read_text()) == ("old", "new")
     assert (clone / "script").stat().st_mode & 0o7777 == 0o750
 
@@ -187,7 +187,7 @@ def test_a_kept_value_reaches_the_shell_as_it_is(tmp_path_factory: pytest.TempPa
     prefix = tmp_path_factory.mktemp("shell")
     (prefix / "bin").mkdir()
     (prefix / "bin" / "activate").write_text("# without a line end")
-    activation_edits.keep(prefix, {"KEPT": value, "GONE": None}, None)
+    activation_edits.keep(prefix, {"KEPT": value, "GONE": None})
     assert activation.variables(prefix) == {"KEPT": value, "GONE": None}
     seen = activated(prefix, GONE="yes")
     assert seen.get("KEPT") == value
@@ -202,7 +202,7 @@ def test_other_shells_see_kept_variables(tmp_path: Path, shell: str, script: str
     if program is None:
         pytest.skip(f"{shell} is not installed")
     prefix = make_environment(tmp_path / "env")
-    activation_edits.keep(prefix, {"KEPT": "it's 8.6;8.9 \\ $HOME!", "GONE": None}, None)
+    activation_edits.keep(prefix, {"KEPT": "it's 8.6;8.9 \\ $HOME!", "GONE": None})
     seen = activated(prefix, program, script, GONE="yes")
     assert seen["KEPT"] == "it's 8.6;8.9 \\ $HOME!"
     assert "GONE" not in seen
@@ -211,7 +211,7 @@ def test_other_shells_see_kept_variables(tmp_path: Path, shell: str, script: str
 def test_python_scripts_see_kept_variables(tmp_path: Path) -> None:
     prefix = make_environment(tmp_path / "env")
     (prefix / "bin" / "activate_this.py").write_text("import os\n")
-    activation_edits.keep(prefix, {"KEPT": 'it\'s \\ "8.6"', "GONE": None}, None)
+    activation_edits.keep(prefix, {"KEPT": 'it\'s \\ "8.6"', "GONE": None})
     code = f"exec(open({str(prefix / 'bin' / 'activate_this.py')!r}).read()); print(os.environ['KEPT'], 'GONE' in os.environ)"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env={"GONE": "1"})
     assert ran.stdout == 'it\'s \\ "8.6" False\n'
@@ -219,8 +219,8 @@ def test_python_scripts_see_kept_variables(tmp_path: Path) -> None:
 
 def test_keeping_variables_again_replaces_the_block(tmp_path: Path) -> None:
     prefix = make_environment(tmp_path / "env")
-    activation_edits.keep(prefix, {"ONE": "1", "TWO": "2"}, None)
-    activation_edits.keep(prefix, {"TWO": None, "THREE": "3"}, None)
+    activation_edits.keep(prefix, {"ONE": "1", "TWO": "2"})
+    activation_edits.keep(prefix, {"TWO": None, "THREE": "3"})
     assert activation.variables(prefix) == {"ONE": "1", "TWO": None, "THREE": "3"}
     text = (prefix / "bin" / "activate").read_text()
     assert text.count(activation.BEGIN) == text.count(activation.END) == 1
@@ -229,7 +229,7 @@ def test_keeping_variables_again_replaces_the_block(tmp_path: Path) -> None:
 def test_conda_variables_are_kept_where_conda_keeps_them(tmp_path: Path) -> None:
     (tmp_path / "conda-meta").mkdir()
     (tmp_path / activation.CONDA_STATE).write_text(json.dumps({"version": 1, "env_vars": {"OLD": "1"}}))
-    activation_edits.keep(tmp_path, {"NEW": "2", "GONE": None}, None)
+    activation_edits.keep(tmp_path, {"NEW": "2", "GONE": None})
     state = json.loads((tmp_path / activation.CONDA_STATE).read_text())
     assert state == {"version": 1, "env_vars": {"OLD": "1", "NEW": "2", "GONE": "***unset***"}}
     assert activation.variables(tmp_path) == {"OLD": "1", "NEW": "2", "GONE": None}
@@ -238,12 +238,12 @@ def test_conda_variables_are_kept_where_conda_keeps_them(tmp_path: Path) -> None
 @pytest.mark.parametrize("changes", [{"A B": "1"}, {"1A": "1"}, {"A": "line\nline"}, {"": "1"}, {"A": "\0"}])
 def test_what_no_shell_can_hold_is_refused(tmp_path: Path, changes: dict[str, str]) -> None:
     with pytest.raises(InputError):
-        activation_edits.keep(make_environment(tmp_path / "env"), changes, None)
+        activation_edits.keep(make_environment(tmp_path / "env"), changes)
 
 
 def test_an_environment_without_activate_script_cannot_keep_variables(tmp_path: Path) -> None:
     with pytest.raises(PreflightError, match="no activate script"):
-        activation_edits.keep(tmp_path, {"A": "1"}, None)
+        activation_edits.keep(tmp_path, {"A": "1"})
 
 
 def test_files_that_other_distributions_list_are_not_deleted(quick: World) -> None:

@@ -19,7 +19,7 @@ from envmedic.engine.stage import runners
 from envmedic.engine.stage.runners import DirectRunner, NamespaceProbe, NamespaceRunner, RelocateRunner, probe_namespace
 from envmedic.errors import InternalError, PreflightError
 from envmedic.model.ports import Runner
-from tests.engine_low.support import NOBODY, ROOT, Wrap, as_user, needs_seccomp, own_mounts, run_code, write
+from tests.engine_low.support import ROOT, Wrap, as_user, needs_seccomp, own_mounts, run_code, write
 from tests.support.venvs import make_venv
 
 SHELL = "/bin/sh"
@@ -134,48 +134,6 @@ else:
     if isinstance(found, str):
         pytest.skip(found)
     assert found == [0, f"clone\n{found[2]}\n", found[2]]
-
-
-def test_root_runs_commands_as_the_owner_of_the_environment(pair: tuple[Path, Path]) -> None:
-    if os.geteuid() != 0:
-        pytest.skip("only root can run as another user")
-    live, clone = pair
-    for path in (live, clone):
-        os.chown(path, NOBODY, NOBODY)
-    for runner in (NamespaceRunner(live, clone), RelocateRunner(clone), DirectRunner(live)):
-        result = runner(
-            [SHELL, "-c", 'id -u; id -g; echo "$HOME" "$USER"; : > "$1/made" && rm "$1/made"', "sh", str(runner.prefix)]
-        )
-        assert (result.stdout.split()[:2], result.returncode) == ([str(NOBODY)] * 2, 0), result
-        assert result.stdout.split()[3] == "nobody"
-
-
-def test_what_root_runs_for_an_owner_never_becomes_root_again(pair: tuple[Path, Path]) -> None:
-    if os.geteuid() != 0:
-        pytest.skip("only root can run as another user")
-    live, clone = pair
-    for path in (live, clone):
-        os.chown(path, NOBODY, NOBODY)
-    for runner in (NamespaceRunner(live, clone), RelocateRunner(clone), DirectRunner(live)):
-        result = runner([SHELL, "-c", "grep NoNewPrivs /proc/self/status"])
-        assert result.stdout.split() == ["NoNewPrivs:", "1"], result
-
-
-def test_root_without_the_right_to_mount_becomes_the_owner_first(pair: tuple[Path, Path]) -> None:
-    if os.geteuid() != 0:
-        pytest.skip("only root can lose a capability")
-    for path in pair:
-        os.chown(path, NOBODY, NOBODY)
-    wrap = Wrap([as_user().command[0], "--bounding-set=-sys_admin", "--inh-caps=-sys_admin"])
-    code = (
-        _TWO
-        + """
-probe = runners.probe_namespace(prefix, clone)
-got = run("/bin/sh", "-c", 'cat "$1/who"; id -u', "sh", str(prefix)) if probe.ok else None
-result = [probe.reason, got and got.stdout]
-"""
-    )
-    assert run_code(code, *pair, wrap=wrap) == ["", f"clone\n{NOBODY}\n"]
 
 
 def test_streams_are_kept_apart_and_lines_passed_on_as_they_come(any_runner: Runner) -> None:

@@ -100,7 +100,7 @@ def _rewritten(scratch: Path) -> Reader:
             places[-1].write_bytes(data)
         listed_files.listed_files(clone, ())
         listed_files.own_files(clone, str(info.relative_to(clone)))
-        return relocate.rewrite(clone, staging, final), activation_edits.keep(clone, {"LD_PRELOAD": "a'b"}, None)
+        return relocate.rewrite(clone, staging, final), activation_edits.keep(clone, {"LD_PRELOAD": "a'b"})
 
     return read
 

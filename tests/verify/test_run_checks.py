@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
-import tempfile
 from pathlib import Path
 
 import pytest
 
-from envmedic.engine.verify import kernel_session
 from envmedic.engine.verify.verification import merged, run_checks
 from envmedic.errors import InputError
 from envmedic.model.checks import Check, Outcome, named_check
@@ -90,35 +88,6 @@ def test_terminal_escapes_do_not_reach_the_outcome(tmp_path: Path) -> None:
     outcome, *_ = _run(Check(name="import", arguments=("rude",)), runner=LocalRunner({"PYTHONPATH": str(tmp_path)}))
     assert outcome.reason == "ImportError: red and done"
     assert "\x1b" not in outcome.detail
-
-
-def test_sources_on_the_command_line_serve_an_owner_who_cannot_read_the_files(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kernel_session, "readable_by_owner", lambda: False)
-    runner = LocalRunner({**SOUND, "FAULT": "error at nms"})
-    outcomes = _run(Check(name="matmul"), Check(name="torchvision-nms"), runner=runner)
-    assert [outcome.status for outcome in outcomes] == ["pass", "pass", "fail"]
-    assert "kept = torchvision.ops.nms(" in outcomes[2].detail, "the traceback shows source lines"
-    ((_, _, option, text, *_),) = runner.ran
-    assert option == "-c"
-    assert len(text) < 64 * 1024, "one argument may have 128 KiB"
-
-
-@pytest.mark.parametrize(("mode", "readable"), [(0o755, True), (0o750, False), (0o711, True)])
-def test_as_root_the_kernels_must_be_readable_for_everybody(
-    mode: int,
-    readable: bool,  # noqa: FBT001
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    with tempfile.TemporaryDirectory() as directory:  # pytest's own directories are closed to others
-        kernels = Path(directory) / "kernels"
-        kernels.mkdir()
-        (kernels / "driver.py").write_text("")
-        Path(directory).chmod(mode)
-        monkeypatch.setattr(kernel_session, "KERNELS", kernels)
-        monkeypatch.setattr(os, "geteuid", lambda: 0)
-        assert kernel_session.readable_by_owner() is readable
-        monkeypatch.setattr(os, "geteuid", lambda: 1000)
-        assert kernel_session.readable_by_owner()
 
 
 def test_an_interpreter_that_does_not_start_crashes_every_check(tmp_path: Path) -> None:

@@ -174,7 +174,7 @@ class _Work:
             raise InputError("The lock has pip packages and no Python", hint="Lock an environment that has a Python")
         installer = installer_of(self._settings, self._site.prefix)
         with stage(self._settings.stream, "fetch"):
-            found = install_lock.parts(wanted, python, self._site.prefix, self._sources)
+            found = install_lock.parts(wanted, python, self._sources)
             installer.fetch(found.artifacts, offline=self._settings.offline, emit=distinct(self._settings.stream.emit))
         target = str(self._site.runner.python)
         with stage(self._settings.stream, "make"), tempfile.TemporaryDirectory(prefix="envmedic-create-") as name:

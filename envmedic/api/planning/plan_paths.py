@@ -34,7 +34,7 @@ def _others(made: Plan) -> Iterator[str]:
     prefix = Path(made.real_prefix)
     for step in made.steps:
         if isinstance(step, Install):
-            yield from (item.local_path for item in step.artifacts if not _is_cached(item, prefix))
+            yield from (item.local_path for item in step.artifacts if not _is_cached(item))
         elif isinstance(step, Rebuild):
             # a build writes there, so the path must be the one that envmedic itself chooses
             if step.workshop != os.fspath(prefix.parent / STORE / "build" / prefix.name / step.distribution.name):
@@ -47,9 +47,9 @@ def _others(made: Plan) -> Iterator[str]:
             yield from (item.record for item in step.remove if _RECORD.fullmatch(item.record) is None)
 
 
-def _is_cached(item: Artifact, prefix: Path) -> bool:
+def _is_cached(item: Artifact) -> bool:
     """Whether a wheel's path is its place in the wheel cache."""
-    expected = download_cache.path_of(item.sha256, item.filename, prefix=prefix)
+    expected = download_cache.path_of(item.sha256, item.filename)
     return _plain(item.filename, item.sha256) and item.local_path == os.fspath(expected)
 
 

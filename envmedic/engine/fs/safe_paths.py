@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from pathlib import Path, PurePosixPath
 
-from envmedic.engine.fs.durable import Owner, give, write_durably
+from envmedic.engine.fs.durable import write_durably
 from envmedic.errors import InputError
 
 
@@ -29,20 +29,19 @@ def locate(tree: Path, relative: str) -> Path:
     return parent / pure.name
 
 
-def replace_file(tree: Path, relative: str, content: bytes, owner: Owner | None) -> Path:
+def replace_file(tree: Path, relative: str, content: bytes) -> Path:
     """Write a file of the clone as a new inode, keeping the mode of the one it replaces; makes its directories."""
     path = locate(tree, relative)
-    _make_parents(Path(os.path.realpath(tree)), path.parent, owner)
+    _make_parents(Path(os.path.realpath(tree)), path.parent)
     mode = path.stat().st_mode & 0o7777 if path.is_file() and not path.is_symlink() else 0o644
-    write_durably(path, content, owner, mode=mode)
+    write_durably(path, content, mode=mode)
     return path
 
 
-def _make_parents(root: Path, directory: Path, owner: Owner | None) -> None:
+def _make_parents(root: Path, directory: Path) -> None:
     missing = [path for path in (directory, *directory.parents) if path.is_relative_to(root) and not path.is_dir()]
     for path in reversed(missing):
         path.mkdir(mode=0o755)
-        give(path, owner)
 
 
 def _outside(relative: str, why: str) -> InputError:

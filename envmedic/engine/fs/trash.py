@@ -10,7 +10,7 @@ import stat
 from collections.abc import Callable
 from pathlib import Path
 
-from envmedic.engine.fs.durable import Owner, make_directory
+from envmedic.engine.fs.durable import make_directory
 
 OnRemoved = Callable[[int], None]
 """Gets the number of files removed so far."""
@@ -19,13 +19,13 @@ _WRITABLE = stat.S_IRWXU
 _REPORT_EVERY = 500
 
 
-def discard(path: Path, trash: Path, owner: Owner | None = None) -> Path:
+def discard(path: Path, trash: Path) -> Path:
     """Move `path` (a tree, file or link) into `trash` in one step and return its new place.
 
     The caller empties the trash when it may take time.
     """
     if not trash.is_dir():
-        make_directory(trash, owner)
+        make_directory(trash)
     target = trash / _free_name(trash)
     if stat.S_ISDIR(path.lstat().st_mode):
         _open_up(path)  # moving a directory to another parent writes its `..`

@@ -293,7 +293,7 @@ def prune_trees(store: Store, keep: int, emit: Emit, point: Point = no_point) ->
     for item in doomed:
         started = time.monotonic()
         emit(StageStarted(stage="prune"))
-        trash.discard(item.directory.tree, item.directory.trash, store.owner)
+        trash.discard(item.directory.tree, item.directory.trash)
         point("tree-discarded")
         trash.empty(item.directory.trash, lambda files: emit(Progress(stage="prune", unit="files", done=files)))
         point("trash-emptied")

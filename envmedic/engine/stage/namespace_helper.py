@@ -2,15 +2,13 @@
 
 A script of its own, started as ``python -I -S namespace_helper.py STATUS_FD`` with the request as JSON
 on standard input, because unsharing needs a single-threaded process. It uses the standard library
-alone and is never imported by envmedic. Everything that it needs is imported at its start: once it
-has become another user it may be unable to read its own Python.
+alone and is never imported by envmedic.
 
     envmedic ── helper ─(PID namespace)─ init ── command ── …
                       └─(none allowed)────────── command ── …
 
-Request: ``parent`` (pid), ``bind`` ([clone, prefix] or null), ``pid_namespace``, ``user`` ({uid, gid,
-groups} or null), ``argv`` (null: only try the set-up), ``env``, ``directories`` (the first that can
-be entered is the command's cwd). Strings are bytes decoded as latin-1, so every path survives.
+Request: ``parent`` (pid), ``bind`` ([clone, prefix] or null), ``pid_namespace``, ``argv`` (null: only
+try the set-up), ``env``, ``directories`` (the first that can be entered is the command's cwd). Strings are bytes decoded as latin-1, so every path survives.
 
 One JSON object per line goes to STATUS_FD: ``{"failed": step, "errno": n}``, ``{"ready": true, …}``,
 ``{"exec": n}`` when the program cannot be started, ``{"exit": n}`` with a negative signal number.
@@ -34,9 +32,7 @@ CLONE_NEWPID = 0x20000000
 MS_NOSUID, MS_NODEV, MS_NOEXEC = 2, 4, 8
 MS_BIND, MS_REC, MS_PRIVATE = 4096, 16384, 1 << 18
 PR_SET_PDEATHSIG = 1
-PR_SET_DUMPABLE = 4
 PR_SET_CHILD_SUBREAPER = 36
-PR_SET_NO_NEW_PRIVS = 38
 FAILED = 125
 REAP_S = 0.002
 
@@ -82,7 +78,7 @@ def _mount(step: str, source: bytes, target: bytes, kind: bytes | None, flags: i
 
 
 def _write(step: str, path: str, content: bytes) -> None:
-    """Write a file of /proc. No text stream: its codec could no longer be imported by another user."""
+    """Write a file of /proc."""
     try:
         descriptor = os.open(path, os.O_WRONLY)
         os.write(descriptor, content)
@@ -99,31 +95,16 @@ def die_with(parent: int) -> None:
         os._exit(FAILED)
 
 
-def become(user: dict[str, Any] | None) -> None:
-    """Take on the identity of the environment's owner for good."""
-    if user is None:
-        return
-    try:
-        os.setgroups(user["groups"])
-        os.setresgid(user["gid"], user["gid"], user["gid"])
-        os.setresuid(user["uid"], user["uid"], user["uid"])
-    except OSError as error:
-        raise SetupError("user", error.errno or errno.EIO) from error
-
-
-def own_mounts(request: dict[str, Any]) -> bool:
+def own_mounts() -> bool:
     """Give this process mounts of its own; return whether that took a user namespace.
 
     The user namespace maps the own ids to themselves, so that installers do not take themselves for
-    root. A process that has just changed its uid may not write its own map unless it is dumpable.
+    root.
     """
     if libc.unshare(CLONE_NEWNS) == 0:
         return False  # root, or a process with CAP_SYS_ADMIN: no user namespace needed
     if ctypes.get_errno() != errno.EPERM:
         raise SetupError("unshare", ctypes.get_errno())
-    become(request["user"])
-    _prctl(PR_SET_DUMPABLE, 1)
-    die_with(request["parent"])
     uid, gid = os.geteuid(), os.getegid()
     _call("unshare", libc.unshare(CLONE_NEWUSER | CLONE_NEWNS))
     # The kernel refuses a gid map of an unprivileged process until setgroups is denied (user_namespaces(7)).
@@ -175,15 +156,9 @@ def enter(directories: list[bytes]) -> None:
     raise SetupError("chdir", errno.EACCES)
 
 
-def command(request: dict[str, Any], status: Status, *, switch_user: bool) -> NoReturn:
+def command(request: dict[str, Any], status: Status) -> NoReturn:
     """Become the command. Never returns."""
     try:
-        if switch_user:
-            become(request["user"])
-        if request["user"] is not None:
-            # Root has mounted for them, at a path that may be theirs to redirect: no set-user-id program may see it.
-            _call("prctl", libc.prctl(PR_SET_NO_NEW_PRIVS, ctypes.c_ulong(1), *[ctypes.c_ulong(0)] * 3))
-        # Becoming another user clears the death signal (prctl(2)), so it is set after that.
         _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
         for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGTERM, signal.SIGINT):
             signal.signal(number, signal.SIG_DFL)
@@ -210,7 +185,7 @@ def wait_for(child: int) -> int:
             return os.waitstatus_to_exitcode(status)
 
 
-def init(request: dict[str, Any], status: Status, alive: int, *, switch_user: bool) -> NoReturn:
+def init(request: dict[str, Any], status: Status, alive: int) -> NoReturn:
     """Be process 1 of the PID namespace. When it exits the kernel kills all that is left in it."""
     _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     os.set_blocking(alive, False)
@@ -229,12 +204,12 @@ def init(request: dict[str, Any], status: Status, alive: int, *, switch_user: bo
         os._exit(FAILED)
     child = os.fork()
     if child == 0:
-        command(request, status, switch_user=switch_user)
+        command(request, status)
     status.send(exit=wait_for(child))
     os._exit(0)
 
 
-def in_pid_namespace(request: dict[str, Any], status: Status, *, switch_user: bool) -> None:
+def in_pid_namespace(request: dict[str, Any], status: Status) -> None:
     """Run the command under an init of its own and wait for both."""
     _call("pid-namespace", libc.unshare(CLONE_NEWPID))
     # The child has pid 1 and sees no parent, so a pipe tells it whether the helper still lives.
@@ -244,7 +219,7 @@ def in_pid_namespace(request: dict[str, Any], status: Status, *, switch_user: bo
     child = os.fork()
     if child == 0:
         os.close(held)
-        init(request, status, alive, switch_user=switch_user)
+        init(request, status, alive)
     os.close(alive)
     signal.signal(signal.SIGTERM, lambda *_: os.kill(child, signal.SIGKILL))
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
@@ -254,13 +229,13 @@ def in_pid_namespace(request: dict[str, Any], status: Status, *, switch_user: bo
         status.send(exit=code)
 
 
-def without_pid_namespace(request: dict[str, Any], status: Status, *, switch_user: bool) -> None:
+def without_pid_namespace(request: dict[str, Any], status: Status) -> None:
     """Run the command, then kill every descendant, which as their subreaper all come to this process."""
     _prctl(PR_SET_CHILD_SUBREAPER, 1)
     signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
     child = os.fork()
     if child == 0:
-        command(request, status, switch_user=switch_user)
+        command(request, status)
     signal.signal(signal.SIGTERM, lambda *_: kill_children())
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
     code = wait_for(child)
@@ -324,12 +299,11 @@ def run(request: dict[str, Any], status: Status) -> None:
     """Set up what the request asks for and run its command."""
     user_namespace = False
     if request["bind"] is not None:
-        user_namespace = own_mounts(request)
+        user_namespace = own_mounts()
         show_clone(*map(_bytes, request["bind"]))
-    switch_user = request["user"] is not None and not user_namespace
     status.send(ready=True, user_namespace=user_namespace, pid_namespace=request["pid_namespace"])
     work = in_pid_namespace if request["pid_namespace"] else without_pid_namespace
-    work(request, status, switch_user=switch_user)
+    work(request, status)
 
 
 def main() -> int:

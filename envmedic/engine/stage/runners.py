@@ -2,7 +2,7 @@
 
 All runners start `namespace_helper` and wait for it in the calling thread, which the helper must not
 outlive, so a runner may be called from any thread of a multi-threaded program. Commands have no
-terminal and no standard input, run as the prefix's owner when envmedic is root, and are killed
+terminal and no standard input, and are killed
 with all their descendants on a timeout, an interrupt or the death of envmedic.
 """
 
@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from envmedic import proc
-from envmedic.engine.stage.environ import User, owner, variables
+from envmedic.engine.stage.environ import variables
 from envmedic.errors import InternalError, PreflightError
 from envmedic.model.ports import CommandResult, OnLine
 
@@ -38,7 +38,6 @@ _REASONS = {
     ("unshare", errno.EINVAL): "the kernel has no user namespaces (EINVAL at unshare)",
     ("private", errno.EACCES): "a security module denies the first mount (EACCES at mount)",
     ("private", errno.EPERM): "mounting is not permitted here (EPERM at mount)",
-    ("user", errno.EPERM): "this process may not become the environment's owner (EPERM at setuid)",
 }
 
 
@@ -120,12 +119,10 @@ class _Runner:
         be started and PreflightError when it can no longer be shown the clone.
         """
         started = time.monotonic()
-        user = owner(self._prefix)
         request = _request(
             self._bind,
-            user,
             argv=argv,
-            env=variables(self._prefix, user, {**self._own_variables(), **(env or {})}),
+            env=variables(self._prefix, {**self._own_variables(), **(env or {})}),
             directories=(self._prefix.parent, Path("/")),
             pid_namespace=self._pid_namespace,
         )
@@ -250,9 +247,7 @@ def probe_namespace(prefix: Path, clone: Path) -> NamespaceProbe:
 
 
 def _try_setup(prefix: Path, clone: Path, *, pid_namespace: bool) -> StageRefusedError | None:
-    request = _request(
-        (clone, prefix), owner(prefix), argv=None, env={}, directories=(Path("/"),), pid_namespace=pid_namespace
-    )
+    request = _request((clone, prefix), argv=None, env={}, directories=(Path("/"),), pid_namespace=pid_namespace)
     try:
         _tried(request)
     except HelperDiedError:  # which says nothing of namespaces, unless it dies of them each time
@@ -276,13 +271,12 @@ def _tried(request: bytes) -> None:
 
 
 def _program() -> tuple[str, ...]:
-    """What follows the interpreter's name: isolated, since the helper may run as root."""
+    """What follows the interpreter's name: isolated, since the helper has rights that the environment's code should not use."""
     return ("-I", "-S", os.fspath(_HELPER))
 
 
 def _request(
     bind: tuple[Path, Path] | None,
-    user: User | None,
     *,
     argv: Sequence[str] | None,
     env: Mapping[str, str],
@@ -294,7 +288,6 @@ def _request(
             "parent": os.getpid(),
             "bind": None if bind is None else [_text(os.fspath(path)) for path in bind],
             "pid_namespace": pid_namespace,
-            "user": None if user is None else {"uid": user.uid, "gid": user.gid, "groups": user.groups},
             "argv": None if argv is None else [_text(item) for item in argv],
             "env": {_text(name): _text(value) for name, value in env.items()},
             "directories": [_text(os.fspath(path)) for path in directories],

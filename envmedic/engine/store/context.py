@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from envmedic.engine.fs import trash
-from envmedic.engine.fs.durable import as_owner_of, give, write_durably, write_whole
+from envmedic.engine.fs.durable import write_durably, write_whole
 from envmedic.engine.store import journal as journals
 from envmedic.engine.store.interruption import Cancel, Interruption, never
 from envmedic.engine.store.journal import Journal
@@ -114,13 +114,11 @@ class TransactionContext:
 class EventLog:
     """The sink that writes the events of a transaction to a file, one JSON object per line."""
 
-    def __init__(self, directory: TransactionDirectory, store: Store) -> None:
+    def __init__(self, directory: TransactionDirectory) -> None:
         self._transaction = directory.transaction
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
-        with as_owner_of(directory.path):
-            descriptor = os.open(directory.events, flags, 0o600)
+        descriptor = os.open(directory.events, flags, 0o600)
         self._file = open(descriptor, "ab", buffering=0)  # noqa: PTH123, SIM115  # a descriptor, closed by `close`
-        give(directory.events, store.owner)
 
     def __call__(self, event: Event) -> None:
         """Append `event` if it is this transaction's."""
@@ -155,7 +153,7 @@ class OpenTransaction:
 
         An error that leaves it unsettled leaves the stamp too, which tells that there is something to recover.
         """
-        stream, log = self.session.stream, EventLog(self.directory, self.session.store)
+        stream, log = self.session.stream, EventLog(self.directory)
         stream.add(log)
         stream.transaction = self.directory.transaction
         try:
@@ -172,7 +170,7 @@ class OpenTransaction:
     def move(self, state: State) -> None:
         """Write durably that the transaction is in `state` now."""
         self.session.point(f"before-{state}")
-        self.journal = journals.move(self.directory, self.journal, state, self.session.store.owner)
+        self.journal = journals.move(self.directory, self.journal, state)
         self.session.point(f"after-{state}")
         self.session.emit(StateChanged(state=state))
 
@@ -184,7 +182,7 @@ class OpenTransaction:
         """Write the record durably; without `synced` the caller syncs the whole file system."""
         self._note_seconds()
         write = write_durably if synced else partial(write_whole, synced=False)
-        write(self.directory.record, to_json(self.record).encode() + b"\n", self.session.store.owner)
+        write(self.directory.record, to_json(self.record).encode() + b"\n")
         self.session.point("record-saved")
 
     def _note_seconds(self) -> None:
@@ -214,7 +212,7 @@ class OpenTransaction:
     def discard_tree(self) -> None:
         """Move the tree that is not at the prefix to the trash, in one step."""
         if os.path.lexists(self.directory.tree):
-            trash.discard(self.directory.tree, self.directory.trash, self.session.store.owner)
+            trash.discard(self.directory.tree, self.directory.trash)
         self.session.point("tree-discarded")
 
     def empty_trash(self) -> None:

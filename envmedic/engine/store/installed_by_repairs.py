@@ -44,5 +44,5 @@ def noted(prefix: Path, record: Record, notes: tuple[str, ...]) -> Record:
     store = Store.of(prefix)
     with locked(store):
         directory = TransactionDirectory(store.root / record.transaction)
-        write_durably(directory.record, to_json(told).encode() + b"\n", store.owner)
+        write_durably(directory.record, to_json(told).encode() + b"\n")
     return told

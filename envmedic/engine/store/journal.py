@@ -12,7 +12,7 @@ import time
 
 import msgspec
 
-from envmedic.engine.fs.durable import Owner, write_durably
+from envmedic.engine.fs.durable import write_durably
 from envmedic.engine.store.layout import Store, TransactionDirectory
 from envmedic.errors import RECOVERABLE, InternalError, RecoveryNeeded
 from envmedic.model.base import Model, to_json
@@ -93,12 +93,12 @@ def _unreadable(directory: TransactionDirectory, cause: str) -> RecoveryNeeded:
     )
 
 
-def move(directory: TransactionDirectory, journal: Journal, state: State, owner: Owner | None) -> Journal:
+def move(directory: TransactionDirectory, journal: Journal, state: State) -> Journal:
     """Write durably that the transaction is in `state` now; returns the new journal."""
     if state not in _NEXT[journal.state]:
         raise InternalError(f"A transaction cannot go from {journal.state} to {state}", environment=RECOVERABLE)
     moved = msgspec.structs.replace(journal, state=state, updated=now())
-    write_durably(directory.journal, encode(moved), owner)
+    write_durably(directory.journal, encode(moved))
     return moved
 
 

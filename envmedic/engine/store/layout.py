@@ -4,7 +4,6 @@ One store serves every environment of a parent directory::
 
     .envmedic/.gitignore, CACHEDIR.TAG
     .envmedic/locks/<name>.lock           one per environment, never deleted
-    .envmedic/wheels/<name>/              as root: wheels for an owner who cannot read root's cache, for one repair
     .envmedic/<txid>/prefix               the environment it belongs to, readable without the journal
     .envmedic/<txid>/journal.json         the state, see `journal`
     .envmedic/<txid>/plan.json, record.json, events.jsonl
@@ -27,10 +26,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from envmedic.engine.fs import scratch
-from envmedic.engine.fs.durable import Owner, as_owner_of, give, make_directory, write_whole
+from envmedic.engine.fs.durable import make_directory, write_whole
 from envmedic.engine.fs.exchange import sync_directory
 from envmedic.errors import PreflightError
-from envmedic.owner import STORE, wheels
+from envmedic.owner import STORE, require_own
 
 _TRANSACTION = re.compile(r"[0-9]{8}T[0-9]{12}Z-[0-9a-f]{6}")
 _NEW = ".new-"
@@ -108,16 +107,15 @@ class Store:
     """The store as seen from one environment. `prefix` is its real path; it need not exist."""
 
     prefix: Path
-    owner: Owner | None = None
-    """The owner of new files; None: the user of this process."""
 
     @classmethod
     def of(cls, prefix: Path) -> Store:
-        """The store of the environment at `prefix`, which may be reached through symbolic links."""
-        real = Path(os.path.realpath(prefix))
-        # During an exchange by renames the prefix may be missing; its parent then stands in for its owner.
-        known = next((path for path in (real, real.parent) if path.exists()), None)
-        return cls(real, Owner.of(known) if known else None)
+        """The store of the environment at `prefix`, which may be reached through symbolic links.
+
+        Raises PreflightError if this process is root, and another user could exchange the environment.
+        """
+        require_own(prefix)
+        return cls(Path(os.path.realpath(prefix)))
 
     @property
     def root(self) -> Path:
@@ -144,14 +142,14 @@ class Store:
         """Create the store if needed. Raises PreflightError if another user owns it or it is not writable."""
         try:
             if not self.root.is_dir():
-                self._make_root()
+                make_directory(self.root)
             self._check_owner(self.root)
             if not self.lock.parent.is_dir():
-                make_directory(self.lock.parent, self.owner)
+                make_directory(self.lock.parent)
             self._check_owner(self.lock.parent)
             for name, text in ((".gitignore", "*\n"), ("CACHEDIR.TAG", _CACHEDIR_TAG)):
                 if not (self.root / name).exists():
-                    write_whole(self.root / name, text.encode(), self.owner, synced=False)
+                    write_whole(self.root / name, text.encode(), synced=False)
         except OSError as error:
             raise PreflightError(
                 f"{self.root} cannot be written",
@@ -159,16 +157,10 @@ class Store:
                 hint=f"Make {self.root.parent} writable for the owner of the environment",
             ) from error
 
-    def _make_root(self) -> None:
-        """Create the store as root itself: the owner of an environment may lack write permission beside it."""
-        self.root.mkdir(mode=0o700)
-        give(self.root, self.owner)
-
     def _check_owner(self, directory: Path) -> None:
         status = directory.lstat()
         # Any other owner could exchange a tree in the store after its verification and before the exchange.
-        trusted = {0, os.geteuid()} | ({self.owner.uid} if self.owner else set())
-        if not stat.S_ISDIR(status.st_mode) or status.st_uid not in trusted:
+        if not stat.S_ISDIR(status.st_mode) or status.st_uid not in {0, os.geteuid()}:
             raise PreflightError(
                 f"{directory} is not a directory of this user",
                 cause=f"It belongs to uid {status.st_uid}, who could change what a repair puts in place",
@@ -211,9 +203,9 @@ class Store:
     def create(self, files: dict[str, bytes], *, transaction: str) -> TransactionDirectory:
         """Create the directory of a transaction with `files`, durably and in one rename. Raises OSError."""
         fresh = self.root / f"{self._new}{transaction}"
-        make_directory(fresh, self.owner)
+        make_directory(fresh)
         for name, content in {"prefix": os.fsencode(self.prefix.name), **files}.items():
-            write_whole(fresh / name, content, self.owner)
+            write_whole(fresh / name, content)
         sync_directory(fresh)
         directory = TransactionDirectory(self.root / transaction)
         fresh.rename(directory.path)
@@ -233,29 +225,13 @@ class Store:
         )
 
     def sweep(self) -> None:
-        """Remove the `unfinished` directories and the wheels of ended repairs. The caller holds the lock."""
+        """Remove the `unfinished` directories. The caller holds the lock."""
         for path in self.unfinished():
-            with as_owner_of(path):
-                _remove(path)
-        self.drop_wheels()
-
-    def drop_wheels(self) -> None:
-        """Remove the copies of wheels that root made for the owner of the environment."""
-        own = wheels(self.prefix)
-        if not os.path.lexists(own):
-            return
-        with as_owner_of(self.root):
-            _remove(own)
-            if not any(own.parent.iterdir()):
-                own.parent.rmdir()
+            shutil.rmtree(path)
 
 
 def _digest(name: bytes) -> str:
     return hashlib.sha256(name).hexdigest()
-
-
-def _remove(directory: Path) -> None:
-    shutil.rmtree(directory)
 
 
 def new_transaction_id(now_ns: int | None = None) -> str:

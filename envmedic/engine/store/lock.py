@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from envmedic.engine.fs.durable import as_owner_of, give
 from envmedic.engine.store.layout import Store
 from envmedic.errors import EnvironmentBusy
 
@@ -29,11 +28,9 @@ def locked(store: Store) -> Iterator[int]:
     Raises EnvironmentBusy with the holder's process id, and PreflightError where the store cannot be made.
     """
     store.prepare()
-    with as_owner_of(store.lock.parent):
-        fd = os.open(store.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    fd = os.open(store.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
         _acquire(fd, store)
-        give(store.lock, store.owner)
         os.ftruncate(fd, 0)  # the holder's pid is for messages only; the flock is what counts
         os.pwrite(fd, f"{os.getpid()}\n".encode(), 0)
         yield fd

@@ -8,18 +8,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from envmedic.engine.fs.durable import Owner, write_whole
+from envmedic.engine.fs.durable import write_whole
 from envmedic.tree.fingerprint import MARKER
 
 _LONGEST = 200
 
 
-def write(tree: Path, transaction: str, owner: Owner | None) -> None:
+def write(tree: Path, transaction: str) -> None:
     """Mark `tree` as made by `transaction`; replaces the marker that its original may have had.
 
     The caller makes it durable, with the rest of the tree, before the tree goes live.
     """
-    write_whole(tree / MARKER, f"{transaction}\n".encode(), owner, mode=0o644, synced=False)
+    write_whole(tree / MARKER, f"{transaction}\n".encode(), mode=0o644, synced=False)
 
 
 def read(tree: Path) -> str | None:

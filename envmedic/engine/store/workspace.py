@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from envmedic.engine.fs.durable import Owner
 from envmedic.errors import InstallerError, InternalError
 from envmedic.model.events import Emit, OutputLine
 from envmedic.model.ports import CommandResult, CondaInstaller, Installer, Runner
@@ -21,7 +20,6 @@ class Workplace:
 
     tree: Path
     trash: Path
-    owner: Owner | None
     runner: Runner
     installer: Installer
     emit: Emit

@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from envmedic import activation
-from envmedic.engine.fs.durable import Owner
 from envmedic.engine.fs.safe_paths import replace_file
 from envmedic.errors import InputError, PreflightError
 
@@ -60,7 +59,7 @@ _DIALECTS: Mapping[str, Callable[[str, str | None], str]] = {
 _NOT_WRITTEN = ("activate.nu", "activate.xsh", "activate.bat")
 
 
-def keep(tree: Path, changes: Changes, owner: Owner | None) -> tuple[str, ...]:
+def keep(tree: Path, changes: Changes) -> tuple[str, ...]:
     """Lay `changes` over the variables that `tree` keeps already; returns the files written, relative to it.
 
     Raises InputError for a name or value that no shell can hold, PreflightError where there is no place.
@@ -69,7 +68,7 @@ def keep(tree: Path, changes: Changes, owner: Owner | None) -> tuple[str, ...]:
         if not _NAME.fullmatch(name) or (value is not None and re.search(r"[\0\r\n]", value)):
             raise InputError(f"{name!r} cannot be kept as an environment variable", cause=f"Its value is {value!r}")
     if (tree / "conda-meta").is_dir():
-        return _keep_conda(tree, changes, owner)
+        return _keep_conda(tree, changes)
     merged = {**activation.variables(tree), **changes}
     written = tuple(f"bin/{script}" for script in _DIALECTS if (tree / "bin" / script).is_file())
     if "bin/activate" not in written:
@@ -81,7 +80,7 @@ def keep(tree: Path, changes: Changes, owner: Owner | None) -> tuple[str, ...]:
     for relative in written:
         text = _text(tree / relative)
         block = _block(merged, _DIALECTS[relative.removeprefix("bin/")])
-        replace_file(tree, relative, (_without_block(text) + block).encode("utf-8", "surrogateescape"), owner)
+        replace_file(tree, relative, (_without_block(text) + block).encode("utf-8", "surrogateescape"))
     return written
 
 
@@ -105,9 +104,9 @@ def _without_block(text: str) -> str:
     return text if not text or text.endswith("\n") else text + "\n"
 
 
-def _keep_conda(tree: Path, changes: Changes, owner: Owner | None) -> tuple[str, ...]:
+def _keep_conda(tree: Path, changes: Changes) -> tuple[str, ...]:
     state = activation.conda_state(tree)
     values = {name: activation.CONDA_UNSET if value is None else value for name, value in changes.items()}
     state["env_vars"] = {**state.get("env_vars", {}), **values}
-    replace_file(tree, activation.CONDA_STATE, json.dumps(state, indent=2).encode(), owner)
+    replace_file(tree, activation.CONDA_STATE, json.dumps(state, indent=2).encode())
     return (activation.CONDA_STATE,)

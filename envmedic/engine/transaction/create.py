@@ -20,6 +20,7 @@ from envmedic.engine.stage import relocate
 from envmedic.engine.stage.runners import NamespaceRunner, RelocateRunner, probe_namespace
 from envmedic.errors import InputError, PreflightError
 from envmedic.model.registries.modes import StagingMode
+from envmedic.owner import require_own
 
 _LONGEST_NAME = 200
 StagingWish = StagingMode | None
@@ -67,7 +68,11 @@ def made(prefix: Path, *, staging: StagingWish = None, poll: Callable[[], None] 
 
 
 def require_free(prefix: Path) -> None:
-    """Raise InputError unless an environment can be made at `prefix`: nothing, or an empty directory, is there."""
+    """Raise InputError unless an environment can be made at `prefix`: nothing, or an empty directory, is there.
+
+    Raises PreflightError as root where another user could exchange it.
+    """
+    require_own(prefix)
     if os.path.lexists(prefix) and (not prefix.is_dir() or any(prefix.iterdir())):
         raise InputError(
             f"{prefix} exists already",

@@ -21,7 +21,6 @@ from packaging.utils import canonicalize_name, parse_wheel_filename
 
 from envmedic.engine.clone.shared_links import unshare
 from envmedic.engine.fs import trash
-from envmedic.engine.fs.durable import as_owner_of
 from envmedic.engine.fs.safe_paths import replace_file
 from envmedic.engine.store.workspace import Workplace, run
 from envmedic.engine.verify.kernel_session import KERNELS
@@ -51,7 +50,7 @@ def carry_out(step: Rebuild, place: Workplace) -> str:
 
 
 def _copy_source(step: Rebuild, place: Workplace) -> None:
-    """Copy the source directory as the environment's owner, without what earlier builds left in it."""
+    """Copy the source directory, without what earlier builds left in it."""
     if step.source.kind != "directory" or step.source.url is None:
         return
     text = (KERNELS / "source.py").read_text(encoding="utf-8")
@@ -109,14 +108,14 @@ def _remember_source(step: Rebuild, place: Workplace) -> None:
     if metadata is None or document is None:
         return
     content = json.dumps(document).encode()
-    replace_file(place.tree, f"{metadata}/direct_url.json", content, place.owner)
+    replace_file(place.tree, f"{metadata}/direct_url.json", content)
     digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
     record = place.tree / metadata / "RECORD"
     line = f"{metadata.rpartition('/')[2]}/direct_url.json"
     rows = [row for row in csv.reader(io.StringIO(record.read_text(encoding="utf-8"))) if row and row[0] != line]
     written = io.StringIO()
     csv.writer(written, lineterminator="\n").writerows([*rows, [line, f"sha256={digest}", str(len(content))]])
-    replace_file(place.tree, f"{metadata}/RECORD", written.getvalue().encode(), place.owner)
+    replace_file(place.tree, f"{metadata}/RECORD", written.getvalue().encode())
 
 
 def _metadata(step: Rebuild, tree: Path) -> str | None:
@@ -144,8 +143,7 @@ def _direct_url(step: Rebuild) -> dict[str, object] | None:
 
 def _clear(workshop: Path, place: Workplace) -> None:
     if workshop.is_dir():
-        with as_owner_of(workshop.parent):
-            trash.discard(workshop, place.trash, place.owner)
-            for folder in (workshop.parent, workshop.parent.parent):
-                if not any(folder.iterdir()):
-                    folder.rmdir()
+        trash.discard(workshop, place.trash)
+        for folder in (workshop.parent, workshop.parent.parent):
+            if not any(folder.iterdir()):
+                folder.rmdir()

@@ -189,7 +189,6 @@ def take_steps(run: Run, part: RepairPart) -> None:
     place = steps.Workplace(
         tree=run.transaction.directory.tree,
         trash=run.transaction.directory.trash,
-        owner=session.store.owner,
         runner=run.runner,
         installer=session.ports.installer(),
         emit=session.emit,

@@ -91,12 +91,12 @@ def _discard(path: Path, listed: frozenset[str], place: Workplace) -> bool:
     """Delete what of `path` nobody lists; returns whether there was anything."""
     parts = list(listed_files.unlisted(path, listed)) if os.path.lexists(path) else []
     for part in parts:
-        trash.discard(part, place.trash, place.owner)
+        trash.discard(part, place.trash)
     return bool(parts)
 
 
 def _keep(changes: dict[str, str | None], place: Workplace) -> str:
-    written = activation_edits.keep(place.tree, changes, place.owner)
+    written = activation_edits.keep(place.tree, changes)
     for script in activation_edits.not_written(place.tree):
         place.emit(
             Notice(code="variables-not-kept", message=f"{script} does not set {', '.join(changes)}", level="warning")
@@ -121,7 +121,7 @@ def _add(relative: str, lines: Iterable[str], place: Workplace) -> None:
     path = locate(place.tree, relative)
     old = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
     kept = {_pinned(line): line for line in [*old, *lines]}
-    replace_file(place.tree, relative, ("\n".join(kept.values()) + "\n").encode(), place.owner)
+    replace_file(place.tree, relative, ("\n".join(kept.values()) + "\n").encode())
 
 
 def _pinned(constraint: str) -> str:

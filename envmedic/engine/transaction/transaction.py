@@ -12,7 +12,6 @@ from pathlib import Path
 
 from envmedic import __version__
 from envmedic.engine.clone.clone import clone
-from envmedic.engine.fs.durable import give
 from envmedic.engine.fs.exchange import sync_filesystem
 from envmedic.engine.generations.finish import conclude, drop, recoverable, unfinished
 from envmedic.engine.generations.generations import prune_trees
@@ -90,12 +89,9 @@ def _apply(session: TransactionContext, plan: Plan) -> Record:
     with locked(session.store) as lock:
         settle(session)  # another process may have been killed between preflight and the lock
         confirm(session, plan)
-        try:
-            fetch(session, plan)
-            original = _fingerprint(session, plan)
-            return _carry_out(_begin(session, plan, how, lock, original))
-        finally:
-            session.store.drop_wheels()  # only root makes these copies, for the owner of the environment
+        fetch(session, plan)
+        original = _fingerprint(session, plan)
+        return _carry_out(_begin(session, plan, how, lock, original))
 
 
 def _require_gpu(session: TransactionContext, plan: Plan) -> None:
@@ -231,7 +227,7 @@ def _announce(run: Run) -> None:
 
 def _clone(run: Run) -> None:
     session, directory = run.session, run.transaction.directory
-    _save_fingerprint(run, run.original, directory.fingerprint)
+    run.original.save(directory.fingerprint)
     session.point("fingerprinted")
     _make_clone(run)
     run.transaction.move("repairing")
@@ -246,11 +242,6 @@ def _make_clone(run: Run) -> None:
 
     with session.stage("clone"):
         clone(session.prefix, run.transaction.directory.tree, run.how.clone, on_progress=on_progress)
-
-
-def _save_fingerprint(run: Run, fingerprint: tree.Fingerprint, path: Path) -> None:
-    fingerprint.save(path)
-    give(path, run.session.store.owner)
 
 
 def _ask(run: Run) -> None:
@@ -278,7 +269,7 @@ def _relocate(run: Run) -> None:
 
 def _mark(run: Run) -> None:
     directory = run.transaction.directory
-    marker.write(directory.tree, directory.transaction, run.session.store.owner)
+    marker.write(directory.tree, directory.transaction)
     run.session.point("marked")
 
 
@@ -290,7 +281,7 @@ def _compare(run: Run) -> None:
     directory = run.transaction.directory
     with run.session.stage("fingerprint"):
         repaired = tree.fingerprint(directory.tree)
-        _save_fingerprint(run, repaired, directory.live_fingerprint)
+        repaired.save(directory.live_fingerprint)
         now = tree.fingerprint(run.session.prefix, twin=repaired)
         names = tree.compare(run.original, now).names
     if names:

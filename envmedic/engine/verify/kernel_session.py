@@ -1,17 +1,13 @@
 """Starting ``kernels/`` with the environment's own Python, and reading the outcomes as they come.
 
-The kernels are found by path and never imported. Where envmedic is root and the environment's owner could not
-read its files, their sources travel on the command line.
+The kernels are found by path and never imported.
 """
 
 from __future__ import annotations
 
-import base64
 import json
 import os
 import re
-import stat
-import zlib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
@@ -130,7 +126,7 @@ def start(checks: Mapping[int, Check], runner: Runner, on_line: Callable[[str], 
         for i, c in checks.items()
     ]
     spec = json.dumps({"requests": requests, "no_gpu": no_gpu, "workers": concurrency.at_once()})
-    argv = (os.fspath(runner.python), "-B", *program(readable=readable_by_owner()), "--spec", spec)
+    argv = (os.fspath(runner.python), "-B", os.fspath(KERNELS / "driver.py"), "--spec", spec)
     return runner(argv, env=NO_BYTECODE, on_line=on_line, timeout_s=_net(checks.values()))
 
 
@@ -141,40 +137,8 @@ def _net(checks: Collection[Check]) -> float:
     return sum(count * (check.timeout_s + 1) for count, check in zip(units, checks, strict=True)) + _NET_SLACK_S
 
 
-def program(*, readable: bool) -> tuple[str, ...]:
-    """Arguments of the interpreter that begin a session, from the files or from their sources."""
-    if readable:
-        return (os.fspath(KERNELS / "driver.py"),)
-    files = [path for path in sorted(KERNELS.rglob("*.py")) if path.name != "__init__.py"]
-    sources = {
-        ".".join(path.relative_to(KERNELS).with_suffix("").parts): path.read_text(encoding="utf-8") for path in files
-    }
-    # The interpreter gets one argument, which Linux limits to 128 KiB (MAX_ARG_STRLEN): hence the compression.
-    text = f"SOURCES = {sources!r}\n" + sources["embedded"].replace("from __future__ import annotations\n", "")
-    packed = base64.b64encode(zlib.compress(text.encode(), 9)).decode()
-    return ("-c", f"import base64, zlib; exec(zlib.decompress(base64.b64decode('{packed}')))")
-
-
 def launcher(runner: Runner, command: Sequence[str]) -> tuple[str, ...]:
     """Argv that runs the user's own `command` in the environment and in the present directory."""
     text = (KERNELS / "launch.py").read_text(encoding="utf-8")
     # -I -S: neither PYTHON* variables nor a broken sitecustomize may stop the launcher; the command itself gets both.
     return (os.fspath(runner.python), "-I", "-S", "-c", text, os.fspath(Path.cwd()), os.fspath(runner.python), *command)
-
-
-def readable_by_owner() -> bool:
-    """Whether the user that runs the checks can read the kernels.
-
-    That user is this process's own, or as root the environment's owner, whoever that is: then everybody must be
-    able to.
-    """
-    if os.geteuid() != 0:
-        return True  # checks run as this user, who has just imported these files
-    rooms = {path.parent for path in KERNELS.rglob("*.py")}
-    return _everybody(KERNELS / "driver.py", stat.S_IROTH) and all(
-        _everybody(directory, stat.S_IXOTH) for directory in {*rooms, *KERNELS.parents}
-    )
-
-
-def _everybody(path: Path, permission: int) -> bool:
-    return bool(path.stat().st_mode & permission)

@@ -43,7 +43,7 @@ class CondaSide:
         place, limit = self._place, self._timeout_s or package_cache.FETCH_S
         # A function, not the configuration: to ask conda takes a second, which a complete cache saves.
         configured = partial(configuration.read, place)
-        package_cache.fetch(change.install, configured, offline=offline, emit=emit, prefix=place, timeout_s=limit)
+        package_cache.fetch(change.install, configured, offline=offline, emit=emit, timeout_s=limit)
 
     def is_fetched(self, artifact: CondaArtifact) -> bool:
         """Whether a package file is on this machine already, so that nothing is downloaded."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -31,7 +30,6 @@ from envmedic.installers.wheels.remote_metadata import local_file
 from envmedic.model.answers.guard import PipCommand
 from envmedic.model.facts import Environment
 from envmedic.model.ports import CommandResult, ResolveRequest
-from envmedic.owner import owner
 
 TIMEOUT_S = 900.0
 _LINE = re.compile(r" ([-+~]) ([A-Za-z0-9][A-Za-z0-9._-]*)(?:==(\S+)| @ (\S+))?(?: \(from (\S+)\))?")
@@ -241,9 +239,8 @@ def path_outside(path: str, prefix: Path) -> str:
 
 def _stand_in(asking: DryRunRequest, folder: Path) -> Path:
     """Create the stand-in and return the path of its Python. Raises InstallerError."""
-    environment, foreign = asking.environment, owner(Path(asking.environment.prefix)) is not None
-    # root never runs another user's Python: that of envmedic stands in for it.
-    python = sys.executable if foreign else environment.interpreter.path
+    environment = asking.environment
+    python = environment.interpreter.path
     argv = [
         asking.uv,
         "venv",

@@ -47,7 +47,7 @@ class Parts:
     built: tuple[LockedPackage, ...] = ()
 
 
-def parts(wanted: Sequence[LockedPackage], python: Interpreter, prefix: Path, sources: LockSources) -> Parts:
+def parts(wanted: Sequence[LockedPackage], python: Interpreter, sources: LockSources) -> Parts:
     """The files for the pip packages of a lock, none of them fetched yet.
 
     Raises InputError for packages without a source, IntegrityError if the indexes have only other content, NetworkError.
@@ -63,15 +63,15 @@ def parts(wanted: Sequence[LockedPackage], python: Interpreter, prefix: Path, so
         )
     files = [item for item in wanted if item.kind == "wheel"]
     folders = [path for where in sources.find_links if (path := _folder(where)) is not None]
-    found = {item.name: here for item in files if (here := _here(item, folders, prefix)) is not None}
+    found = {item.name: here for item in files if (here := _here(item, folders)) is not None}
     # A URL of the lock is used as it is, without a look at an index: the hash decides after the download.
     found |= {
-        item.name: _artifact(item, item.url, item.sha256, prefix)
+        item.name: _artifact(item, item.url, item.sha256)
         for item in files
         if item.name not in found and item.url and item.sha256
     }
     rest = [item for item in files if item.name not in found]
-    found |= _asked(rest, python, prefix, sources) if rest else {}
+    found |= _asked(rest, python, sources) if rest else {}
     return Parts(tuple(found[item.name] for item in files), tuple(item for item in wanted if item.kind in _BUILT))
 
 
@@ -84,7 +84,7 @@ def _accepted(item: LockedPackage) -> frozenset[str]:
     return frozenset(filter(None, (item.sha256, *item.accepted)))
 
 
-def _artifact(item: LockedPackage, url: str, sha256: str, prefix: Path, size: int | None = None) -> Artifact:
+def _artifact(item: LockedPackage, url: str, sha256: str, size: int | None = None) -> Artifact:
     filename = url.partition("#")[0].rpartition("/")[2]
     # A lock with several accepted hashes (a lock of another tool) names one file, and the chosen wheel may be another.
     name = item.filename if item.filename and len(_accepted(item)) == 1 else filename.replace("%2B", "+")
@@ -95,17 +95,17 @@ def _artifact(item: LockedPackage, url: str, sha256: str, prefix: Path, size: in
         url=url,
         sha256=sha256,
         size_bytes=size or item.size_bytes,
-        local_path=str(download_cache.path_of(sha256, name, prefix=prefix)),
+        local_path=str(download_cache.path_of(sha256, name)),
         requires=item.requires,
     )
 
 
-def _here(item: LockedPackage, folders: Iterable[Path], prefix: Path) -> Artifact | None:
+def _here(item: LockedPackage, folders: Iterable[Path]) -> Artifact | None:
     """The wheel in one of the user's directories, identified by its hash."""
     for folder in folders:
         for path in sorted(folder.glob("*.whl")):
             if _is_of(path.name, item) and (digest := wheel_files.sha256_of(path)) in _accepted(item):
-                return _artifact(item, path.absolute().as_uri(), digest, prefix, path.stat().st_size)
+                return _artifact(item, path.absolute().as_uri(), digest, path.stat().st_size)
     return None
 
 
@@ -117,9 +117,7 @@ def _is_of(filename: str, item: LockedPackage) -> bool:
         return False
 
 
-def _asked(
-    wanted: Sequence[LockedPackage], python: Interpreter, prefix: Path, sources: LockSources
-) -> dict[str, Artifact]:
+def _asked(wanted: Sequence[LockedPackage], python: Interpreter, sources: LockSources) -> dict[str, Artifact]:
     """Wheels of these releases on the user's indexes, with a hash that the lock accepts."""
     pins = tuple(f"{item.name}==={item.version}" for item in wanted)  # == would also accept a build with a local label
     request = ResolveRequest(pins=pins, find_links=sources.find_links, offline=sources.offline)
@@ -141,7 +139,7 @@ def _asked(
     }
     # uv lists every wheel of a release: the best rank is what an installer would take.
     ranks = wheel_files.tag_ranks(python)
-    return {item.name: _chosen(item, offered.get(item.name, []), ranks, prefix) for item in wanted}
+    return {item.name: _chosen(item, offered.get(item.name, []), ranks) for item in wanted}
 
 
 def _offered(package: Mapping[str, Any]) -> Iterator[tuple[str, str, int | None]]:
@@ -151,9 +149,7 @@ def _offered(package: Mapping[str, Any]) -> Iterator[tuple[str, str, int | None]
         yield without_credentials(url.partition("#")[0]), wheel.get("hashes", {}).get("sha256", ""), wheel.get("size")
 
 
-def _chosen(
-    item: LockedPackage, offered: Sequence[tuple[str, str, int | None]], ranks: dict[Any, int], prefix: Path
-) -> Artifact:
+def _chosen(item: LockedPackage, offered: Sequence[tuple[str, str, int | None]], ranks: dict[Any, int]) -> Artifact:
     right = [wheel for wheel in offered if wheel[1] in _accepted(item)]
     if not right:
         names = ", ".join(f"{url.rpartition('/')[2]} {sha256[:12]}…" for url, sha256, _ in offered) or "no wheel"
@@ -165,7 +161,7 @@ def _chosen(
     url, sha256, size = min(
         right, key=lambda wheel: wheel_files.rank(wheel[0].rpartition("/")[2].replace("%2B", "+"), ranks)
     )
-    return _artifact(item, url, sha256, prefix, size)
+    return _artifact(item, url, sha256, size)
 
 
 def build_commands(

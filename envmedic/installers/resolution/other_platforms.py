@@ -81,7 +81,7 @@ def _ask(
         output = folder / "pylock.toml"
         argv = [
             *(uv, "pip", "compile", "--format=pylock.toml", "--no-header", "--color=never", "--no-progress"),
-            *("--only-binary=:all:", "--no-python-downloads", *uv_options.interpreter_options(environment)),
+            *("--only-binary=:all:", "--no-python-downloads", f"--python={environment.interpreter.path}"),
             *(f"--python-platform={TRIPLES[wanted.platform]}", f"--python-version={version}"),
             f"--excludes={_write(folder / 'excluded.txt', wanted.left_out)}",
             *("-c", str(_write(folder / "constraints.txt", _pins(wanted.others) if pinned else ()))),

@@ -27,7 +27,7 @@ from envmedic.errors import InstallerError, NoSolution
 from envmedic.installers.index.credentials import without_credentials
 from envmedic.installers.index.http import IndexSession
 from envmedic.installers.resolution.uv_errors import error_from
-from envmedic.installers.resolution.uv_options import UvOptions, interpreter_options, require_interpreter, variant_index
+from envmedic.installers.resolution.uv_options import UvOptions, require_interpreter, variant_index
 from envmedic.installers.wheels import download_cache, remote_metadata, wheel_files
 from envmedic.model.facts import Environment
 from envmedic.model.plan import Artifact
@@ -124,7 +124,7 @@ def resolve(question: ResolveQuery, session: IndexSession) -> Resolution:
     # without any solution. So its answer is checked here, and one candidate at a time is excluded.
     for _ in range(ROUNDS):
         chosen = _changed(_ask_again(question, kept, rejected), question)
-        artifacts, notes = _artifacts(chosen, session, Path(question.environment.prefix))
+        artifacts, notes = _artifacts(chosen, session)
         misfit = _wrong_variant(chosen, question) or _misfit(artifacts, kept, question)
         if misfit is None:
             return Resolution(artifacts=tuple(artifacts), indexes=question.options.indexes, notes=notes)
@@ -165,7 +165,7 @@ def _ask(question: ResolveQuery, kept: Iterable[str], excluded: Sequence[str]) -
         output = folder / "pylock.toml"
         argv = [
             *(question.uv, "pip", "compile", "--format=pylock.toml", "--no-header", "--color=never", "--no-progress"),
-            *("--only-binary=:all:", "--no-python-downloads", *interpreter_options(question.environment)),
+            *("--only-binary=:all:", "--no-python-downloads", f"--python={question.environment.interpreter.path}"),
             *(f"--excludes={left_out}", "-c", str(constraints), *question.options.arguments),
             *("-o", str(output), str(asked)),
         ]
@@ -230,19 +230,17 @@ def _changed(chosen: Iterable[WheelCandidate], question: ResolveQuery) -> list[W
     return [item for item in chosen if item.name in question.pinned or (item.name, item.version) not in installed]
 
 
-def _artifacts(
-    chosen: Sequence[WheelCandidate], session: IndexSession, prefix: Path
-) -> tuple[list[Artifact], tuple[str, ...]]:
+def _artifacts(chosen: Sequence[WheelCandidate], session: IndexSession) -> tuple[list[Artifact], tuple[str, ...]]:
     """The artifacts with their metadata, and a note for each without."""
     # A torch family brings a dozen NVIDIA wheels and more, each with two or three requests to a distant server.
     with ThreadPoolExecutor(PARALLEL) as pool:
         facts = list(pool.map(lambda item: remote_metadata.read_facts(item.url, session), chosen))
     unknown = [item.filename for item, known in zip(chosen, facts, strict=True) if known.requires is None]
     notes = tuple(f"The server does not tell what {name} requires before its download" for name in unknown)
-    return [_artifact(item, known, prefix) for item, known in zip(chosen, facts, strict=True)], notes
+    return [_artifact(item, known) for item, known in zip(chosen, facts, strict=True)], notes
 
 
-def _artifact(candidate: WheelCandidate, facts: remote_metadata.WheelFacts, prefix: Path) -> Artifact:
+def _artifact(candidate: WheelCandidate, facts: remote_metadata.WheelFacts) -> Artifact:
     return Artifact(
         name=candidate.name,
         version=candidate.version,
@@ -250,7 +248,7 @@ def _artifact(candidate: WheelCandidate, facts: remote_metadata.WheelFacts, pref
         url=candidate.url,
         sha256=candidate.sha256,
         size_bytes=candidate.size_bytes or facts.size_bytes,
-        local_path=str(download_cache.path_of(candidate.sha256, candidate.filename, prefix=prefix)),
+        local_path=str(download_cache.path_of(candidate.sha256, candidate.filename)),
         requires=facts.requires or (),
     )
 

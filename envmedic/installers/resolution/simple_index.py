@@ -25,7 +25,7 @@ from envmedic import proc
 from envmedic.errors import NetworkError, NoSolution
 from envmedic.installers.index.credentials import without_credentials
 from envmedic.installers.resolution.uv_errors import error_from
-from envmedic.installers.resolution.uv_options import UvOptions, interpreter_options
+from envmedic.installers.resolution.uv_options import UvOptions
 from envmedic.model.facts import Environment
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ def _ask(asking: IndexQuery, pins: Sequence[Pin], *more: str) -> str:
         output = folder / ("pylock.toml" if pins else "requirements.txt")  # uv derives the format from the name
         argv = [
             *(asking.uv, "pip", "compile", "--no-header", "--no-deps", "--color=never", "--no-progress"),
-            *("--no-annotate", "--no-python-downloads", *interpreter_options(asking.environment), *more),
+            *("--no-annotate", "--no-python-downloads", f"--python={asking.environment.interpreter.path}", *more),
             *asking.options.arguments,
             *(("--offline",) if asking.offline else ()),
             *("-o", str(output), str(wanted)),

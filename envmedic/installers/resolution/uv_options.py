@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +15,6 @@ from envmedic.installers.wheels import download_cache
 from envmedic.installers.wheels.remote_metadata import local_file
 from envmedic.model.facts import Environment
 from envmedic.model.ports import ResolveRequest
-from envmedic.owner import owner
 
 _OWN = ("UV_TORCH_BACKEND", "UV_SYSTEM_PYTHON", "UV_PYTHON", "UV_EXCLUDE", "UV_OVERRIDE", "UV_NO_BINARY")
 """uv variables that would change the resolution; the plan decides these."""
@@ -161,10 +159,3 @@ def require_interpreter(environment: Environment) -> None:
             cause=environment.interpreter.error,
             hint="Restore the interpreter that the environment was made with",
         )
-
-
-def interpreter_options(environment: Environment) -> tuple[str, ...]:
-    """Options for the Python whose tags count: the environment's, or as root for another user our own with its version."""
-    if owner(Path(environment.prefix)) is None:
-        return (f"--python={environment.interpreter.path}",)
-    return (f"--python={sys.executable}", f"--python-version={environment.interpreter.version}")

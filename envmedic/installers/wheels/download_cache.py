@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from envmedic import owner, xdg
+from envmedic import xdg
 
 _POLL_S = 0.05
 
@@ -19,15 +19,10 @@ def root(environ: Mapping[str, str] = os.environ) -> Path:
     return xdg.cache(environ) / "envmedic" / "wheels"
 
 
-def path_of(sha256: str, filename: str, *, prefix: Path | None = None) -> Path:
-    """Path of a wheel with this content in this user's cache, whether it exists or not.
-
-    With `prefix`, as root for another user: the path from which the owner of that environment installs it.
-    """
-    foreign = prefix is not None and owner.owner(prefix) is not None
-    folder = owner.wheels(prefix) if prefix is not None and foreign else root()
+def path_of(sha256: str, filename: str) -> Path:
+    """Path of a wheel with this content in this user's cache, whether it exists or not."""
     # Two levels, as in git: some file systems are slow with many thousand entries in one directory.
-    return folder / sha256[:2] / sha256 / filename
+    return root() / sha256[:2] / sha256 / filename
 
 
 def folders() -> Iterator[Path]:

@@ -17,12 +17,11 @@ import requests
 
 from envmedic.errors import IntegrityError, NetworkError, PreflightError
 from envmedic.installers.index.http import IndexSession, TransientStatus, may_pass, network_error
-from envmedic.installers.wheels import chown, download_cache, wheel_files
+from envmedic.installers.wheels import download_cache, wheel_files
 from envmedic.installers.wheels.cancellable import Hold, beside
 from envmedic.installers.wheels.remote_metadata import local_file
 from envmedic.model.events import Emit, Notice, Progress
 from envmedic.model.plan import Artifact
-from envmedic.owner import User
 
 if TYPE_CHECKING:
     from hashlib import _Hash
@@ -33,27 +32,21 @@ REPORT_S = 0.1
 """Seconds between two progress events."""
 
 
-def fetch(
-    artifacts: Sequence[Artifact], *, offline: bool, emit: Emit, session: IndexSession, user: User | None = None
-) -> None:
+def fetch(artifacts: Sequence[Artifact], *, offline: bool, emit: Emit, session: IndexSession) -> None:
     """Put every wheel into the cache at its `local_path`, verified.
 
-    As root for `user`, a wheel goes into root's own cache first, and is copied from there to its `local_path`, owned by
-    that user. During a download `emit` is called ten times a second, also while no data arrives: an exception from it
+    During a download `emit` is called ten times a second, also while no data arrives: an exception from it
     ends the download at once. Raises `NetworkError` (unreachable, or offline and absent), `IntegrityError` (another content),
     `PreflightError` (no space). Data fetched before an error stays for the next run.
     """
     meter = Meter(emit, artifacts)
     for artifact in artifacts:
-        wanted = Path(artifact.local_path)
-        target = download_cache.path_of(artifact.sha256, artifact.filename) if user else wanted
+        target = Path(artifact.local_path)
         with disk_errors(target), download_cache.locked(target.parent):
             meter.begin(artifact)
             if not _cached(artifact, target, meter):
                 _require_source(artifact, offline=offline)
                 _obtain(artifact, target, meter, session)
-            if user is not None:
-                chown.copy(target, wanted, user)
             meter.end(artifact)
 
 
@@ -171,7 +164,7 @@ def _copy(source: Path, partial: Path, meter: Meter) -> str:
         ) from error
     digest = hashlib.sha256()
     with original, partial.open("w+b") as copy:
-        if not chown.share_blocks(original.fileno(), copy.fileno()):
+        if not wheel_files.share_blocks(original.fileno(), copy.fileno()):
             shutil.copyfileobj(original, copy, wheel_files.CHUNK)
         # The copy is hashed, not the source: after a reflink or copy, only that is what gets installed.
         copy.seek(0)

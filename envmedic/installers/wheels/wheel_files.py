@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import hashlib
 import io
 import lzma
@@ -24,6 +25,8 @@ from envmedic import limits
 from envmedic.errors import IntegrityError
 from envmedic.model.facts import Interpreter
 
+FICLONE = 0x40049409
+"""ioctl that shares the blocks of a file (linux/fs.h)."""
 CHUNK = 1 << 20
 """Bytes read at a time."""
 _VERSION = re.compile(r"(\d{1,2})\.(\d{1,2})(?!\d)")
@@ -33,6 +36,15 @@ _SMALL_BYTES = 1 << 30
 """Unpacked size in bytes that any wheel may have, however well it is compressed."""
 _MOST_PACKED = 100
 """Largest compression ratio beyond that size: machine code and text reach 2 to 10, an archive bomb 1000."""
+
+
+def share_blocks(source: int, target: int) -> bool:
+    """Whether the file system made the file `target` a reflink of `source`; both are descriptors."""
+    try:
+        fcntl.ioctl(target, FICLONE, source)
+    except OSError:
+        return False  # EXDEV: another file system; EOPNOTSUPP: no reflinks. A copy reports any real fault
+    return True
 
 
 def sha256_of(path: Path) -> str:

@@ -54,7 +54,7 @@ def observe(layout: Layout) -> Interpreter:
     if hopeless is not None:
         return _dead(layout, hopeless)
     try:
-        user = owner(layout.prefix)  # root runs nothing that another user could have put there
+        user = owner(layout.python)  # root runs programs of another user as that user
         # -S: a broken .pth file or sitecustomize must not decide whether the interpreter counts as working
         argv = [str(layout.python), "-I", "-S", "-B", "-c", _QUESTION]
         result = ask(argv, env={"LC_ALL": "C"}, cwd="/", timeout_s=TIMEOUT_S, user=user)

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from envmedic.errors import InputError, NotAnEnvironment
+from envmedic.owner import require_own
 from envmedic.probe import layout
 from envmedic.probe.prefix import finder
 
@@ -23,20 +24,24 @@ def resolve_prefix(*, name: str | None, prefix: str | None, python: str | None) 
     """Return the absolute prefix that the options name, by default that of the active environment.
 
     Links in the path are kept as the user spelled them. Raises `NotAnEnvironment` when nothing is
-    there, and `InputError` when no environment is named or active, or when it is envmedic's own.
+    there, `InputError` when no environment is named or active, or when it is envmedic's own, and `PreflightError`
+    when this process is root and another user could exchange it.
     """
+    found = chosen(name=name, prefix=prefix, python=python)
+    require_own(found)  # before anything in it is read
+    return checked(found)
+
+
+def chosen(*, name: str | None, prefix: str | None, python: str | None) -> Path:
+    """Return the path that the options name, whatever is there. Raises NotAnEnvironment, InputError."""
     variables = os.environ
     if sum(option is not None for option in (name, prefix, python)) > 1:
         raise InputError("More than one environment is named", hint="Give one of --name, --prefix and --python")
     if prefix is not None:
-        chosen = _absolute(prefix)
-    elif python is not None:
-        chosen = prefix_of_python(python)
-    elif name is not None:
-        chosen = named(name, variables)
-    else:
-        chosen = active(variables)
-    return checked(chosen)
+        return _absolute(prefix)
+    if python is not None:
+        return prefix_of_python(python)
+    return named(name, variables) if name is not None else active(variables)
 
 
 def _absolute(path: str) -> Path:

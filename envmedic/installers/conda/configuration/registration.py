@@ -6,25 +6,24 @@ https://docs.conda.io/projects/conda/en/stable/user-guide/tasks/manage-environme
 from __future__ import annotations
 
 import os
-from contextlib import nullcontext
 from pathlib import Path
 
-from envmedic import owner
+from envmedic.owner import owner
 
 
 def register(prefix: Path, home: Path, *, has_conda: bool) -> bool:
-    """Add `prefix` to the list in `home`, as the owner of `home`; returns whether the list has it now.
+    """Add `prefix` to the list in `home`; returns whether the list has it now.
 
     A missing list is created only for users who have conda. Raises OSError if it cannot be read or written.
     """
-    user = owner.owner(home)
-    with nullcontext() if user is None else owner.files_of(user):
-        file = home / ".conda" / "environments.txt"
-        if not file.exists():
-            if not has_conda:
-                return False
-            file.parent.mkdir(exist_ok=True)
-        _append(file, os.path.normpath(prefix))
+    file = home / ".conda" / "environments.txt"
+    if any(path.exists() and owner(path) is not None for path in (home, file.parent)):
+        return False  # root's HOME may be another user's
+    if not file.exists():
+        if not has_conda:
+            return False
+        file.parent.mkdir(exist_ok=True)
+    _append(file, os.path.normpath(prefix))
     return True
 
 

@@ -8,7 +8,6 @@ from envmedic.conda_meta import records as meta
 from envmedic.errors import InstallerError
 from envmedic.installers.conda.configuration import client
 from envmedic.installers.conda.install.change_job import WORK, ChangeJob, failed
-from envmedic.installers.wheels import chown
 from envmedic.model.conda import CondaChange
 
 Argv = tuple[str, ...]
@@ -50,7 +49,6 @@ def place(job: ChangeJob) -> None:
             hint="Leave --installer conda out, or use --staging namespace where the host allows it",
         )
     conda = program(job.prefix)
-    chown.require_reachable(str(conda), str(job.runner.python))
     archives = {item.filename: str(job.archive(item)) for item in job.change.install}
     _refuse_scripts(job, list(archives.values()))
     # A package cache for this change alone: unpacked packages in the user's own cache may have been edited through hard

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from envmedic import owner
 from envmedic.errors import InstallerError
 from envmedic.installers.conda.install import package_cache
 from envmedic.installers.conda.solve import helper_client
-from envmedic.installers.wheels import chown
 from envmedic.model.conda import CondaArtifact, CondaChange
 from envmedic.model.events import Emit, OutputLine
 from envmedic.model.ports import CommandResult, Runner
@@ -51,7 +48,7 @@ class ChangeJob:
 
     def archive(self, artifact: CondaArtifact) -> Path:
         """Path of the fetched package file. Raises InstallerError if it is missing."""
-        path = package_cache.path_of(artifact, prefix=self.prefix)
+        path = package_cache.path_of(artifact)
         if not path.is_file():
             raise InstallerError(
                 f"{artifact.filename} is not among the fetched packages",
@@ -62,25 +59,18 @@ class ChangeJob:
 
     def prepare(self) -> None:
         """Create the working directory."""
-        with self._as_owner():
-            (self.tree / WORK).mkdir()
+        (self.tree / WORK).mkdir()
 
     def write(self, name: str, text: str) -> str:
         """Write a file for this change and return its path as commands see it."""
-        with self._as_owner():
-            (self.tree / WORK / name).write_text(text, encoding="utf-8", errors="surrogateescape")
+        (self.tree / WORK / name).write_text(text, encoding="utf-8", errors="surrogateescape")
         return str(self.work / name)
-
-    def _as_owner(self) -> AbstractContextManager[None]:
-        user = owner.owner(self.tree)
-        return owner.files_of(user) if user is not None else nullcontext()
 
     def ask(self, what: str, **request: Any) -> helper_client.Answer:
         """Send a request to a helper run by the runner, which sees the staged environment. Raises InstallerError."""
         full = {"do": what, "paths": helper_client.paths(), "prefix": str(self.seen), "work": str(self.work), **request}
         # A runner takes neither standard input nor descriptors: the request is a file, the answer a line of output.
         argv = helper_client.command("-", self.write("request.json", json.dumps(full)))
-        chown.require_reachable(argv[0], str(self.runner.python))
         result = self._run(argv, source="py-rattler")
         _require_end(result, "py-rattler")
         lines = result.stdout.splitlines()

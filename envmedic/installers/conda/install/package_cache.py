@@ -16,13 +16,12 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from envmedic import owner
 from envmedic.errors import IntegrityError, NetworkError, PreflightError
 from envmedic.installers.conda.configuration.configuration import CondaConfiguration
 from envmedic.installers.conda.configuration.credentials import logins, open_address
 from envmedic.installers.conda.solve import helper_client
 from envmedic.installers.conda.solve.solving import require_hashes, unreachable
-from envmedic.installers.wheels import chown, download_cache
+from envmedic.installers.wheels import download_cache, wheel_files
 from envmedic.installers.wheels.remote_metadata import local_file
 from envmedic.model.conda import CondaArtifact
 from envmedic.model.events import Emit, Notice, Progress
@@ -32,13 +31,9 @@ _CHUNK = 1 << 20
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
-def path_of(artifact: CondaArtifact, *, prefix: Path | None = None) -> Path:
-    """Path of a package file in this user's cache, whether it exists or not.
-
-    With `prefix`, as root for another user: the path from which the owner of that environment takes it.
-    """
-    foreign = prefix is not None and owner.owner(prefix) is not None
-    folder = owner.wheels(prefix) if prefix is not None and foreign else download_cache.root().with_name("conda")
+def path_of(artifact: CondaArtifact) -> Path:
+    """Path of a package file in this user's cache, whether it exists or not."""
+    folder = download_cache.root().with_name("conda")
     digest = artifact.sha256 or artifact.md5 or ""
     return folder / digest[:2] / digest / artifact.filename
 
@@ -54,10 +49,9 @@ def fetch(
     *,
     offline: bool,
     emit: Emit,
-    prefix: Path | None = None,
     timeout_s: float = FETCH_S,
 ) -> None:
-    """Put every package file into the cache, verified, and into a place that the owner of `prefix` can read.
+    """Put every package file into the cache, verified.
 
     `configured` is called only if a file is missing. Raises NetworkError, IntegrityError, InstallerError or
     PreflightError (no space).
@@ -66,10 +60,6 @@ def fetch(
     absent = [item for item in artifacts if not _cached(item, emit)]
     if absent:
         _obtain(absent, configured(), emit, offline=offline, timeout_s=timeout_s)
-    user = owner.owner(prefix) if prefix is not None else None
-    if user is not None:
-        for item in artifacts:
-            chown.copy(path_of(item), path_of(item, prefix=prefix), user)
 
 
 def _cached(artifact: CondaArtifact, emit: Emit) -> bool:
@@ -126,7 +116,7 @@ def _copy(source: Path, target: Path) -> None:
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with source.open("rb") as original, partial.open("wb") as copy:
-            if not chown.share_blocks(original.fileno(), copy.fileno()):
+            if not wheel_files.share_blocks(original.fileno(), copy.fileno()):
                 shutil.copyfileobj(original, copy, _CHUNK)
         partial.replace(target)
     except OSError as error:

@@ -61,21 +61,18 @@ def foresee(
         return Answer(unknown=f"no conda was found, whose dry run tells what {command.tool} would do")
     if program.resolve().is_relative_to(prefix):
         return Answer(unknown=f"{program} is itself in the environment, of which nothing is run to tell")
-    user = owner(program)
+    if owner(program) is not None:
+        return Answer(unknown=f"{program} belongs to another user, whose programs root does not run")
     with tempfile.TemporaryDirectory(prefix="envmedic-guard-") as name:
         stand_in, said = Path(name) / "env", Path(name) / "said.json"
         said.touch()
         _copy(prefix / "conda-meta", stand_in / "conda-meta")
-        if user is not None:
-            # root runs a conda of another user as that user, who must be able to write here.
-            for entry in (Path(name), *Path(name).rglob("*")):
-                os.chown(entry, user.uid, user.gid)
         # By a shell into a file: `proc` keeps only the end of long output, and the document must be whole.
         arguments = _arguments(command, stand_in, offline=offline)
         argv = ["/bin/sh", "-c", 'exec "$@" >"$0"', str(said), str(program), *arguments]
         path = path_outside(os.environ.get("PATH", ""), prefix)
         env = {**dict.fromkeys(_OF_SHELL), "PYTHONNOUSERSITE": "1", "PATH": path}
-        result = proc.run(argv, env=env, timeout_s=timeout_s or TIMEOUT_S, user=user)
+        result = proc.run(argv, env=env, timeout_s=timeout_s or TIMEOUT_S)
         try:
             document = json.loads(safe_io.read(said, _LARGEST) or b"")
         except (OSError, ValueError) as error:
