@@ -73,7 +73,7 @@ def user(uid: int, gid: int) -> User:
     return User(entry.pw_uid, entry.pw_gid, groups, entry.pw_name, entry.pw_dir)
 
 
-class Place(msgspec.Struct, frozen=True):
+class Waypoint(msgspec.Struct, frozen=True):
     """A directory or symbolic link on the way to an environment."""
 
     path: str
@@ -84,16 +84,16 @@ class Place(msgspec.Struct, frozen=True):
     """Whether users besides its owner can rename what it holds."""
 
 
-class Way(msgspec.Struct, frozen=True):
+class Passage(msgspec.Struct, frozen=True):
     """What the kernel passes on the way to a prefix."""
 
-    passed: tuple[Place, ...]
+    passed: tuple[Waypoint, ...]
     """From ``/`` on, links included."""
-    held: tuple[Place, ...]
+    held: tuple[Waypoint, ...]
     """The prefix, its parent and its store, as far as they exist."""
 
 
-def identity(way: Way) -> tuple[Place | None, str | None]:
+def identity(way: Passage) -> tuple[Waypoint | None, str | None]:
     """Return whose rights a root process has to take on (None: root's own), and why it must not start, if so. Pure."""
     others = [item for item in way.held if item.uid != 0]
     if not others:
@@ -146,7 +146,7 @@ def require_own(prefix: Path) -> None:
         )
 
 
-def way_to(prefix: Path) -> Way:
+def way_to(prefix: Path) -> Passage:
     """Look at every directory and link on the way to `prefix`, as far as it exists. Raises OSError."""
     # one step at a time: below directories that root alone can change, what was seen stays true
     pending = [*reversed(os.path.abspath(prefix).split("/"))]  # noqa: PTH100  # keeps links
@@ -178,13 +178,13 @@ def way_to(prefix: Path) -> Way:
         places[store] = _place(store)
         held.append(store)
     judged = {path: place for path, place in places.items() if not _unmapped(place.uid)}
-    return Way(tuple(judged.values()), tuple(judged[path] for path in held if path in judged))
+    return Passage(tuple(judged.values()), tuple(judged[path] for path in held if path in judged))
 
 
-def _place(path: str) -> Place:
+def _place(path: str) -> Waypoint:
     status = os.lstat(path)
     link = stat.S_ISLNK(status.st_mode)
-    return Place(path, status.st_uid, status.st_gid, link, not link and _open(path, status))
+    return Waypoint(path, status.st_uid, status.st_gid, link, not link and _open(path, status))
 
 
 def _open(path: str, status: os.stat_result) -> bool:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from envmedic.errors import PreflightError
-from envmedic.owner import Place, User, Way, acting_for, identity, owner, require_own, user, way_to
+from envmedic.owner import Passage, User, Waypoint, acting_for, identity, owner, require_own, user, way_to
 from envmedic.proc import ask
 
 ADA, BOB = 54321, 54322
@@ -19,12 +19,12 @@ SOMEBODY = User(uid=ADA, gid=ADA, groups=(ADA,), name="somebody", home="/")
 ROOT_ONLY = pytest.mark.skipif(os.getuid() != 0, reason="only root can act for another user")
 
 
-def place(path: str, uid: int = 0, *, link: bool = False, open_to_all: bool = False) -> Place:
-    return Place(path, uid, uid, link, open_to_all)
+def place(path: str, uid: int = 0, *, link: bool = False, open_to_all: bool = False) -> Waypoint:
+    return Waypoint(path, uid, uid, link, open_to_all)
 
 
-def way(*passed: Place, held: tuple[Place, ...] = ()) -> Way:
-    return Way((place("/"), *passed, *held), held)
+def way(*passed: Waypoint, held: tuple[Waypoint, ...] = ()) -> Passage:
+    return Passage((place("/"), *passed, *held), held)
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def way(*passed: Place, held: tuple[Place, ...] = ()) -> Way:
         (way(place("/l", ADA, link=True), held=(place("/s/env"), place("/s"))), None, "/l belongs to uid"),
     ],
 )
-def test_one_owner_is_taken_on_and_two_are_refused(found: Way, uid: int | None, refused: str | None) -> None:
+def test_one_owner_is_taken_on_and_two_are_refused(found: Passage, uid: int | None, refused: str | None) -> None:
     whose, why = identity(found)
     assert (whose.uid if whose else None) == uid
     assert (refused or "") in (why or "")

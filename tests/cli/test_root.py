@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import subprocess
@@ -24,6 +23,7 @@ from tests.envs.nms_cuda.case import REPAIRED, Case, build
 from tests.support import attacker
 
 pytestmark = pytest.mark.skipif(os.getuid() != 0, reason="only root can work for another user")
+FOLDERS = 40
 NOBODY, UNKNOWN = 65534, 54321
 """A user whose home does not exist, and one whom the user database does not know."""
 
@@ -180,29 +180,24 @@ def test_a_signal_to_root_s_process_ends_the_owner_s(foreign: Foreign) -> None:
 def attacking(foreign: Foreign, attack: str) -> Iterator[Path]:
     """The owner attacks the while; gives the directory of root's that must not change."""
     target = foreign.case.prefix.parent.parent / "roots"
-    for name in ("env", "victim", "profile.d"):
+    for name in ("env", *map(str, range(FOLDERS))):
         (target / name).mkdir(parents=True)
         (target / name / "kept").write_text(name)
     (target / "key").write_text("root's")
     (target / "key").chmod(0o600)
-    before = canaries(target)
+    before = attacker.canaries(target)
     with attacker.started(attack, foreign.uid, foreign.python, foreign.store, target):
         yield target
-    assert canaries(target) == before
+    assert attacker.canaries(target) == before
 
 
-def canaries(target: Path) -> dict[str, tuple[object, ...]]:
-    """What an attack could change of root's files."""
-    found: dict[str, tuple[object, ...]] = {}
-    for path in sorted((target, *target.rglob("*"))):
-        status = path.lstat()
-        content = (
-            hashlib.sha256(path.read_bytes()).hexdigest()
-            if path.is_file()
-            else sorted(item.name for item in path.iterdir())
-        )
-        found[str(path)] = (status.st_ino, status.st_uid, status.st_gid, status.st_mode, content)
-    return found
+def with_folders(foreign: Foreign) -> None:
+    """Give the environment directories with names of root's, and so many files that they take their time."""
+    for number in range(4000):
+        path = foreign.case.prefix / "aa" / f"{number % FOLDERS}" / f"{number}"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("")
+    owned(foreign.case.prefix, foreign.uid)
 
 
 def test_a_planted_link_leads_root_s_repair_to_no_file_of_root_s(foreign: Foreign) -> None:
@@ -218,11 +213,7 @@ def test_a_transaction_exchanged_for_a_link_leads_undo_nowhere(foreign: Foreign)
 
 
 def test_a_directory_exchanged_for_a_link_leads_prune_nowhere(foreign: Foreign) -> None:
-    for number in range(4000):
-        path = foreign.case.prefix / "aaa" / "victim" / f"{number % 40}" / f"{number}"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text("")
-    owned(foreign.case.prefix, foreign.uid)
+    with_folders(foreign)
     done = foreign.root.envmedic(*REPAIR, "-p", foreign.prefix)
     assert done.code == 0, done.told()
     with attacking(foreign, attacker.DELETE):
@@ -230,13 +221,7 @@ def test_a_directory_exchanged_for_a_link_leads_prune_nowhere(foreign: Foreign) 
 
 
 def test_a_directory_exchanged_for_a_link_leads_the_clone_nowhere(foreign: Foreign) -> None:
-    for number in range(4000):
-        path = foreign.case.prefix / "aa" / f"{number % 40}" / f"{number}"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text("")
-    (foreign.case.prefix / "aa" / "profile.d").mkdir()
-    (foreign.case.prefix / "aa" / "profile.d" / "evil.sh").write_text("id")
-    owned(foreign.case.prefix, foreign.uid)
+    with_folders(foreign)
     with attacking(foreign, attacker.OWN):
         foreign.root.envmedic(*REPAIR, "-p", foreign.prefix)
 

@@ -9,6 +9,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from tests.cli.support import LIMIT_S, ROOT, Done, Shell
 from tests.faults import armed
 from tests.faults.cases import Case
 from tests.faults.room import Room, Skipped, told
+from tests.support import attacker
 
 _OWNER, _OTHER = 41234, 41235
 _TRAIN = """\
@@ -31,6 +33,9 @@ while True:
         break
 """
 _AT_ONCE = 4
+_ATTACK = "the owner renames, links and swaps while root repairs, undoes, redoes and prunes"
+_TRIES = 20_000
+"""Of the attacker, before it is believed that there is no way."""
 
 
 def cases(folder: Path, *, short: bool = False) -> Iterator[Case]:
@@ -49,6 +54,7 @@ def cases(folder: Path, *, short: bool = False) -> Iterator[Case]:
         yield "a program trains in it", lambda: _training(room)
         yield "a program trains in it, --allow in-use", lambda: _training_allowed(room)
         yield "root repairs what a user owns, who undoes it", lambda: _of_a_user(folder)
+        yield _ATTACK, lambda: _attacked(folder)
         yield "another user repairs it", lambda: _another(folder, 0o755)
         yield "another user of its group repairs it", lambda: _another(folder, 0o775)
 
@@ -169,14 +175,19 @@ def _as(user: int, room: Room) -> Shell:
     (home / "tmp").mkdir(parents=True)
     shutil.chown(home, user, _OWNER)
     shutil.chown(home / "tmp", user, _OWNER)
-    paths = [str(ROOT), *(path for path in sys.path if path.endswith("site-packages"))]
-    start = f"import sys; sys.path[:0] = {paths!r}; from envmedic.__main__ import program; sys.exit(program())"
     setpriv = ("setpriv", f"--reuid={user}", f"--regid={_OWNER}", "--clear-groups")
-    shell = Shell(home, {**room.user.variables, "TMPDIR": str(home / "tmp")}, (*setpriv, _system_python(), "-c", start))
+    shell = Shell(home, {**room.user.variables, "TMPDIR": str(home / "tmp")}, (*setpriv, *_readable()))
     probe = shell.envmedic("--version")
     if probe.code != 0:
         raise Skipped("an ordinary user cannot read this checkout or its packages")
     return shell
+
+
+def _readable() -> tuple[str, ...]:
+    """The words that start envmedic by an interpreter that every user can start. Raises Skipped."""
+    paths = [str(ROOT), *(path for path in sys.path if path.endswith("site-packages"))]
+    start = f"import sys; sys.path[:0] = {paths!r}; from envmedic.__main__ import program; sys.exit(program())"
+    return (_system_python(), "-c", start)
 
 
 def _system_python() -> str:
@@ -206,7 +217,8 @@ def _owned(folder: Path, name: str, mode: int) -> Room:
 def _of_a_user(folder: Path) -> tuple[str, str]:
     """All that root's repair leaves is the owner's."""
     room = _owned(folder, "owned", 0o755)
-    done = room.run(*room.repairing())
+    room.user = replace(room.user, program=_readable())
+    done = room.user.envmedic(*_planning(room))
     assert done.code == 0, done.told()
     room.new = room.now()
     assert room.settled() == "new"
@@ -217,6 +229,37 @@ def _of_a_user(folder: Path) -> tuple[str, str]:
     assert undone.code == 0, undone.told()
     assert room.side() == "old"
     return "new", "repaired as the owner, undone by the owner"
+
+
+def _planning(room: Room) -> tuple[str, ...]:
+    """A repair that is planned by whom it becomes: a plan of root's names root's cache."""
+    return ("apply", "--playbook", "nms-cuda", "--yes", "--no-gpu", "--json", "-p", str(room.prefix))
+
+
+def _attacked(folder: Path) -> tuple[str, str]:
+    """Nothing of root's changes, whatever becomes of what the owner attacks."""
+    rounds = 0
+    tries = 0
+    target = folder / "roots"
+    (target / "env").mkdir(parents=True)
+    (target / "env" / "kept").write_text("root's")
+    (target / "key").write_text("root's")
+    (target / "key").chmod(0o600)
+    before = attacker.canaries(target)
+    while tries < _TRIES:
+        rounds += 1
+        room = _owned(folder, f"attacked{rounds}", 0o755)
+        room.user = replace(room.user, program=_readable())
+        with attacker.started(attacker.RANDOM, _OWNER, _system_python(), room.store, target) as tried:
+            for words in (
+                _planning(room),
+                *(room.command(name) for name in ("undo", "redo")),
+                ("prune", "--yes", "-p", str(room.prefix)),
+            ):
+                room.user.envmedic(*words)
+        tries += tried[0]
+        assert attacker.canaries(target) == before
+    return "", f"nothing of root's changed: {tries} tries in {rounds} rounds"
 
 
 def _another(folder: Path, mode: int) -> tuple[str, str]:

@@ -15,13 +15,14 @@ import os
 import threading
 import time
 from collections.abc import Callable, Collection
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, fields
 from pathlib import Path
 
 from envmedic.engine.clone.directory_entries import DirectoryJob, Shared, clone_directory
 from envmedic.engine.fs import scratch, syscalls
 from envmedic.engine.fs.file_copy import Counts, make_private
+from envmedic.engine.fs.syscalls import open_beneath
 from envmedic.model.registries.modes import CloneMode
 
 __all__ = ["CloneReport", "clone", "make_private", "probe_modes"]
@@ -93,11 +94,14 @@ def clone(
     `target` is left for the caller to remove. Raises OSError.
     """
     started = time.monotonic()
-    shared = Shared(os.path.join(source, ""), os.path.join(target, ""), mode, frozenset(private))  # noqa: PTH118
     target.mkdir(0o700)
-    walk = _Walk(shared, on_progress)
-    walk.run(threads)
-    counts = walk.total()
+    with ExitStack() as stack:
+        trees = [os.open(tree, os.O_RDONLY | os.O_DIRECTORY) for tree in (source, target)]
+        for tree in trees:
+            stack.callback(os.close, tree)
+        walk = _Walk(Shared(trees[0], trees[1], mode, frozenset(private)), on_progress)
+        walk.run(threads)
+        counts = walk.total()
     if on_progress is not None:
         on_progress(counts.files)
     values = {item.name: getattr(counts, item.name) for item in fields(counts) if item.name != "deferred"}
@@ -195,12 +199,17 @@ class _Walk:
 
     def _link_deferred(self) -> None:
         """Restore the hard links between copied files, once each first copy exists."""
-        source, target = Path(self._shared.source), Path(self._shared.target)
         for first, other in [pair for counts in self._counts for pair in counts.deferred]:
-            os.link(target / first, target / other)
-            self._counts[0].files += 1
-            status = (source / other).parent.stat()
-            os.utime((target / other).parent, ns=(status.st_atime_ns, status.st_mtime_ns))
+            (near, old), (beside, new) = (os.path.split(path) for path in (first, other))
+            with ExitStack() as stack:
+                places = [(self._shared.target, near), (self._shared.target, beside), (self._shared.source, beside)]
+                opened = [open_beneath(tree, path or ".") for tree, path in places]
+                for descriptor in opened:
+                    stack.callback(os.close, descriptor)
+                os.link(old, new, src_dir_fd=opened[0], dst_dir_fd=opened[1], follow_symlinks=False)
+                self._counts[0].files += 1
+                status = os.fstat(opened[2])
+                os.utime(opened[1], ns=(status.st_atime_ns, status.st_mtime_ns))
 
 
 def _sample(prefix: Path) -> Path:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from envmedic.engine.fs.file_copy import NO_LINK, Counts, copy_special, copy_symlink, keep_metadata, reflink_or_copy
+from envmedic.engine.fs.syscalls import open_beneath
 from envmedic.model.registries.modes import CloneMode
 
 _PRIVATE_TREES = frozenset({"bin", "etc", "conda-meta", "share/jupyter/kernels"})
@@ -39,9 +40,9 @@ class DirectoryJob:
 class Shared:
     """What all threads of one clone share."""
 
-    source: str
-    """With a slash at the end, as `target`."""
-    target: str
+    source: int
+    """Descriptor of the tree, as `target`: its path may lead elsewhere meanwhile."""
+    target: int
     mode: CloneMode
     private: frozenset[str]
     first_of: dict[tuple[int, int], str] = field(default_factory=dict)
@@ -54,14 +55,13 @@ def clone_directory(job: DirectoryJob, shared: Shared, counts: Counts, go_on: Ca
     All entries of a directory are made here, so its times can be set at the end for good. A
     directory that vanished meanwhile is counted and stays empty. Raises OSError.
     """
-    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
     try:
-        source = os.open(shared.source + job.path, flags)
+        source = open_beneath(shared.source, job.path or ".")
     except FileNotFoundError:
         counts.vanished += 1
         return []
     try:
-        target = os.open(shared.target + job.path, flags)
+        target = open_beneath(shared.target, job.path or ".")
         try:
             found = _Directory(job, shared, counts, go_on).clone(source, target)
             keep_metadata(source, target, os.fstat(source), counts)

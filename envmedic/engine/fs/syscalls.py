@@ -19,6 +19,9 @@ FICLONE = 0x40049409
 OVERLAYFS_MAGIC = 0x794C7630
 """``f_type`` of overlayfs, from linux/magic.h."""
 
+_OPENAT2_NUMBER = 437
+"""The same on every architecture."""
+_RESOLVE_NO_SYMLINKS, _RESOLVE_BENEATH = 0x04, 0x08
 _RENAMEAT2_NUMBERS = {"x86_64": 316, "aarch64": 276, "ppc64le": 357, "s390x": 347, "riscv64": 276}
 _STATFS_BYTES = 256
 """Larger than struct statfs anywhere; `f_type` is its first word."""
@@ -69,6 +72,36 @@ def rename_exchange(first: str | os.PathLike[str], second: str | os.PathLike[str
 def rename_noreplace(source: str | os.PathLike[str], target: str | os.PathLike[str]) -> None:
     """Rename, failing with EEXIST instead of replacing `target`. Raises OSError (renameat2(2))."""
     _renameat2(source, target, RENAME_NOREPLACE)
+
+
+class _OpenHow(ctypes.Structure):
+    _fields_ = (("flags", ctypes.c_uint64), ("mode", ctypes.c_uint64), ("resolve", ctypes.c_uint64))
+
+
+def open_beneath(top: int, relative: str) -> int:
+    """Open the directory `relative` to the open directory `top`, through no symbolic link. Raises OSError."""
+    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+    how = _OpenHow(flags, 0, _RESOLVE_NO_SYMLINKS | _RESOLVE_BENEATH)
+    name = os.fsencode(relative)
+    call = _libc().syscall
+    call.restype = ctypes.c_long
+    found = call(
+        ctypes.c_long(_OPENAT2_NUMBER), ctypes.c_int(top), name, ctypes.byref(how), ctypes.c_size_t(ctypes.sizeof(how))
+    )
+    if found >= 0:
+        return int(found)
+    number = ctypes.get_errno()
+    # ENOSYS before Linux 5.6, EPERM under the profiles of some container runtimes, EAGAIN beside a rename: step by step
+    if number not in {errno.ENOSYS, errno.EPERM, errno.EAGAIN}:
+        raise OSError(number, os.strerror(number), relative)
+    current = os.dup(top)
+    for part in filter(None, relative.split("/")):
+        try:
+            following = os.open(part, flags, dir_fd=current)
+        finally:
+            os.close(current)
+        current = following
+    return current
 
 
 def syncfs(descriptor: int) -> None:

@@ -43,7 +43,7 @@ def empty(trash: Path, on_removed: OnRemoved | None = None) -> int:
     if not trash.is_dir():
         return 0
     counter = _Counter(on_removed)
-    _remove(trash, counter)
+    _remove(os.fspath(trash), None, counter)
     trash.rmdir()
     counter.finish()
     return counter.files
@@ -64,18 +64,32 @@ class _Counter:
             self._on_removed(self.files)
 
 
-def _remove(directory: Path, counter: _Counter) -> None:
-    """Remove what is in `directory`. Directories of a clone are its own: opening them up changes no original."""
-    _open_up(directory)
-    with os.scandir(directory) as entries:
-        listed = list(entries)
-    for entry in listed:
-        if entry.is_dir(follow_symlinks=False):
-            _remove(Path(entry.path), counter)
-            Path(entry.path).rmdir()
-        else:
-            Path(entry.path).unlink()
-            counter.add()
+def _remove(name: str, parent: int | None, counter: _Counter) -> None:
+    """Remove what is in the directory `name` of the open directory `parent`, whatever takes the place of one meanwhile.
+
+    Directories of a clone are its own: opening them up changes no original.
+    """
+    # each by its name in a descriptor: a link in the place of a directory is refused, and no path leads anywhere else
+    place = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=parent)
+    try:
+        mode = stat.S_IMODE(os.fstat(place).st_mode)
+        if mode & _WRITABLE != _WRITABLE:
+            os.chmod(f"/proc/self/fd/{place}", mode | _WRITABLE)  # noqa: PTH101  # the file itself, not its path
+        directory = os.open(".", os.O_RDONLY | os.O_DIRECTORY, dir_fd=place)
+    finally:
+        os.close(place)
+    try:
+        with os.scandir(directory) as entries:
+            listed = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
+        for inside, is_directory in listed:
+            if is_directory:
+                _remove(inside, directory, counter)
+                os.rmdir(inside, dir_fd=directory)
+            else:
+                os.unlink(inside, dir_fd=directory)
+                counter.add()
+    finally:
+        os.close(directory)
 
 
 def _open_up(directory: Path) -> None:
