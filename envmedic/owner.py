@@ -26,6 +26,7 @@ MOST_LINKS = 40
 """Symbolic links that the kernel follows in one path."""
 _OF_A_HOME = ("XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR", "UV_CACHE_DIR",
               "PIP_CACHE_DIR", "MAIL")  # fmt: skip
+_NO_GROUP = 65534
 _TEMPORARY = ("TMPDIR", "TEMP", "TMP")
 
 
@@ -68,7 +69,8 @@ def user(uid: int, gid: int) -> User:
     try:
         entry = pwd.getpwuid(uid)
     except KeyError:
-        return User(uid, gid, (gid,), str(uid), "/", known=False)
+        own = gid or _NO_GROUP  # a directory below a set-group-ID one may have root's group, which is not its owner's
+        return User(uid, own, (own,), str(uid), "/", known=False)
     groups = tuple(os.getgrouplist(entry.pw_name, entry.pw_gid))
     return User(entry.pw_uid, entry.pw_gid, groups, entry.pw_name, entry.pw_dir)
 
@@ -160,7 +162,7 @@ def way_to(prefix: Path) -> Passage:
         path = os.path.join(real, name)  # noqa: PTH118
         try:
             places[path] = place = _place(path)
-        except (FileNotFoundError, NotADirectoryError, PermissionError):  # on NFS root is nobody
+        except (OSError, ValueError):  # missing, no path at all, or on NFS, where root is nobody: the way ends before
             real = path
             continue
         links += place.link
@@ -191,8 +193,15 @@ def _open(path: str, status: os.stat_result) -> bool:
     mode = status.st_mode
     if mode & stat.S_ISVTX or not mode & (stat.S_IWOTH | stat.S_IWGRP):
         return False
-    # with an access list, the bits of the group are those of everybody that it names
-    return bool(mode & stat.S_IWOTH) or _has_members(status.st_gid) or "system.posix_acl_access" in os.listxattr(path)
+    return bool(mode & stat.S_IWOTH) or _has_members(status.st_gid) or _has_access_list(path)
+
+
+def _has_access_list(path: str) -> bool:
+    """Whether the bits of the group are those of everybody that an access list names."""
+    try:
+        return "system.posix_acl_access" in os.listxattr(path)
+    except OSError:  # the file system has none
+        return False
 
 
 @cache

@@ -31,8 +31,8 @@ def hand_over(args: argparse.Namespace, given: Sequence[str] | None) -> int | No
         return None
     if not (args.quiet or args.events):
         write(sys.stderr, f"working as {user.name}, who owns {visible(str(prefix))}\n")
-    argv = sys.orig_argv if given is None else [sys.executable, "-m", "envmedic", *given]
-    return run_as(user, argv, ["envmedic", *words])
+    argv = sys.orig_argv[1:] if given is None else ["-m", "envmedic", *given]
+    return run_as(user, [sys.executable, *argv], ["envmedic", *words])
 
 
 def _named(args: argparse.Namespace) -> Path | None:

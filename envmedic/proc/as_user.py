@@ -37,7 +37,6 @@ def run_as(user: User, argv: Sequence[str], said: Sequence[str]) -> int:
     with os.fdopen(told, "rb") as answer:
         child = Child(
             argv,
-            program=sys.executable,
             env={**user.variables(os.environ), **_cache(user)},
             user=user,
             stdin=None,
