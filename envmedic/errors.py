@@ -309,6 +309,38 @@ def exhausted(error: BaseException, *, environment: str = UNCHANGED) -> Exhauste
     return None
 
 
+STORAGE_HINTS = {
+    errno.EROFS: "Mount the file system writable again",
+    errno.ENOSPC: "Make room on the file system",
+    errno.EDQUOT: "Make room within the quota",
+    errno.EACCES: "Get the right to write there, or run envmedic as the owner",
+    errno.EPERM: "Get the right to write there, or run envmedic as the owner",
+    errno.EIO: "See `dmesg` for the failing disk, and repair or replace it",
+}
+"""What helps where the file system refuses a call, by the number of the error."""
+
+
+class StorageError(EnvmedicError):
+    """The file system refused a call: it is read-only, full or failing, or permissions forbid it."""
+
+    code = "storage"
+
+
+def storage(error: BaseException, *, environment: str = UNCHANGED) -> StorageError | RecoveryNeeded | None:
+    """The refusal of the file system that raised `error`; None for every other error."""
+    number = error.errno if isinstance(error, OSError) else None
+    hint = STORAGE_HINTS.get(number) if number is not None else None
+    if hint is None:
+        return None
+    recoverable = environment == RECOVERABLE
+    return (RecoveryNeeded if recoverable else StorageError)(
+        "The file system refused to go on",
+        cause=str(error),
+        hint=f"{hint}, then {'run `envmedic recover`' if recoverable else 'do the same again'}",
+        environment=environment,
+    )
+
+
 def require_spare(error: OSError) -> None:
     """Raise Exhausted where `error` says that memory or descriptors ran out, which makes nothing absent or damaged."""
     spent = exhausted(error)

@@ -14,7 +14,7 @@ import pytest
 
 from envmedic import proc
 from envmedic.engine.stage import runners
-from envmedic.errors import OutOfFiles, OutOfMemory, exhausted
+from envmedic.errors import OutOfFiles, OutOfMemory, RecoveryNeeded, StorageError, exhausted, storage
 from envmedic.proc import HelperResult, ask
 from envmedic.proc.child import Child
 from tests.test_proc import SH
@@ -150,3 +150,15 @@ def test_a_helper_that_is_killed_says_nothing_of_namespaces(tmp_path: Path, monk
     monkeypatch.setattr(runners, "_HELPER", dying)
     assert runners.probe_namespace(tmp_path / "prefix", tmp_path / "clone") == known
     assert (tmp_path / "killed").exists()
+
+
+@pytest.mark.parametrize("name", ["EROFS", "ENOSPC", "EDQUOT", "EACCES", "EPERM", "EIO"])
+def test_a_disk_that_refuses_is_no_bug(name: str) -> None:
+    error = OSError(getattr(errno, name), "refused", "a file")
+    told, later = storage(error), storage(error, environment="recoverable")
+    assert isinstance(told, StorageError)
+    assert (told.exit_code, told.environment) == (1, "unchanged")
+    assert isinstance(later, RecoveryNeeded)
+    assert (later.exit_code, "envmedic recover" in (later.hint or "")) == (6, True)
+    assert storage(OSError(errno.ENOENT, "no such file")) is None
+    assert storage(ValueError("no call of the system")) is None

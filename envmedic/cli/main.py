@@ -21,6 +21,7 @@ from envmedic.errors import (
     damaged_byte_code,
     exhausted,
     missing_package,
+    storage,
 )
 
 TYPE_CHECKING = False  # as in typing, which takes longer to load than `--version` may
@@ -103,6 +104,7 @@ def _unexpected(error: Exception, output: CommandOutput) -> int:
         exhausted(error, environment=environment)
         or missing_package(error, environment=environment)
         or damaged_byte_code(error, environment=environment)
+        or storage(error, environment=environment)
         or bug(error, environment=environment)
     )
     output.error(known)

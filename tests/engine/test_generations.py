@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+import errno
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from envmedic.engine.fs import trash
 from envmedic.engine.generations.generations import FOUND, held_alone, history
 from envmedic.engine.generations.undo_losses import Loss
 from envmedic.engine.store.layout import new_transaction_id
@@ -185,6 +188,39 @@ def test_prune_leaves_an_interrupted_transaction_to_recovery(quick: World) -> No
     assert not in_child(lambda: quick.apply(point=Crash(0, {"swapped"})))
     with pytest.raises(RecoveryNeeded):
         quick.prune(0)
+
+
+def refuse(number: int) -> Callable[[str], None]:
+    """A `Point` at which the disk refuses everything."""
+
+    def point(_name: str) -> None:
+        raise OSError(number, os.strerror(number))
+
+    return point
+
+
+def test_a_tree_that_a_disk_lets_go_in_part_only_is_left_to_recovery(quick: World) -> None:
+    quick.apply()
+    with pytest.raises(RecoveryNeeded, match="removed in part") as caught:
+        quick.prune(0, point=refuse(errno.EROFS))
+    assert (caught.value.environment, "Read-only" in (caught.value.cause or "")) == ("recoverable", True)
+    assert "writable again, then run `envmedic recover`" in (caught.value.hint or "")
+    assert quick.version() == "2.0"
+    quick.recover()
+    assert not list(quick.store.glob("*/trash"))
+
+
+def test_a_tree_that_cannot_be_removed_at_all_is_told(quick: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    quick.apply()
+
+    def refused(*_arguments: object) -> None:
+        refuse(errno.EACCES)("")
+
+    monkeypatch.setattr(trash, "discard", refused)
+    with pytest.raises(PreflightError, match="can be removed") as caught:
+        quick.prune(0)
+    assert (caught.value.environment, caught.value.exit_code) == ("unchanged", 1)
+    assert generation(quick, history(quick.prefix).generations[0].transaction).undo_possible
 
 
 def test_prune_where_nothing_ever_happened_writes_nothing(quick: World) -> None:

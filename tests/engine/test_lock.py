@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import dataclasses
+import errno
 import os
 import subprocess
 import sys
@@ -12,8 +13,8 @@ import pytest
 from envmedic.engine.store import lock as locks
 from envmedic.engine.store.layout import Store
 from envmedic.engine.store.lock import locked
-from envmedic.errors import EnvironmentBusy, PreflightError
-from tests.engine.world import World, make_environment
+from envmedic.errors import EnvironmentBusy, PreflightError, RecoveryNeeded
+from tests.engine.world import Crash, World, in_child, make_environment
 
 HOLD = """
 import sys, time
@@ -89,3 +90,33 @@ def test_a_very_long_name_can_be_locked(tmp_path: Path) -> None:
     prefix.mkdir()
     with locked(Store.of(prefix)):
         assert len(Store.of(prefix).lock.name) < 100
+
+
+def test_a_reader_sees_who_holds_the_lock_and_takes_nothing(world: World) -> None:
+    store = Store.of(world.prefix)
+    assert locks.holder(store) is None
+    assert not world.store.exists()
+    with locked(store):
+        assert locks.holder(store) == os.getpid()
+    assert locks.holder(store) is None
+
+
+@pytest.mark.parametrize("number", [errno.EROFS, errno.ENOSPC, errno.EACCES])
+@pytest.mark.parametrize("interrupted", [False, True])
+def test_a_lock_that_cannot_be_written_is_no_bug(
+    quick: World, monkeypatch: pytest.MonkeyPatch, number: int, *, interrupted: bool
+) -> None:
+    crash = Crash(0, {"cloning"} if interrupted else {"none"})
+    assert in_child(lambda: quick.apply(point=crash)) is not interrupted
+
+    def refuse(*_arguments: object) -> int:
+        raise OSError(number, os.strerror(number), "env.lock")
+
+    monkeypatch.setattr(os, "pwrite", refuse)
+    with pytest.raises(RecoveryNeeded if interrupted else PreflightError) as caught:
+        quick.recover() if interrupted else quick.undo()
+    assert os.strerror(number) in (caught.value.cause or "")
+    assert caught.value.hint
+    assert caught.value.environment == ("recoverable" if interrupted else "unchanged")
+    monkeypatch.undo()
+    assert bool(quick.recover()) is interrupted

@@ -28,7 +28,15 @@ from envmedic.engine.store.layout import Store, TransactionDirectory
 from envmedic.engine.store.lock import locked
 from envmedic.engine.store.protection import refuse_in_use
 from envmedic.engine.store.swap import Point, no_point, swap, sync
-from envmedic.errors import InputError, PreflightError, RecoveryNeeded, RepairDeclined
+from envmedic.errors import (
+    RECOVERABLE,
+    STORAGE_HINTS,
+    EnvmedicError,
+    InputError,
+    PreflightError,
+    RecoveryNeeded,
+    RepairDeclined,
+)
 from envmedic.model.events import Emit, EventStream, Progress, StageFinished, StageStarted
 from envmedic.model.plan import Change
 from envmedic.model.record import Generation, History, Record
@@ -270,7 +278,8 @@ def _reason(loss: Loss) -> str:
 def prune(prefix: Path, *, keep: int, stream: EventStream, point: Point = no_point) -> tuple[str, ...]:
     """Delete all kept trees except the `keep` most useful ones; returns the transactions that lost theirs.
 
-    The live tree and all records stay. Raises EnvironmentBusy, and RecoveryNeeded while a transaction is interrupted.
+    The live tree and all records stay. Raises EnvironmentBusy, RecoveryNeeded while a transaction is interrupted or
+    where a tree was deleted in part only, and PreflightError where none could be.
     """
     store = Store.of(prefix)
     if not store.transactions():
@@ -281,7 +290,10 @@ def prune(prefix: Path, *, keep: int, stream: EventStream, point: Point = no_poi
                 raise RecoveryNeeded(
                     f"Transaction {directory.transaction} was interrupted", hint="Run `envmedic recover` first"
                 )
-        return prune_trees(store, keep, stream.emit, point)
+        try:
+            return prune_trees(store, keep, stream.emit, point)
+        except OSError as error:
+            raise _not_pruned(store, error) from error
 
 
 def prune_trees(store: Store, keep: int, emit: Emit, point: Point = no_point) -> tuple[str, ...]:
@@ -299,6 +311,24 @@ def prune_trees(store: Store, keep: int, emit: Emit, point: Point = no_point) ->
         point("trash-emptied")
         emit(StageFinished(stage="prune", seconds=time.monotonic() - started))
     return tuple(item.directory.transaction for item in doomed)
+
+
+def _not_pruned(store: Store, error: OSError) -> EnvmedicError:
+    """The error for a kept tree that the system did not let go. The live tree is never touched."""
+    what = STORAGE_HINTS.get(error.errno or 0, "Mend that")
+    for item in store.transactions():
+        if item.trash.is_dir() and any(item.trash.iterdir()):
+            return RecoveryNeeded(
+                f"The kept tree of transaction {item.transaction} was removed in part",
+                cause=str(error),
+                hint=f"{what}, then run `envmedic recover`, which removes the rest",
+                environment=RECOVERABLE,
+            )
+    return PreflightError(
+        f"No kept tree of {store.prefix} can be removed",
+        cause=str(error),
+        hint=f"{what}, then run `envmedic prune` again",
+    )
 
 
 def prunable(prefix: Path, *, keep: int) -> tuple[str, ...]:

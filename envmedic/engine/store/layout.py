@@ -16,6 +16,7 @@ One store serves every environment of a parent directory::
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import re
@@ -28,7 +29,7 @@ from pathlib import Path
 from envmedic.engine.fs import scratch
 from envmedic.engine.fs.durable import make_directory, write_whole
 from envmedic.engine.fs.exchange import sync_directory
-from envmedic.errors import PreflightError
+from envmedic.errors import STORAGE_HINTS, PreflightError
 from envmedic.owner import STORE, require_own
 
 _TRANSACTION = re.compile(r"[0-9]{8}T[0-9]{12}Z-[0-9a-f]{6}")
@@ -151,11 +152,16 @@ class Store:
                 if not (self.root / name).exists():
                     write_whole(self.root / name, text.encode(), synced=False)
         except OSError as error:
-            raise PreflightError(
-                f"{self.root} cannot be written",
-                cause=f"{error.strerror}: {error.filename}",
-                hint=f"Make {self.root.parent} writable for the owner of the environment",
-            ) from error
+            raise self.refused(error) from error
+
+    def refused(self, error: OSError) -> PreflightError:
+        """The error for a write in the store that the system refused."""
+        hint = STORAGE_HINTS.get(error.errno or 0, "") if error.errno not in {errno.EACCES, errno.EPERM} else ""
+        return PreflightError(
+            f"{self.root} cannot be written",
+            cause=f"{error.strerror}: {error.filename}" if error.filename else error.strerror,
+            hint=hint or f"Make {self.root.parent} writable for the owner of the environment",
+        )
 
     def _check_owner(self, directory: Path) -> None:
         status = directory.lstat()

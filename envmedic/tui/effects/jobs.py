@@ -18,7 +18,15 @@ import msgspec
 from textual.app import App
 from textual.message import Message
 
-from envmedic.errors import RECOVERABLE, UNCHANGED, EnvmedicError, Interrupted, damaged_byte_code, missing_package
+from envmedic.errors import (
+    RECOVERABLE,
+    UNCHANGED,
+    EnvmedicError,
+    Interrupted,
+    damaged_byte_code,
+    missing_package,
+    storage,
+)
 from envmedic.model.events import Event
 from envmedic.render.documents.errors import bug
 
@@ -222,6 +230,7 @@ def as_error(error: BaseException, *, changing: bool = False) -> EnvmedicError:
     return (
         missing_package(error, environment=environment)
         or damaged_byte_code(error, environment=environment)
+        or storage(error, environment=environment)
         or bug(error, environment=environment)
     )
 
