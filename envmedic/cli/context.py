@@ -8,7 +8,8 @@ from pathlib import Path
 
 from envmedic.api import playbooks
 from envmedic.api.context.settings import TORCH_INDEX, NamedTarget, Settings
-from envmedic.api.recovery import settled_prefix
+from envmedic.api.context.target import find_prefix
+from envmedic.api.recovery import settled_prefix, tell_unsettled
 from envmedic.cli.options import installers
 from envmedic.cli.output import CommandOutput
 from envmedic.errors import ConfirmationNeeded, ExitCode
@@ -45,9 +46,20 @@ def target_of(args: argparse.Namespace) -> NamedTarget:
     return NamedTarget(name=args.name, prefix=args.prefix, python=args.python)
 
 
-def prefix_of(args: argparse.Namespace, settings: Settings, output: CommandOutput) -> Path:
+def prefix_of(target: NamedTarget, settings: Settings, output: CommandOutput) -> Path:
+    """The environment meant, named on stderr, for a command that only reads it.
+
+    An interrupted transaction on it is told, there and in the command's document, and stays as it is.
+    """
+    prefix = find_prefix(target)
+    output.narrate(f"environment: {prefix}")
+    output.interrupted = tell_unsettled(settings, prefix)
+    return prefix
+
+
+def prefix_to_change(target: NamedTarget, settings: Settings, output: CommandOutput) -> Path:
     """The environment meant, named on stderr. An interrupted transaction on it is settled first."""
-    prefix = settled_prefix(settings, target_of(args))
+    prefix = settled_prefix(settings, target)
     output.narrate(f"environment: {prefix}")
     return prefix
 

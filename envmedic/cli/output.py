@@ -8,7 +8,9 @@ import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
+
+from msgspec.structs import replace
 
 from envmedic.errors import CHANGED, UNCHANGED, EnvmedicError, InputError
 from envmedic.model.base import to_json
@@ -33,6 +35,8 @@ class CommandOutput:
         self._err_style = Style(colour=wants_colour(sys.stderr, colour))
         self.narrator = Narrator(sys.stderr, self._err_style, -1 if quiet else verbose)
         _tolerate_any_text(sys.stdout)
+        self.interrupted: str | None = None
+        """The interrupted transaction on the environment that the command reads, which its document names."""
         self._events = _events_file(events)
         sinks = [self.narrator] if self._events is not sys.stderr else []
         self.stream = EventStream([*sinks, self._write_event] if self._events else sinks)
@@ -53,7 +57,7 @@ class CommandOutput:
     # the text of a file has lines already; a document is rendered to them first
     def _print(self, document: object, lines: Sequence[str]) -> None:
         self.narrator.close()
-        text = _json(document) if self.json else "\n".join(lines)
+        text = _json(self._marked(document)) if self.json else "\n".join(lines)
         try:
             write(sys.stdout, text + "\n")
         except OSError as error:
@@ -78,6 +82,7 @@ class CommandOutput:
     def report(self, document: object, lines: Sequence[Line], file: str | None) -> None:
         """Write `document` to `file`, or to stderr, and nothing to stdout: as JSON under ``--json`` or by its name."""
         self.narrator.close()
+        document = self._marked(document)
         if file is None:
             text = _json(document) if self.json else "\n".join(self._err_style.text(lines))
             write(sys.stderr, text + "\n")
@@ -90,6 +95,16 @@ class CommandOutput:
             raise InputError(
                 f"The report {file} cannot be written", cause=error.strerror, hint="Name another file with --report"
             ) from error
+
+    def _marked(self, document: Any) -> Any:
+        """`document` with the interrupted transaction in it, where it is of an environment that has one."""
+        if self.interrupted is None:
+            return document
+        # looked at by their fields: importing every document's module would take longer than most commands
+        fields = getattr(document, "__struct_fields__", ())
+        if "diagnoses" in fields:
+            return replace(document, diagnoses=tuple(map(self._marked, document.diagnoses)))
+        return replace(document, interrupted=self.interrupted) if "interrupted" in fields else document
 
     def error_beside(self, error: EnvmedicError) -> None:
         """Print `error` on stderr alone, for commands whose stdout belongs to the user's program."""

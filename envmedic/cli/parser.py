@@ -99,7 +99,8 @@ def _output(parser: Parser) -> None:
 
 def _target(parser: Parser) -> None:
     group = parser.add_argument_group(
-        "environment (default: the active one)", "An interrupted repair of it is settled first."
+        "environment (default: the active one)",
+        "apply, undo, redo and prune settle an interrupted repair of it first, other commands tell of it.",
     ).add_mutually_exclusive_group()
     parser.option("-n", "--name", group=group, rivals=("prefix", "python"), help="name of a conda environment")
     parser.option(

@@ -206,3 +206,5 @@ class Verification(Model, frozen=True, kw_only=True):
     """Where the environment is not what the lock or its own records say; with any, it has not passed."""
     unproven: tuple[str, ...] = ()
     """Packages of the lock's version of which it is not known from which file they were installed."""
+    interrupted: str | None = None
+    """The interrupted transaction on the environment, which `envmedic recover` settles; null without one."""

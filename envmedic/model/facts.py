@@ -553,6 +553,8 @@ class Facts(Model, frozen=True, kw_only=True):
     """The environment, null with ``--host-only``."""
     import_crash: ImportCrash | None = None
     """Imports that end Python, where a text of a crash made envmedic look for them."""
+    interrupted: str | None = None
+    """The interrupted transaction on the environment, which `envmedic recover` settles; null without one."""
 
     def variables(self) -> dict[str, Variable]:
         """The variables by name, as in an activated shell: the environment's own replace the host's."""

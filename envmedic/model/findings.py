@@ -108,6 +108,8 @@ class Diagnosis(Model, frozen=True, kw_only=True):
     """What would help, where no repair of an environment does."""
     log: str | None = None
     """Name of the log that was read."""
+    interrupted: str | None = None
+    """The interrupted transaction on the environment, which `envmedic recover` settles; null without one."""
 
 
 class Diagnoses(Model, frozen=True, kw_only=True):

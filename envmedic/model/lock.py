@@ -139,3 +139,5 @@ class Lock(Model, frozen=True, kw_only=True):
     needed to make it again."""
     notes: tuple[str, ...] = ()
     """What the user should know."""
+    interrupted: str | None = None
+    """The interrupted transaction on the environment, which `envmedic recover` settles; null without one."""

@@ -142,6 +142,8 @@ class History(Model, frozen=True, kw_only=True):
     """The environment."""
     generations: tuple[Generation, ...]
     """Every transaction, newest first."""
+    interrupted: str | None = None
+    """The interrupted transaction on the environment, which `envmedic recover` settles; null without one."""
 
 
 class DistributionChange(Model, frozen=True, kw_only=True):
@@ -173,6 +175,8 @@ class Difference(Model, frozen=True, kw_only=True):
     """Paths that only the first state has."""
     changed: tuple[str, ...]
     """Paths of which size, time, mode or owner differ."""
+    interrupted: str | None = None
+    """The interrupted transaction on the environment, which `envmedic recover` settles; null without one."""
 
 
 class ErrorDocument(Model, frozen=True, kw_only=True):

@@ -198,7 +198,8 @@ class Room:
         )  # fmt: skip
 
     def generations(self) -> list[dict[str, Any]]:
-        """The history, which also settles what was interrupted."""
+        """The history, after the recovery of what was interrupted."""
+        self.whole("recover")
         found: list[dict[str, Any]] = self.whole("history").document["generations"]
         return found
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import shutil
 import stat
 from pathlib import Path
 
@@ -8,10 +9,13 @@ from textual import events
 from textual.pilot import Pilot
 from textual.widgets import Input
 
+from envmedic.engine.store import journal as journals
+from envmedic.engine.store.layout import Store, new_transaction_id
 from envmedic.tui.app import EnvmedicApp
 from envmedic.tui.screens.finding import FindingScreen
 from envmedic.tui.widgets.choices import ChoiceList
 from envmedic.tui.widgets.paste import PasteBox
+from tests.cli.support import state_of
 from tests.envs.nms_cuda.case import Case
 from tests.support.venvs import make_venv
 from tests.tui.support import LARGE, SMALL, drive, focused, shown, until, until_shown
@@ -46,6 +50,28 @@ def test_the_active_environment_comes_first_and_is_read(active: Case, tmp_path: 
         assert app.session.host is not None
 
     drive(scenario, size)
+
+
+def test_an_interrupted_transaction_is_told_and_left_as_it_is(active: Case) -> None:
+    store = Store.of(active.prefix)
+    store.prepare()
+    identity, now = new_transaction_id(), journals.now()
+    journal = journals.Journal(
+        transaction=identity, parent=None, prefix=str(active.prefix), state="repairing", method="exchange",
+        started=now, updated=now,
+    )  # fmt: skip
+    store.create({"journal.json": journals.encode(journal)}, transaction=identity)
+    before = state_of(active.prefix.parent)
+
+    async def scenario(_app: EnvmedicApp, pilot: Pilot[int]) -> None:
+        await until_shown(pilot, "! interrupted: envmedic recover -p")
+        await until_shown(pilot, "✗ torchvision-ops")
+
+    try:
+        drive(scenario, LARGE)
+        assert state_of(active.prefix.parent) == before
+    finally:
+        shutil.rmtree(store.root)
 
 
 def test_a_paste_anywhere_is_matched_alone_and_then_with_the_facts(error_text: str) -> None:

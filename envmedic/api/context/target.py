@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from envmedic.api.context.settings import NamedTarget
+from envmedic.errors import EnvironmentBusy, NotAnEnvironment, RecoveryNeeded
+from envmedic.owner import STORE
 
 
 @dataclass(frozen=True)
@@ -27,7 +29,44 @@ class EnvironmentTarget:
 
 
 def find_prefix(target: NamedTarget) -> Path:
-    """Return the prefix of the named environment. Raises NotAnEnvironment, InputError."""
+    """Return the prefix of the named environment; reads only.
+
+    Raises NotAnEnvironment, InputError, and RecoveryNeeded or EnvironmentBusy for a prefix that is missing in the
+    middle of an exchange.
+    """
     from envmedic.probe.prefix import targets
 
-    return targets.resolve_prefix(name=target.name, prefix=target.prefix, python=target.python)
+    try:
+        return targets.resolve_prefix(name=target.name, prefix=target.prefix, python=target.python)
+    except NotAnEnvironment:
+        for prefix in _missing(target):
+            from envmedic.engine.store.layout import Store
+            from envmedic.engine.store.unsettled import require_no_exchange
+
+            require_no_exchange(Store.of(prefix))
+        raise
+
+
+def find_prefix_or_missing(target: NamedTarget) -> Path:
+    """Return the prefix of the named environment, or the place where an interrupted exchange left none.
+
+    Raises NotAnEnvironment, InputError.
+    """
+    try:
+        return find_prefix(target)
+    except (EnvironmentBusy, RecoveryNeeded):
+        return _missing(target)[0]
+
+
+def _missing(target: NamedTarget) -> list[Path]:
+    """The places of the named environment that hold nothing while envmedic has a store beside them."""
+    from envmedic.probe.prefix import targets
+
+    places = targets.places(name=target.name, prefix=target.prefix, python=target.python)
+    return [place for place in places if not os.path.lexists(os.path.realpath(place)) and has_store(place)]
+
+
+def has_store(prefix: Path) -> bool:
+    """Whether envmedic has a store beside the environment."""
+    # os.path: a parent that cannot be searched is no store, and no error here
+    return os.path.isdir(Path(os.path.realpath(prefix)).parent / STORE)

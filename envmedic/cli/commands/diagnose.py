@@ -6,7 +6,7 @@ import argparse
 
 from envmedic.api import diagnosis, playbooks
 from envmedic.api.context.settings import Settings
-from envmedic.cli.context import prefix_of, settings_of
+from envmedic.cli.context import prefix_of, settings_of, target_of
 from envmedic.cli.output import CommandOutput
 from envmedic.errors import ExitCode, InputError
 from envmedic.model.findings import Diagnoses, Diagnosis
@@ -28,7 +28,7 @@ def diagnose(args: argparse.Namespace, output: CommandOutput) -> int:
     if args.reproduce:
         found = (_reproduced(args, settings, output),)
     else:
-        prefix = None if args.log_only else prefix_of(args, settings, output)
+        prefix = None if args.log_only else prefix_of(target_of(args), settings, output)
         found = diagnosis.diagnose(settings, prefix, args.logs)
     document: Diagnosis | Diagnoses = found[0] if len(found) == 1 else Diagnoses(diagnoses=found)
     lines = [row for item in found for row in [*_log_title(item, len(found)), *diagnosis_lines(item)]]
@@ -45,7 +45,7 @@ def _reproduced(args: argparse.Namespace, settings: Settings, output: CommandOut
             "--reproduce takes a command in the place of a LOG",
             hint="Give it after `--`: envmedic diagnose --reproduce -- python train.py",
         )
-    return running.diagnose_reproduced(settings, prefix_of(args, settings, output), args.user_command)
+    return running.diagnose_reproduced(settings, prefix_of(target_of(args), settings, output), args.user_command)
 
 
 def _log_title(found: Diagnosis, count: int) -> list[Line]:
@@ -57,7 +57,7 @@ def facts(args: argparse.Namespace, output: CommandOutput) -> int:
     from envmedic.api.context.observation import observe
 
     settings = settings_of(args, output)
-    prefix = None if args.host_only else prefix_of(args, settings, output)
+    prefix = None if args.host_only else prefix_of(target_of(args), settings, output)
     observed = observe(settings, prefix)
     output.document(observed, facts_lines(observed))
     return int(ExitCode.OK)

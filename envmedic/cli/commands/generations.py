@@ -5,7 +5,15 @@ from __future__ import annotations
 import argparse
 
 from envmedic.api import generations, recovery
-from envmedic.cli.context import ask, prefix_of, print_record, require_terminal, settings_of, target_of
+from envmedic.cli.context import (
+    ask,
+    prefix_of,
+    prefix_to_change,
+    print_record,
+    require_terminal,
+    settings_of,
+    target_of,
+)
 from envmedic.cli.output import CommandOutput
 from envmedic.errors import ExitCode, RepairDeclined
 from envmedic.render.documents.record import difference_lines, history_lines
@@ -29,7 +37,7 @@ def _travel(args: argparse.Namespace, output: CommandOutput, travel: generations
         require_terminal(SEE_HISTORY)
     settings = settings_of(args, output)
     # found before the question: a mistyped name fails before anything is asked
-    prefix = prefix_of(args, settings, output)
+    prefix = prefix_to_change(target_of(args), settings, output)
     if not (args.yes or ask(f"{question}?")):
         raise RepairDeclined("Declined")
 
@@ -45,7 +53,7 @@ def _travel(args: argparse.Namespace, output: CommandOutput, travel: generations
 def history(args: argparse.Namespace, output: CommandOutput) -> int:
     """``envmedic history``."""
     settings = settings_of(args, output)
-    found = generations.history(settings, prefix_of(args, settings, output))
+    found = generations.history(settings, prefix_of(target_of(args), settings, output))
     output.document(found, history_lines(found))
     return int(ExitCode.OK)
 
@@ -53,7 +61,7 @@ def history(args: argparse.Namespace, output: CommandOutput) -> int:
 def diff(args: argparse.Namespace, output: CommandOutput) -> int:
     """``envmedic diff``."""
     settings = settings_of(args, output)
-    found = generations.difference(settings, prefix_of(args, settings, output), args.before, args.after)
+    found = generations.difference(settings, prefix_of(target_of(args), settings, output), args.before, args.after)
     output.document(found, difference_lines(found))
     return int(ExitCode.OK)
 
@@ -73,7 +81,7 @@ def prune(args: argparse.Namespace, output: CommandOutput) -> int:
     if not args.yes:
         require_terminal(SEE_HISTORY)
     settings = settings_of(args, output)
-    prefix = prefix_of(args, settings, output)
+    prefix = prefix_to_change(target_of(args), settings, output)
     which = f"all kept generations but the {args.keep} nearest" if args.keep else "all kept generations"
     if not (args.yes or ask(f"Remove {which}? There is no way back then")):
         raise RepairDeclined("Declined")

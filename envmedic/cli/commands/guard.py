@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from envmedic.api import guarding
-from envmedic.cli.context import prefix_of, settings_of
+from envmedic.cli.context import prefix_of, settings_of, target_of
 from envmedic.cli.output import CommandOutput
 from envmedic.errors import ExitCode, InputError
 from envmedic.render.documents.guard import guard_lines
@@ -19,6 +19,6 @@ def guard(args: argparse.Namespace, output: CommandOutput) -> int:
             hint="Give it as one text, or after `--`: envmedic guard -- pip install -U torch",
         )
     settings = settings_of(args, output)
-    found = guarding.guard(settings, prefix_of(args, settings, output), args.user_command or args.words)
+    found = guarding.guard(settings, prefix_of(target_of(args), settings, output), args.user_command or args.words)
     output.document(found, guard_lines(found))
     return int(ExitCode.OK if found.ok else ExitCode.PROBLEM)

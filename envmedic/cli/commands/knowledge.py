@@ -6,7 +6,7 @@ import argparse
 
 from envmedic.api import compatibility, explanation, playbooks
 from envmedic.api.context.settings import Settings
-from envmedic.cli.context import prefix_of, settings_of
+from envmedic.cli.context import prefix_of, settings_of, target_of
 from envmedic.cli.output import CommandOutput
 from envmedic.errors import ExitCode
 from envmedic.render.documents.compatibility import compatibility_lines
@@ -24,6 +24,6 @@ def explain(args: argparse.Namespace, output: CommandOutput) -> int:
 def check(args: argparse.Namespace, output: CommandOutput) -> int:
     """``envmedic check REQ…``."""
     settings = settings_of(args, output)
-    found = compatibility.check(settings, prefix_of(args, settings, output), args.requirements)
+    found = compatibility.check(settings, prefix_of(target_of(args), settings, output), args.requirements)
     output.document(found, compatibility_lines(found))
     return int(ExitCode.OK if found.yes else ExitCode.PROBLEM)

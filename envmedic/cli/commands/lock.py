@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from envmedic.api.locking import locks
-from envmedic.cli.context import prefix_of, settings_of
+from envmedic.cli.context import prefix_of, settings_of, target_of
 from envmedic.cli.output import CommandOutput
 from envmedic.errors import ExitCode
 from envmedic.render.documents.lock import incomplete_lines, lock_lines
@@ -17,7 +17,7 @@ def lock(args: argparse.Namespace, output: CommandOutput) -> int:
     settings = settings_of(args, output)
     if args.platform:
         locks.require_platforms(args.platform, args.format)
-    prefix = prefix_of(args, settings, output)
+    prefix = prefix_of(target_of(args), settings, output)
     if args.platform:
         found = locks.lock_for(settings, prefix, args.platform, fetch_hashes=args.fetch_hashes)
     else:

@@ -8,11 +8,21 @@ import shlex
 from functools import partial
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from envmedic.api import fetching, repair, verification
 from envmedic.api.context.settings import NamedTarget, RepairRequest, Settings
 from envmedic.api.locking import locks
-from envmedic.api.recovery import settled_prefix
-from envmedic.cli.context import ask, options_of, prefix_of, print_record, require_terminal, settings_of
+from envmedic.cli.context import (
+    ask,
+    options_of,
+    prefix_of,
+    prefix_to_change,
+    print_record,
+    require_terminal,
+    settings_of,
+    target_of,
+)
 from envmedic.cli.output import CommandOutput
 from envmedic.errors import ExitCode, InputError
 from envmedic.model.base import to_json
@@ -20,6 +30,7 @@ from envmedic.model.checks import VerifyWish
 from envmedic.model.findings import Diagnosis
 from envmedic.model.plan import Plan
 from envmedic.model.record import Record
+from envmedic.planner.identity import named
 from envmedic.render.documents.checks import verification_lines
 from envmedic.render.documents.diagnosis import diagnosis_lines
 from envmedic.render.documents.plan import plan_lines
@@ -44,9 +55,12 @@ def wish_of(args: argparse.Namespace) -> RepairRequest:
 def plan(args: argparse.Namespace, output: CommandOutput) -> int:
     """``envmedic plan``."""
     settings = settings_of(args, output)
-    made = repair.plan(settings, prefix_of(args, settings, output), wish_of(args))
+    made = repair.plan(settings, prefix_of(target_of(args), settings, output), wish_of(args))
     if isinstance(made, Diagnosis):
         return _print_healthy(made, output)
+    if output.interrupted is not None:
+        text = f"Made while transaction {output.interrupted} was interrupted: `envmedic recover` settles it first"
+        made = named(replace(made, notes=(*made.notes, text)))
     if getattr(args, "fetch", False):
         fetching.fetch(settings, made)
     if getattr(args, "output", None):
@@ -88,7 +102,9 @@ def apply(args: argparse.Namespace, output: CommandOutput) -> int:
     if args.plan:
         made = _read_plan(args, settings, output)
         return _print_repair(repair.apply_plan(settings, made, options_of(args), confirm), settings, args, output)
-    done = repair.apply(settings, prefix_of(args, settings, output), wish_of(args), options_of(args), confirm)
+    done = repair.apply(
+        settings, prefix_to_change(target_of(args), settings, output), wish_of(args), options_of(args), confirm
+    )
     return _print_healthy(done, output) if isinstance(done, Diagnosis) else _print_repair(done, settings, args, output)
 
 
@@ -112,17 +128,16 @@ def _read_plan(args: argparse.Namespace, settings: Settings, output: CommandOutp
             "A plan file says what to repair", hint="Leave out --playbook, --log, --policy, --way, --reproduce"
         )
     made = repair.read_plan(Path(args.plan))
-    named = args.name or args.prefix or args.python
-    prefix = prefix_of(args, settings, output) if named else settled_prefix(settings, NamedTarget(prefix=made.prefix))
+    given = target_of(args) if args.name or args.prefix or args.python else None
+    find = prefix_of if args.dry_run else prefix_to_change
+    prefix = find(given or NamedTarget(prefix=made.prefix), settings, output)
     # a symbolic link may have been changed since the plan was made
     if Path(os.path.realpath(prefix)) != Path(made.real_prefix):
         raise InputError(
             f"The plan is for {made.prefix}, not for {prefix}",
-            cause=None if named else f"{made.prefix} led to {made.real_prefix} when it was made",
+            cause=None if given else f"{made.prefix} led to {made.real_prefix} when it was made",
             hint=f"Make a plan for this environment: envmedic plan -p {shlex.quote(str(prefix))}",
         )
-    if not named:
-        output.narrate(f"environment: {made.prefix}")
     return made
 
 
@@ -134,7 +149,7 @@ def _confirm_plan(made: Plan, *, output: CommandOutput, yes: bool) -> bool:
 def verify(args: argparse.Namespace, output: CommandOutput) -> int:
     """``envmedic verify``."""
     settings = settings_of(args, output)
-    prefix = prefix_of(args, settings, output)
+    prefix = prefix_of(target_of(args), settings, output)
     names = tuple(args.check)
     wish = VerifyWish(names=names, profile=args.profile, no_gpu=args.no_gpu, baseline=args.baseline)
     if args.lock is None:

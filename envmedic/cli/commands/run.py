@@ -11,8 +11,9 @@ import errno
 from pathlib import Path
 
 from envmedic.api import running
-from envmedic.api.context.settings import NamedTarget, Settings
-from envmedic.api.recovery import settled_prefix
+from envmedic.api.context.settings import NamedTarget
+from envmedic.api.context.target import find_prefix
+from envmedic.api.recovery import tell_unsettled
 from envmedic.cli.context import settings_of, target_of
 from envmedic.cli.output import CommandOutput
 from envmedic.errors import EnvmedicError, InputError, Interrupted
@@ -30,14 +31,15 @@ def run(args: argparse.Namespace, output: CommandOutput) -> int:
         raise InputError("There is no command to run", hint="Give it after `--`: envmedic run -- python train.py")
     settings = settings_of(args, output)
     # an environment that was not named is looked for after a failure only: a program that works must not wait
-    prefix = settled_prefix(settings, target_of(args)) if args.name or args.prefix or args.python else None
+    prefix = find_prefix(target_of(args)) if args.name or args.prefix or args.python else None
     try:
         ran = running.run(args.user_command, prefix=prefix)
     except OSError as error:
         return _not_started(error, args.user_command[0], output)
     if ran.failed:
         try:
-            where = prefix or _environment(settings, ran.argv, output)
+            where = prefix or _environment(ran.argv, output)
+            output.interrupted = None if where is None else tell_unsettled(settings, where)
             _report(args, output, running.diagnose_run(settings, where, ran), ran.how())
         except EnvmedicError as error:
             output.error_beside(error)
@@ -59,11 +61,11 @@ def _not_started(error: OSError, name: str, output: CommandOutput) -> int:
     return NOT_STARTED if found else NOT_FOUND
 
 
-def _environment(settings: Settings, argv: tuple[str, ...], output: CommandOutput) -> Path | None:
+def _environment(argv: tuple[str, ...], output: CommandOutput) -> Path | None:
     """The environment that the command ran in: that of its Python or script, else the active one, else none."""
     found = running.environment_of(argv)
     try:
-        return settled_prefix(settings, NamedTarget(prefix=str(found) if found else None))
+        return find_prefix(NamedTarget(prefix=str(found) if found else None))
     except EnvmedicError as error:
         # the text alone still gives a diagnosis
         output.narrate(f"No facts of an environment: {error.summary}")

@@ -47,6 +47,8 @@ class Compatibility(Model, frozen=True, kw_only=True):
     """URL of the index, page or directory to take it from, null for the one that is configured."""
     command: tuple[str, ...] = ()
     """How to install it by hand, with exact versions; empty where that would not work."""
+    interrupted: str | None = None
+    """The interrupted transaction on the environment, which `envmedic recover` settles; null without one."""
 
     @property
     def yes(self) -> bool:

@@ -103,6 +103,8 @@ class Guard(Model, frozen=True, kw_only=True):
     """What speaks against it, the repair first."""
     notes: tuple[str, ...] = ()
     """What else there is to know."""
+    interrupted: str | None = None
+    """The interrupted transaction on the environment, which `envmedic recover` settles; null without one."""
 
     @property
     def ok(self) -> bool:

@@ -18,6 +18,8 @@ from envmedic.probe.prefix import finder
 _INTERPRETER = re.compile(r"(python|pypy)[\w.-]*")
 _WITHIN = (*finder.PROJECT_VENVS, ".pixi/envs/default", ".conda/envs/default")
 """Where a project keeps its environment."""
+_ACTIVE = ("VIRTUAL_ENV", "CONDA_PREFIX")
+"""Variables that name the active environment, the strongest first."""
 
 
 def resolve_prefix(*, name: str | None, prefix: str | None, python: str | None) -> Path:
@@ -42,6 +44,18 @@ def chosen(*, name: str | None, prefix: str | None, python: str | None) -> Path:
     if python is not None:
         return prefix_of_python(python)
     return named(name, variables) if name is not None else active(variables)
+
+
+def places(*, name: str | None, prefix: str | None, python: str | None) -> tuple[Path, ...]:
+    """The prefixes that the options may mean, whatever is there: for an environment that is missing."""
+    if prefix is not None:
+        return (_absolute(prefix),)
+    if python is not None:
+        return (_absolute(python).parent.parent,)
+    if name is not None:
+        return tuple(folder / name for folder in finder.environment_directories(os.environ))
+    stated = (os.environ.get(variable) for variable in _ACTIVE)
+    return tuple(_absolute(text) for text in stated if text)[:1]
 
 
 def _absolute(path: str) -> Path:
@@ -152,7 +166,7 @@ def prefix_of_python(python: str) -> Path:
 
 def active(variables: Mapping[str, str]) -> Path:
     """The activated environment: VIRTUAL_ENV, then CONDA_PREFIX."""
-    for variable in ("VIRTUAL_ENV", "CONDA_PREFIX"):
+    for variable in _ACTIVE:
         if variables.get(variable):
             return _existing(_absolute(variables[variable]), variable)
     raise InputError(

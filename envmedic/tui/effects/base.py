@@ -129,8 +129,10 @@ class Effects:
         def work(settings: Settings, job: BackgroundJob[Diagnosis]) -> Diagnosis:
             self._front.later(lambda: self._front.update(self._session.with_state(prefix, "reading")))
             from envmedic.api.context import subprocess_probe
+            from envmedic.api.recovery import tell_unsettled
 
-            return subprocess_probe.diagnose(settings, Path(prefix), cancel=job.token)
+            diagnosis = subprocess_probe.diagnose(settings, Path(prefix), cancel=job.token)
+            return replace(diagnosis, interrupted=tell_unsettled(settings, Path(prefix)))
 
         def failed(error: EnvmedicError) -> None:
             phase: Phase = "waiting" if isinstance(error, Interrupted) else "failed"
@@ -345,13 +347,13 @@ def _host(settings: Settings, _job: BackgroundJob[Facts]) -> Facts:
     return observation.observe(settings, None)
 
 
-def _named(path: str, settings: Settings, _job: BackgroundJob[FoundEnvironment]) -> FoundEnvironment:
+def _named(path: str, _settings: Settings, _job: BackgroundJob[FoundEnvironment]) -> FoundEnvironment:
+    from envmedic.api.context.target import find_prefix
     from envmedic.api.environments import describe_environment
-    from envmedic.api.recovery import settled_prefix
 
     given = os.path.expanduser(path)  # noqa: PTH111  # keeps links
     target = NamedTarget(prefix=given) if os.path.isdir(given) else NamedTarget(python=given)  # noqa: PTH112
-    return describe_environment(settled_prefix(settings, target))
+    return describe_environment(find_prefix(target))
 
 
 def _of_text(settings: Settings, log: str, facts: Facts | None = None, prefix: Path | None = None) -> Diagnosis:

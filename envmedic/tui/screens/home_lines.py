@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+
 from envmedic.render.cells import end, middle, width
 from envmedic.render.documents.diagnosis import VERDICTS, verdict_of
 from envmedic.render.documents.environments import kind_of
@@ -59,7 +61,7 @@ def environment_card(known: Known | None) -> list[Line]:
 def verdict_lines(session: AppState) -> list[Line]:
     """The verdict on the chosen environment or the given text, its source and its reason."""
     diagnosis = session.diagnosis
-    lines = [*_repair(session), *_source(session)]
+    lines = [*_repair(session), *_interrupted(session), *_source(session)]
     if diagnosis is None:
         current = session.current
         waiting = current is not None and current.phase in {"waiting", "reading"}
@@ -78,6 +80,14 @@ def _repair(session: AppState) -> list[Line]:
     if repair.asked is not None:
         return [line("? the repair waits for your answer: g", "warn")]
     return [line("▸ a repair runs: g shows it", "accent")]
+
+
+def _interrupted(session: AppState) -> list[Line]:
+    """The command that settles an interrupted transaction on the chosen environment."""
+    current = session.current
+    if current is None or current.diagnosis is None or current.diagnosis.interrupted is None:
+        return []
+    return [line(f"! interrupted: {shlex.join(['envmedic', 'recover', '-p', visible(current.prefix)])}", "warn")]
 
 
 def _source(session: AppState) -> list[Line]:
