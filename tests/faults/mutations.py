@@ -93,7 +93,7 @@ MUTATIONS = (
     ),
     Mutation(
         "limits", "memory and descriptors that run out are told as a bug", "cli/main.py",
-        "exhausted(error, environment=environment) or bug(", "bug(",
+        "        exhausted(error, environment=environment)\n        or missing_package(", "        missing_package(",
     ),
 )  # fmt: skip
 
