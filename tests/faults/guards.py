@@ -1,0 +1,370 @@
+"""Every guard of the engine taken away in turn, in a copy, and the short tests nearest to it asked whether they see it.
+
+    python -m tests.faults.guards [--list] [--only TEXT] [--share I/N] [--minutes M] [--resume FILE] [--again]
+
+The guards are found in the source, not listed: syncs, locks, modes, owners, flags of opens and renames, comparisons that
+raise, calls of functions that do nothing else, and writes of the journal, the record and the marker. Looked at are the
+modules of the engine and those outside that they import and that touch the file system.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import msgspec
+
+from tests import quick
+from tests.cli.support import ROOT
+from tests.faults.tables import table
+
+ENGINE = "envmedic.engine"
+_LIMIT_S = 150.0
+"""For the tests of one guard. Where none has failed by then, nobody saw it."""
+_TEST_S = 60
+"""For one test. What hangs is seen."""
+_COPIED = ("envmedic", "tests", "playbooks", "docs", "pyproject.toml", "README.md")
+_SLOW = ("tests/faults/", "tests/envs/", "tests/bench/", "tests/conda/", "tests/real/", "tests/gpu/", "tests/tui/")
+"""Folders whose tests are not short."""
+_MOST = 14
+"""Test files for one guard."""
+_WRITABLE_BY_ALL = "0o777"
+
+KINDS = ("sync", "journal write", "mode", "owner and mode", "lock", "flag", "refusal", "comparison")
+SYNCS = frozenset({"fsync", "fdatasync", "syncfs", "sync_directory", "sync_filesystem", "sync"})
+LOCKS = frozenset({"flock", "lockf"})
+OWNERS = frozenset({"chown", "fchown", "give", "chmod", "fchmod"})
+HELD = frozenset({"locked", "held", "as_owner_of", "files_of"})
+WRITES = frozenset({"move", "save", "write", "write_durably", "write_whole", "_save_fingerprint"})
+WRITTEN = frozenset({"transaction", "run.transaction", "marker", "journals", "self", ""})
+"""What `move`, `save` and `write` are called on where they write the state."""
+FLAGS = frozenset({
+    "O_NOFOLLOW", "O_EXCL", "O_CLOEXEC", "O_DIRECTORY", "O_APPEND", "LOCK_NB", "RENAME_NOREPLACE", "RENAME_EXCHANGE",
+    "RESOLVE_BENEATH", "RESOLVE_NO_SYMLINKS", "AT_SYMLINK_NOFOLLOW",
+})  # fmt: skip
+
+EQUIVALENT: dict[tuple[str, str], str] = {}
+"""File and text of the guard → why nothing that a test can see depends on it."""
+
+
+@dataclass(frozen=True, order=True)
+class Guard:
+    """One guard, and what its file is without it."""
+
+    file: str
+    """Relative to the repository."""
+    line: int
+    kind: str
+    text: str
+    """The guard, on one line."""
+    start: int
+    end: int
+    """Where it stands in the file, in bytes."""
+    instead: str
+
+    @property
+    def name(self) -> str:
+        """For people, and to find it again."""
+        return f"{self.file}:{self.line} {self.kind}: {self.text}"
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """As in `EQUIVALENT`: without the line, which moves."""
+        return self.file, self.text
+
+
+class Judged(msgspec.Struct, frozen=True, kw_only=True):
+    """What the tests said to a guard's absence."""
+
+    kind: str
+    file: str
+    line: int
+    text: str
+    caught: bool
+    by: str
+    """The test that failed, or how the run ended."""
+    seconds: float
+
+
+def guards() -> list[Guard]:
+    """Every guard of the engine and of what it uses: durability first, comparisons last, in the order of the files."""
+    trees = {file: ast.parse((ROOT / file).read_bytes()) for file in sorted(_files())}
+    refusing = {name for tree in trees.values() for name in _refusing(tree)}
+    found = {guard for file, tree in trees.items() for guard in _guards(file, tree, refusing)}
+    return sorted(found, key=lambda guard: (KINDS.index(guard.kind), guard))
+
+
+def _files() -> Iterator[str]:
+    """The modules of the engine, and the modules of other rooms that they import and that use `os` or its like."""
+    graph = quick.graph()
+    engine = {ENGINE, *graph.find_descendants(ENGINE)}
+    used = {name for module in engine for name in graph.find_modules_directly_imported_by(module)} - engine
+    for module in engine | used:
+        path = Path(*module.split("."))
+        file = f"{path}.py" if (ROOT / f"{path}.py").exists() else f"{path}/__init__.py"
+        if module in engine or (
+            module.startswith("envmedic.") and _touches_files(ast.parse((ROOT / file).read_bytes()))
+        ):
+            yield file
+
+
+def _touches_files(tree: ast.AST) -> bool:
+    """Whether a module opens, locks, renames or gives away files by calls of `os` or `fcntl`."""
+    calls = {"open", "rename", "chown", "fchown", "chmod", "fchmod", "mkdir", "unlink", "flock", "scandir", "setfsuid"}
+    return any(isinstance(node, ast.Attribute) and node.attr in calls for node in ast.walk(tree))
+
+
+def _refusing(tree: ast.AST) -> Iterator[str]:
+    """Functions that return nothing and raise where something does not hold."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef) and isinstance(node.returns, ast.Constant) and node.returns.value is None:
+            last = node.body[-1]
+            if any(isinstance(item, ast.Raise) for item in ast.walk(node)) and isinstance(last, (ast.If, ast.For)):
+                yield node.name
+
+
+def _guards(file: str, tree: ast.AST, refusing: set[str]) -> Iterator[Guard]:
+    source = (ROOT / file).read_bytes()
+    offsets = [0]
+    for line in source.splitlines(keepends=True):
+        offsets.append(offsets[-1] + len(line))
+
+    def place(node: ast.expr | ast.stmt) -> tuple[int, int]:
+        assert node.end_lineno is not None
+        assert node.end_col_offset is not None
+        return offsets[node.lineno - 1] + node.col_offset, offsets[node.end_lineno - 1] + node.end_col_offset
+
+    for kind, node, instead, whole in _absences(tree, refusing):
+        start, end = place(node)
+        shown = source[slice(*place(whole))].decode()
+        text = " ".join(shown.split())[:100]
+        yield Guard(file, node.lineno, kind, text, start, end, _put(instead, source, place))
+
+
+def _put(instead: str | ast.expr, source: bytes, place: object) -> str:
+    """What stands in the place of the guard: a text, or another part of the source."""
+    return instead if isinstance(instead, str) else source[slice(*place(instead))].decode()  # type: ignore[operator]
+
+
+_Absence = tuple[str, "ast.expr | ast.stmt", "str | ast.expr", "ast.expr | ast.stmt"]
+"""Kind, what goes, what comes instead, and what is shown."""
+
+
+def _absences(tree: ast.AST, refusing: set[str]) -> Iterator[_Absence]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+            kind = _statement(node.value, refusing)
+            if kind:
+                yield kind, node, "pass", node
+        elif isinstance(node, ast.If) and isinstance(node.body[-1], ast.Raise):
+            yield "comparison", node.test, "False", node.test
+        elif isinstance(node, ast.withitem) and isinstance(node.context_expr, ast.Call):
+            if _called(node.context_expr)[1] in HELD:
+                instead = "__import__('contextlib').nullcontext(0)"
+                yield "lock", node.context_expr, instead, node.context_expr
+        else:
+            yield from _arguments(node)
+
+
+def _arguments(node: ast.AST) -> Iterator[_Absence]:
+    """Flags and modes in a call or a signature."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
+        for flag, other in ((node.right, node.left), (node.left, node.right)):
+            if isinstance(flag, ast.Attribute) and flag.attr in FLAGS:
+                yield "flag", node, other, flag
+    elif isinstance(node, ast.Call):
+        for item in node.keywords:
+            if item.arg == "follow_symlinks" and isinstance(item.value, ast.Constant) and item.value.value is False:
+                yield "flag", item.value, "True", node
+        yield from _modes(node, [*node.args, *(item.value for item in node.keywords if item.arg == "mode")])
+    elif isinstance(node, ast.FunctionDef):
+        defaults = [item for item in (*node.args.defaults, *node.args.kw_defaults) if item is not None]
+        yield from _modes(None, defaults)
+
+
+def _statement(call: ast.Call, refusing: set[str]) -> str:
+    """The kind of guard that a call for its effect alone is; "" for none."""
+    on, name = _called(call)
+    if name in SYNCS:
+        return "sync"
+    if name in LOCKS:
+        return "lock"
+    if name in OWNERS:
+        return "owner and mode"
+    if name in WRITES and (on in WRITTEN or name.startswith(("write_", "_save"))):
+        return "journal write"
+    return "refusal" if name in refusing else ""
+
+
+def _called(call: ast.Call) -> tuple[str, str]:
+    """What a function is called on, and its name."""
+    if isinstance(call.func, ast.Attribute):
+        return ast.unparse(call.func.value), call.func.attr
+    return "", call.func.id if isinstance(call.func, ast.Name) else ""
+
+
+def _modes(call: ast.Call | None, values: Iterable[ast.expr]) -> Iterator[_Absence]:
+    """Permissions, as octal numbers or the argument `mode`."""
+    for value in values:
+        by_name = (
+            call is not None
+            and _called(call)[1].islower()
+            and any(item.arg == "mode" and item.value is value for item in call.keywords)
+        )
+        octal = isinstance(value, ast.Constant) and value.value in {0o600, 0o644, 0o700, 0o755}
+        if octal or by_name:
+            yield "mode", value, _WRITABLE_BY_ALL, call or value
+
+
+@cache
+def _tests(file: str) -> tuple[str, ...]:
+    """Short test files for a module, those that watch durability first, then those of few tests."""
+    chosen = [test for test in quick.choice([file]) if not test.startswith(_SLOW)]
+    # what is nearest by imports tests a module alone; whole repairs see the rest
+    engine = [f"tests/engine/{path.name}" for path in sorted((ROOT / "tests" / "engine").glob("test_*.py"))]
+    order = {name: number for number, name in enumerate(("durability", "journal", "lock", "hostile_owner", "apply"))}
+
+    def rank(test: str) -> tuple[bool, int, int]:
+        return test not in chosen, order.get(Path(test).stem.removeprefix("test_"), len(order)), _size(test)
+
+    return tuple(sorted({*chosen[:_MOST], *engine}, key=rank))
+
+
+def _size(test: str) -> int:
+    return (ROOT / test).stat().st_size
+
+
+class Copy:
+    """A copy of the product and its tests, broken in one place at a time."""
+
+    def __init__(self, folder: Path) -> None:
+        self.root = folder / "copy"
+        self.root.mkdir()
+        for name in _COPIED:
+            source = ROOT / name
+            (shutil.copytree if source.is_dir() else shutil.copyfile)(source, self.root / name)
+
+    def without(self, guard: Guard) -> Judged:
+        """Take the guard away, ask the tests, and put it back."""
+        file = self.root / guard.file
+        source = file.read_bytes()
+        broken = source[: guard.start] + guard.instead.encode() + source[guard.end :]
+        started = time.monotonic()
+        file.write_bytes(broken)
+        try:
+            ast.parse(broken)
+            by = self._ask(_tests(guard.file))
+        finally:
+            file.write_bytes(source)
+        return Judged(
+            kind=guard.kind, file=guard.file, line=guard.line, text=guard.text, caught=bool(by), by=by,
+            seconds=round(time.monotonic() - started, 1),
+        )  # fmt: skip
+
+    def _ask(self, tests: Sequence[str]) -> str:
+        """The first test that fails; "" where none does."""
+        command = [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-q",
+            "-x",
+            "-p",
+            "no:cacheprovider",
+            "--no-header",
+            "--tb=no",
+            *tests,
+        ]
+        surroundings = {**os.environ, "PYTHONPATH": str(self.root), "PYTHONDONTWRITEBYTECODE": ""}
+        with subprocess.Popen(
+            command, cwd=self.root, env=surroundings, start_new_session=True, text=True,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        ) as run:  # fmt: skip
+            try:
+                said, _ = run.communicate(timeout=_LIMIT_S)
+            except subprocess.TimeoutExpired:
+                os.killpg(run.pid, signal.SIGKILL)
+                run.wait()
+                return ""
+        if run.returncode == 0:
+            return ""
+        failed = [line for line in said.splitlines() if line.startswith(("FAILED", "ERROR"))]
+        return failed[0].partition(" ")[2].partition(" - ")[0] if failed else f"pytest ends with {run.returncode}"
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Take guards away, and print what the tests say. Returns 1 where one is missed by nobody."""
+    parser = argparse.ArgumentParser(prog="python -m tests.faults.guards", description=__doc__.splitlines()[0])
+    parser.add_argument("--list", action="store_true", help="print the guards, and take none away")
+    parser.add_argument("--only", default="", help="guards whose name has this in it")
+    parser.add_argument("--share", default="0/1", help="I/N: the Ith of N processes, from 0")
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="begin none after that time")
+    parser.add_argument("--resume", type=Path, help="what was tried is kept here, and not tried again")
+    parser.add_argument("--again", action="store_true", help="try those again that were missed by nobody")
+    options = parser.parse_args(arguments)
+    found = [guard for guard in guards() if options.only in guard.name]
+    if options.list:
+        sys.stdout.writelines(f"{guard.name}\n" for guard in found)
+        sys.stdout.writelines(f"{line}\n" for line in counted(found, []))
+        return 0
+    number, of = map(int, options.share.split("/"))
+    judged = judge(
+        found[number::of], options.resume, until=time.monotonic() + 60 * options.minutes, again=options.again
+    )
+    sys.stdout.writelines(f"{line}\n" for line in counted(found, judged))
+    return int(any(not item.caught for item in judged if (item.file, item.text) not in EQUIVALENT))
+
+
+def judge(found: Sequence[Guard], file: Path | None, *, until: float, again: bool = False) -> list[Judged]:
+    """Take each guard away that was not before, and say what came of it. Guards known by file, kind and text."""
+    known = earlier(file)
+    judged = []
+    with tempfile.TemporaryDirectory(prefix="envmedic-guards-", dir="/dev/shm") as folder:
+        copy = Copy(Path(folder))
+        for guard in found:
+            item = known.get((guard.file, guard.kind, guard.text, guard.line))
+            if item is None or (again and not item.caught):
+                if guard.key in EQUIVALENT or time.monotonic() > until:
+                    continue
+                item = copy.without(guard)
+                if file is not None:
+                    with file.open("ab") as written:
+                        written.write(msgspec.json.encode(item) + b"\n")
+                sys.stdout.write(f"{'caught' if item.caught else 'MISSED'} {guard.name}  [{item.by}]\n")
+                sys.stdout.flush()
+            judged.append(item)
+    return judged
+
+
+def earlier(file: Path | None) -> dict[tuple[str, str, str, int], Judged]:
+    """What was tried before, the last time of each."""
+    lines = file.read_bytes().splitlines() if file is not None and file.exists() else []
+    items = [msgspec.json.decode(line, type=Judged) for line in lines]
+    return {(item.file, item.kind, item.text, item.line): item for item in items}
+
+
+def counted(found: Sequence[Guard], judged: Sequence[Judged]) -> Iterator[str]:
+    """A line for each kind of guard."""
+    there = Counter(guard.kind for guard in found)
+    same = Counter(guard.kind for guard in found if guard.key in EQUIVALENT)
+    tried = Counter(item.kind for item in judged)
+    caught = Counter(item.kind for item in judged if item.caught)
+    rows = [(kind, there[kind], same[kind], tried[kind], caught[kind]) for kind in sorted(there)]
+    total = ("all", there.total(), same.total(), tried.total(), caught.total())
+    yield from table(("guard", "in the source", "equivalent", "taken away", "caught"), [*rows, total])
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
