@@ -16,7 +16,7 @@ from envmedic.engine.store import swap
 from envmedic.engine.store.layout import Store, TransactionDirectory
 from envmedic.errors import InternalError, PreflightError
 from tests.engine.durability import Disk
-from tests.engine.world import World, fails_in_place
+from tests.engine.world import Crash, World, fails_in_place, in_child
 
 EXCHANGE = "exchange env .envmedic/TX/env"
 
@@ -120,6 +120,13 @@ def test_all_of_a_repair_is_on_disk_before_the_exchange_and_the_exchange_before_
     assert disk.calls[disk.calls.index(moved("done")) + 1] == "fsync .envmedic/TX"
 
 
+def test_a_record_is_never_renamed_before_its_content_is_on_disk(quick: World, disk: Disk) -> None:
+    quick.apply()
+    renamed = [number for number, call in enumerate(disk.calls) if call.startswith("rename .envmedic/TX/.record.json")]
+    assert len(renamed) >= 3
+    assert {disk.calls[number - 1] for number in renamed} == {"fsync .envmedic/TX/.record.json.tmp"}
+
+
 @pytest.mark.parametrize(
     ("move", "first", "last"),
     [(World.undo, "undoing", "undone"), (World.redo, "redoing", "done")],
@@ -144,6 +151,30 @@ def test_an_exchange_back_is_on_disk_before_the_journal_gives_up(quick: World, d
     back = len(disk.calls) - 1 - disk.calls[::-1].index(EXCHANGE)
     assert disk.calls.index(EXCHANGE) < back
     assert {"fsync .", "fsync .envmedic/TX"} <= {*disk.calls[back : disk.calls.index(moved("aborted"))]}
+
+
+@pytest.mark.parametrize(
+    ("operations", "state", "last"),
+    [
+        ("apply", "swapped", "exchanged"),
+        ("apply undo", "after-undoing", "undone"),
+        ("apply undo", "swapped", "undone"),
+        ("apply undo redo", "after-redoing", "done"),
+        ("apply undo redo", "swapped", "done"),
+    ],
+)
+def test_a_recovery_has_the_exchange_on_disk_before_the_journal_says_so(
+    quick: World, disk: Disk, operations: str, state: str, last: str
+) -> None:
+    *before, killed = operations.split()
+    for earlier in before:
+        getattr(quick, earlier)()
+    assert not in_child(lambda: getattr(quick, killed)(point=Crash(0, {state})))
+    disk.calls.clear()
+    assert len(quick.recover()) == 1
+    assert (EXCHANGE in disk.calls) == state.startswith("after-")
+    start = disk.calls.index(EXCHANGE) if EXCHANGE in disk.calls else 0
+    assert {"fsync .", "fsync .envmedic/TX"} <= {*disk.calls[start : disk.calls.index(moved(last))]}
 
 
 def test_a_mended_swap_is_on_disk(quick: World, disk: Disk) -> None:

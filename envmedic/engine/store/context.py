@@ -7,14 +7,13 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from envmedic.engine.fs import trash
-from envmedic.engine.fs.durable import write_durably, write_whole
+from envmedic.engine.fs.durable import write_durably
 from envmedic.engine.store import journal as journals
 from envmedic.engine.store.interruption import Cancel, Interruption, never
 from envmedic.engine.store.journal import Journal
@@ -178,11 +177,11 @@ class OpenTransaction:
         """Change the record."""
         self.record = msgspec.structs.replace(self.record, **changes)
 
-    def save(self, *, synced: bool = True) -> None:
-        """Write the record durably; without `synced` the caller syncs the whole file system."""
+    def save(self) -> None:
+        """Write the record durably."""
         self._note_seconds()
-        write = write_durably if synced else partial(write_whole, synced=False)
-        write(self.directory.record, to_json(self.record).encode() + b"\n")
+        # Always synced: a rename may reach the disk before the content, and recovery needs a record that can be read.
+        write_durably(self.directory.record, to_json(self.record).encode() + b"\n")
         self.session.point("record-saved")
 
     def _note_seconds(self) -> None:

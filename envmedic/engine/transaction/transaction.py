@@ -297,8 +297,8 @@ def _make_ready(run: Run) -> None:
     """Make the clone and its record durable before the exchange."""
     session, directory = run.session, run.transaction.directory
     run.transaction.note(after=session.ports.distributions(directory.tree))
-    # One syncfs instead of an fsync per file: the record, the fingerprints and thousands of new files at once.
-    run.transaction.save(synced=False)
+    run.transaction.save()
+    # One syncfs instead of an fsync per file: the fingerprints and thousands of new files at once.
     sync_filesystem(directory.path)
     session.point("synced")
     run.transaction.move("ready")
