@@ -21,7 +21,7 @@ class Tried(msgspec.Struct, frozen=True, kw_only=True):
     part: str
     case: str
     outcome: str
-    """What is there in the end: ``old`` or ``new`` environment, ``skipped``, or ``FAILED``."""
+    """What is there in the end: ``old`` or ``new`` environment, ``whole`` for many of both, ``skipped``, or ``FAILED``."""
     told: str = ""
     """What envmedic said, why the case was skipped, or what did not hold."""
     seconds: float = 0.0

@@ -21,13 +21,14 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 import msgspec
 
 from tests import quick
 from tests.cli.support import ROOT
+from tests.faults.cases import Case
 from tests.faults.tables import table
 
 ENGINE = "envmedic.engine"
@@ -83,6 +84,20 @@ class Guard:
     def key(self) -> tuple[str, str]:
         """As in `EQUIVALENT`: without the line, which moves."""
         return self.file, self.text
+
+
+def cases(folder: Path) -> Iterator[Case]:
+    """Every guard that is not equivalent to none."""
+    copy = Copy(folder)
+    for guard in guards():
+        if guard.key not in EQUIVALENT:
+            yield f"guard: {guard.name}", partial(_missing, copy, guard)
+
+
+def _missing(copy: Copy, guard: Guard) -> tuple[str, str]:
+    judged = copy.without(guard)
+    assert judged.caught, "no short test misses it"
+    return "red", judged.by
 
 
 class Judged(msgspec.Struct, frozen=True, kw_only=True):
@@ -250,7 +265,7 @@ class Copy:
     """A copy of the product and its tests, broken in one place at a time."""
 
     def __init__(self, folder: Path) -> None:
-        self.root = folder / "copy"
+        self.root = folder / "guarded"
         self.root.mkdir()
         for name in _COPIED:
             source = ROOT / name

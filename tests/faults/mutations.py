@@ -16,6 +16,7 @@ from functools import partial
 from pathlib import Path
 
 from tests.cli.support import ROOT
+from tests.faults import guards
 from tests.faults.cases import Case
 from tests.faults.room import children
 
@@ -95,13 +96,24 @@ MUTATIONS = (
         "limits", "memory and descriptors that run out are told as a bug", "cli/main.py",
         "        exhausted(error, environment=environment)\n        or missing_package(", "        missing_package(",
     ),
+    Mutation(
+        "powercut", "a file has its name before its content is on disk", "engine/fs/durable.py",
+        "            os.fsync(fd)\n", "            pass\n",
+    ),
+    Mutation(
+        "powercut", "the clone is not on disk when the journal says so", "engine/fs/exchange.py",
+        "        syscalls.syncfs(descriptor)\n", "        pass\n",
+        only="apply, exchange",
+    ),
 )  # fmt: skip
 
 
 def cases(folder: Path, *, short: bool = False) -> Iterator[Case]:
-    """Every mutation, before the slice of its part; it is too much for a short run."""
+    """Every mutation before the slice of its part, then every guard of the engine; it is too much for a short run."""
     for mutation in () if short else MUTATIONS:
         yield f"{mutation.part}: {mutation.name}", partial(_red, folder, mutation)
+    if not short:
+        yield from guards.cases(folder)
 
 
 def mutated(mutation: Mutation, package: Path) -> str:

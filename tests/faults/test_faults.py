@@ -25,6 +25,7 @@ OUTCOMES = {
     "network": {"old", "new"},
     "installers": {"old"},
     "filesystems": {"old"},
+    "powercut": {"whole"},
     "renames": {"old"},
     "sharing": {"new"},
     "state": {"old"},
