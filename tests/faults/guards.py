@@ -1,6 +1,6 @@
 """Every guard of the engine taken away in turn, in a copy, and the short tests nearest to it asked whether they see it.
 
-    python -m tests.faults.guards [--list] [--only TEXT] [--share I/N] [--minutes M] [--resume FILE] [--again]
+    python -m tests.faults.guards [--list] [--only TEXT] [--share I/N] [--limit S] [--minutes M] [--resume FILE] [--again]
 
 The guards are found in the source, not listed: syncs, locks, modes, owners, flags of opens and renames, comparisons that
 raise, calls of functions that do nothing else, and writes of the journal, the record and the marker. Looked at are the
@@ -32,7 +32,7 @@ from tests.faults.cases import Case
 from tests.faults.tables import table
 
 ENGINE = "envmedic.engine"
-_LIMIT_S = 150.0
+_LIMIT_S = 240.0
 """For the tests of one guard. Where none has failed by then, nobody saw it."""
 _TEST_S = 60
 """For one test. What hangs is seen."""
@@ -264,8 +264,9 @@ def _size(test: str) -> int:
 class Copy:
     """A copy of the product and its tests, broken in one place at a time."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, limit_s: float = _LIMIT_S) -> None:
         self.root = folder / "guarded"
+        self._limit_s = limit_s
         self.root.mkdir()
         for name in _COPIED:
             source = ROOT / name
@@ -308,7 +309,7 @@ class Copy:
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         ) as run:  # fmt: skip
             try:
-                said, _ = run.communicate(timeout=_LIMIT_S)
+                said, _ = run.communicate(timeout=self._limit_s)
             except subprocess.TimeoutExpired:
                 os.killpg(run.pid, signal.SIGKILL)
                 run.wait()
@@ -325,6 +326,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--list", action="store_true", help="print the guards, and take none away")
     parser.add_argument("--only", default="", help="guards whose name has this in it")
     parser.add_argument("--share", default="0/1", help="I/N: the Ith of N processes, from 0")
+    parser.add_argument("--limit", type=float, default=_LIMIT_S, help="seconds for the tests of one guard")
     parser.add_argument("--minutes", type=float, default=float("inf"), help="begin none after that time")
     parser.add_argument("--resume", type=Path, help="what was tried is kept here, and not tried again")
     parser.add_argument("--again", action="store_true", help="try those again that were missed by nobody")
@@ -335,32 +337,31 @@ def main(arguments: Sequence[str]) -> int:
         sys.stdout.writelines(f"{line}\n" for line in counted(found, []))
         return 0
     number, of = map(int, options.share.split("/"))
-    judged = judge(
-        found[number::of], options.resume, until=time.monotonic() + 60 * options.minutes, again=options.again
-    )
+    until = time.monotonic() + 60 * options.minutes
+    with tempfile.TemporaryDirectory(prefix="envmedic-guards-") as folder:
+        copy = Copy(Path(folder), options.limit)
+        judged = [*judge(copy, found[number::of], options.resume, until=until, again=options.again)]
     sys.stdout.writelines(f"{line}\n" for line in counted(found, judged))
-    return int(any(not item.caught for item in judged if (item.file, item.text) not in EQUIVALENT))
+    return int(not all(item.caught for item in judged))
 
 
-def judge(found: Sequence[Guard], file: Path | None, *, until: float, again: bool = False) -> list[Judged]:
-    """Take each guard away that was not before, and say what came of it. Guards known by file, kind and text."""
+def judge(
+    copy: Copy, found: Sequence[Guard], file: Path | None, *, until: float, again: bool = False
+) -> Iterator[Judged]:
+    """Take each guard away that was not before, and say what came of it."""
     known = earlier(file)
-    judged = []
-    with tempfile.TemporaryDirectory(prefix="envmedic-guards-", dir="/dev/shm") as folder:
-        copy = Copy(Path(folder))
-        for guard in found:
-            item = known.get((guard.file, guard.kind, guard.text, guard.line))
-            if item is None or (again and not item.caught):
-                if guard.key in EQUIVALENT or time.monotonic() > until:
-                    continue
-                item = copy.without(guard)
-                if file is not None:
-                    with file.open("ab") as written:
-                        written.write(msgspec.json.encode(item) + b"\n")
-                sys.stdout.write(f"{'caught' if item.caught else 'MISSED'} {guard.name}  [{item.by}]\n")
-                sys.stdout.flush()
-            judged.append(item)
-    return judged
+    for guard in found:
+        item = known.get((guard.file, guard.kind, guard.text, guard.line))
+        if item is None or (again and not item.caught):
+            if guard.key in EQUIVALENT or time.monotonic() > until:
+                continue
+            item = copy.without(guard)
+            if file is not None:
+                with file.open("ab") as written:
+                    written.write(msgspec.json.encode(item) + b"\n")
+            sys.stdout.write(f"{'caught' if item.caught else 'MISSED'} {guard.name}  [{item.by}]\n")
+            sys.stdout.flush()
+        yield item
 
 
 def earlier(file: Path | None) -> dict[tuple[str, str, str, int], Judged]:
