@@ -14,6 +14,7 @@ from envmedic.engine.fs.safe_paths import replace_file
 from envmedic.engine.store import journal as journals
 from envmedic.engine.store import swap
 from envmedic.engine.store.layout import Store, TransactionDirectory
+from envmedic.engine.transaction import create
 from envmedic.errors import InternalError, PreflightError
 from tests.engine.durability import Disk
 from tests.engine.world import Crash, World, fails_in_place, in_child
@@ -184,6 +185,19 @@ def test_a_mended_swap_is_on_disk(quick: World, disk: Disk) -> None:
     disk.calls.clear()
     swap.mend(quick.prefix, directory)
     assert disk.calls == ["rename .envmedic/TX/displaced env", "fsync .", "fsync .envmedic/TX"]
+
+
+def test_a_new_environment_is_on_disk_with_all_its_files_before_it_is_seen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = Disk(tmp_path).watch(monkeypatch)
+    with create.made(tmp_path / "new", staging="relocate") as site:
+        (site.tree / "bin").mkdir()
+        (site.tree / "bin" / "tool").write_text("a tool\n")
+    renamed = next(number for number, call in enumerate(disk.calls) if call.startswith("rename"))
+    assert disk.calls[renamed - 1].startswith("syncfs")
+    assert disk.calls[renamed + 1 :] == ["fsync ."]
+    assert disk.unsynced(tmp_path) == []
 
 
 @pytest.mark.usefixtures("_open_umask")

@@ -15,7 +15,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from envmedic.engine.fs.exchange import sync_directory
+from envmedic.engine.fs.exchange import sync_directory, sync_filesystem
 from envmedic.engine.stage import relocate
 from envmedic.engine.stage.runners import NamespaceRunner, RelocateRunner, probe_namespace
 from envmedic.errors import InputError, PreflightError
@@ -134,7 +134,7 @@ def _sweep(real: Path) -> None:
 
 def _put(tree: Path, real: Path) -> None:
     """Give the tree its place, on disk before it is seen. Raises InputError when somebody else was there first."""
-    sync_directory(tree)
+    sync_filesystem(tree)  # the directory alone would leave its files without content after a power cut
     try:
         tree.rename(real)
     except OSError as error:
