@@ -11,6 +11,7 @@ import pytest
 
 from envmedic.engine.fs.durable import write_durably, write_whole
 from envmedic.engine.fs.safe_paths import replace_file
+from envmedic.engine.generations.generations import history
 from envmedic.engine.store import journal as journals
 from envmedic.engine.store import swap
 from envmedic.engine.store.layout import Store, TransactionDirectory
@@ -20,6 +21,8 @@ from tests.engine.durability import Disk
 from tests.engine.world import Crash, World, fails_in_place, in_child
 
 EXCHANGE = "exchange env .envmedic/TX/env"
+
+RECORD = "rename .envmedic/TX/.record.json.tmp .envmedic/TX/record.json"
 
 
 def moved(state: str) -> str:
@@ -116,14 +119,14 @@ def test_all_of_a_repair_is_on_disk_before_the_exchange_and_the_exchange_before_
     assert not any(call.startswith("rename") for call in ready)
     after = disk.between(EXCHANGE, moved("exchanged"))
     assert {"fsync .", "fsync .envmedic/TX"} <= {*after}
-    assert "fsync .envmedic/TX" in disk.between(moved("exchanged"), moved("done"))
+    assert {RECORD, "fsync .envmedic/TX"} <= {*disk.between(moved("exchanged"), moved("done"))}
     assert disk.calls.index(moved("done")) < len(disk.calls) - 1
     assert disk.calls[disk.calls.index(moved("done")) + 1] == "fsync .envmedic/TX"
 
 
 def test_a_record_is_never_renamed_before_its_content_is_on_disk(quick: World, disk: Disk) -> None:
     quick.apply()
-    renamed = [number for number, call in enumerate(disk.calls) if call.startswith("rename .envmedic/TX/.record.json")]
+    renamed = [number for number, call in enumerate(disk.calls) if call == RECORD]
     assert len(renamed) >= 3
     assert {disk.calls[number - 1] for number in renamed} == {"fsync .envmedic/TX/.record.json.tmp"}
 
@@ -142,8 +145,28 @@ def test_an_intent_is_on_disk_before_the_exchange_and_the_exchange_before_its_en
     disk.calls.clear()
     move(quick)
     assert disk.between(moved(first), EXCHANGE) == ["fsync .envmedic/TX"]
-    assert {"fsync .", "fsync .envmedic/TX"} <= {*disk.between(EXCHANGE, moved(last))}
+    assert {"fsync .", "fsync .envmedic/TX", RECORD} <= {*disk.between(EXCHANGE, moved(last))}
     assert disk.calls[disk.calls.index(moved(last)) + 1] == "fsync .envmedic/TX"
+
+
+@pytest.mark.parametrize(("operations", "state"), [("apply undo", "done"), ("apply undo redo", "undone")])
+def test_an_intent_is_taken_back_where_the_exchange_is_refused(quick: World, operations: str, state: str) -> None:
+    *before, refused = operations.split()
+    for earlier in before:
+        getattr(quick, earlier)()
+    aside = quick.prefix.with_name("aside")
+
+    def replace() -> None:
+        quick.prefix.rename(aside)
+        quick.prefix.symlink_to(aside)
+
+    under = {"undo": "after-undoing", "redo": "after-redoing"}[refused]
+    with pytest.raises(PreflightError, match="symbolic link"):
+        getattr(quick, refused)(point=Crash(0, {under}, replace))
+    quick.prefix.unlink()
+    aside.rename(quick.prefix)
+    assert [item.state for item in history(quick.prefix).generations] == [state]
+    assert quick.recover() == ()
 
 
 def test_an_exchange_back_is_on_disk_before_the_journal_gives_up(quick: World, disk: Disk) -> None:

@@ -52,11 +52,22 @@ WRITES = frozenset({"move", "save", "write", "write_durably", "write_whole", "_s
 WRITTEN = frozenset({"transaction", "run.transaction", "marker", "journals", "self", ""})
 """What `move`, `save` and `write` are called on where they write the state."""
 FLAGS = frozenset({
-    "O_NOFOLLOW", "O_EXCL", "O_CLOEXEC", "O_DIRECTORY", "O_APPEND", "LOCK_NB", "RENAME_NOREPLACE", "RENAME_EXCHANGE",
+    "O_NOFOLLOW", "O_EXCL", "O_DIRECTORY", "O_APPEND", "LOCK_NB", "RENAME_NOREPLACE", "RENAME_EXCHANGE",
     "RESOLVE_BENEATH", "RESOLVE_NO_SYMLINKS", "AT_SYMLINK_NOFOLLOW",
 })  # fmt: skip
 
-EQUIVALENT: dict[tuple[str, str], str] = {}
+"""O_CLOEXEC is none of them: Python opens nothing that its children inherit, with it or without."""
+
+_PRIVATE = "in the directory of the transaction, which nobody else enters, until the mode of the original follows"
+EQUIVALENT: dict[tuple[str, str], str] = {
+    ("envmedic/engine/clone/clone.py", "target.mkdir(0o700)"): _PRIVATE,
+    ("envmedic/engine/clone/directory_entries.py", "os.mkdir(name, 0o700, dir_fd=self._target)"): _PRIVATE,
+    (
+        "envmedic/engine/clone/directory_entries.py",
+        "os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600, dir_fd=self._target)",
+    ): _PRIVATE,
+    ("envmedic/engine/fs/file_copy.py", "os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)"): _PRIVATE,
+}
 """File and text of the guard → why nothing that a test can see depends on it."""
 
 
