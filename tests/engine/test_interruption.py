@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import threading
@@ -14,7 +15,7 @@ import pytest
 from envmedic.engine.store.interruption import Interruption
 from envmedic.errors import Interrupted
 from envmedic.model.checks import Check
-from envmedic.model.events import Notice
+from envmedic.model.events import Event, Notice, StateChanged
 from envmedic.model.plan import Plan
 from envmedic.model.ports import ApplyOptions
 from envmedic.model.record import Record
@@ -169,6 +170,20 @@ def test_a_silent_check_in_another_thread_is_cancelled(world: World, tmp_path: P
     assert time.monotonic() - started < 300
     assert found[0].failure is not None
     assert found[0].failure.code == "interrupted"
+
+
+def test_events_that_nobody_read_after_the_exchange_are_noted_in_the_record(
+    quick: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def closed(event: Event) -> None:
+        if isinstance(event.data, StateChanged) and event.data.state == "exchanged":
+            raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
+
+    monkeypatch.setattr(quick, "_keep", closed)
+    record = quick.apply()
+    assert record.notes[-1].startswith("Events were lost: ")
+    kept = (quick.store / record.transaction / "record.json").read_bytes()
+    assert msgspec.json.decode(kept, type=Record) == record
 
 
 def test_former_signal_handlers_come_back(quick: World) -> None:
