@@ -208,8 +208,6 @@ def _owned(folder: Path, name: str, mode: int) -> Room:
         os.chown(path, _OWNER, _OWNER, follow_symlinks=False)
         if path.is_dir() and not path.is_symlink():
             path.chmod(mode)
-    room.plan.chmod(0o644)
-    room.plan_again()
     room.remember()
     return room
 
@@ -232,7 +230,7 @@ def _of_a_user(folder: Path) -> tuple[str, str]:
 
 
 def _planning(room: Room) -> tuple[str, ...]:
-    """A repair that is planned by whom it becomes: a plan of root's names root's cache."""
+    """A repair that is planned by whoever carries it out: a plan of another user's names that user's cache."""
     return ("apply", "--playbook", "nms-cuda", "--yes", "--no-gpu", "--json", "-p", str(room.prefix))
 
 
@@ -266,7 +264,7 @@ def _another(folder: Path, mode: int) -> tuple[str, str]:
     """A user who does not own the environment is refused, or leaves one that is whole."""
     room = _owned(folder, f"other{mode:o}", mode)
     room.user = _as(_OTHER, room)
-    done = room.run(*room.repairing())
+    done = room.run(*_planning(room))
     if done.code:
         said = told(done, 1)
         assert room.side() == "old"

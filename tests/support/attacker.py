@@ -21,18 +21,20 @@ def link_in_the_place_of(path):
     os.symlink(target, path)
 
 def attack():
-%s
+ATTACK
 
 print("begun", flush=True)
 while True:
     tries += 1
-    if tries % 100 == 0:
+    if tries % 100 == 1:
         print(tries, flush=True)
     try:
         if attack():
             break
     except OSError:
         pass
+    except IndexError:  # nothing to attack yet
+        tries -= 1
     time.sleep(0.0001)
 while True:
     time.sleep(60)
@@ -65,7 +67,9 @@ OWN = """\
 """
 """A link to a directory with the same names, in the place of one that is being cloned."""
 RANDOM = """\
-    paths = glob.glob(store + "/*") + glob.glob(store + "/2*/*") + glob.glob(store + "/2*/*/*") + [store, store + "/../env"]
+    paths = glob.glob(store + "/*") + glob.glob(store + "/2*/*") + glob.glob(store + "/2*/*/*") + glob.glob(store)
+    if tries % 50 == 0:  # seldom: the next command would be refused at once
+        paths = [store + "/../env"]
     path = random.choice([path for path in paths if not path.endswith(".swapped")])
     kind = random.randrange(3)
     if kind == 0:
@@ -91,7 +95,7 @@ def becoming(uid: int) -> tuple[str, ...]:
 @contextmanager
 def started(attack: str, uid: int, python: str, store: Path, target: Path) -> Iterator[list[int]]:
     """Let `uid` attack the store the while, to reach `target`; the list gets the number of tries at the end."""
-    words = [*becoming(uid), python, "-I", "-S", "-c", _LOOP % attack, str(store), str(target)]
+    words = [*becoming(uid), python, "-I", "-S", "-c", _LOOP.replace("ATTACK", attack), str(store), str(target)]
     tries: list[int] = []
     with tempfile.TemporaryFile("w+") as told, subprocess.Popen(words, stdout=told, cwd="/") as process:
         while not os.fstat(told.fileno()).st_size:
