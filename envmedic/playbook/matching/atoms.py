@@ -48,16 +48,15 @@ class Need:
     parts: tuple[Need, ...] = ()
     any: bool = False
 
-    def met(self, content: bytes) -> bool:
-        """Whether squeezed `content` satisfies the requirement."""
-        # plain loops: this runs for each candidate of each line, and any() with a generator is slower
-        for atom in self.atoms:
-            if atom in content:
-                return True
-        for part in self.parts:
-            if part.met(content) is self.any:
-                return self.any
-        return bool(self.parts) and not self.any
+    def met(self, present: Strings) -> bool:
+        """Whether a text that contains exactly the atoms `present`, of those in the requirement, satisfies it."""
+        if self.atoms:
+            return not self.atoms.isdisjoint(present)
+        return (any if self.any else all)(part.met(present) for part in self.parts)
+
+    def every_atom(self) -> Strings:
+        """Return all atoms in the requirement, frequent ones too."""
+        return self.atoms.union(*(part.every_atom() for part in self.parts))
 
     def rarest(self) -> Strings:
         """Return atoms of which every match contains one: the set that is rarest in ordinary logs."""

@@ -48,6 +48,10 @@ def _window(lines: Sequence[bytes], start: int) -> Window:
     found = [lines[start]]
     if len(found[0]) > LINE_LIMIT:
         return tuple(found)
+    after = lines[start + 1 : start + JOINED_LINES]
+    # nearly all windows: none of the lines is too long or underlines another
+    if sum(map(len, after)) <= LINE_LIMIT and not any(b"^" in line for line in after):
+        return (found[0], *after)
     passed = False
     # one more than needed: one line may only underline another, and is left out
     for line in lines[start + 1 : start + 1 + JOINED_LINES]:

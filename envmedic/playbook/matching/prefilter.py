@@ -33,7 +33,9 @@ class Prefilter:
             by_beginning.setdefault(literal[:_BEGINNING_BYTES], []).append(literal)
         self._beginnings = tuple(by_beginning)
         self._literals = tuple(by_beginning.values())
-        self._met = lru_cache(maxsize=_KEPT)(self._met_in)
+        self._candidates = lru_cache(maxsize=_KEPT)(self._candidates_in)
+        self._among = lru_cache(maxsize=_KEPT)(self._needing)
+        self._met = lru_cache(maxsize=_KEPT)(self._met_by)
 
     def may_match(self, content: bytes) -> bool:
         """Whether `content`, a part of a log of any length, contains a literal that some match needs."""
@@ -42,13 +44,23 @@ class Prefilter:
     def candidates(self, content: bytes) -> frozenset[int]:
         """Return the indexes of the patterns that may match in a few lines."""
         text = squeezed(content)
-        return self._met(text) if len(text) <= _LONGEST_KEPT else self._met_in(text)
+        return self._candidates(text) if len(text) <= _LONGEST_KEPT else self._candidates_in(text)
 
-    def _met_in(self, text: bytes) -> frozenset[int]:
+    def _candidates_in(self, text: bytes) -> frozenset[int]:
         """Return the indexes of the patterns whose needs are all in squeezed `text`."""
-        among = {index for literal in self._literals_in(text) for index in self._indexes[literal]}
-        met = {index for index in among if (need := self._needs[index]) is not None and need.met(text)}
-        return self._always.union(met)
+        among, atoms = self._among(frozenset(self._literals_in(text)))
+        # a failure repeats with other numbers and words, but with the same atoms: the needs are evaluated once for them
+        return self._met(among, frozenset(filter(text.__contains__, atoms)))
+
+    def _needing(self, literals: frozenset[bytes]) -> tuple[frozenset[int], frozenset[bytes]]:
+        """Return the indexes of the patterns that may need one of `literals`, and all atoms in their needs."""
+        among = frozenset(index for literal in literals for index in self._indexes[literal])
+        needed = (need for index in among if (need := self._needs[index]) is not None)
+        return among, frozenset().union(*(need.every_atom() for need in needed))
+
+    def _met_by(self, among: frozenset[int], present: frozenset[bytes]) -> frozenset[int]:
+        """Return the indexes of `among` whose needs the atoms `present` meet, and those that are always tried."""
+        return self._always.union(i for i in among if (need := self._needs[i]) is not None and need.met(present))
 
     def _literals_in(self, text: bytes) -> Iterator[bytes]:
         """Literals in squeezed `text`."""

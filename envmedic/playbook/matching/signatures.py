@@ -6,7 +6,7 @@ messages. Patterns whose literals are missing do not run.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -28,7 +28,9 @@ from envmedic.redact import redact_text
 
 SHOWN_CHARACTERS = 500
 _KEPT = 4096
-"""Limit of remembered sets of candidates, and of remembered values of groups."""
+"""Limit of remembered sets of candidates, values of groups, and searches."""
+_LONGEST_KEPT = 1024
+"""Limit of the length, in characters, of the texts of remembered searches."""
 _LOOKED_AT_IN_FULL = 3
 """Windows with the same candidates that are searched in full before the remaining patterns become one program.
 
@@ -84,8 +86,13 @@ class Signatures:
         )
         self._filter = prefilter(tuple(signature.pattern for _, signature in self.entries))
         self.may_match = self._filter.may_match
+        # looked up when a signature matches: it compiles the pattern
+        self._groups = lru_cache(maxsize=None)(lambda index: group_numbers(self._pattern(index)))
         self._alike = lru_cache(maxsize=_KEPT)(_Alike)
         self._key = lru_cache(maxsize=_KEPT)(self._key_of)
+        # floods repeat lines, and each line is searched up to three times: first, second and third of a window
+        self._search = lru_cache(maxsize=_KEPT)(self._search_in)
+        self._together = lru_cache(maxsize=_KEPT)(self._combined)
 
     def hits(self, window: Window) -> tuple[Hit, ...]:
         """Return the matches that start on the first line of `window`; its other lines may continue a message."""
@@ -97,9 +104,7 @@ class Signatures:
         if not among:
             return ()
         texts = [line[0].text if line else "" for line in lines]
-        joins = (join for size in range(2, len(texts) + 1) for join in _joins(texts[:size]))
-        said = "\n".join([*(reading.text for reading in lines[0]), *joins]).encode()
-
+        said = b""
         # In floods of one message, the candidates that matched before are tried alone; one search with all others
         # together then shows that none of them matches.
         alike = self._alike(among)
@@ -107,6 +112,8 @@ class Signatures:
         if alike.seen > _LOOKED_AT_IN_FULL:
             found, beside = self._alone(lines, alike.matched)
             left = among.difference(found, beside)
+            if left:
+                said = _said(lines[0], texts)
             if not left or not self._may_match(left, said):
                 return tuple(found[index] for index in sorted(found))
 
@@ -114,7 +121,8 @@ class Signatures:
         # a match must be skipped too: else it would depend on where a block ends.
         if not self.may_match(b"".join(window)):
             return ()
-        left = frozenset(index for index in among if self._may_match((index,), said))
+        said = said or _said(lines[0], texts)
+        left = frozenset(index for index in among if self._may_match(frozenset((index,)), said))
         # a signature that matches one of the next lines alone is not searched in joins: its match starts there
         found, beside = self._alone(lines, left)
         alike.matched = alike.matched.union(found, beside)
@@ -122,10 +130,13 @@ class Signatures:
             found[index] = self._hit(index, Reading(text, window[0]), match)
         return tuple(found[index] for index in sorted(found))
 
-    def _may_match(self, among: Collection[int], said: bytes) -> bool:
+    def _may_match(self, among: frozenset[int], said: bytes) -> bool:
         """Whether a signature of `among` may match a line of `said`; true if they cannot be combined."""
-        program = any_by_line(tuple(self._pattern(index) for index in sorted(among)))
+        program = self._together(among)
         return program is None or program.search(said) is not None
+
+    def _combined(self, among: frozenset[int]) -> Any | None:
+        return any_by_line(tuple(self._pattern(index) for index in sorted(among)))
 
     def _alone(
         self, lines: Sequence[tuple[Reading, ...]], among: frozenset[int]
@@ -136,6 +147,8 @@ class Signatures:
             for index, match in self._matching(reading.text, among).items():
                 found[index] = self._hit(index, reading, match)
             among = among.difference(found)
+        if not among:
+            return found, among
         beside = [index for line in lines[1:] if line for index in self._matching(line[0].text, among)]
         return found, frozenset(beside)
 
@@ -143,9 +156,11 @@ class Signatures:
         """Return the signatures of `among` that match `text`, with RE2's matches."""
         if not among:
             return {}
-        raw = text.encode()
-        found = ((index, compiled(self._pattern(index)).search(raw)) for index in among)
-        return {index: match for index, match in found if match is not None}
+        search = self._search if len(text) <= _LONGEST_KEPT else self._search_in
+        return {index: match for index in among if (match := search(index, text)) is not None}
+
+    def _search_in(self, index: int, text: str) -> Any | None:
+        return compiled(self._pattern(index)).search(text.encode())
 
     def _wrapped(self, lines: Sequence[str], among: frozenset[int]) -> dict[int, tuple[str, Any]]:
         """Return the signatures of `among` that match a join of `lines`, each with the shortest such join."""
@@ -164,7 +179,8 @@ class Signatures:
         return self.entries[index][1].pattern
 
     def _hit(self, index: int, reading: Reading, match: Any) -> Hit:
-        key, groups = self._key(index, match.groups())
+        # groups() takes as long as a search, and most patterns have no group whose value is needed
+        key, groups = self._key(index, match.groups() if self._groups(index) else ())
         return Hit(key, groups, reading, match.start())
 
     def _key_of(self, index: int, values: tuple[bytes | None, ...]) -> tuple[Key, dict[str, str]]:
@@ -173,10 +189,16 @@ class Signatures:
         playbook, signature = self.entries[index]
         groups = {
             name: redact_text(value.decode("utf-8", "replace"))[:SHOWN_CHARACTERS]
-            for name, number in group_numbers(signature.pattern).items()
+            for name, number in self._groups(index).items()
             if (value := values[number - 1]) is not None
         }
         return (playbook, signature.id, tuple(sorted(groups.items()))), groups
+
+
+def _said(first: Sequence[Reading], texts: Sequence[str]) -> bytes:
+    """Return, as lines, the readings of the `first` line and all joins of `texts` that begin with the first."""
+    joins = (join for size in range(2, len(texts) + 1) for join in _joins(texts[:size]))
+    return "\n".join([*(reading.text for reading in first), *joins]).encode()
 
 
 def _joins(lines: Sequence[str]) -> tuple[str, ...]:
