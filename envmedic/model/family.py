@@ -22,6 +22,7 @@ class FamilyQuery(Model, frozen=True, kw_only=True):
     """Driver version; None: no driver (CPU) or unknown, see `gpu_required`."""
     capabilities: tuple[str, ...] = ()
     """Compute capability of every visible GPU."""
+    # a mutable default is safe: msgspec makes a new dict for each value
     installed: dict[str, str] = {}
     """Installed member → full version with local label."""
     variant: str | None = None

@@ -24,6 +24,7 @@ NamedRow = TypeVar("NamedRow", bound=Named)
 def by_name(rows: Iterable[NamedRow]) -> dict[str, NamedRow]:
     """`rows` under their names. Raises LookupError for two of one name."""
     found: dict[str, NamedRow] = {}
+    # not a comprehension, which would keep the last of two rows without a word
     for row in rows:
         if found.setdefault(row.name, row) is not row:
             raise LookupError(f"Two rows are named {row.name!r}: {type(row).__name__} needs one for each name")
@@ -44,6 +45,7 @@ def complete(names: Iterable[N], rows: Mapping[K, R], *, stated: str, add: str) 
     for found in table:
         if found not in ordered:
             raise LookupError(f"{stated} lacks {found!r}, which has a row: add it there")
+    # read-only: every importer has the same table
     return MappingProxyType({name: table[name] for name in ordered})
 
 
