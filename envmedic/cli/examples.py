@@ -11,7 +11,7 @@ EXAMPLES: dict[str, tuple[Example, ...]] = {
         ("diagnose error.log", "the same for an error text that you have"),
         ("plan --log error.log", "what a repair would do; changes nothing"),
         ("apply --log error.log", "repair a clone, prove it, swap it in"),
-        ("undo", "bring the old environment back, byte for byte"),
+        ("undo", "bring the old environment back"),
     ),
     "diagnose": (
         ("diagnose error.log", "the fault behind an error text, in the active environment"),

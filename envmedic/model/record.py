@@ -174,7 +174,7 @@ class Difference(Model, frozen=True, kw_only=True):
     removed: tuple[str, ...]
     """Paths that only the first state has."""
     changed: tuple[str, ...]
-    """Paths of which size, time, mode or owner differ."""
+    """Paths of which size, time, mode, owner, capabilities, ACL or user attributes differ."""
     interrupted: str | None = None
     """The interrupted transaction on the environment, which `envmedic recover` settles; null without one."""
 

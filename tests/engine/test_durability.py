@@ -50,7 +50,7 @@ def test_a_durable_file_is_synced_whole_then_renamed_then_its_directory_is_synce
     assert disk.calls == ["fsync .file.tmp", "rename .file.tmp file", "fsync ."]
     assert disk.unsynced(tmp_path) == []
     disk.calls.clear()
-    replace_file(tmp_path, "file", b"another", None)
+    replace_file(tmp_path, "file", b"another")
     assert disk.calls == ["fsync .file.tmp", "rename .file.tmp file", "fsync ."]
     assert disk.unsynced(tmp_path) == []
 
@@ -93,9 +93,9 @@ def test_a_state_of_the_journal_is_durable_before_its_caller_goes_on(quick: Worl
     journal = journals.read(directory)
     disk.calls.clear()
     with pytest.raises(InternalError):
-        journals.move(directory, journal, "ready", None)
+        journals.move(directory, journal, "ready")
     assert disk.calls == []
-    journals.move(directory, journal, "undoing", None)
+    journals.move(directory, journal, "undoing")
     assert disk.calls == ["fsync .envmedic/TX/.journal.json.tmp", moved("undoing"), "fsync .envmedic/TX"]
 
 

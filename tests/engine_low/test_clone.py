@@ -205,7 +205,7 @@ def test_links_that_are_protected_or_too_many_become_copies_and_are_counted(pref
 from envmedic.engine.clone.clone import clone
 seccomp.deny("linkat", errno.EMLINK)
 report = clone(Path(sys.argv[1]), Path(sys.argv[2]), "link")
-result = [report.linked, report.fallbacks, report.copied == report.files]
+result = [report.linked, len(report.lost["links"]), report.copied == report.files]
 """
     assert run_code(code, prefix, open_tmp / "clone") == [0, 6, True]
     assert fingerprint.manifest(open_tmp / "clone") == fingerprint.manifest(prefix)
@@ -222,8 +222,8 @@ def test_another_users_environment_is_copied_where_links_are_protected(prefix: P
 from envmedic.engine.clone.clone import clone, probe_modes
 source, target = map(Path, sys.argv[1:])
 report = clone(source, target, "link")
-result = [probe_modes(source, target.parent)["link"], report.linked, report.fallbacks]
-result += [report.ownership_lost == report.files + report.directories + report.symlinks + 1]
+result = [probe_modes(source, target.parent)["link"], report.linked, len(report.lost["links"])]
+result += [len(report.lost["ownership"]) == report.files + report.directories + report.symlinks + 1]
 """
     reason, linked, fallbacks, lost = run_code(code, prefix, open_tmp / "clone", wrap=wrap)
     assert "EPERM" in reason
@@ -269,7 +269,7 @@ def test_entries_that_vanish_after_they_were_listed_are_counted(
 
     monkeypatch.setattr(directory_entries._Directory, "_link", remove_then_link)
     report = clone(prefix, open_tmp / "clone", "link", threads=1)
-    assert report.vanished == 2
+    assert report.lost == {"vanished": (f"{SITE}/package1/__init__.py", f"{SITE}/package1/native.so")}
     assert report.files == sum(
         content.entry.kind == "f" for content in fingerprint.manifest(open_tmp / "clone").values()
     )

@@ -14,14 +14,14 @@ import errno
 import os
 import threading
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, fields
 from pathlib import Path
 
 from envmedic.engine.clone.directory_entries import DirectoryJob, Shared, clone_directory
 from envmedic.engine.fs import scratch, syscalls
-from envmedic.engine.fs.file_copy import Counts, make_private
+from envmedic.engine.fs.file_copy import Counts, LossKind, make_private
 from envmedic.engine.fs.syscalls import open_beneath
 from envmedic.model.registries.modes import CloneMode
 
@@ -48,13 +48,8 @@ class CloneReport:
     copied: int
     bytes_copied: int
     """Apparent size of the copied files."""
-    fallbacks: int
-    """Files that had to be copied although another way was wanted (too many links, protected links)."""
-    ownership_lost: int
-    """Entries whose owner this process may not set."""
-    xattrs_lost: int
-    vanished: int
-    """Entries that were listed and gone a moment later."""
+    lost: Mapping[LossKind, tuple[str, ...]]
+    """Sorted paths of which the clone lacks something, by what it is; kinds without any are left out."""
     seconds: float
 
 
@@ -104,8 +99,12 @@ def clone(
         counts = walk.total()
     if on_progress is not None:
         on_progress(counts.files)
-    values = {item.name: getattr(counts, item.name) for item in fields(counts) if item.name != "deferred"}
-    return CloneReport(mode=mode, seconds=time.monotonic() - started, **values)
+    lost: dict[LossKind, list[str]] = {}
+    for kind, path in sorted(set(counts.lost)):  # a file may lack several attributes
+        lost.setdefault(kind, []).append(path)
+    values = {item.name: getattr(counts, item.name) for item in fields(counts) if item.name not in {"deferred", "lost"}}
+    named = {kind: tuple(paths) for kind, paths in lost.items()}
+    return CloneReport(mode=mode, lost=named, seconds=time.monotonic() - started, **values)
 
 
 class _StoppedError(Exception):

@@ -58,13 +58,13 @@ def clone_directory(job: DirectoryJob, shared: Shared, counts: Counts, go_on: Ca
     try:
         source = open_beneath(shared.source, job.path or ".")
     except FileNotFoundError:
-        counts.vanished += 1
+        counts.lost.append(("vanished", job.path.rstrip("/")))
         return []
     try:
         target = open_beneath(shared.target, job.path or ".")
         try:
             found = _Directory(job, shared, counts, go_on).clone(source, target)
-            keep_metadata(source, target, os.fstat(source), counts)
+            keep_metadata(source, target, os.fstat(source), counts, job.path.rstrip("/") or ".")
         finally:
             os.close(target)
     finally:
@@ -99,7 +99,7 @@ class _Directory:
                     else:
                         self._other(entry.name, entry.stat(follow_symlinks=False))
                 except FileNotFoundError:  # noqa: PERF203  # costs nothing when nothing vanishes
-                    self._counts.vanished += 1
+                    self._counts.lost.append(("vanished", self._job.path + entry.name))
         return self._found
 
     def _is_private(self, name: str) -> bool:
@@ -111,7 +111,7 @@ class _Directory:
         except OSError as error:
             if error.errno not in NO_LINK:
                 raise
-            self._counts.fallbacks += 1
+            self._counts.lost.append(("links", self._job.path + name))
             self._copy(name, reflink=False)
         else:
             self._counts.linked += 1
@@ -125,11 +125,12 @@ class _Directory:
         self._found.append(DirectoryJob(path + "/", private))
 
     def _other(self, name: str, status: os.stat_result) -> None:
+        path = self._job.path + name
         if stat.S_ISLNK(status.st_mode):
-            copy_symlink(name, self._source, self._target, status, self._counts)
+            copy_symlink(path, self._source, self._target, status, self._counts)
             self._counts.symlinks += 1
         else:
-            copy_special(name, self._target, status, self._counts)
+            copy_special(path, self._target, status, self._counts)
             self._counts.special += 1
 
     def _copy(self, name: str, *, reflink: bool) -> None:
@@ -141,8 +142,9 @@ class _Directory:
                 return
             target = os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600, dir_fd=self._target)
             try:
-                reflink_or_copy(source, target, status, self._counts, reflink=reflink, go_on=self._go_on)
-                keep_metadata(source, target, status, self._counts)
+                path = self._job.path + name
+                reflink_or_copy(source, target, status, self._counts, path, reflink=reflink, go_on=self._go_on)
+                keep_metadata(source, target, status, self._counts, path)
             finally:
                 os.close(target)
         finally:

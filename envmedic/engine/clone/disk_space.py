@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -50,6 +51,24 @@ def measure(root: Path, mode: CloneMode) -> Size:
     # Hard links inside one environment, as conda makes them between packages, take their blocks once.
     seen: set[tuple[int, int]] = set()
     files = directories = others = copied = allocated = 0
+    for _, entry, is_shared in cloned(root, mode):
+        if entry.is_dir(follow_symlinks=False):
+            directories += 1
+        elif not entry.is_file(follow_symlinks=False):
+            others += 1
+        else:
+            files += 1
+            if not is_shared:
+                copied += 1
+                allocated += _allocated(entry, seen)
+    return Size(mode, files, directories, others, copied, allocated)
+
+
+def cloned(root: Path, mode: CloneMode) -> Iterator[tuple[str, os.DirEntry[str], bool]]:
+    """Every entry below `root`: its directory as `fingerprint.directories` has it, and whether a clone shares it.
+
+    Raises OSError when a directory cannot be read.
+    """
     private = {"": False}
     for base, entries in fingerprint.directories(root):
         copies_all = mode == "copy" or (mode == "link" and (not base or private[base]))
@@ -57,15 +76,11 @@ def measure(root: Path, mode: CloneMode) -> Size:
             if entry.is_dir(follow_symlinks=False):
                 path = base + entry.name
                 private[path + "/"] = private[base] or is_private_tree(path)
-                directories += 1
-            elif not entry.is_file(follow_symlinks=False):
-                others += 1
+                yield base, entry, False
+            elif entry.is_file(follow_symlinks=False):
+                yield base, entry, not (copies_all or (mode == "link" and is_private_file(entry.name)))
             else:
-                files += 1
-                if copies_all or (mode == "link" and is_private_file(entry.name)):
-                    copied += 1
-                    allocated += _allocated(entry, seen)
-    return Size(mode, files, directories, others, copied, allocated)
+                yield base, entry, False
 
 
 def _allocated(entry: os.DirEntry[str], seen: set[tuple[int, int]]) -> int:

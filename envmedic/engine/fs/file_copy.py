@@ -8,8 +8,13 @@ import stat
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from pathlib import Path
+from typing import Literal
 
 from envmedic.engine.fs import syscalls
+from envmedic.tree import attributes
+
+LossKind = Literal["ownership", "capabilities", "attributes", "flags", "links", "vanished"]
+"""What a copy may lack of its original; `links`: content is copied that was to be shared."""
 
 _CHUNK = 32 << 20
 """Bytes between two looks at whether to stop."""
@@ -22,6 +27,8 @@ NO_REFLINK = frozenset(
 """What FICLONE answers where it cannot share extents (ioctl_ficlone(2)); the content is copied then."""
 NO_LINK = frozenset({errno.EPERM, errno.EMLINK, errno.EXDEV, errno.EOPNOTSUPP, errno.ENOSYS})
 """What linkat answers for protected hard links, too many links, another mount, or no hard links at all."""
+_SET_ID = stat.S_ISUID | stat.S_ISGID
+"""They would give away the rights of whom a copy falls to."""
 _NO_OWNERSHIP = frozenset({errno.EPERM, errno.EINVAL})
 _NO_XATTR = frozenset({errno.EOPNOTSUPP, errno.EPERM, errno.EACCES, errno.ENODATA, errno.ENOSPC})
 
@@ -38,10 +45,8 @@ class Counts:
     reflinked: int = 0
     copied: int = 0
     bytes_copied: int = 0
-    fallbacks: int = 0
-    ownership_lost: int = 0
-    xattrs_lost: int = 0
-    vanished: int = 0
+    lost: list[tuple[LossKind, str]] = field(default_factory=list)
+    """What was lost of which path."""
     deferred: list[tuple[str, str]] = field(default_factory=list)
 
     def add(self, other: Counts) -> None:
@@ -101,16 +106,23 @@ def _copy_buffered(source: int, target: int, offset: int, length: int) -> int:
 
 
 def reflink_or_copy(
-    source: int, target: int, status: os.stat_result, counts: Counts, *, reflink: bool, go_on: Callable[[], None]
+    source: int,
+    target: int,
+    status: os.stat_result,
+    counts: Counts,
+    path: str,
+    *,
+    reflink: bool,
+    go_on: Callable[[], None],
 ) -> None:
-    """Give the empty file `target` the content of `source`, sharing extents when `reflink` and possible."""
+    """Give the empty file `target`, `path` in the counts, the content of `source`, sharing extents when `reflink`."""
     if reflink:
         try:
             syscalls.ficlone(target, source)
         except OSError as error:
             if error.errno not in NO_REFLINK:
                 raise
-            counts.fallbacks += 1
+            counts.lost.append(("links", path))
         else:
             counts.reflinked += 1
             return
@@ -119,58 +131,81 @@ def reflink_or_copy(
     counts.bytes_copied += status.st_size
 
 
-def keep_metadata(source: int, target: int, status: os.stat_result, counts: Counts) -> None:
+def keep_metadata(source: int, target: int, status: os.stat_result, counts: Counts, path: str) -> None:
     """Give the open `target` the owner, mode, extended attributes and times of the open `source`.
 
-    An owner or attribute that this process may not set is counted as lost. Raises OSError.
+    What this process may not set is counted as lost of `path`, and so are the flags of chattr(1), which are not set:
+    an immutable copy could not be repaired. Raises OSError.
     """
     actual = os.fstat(target)
-    if (actual.st_uid, actual.st_gid) != (status.st_uid, status.st_gid):
-        _keep_owner(target, status, counts)
-    os.fchmod(target, stat.S_IMODE(status.st_mode))
-    _keep_xattrs(source, target, counts)
+    mode = stat.S_IMODE(status.st_mode)
+    if (actual.st_uid, actual.st_gid) != (status.st_uid, status.st_gid) and not _keep_owner(target, status):
+        counts.lost.append(("ownership", path))
+        mode &= ~_SET_ID
+    os.fchmod(target, mode)
+    _keep_xattrs(source, target, counts, path)
     os.utime(target, ns=(status.st_atime_ns, status.st_mtime_ns))
+    flags = syscalls.inode_flags(source)
+    if flags and not set(flags) <= set(syscalls.inode_flags(target)):  # a directory hands some on to what is made in it
+        counts.lost.append(("flags", path))
 
 
-def _keep_owner(target: int, status: os.stat_result, counts: Counts) -> None:
+def _keep_owner(target: int, status: os.stat_result) -> bool:
     try:
         os.fchown(target, status.st_uid, status.st_gid)
     except OSError as error:
         if error.errno not in _NO_OWNERSHIP:
             raise
-        counts.ownership_lost += 1
+        return False
+    return True
 
 
-def _keep_xattrs(source: int, target: int, counts: Counts) -> None:
+def _keep_xattrs(source: int, target: int, counts: Counts, path: str) -> None:
     try:
         names = os.listxattr(source)
     except OSError as error:
         if error.errno not in _NO_XATTR:
             raise
         return
+    for name in os.listxattr(target):
+        if name not in names and attributes.is_own(name):  # an ACL that the directory above hands on
+            os.removexattr(target, name)
     for name in names:
         try:
             os.setxattr(target, name, os.getxattr(source, name))
         except OSError as error:  # noqa: PERF203  # few files have any
             if error.errno not in _NO_XATTR:
                 raise
-            counts.xattrs_lost += 1
+            if _value(target, name) != _value(source, name):  # the label that a security module gives by itself
+                counts.lost.append(("capabilities" if name == attributes.CAPABILITY else "attributes", path))
 
 
-def copy_symlink(name: str, source: int, target: int, status: os.stat_result, counts: Counts) -> None:
-    """Make the symbolic link `name` of the directory `source` again in the directory `target`. Raises OSError."""
+def _value(descriptor: int, name: str) -> bytes | None:
+    try:
+        return os.getxattr(descriptor, name)
+    except OSError as error:
+        if error.errno not in _NO_XATTR:
+            raise
+        return None
+
+
+def copy_symlink(path: str, source: int, target: int, status: os.stat_result, counts: Counts) -> None:
+    """Make the symbolic link of the directory `source` again in `target`, by the last part of `path`. Raises OSError."""
+    name = path.rpartition("/")[2]
     os.symlink(os.readlink(name, dir_fd=source), name, dir_fd=target)
-    _keep_path_metadata(name, target, status, counts)
+    _keep_path_metadata(path, target, status, counts)
 
 
-def copy_special(name: str, target: int, status: os.stat_result, counts: Counts) -> None:
-    """Make the fifo, socket or device `name` again in the directory `target`. Raises OSError."""
+def copy_special(path: str, target: int, status: os.stat_result, counts: Counts) -> None:
+    """Make the fifo, socket or device again in the directory `target`, by the last part of `path`. Raises OSError."""
+    name = path.rpartition("/")[2]
     os.mknod(name, status.st_mode, status.st_rdev, dir_fd=target)
-    _keep_path_metadata(name, target, status, counts)
+    _keep_path_metadata(path, target, status, counts)
     os.chmod(name, stat.S_IMODE(status.st_mode), dir_fd=target)
 
 
-def _keep_path_metadata(name: str, target: int, status: os.stat_result, counts: Counts) -> None:
+def _keep_path_metadata(path: str, target: int, status: os.stat_result, counts: Counts) -> None:
+    name = path.rpartition("/")[2]
     actual = os.stat(name, dir_fd=target, follow_symlinks=False)
     if (actual.st_uid, actual.st_gid) != (status.st_uid, status.st_gid):
         try:
@@ -178,7 +213,7 @@ def _keep_path_metadata(name: str, target: int, status: os.stat_result, counts: 
         except OSError as error:
             if error.errno not in _NO_OWNERSHIP:
                 raise
-            counts.ownership_lost += 1
+            counts.lost.append(("ownership", path))
     os.utime(name, ns=(status.st_atime_ns, status.st_mtime_ns), dir_fd=target, follow_symlinks=False)
 
 
@@ -204,8 +239,8 @@ def _replace_by_copy(path: Path, source: int, status: os.stat_result) -> None:
     target = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
         counts = Counts()
-        reflink_or_copy(source, target, status, counts, reflink=True, go_on=lambda: None)
-        keep_metadata(source, target, status, counts)
+        reflink_or_copy(source, target, status, counts, path.name, reflink=True, go_on=lambda: None)
+        keep_metadata(source, target, status, counts, path.name)
         fresh.replace(path)
     except BaseException:
         fresh.unlink()

@@ -16,6 +16,11 @@ RENAME_NOREPLACE = 1
 RENAME_EXCHANGE = 2
 FICLONE = 0x40049409
 """``_IOW(0x94, 9, int)`` of linux/fs.h."""
+_FS_IOC_GETFLAGS = 0x80086601
+"""``_IOR('f', 1, long)`` of linux/fs.h; where another number means it, as on POWER, flags are not seen."""
+_FLAG_LETTERS = {0x1: "s", 0x2: "u", 0x4: "c", 0x8: "S", 0x10: "i", 0x20: "a", 0x40: "d", 0x80: "A",
+                 0x10000: "D", 0x800000: "C"}  # fmt: skip
+"""Those of ``FS_*_FL`` that a user sets, as chattr(1) calls them."""
 OVERLAYFS_MAGIC = 0x794C7630
 """``f_type`` of overlayfs, from linux/magic.h."""
 
@@ -23,6 +28,7 @@ _OPENAT2_NUMBER = 437
 """The same on every architecture."""
 _RESOLVE_NO_SYMLINKS, _RESOLVE_BENEATH = 0x04, 0x08
 _RENAMEAT2_NUMBERS = {"x86_64": 316, "aarch64": 276, "ppc64le": 357, "s390x": 347, "riscv64": 276}
+_NO_FLAGS = frozenset({errno.ENOTTY, errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS, errno.EPERM, errno.EACCES})
 _STATFS_BYTES = 256
 """Larger than struct statfs anywhere; `f_type` is its first word."""
 
@@ -112,6 +118,18 @@ def syncfs(descriptor: int) -> None:
 def ficlone(target: int, source: int) -> None:
     """Make the empty file `target` share the extents of `source`. Raises OSError (ioctl_ficlone(2))."""
     fcntl.ioctl(target, FICLONE, source)
+
+
+def inode_flags(descriptor: int) -> str:
+    """Return the letters of the flags that chattr(1) has set on an open file or directory, sorted; "" without any."""
+    try:
+        raw = fcntl.ioctl(descriptor, _FS_IOC_GETFLAGS, b"\0" * ctypes.sizeof(ctypes.c_long))
+    except OSError as error:
+        if error.errno in _NO_FLAGS:
+            return ""
+        raise
+    flags = int.from_bytes(raw[:4], sys.byteorder)  # the kernel writes an int, whatever the number says
+    return "".join(sorted(letter for bit, letter in _FLAG_LETTERS.items() if flags & bit))
 
 
 def filesystem_type(path: str | os.PathLike[str]) -> int:

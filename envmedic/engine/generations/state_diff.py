@@ -98,7 +98,8 @@ def _loaded(path: Path) -> fingerprint.Fingerprint:
 
 def _without_inodes(found: fingerprint.Fingerprint) -> fingerprint.Fingerprint:
     """A copy of a file is the same file here: generations are clones of each other."""
-    return fingerprint.Fingerprint({name: entry._replace(inode=0) for name, entry in found.entries.items()})
+    entries = {name: entry._replace(inode=0) for name, entry in found.entries.items()}
+    return fingerprint.Fingerprint(entries, found.attributes)
 
 
 def _readable(paths: Iterable[str]) -> tuple[str, ...]:

@@ -208,6 +208,6 @@ def _write(path: Path, content: bytes) -> None:
     with path.open("rb") as source, fresh.open("xb") as target:
         target.write(content)
         target.flush()
-        keep_metadata(source.fileno(), target.fileno(), os.fstat(source.fileno()), Counts())
+        keep_metadata(source.fileno(), target.fileno(), os.fstat(source.fileno()), Counts(), os.fspath(path))
         os.utime(target.fileno())
     fresh.replace(path)

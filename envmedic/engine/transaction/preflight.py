@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from envmedic.engine.clone import disk_space
+from envmedic.engine.clone import disk_space, losses
 from envmedic.engine.clone.clone import probe_modes
 from envmedic.engine.fs import mounts, scratch
 from envmedic.engine.fs.exchange import ExchangeObstacle, probe_exchange
@@ -72,6 +72,7 @@ def preflight(
     with _existing(workdir or real.parent / ".envmedic") as directory:
         method, exchange_notes = _choose_exchange(real, directory)
         mode, clone_notes = _choose_clone(real, directory, options)
+        losses.refuse(real, losses.foreseen(real, mode, directory), options.allow)
         size = disk_space.measure(real, mode)
         _refuse_no_space(directory, size, plan)
         staging, pid_namespace, staging_notes = _choose_staging(real, directory, options)

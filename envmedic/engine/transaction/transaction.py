@@ -11,6 +11,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from envmedic import __version__
+from envmedic.engine.clone import losses
 from envmedic.engine.clone.clone import clone
 from envmedic.engine.fs.exchange import sync_filesystem
 from envmedic.engine.generations.finish import conclude, drop, recoverable, unfinished
@@ -28,7 +29,7 @@ from envmedic.engine.store.layout import Store, new_transaction_id
 from envmedic.engine.store.lock import locked
 from envmedic.engine.store.swap import Point, no_point, swap, sync
 from envmedic.engine.transaction.preflight import Capabilities, preflight
-from envmedic.engine.transaction.repair_stages import Run, confirm, fetch, reproduce
+from envmedic.engine.transaction.repair_stages import Run, add_notes, confirm, fetch, reproduce
 from envmedic.engine.transaction.rounds import repair
 from envmedic.errors import (
     ChecksFailed,
@@ -241,7 +242,10 @@ def _make_clone(run: Run) -> None:
         session.progress("clone", "files", files, run.how.size.files)
 
     with session.stage("clone"):
-        clone(session.prefix, run.transaction.directory.tree, run.how.clone, on_progress=on_progress)
+        made = clone(session.prefix, run.transaction.directory.tree, run.how.clone, on_progress=on_progress)
+    # What preflight could not foresee, such as hard links that the kernel refuses
+    losses.refuse(session.prefix, made.lost, session.options.allow)
+    add_notes(run, losses.notes(made.lost))
 
 
 def _ask(run: Run) -> None:

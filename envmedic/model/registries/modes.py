@@ -10,7 +10,7 @@ from envmedic.model.registries.registry import complete
 CloneMode = Literal["reflink", "link", "copy"]
 StagingMode = Literal["namespace", "relocate"]
 ExchangeMethod = Literal["exchange", "two-renames"]
-AllowName = Literal["base", "frozen", "external", "in-use"]
+AllowName = Literal["base", "frozen", "external", "in-use", "ownership", "capabilities"]
 """Protections that a user can lift."""
 
 _HERE: Final = "in envmedic/model/registries/modes.py"
@@ -53,6 +53,8 @@ PROTECTIONS: Mapping[AllowName, str] = complete(
         "frozen": "Whoever froze it wants it to stay as it is; other users and programs may count on that.",
         "external": "The tool that manages it does not know of the repair, and may undo it or mix it with its own.",
         "in-use": "Programs that run from it may mix old and new files until they are started again.",
+        "ownership": "Files of others become yours in the repaired environment, without their set-user-ID bits.",
+        "capabilities": "Programs that need their capabilities (setcap) do without them after the repair.",
     },
     stated=f"`AllowName` {_HERE}",
     add=f"what is risked without it to `PROTECTIONS` {_HERE}",
