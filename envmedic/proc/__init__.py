@@ -4,7 +4,7 @@
 `passthrough` for the user's own command. All of them stand on `child.Child`; `plain`, by sh, is for the rest.
 """
 
-from envmedic.proc.commands import Question, ask, run
+from envmedic.proc.commands import Question, ask, run, without_others
 from envmedic.proc.helper import Helper, HelperResult
 
-__all__ = ["Helper", "HelperResult", "Question", "ask", "run"]
+__all__ = ["Helper", "HelperResult", "Question", "ask", "run", "without_others"]

@@ -16,6 +16,9 @@ from envmedic.proc.child import Child
 from envmedic.proc.output import Lines, Tail
 from envmedic.redact import is_secret
 
+_TO_START = frozenset(("PATH", "LANG", "LD_LIBRARY_PATH", "NIX_LD", "NIX_LD_LIBRARY_PATH"))
+"""For the loader and the locale; NixOS starts programs of others by a loader that NIX_LD names."""
+
 
 def run(
     argv: Sequence[str],
@@ -133,6 +136,11 @@ def run_in_terminal(argv: Sequence[str]) -> int:
             return child.reap()
     finally:
         signal.signal(signal.SIGINT, former)
+
+
+def without_others() -> dict[str, None]:
+    """What unsets every variable but those that a program needs to start, for questions to programs that are not trusted."""
+    return {name: None for name in os.environ if name not in _TO_START and not name.startswith("LC_")}
 
 
 def overlay(env: Mapping[str, str | None] | None, user: User | None = None) -> dict[str, str]:

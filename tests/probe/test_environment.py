@@ -132,6 +132,22 @@ def with_program(prefix: Path, script: str) -> Path:
     return prefix
 
 
+def test_the_interpreter_gets_no_variables_but_those_it_starts_with(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("HF_TOKEN", "MY_NOTES", "PYTHONPATH"):
+        monkeypatch.setenv(name, "told")
+    monkeypatch.setenv("LD_LIBRARY_PATH", "/lib/mine")
+    monkeypatch.setenv("LANG", "C.UTF-8")
+    seen = tmp_path / "seen"
+    observe_environment(with_program(make_prefix(tmp_path / "env"), f"#!/bin/sh\n/usr/bin/env > {seen}\nexit 1\n"))
+    names = {line.partition("=")[0] for line in seen.read_text().splitlines()}
+    assert {"LD_LIBRARY_PATH", "LANG", "PATH", "LC_ALL"} <= names
+    assert names - {"PWD", "SHLVL", "_", "OLDPWD"} <= {"LD_LIBRARY_PATH", "LANG", "PATH"} | {
+        name for name in names if name.startswith("LC_")
+    }
+
+
 def test_dangling_interpreter_is_a_fact_and_the_rest_is_still_read(tmp_path: Path) -> None:
     prefix = make_prefix(tmp_path / "env")
     add_distribution(site(prefix), "torch", "2.5.1", files={"torch/version.py": "__version__ = '2.5.1+cu124'\n"})

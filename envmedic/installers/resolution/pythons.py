@@ -39,7 +39,7 @@ def find(uv: str, wanted: str, *, given: str | None = None) -> tuple[str, str]:
 
 def _version(path: str) -> str:
     # -I and -S: neither variables nor site-packages of that Python may add output or fail.
-    result = proc.ask([path, "-I", "-S", "-c", _VERSION], timeout_s=_TIMEOUT_S)
+    result = proc.ask([path, "-I", "-S", "-c", _VERSION], env=proc.without_others(), timeout_s=_TIMEOUT_S)
     if result.returncode != 0:
         raise InstallerError(f"{path} does not start", cause=result.stderr.strip() or None, hint="Name another Python")
     return result.stdout.strip()

@@ -14,7 +14,7 @@ from envmedic.model.ports import CommandResult
 from envmedic.owner import owner
 from envmedic.probe.layout import Layout
 from envmedic.probe.readable import is_file
-from envmedic.proc import ask
+from envmedic.proc import ask, without_others
 
 TIMEOUT_S = 20.0
 _QUESTION = """\
@@ -57,7 +57,7 @@ def observe(layout: Layout) -> Interpreter:
         user = owner(layout.python)  # root runs programs of another user as that user
         # -S: a broken .pth file or sitecustomize must not decide whether the interpreter counts as working
         argv = [str(layout.python), "-I", "-S", "-B", "-c", _QUESTION]
-        result = ask(argv, env={"LC_ALL": "C"}, cwd="/", timeout_s=TIMEOUT_S, user=user)
+        result = ask(argv, env={**without_others(), "LC_ALL": "C"}, cwd="/", timeout_s=TIMEOUT_S, user=user)
     except OSError as error:
         return _dead(layout, f"it cannot be started: {error.strerror}")
     answer = parse_answer(result.stdout) if result.returncode == 0 else None
