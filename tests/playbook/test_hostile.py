@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -40,6 +41,13 @@ def test_numbers_with_more_digits_than_can_be_written(text: str) -> None:
 )
 def test_nesting_without_end(text: str) -> None:
     assert "nested too deeply" in mistakes(text)
+
+
+@pytest.mark.parametrize("part", ["[", "{a: ", '["]",', "{"])
+def test_open_brackets_are_refused_at_once(part: str) -> None:
+    begun = time.process_time()
+    assert "nested too deeply" in mistakes(part * (199_000 // len(part)))
+    assert time.process_time() - begun < 5
 
 
 @pytest.mark.parametrize(

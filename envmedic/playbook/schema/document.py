@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from envmedic.playbook.schema.mistakes import START, Key, Path, PlaybookMistake, Position
 
@@ -68,6 +68,15 @@ def read_document(content: bytes) -> tuple[Located | None, list[PlaybookMistake]
     """Return the document in `content` and the mistakes of its YAML; None when it cannot be read at all."""
     from ruamel.yaml import YAML
     from ruamel.yaml.error import YAMLError
+    from ruamel.yaml.scanner import Scanner
+
+    class BoundedScanner(Scanner):
+        """Refuses deep nesting at once: ruamel.yaml looks at every open bracket for each token."""
+
+        def fetch_flow_collection_start(self, *args: Any, **kwargs: Any) -> None:
+            if len(self.flow_context) > MAX_DEPTH:
+                raise RecursionError
+            super().fetch_flow_collection_start(*args, **kwargs)
 
     try:
         text = content.decode("utf-8-sig")
@@ -82,6 +91,7 @@ def read_document(content: bytes) -> tuple[Located | None, list[PlaybookMistake]
         # composed, not loaded: nodes have positions, and no anchor or tag has taken effect yet;
         # pure, because the C parser of ruamel.yaml reads YAML 1.1
         reading = YAML(typ="safe", pure=True)
+        reading.Scanner = BoundedScanner
         reading.composer.warn_double_anchors = False  # anchors are refused, and no warning goes to stderr
         node = reading.compose(text)
     except YAMLError as error:
