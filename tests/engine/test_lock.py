@@ -78,6 +78,30 @@ def test_orphans_of_a_killed_holder_are_waited_for(world: World, monkeypatch: py
     assert time.monotonic() - started < 45
 
 
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"started": "1"}, "process {pid} that took it is gone"),
+        ({"boot": "earlier"}, "process {pid} that took it is gone"),
+        ({"boot": "other", "host": "node-7"}, "taken by process {pid} on node-7; from here its holder cannot be seen"),
+        ({"namespace": "pid:[1]"}, "taken by process {pid} in another container; from here its holder cannot be seen"),
+        ({}, "Process {pid} holds"),
+    ],
+)
+def test_a_process_id_that_is_another_process_now_is_not_taken_for_the_holder(
+    world: World, monkeypatch: pytest.MonkeyPatch, changes: dict[str, str], says: str
+) -> None:
+    monkeypatch.setattr(locks, "ORPHANS_S", 0.2)
+    with locked(Store.of(world.prefix)) as fd:
+        words = os.pread(fd, 1024, 0).decode().split()
+        told = {**dict(zip(("pid", "started", "boot", "namespace", "host"), words, strict=True)), **changes}
+        os.ftruncate(fd, 0)
+        os.pwrite(fd, f"{' '.join(told.values())}\n".encode(), 0)
+        with pytest.raises(EnvironmentBusy) as caught, locked(Store.of(world.prefix)):
+            pass
+    assert says.format(pid=os.getpid()) in (caught.value.cause or "")
+
+
 def test_a_store_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     prefix = make_environment(tmp_path / "env")
     (tmp_path / ".envmedic").write_text("not a directory")

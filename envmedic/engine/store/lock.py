@@ -11,6 +11,7 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from envmedic.engine.store import journal
@@ -26,7 +27,7 @@ _POLL_S = 0.05
 def locked(store: Store) -> Iterator[int]:
     """Hold the environment's lock; gives the descriptor for children to inherit.
 
-    Raises EnvironmentBusy with the holder's process id, PreflightError where the lock cannot be written, and
+    Raises EnvironmentBusy with the holder, PreflightError where the lock cannot be written, and
     RecoveryNeeded where it cannot and an interrupted transaction waits for it.
     """
     try:
@@ -47,14 +48,14 @@ def locked(store: Store) -> Iterator[int]:
 
 
 def _opened(store: Store) -> int:
-    """The descriptor of the lock file, locked, with the number of this process in it."""
+    """The descriptor of the lock file, locked, with this process named in it."""
     store.prepare()
     fd = -1
     try:
         fd = os.open(store.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         _acquire(fd, store)
-        os.ftruncate(fd, 0)  # the holder's pid is for messages only; the flock is what counts
-        os.pwrite(fd, f"{os.getpid()}\n".encode(), 0)
+        os.ftruncate(fd, 0)  # the holder is for messages only; the flock is what counts
+        os.pwrite(fd, _Holder.current().line().encode(), 0)
     except BaseException as error:
         if fd >= 0:
             os.close(fd)
@@ -74,9 +75,9 @@ def holder(store: Store) -> int | None:
     except OSError:
         return None
     try:
-        pid = _holder(fd)
-        # The lock is tried only where its last holder lives: a reader must not get in the way of a recovery.
-        return pid if pid is not None and _alive(pid) and not _try(fd, fcntl.LOCK_SH) else None
+        found = _holder(fd)
+        # The lock is tried only where its last holder may live: a reader must not get in the way of a recovery.
+        return found.pid if found is not None and found.lives() is not False and not _try(fd, fcntl.LOCK_SH) else None
     finally:
         os.close(fd)
 
@@ -86,16 +87,24 @@ def _acquire(fd: int, store: Store) -> None:
     deadline = time.monotonic() + ORPHANS_S
     while not _try(fd):
         holder = _holder(fd)
-        if holder is not None and _alive(holder):
+        lives = holder is not None and holder.lives()
+        if holder is not None and lives:
             raise EnvironmentBusy(
                 f"Another envmedic works on {store.prefix}",
-                cause=f"Process {holder} holds {store.lock}",
+                cause=f"Process {holder.pid} holds {store.lock}",
                 hint="Wait until it has finished, or interrupt it with Ctrl-C",
             )
         if time.monotonic() > deadline:
+            if holder is None or lives is None:
+                where = "" if holder is None else f", taken by process {holder.pid} {holder.place()}"
+                raise EnvironmentBusy(
+                    f"Another envmedic works on {store.prefix}",
+                    cause=f"{store.lock} is held{where}; from here its holder cannot be seen",
+                    hint="Wait until it has finished, or interrupt it where it was started",
+                )
             raise EnvironmentBusy(
                 f"Processes of an interrupted envmedic still run on {store.prefix}",
-                cause=f"{store.lock} is held, though process {holder} that took it is gone",
+                cause=f"{store.lock} is held, though process {holder.pid} that took it is gone",
                 hint=f"See them with `fuser {store.lock}`, and try again when they have ended",
             )
         time.sleep(_POLL_S)
@@ -109,10 +118,66 @@ def _try(fd: int, kind: int = fcntl.LOCK_EX) -> bool:
     return True
 
 
-def _holder(fd: int) -> int | None:
-    text = os.pread(fd, 32, 0).strip()
-    return int(text) if text.isdigit() else None
+@dataclass(frozen=True)
+class _Holder:
+    """The process that took a lock, by what tells it from another one with the same process ID."""
+
+    pid: int
+    started: str = ""
+    """Clock ticks from the start of the system to that of the process; "" in locks of version 0.1."""
+    boot: str = ""
+    namespace: str = ""
+    """Of process IDs: containers have their own."""
+    host: str = ""
+
+    @classmethod
+    def current(cls) -> _Holder:
+        """This process."""
+        pid = os.getpid()
+        return cls(
+            pid, _started(pid) or "", _read("/proc/sys/kernel/random/boot_id"), _namespace(), os.uname().nodename
+        )
+
+    def line(self) -> str:
+        """What is kept of it in the lock."""
+        return f"{self.pid} {self.started} {self.boot} {self.namespace} {self.host}\n"
+
+    def lives(self) -> bool | None:
+        """Whether it still runs; None where that cannot be seen from here: on another host, in another container."""
+        started = _started(self.pid)
+        if not self.started:
+            return started is not None
+        here = self.current()
+        if self.boot != here.boot:
+            return False if self.host == here.host else None
+        return started == self.started if self.namespace == here.namespace else None
+
+    def place(self) -> str:
+        """Where it ran, in words."""
+        return f"on {self.host}" if self.host != os.uname().nodename else "in another container"
 
 
-def _alive(pid: int) -> bool:
-    return Path(f"/proc/{pid}").exists()
+def _holder(fd: int) -> _Holder | None:
+    words = os.pread(fd, 1024, 0).decode(errors="replace").partition("\n")[0].split()
+    whole = len(words) in {1, 5} and words[0].isdigit()  # else it is written at this moment
+    return _Holder(int(words[0]), *words[1:]) if whole else None
+
+
+def _started(pid: int) -> str | None:
+    """When a process started; None where there is none. Its name, in parentheses, may hold blanks."""
+    fields = _read(f"/proc/{pid}/stat").rpartition(")")[2].split()
+    return fields[19] if len(fields) > 19 else None  # noqa: PLR2004  # proc(5): field 22
+
+
+def _namespace() -> str:
+    try:
+        return os.readlink("/proc/self/ns/pid")  # noqa: PTH115  # no path
+    except OSError:
+        return "-"
+
+
+def _read(path: str) -> str:
+    try:
+        return Path(path).read_text("ascii", "replace").strip()
+    except OSError:
+        return "-"
