@@ -57,6 +57,9 @@ def test_the_whole_story(user: Shell, case: Case, room: Path) -> None:
     stale = user.envmedic("apply", str(plan_file), "--yes", "--no-gpu", "--json")
     failure(stale, code=2, kind="stale-plan", says="has changed since the plan was made")
 
+    assert not (prefix / ".lock").exists()
+    assert not list(prefix.rglob("uv_cache.json"))
+    assert not [path for path in prefix.rglob("RECORD") if "uv_cache.json" in path.read_text()]
     verified = user.envmedic("verify", "--json", "--no-gpu", *target)
     assert (verified.code, verified.document["schema"]) == (0, "envmedic.verification/1")
     assert verified.document["passed"] is True
@@ -76,7 +79,8 @@ def test_the_whole_story(user: Shell, case: Case, room: Path) -> None:
     nothing = user.envmedic("undo", "--yes", "--json", *target)
     failure(nothing, code=2, kind="input", says="There is nothing to undo")
 
-    redone = user.envmedic("redo", "--yes", *target)
+    # nothing has changed since the undo: no question, no terminal
+    redone = user.envmedic("redo", *target)
     assert redone.code == 0
     assert "repaired, brought back" in redone.out
     assert state_of(prefix) == repaired
@@ -136,11 +140,22 @@ def test_dry_run_changes_nothing_and_needs_no_terminal(reader: Shell, shared: Ca
 
 def test_without_a_terminal_a_change_needs_yes(reader: Shell, shared: Case) -> None:
     before = state_of(shared.prefix.parent)
-    for command in (("apply", "--playbook", "nms-cuda"), ("undo",), ("redo",), ("prune",)):
+    for command in (("apply", "--playbook", "nms-cuda"), ("undo",), ("prune",)):
         done = reader.envmedic(*command, "--json", "-p", str(shared.prefix))
         failure(done, code=3, kind="confirmation-needed", says="no terminal to ask on")
         assert "--yes" in done.document["hint"]
     assert state_of(shared.prefix.parent) == before
+
+
+def test_a_redo_that_hides_edits_needs_yes(user: Shell, case: Case) -> None:
+    target = ("-p", str(case.prefix))
+    assert user.envmedic(*REPAIR, *target).code == 0
+    assert user.envmedic("undo", "--yes", *target).code == 0
+    (case.prefix / "mine.txt").write_text("mine")
+    before = state_of(case.prefix)
+    failure(user.envmedic("redo", "--json", *target), code=3, kind="confirmation-needed", says="no terminal to ask on")
+    assert state_of(case.prefix) == before
+    assert user.envmedic("redo", "--yes", *target).code == 0
 
 
 def test_on_a_terminal_no_is_no_and_yes_is_yes(user: Shell, case: Case) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 
 from envmedic.api import generations, recovery
 from envmedic.cli.context import (
@@ -33,18 +34,22 @@ def redo(args: argparse.Namespace, output: CommandOutput) -> int:
 
 
 def _travel(args: argparse.Namespace, output: CommandOutput, travel: generations.UndoOrRedo, question: str) -> int:
-    if not args.yes:
+    # a redo that hides no edit needs no yes: it is what an undo takes back
+    asks = not args.yes and (travel is not generations.redo or sys.stdin.isatty())
+    if asks:
         require_terminal(SEE_HISTORY)
     settings = settings_of(args, output)
     # found before the question: a mistyped name fails before anything is asked
     prefix = prefix_to_change(target_of(args), settings, output)
-    if not (args.yes or ask(f"{question}?")):
+    if asks and not ask(f"{question}?"):
         raise RepairDeclined("Declined")
 
     def accept(losses: tuple[str, ...]) -> bool:
         output.narrate("changed since, and not in the other tree (which keeps them until it is pruned):")
         for path in losses:
             output.narrate(f"  {path}")
+        if not args.yes:
+            require_terminal(SEE_HISTORY)
         return args.yes or ask("Go on?")
 
     return print_record(travel(settings, prefix, args.transaction, tuple(args.allow), accept), output, moved=True)

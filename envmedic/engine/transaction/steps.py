@@ -11,6 +11,8 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
+from packaging.utils import canonicalize_name
+
 from envmedic.conda_meta.pins_and_marks import PINNED
 from envmedic.engine.clone import listed_files
 from envmedic.engine.clone.shared_links import refuse_outside, unshare
@@ -24,6 +26,7 @@ from envmedic.model.plan import CONDA_PINS, CONSTRAINTS, Advise, Install, Pin, P
 
 __all__ = ["CONSTRAINTS", "Workplace", "carry_out", "commands"]
 
+_UV_LOCK, _UV_NOTES = ".lock", "uv_cache.json"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
@@ -45,12 +48,17 @@ def carry_out(step: Step, place: Workplace) -> str:
     Raises InstallerError when a command fails, InputError for a path outside the clone, PreflightError for
     files that clone and original share, OSError.
     """
-    if isinstance(step, Purge | Install):
+    had_lock = os.path.lexists(place.tree / _UV_LOCK)
+    if isinstance(step, CondaChange):
+        return _change_conda(step, place)
+    told = ""
+    if isinstance(step, Rebuild):
+        told = rebuild_step.carry_out(step, place)
+    elif isinstance(step, Purge | Install):
         unshare(step, place.tree, place.runner.python.parent.parent)
-    if isinstance(step, Rebuild | CondaChange):
-        return rebuild_step.carry_out(step, place) if isinstance(step, Rebuild) else _change_conda(step, place)
-    for argv in commands(step, place):
-        run(argv, place)
+        for argv in commands(step, place):
+            run(argv, place)
+    _drop_notes_of_uv(step, place, had_lock=had_lock)
     if isinstance(step, Purge):
         return _delete(step, place)
     if isinstance(step, SetEnv):
@@ -61,7 +69,25 @@ def carry_out(step: Step, place: Workplace) -> str:
         return _pin(step, place)
     if isinstance(step, Advise):
         place.emit(Notice(code="advice", message=step.text))
-    return ""
+    return told
+
+
+def _drop_notes_of_uv(step: Step, place: Workplace, *, had_lock: bool) -> None:
+    """Remove what uv leaves beside a wheel's files: notes on its cache, with their rows in RECORD, and its lock."""
+    if not had_lock and (place.tree / _UV_LOCK).is_file():
+        locate(place.tree, _UV_LOCK).unlink()
+    names = [item.name for item in step.artifacts] if isinstance(step, Install) else []
+    names += [step.distribution.name] if isinstance(step, Rebuild) else []
+    wanted = set(map(canonicalize_name, names))
+    for notes in place.tree.glob(f"lib*/python*/site-packages/*.dist-info/{_UV_NOTES}"):
+        info = notes.parent
+        if info.parent.parent.parent.is_symlink() or canonicalize_name(info.name.partition("-")[0]) not in wanted:
+            continue
+        row, record = f"{info.name}/{_UV_NOTES},", info / "RECORD"
+        rows = record.read_text(encoding="utf-8").splitlines(keepends=True)
+        kept = "".join(item for item in rows if not item.startswith(row))
+        replace_file(place.tree, str(record.relative_to(place.tree)), kept.encode())
+        locate(place.tree, str(notes.relative_to(place.tree))).unlink()
 
 
 def _change_conda(step: CondaChange, place: Workplace) -> str:

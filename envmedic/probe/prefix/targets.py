@@ -172,7 +172,8 @@ def active(variables: Mapping[str, str]) -> Path:
     raise InputError(
         "No environment is named and none is active",
         cause="neither VIRTUAL_ENV nor CONDA_PREFIX is set",
-        hint="Activate the environment, or name it with -p PREFIX, -n NAME or --python PATH",
+        hint="Activate the environment, or name it with -p PREFIX, -n NAME or --python PATH; "
+        "`envmedic diagnose --log-only LOG` looks at a text without any",
     )
 
 
