@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import py_compile
+import shutil
 import sys
 import time
 from pathlib import Path
@@ -7,12 +9,13 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+import envmedic
 from envmedic.api.context import subprocess_probe
 from envmedic.api.context.observation import observe, observe_clone
 from envmedic.api.context.settings import Settings
 from envmedic.api.context.subprocess_probe import ChildProcess
 from envmedic.api.diagnosis import diagnose
-from envmedic.errors import Interrupted, NotAnEnvironment
+from envmedic.errors import DamagedByteCode, Interrupted, NotAnEnvironment
 from envmedic.model.events import EventStream
 from tests.support.venvs import make_venv
 
@@ -44,6 +47,17 @@ def test_its_errors_are_raised_here(tmp_path: Path) -> None:
     with pytest.raises(NotAnEnvironment, match="holds no Python environment") as raised:
         subprocess_probe.diagnose(SETTINGS, tmp_path, cancel=lambda: False)
     assert raised.value.hint
+
+
+def test_damaged_byte_code_is_named_in_a_child_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shutil.copytree(Path(envmedic.__file__).parent, tmp_path / "envmedic", ignore=shutil.ignore_patterns("*.pyc"))
+    compiled = Path(py_compile.compile(str(tmp_path / "envmedic/diagnosis/vocabulary.py"), doraise=True) or "")
+    compiled.write_bytes(compiled.read_bytes()[:16])
+    monkeypatch.setattr(envmedic, "__file__", str(tmp_path / "envmedic" / "__init__.py"))
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    prefix = make_venv(tmp_path / "env")
+    with pytest.raises(DamagedByteCode, match="vocabulary"):
+        subprocess_probe.diagnose(SETTINGS, prefix, cancel=lambda: False)
 
 
 def test_it_can_be_stopped(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from envmedic.api.context.observation import observe, observe_clone
 from envmedic.api.context.settings import Settings
 from envmedic.api.context.subprocess_probe import Reply, Request, Trouble
 from envmedic.api.diagnosis import diagnose
-from envmedic.errors import EnvmedicError
+from envmedic.errors import EnvmedicError, damaged_byte_code, exhausted, storage
 from envmedic.model.base import to_json
 from envmedic.model.events import EventStream
 
@@ -28,9 +28,13 @@ def main(answer: int) -> None:
     )
     try:
         reply = _reply(request, settings)
-    except EnvmedicError as error:
+    except Exception as error:
+        known = error if isinstance(error, EnvmedicError) else exhausted(error) or damaged_byte_code(error)
+        known = known or storage(error)
+        if known is None:
+            raise
         trouble = Trouble(
-            code=error.code, summary=error.summary, cause=error.cause, hint=error.hint, details=error.details
+            code=known.code, summary=known.summary, cause=known.cause, hint=known.hint, details=known.details
         )
         reply = Reply(trouble=trouble)
     with os.fdopen(answer, "wb") as pipe:

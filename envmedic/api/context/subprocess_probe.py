@@ -120,7 +120,10 @@ def _error(trouble: Trouble) -> EnvmedicError:
     # by code, not by pickle: the answer is data, and front ends decide by the class (exit status, advice)
     kinds = {kind.code: kind for kind in _kinds(EnvmedicError)}
     kind = kinds.get(trouble.code, EnvmedicError)
-    return kind(trouble.summary, cause=trouble.cause, hint=trouble.hint, details=trouble.details)
+    error = kind.__new__(kind)
+    # the base's, since some kinds word themselves from other arguments
+    EnvmedicError.__init__(error, trouble.summary, cause=trouble.cause, hint=trouble.hint, details=trouble.details)
+    return error
 
 
 def _kinds(root: type[EnvmedicError]) -> list[type[EnvmedicError]]:
