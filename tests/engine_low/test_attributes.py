@@ -92,6 +92,7 @@ def test_a_saved_fingerprint_keeps_attributes(prefix: Path, open_tmp: Path) -> N
         for name in odd:
             write(prefix / name, "")
         found = fingerprint.fingerprint(prefix)
+        assert LINKED in (found.attributes or {})
         found.save(open_tmp / "saved")
         assert fingerprint.Fingerprint.load(open_tmp / "saved") == found
         assert b"by hand" not in (open_tmp / "saved").read_bytes()
