@@ -96,13 +96,16 @@ def difference(settings: Settings, prefix: Path, before: str | None = None, afte
     return state_diff.difference(prefix, states, before=before, after=after)
 
 
-def prunable(settings: Settings, prefix: Path, keep: int) -> tuple[str, ...]:
+def prunable(settings: Settings, prefix: Path, keep: int, *, drop_new: bool = False) -> tuple[str, ...]:
     """Return the transactions whose kept tree `prune` would remove."""
     del settings
-    return generations.prunable(prefix, keep=keep)
+    return generations.prunable(prefix, keep=keep, drop_new=drop_new)
 
 
-def prune(settings: Settings, prefix: Path, keep: int) -> History:
-    """Remove all but `keep` old trees, and return the remaining history."""
-    generations.prune(prefix, keep=keep, stream=settings.stream)
+def prune(settings: Settings, prefix: Path, keep: int, *, drop_new: bool = False) -> History:
+    """Remove all but `keep` old trees, and return the remaining history.
+
+    Trees with files that exist nowhere else stay, unless `drop_new`.
+    """
+    generations.prune(prefix, keep=keep, stream=settings.stream, drop_new=drop_new)
     return generations.history(prefix)

@@ -285,6 +285,9 @@ def _diff(parser: Parser) -> None:
 
 def _prune(parser: Parser) -> None:
     parser.option("--keep", type=at_least(0), default=0, help="generations to keep (default: 0)")
+    parser.option(
+        "--drop-new", action="store_true", help="also trees with files that exist nowhere else, which otherwise stay"
+    )
     parser.option("-y", "--yes", action="store_true", help="do not ask")
 
 

@@ -130,6 +130,11 @@ class Generation(Model, frozen=True, kw_only=True):
     """Whether ``redo`` can go to it now."""
     kept: bool = False
     """Whether the tree that is not at the prefix is kept: without it there is no way over this transaction."""
+    tree: str | None = None
+    """Path of the kept tree."""
+    only_copies: tuple[str, ...] = ()
+    """Files of the kept tree, relative to it, that were added or changed there and that the live tree does not have;
+    ``.`` where that cannot be told. Such a tree is removed only by ``envmedic prune --drop-new``."""
     size_bytes: int
     """Disk space that the kept tree holds alone."""
 
@@ -144,6 +149,8 @@ class History(Model, frozen=True, kw_only=True):
     """Every transaction, newest first."""
     interrupted: str | None = None
     """The interrupted transaction on the environment, which `envmedic recover` settles; null without one."""
+    size_bytes: int = 0
+    """Disk space that all of this holds alone: kept trees, fingerprints, records."""
 
 
 class DistributionChange(Model, frozen=True, kw_only=True):

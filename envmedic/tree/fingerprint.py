@@ -291,6 +291,11 @@ def _gone(entries: Iterable[str], root: Path) -> set[str]:
     return {*entries}.difference((".",), (base + item.name for base, listed in directories(root) for item in listed))
 
 
+def readable(paths: Iterable[str]) -> tuple[str, ...]:
+    """Paths that a document can hold, whatever bytes they are made of."""
+    return tuple(path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace") for path in paths)
+
+
 def digest_of(fingerprint: Fingerprint) -> str:
     """Return the `digest` of the tree that `fingerprint` was taken of, without another walk."""
     return digest_of_lines(

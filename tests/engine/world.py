@@ -234,8 +234,8 @@ class World:
     def recover(self, *, point: Point = no_point) -> tuple[Record, ...]:
         return recover(self.prefix, ports=self.ports(), checks=self.checks, stream=self.stream(), point=point)
 
-    def prune(self, keep: int, *, point: Point = no_point) -> tuple[str, ...]:
-        return prune(self.prefix, keep=keep, stream=self.stream(), point=point)
+    def prune(self, keep: int, *, drop_new: bool = False, point: Point = no_point) -> tuple[str, ...]:
+        return prune(self.prefix, keep=keep, stream=self.stream(), drop_new=drop_new, point=point)
 
     def version(self) -> str:
         """The version of fam that the files at the prefix are of."""

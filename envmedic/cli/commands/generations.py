@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Collection
 
 from envmedic.api import generations, recovery
 from envmedic.cli.context import (
@@ -17,6 +18,7 @@ from envmedic.cli.context import (
 )
 from envmedic.cli.output import CommandOutput
 from envmedic.errors import ExitCode, RepairDeclined
+from envmedic.model.record import History
 from envmedic.render.documents.record import difference_lines, history_lines
 from envmedic.render.text import line
 
@@ -87,9 +89,29 @@ def prune(args: argparse.Namespace, output: CommandOutput) -> int:
         require_terminal(SEE_HISTORY)
     settings = settings_of(args, output)
     prefix = prefix_to_change(target_of(args), settings, output)
+    drop_new = args.drop_new
     which = f"all kept generations but the {args.keep} nearest" if args.keep else "all kept generations"
     if not (args.yes or ask(f"Remove {which}? There is no way back then")):
         raise RepairDeclined("Declined")
-    found = generations.prune(settings, prefix, args.keep)
+    spared = _only_copies(
+        generations.history(settings, prefix), generations.prunable(settings, prefix, args.keep, drop_new=True)
+    )
+    for text in spared:
+        output.narrate(text)
+    if spared and not (drop_new or args.yes):
+        drop_new = ask("Remove these files with their trees?")
+    found = generations.prune(settings, prefix, args.keep, drop_new=drop_new)
+    if spared and not drop_new:
+        output.narrate("These trees stay: to remove them with these files, add --drop-new")
     output.document(found, history_lines(found))
     return int(ExitCode.OK)
+
+
+def _only_copies(found: History, doomed: Collection[str]) -> list[str]:
+    """The files that exist in no other tree, below the trees of `doomed`."""
+    return [
+        text
+        for item in found.generations
+        if item.transaction in doomed and item.only_copies
+        for text in (f"Only in {item.tree}:", *(f"  {path}" for path in item.only_copies))
+    ]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -17,6 +17,7 @@ from typing import Literal
 from envmedic.engine.fs import trash
 from envmedic.engine.generations import undo_losses
 from envmedic.engine.generations.finish import conclude, recoverable
+from envmedic.engine.generations.only_copies import WHOLE_TREE, only_copies
 from envmedic.engine.generations.recovery import settle
 from envmedic.engine.generations.undo_losses import Loss
 from envmedic.engine.stage.activated_runner import ActivatedRunner
@@ -39,7 +40,8 @@ from envmedic.errors import (
 )
 from envmedic.model.events import Emit, EventStream, Progress, StageFinished, StageStarted
 from envmedic.model.plan import Change
-from envmedic.model.record import Generation, History, Record
+from envmedic.model.record import Generation, History, Record, State
+from envmedic.tree.fingerprint import readable
 
 FOUND = "found"
 """As the target of an undo: the environment before the first repair."""
@@ -72,7 +74,11 @@ def history(prefix: Path) -> History:
     store = Store.of(prefix)
     live = marker.read(store.prefix)
     known = sorted(_known(store), key=lambda item: item.directory.transaction, reverse=True)
-    return History(prefix=str(prefix), generations=tuple(_generation(item, live) for item in known))
+    return History(
+        prefix=str(prefix),
+        generations=tuple(_generation(item, live, store.prefix) for item in known),
+        size_bytes=sum(held_alone(item.directory.path) for item in known),
+    )
 
 
 def _known(store: Store) -> Iterator[_Known]:
@@ -81,8 +87,8 @@ def _known(store: Store) -> Iterator[_Known]:
         yield _Known(directory, load_record(directory, journal), journal.parent)
 
 
-def _generation(item: _Known, live: str | None) -> Generation:
-    record = item.record
+def _generation(item: _Known, live: str | None, prefix: Path) -> Generation:
+    record, kept = item.record, item.directory.tree
     return Generation(
         transaction=record.transaction,
         parent=item.parent,
@@ -95,7 +101,9 @@ def _generation(item: _Known, live: str | None) -> Generation:
         undo_possible=record.state == "done" and live == record.transaction and item.has_tree,
         redo_possible=record.state == "undone" and live == item.parent and item.has_tree,
         kept=item.has_tree,
-        size_bytes=held_alone(item.directory.tree),
+        tree=str(kept) if item.has_tree else None,
+        only_copies=readable(only_copies(item.directory, record.state, prefix)) if item.has_tree else (),
+        size_bytes=held_alone(kept),
     )
 
 
@@ -224,7 +232,25 @@ def _undo(session: TransactionContext, item: _Known, accept: Accept | None) -> R
         if loss.damaged:
             lost = f"Edited in place since the repair, so not as before: {', '.join(loss.damaged[:_LISTED])}"
             transaction.note(notes=(*transaction.record.notes, lost))
+        _note_only_copies(transaction, "undone")
         return transaction.finish("undone")
+
+
+def _note_only_copies(transaction: OpenTransaction, state: State) -> None:
+    """Say where the files are that only the tree set aside has."""
+    names = readable(only_copies(transaction.directory, state, transaction.session.prefix))
+    if names:
+        told = f"{only_copies_told(transaction.directory.tree, names)}. They stay there: no repair removes them"
+        transaction.note(notes=(*transaction.record.notes, told))
+
+
+def only_copies_told(tree: Path, names: Sequence[str]) -> str:
+    """The files that only a kept tree has, and where it is."""
+    if names == (WHOLE_TREE,):
+        return f"{tree} cannot be compared, and may have files that exist nowhere else"
+    more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
+    listed = ", ".join(names[:_LISTED])
+    return f"Only {tree} has these {len(names)} files as they are there: {listed}{more}"
 
 
 def _redo(session: TransactionContext, item: _Known, accept: Accept | None, lock: int) -> Record:
@@ -275,11 +301,14 @@ def _reason(loss: Loss) -> str:
     return f"{loss.changed[0]} differs from what the repair left"
 
 
-def prune(prefix: Path, *, keep: int, stream: EventStream, point: Point = no_point) -> tuple[str, ...]:
+def prune(
+    prefix: Path, *, keep: int, stream: EventStream, drop_new: bool = False, point: Point = no_point
+) -> tuple[str, ...]:
     """Delete all kept trees except the `keep` most useful ones; returns the transactions that lost theirs.
 
-    The live tree and all records stay. Raises EnvironmentBusy, RecoveryNeeded while a transaction is interrupted or
-    where a tree was deleted in part only, and PreflightError where none could be.
+    The live tree, a short record of every transaction, and without `drop_new` trees with files that exist nowhere else
+    stay. Raises EnvironmentBusy, RecoveryNeeded while a transaction is interrupted or where a tree was deleted in part
+    only, and PreflightError where none could be.
     """
     store = Store.of(prefix)
     if not store.transactions():
@@ -291,17 +320,19 @@ def prune(prefix: Path, *, keep: int, stream: EventStream, point: Point = no_poi
                     f"Transaction {directory.transaction} was interrupted", hint="Run `envmedic recover` first"
                 )
         try:
-            return prune_trees(store, keep, stream.emit, point)
+            return prune_trees(store, keep, stream.emit, point, drop_new=drop_new)
         except OSError as error:
             raise _not_pruned(store, error) from error
 
 
-def prune_trees(store: Store, keep: int, emit: Emit, point: Point = no_point) -> tuple[str, ...]:
+def prune_trees(
+    store: Store, keep: int, emit: Emit, point: Point = no_point, *, drop_new: bool = False
+) -> tuple[str, ...]:
     """As `prune`, for a caller that holds the lock.
 
     Most useful are the trees that undo leads to, nearest first, then those that redo leads to, newest first.
     """
-    doomed = _doomed(store, keep)
+    doomed = _doomed(store, keep, drop_new=drop_new)
     for item in doomed:
         started = time.monotonic()
         emit(StageStarted(stage="prune"))
@@ -331,14 +362,34 @@ def _not_pruned(store: Store, error: OSError) -> EnvmedicError:
     )
 
 
-def prunable(prefix: Path, *, keep: int) -> tuple[str, ...]:
+def prunable(prefix: Path, *, keep: int, drop_new: bool = False) -> tuple[str, ...]:
     """The transactions whose tree `prune` would delete, oldest first; reads only. Raises RecoveryNeeded."""
-    return tuple(item.directory.transaction for item in _doomed(Store.of(prefix), keep))
+    return tuple(item.directory.transaction for item in _doomed(Store.of(prefix), keep, drop_new=drop_new))
 
 
-def _doomed(store: Store, keep: int) -> list[_Known]:
-    spared = {item.directory.transaction for item in _by_use(store)[: max(keep, 0)]}
-    return [item for item in _known(store) if item.has_tree and item.directory.transaction not in spared]
+def _doomed(store: Store, keep: int, *, drop_new: bool) -> list[_Known]:
+    surplus = _surplus(store, keep)
+    return [item for item in surplus if drop_new or not _holds_only_copies(store, item)]
+
+
+def _holds_only_copies(store: Store, item: _Known) -> bool:
+    return bool(only_copies(item.directory, item.record.state, store.prefix))
+
+
+def spared_told(store: Store, keep: int) -> tuple[str, ...]:
+    """Of each tree that pruning spares only for files that exist nowhere else: which ones, and where."""
+    told = []
+    for item in _surplus(store, keep):
+        names = readable(only_copies(item.directory, item.record.state, store.prefix))
+        if names:
+            told.append(f"{only_copies_told(item.directory.tree, names)}. `envmedic prune` asks before it removes them")
+    return tuple(told)
+
+
+def _surplus(store: Store, keep: int) -> list[_Known]:
+    """Transactions whose tree is kept beyond the `keep` most useful ones."""
+    useful = {item.directory.transaction for item in _by_use(store)[: max(keep, 0)]}
+    return [item for item in _known(store) if item.has_tree and item.directory.transaction not in useful]
 
 
 def _by_use(store: Store) -> list[_Known]:

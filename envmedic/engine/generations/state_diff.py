@@ -56,9 +56,9 @@ def difference(prefix: Path, states: States, *, before: str | None = None, after
         before=first.name,
         after=second.name,
         distributions=tuple(_changes(first.distributions, second.distributions)),
-        added=_readable(files.added),
-        removed=_readable(files.removed),
-        changed=_readable(files.changed),
+        added=fingerprint.readable(files.added),
+        removed=fingerprint.readable(files.removed),
+        changed=fingerprint.readable(files.changed),
     )
 
 
@@ -100,11 +100,6 @@ def _without_inodes(found: fingerprint.Fingerprint) -> fingerprint.Fingerprint:
     """A copy of a file is the same file here: generations are clones of each other."""
     entries = {name: entry._replace(inode=0) for name, entry in found.entries.items()}
     return fingerprint.Fingerprint(entries, found.attributes)
-
-
-def _readable(paths: Iterable[str]) -> tuple[str, ...]:
-    """Paths that a document can hold, whatever bytes they are made of."""
-    return tuple(path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace") for path in paths)
 
 
 def _changes(before: Iterable[DistributionState], after: Iterable[DistributionState]) -> Iterator[DistributionChange]:

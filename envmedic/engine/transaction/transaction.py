@@ -15,7 +15,7 @@ from envmedic.engine.clone import losses
 from envmedic.engine.clone.clone import clone
 from envmedic.engine.fs.exchange import sync_filesystem
 from envmedic.engine.generations.finish import conclude, drop, recoverable, unfinished
-from envmedic.engine.generations.generations import prune_trees
+from envmedic.engine.generations.generations import prune_trees, spared_told
 from envmedic.engine.generations.recovery import settle
 from envmedic.engine.stage import relocate
 from envmedic.engine.stage.activated_runner import ActivatedRunner
@@ -327,8 +327,21 @@ def _finish(run: Run) -> Record:
         record = conclude(transaction, ActivatedRunner(runner, session.prefix, session.interruption))
         if not told:
             _too_late(session, "It was too late to stop: the transaction has been finished")
-        prune_trees(session.store, session.options.keep, session.emit, session.point)
-    return record
+        return _pruned(transaction) or record
+
+
+def _pruned(transaction: OpenTransaction) -> Record | None:
+    """Prune old generations; the record with a note where one stays for the files that only it has, else None."""
+    session = transaction.session
+    prune_trees(session.store, session.options.keep, session.emit, session.point)
+    spared = spared_told(session.store, session.options.keep)
+    if not spared:
+        return None
+    for told in spared:
+        session.notice("kept-files", told)
+    transaction.note(notes=(*transaction.record.notes, *spared))
+    transaction.save()
+    return transaction.record
 
 
 def _too_late(session: TransactionContext, message: str) -> bool:

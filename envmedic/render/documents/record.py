@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 
-from envmedic.model.record import Difference, History, Record
+from envmedic.model.record import Difference, Generation, History, Record
 from envmedic.render.documents.checks import comparison_lines
 from envmedic.render.documents.errors import failure_lines
 from envmedic.render.style import duration, size
@@ -100,7 +100,23 @@ def history_lines(history: History) -> list[Line]:
         shown = [*item.changes[:_CHANGES_SHOWN], f"{more} more"] if more else item.changes
         mark, changes = "*" if item.live else "", ", ".join(shown) or "-"
         rows.append((mark, item.transaction, item.state, item.started, changes, size(item.size_bytes), can or "-"))
-    return [line("Generations (* is live)", "bold"), *table(rows)]
+    return [
+        joined(part("Generations (* is live)", "bold"), f", {size(history.size_bytes)} on disk"),
+        *table(rows),
+        *(text for item in history.generations for text in _only_copies(item)),
+    ]
+
+
+def _only_copies(item: Generation) -> list[Line]:
+    """The files that only a kept tree has."""
+    if not item.only_copies:
+        return []
+    more = len(item.only_copies) - _PATHS_SHOWN
+    return [
+        line(f"Only in {item.tree}:", "warn"),
+        *(line(f"  {path}") for path in item.only_copies[:_PATHS_SHOWN]),
+        *([line(f"  and {more} more")] if more > 0 else []),
+    ]
 
 
 def difference_lines(found: Difference) -> list[Line]:
