@@ -306,7 +306,7 @@ def prune(
 ) -> tuple[str, ...]:
     """Delete all kept trees except the `keep` most useful ones; returns the transactions that lost theirs.
 
-    The live tree, a short record of every transaction, and without `drop_new` trees with files that exist nowhere else
+    The live tree, all records, and without `drop_new` trees with files that exist nowhere else
     stay. Raises EnvironmentBusy, RecoveryNeeded while a transaction is interrupted or where a tree was deleted in part
     only, and PreflightError where none could be.
     """
