@@ -7,16 +7,18 @@ import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from envmedic.engine.fs.durable import write_durably, write_whole
 from envmedic.engine.fs.safe_paths import replace_file
 from envmedic.engine.generations.generations import history
+from envmedic.engine.store import installed_by_repairs, swap
 from envmedic.engine.store import journal as journals
-from envmedic.engine.store import swap
 from envmedic.engine.store.layout import Store, TransactionDirectory
 from envmedic.engine.transaction import create
 from envmedic.errors import InternalError, PreflightError
+from envmedic.model.record import Record
 from tests.engine.durability import Disk
 from tests.engine.world import Crash, World, fails_in_place, in_child
 
@@ -232,6 +234,22 @@ def test_nobody_else_enters_the_store_whatever_the_umask(quick: World) -> None:
     files = [path for root in (quick.store, quick.store / "locks", directory) for path in root.iterdir()]
     written = [path for path in files if path.is_file() and not path.name.startswith("fingerprint")]
     assert {path.name: stat.S_IMODE(path.stat().st_mode) for path in written if path.stat().st_mode & 0o077} == {}
+
+
+def test_notes_on_a_finished_repair_are_on_disk_with_its_record(quick: World, disk: Disk) -> None:
+    record = quick.apply()
+    disk.calls.clear()
+    told = installed_by_repairs.noted(quick.prefix, record, ("locked",))
+    assert disk.calls == ["fsync .envmedic/TX/.record.json.tmp", RECORD, "fsync .envmedic/TX"]
+    (generation,) = quick.store.glob("[0-9]*/record.json")
+    assert msgspec.json.decode(generation.read_bytes(), type=Record) == told
+    assert told.notes == (*record.notes, "locked")
+
+
+def test_a_store_says_what_it_is_to_git_and_to_backups(quick: World) -> None:
+    Store.of(quick.prefix).prepare()
+    assert (quick.store / ".gitignore").read_text() == "*\n"
+    assert (quick.store / "CACHEDIR.TAG").read_text().startswith("Signature: 8a477f597d28d172789f06886806bc55\n")
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a directory away")

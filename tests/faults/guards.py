@@ -260,7 +260,10 @@ def _tests(file: str) -> tuple[str, ...]:
     chosen = [test for test in quick.choice([file]) if not test.startswith(_SLOW)]
     # what is nearest by imports tests a module alone; whole repairs see the rest
     engine = [f"tests/engine/{path.name}" for path in sorted((ROOT / "tests" / "engine").glob("test_*.py"))]
-    order = {name: number for number, name in enumerate(("durability", "journal", "lock", "hostile_owner", "apply"))}
+    order = {
+        name: number
+        for number, name in enumerate(("durability", "journal", "lock", "hostile_owner", "interruption", "apply"))
+    }
 
     def rank(test: str) -> tuple[bool, int, int]:
         return test not in chosen, order.get(Path(test).stem.removeprefix("test_"), len(order)), _size(test)
