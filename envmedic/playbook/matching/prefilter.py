@@ -48,15 +48,19 @@ class Prefilter:
 
     def _candidates_in(self, text: bytes) -> frozenset[int]:
         """Return the indexes of the patterns whose needs are all in squeezed `text`."""
-        among, atoms = self._among(frozenset(self._literals_in(text)))
+        literals = frozenset(self._literals_in(text))
+        among, others = self._among(literals)
         # a failure repeats with other numbers and words, but with the same atoms: the needs are evaluated once for them
-        return self._met(among, frozenset(filter(text.__contains__, atoms)))
+        return self._met(among, literals.union(filter(text.__contains__, others)))
 
     def _needing(self, literals: frozenset[bytes]) -> tuple[frozenset[int], frozenset[bytes]]:
-        """Return the indexes of the patterns that may need one of `literals`, and all atoms in their needs."""
+        """Return the indexes of the patterns that may need one of `literals`, and the atoms to look for in the text.
+
+        Atoms that are literals themselves are not among these: all literals of the text are found already.
+        """
         among = frozenset(index for literal in literals for index in self._indexes[literal])
         needed = (need for index in among if (need := self._needs[index]) is not None)
-        return among, frozenset().union(*(need.every_atom() for need in needed))
+        return among, frozenset().union(*(need.every_atom() for need in needed)).difference(self._indexes)
 
     def _met_by(self, among: frozenset[int], present: frozenset[bytes]) -> frozenset[int]:
         """Return the indexes of `among` whose needs the atoms `present` meet, and those that are always tried."""
