@@ -112,8 +112,8 @@ def test_capabilities_refuse_and_are_told_where_they_are_allowed_to_go(theirs: W
     assert "1 file: bin/ping" in found["notes"][0]
     assert found["notes"][0] in found["screen"]
     assert "security.capability" not in os.listxattr(program)
-    difference = state_diff.difference(theirs.prefix, distributions, before="found", after="now")
-    assert "bin/ping" in difference.changed
+    changed = as_user(lambda: state_diff.difference(theirs.prefix, distributions, before="found", after="now").changed)
+    assert "bin/ping" in changed
 
 
 def test_what_only_the_clone_finds_ends_it_with_the_environment_unchanged(theirs: World) -> None:
@@ -142,6 +142,8 @@ def test_lost_flags_are_a_note(theirs: World) -> None:
 
 
 def test_an_undo_tells_of_an_attribute_that_was_set_since(theirs: World) -> None:
+    for path in [theirs.prefix.parent, *theirs.prefix.parent.rglob("*")]:
+        os.chown(path, 0, 0, follow_symlinks=False)
     theirs.apply()
     give(theirs.prefix / "pyvenv.cfg", "user.origin")
     with pytest.raises(PreflightError, match="has changed since") as caught:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -152,10 +153,12 @@ class FileSystem:
         if not target.is_relative_to(self.root):
             return None
         directory = self.top
-        for part in target.relative_to(self.root).parts[:-1]:
+        parts = target.relative_to(self.root).parts
+        for number, part in enumerate(parts[:-1]):
             directory = directory.entries[part]
             if directory.kind == "l":
-                return self._place(str(self.root / directory.data.decode() / target.name))
+                led = self.root.joinpath(*parts[:number], directory.data.decode(), *parts[number + 1 :])
+                return self._place(os.path.normpath(led))
         return directory, target.name
 
     def find(self, path: str) -> Inode | None:
