@@ -178,6 +178,6 @@ def _namespace() -> str:
 
 def _read(path: str) -> str:
     try:
-        return Path(path).read_text("ascii", "replace").strip()
+        return Path(path).read_text("utf-8", "replace").strip()
     except OSError:
         return "-"
