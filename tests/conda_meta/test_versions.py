@@ -27,9 +27,10 @@ _VERSIONS = st.builds(
     st.sampled_from([".", "_", "-"]),
     st.sampled_from(["", "", "+cu121", "+cpu", "+1.2", "+"]),
     st.sampled_from(["", "", ".0"]),
-).filter(lambda text: not text.endswith("_") and not re.match(r"([0-9]+!)?_", text))
-"""Without an underscore at the end, which py-rattler places before the letters that it follows, and conda after; and
-without one at the start, which conda takes for an empty first part, and py-rattler refuses."""
+).filter(lambda text: not re.search(r"^([0-9]+!)?[_-]|[_-](\+|$)", text))
+"""Without an underscore or a hyphen, which conda reads as an underscore, at the end: py-rattler places it before the
+letters that it follows, and conda after; and without one at the start, which conda takes for an empty first part, and
+py-rattler refuses."""
 _TERMS = st.builds(
     lambda operator, version, star: f"{operator}{version}{star if operator in {'', '!='} else ''}",
     st.sampled_from(["", "", "=", "==", "!=", ">=", "<=", "<", ">", "=>"]),
