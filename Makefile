@@ -32,10 +32,16 @@ $(INSTALLED): pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test]'
 	@touch $@
 
-demo: $(INSTALLED)
+# As the wheel holds them: else each new home that a test makes would validate all playbooks, for five seconds
+COMPILED := build/compiled/.made
+$(COMPILED): $(INSTALLED) $(wildcard playbooks/*.yaml) $(shell find envmedic/model envmedic/playbook -name '*.py')
+	$(BIN)/python -m envmedic.playbook.compiled build/compiled
+	@touch $@
+
+demo: $(COMPILED)
 	$(BIN)/python -m tests.demo
 
-demo-real: $(INSTALLED)
+demo-real: $(COMPILED)
 	$(BIN)/python -m tests.demo --real
 
 $(VENV)/.docs: $(INSTALLED)
@@ -46,10 +52,10 @@ docs: $(VENV)/.docs
 	$(BIN)/python -m tests.docs.tutorial --check
 	$(BIN)/python -m mkdocs build
 
-tutorial: $(INSTALLED)
+tutorial: $(COMPILED)
 	$(BIN)/python -m tests.docs.tutorial
 
-pictures: $(INSTALLED)
+pictures: $(COMPILED)
 	$(BIN)/python -m tests.pictures
 
 lint: $(INSTALLED)
@@ -59,20 +65,20 @@ lint: $(INSTALLED)
 	$(BIN)/lint-imports
 
 # Other revisions, or the choice alone: make quick QUICK="--since HEAD~3 --list"
-quick: lint
+quick: lint $(COMPILED)
 	$(BIN)/python -m tests.quick $(QUICK)
 
-test: lint
+test: lint $(COMPILED)
 	$(BIN)/python -m compileall -q envmedic tests # read even where PYTHONDONTWRITEBYTECODE keeps runs from writing it
 	$(BIN)/python -m pytest -n auto
 
-test-conda: $(INSTALLED)
+test-conda: $(COMPILED)
 	ENVMEDIC_TEST_CONDA=1 $(BIN)/python -m pytest -n auto -m conda
 
 test-install: $(INSTALLED)
 	$(BIN)/python -m tests.install
 
-test-locks: $(INSTALLED)
+test-locks: $(COMPILED)
 	ENVMEDIC_TEST_LOCKS=1 ENVMEDIC_TEST_CONDA=1 $(BIN)/python -m pytest -n auto --timeout 900 tests/envs tests/conda/test_repairs.py
 
 test-real: $(INSTALLED)

@@ -19,13 +19,13 @@ from envmedic import xdg
 from envmedic.installers.index import configuration
 from envmedic.installers.wheels import download_cache
 from envmedic.playbook.schema import loader
-from envmedic.playbook.schema.cache import cache_directory
+from envmedic.playbook.schema.cache import user_root
 del os.environ["HOME"]
 os.setuid({NOBODYS})
 assert xdg.home() == xdg.home({{}}) == Path("/nonexistent"), xdg.home()
 assert xdg.expanded("~/x") == Path("/nonexistent/x")
 assert download_cache.root() == Path("/nonexistent/.cache/envmedic/wheels")
-assert cache_directory() == Path("/nonexistent/.cache/envmedic/playbooks")
+assert user_root() == Path("/nonexistent/.cache/envmedic")
 assert loader.user_directory() == Path("/nonexistent/.config/envmedic/playbooks")
 configuration.read(None, {{"UV_NO_CONFIG": "1", "PIP_CONFIG_FILE": os.devnull}})
 """

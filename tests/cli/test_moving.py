@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 from pathlib import Path
 
@@ -11,8 +10,6 @@ import pytest
 from envmedic.compat import versions
 from envmedic.compat.torch_family import family
 from envmedic.model.family import FamilyQuery, FamilySet
-from envmedic.playbook.schema.cache import cache_directory
-from envmedic.playbook.schema.loader import load_all
 from tests.cli.support import Shell, failure, state_of
 from tests.envs.nms_cuda.case import REPAIRED, TORCH
 from tests.support import miniature
@@ -66,10 +63,7 @@ def environment(room: Path) -> tuple[Path, dict[str, str]]:
 @pytest.fixture
 def moving(room: Path) -> tuple[Path, Shell]:
     prefix, variables = environment(room)
-    home = room / "home"
-    load_all()
-    shutil.copytree(cache_directory(), home / ".cache" / "envmedic" / "playbooks")  # reading them takes seconds
-    return prefix, Shell(home, variables)
+    return prefix, Shell(room / "home", variables)
 
 
 def test_torch_moves_on_with_what_is_bound_to_it_and_comes_back(moving: tuple[Path, Shell], room: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from tests.cli.support import Done
 from tests.envs.nms_cuda.case import REPAIRED
 from tests.faults.cases import Case
-from tests.faults.room import Room, know_playbooks, told
+from tests.faults.room import Room, told
 from tests.support.index import Fault, IndexServer, serve
 
 _WHEEL = rf"torchvision-{REPAIRED}[^/]*\.whl$"
@@ -100,7 +100,6 @@ class _Network:
         self._server.faults[:] = [fault] if fault != Fault("") else []
         self._count += 1
         cache = self._room.user.home / f"cache{self._count}"  # nothing was fetched before
-        know_playbooks(cache)
         index = {
             "PIP_INDEX_URL": self._server.url,
             "ENVMEDIC_TORCH_INDEX": f"{self._server.host}/whl/{{variant}}",

@@ -17,7 +17,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from envmedic.playbook.schema import cache
 from envmedic.tree.fingerprint import MARKER
 from tests.cli.support import LIMIT_S, Done, Shell, user_of
 from tests.envs.nms_cuda.case import Case, build
@@ -268,18 +267,7 @@ def _install(case: Case) -> None:
 
 def _user(case: Case, home: Path) -> Shell:
     (home / "tmp").mkdir(parents=True, exist_ok=True)
-    know_playbooks(home / ".cache")
     return user_of(case, home).having(TMPDIR=str(home / "tmp"))
-
-
-def know_playbooks(place: Path) -> None:
-    """Let a new user's cache have the playbooks that were read before: reading all takes seconds."""
-    (place / "envmedic").mkdir(parents=True, exist_ok=True)
-    for known in (cache.cache_directory(), cache.derived_directory()):
-        known.mkdir(parents=True, exist_ok=True)
-        link = place / "envmedic" / known.name
-        if not link.is_symlink():
-            link.symlink_to(known)
 
 
 def manifest_of(root: Path, hashes: dict[tuple[int, int, int], str]) -> dict[str, Entry]:

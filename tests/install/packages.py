@@ -16,8 +16,8 @@ ROOT = Path(__file__).resolve().parents[2]
 NEVER = re.compile(r"(^|/)(__pycache__|\.git|\.venv|\.demo|\.mypy_cache|\.ruff_cache|dist|build)(/|$)|\.py[co]$")
 """What belongs to one checkout."""
 OF_THE_SOURCE = (
-    "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "Makefile", "mkdocs.yml", "pyproject.toml", "man/envmedic.1",
-    "docs/tutorial.md", "envmedic/__main__.py", "tests/conftest.py",
+    "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "Makefile", "mkdocs.yml", "pyproject.toml", "hatch_build.py",
+    "man/envmedic.1", "docs/tutorial.md", "envmedic/__main__.py", "tests/conftest.py",
 )  # fmt: skip
 
 

@@ -99,6 +99,12 @@ def test_it_diagnoses_a_log_and_an_environment(core: Path, variables: dict[str, 
     assert json.loads(found.stdout)["environment"]["prefix"] == str(prefix)
 
 
+def test_a_new_home_validates_no_playbook(core: Path, variables: dict[str, str], tmp_path: Path) -> None:
+    """The wheel holds them compiled, with the literals that a text is searched for."""
+    ran(core, variables, "diagnose", "--log-only", "-", "--json", stdin=LOG)
+    assert not (tmp_path / ".cache").exists()
+
+
 def test_it_runs_a_program_and_diagnoses_its_end(core: Path, variables: dict[str, str], prefix: Path) -> None:
     program = f"raise {LOG.partition(':')[0]}({LOG.partition(': ')[2].strip()!r})"
     done = ran(core, variables, "run", "-p", str(prefix), "--", str(python_of(prefix)), "-c", program)

@@ -110,7 +110,7 @@ def test_a_cache_that_was_edited_is_not_believed(tmp_path: Path) -> None:
 
     file, _ = playbook(tmp_path)
     loader.load_file(file)
-    (stored,) = cache.cache_directory().glob("*.json")
+    (stored,) = (cache.user_root() / "playbooks").glob("*.json")
     stored.write_text(stored.read_text().replace("A fault", "Another"))
     assert loader.load_file(file).playbook.title == "A fault"
 

@@ -36,7 +36,7 @@ def worked_out(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 def stored() -> Path:
-    (found,) = cache.derived_directory().iterdir()
+    (found,) = (cache.user_root() / "derived").iterdir()
     return found
 
 
@@ -87,7 +87,7 @@ def test_one_set_of_patterns_is_not_taken_for_another(worked_out: list[int]) -> 
     derived.load_literals(PATTERNS[:2])
     first = stored()
     derived.load_literals(PATTERNS)
-    (second,) = set(cache.derived_directory().iterdir()) - {first}
+    (second,) = set((cache.user_root() / "derived").iterdir()) - {first}
     second.write_bytes(first.read_bytes())
     assert derived.load_literals(PATTERNS) == derive_literals(PATTERNS)
     assert worked_out == [2, 3, 3]
@@ -117,7 +117,7 @@ def test_code_that_cannot_be_read_keeps_nothing(monkeypatch: pytest.MonkeyPatch,
     finally:
         derived._rules_digest.cache_clear()
     assert worked_out == [3, 3]
-    assert not cache.derived_directory().exists()
+    assert not (cache.user_root() / "derived").exists()
 
 
 def test_without_a_usable_cache_directory_needs_are_worked_out_each_time(
@@ -142,9 +142,9 @@ def test_a_read_only_cache_directory_does_no_harm(own_cache: Path, worked_out: l
 def test_the_oldest_sets_are_dropped_and_no_temporary_files_left() -> None:
     for number in range(cache.MOST_DERIVED + 3):
         cache.write_bytes(f"key{number}", b"content")
-        os.utime(cache.derived_directory() / f"key{number}", (number, number))
+        os.utime((cache.user_root() / "derived") / f"key{number}", (number, number))
     cache.write_bytes("last", b"content")
-    names = {path.name for path in cache.derived_directory().iterdir()}
+    names = {path.name for path in (cache.user_root() / "derived").iterdir()}
     assert len(names) == cache.MOST_DERIVED
     assert {"last", f"key{cache.MOST_DERIVED + 2}"} <= names
     assert "key0" not in names

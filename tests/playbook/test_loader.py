@@ -57,7 +57,7 @@ def test_changed_content_is_read_again(tmp_path: Path, parses: list[str]) -> Non
 def test_a_damaged_cache_file_is_read_again_and_repaired(tmp_path: Path, parses: list[str], damage: str) -> None:
     file = write(tmp_path / "mine.yaml")
     expected = loader.load_file(file)
-    (cached,) = cache.cache_directory().iterdir()
+    (cached,) = (cache.user_root() / "playbooks").iterdir()
     good = cached.read_text(encoding="utf-8")
     broken = {"half": good[: len(good) // 2], "other-title": good.replace("A title", "C title")}.get(damage, damage)
     cached.write_text(broken, encoding="latin-1")
@@ -97,7 +97,7 @@ def test_without_a_usable_cache_directory_playbooks_load(tmp_path: Path, monkeyp
 
 def test_the_cache_leaves_no_temporary_files(tmp_path: Path) -> None:
     loader.load_file(write(tmp_path / "mine.yaml"))
-    (cached,) = cache.cache_directory().iterdir()
+    (cached,) = (cache.user_root() / "playbooks").iterdir()
     assert cached.suffix == ".json"
     assert stat.S_IMODE(cached.stat().st_mode) & 0o077 == 0
 

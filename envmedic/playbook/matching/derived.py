@@ -31,7 +31,7 @@ def load_literals(patterns: Sequence[str]) -> Derived:
     # one pattern: the sample of a playbook under validation, which would fill the cache with sets for one use
     if len(patterns) == 1:
         return derive_literals(patterns)
-    key = _key(patterns)
+    key = cache_key(patterns)
     stored = None if key is None else cache.read_bytes(key)
     if stored is not None:
         try:
@@ -40,8 +40,13 @@ def load_literals(patterns: Sequence[str]) -> Derived:
             pass  # undamaged, but written by another version: replaced below
     found = derive_literals(patterns)
     if key is not None:
-        cache.write_bytes(key, msgspec.msgpack.encode(found))
+        write_literals(key, found)
     return found
+
+
+def write_literals(key: str, found: Derived, root: Path | None = None) -> None:
+    """Store `found` under `key` in the user's cache, or in `root`. Raises OSError for the latter alone."""
+    cache.write_bytes(key, msgspec.msgpack.encode(found), root)
 
 
 def derive_literals(patterns: Sequence[str]) -> Derived:
@@ -54,7 +59,7 @@ def derive_literals(patterns: Sequence[str]) -> Derived:
     return Derived(needs=found, indexes={atom: tuple(indexes[atom]) for atom in sorted(indexes)})
 
 
-def _key(patterns: Sequence[str]) -> str | None:
+def cache_key(patterns: Sequence[str]) -> str | None:
     """Return a key that changes with the patterns and with the code; None if the code has no files."""
     rules = _rules_digest()
     if rules is None:

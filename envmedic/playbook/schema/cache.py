@@ -1,7 +1,8 @@
 """Disk cache of compiled playbooks, and of data derived from sets of them.
 
-Loading ruamel.yaml and jsonschema and validating take 0.3 s, deriving the literals of all patterns 0.2 s; reading
-either from the cache takes a few milliseconds.
+Validating all shipped playbooks takes five seconds, deriving the literals of all patterns 0.2 s; reading either from
+the cache takes some ten milliseconds. Two directories are read: what was compiled together with the package, which
+nothing writes later, and the user's cache.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from pathlib import Path
 
 import msgspec
 
+import envmedic
 from envmedic import __version__, model, xdg
 from envmedic.model.base import Model
 from envmedic.model.playbook import Playbook
@@ -35,9 +37,16 @@ class _Entry(Model, frozen=True, kw_only=True, forbid_unknown_fields=True):
     playbook: msgspec.Raw
 
 
-def cache_directory() -> Path:
-    """Return the directory of compiled playbooks: ``$XDG_CACHE_HOME/envmedic/playbooks``."""
-    return xdg.cache() / "envmedic" / "playbooks"
+def prepared_root() -> Path:
+    """Return the directory of what was compiled with the package: in a wheel, or made by ``make`` in a checkout."""
+    package = Path(envmedic.__file__).resolve().parent
+    installed = package / "compiled"
+    return installed if installed.is_dir() else package.parent / "build" / "compiled"
+
+
+def user_root() -> Path:
+    """Return the user's cache: ``$XDG_CACHE_HOME/envmedic``."""
+    return xdg.cache() / "envmedic"
 
 
 @functools.cache
@@ -60,46 +69,55 @@ def cache_key(content: bytes, shipped_as: str | None) -> str:
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 
+def playbook_file(root: Path, key: str) -> Path:
+    """Return the file of the compiled playbook `key` in a cache."""
+    return root / "playbooks" / f"{key}.json"
+
+
+def derived_file(root: Path, key: str) -> Path:
+    """Return the file of the derived data `key` in a cache."""
+    return root / "derived" / key
+
+
 def read_playbook(key: str) -> Playbook | None:
     """Return the playbook stored under `key`; None if it is missing or damaged."""
-    try:
-        entry = msgspec.json.decode((cache_directory() / f"{key}.json").read_bytes(), type=_Entry)
-        if entry.key != key or entry.digest != hashlib.sha256(entry.playbook).hexdigest():
-            return None
-        return msgspec.json.decode(entry.playbook, type=Playbook)
-    except (OSError, msgspec.DecodeError, UnicodeDecodeError):
-        return None  # the caller reads the YAML again
+    for root in (prepared_root(), user_root()):
+        # the caller reads the YAML again where no file is whole
+        with contextlib.suppress(OSError, msgspec.DecodeError, UnicodeDecodeError):
+            entry = msgspec.json.decode(playbook_file(root, key).read_bytes(), type=_Entry)
+            if entry.key == key and entry.digest == hashlib.sha256(entry.playbook).hexdigest():
+                return msgspec.json.decode(entry.playbook, type=Playbook)
+    return None
 
 
-def write_playbook(key: str, playbook: Playbook) -> None:
-    """Store `playbook` under `key`."""
-    # a full disk or a read-only home makes the next start slower, and is no error
+def write_playbook(key: str, playbook: Playbook, root: Path | None = None) -> None:
+    """Store `playbook` under `key` in the user's cache, or in `root`. Raises OSError for the latter alone."""
     encoded = msgspec.json.encode(playbook)
     entry = _Entry(key=key, digest=hashlib.sha256(encoded).hexdigest(), playbook=msgspec.Raw(encoded))
-    with contextlib.suppress(OSError):
-        _replace(cache_directory() / f"{key}.json", msgspec.json.encode(entry))
-
-
-def derived_directory() -> Path:
-    """Return the directory of data derived from sets of playbooks: ``$XDG_CACHE_HOME/envmedic/derived``."""
-    return cache_directory().with_name("derived")
+    # a full disk or a read-only home makes the next start slower, and is no error
+    with contextlib.nullcontext() if root else contextlib.suppress(OSError):
+        _replace(playbook_file(root or user_root(), key), msgspec.json.encode(entry))
 
 
 def read_bytes(key: str) -> bytes | None:
     """Return the bytes that `write_bytes` stored under `key`; None if they are missing or damaged."""
-    try:
-        content = (derived_directory() / key).read_bytes()
-    except OSError:
-        return None  # the caller derives it again
-    digest, stored = content[:_DIGEST_BYTES], content[_DIGEST_BYTES:]
-    return stored if digest == _digest(key, stored) else None
+    for root in (prepared_root(), user_root()):
+        try:
+            content = derived_file(root, key).read_bytes()
+        except OSError:
+            continue  # the caller derives it again
+        digest, stored = content[:_DIGEST_BYTES], content[_DIGEST_BYTES:]
+        if digest == _digest(key, stored):
+            return stored
+    return None
 
 
-def write_bytes(key: str, content: bytes) -> None:
-    """Store `content` under `key` and drop the oldest entries. A failure is no error, as with playbooks."""
-    with contextlib.suppress(OSError):
-        _replace(derived_directory() / key, _digest(key, content) + content)
-        _drop_oldest(derived_directory())
+def write_bytes(key: str, content: bytes, root: Path | None = None) -> None:
+    """Store `content` under `key` and drop the oldest entries. Failures count as with playbooks."""
+    with contextlib.nullcontext() if root else contextlib.suppress(OSError):
+        file = derived_file(root or user_root(), key)
+        _replace(file, _digest(key, content) + content)
+        _drop_oldest(file.parent)
 
 
 def _digest(key: str, content: bytes) -> bytes:
