@@ -81,10 +81,13 @@ class Parser(argparse.ArgumentParser):
             return InputError(
                 "The command to run stands after `--`", hint=f"Write it so: envmedic run -- {' '.join(rest)}"
             )
-        near = _near(rest[0], (flag for action in parser._actions for flag in action.option_strings))
+        known = [flag for action in parser._actions for flag in action.option_strings]
+        near = _near(rest[0], known)
+        # an option that the command has was not understood, so it was written before the command
+        cause = f"{near} belongs after `{command}`" if rest[0] in known else f"did you mean {near}?"
         return InputError(
             f"{parser.prog} does not understand: {' '.join(rest)}",
-            cause=f"did you mean {near}?" if near else None,
+            cause=cause if near else None,
             hint=f"See `{parser.prog} --help`",
         )
 

@@ -52,6 +52,12 @@ def test_an_option_that_is_nearly_right_is_named() -> None:
     assert (raised.value.cause, raised.value.hint) == ("did you mean --no-gpu?", "See `envmedic plan --help`")
 
 
+def test_an_option_before_its_command_is_sent_after_it() -> None:
+    with pytest.raises(InputError) as raised:
+        build_parser().parse_args(["--json", "explain", "nms-cuda"])
+    assert raised.value.cause == "--json belongs after `explain`"
+
+
 def test_a_command_without_its_dashes_is_shown_with_them() -> None:
     with pytest.raises(InputError, match="stands after `--`") as raised:
         build_parser().parse_args(["run", "python", "train.py"])

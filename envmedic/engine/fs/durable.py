@@ -26,7 +26,7 @@ def write_durably(path: Path, content: bytes, *, mode: int = 0o600) -> None:
 def write_whole(path: Path, content: bytes, *, mode: int = 0o600, synced: bool = True) -> None:
     """As `write_durably`, for a caller that syncs the directory, or without `synced` the whole file system.
 
-    Where it cannot be written, on a full disk say, nothing is left of the attempt.
+    Where it cannot be written, or is interrupted, nothing is left of the attempt.
     """
     temporary = path.with_name(f".{path.name}.tmp")
     temporary.unlink(missing_ok=True)
@@ -34,7 +34,7 @@ def write_whole(path: Path, content: bytes, *, mode: int = 0o600, synced: bool =
     try:
         _fill(fd, content, mode, synced=synced)
         temporary.rename(path)
-    except OSError:
+    except BaseException:
         with suppress(OSError):  # what kept it from being written is what is told
             temporary.unlink()
         raise

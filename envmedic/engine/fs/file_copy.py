@@ -79,7 +79,12 @@ def _next_data(descriptor: int, offset: int, size: int) -> tuple[int, int]:
         if error.errno == errno.EINVAL:  # no such thing as holes here
             return offset, size
         raise
-    return start, min(os.lseek(descriptor, start, os.SEEK_HOLE), size)
+    try:
+        return start, min(os.lseek(descriptor, start, os.SEEK_HOLE), size)
+    except OSError as error:
+        if error.errno == errno.ENXIO:  # cut short in between, which the fingerprint tells
+            return size, size
+        raise
 
 
 def _copy_range(source: int, target: int, start: int, end: int, go_on: Callable[[], None]) -> None:
@@ -236,6 +241,7 @@ def make_private(path: Path) -> None:
 
 def _replace_by_copy(path: Path, source: int, status: os.stat_result) -> None:
     fresh = path.with_name(path.name + ".envmedic-private")
+    fresh.unlink(missing_ok=True)  # of a process that was killed here
     target = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
         counts = Counts()
