@@ -20,6 +20,8 @@ State = Literal[
     "cloning", "repairing", "ready", "exchanged", "done", "undoing", "undone", "redoing", "aborted",
 ]  # fmt: skip
 FINAL_STATES: frozenset[State] = frozenset({"done", "undone", "aborted"})
+COMPLETE_STATES: frozenset[State] = FINAL_STATES - {"aborted"}
+"""Final states of transactions that made a generation."""
 
 
 class DistributionState(Model, frozen=True, kw_only=True):
@@ -182,6 +184,8 @@ class Difference(Model, frozen=True, kw_only=True):
     """Paths that only the first state has."""
     changed: tuple[str, ...]
     """Paths of which size, time, mode, owner, capabilities, ACL or user attributes differ."""
+    files_compared: bool = True
+    """False where the list of the files of a state was removed with its tree: then only distributions are compared."""
     interrupted: str | None = None
     """The interrupted transaction on the environment, which `envmedic recover` settles; null without one."""
 

@@ -327,6 +327,9 @@ def test_a_difference_lists_distributions_and_the_first_files() -> None:
         "",
         "No file differs, caches of byte code apart",
     ]
+    unknown = msgspec.structs.replace(same, files_compared=False)
+    assert "Files are not compared" in PLAIN.text(difference_lines(unknown))[-1]
+    assert "No file differs" not in "\n".join(PLAIN.text(difference_lines(unknown)))
 
 
 def test_outcomes_that_say_nothing_new_are_one_line() -> None:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 from unittest import mock
 
+import msgspec
 import pytest
 from textual.pilot import Pilot
 
@@ -69,6 +70,8 @@ class TestViews:
         )
         now = states(HISTORY)[0]
         assert "✓ nothing" in text(state_page(now, HISTORY, same))
+        unknown = msgspec.structs.replace(same, files_compared=False)
+        assert "Files are not compared" in text(state_page(now, HISTORY, unknown))
         told = text(state_page(now, HISTORY, other))
         assert "numpy  1.26.4  ->  2.1.0" in told
         assert "1 file added" in told

@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from envmedic.engine.stage import shebangs
-from envmedic.engine.store import marker
+from envmedic.engine.store import marker, retention
 from envmedic.engine.store.context import OpenTransaction
 from envmedic.engine.store.swap import swap, sync
 from envmedic.engine.verify.verdict import FAILURES
@@ -63,7 +63,9 @@ def drop(transaction: OpenTransaction, failure: EnvmedicError) -> Record:
         raise InternalError("The clone to be dropped is live", environment=RECOVERABLE)
     transaction.discard_tree()
     transaction.empty_trash()  # before the journal is written: the disk may be full
-    return transaction.finish("aborted", failure=failure)
+    record = transaction.finish("aborted", failure=failure)
+    retention.trim(transaction.session.store, transaction.session.point)
+    return record
 
 
 def conclude(transaction: OpenTransaction, runner: Runner, *, redo: bool = False) -> Record:

@@ -23,7 +23,7 @@ from envmedic.engine.generations.undo_losses import Loss
 from envmedic.engine.stage.activated_runner import ActivatedRunner
 from envmedic.engine.stage.runners import DirectRunner
 from envmedic.engine.store import journal as journals
-from envmedic.engine.store import marker
+from envmedic.engine.store import marker, retention
 from envmedic.engine.store.context import OpenTransaction, TransactionContext, load_record
 from envmedic.engine.store.layout import Store, TransactionDirectory
 from envmedic.engine.store.lock import locked
@@ -341,6 +341,7 @@ def prune_trees(
         trash.empty(item.directory.trash, lambda files: emit(Progress(stage="prune", unit="files", done=files)))
         point("trash-emptied")
         emit(StageFinished(stage="prune", seconds=time.monotonic() - started))
+    retention.trim(store, point)
     return tuple(item.directory.transaction for item in doomed)
 
 

@@ -13,13 +13,12 @@ from envmedic.engine.store import marker
 from envmedic.engine.store.context import load_record
 from envmedic.engine.store.layout import Store, TransactionDirectory
 from envmedic.errors import InputError, RecoveryNeeded
-from envmedic.model.record import Difference, DistributionChange, DistributionState, Record
+from envmedic.model.record import COMPLETE_STATES, Difference, DistributionChange, DistributionState, Record
 from envmedic.tree import fingerprint
 
 NOW: Final = "now"
 """As a state: the environment as it is now, including changes made without envmedic."""
 States = Callable[[Path], tuple[DistributionState, ...]]
-_COMPLETE = frozenset({"done", "undone"})
 
 
 @dataclass(frozen=True)
@@ -28,7 +27,8 @@ class _State:
 
     name: str
     distributions: tuple[DistributionState, ...]
-    files: fingerprint.Fingerprint
+    files: fingerprint.Fingerprint | None
+    """None where they were removed with the tree."""
 
 
 def difference(prefix: Path, states: States, *, before: str | None = None, after: str | None = None) -> Difference:
@@ -50,7 +50,10 @@ def difference(prefix: Path, states: States, *, before: str | None = None, after
     second = _state(store, known, states, after or NOW)
     # Inodes tell an edited file from a copy only within one tree: clones have inodes of their own.
     same_tree = (first.name, second.name) == (live, NOW)
-    files = fingerprint.compare(*(item.files if same_tree else _without_inodes(item.files) for item in (first, second)))
+    files = fingerprint.Differences()
+    if first.files is not None and second.files is not None:
+        sides = (first.files, second.files)
+        files = fingerprint.compare(*(sides if same_tree else map(_without_inodes, sides)))
     return Difference(
         prefix=str(prefix),
         before=first.name,
@@ -59,6 +62,7 @@ def difference(prefix: Path, states: States, *, before: str | None = None, after
         added=fingerprint.readable(files.added),
         removed=fingerprint.readable(files.removed),
         changed=fingerprint.readable(files.changed),
+        files_compared=first.files is not None and second.files is not None,
     )
 
 
@@ -66,7 +70,7 @@ def _known(store: Store) -> Iterator[tuple[TransactionDirectory, Record]]:
     """Transactions that made a generation, oldest first."""
     for directory in sorted(store.transactions(), key=lambda item: item.transaction):
         journal = journals.read(directory)
-        if journal.state in _COMPLETE:
+        if journal.state in COMPLETE_STATES:
             yield directory, load_record(directory, journal)
 
 
@@ -85,9 +89,11 @@ def _state(store: Store, known: Iterable[tuple[TransactionDirectory, Record]], s
     )
 
 
-def _loaded(path: Path) -> fingerprint.Fingerprint:
+def _loaded(path: Path) -> fingerprint.Fingerprint | None:
     try:
         return fingerprint.Fingerprint.load(path)
+    except FileNotFoundError:
+        return None  # see `retention`
     except (OSError, ValueError) as error:
         raise RecoveryNeeded(
             "What the generation consisted of cannot be told",

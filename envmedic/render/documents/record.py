@@ -131,7 +131,12 @@ def difference_lines(found: Difference) -> list[Line]:
         more = [line(f"  and {len(paths) - _PATHS_SHOWN} more")] if len(paths) > _PATHS_SHOWN else []
         listed = [line(f"  {path}") for path in paths[:_PATHS_SHOWN]]
         lines += section(f"{len(paths)} file{'' if len(paths) == 1 else 's'} {word}", [*listed, *more])
-    if not (found.added or found.removed or found.changed):
+    if not found.files_compared:
+        lines += [
+            line(""),
+            line("Files are not compared: their list was removed with the tree of one of the two", "warn"),
+        ]
+    elif not (found.added or found.removed or found.changed):
         lines += [line(""), line("No file differs, caches of byte code apart")]
     return lines
 

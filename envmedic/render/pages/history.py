@@ -96,7 +96,7 @@ def _outside(outside: Difference | EnvmedicError | None) -> list[Line]:
         return [title, line("… looking", "dim")]
     if isinstance(outside, EnvmedicError):
         return [title, line(f"! {outside.summary}", "bad"), line(f"  {outside.cause or outside.hint or ''}")]
-    if not (outside.distributions or outside.added or outside.removed or outside.changed):
+    if outside.files_compared and not (outside.distributions or outside.added or outside.removed or outside.changed):
         return [title, line("✓ nothing", "good")]
     # without the names of the two states and the blank line: the title says both
     return [title, *difference_lines(outside)[2:]]
