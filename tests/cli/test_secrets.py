@@ -5,12 +5,17 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.cli.support import REPAIR, SAMPLES, Done, Shell
 from tests.envs.nms_cuda.case import Case
+from tests.support.index import serve
 from tests.support.venvs import site_packages
 
 LOGIN, TOKEN = "Xq7Login3f9", "Zk2Token8d1"
 """As they are planted: in the place of a password, and of a token."""
+CAPITALS = "ZK2TOKEN8D1F9XQ7"
+"""The rest of a token of AWS."""
 URL = f"https://me:{LOGIN}@index.example.invalid/simple?token={TOKEN}"
 
 
@@ -55,7 +60,7 @@ def plant(case: Case, user: Shell, room: Path) -> tuple[Shell, Path, set[Path]]:
 def leaks(text: str | bytes) -> list[str]:
     """The secrets in it, each with what stands around."""
     whole = text if isinstance(text, str) else text.decode("utf-8", "replace")
-    return [whole[max(0, at - 120) : at + 40] for word in (LOGIN, TOKEN) if (at := whole.find(word)) >= 0]
+    return [whole[max(0, at - 120) : at + 40] for word in (LOGIN, TOKEN, CAPITALS) if (at := whole.find(word)) >= 0]
 
 
 def written(root: Path, own: set[Path]) -> list[str]:
@@ -97,3 +102,88 @@ def test_secrets_are_told_and_kept_nowhere(case: Case, user: Shell, room: Path) 
     assert ended[9].code == 0, ended[9].told()
     assert ended[14].code == 0, ended[14].told()
     assert written(room, own) == []
+
+
+SHAPES = (
+    f"HF_TOKEN={TOKEN}", f"--token {TOKEN}", f"['--token', '{TOKEN}']", f'{{"accessToken": "{TOKEN}"}}',
+    f"password = {TOKEN}", f"passphrase: {TOKEN}", f"pwd={TOKEN}", f"key={TOKEN}9aF3kQ7z", f"PGPASSWORD={TOKEN}",
+    f"Authorization: Bearer {TOKEN}{TOKEN}", f"Authorization: Basic {TOKEN}==", f"Cookie: a={TOKEN}; b={TOKEN}",
+    f"curl -u me:{TOKEN} https://h/x", f"machine h login me password {TOKEN}", f"https://me:{TOKEN}@h/x",
+    f"https://h/t/{TOKEN}/c", f"https://h/x?sig={TOKEN}", f"https://hooks.slack.com/services/T0/B0/{TOKEN}",
+    f"postgresql://u:{TOKEN}@h/db", f"me:{TOKEN}@proxy:3128", f"hf_{TOKEN}{TOKEN}", f"ghp_{TOKEN}{TOKEN}",
+    f"glpat-{TOKEN}{TOKEN}", f"npm_{TOKEN}{TOKEN}", f"pypi-{TOKEN}{TOKEN}", f"eyJ{TOKEN}.{TOKEN}.{TOKEN}",
+    f"ASIA{CAPITALS}", f"-----BEGIN RSA PRIVATE KEY-----{TOKEN}",
+)  # fmt: skip
+"""Each way in which a line of output may hold a secret."""
+VARIABLES = {
+    "HF_TOKEN": f"hf_{TOKEN}{TOKEN}", "WANDB_API_KEY": TOKEN, "AWS_SECRET_ACCESS_KEY": TOKEN, "AWS_SESSION_TOKEN": TOKEN,
+    "AWS_ACCESS_KEY_ID": f"AKIA{CAPITALS}", "PGPASSWORD": LOGIN, "MYSQL_PWD": LOGIN, "DATABASE_URL": f"postgresql://u:{LOGIN}@h/db",
+    "GITHUB_TOKEN": f"ghp_{TOKEN}{TOKEN}", "NETRC_PASSPHRASE": LOGIN, "SENTRY_DSN": f"https://{TOKEN}@h/1",
+    "REQUEST_HEADERS": f"Authorization: Bearer {TOKEN}{TOKEN}", "TWINE_PASSWORD": f"pypi-{TOKEN}{TOKEN}",
+}  # fmt: skip
+
+
+def test_secrets_on_the_very_line_of_the_error_are_told_nowhere(user: Shell, room: Path) -> None:
+    error = "RuntimeError: operator torchvision::nms does not exist"
+    logs = []
+    for number, shape in enumerate(SHAPES):
+        for name, text in ((f"{number}a", f"{error} {shape}"), (f"{number}b", f"{shape} {error}")):
+            (room / name).write_text(f"Traceback (most recent call last):\n{text}\n")
+            logs.append(str(room / name))
+    for words in (("--json",), ("-v",)):
+        done = user.envmedic("diagnose", "--log-only", *logs, *words)
+        assert leaks(done.out + done.err) == []
+        assert done.out.count("does not exist") >= len(logs) - 4, done.told()
+
+
+def configured(user: Shell, tool: str, url: str) -> tuple[Shell, Path]:
+    """A user whose configuration of `tool` has an index with a login; and the file."""
+    pip, uv = user.home / ".config" / "pip" / "pip.conf", user.home / ".config" / "uv" / "uv.toml"
+    path, text = {
+        "pip": (pip, f"[global]\nindex-url = {url}\n"),
+        "uv": (uv, f'[[index]]\nname = "own"\nurl = "{url}"\ndefault = true\n'),
+    }[tool]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    (user.home / ".condarc").write_text(f"channels: ['https://me:{LOGIN}@h.invalid/t/{TOKEN}/main']\n")
+    holder = Shell(
+        user.home, {"UV_HTTP_RETRIES": "0", "ENVMEDIC_TORCH_INDEX": "http://127.0.0.1:1/{variant}", **VARIABLES}
+    )
+    return holder, path
+
+
+@pytest.mark.parametrize("tool", ["pip", "uv"])
+def test_a_repair_from_an_index_with_a_login_keeps_no_secret(case: Case, user: Shell, room: Path, tool: str) -> None:
+    log, printed = room / "failed.log", room / "printed"
+    printed.write_text("\n".join(SHAPES))
+    log.write_text(min(SAMPLES.glob("sample_*.log")).read_text(encoding="utf-8") + printed.read_text())
+    hook = site_packages(case.prefix) / "secrets.pth"
+    code = (f"import os; os.environ.setdefault({name!r}, {value!r})\n" for name, value in VARIABLES.items())
+    hook.write_text("".join(code))
+    script = case.prefix / "bin" / "activate.own"
+    script.write_text("".join(f"export PYTHONPATH=/opt/lib {shape}\n" for shape in SHAPES[:9]))
+    program = ("sh", "-c", f"env; cat {printed}; exec {case.python} -B {case.program}")
+    lock = ("lock", "--fetch-hashes", "--allow-incomplete")
+    commands: list[tuple[str, ...]] = [
+        ("plan", "--no-gpu", "--log", str(log), "-o", str(room / "plan.json")),
+        ("apply", "--yes", "--no-gpu", "--events", str(room / "events.jsonl"), "--json", "--reproduce", "--", *program),
+        (*lock, "--format", "requirements", "-o", str(room / "lock.txt")),
+    ]
+    if tool == "pip":
+        report = ("run", "--report", str(room / "report.json"), "--", *program)
+        read = ("facts",), ("diagnose", str(log)), ("guard", "pip install torch==2.4.1"), report
+        commands = [*read, *commands, ("history", "--json"), (*lock, "--json"), ("undo", "--yes")]
+    with serve(room / "case" / "index") as server:
+        server.credentials = ("me", LOGIN)
+        holder, configuration = configured(user, tool, server.url_with_credentials)
+        own = {path.resolve() for path in (log, printed, hook, script, configuration, user.home / ".condarc")}
+        for command, *rest in commands:
+            done = holder.envmedic(command, "-p", str(case.prefix), *rest)
+            if command != "run":  # the command's own output is its own
+                assert leaks(done.out + done.err) == [], (command, *rest)
+            assert done.code == int(command in {"diagnose", "run", "guard", "lock"}), done.told()
+        assert any(item.authorization for item in server.seen)
+    assert written(room, own) == []
+    assert {"plan.json", "events.jsonl", "lock.txt"} <= {path.name for path in room.iterdir()}
+    assert (room / "report.json").exists() == (tool == "pip")
+    assert len([*(room / "case" / ".envmedic").glob("2*/events.jsonl")]) == 1

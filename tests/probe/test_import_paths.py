@@ -82,3 +82,14 @@ def test_kinds_are_those_of_the_model(tmp_path: Path) -> None:
     found = import_paths.observe(layout.read_layout(prefix), PYTHON, [site(prefix)], {})
     assert [type(item) for item in found] == [ImportPath, ImportPath]
     assert found[0].adds == "/opt/bom"
+
+
+def test_lines_are_listed_without_secrets(tmp_path: Path) -> None:
+    prefix = make_prefix(tmp_path / "env")
+    (site(prefix) / "x.pth").write_text("import os; os.environ.setdefault('PGPASSWORD', 'Xq7Login3f9')\n")
+    (prefix / "bin").mkdir(exist_ok=True)
+    (prefix / "bin" / "activate.own").write_text("export PYTHONPATH=/opt/lib HF_TOKEN=Xq7Login3f9\n")
+    assert [adds for _, _, adds in observe(prefix, {})] == [
+        "import os; os.environ.setdefault('PGPASSWORD', ***)",
+        "PYTHONPATH=/opt/lib HF_TOKEN=***",
+    ]

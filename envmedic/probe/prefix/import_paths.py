@@ -10,7 +10,7 @@ from pathlib import Path
 from envmedic.model.facts import ImportPath, Interpreter
 from envmedic.probe import layout
 from envmedic.probe.readable import is_directory, names, read_text
-from envmedic.redact import redact_url
+from envmedic.redact import redact_text
 
 _HARMLESS_HOOKS = re.compile(r"import (_virtualenv\b|_distutils_hack\b|os; var = 'SETUPTOOLS_USE_DISTUTILS')")
 """Lines that virtualenv and setuptools write into every environment."""
@@ -44,7 +44,7 @@ def _path_files(site: Path, prefix: Path) -> Iterator[ImportPath]:
         if name.endswith(".pth") and not name.startswith("."):
             where = layout.relative(site / name, prefix)
             for added in parse_pth(read_text(site / name, _LARGEST) or ""):
-                yield ImportPath(kind="pth", where=where, adds=added[:SHOWN])
+                yield ImportPath(kind="pth", where=where, adds=redact_text(added)[:SHOWN])
 
 
 def parse_pth(text: str) -> tuple[str, ...]:
@@ -91,7 +91,7 @@ def _activation(prefix: Path) -> Iterator[ImportPath]:
     for script in [*scripts, *(folder / name for name in names(folder))]:
         for line in parse_script(read_text(script, _LARGEST) or ""):
             where = layout.relative(script, prefix)
-            yield ImportPath(kind="activation-script", where=where, adds=redact_url(line)[:SHOWN])
+            yield ImportPath(kind="activation-script", where=where, adds=redact_text(line)[:SHOWN])
 
 
 def parse_script(text: str) -> tuple[str, ...]:
