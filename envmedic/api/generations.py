@@ -13,13 +13,18 @@ from envmedic.engine.generations import generations, state_diff
 from envmedic.engine.generations.undo_losses import Loss
 from envmedic.engine.store.context import TransactionContext
 from envmedic.engine.store.interruption import Cancel, never
+from envmedic.engine.store.layout import Store
 from envmedic.model.ports import ApplyOptions
-from envmedic.model.record import Difference, History, Record
+from envmedic.model.record import Difference, History, KeptTree, NewFiles, Record
 from envmedic.model.registries.modes import AllowName
 from envmedic.probe.packages.distributions import states
 
 AcceptLoss = Callable[[tuple[str, ...]], bool]
 """Asks whether to continue although the current content of these paths would be lost."""
+KeepNew = Callable[[NewFiles], bool]
+"""Asks whether new files are carried over into the tree that comes back; called where there are some."""
+DropNew = Callable[[tuple[KeptTree, ...]], bool]
+"""Asks whether trees are removed with files that exist nowhere else; called where there are some."""
 
 
 class UndoOrRedo(Protocol):
@@ -45,10 +50,12 @@ def undo(  # `redo` too
     allow: tuple[AllowName, ...],
     accept: AcceptLoss,
     *,
+    keep_new: KeepNew | None = None,
     cancel: Cancel = never,
 ) -> Record:
-    """Restore the environment as it was before the live generation, byte for byte."""
-    return generations.undo(_session(settings, prefix, allow, cancel), to=to, accept=_asking(accept))
+    """Restore the environment as it was before the live generation, byte for byte, with new files if so wanted."""
+    session = _session(settings, prefix, allow, cancel)
+    return generations.undo(session, to=to, accept=_asking(accept), keep_new=keep_new)
 
 
 def redo(  # `undo` too
@@ -96,16 +103,16 @@ def difference(settings: Settings, prefix: Path, before: str | None = None, afte
     return state_diff.difference(prefix, states, before=before, after=after)
 
 
-def prunable(settings: Settings, prefix: Path, keep: int, *, drop_new: bool = False) -> tuple[str, ...]:
-    """Return the transactions whose kept tree `prune` would remove."""
+def surplus(settings: Settings, prefix: Path, keep: int) -> tuple[KeptTree, ...]:
+    """Return the kept trees but the `keep` nearest, with the files that exist nowhere else."""
     del settings
-    return generations.prunable(prefix, keep=keep, drop_new=drop_new)
+    return generations.surplus(Store.of(prefix), keep)
 
 
-def prune(settings: Settings, prefix: Path, keep: int, *, drop_new: bool = False) -> History:
+def prune(settings: Settings, prefix: Path, keep: int, drop_new: DropNew) -> History:
     """Remove all but `keep` old trees, and return the remaining history.
 
-    Trees with files that exist nowhere else stay, unless `drop_new`.
+    Trees with files that exist nowhere else stay, unless `drop_new` says otherwise.
     """
     generations.prune(prefix, keep=keep, stream=settings.stream, drop_new=drop_new)
     return generations.history(prefix)

@@ -36,7 +36,7 @@ def build_parser() -> Parser:
     _command(commands, "plan", "show what a repair would do, and change nothing", _plan)
     _command(commands, "apply", "repair in a clone, verify it, and swap it in", _apply)
     _command(commands, "verify", "run the checks on an environment as it is", _verify)
-    _command(commands, "undo", "bring the environment back as it was", _back)
+    _command(commands, "undo", "bring the environment back as it was", _undo)
     _command(commands, "redo", "bring an undone repair back", _back)
     _command(commands, "history", "list the generations of an environment")
     _command(commands, "diff", "what differs between two generations, or what was changed outside envmedic", _diff)
@@ -275,6 +275,13 @@ def _back(parser: Parser) -> None:
     parser.add_argument("transaction", nargs="?", help="to before this transaction (default: the last one)")
     parser.option("-y", "--yes", action="store_true", help="do not ask")
     parser.option("--allow", action="append", choices=tuple(PROTECTIONS), default=[], help="lift a protection")
+
+
+def _undo(parser: Parser) -> None:
+    _back(parser)
+    parser.option(
+        "--keep-new", action="store_true", help="carry over the files that are new since, which otherwise stay behind"
+    )
 
 
 def _diff(parser: Parser) -> None:

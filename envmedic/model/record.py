@@ -105,6 +105,8 @@ class Record(Model, frozen=True, kw_only=True):
     """Plans that were carried out in the clone and given up, since they did not prove themselves."""
     notes: tuple[str, ...] = ()
     """What the user should know."""
+    carried: tuple[str, ...] = ()
+    """Files, relative to the prefix, that ``undo --keep-new`` copied from the repaired tree into the one from before."""
 
 
 class Generation(Model, frozen=True, kw_only=True):
@@ -139,6 +141,38 @@ class Generation(Model, frozen=True, kw_only=True):
     ``.`` where that cannot be told. Such a tree is removed only by ``envmedic prune --drop-new``."""
     size_bytes: int
     """Disk space that the kept tree holds alone."""
+
+
+class KeptTree(Model, frozen=True, kw_only=True):
+    """A tree that pruning removes."""
+
+    transaction: str
+    """The transaction that keeps it."""
+    tree: str
+    """Its path."""
+    only_copies: tuple[str, ...]
+    """As in `Generation`."""
+
+
+class NewFiles(Model, frozen=True, kw_only=True):
+    """The files of an environment that an undo takes out of sight, and that were not there after the repair.
+
+    Paths are relative to the prefix.
+    """
+
+    tree: str
+    """The tree that comes back, and that is kept with these files after the undo: its path."""
+    files: tuple[str, ...]
+    """Those that can be carried over."""
+    taken: tuple[str, ...]
+    """Those of which the tree that comes back has another file, link or directory in the way."""
+    installed: tuple[str, ...]
+    """Those of distributions that were installed since, which are to be installed again."""
+
+    @property
+    def any(self) -> bool:
+        """Whether there are any."""
+        return bool(self.files or self.taken or self.installed)
 
 
 class History(Model, frozen=True, kw_only=True):

@@ -190,6 +190,40 @@ def test_changes_made_since_are_told_before_undo(user: Shell, case: Case) -> Non
     assert "  notes.txt" in done.err
 
 
+def test_new_files_come_along_with_an_undo_that_keeps_them(user: Shell, case: Case) -> None:
+    target = ("-p", str(case.prefix))
+    assert user.envmedic(*REPAIR, *target).code == 0
+    notes = case.prefix / "notes.txt"
+    notes.write_text("mine")
+    (tree,) = case.prefix.parent.glob(".envmedic/*/env")
+    asked = on_terminal(user, "undo", *target, answer=b"y\nn\n")
+    assert f"1 new file will stay in {tree}; --keep-new carries them over" in asked.err
+    done = user.envmedic("undo", "--keep-new", "--yes", "--json", *target)
+    assert (done.code, done.document["carried"]) == (0, ["notes.txt"]), done.told()
+    assert (torchvision(case.prefix), notes.read_text()) == (BROKEN, "mine")
+    again = user.envmedic("redo", *target)
+    assert again.code == 0, again.told()
+    assert (torchvision(case.prefix), notes.read_text()) == (REPAIRED, "mine")
+
+
+def test_prune_asks_about_files_that_exist_nowhere_else(user: Shell, case: Case) -> None:
+    target = ("-p", str(case.prefix))
+    assert user.envmedic(*REPAIR, *target).code == 0
+    (case.prefix / "notes.txt").write_text("mine")
+    assert user.envmedic("undo", "--yes", *target).code == 0
+    (tree,) = case.prefix.parent.glob(".envmedic/*/env")
+    for arguments, answer in ((("prune",), b"y\nn\n"), (("prune", "--yes"), b"")):
+        stays = on_terminal(user, *arguments, *target, answer=answer)
+        assert stays.code == 0, stays.told()
+        assert f"Only in {tree}:\n  notes.txt\n" in stays.err
+        assert "Remove these files with their trees? [y/N]" in stays.err or "--yes" in arguments
+        assert "add --drop-new" in stays.err
+        assert (tree / "notes.txt").read_text() == "mine"
+    gone = on_terminal(user, "prune", *target, answer=b"y\ny\n")
+    assert gone.code == 0, gone.told()
+    assert not tree.exists()
+
+
 def test_without_a_gpu_a_repair_that_needs_one_is_not_begun(user: Shell, case: Case) -> None:
     before = state_of(case.prefix.parent)
     done = user.envmedic("apply", "--playbook", "nms-cuda", "--yes", "--json", "-p", str(case.prefix))

@@ -4,8 +4,9 @@ import shutil
 
 import pytest
 
-from envmedic.engine.generations.generations import prunable
+from envmedic.engine.generations.generations import surplus
 from envmedic.engine.generations.state_diff import difference
+from envmedic.engine.store.layout import Store
 from envmedic.errors import InputError, RecoveryNeeded
 from envmedic.model.ports import ApplyOptions
 from envmedic.model.record import Difference
@@ -77,6 +78,5 @@ def test_what_cannot_be_compared_is_said(quick: World) -> None:
 
 def test_what_prune_would_remove_is_told_before(quick: World) -> None:
     first, second = repaired_twice(quick)
-    assert prunable(quick.prefix, keep=0) == (first, second)
-    assert prunable(quick.prefix, keep=1) == (first,)
-    assert prunable(quick.prefix, keep=2) == ()
+    found = [[item.transaction for item in surplus(Store.of(quick.prefix), keep)] for keep in range(3)]
+    assert found == [[first, second], [first], []]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import errno
 import itertools
 import os
@@ -14,8 +13,6 @@ import pytest
 from envmedic.engine.fs.exchange import rename_noreplace
 from envmedic.engine.generations.generations import history
 from envmedic.engine.store import swap
-from envmedic.engine.transaction import transaction
-from envmedic.engine.transaction.preflight import Capabilities, preflight
 from envmedic.errors import RecoveryNeeded
 from envmedic.model.ports import ApplyOptions
 from envmedic.model.record import FINAL_STATES
@@ -39,16 +36,6 @@ AROUND_THE_SWAP = frozenset({
 def small_world(root: Path) -> World:
     prefix = make_environment(root / "env")
     return World(prefix, ApplyOptions(staging="relocate"), ShellInstaller(), checks=run_file_checks)
-
-
-@pytest.fixture
-def _no_exchange(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As if the probe had found that the file system cannot exchange two directories."""
-
-    def renames(*arguments: object, **more: object) -> Capabilities:
-        return dataclasses.replace(preflight(*arguments, **more), exchange="two-renames")  # type: ignore[arg-type]
-
-    monkeypatch.setattr(transaction, "preflight", renames)
 
 
 def recover_under_fire(world: World) -> None:

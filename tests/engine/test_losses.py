@@ -41,6 +41,7 @@ def test_trees_that_were_exchanged_by_hand_differ_in_both(quick: World) -> None:
     quick.prefix.rename(other)
     directory.tree.rename(quick.prefix)
     other.rename(directory.tree)
-    found = undo_losses.of_undo(directory, quick.prefix)
+    now = undo_losses.changes(directory.live_fingerprint, quick.prefix)
+    found = undo_losses.of_undo(directory, quick.prefix, now)
     assert f"{SITE}/fam/__init__.py" in found.changed
     assert f"{SITE}/fam/__init__.py" in found.damaged

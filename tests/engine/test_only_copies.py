@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
-from envmedic.engine.generations.generations import history
+from pathlib import Path
+
+import pytest
+
+from envmedic.engine.generations import generations
+from envmedic.engine.generations.generations import history, prune
+from envmedic.engine.generations.only_copies import only_copies
+from envmedic.engine.store.layout import TransactionDirectory
+from envmedic.errors import EnvironmentBusy
 from envmedic.model.ports import ApplyOptions
+from envmedic.model.record import KeptTree, State
 from tests.engine.world import SITE, World
 
 MODEL = f"{SITE}/checkpoints/model.pt"
@@ -40,6 +49,42 @@ def test_prune_removes_the_only_copy_of_files_only_when_told(quick: World) -> No
     assert (found.generations[0].tree, found.generations[0].only_copies) == (str(quick.store / first / "env"), (MODEL,))
     assert quick.prune(0, drop_new=True) == (first,)
     assert history(quick.prefix).generations[0].only_copies == ()
+
+
+def test_prune_names_the_files_under_the_lock_and_removes_no_others(quick: World) -> None:
+    first = undone_with_new_files(quick)
+    tree = quick.store / first / "env"
+    listed: list[tuple[KeptTree, ...]] = []
+
+    def drop_new(trees: tuple[KeptTree, ...]) -> bool:
+        listed.append(trees)
+        with pytest.raises(EnvironmentBusy, match="works on"):
+            quick.prune(0)
+        (tree / "late.txt").write_text("written while the question was open")
+        return True
+
+    with pytest.raises(EnvironmentBusy, match="changed after they were listed") as caught:
+        prune(quick.prefix, keep=0, stream=quick.stream(), drop_new=drop_new)
+    assert listed == [(KeptTree(transaction=first, tree=str(tree), only_copies=(MODEL,)),)]
+    assert str(tree) in str(caught.value.cause)
+    assert (tree / MODEL).exists()
+    assert quick.prune(0, drop_new=True) == (first,)
+
+
+def test_each_kept_tree_is_compared_once(quick: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    undone_with_new_files(quick)
+    compared: list[str] = []
+
+    def counted(directory: TransactionDirectory, state: State, prefix: Path) -> tuple[str, ...]:
+        compared.append(directory.transaction)
+        return only_copies(directory, state, prefix)
+
+    monkeypatch.setattr(generations, "only_copies", counted)
+    quick.apply()
+    assert len(compared) == 1
+    compared.clear()
+    quick.prune(0)
+    assert len(compared) == 2
 
 
 def test_files_that_the_environment_has_as_well_keep_no_tree(quick: World) -> None:

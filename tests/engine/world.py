@@ -235,7 +235,7 @@ class World:
         return recover(self.prefix, ports=self.ports(), checks=self.checks, stream=self.stream(), point=point)
 
     def prune(self, keep: int, *, drop_new: bool = False, point: Point = no_point) -> tuple[str, ...]:
-        return prune(self.prefix, keep=keep, stream=self.stream(), drop_new=drop_new, point=point)
+        return prune(self.prefix, keep=keep, stream=self.stream(), drop_new=lambda _trees: drop_new, point=point)
 
     def version(self) -> str:
         """The version of fam that the files at the prefix are of."""

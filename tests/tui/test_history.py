@@ -12,8 +12,16 @@ from envmedic.api import generations, repair
 from envmedic.api.context.settings import RepairRequest, Settings
 from envmedic.model.events import EventStream
 from envmedic.model.ports import ApplyOptions
-from envmedic.model.record import Difference, DistributionChange, Generation, History
-from envmedic.render.pages.history import NOW, prune_question, state_item, state_page, states, undo_question
+from envmedic.model.record import Difference, DistributionChange, Generation, History, KeptTree
+from envmedic.render.pages.history import (
+    NOW,
+    drop_question,
+    prune_question,
+    state_item,
+    state_page,
+    states,
+    undo_question,
+)
 from envmedic.render.text import Line, bare
 from envmedic.tui.app import EnvmedicApp
 from envmedic.tui.panels.base import ErrorPanel, Prompt, QuestionPanel, TextPanel
@@ -32,6 +40,10 @@ def generation(transaction: str, **told: object) -> Generation:
         "redo_possible": False, "size_bytes": 2048, "kept": True,
     }  # fmt: skip
     return Generation(transaction=transaction, **{**known, **told})  # type: ignore[arg-type]
+
+
+def kept(transaction: str, *only_copies: str) -> KeptTree:
+    return KeptTree(transaction=transaction, tree=f"/.envmedic/{transaction}/env", only_copies=only_copies)
 
 
 def text(lines: list[Line]) -> str:
@@ -81,9 +93,15 @@ class TestViews:
         assert "byte for byte" in asked
         assert "torchvision 0.18.1 -> 0.20.1" in asked
         assert "$ envmedic undo -p /env" in asked
-        asked = text(prune_question(HISTORY, ("b",), "envmedic prune -p /env --keep 0"))
+        asked = text(prune_question(HISTORY, (kept("b"),), "envmedic prune -p /env --keep 0"))
         assert asked.startswith("1 kept tree will be removed, 2.0 kB freed.")
         assert "no way back" in asked
+        asked = text(prune_question(HISTORY, (kept("b"), kept("a", "model.pt")), "envmedic prune -p /env --keep 0"))
+        assert asked.startswith("1 kept tree will be removed, 2.0 kB freed.")
+        assert "1 kept tree with files that exist nowhere else: asked next." in asked
+        asked = text(drop_question((kept("a", *(f"{number}.pt" for number in range(14))),)))
+        assert asked.startswith("Remove 1 kept tree with files that exist nowhere else?\n\nOnly in /.envmedic/a/env:\n")
+        assert "  and 2 more" in asked
 
 
 @pytest.fixture(scope="module")
@@ -190,6 +208,9 @@ def test_what_would_be_lost_is_asked_before_an_undo(working: Case) -> None:
         await pilot.press("z")
         await until(pilot, lambda: isinstance(opened.screen, QuestionPanel))
         await pilot.press("y")
+        await until_shown(pilot, "n leaves them in the tree that is kept")
+        assert "note.txt" in shown(opened)
+        await pilot.press("n")
         await until_shown(pilot, "Changed since, and not in the other tree")
         assert "note.txt" in shown(opened)
         with mock.patch.object(opened, "notify", wraps=opened.notify) as told:
@@ -203,6 +224,29 @@ def test_what_would_be_lost_is_asked_before_an_undo(working: Case) -> None:
         assert torchvision(working) == REPAIRED
     finally:
         note.unlink()
+
+
+def test_an_undo_offers_to_carry_new_files_over(working: Case) -> None:
+    note = working.prefix / "note.txt"
+    note.write_text("mine")
+
+    async def scenario(opened: EnvmedicApp, pilot: Pilot[int]) -> None:
+        await until(pilot, lambda: bool(opened.session.chosen))
+        await pilot.press("z")
+        await until(pilot, lambda: isinstance(opened.screen, QuestionPanel))
+        await pilot.press("y")
+        await until_shown(pilot, "y copies them there (--keep-new)")
+        await pilot.press("y")
+        await until_shown(pilot, "back as it was before the repair")
+        assert "Carried over from the repaired environment: 1 file: note.txt" in shown(opened)
+
+    drive(scenario)
+    assert (torchvision(working), note.read_text()) == (BROKEN, "mine")
+    generations.redo(Settings(stream=EventStream([])), working.prefix, None, (), lambda _losses: False)
+    (kept_note,) = working.prefix.parent.glob(".envmedic/*/env/note.txt")
+    for path in (note, kept_note):
+        path.unlink()
+    assert torchvision(working) == REPAIRED
 
 
 def test_an_undo_under_running_programs_is_asked_about(working: Case) -> None:
@@ -224,6 +268,34 @@ def test_an_undo_under_running_programs_is_asked_about(working: Case) -> None:
 
     drive(scenario)
     assert torchvision(working) == REPAIRED
+
+
+def test_files_that_exist_nowhere_else_are_asked_about_separately(working: Case) -> None:
+    (tree,) = working.prefix.parent.glob(".envmedic/*/env")
+    only = tree / "note.txt"
+    only.write_text("mine")
+
+    async def scenario(opened: EnvmedicApp, pilot: Pilot[int]) -> None:
+        await at_history(opened, pilot)
+        await pilot.press("down")
+        await until_shown(pilot, "Files that exist nowhere else")
+        await pilot.press("p")
+        await until(pilot, lambda: isinstance(opened.screen, Prompt))
+        await pilot.press("0", "enter")
+        await until_shown(pilot, "1 kept tree with files that exist nowhere else: asked next.")
+        await pilot.press("y")
+        await until_shown(pilot, "y removes them for good (--drop-new)")
+        assert "note.txt" in shown(opened)
+        with mock.patch.object(opened, "notify", wraps=opened.notify) as told:
+            await pilot.press("n")
+            await until(pilot, lambda: told.called and no_jobs(opened)(), "that the tree stays")
+        assert told.call_args.args == ("Trees with files that exist nowhere else stay",)
+
+    try:
+        drive(scenario)
+        assert only.read_text() == "mine"
+    finally:
+        only.unlink()
 
 
 def test_prune_says_what_goes_before(working: Case) -> None:

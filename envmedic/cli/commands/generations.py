@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Collection
+from functools import partial
 
 from envmedic.api import generations, recovery
 from envmedic.cli.context import (
@@ -18,7 +18,7 @@ from envmedic.cli.context import (
 )
 from envmedic.cli.output import CommandOutput
 from envmedic.errors import ExitCode, RepairDeclined
-from envmedic.model.record import History
+from envmedic.model.record import KeptTree, NewFiles
 from envmedic.render.documents.record import difference_lines, history_lines
 from envmedic.render.text import line
 
@@ -27,7 +27,16 @@ SEE_HISTORY = "see first what there is with `envmedic history`"
 
 def undo(args: argparse.Namespace, output: CommandOutput) -> int:
     """``envmedic undo``."""
-    return _travel(args, output, generations.undo, "Bring the environment back as it was before")
+
+    def keep_new(found: NewFiles) -> bool:
+        if found.files and not args.keep_new:
+            count = f"{len(found.files)} new file{'s' * (len(found.files) != 1)}"
+            output.narrate(f"{count} will stay in {found.tree}; --keep-new carries them over")
+        return bool(args.keep_new)
+
+    return _travel(
+        args, output, partial(generations.undo, keep_new=keep_new), "Bring the environment back as it was before"
+    )
 
 
 def redo(args: argparse.Namespace, output: CommandOutput) -> int:
@@ -89,29 +98,20 @@ def prune(args: argparse.Namespace, output: CommandOutput) -> int:
         require_terminal(SEE_HISTORY)
     settings = settings_of(args, output)
     prefix = prefix_to_change(target_of(args), settings, output)
-    drop_new = args.drop_new
     which = f"all kept generations but the {args.keep} nearest" if args.keep else "all kept generations"
     if not (args.yes or ask(f"Remove {which}? There is no way back then")):
         raise RepairDeclined("Declined")
-    spared = _only_copies(
-        generations.history(settings, prefix), generations.prunable(settings, prefix, args.keep, drop_new=True)
-    )
-    for text in spared:
-        output.narrate(text)
-    if spared and not (drop_new or args.yes):
-        drop_new = ask("Remove these files with their trees?")
-    found = generations.prune(settings, prefix, args.keep, drop_new=drop_new)
-    if spared and not drop_new:
-        output.narrate("These trees stay: to remove them with these files, add --drop-new")
+
+    def drop_new(spared: tuple[KeptTree, ...]) -> bool:
+        for item in spared:
+            output.narrate(f"Only in {item.tree}:")
+            for path in item.only_copies:
+                output.narrate(f"  {path}")
+        drops = args.drop_new or (not args.yes and ask("Remove these files with their trees?"))
+        if not drops:
+            output.narrate("These trees stay: to remove them with these files, add --drop-new")
+        return drops
+
+    found = generations.prune(settings, prefix, args.keep, drop_new)
     output.document(found, history_lines(found))
     return int(ExitCode.OK)
-
-
-def _only_copies(found: History, doomed: Collection[str]) -> list[str]:
-    """The files that exist in no other tree, below the trees of `doomed`."""
-    return [
-        text
-        for item in found.generations
-        if item.transaction in doomed and item.only_copies
-        for text in (f"Only in {item.tree}:", *(f"  {path}" for path in item.only_copies))
-    ]

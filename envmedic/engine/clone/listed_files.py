@@ -32,6 +32,20 @@ def own_files(tree: Path, metadata: str) -> tuple[Path, ...]:
     return tuple(file for file in files if Path(os.path.realpath(file.parent)).is_relative_to(root))
 
 
+def listed_by(tree: Path, lists: Iterable[str]) -> frozenset[str]:
+    """Paths that those of the files `lists` name which are lists of a distribution's files, all relative to `tree`."""
+    root = Path(os.path.realpath(tree))
+    found: set[str] = set()
+    for path in map(root.joinpath, lists):
+        if path.name == "RECORD":
+            found.update(_rows(path, os.fspath(path.parent.parent)))
+        elif path.name == "installed-files.txt":
+            found.update(_rows(path, os.fspath(path.parent)))
+        elif path.parent.name == "conda-meta" and path.suffix == ".json":
+            found.update(_of_conda(path, root))
+    return frozenset(os.path.relpath(file, root) for file in found)
+
+
 def unlisted(path: Path, listed: frozenset[str]) -> Iterator[Path]:
     """What of `path` nobody lists: all of it, or the largest parts of a directory in which others have files."""
     prefix = f"{path}{os.sep}"  # with the separator: ``torch`` must not claim the files of ``torchvision``

@@ -10,12 +10,13 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeVar
 
 from envmedic.engine.fs import trash
-from envmedic.engine.generations import undo_losses
+from envmedic.engine.generations import carry_over, undo_losses
 from envmedic.engine.generations.finish import conclude, recoverable
 from envmedic.engine.generations.only_copies import WHOLE_TREE, only_copies
 from envmedic.engine.generations.recovery import settle
@@ -32,6 +33,7 @@ from envmedic.engine.store.swap import Point, no_point, swap, sync
 from envmedic.errors import (
     RECOVERABLE,
     STORAGE_HINTS,
+    EnvironmentBusy,
     EnvmedicError,
     InputError,
     PreflightError,
@@ -40,17 +42,22 @@ from envmedic.errors import (
 )
 from envmedic.model.events import Emit, EventStream, Progress, StageFinished, StageStarted
 from envmedic.model.plan import Change
-from envmedic.model.record import Generation, History, Record, State
+from envmedic.model.record import Generation, History, KeptTree, NewFiles, Record, State
 from envmedic.tree.fingerprint import readable
 
 FOUND = "found"
 """As the target of an undo: the environment before the first repair."""
+_Asked = TypeVar("_Asked")
 _BLOCK = 512
 _LISTED = 20
 
 
 Accept = Callable[[Loss], bool]
 """Asks whether to continue despite a loss."""
+KeepNew = Callable[[NewFiles], bool]
+"""Asks whether an undo carries new files over; called where there are some."""
+DropNew = Callable[[tuple[KeptTree, ...]], bool]
+"""Asks whether trees with files that exist nowhere else are removed with them; called where there are some."""
 
 
 @dataclass(frozen=True)
@@ -133,21 +140,26 @@ def held_alone(root: Path) -> int:
 
 
 def undo(
-    session: TransactionContext, *, to: str | None = None, force: bool = False, accept: Accept | None = None
+    session: TransactionContext,
+    *,
+    to: str | None = None,
+    force: bool = False,
+    accept: Accept | None = None,
+    keep_new: KeepNew | None = None,
 ) -> Record:
     """Put the tree back that was there before the live generation, byte for byte; returns the record.
 
-    `to` names the generation to go back to, over several steps: a transaction id or `FOUND`. Changes made
-    since the repair are not carried over: without `force` they are refused, or put to `accept`. Raises
-    InputError when there is nothing to undo or no such generation, PreflightError with the changes in
-    `details`, RepairDeclined, EnvironmentBusy, Interrupted.
+    `to` names the generation to go back to, over several steps: a transaction id or `FOUND`. Files that are new
+    since the repair are carried over where `keep_new` says so. Other changes are not: without `force` they are
+    refused, or put to `accept`. Raises InputError when there is nothing to undo or no such generation, PreflightError
+    with the changes in `details`, or where new files cannot be copied, RepairDeclined, EnvironmentBusy, Interrupted.
     """
     with session.interruption.watching(), locked(session.store):
         settle(session)
         refuse_in_use(session.prefix, session.ports.processes(session.prefix), session.options.allow)
         chain = _chain_back(session.store, to)
         agreed = _always if force else accept
-        return [_undo(session, item, agreed) for item in chain][-1]
+        return [_undo(session, item, agreed, keep_new) for item in chain][-1]
 
 
 def redo(
@@ -223,17 +235,23 @@ def _next(store: Store, to: str | None) -> _Known:
     return max(possible, key=lambda item: (item.record.finished or "", item.directory.transaction))
 
 
-def _undo(session: TransactionContext, item: _Known, accept: Accept | None) -> Record:
-    transaction = OpenTransaction.load(session, item.directory)
-    with recoverable(session.prefix), transaction.opened(), session.stage("undo"):
-        loss = undo_losses.of_undo(item.directory, session.prefix)
+def _undo(session: TransactionContext, item: _Known, accept: Accept | None, keep_new: KeepNew | None) -> Record:
+    directory, transaction = item.directory, OpenTransaction.load(session, item.directory)
+    with recoverable(session.prefix), transaction.opened(), session.stage("undo"), ExitStack() as stack:
+        found = undo_losses.changes(directory.live_fingerprint, session.prefix)
+        new = carry_over.new_files(directory.tree, session.prefix, found)
+        keeps = new.any and keep_new is not None and _asked(session, keep_new, new)
+        carry, carried = new.files if keeps else (), item.record.carried
+        loss = undo_losses.of_undo(directory, session.prefix, found, carry=carry, carried=carried)
         _ask(session, loss, accept)
+        if keeps:
+            stack.enter_context(carry_over.carried_over(transaction, new))
         _go(transaction, "undoing", "done")
         if loss.damaged:
             lost = f"Edited in place since the repair, so not as before: {', '.join(loss.damaged[:_LISTED])}"
             transaction.note(notes=(*transaction.record.notes, lost))
         _note_only_copies(transaction, "undone")
-        return transaction.finish("undone")
+        return carry_over.finish(transaction)
 
 
 def _note_only_copies(transaction: OpenTransaction, state: State) -> None:
@@ -244,7 +262,7 @@ def _note_only_copies(transaction: OpenTransaction, state: State) -> None:
         transaction.note(notes=(*transaction.record.notes, told))
 
 
-def only_copies_told(tree: Path, names: Sequence[str]) -> str:
+def only_copies_told(tree: str | Path, names: Sequence[str]) -> str:
     """The files that only a kept tree has, and where it is."""
     if names == (WHOLE_TREE,):
         return f"{tree} cannot be compared, and may have files that exist nowhere else"
@@ -256,8 +274,7 @@ def only_copies_told(tree: Path, names: Sequence[str]) -> str:
 def _redo(session: TransactionContext, item: _Known, accept: Accept | None, lock: int) -> Record:
     transaction = OpenTransaction.load(session, item.directory)
     with recoverable(session.prefix), transaction.opened(), session.stage("redo"):
-        changed = undo_losses.changes(item.directory.fingerprint, session.prefix)
-        _ask(session, Loss(transaction=item.directory.transaction, changed=changed), accept)
+        _ask(session, undo_losses.of_redo(item.directory, session.prefix), accept)
         _go(transaction, "redoing", "undone")
         runner = ActivatedRunner(DirectRunner(session.prefix, inherit=[lock]), session.prefix, session.interruption)
         return conclude(transaction, runner, redo=True)
@@ -289,10 +306,14 @@ def _ask(session: TransactionContext, loss: Loss, accept: Accept | None) -> None
             hint="Save what you need, then accept it (--yes)",
             details=names,
         )
-    with session.interruption.at_once():
-        agreed = accept(loss)
-    if not agreed:
+    if not _asked(session, accept, loss):
         raise RepairDeclined("Declined")
+
+
+def _asked(session: TransactionContext, question: Callable[[_Asked], bool], about: _Asked) -> bool:
+    """Put a question; a signal ends the wait for its answer."""
+    with session.interruption.at_once():
+        return question(about)
 
 
 def _reason(loss: Loss) -> str:
@@ -302,47 +323,79 @@ def _reason(loss: Loss) -> str:
 
 
 def prune(
-    prefix: Path, *, keep: int, stream: EventStream, drop_new: bool = False, point: Point = no_point
+    prefix: Path, *, keep: int, stream: EventStream, drop_new: DropNew | None = None, point: Point = no_point
 ) -> tuple[str, ...]:
     """Delete all kept trees except the `keep` most useful ones; returns the transactions that lost theirs.
 
-    The live tree, all records, and without `drop_new` trees with files that exist nowhere else
-    stay. Raises EnvironmentBusy, RecoveryNeeded while a transaction is interrupted or where a tree was deleted in part
-    only, and PreflightError where none could be.
+    The live tree and all records stay, and so do trees with files that exist nowhere else, where `drop_new` does not
+    say otherwise. Raises EnvironmentBusy, RecoveryNeeded while a transaction is interrupted or where a tree was deleted
+    in part only, and PreflightError where none could be.
     """
     store = Store.of(prefix)
     if not store.transactions():
         return ()
     with locked(store):
         for directory in store.transactions():
-            if not journals.read(directory).settled:
+            if journals.unsettled(directory):
                 raise RecoveryNeeded(
                     f"Transaction {directory.transaction} was interrupted", hint="Run `envmedic recover` first"
                 )
         try:
-            return prune_trees(store, keep, stream.emit, point, drop_new=drop_new)
+            return prune_trees(store, keep, stream.emit, point, drop_new).removed
         except OSError as error:
             raise _not_pruned(store, error) from error
 
 
+@dataclass(frozen=True)
+class Pruned:
+    """What pruning did."""
+
+    removed: tuple[str, ...]
+    """The transactions whose tree was deleted, oldest first."""
+    spared: tuple[KeptTree, ...]
+    """The trees that stay for their files alone."""
+
+
 def prune_trees(
-    store: Store, keep: int, emit: Emit, point: Point = no_point, *, drop_new: bool = False
-) -> tuple[str, ...]:
+    store: Store, keep: int, emit: Emit, point: Point = no_point, drop_new: DropNew | None = None
+) -> Pruned:
     """As `prune`, for a caller that holds the lock.
 
     Most useful are the trees that undo leads to, nearest first, then those that redo leads to, newest first.
     """
-    doomed = _doomed(store, keep, drop_new=drop_new)
-    for item in doomed:
-        started = time.monotonic()
-        emit(StageStarted(stage="prune"))
-        trash.discard(item.directory.tree, item.directory.trash)
-        point("tree-discarded")
-        trash.empty(item.directory.trash, lambda files: emit(Progress(stage="prune", unit="files", done=files)))
-        point("trash-emptied")
-        emit(StageFinished(stage="prune", seconds=time.monotonic() - started))
+    trees = surplus(store, keep)
+    spared = tuple(item for item in trees if item.only_copies)
+    if spared and drop_new is not None and drop_new(spared):
+        _require_same(store, keep, spared)
+        spared = ()
+    removed = tuple(item.transaction for item in trees if item not in spared)
+    for directory in store.transactions():
+        if directory.transaction in removed:
+            _remove_tree(directory, emit, point)
     retention.trim(store, point)
-    return tuple(item.directory.transaction for item in doomed)
+    return Pruned(removed, spared)
+
+
+def _require_same(store: Store, keep: int, agreed: tuple[KeptTree, ...]) -> None:
+    """Refuse to delete other files than those that were agreed to: a program may have written there meanwhile."""
+    now = tuple(item for item in surplus(store, keep) if item.only_copies)
+    if now != agreed:
+        trees = ", ".join(item.tree for item in now if item not in agreed)
+        raise EnvironmentBusy(
+            f"The files that exist only in kept trees of {store.prefix} changed after they were listed",
+            cause=f"A program wrote to {trees}" if trees else "Some of them were removed or are elsewhere too by now",
+            hint="Nothing was removed. Run `envmedic prune` again when nothing works on them",
+        )
+
+
+def _remove_tree(directory: TransactionDirectory, emit: Emit, point: Point) -> None:
+    started = time.monotonic()
+    emit(StageStarted(stage="prune"))
+    trash.discard(directory.tree, directory.trash)
+    point("tree-discarded")
+    trash.empty(directory.trash, lambda files: emit(Progress(stage="prune", unit="files", done=files)))
+    point("trash-emptied")
+    emit(StageFinished(stage="prune", seconds=time.monotonic() - started))
 
 
 def _not_pruned(store: Store, error: OSError) -> EnvmedicError:
@@ -363,34 +416,23 @@ def _not_pruned(store: Store, error: OSError) -> EnvmedicError:
     )
 
 
-def prunable(prefix: Path, *, keep: int, drop_new: bool = False) -> tuple[str, ...]:
-    """The transactions whose tree `prune` would delete, oldest first; reads only. Raises RecoveryNeeded."""
-    return tuple(item.directory.transaction for item in _doomed(Store.of(prefix), keep, drop_new=drop_new))
-
-
-def _doomed(store: Store, keep: int, *, drop_new: bool) -> list[_Known]:
-    surplus = _surplus(store, keep)
-    return [item for item in surplus if drop_new or not _holds_only_copies(store, item)]
-
-
-def _holds_only_copies(store: Store, item: _Known) -> bool:
-    return bool(only_copies(item.directory, item.record.state, store.prefix))
-
-
-def spared_told(store: Store, keep: int) -> tuple[str, ...]:
-    """Of each tree that pruning spares only for files that exist nowhere else: which ones, and where."""
-    told = []
-    for item in _surplus(store, keep):
-        names = readable(only_copies(item.directory, item.record.state, store.prefix))
-        if names:
-            told.append(f"{only_copies_told(item.directory.tree, names)}. `envmedic prune` asks before it removes them")
-    return tuple(told)
-
-
-def _surplus(store: Store, keep: int) -> list[_Known]:
-    """Transactions whose tree is kept beyond the `keep` most useful ones."""
+def surplus(store: Store, keep: int) -> tuple[KeptTree, ...]:
+    """The trees beyond the `keep` most useful ones, oldest first; reads only. Raises RecoveryNeeded."""
     useful = {item.directory.transaction for item in _by_use(store)[: max(keep, 0)]}
-    return [item for item in _known(store) if item.has_tree and item.directory.transaction not in useful]
+    return tuple(
+        KeptTree(
+            transaction=item.directory.transaction,
+            tree=str(item.directory.tree),
+            only_copies=readable(only_copies(item.directory, item.record.state, store.prefix)),
+        )
+        for item in _known(store)
+        if item.has_tree and item.directory.transaction not in useful
+    )
+
+
+def spared_told(tree: KeptTree) -> str:
+    """Why pruning spared a tree."""
+    return f"{only_copies_told(tree.tree, tree.only_copies)}. `envmedic prune` asks before it removes them"
 
 
 def _by_use(store: Store) -> list[_Known]:

@@ -37,7 +37,10 @@ def _is_file(path: Path) -> bool:
 
 
 def equal(first: Path, second: Path, name: str) -> bool:
-    """Whether both trees have `name` with the same content, as a file or a link. Raises OSError."""
+    """Whether both trees have `name` as a directory, or as a file or link with the same content.
+
+    A file that cannot be read has no equal. Raises OSError.
+    """
     one, other = first / name, second / name
     try:
         of_one, of_other = one.lstat(), other.lstat()
@@ -49,4 +52,7 @@ def equal(first: Path, second: Path, name: str) -> bool:
         return False
     if stat.S_ISLNK(of_one.st_mode):
         return one.readlink() == other.readlink()
-    return stat.S_ISREG(of_one.st_mode) and filecmp.cmp(one, other, shallow=False)
+    try:
+        return stat.S_ISDIR(of_one.st_mode) or (stat.S_ISREG(of_one.st_mode) and filecmp.cmp(one, other, shallow=False))
+    except PermissionError:
+        return False

@@ -9,6 +9,8 @@ cloning, repairing     (cannot be)                           drop it: aborted
 ready                  smoke check: done, or back: aborted   drop it: aborted
 exchanged              smoke check: done, or back: aborted   it was taken back, drop it: aborted
 undoing                exchange: undone                      undone
+done, with a list of   the copies are removed                (cannot be)
+carried files
 redoing                smoke check: done, or back: undone    exchange, then the same
 done, undone, aborted  nothing; what was being deleted is deleted
 =====================  ====================================  ===================================
@@ -23,6 +25,7 @@ import os
 import shlex
 from pathlib import Path
 
+from envmedic.engine.generations import carry_over
 from envmedic.engine.generations.finish import conclude, drop, recoverable
 from envmedic.engine.stage.activated_runner import ActivatedRunner
 from envmedic.engine.stage.runners import DirectRunner
@@ -30,7 +33,7 @@ from envmedic.engine.store import journal as journals
 from envmedic.engine.store import marker
 from envmedic.engine.store.context import OpenTransaction, TransactionContext, empty_trash
 from envmedic.engine.store.interruption import Interruption
-from envmedic.engine.store.layout import Store
+from envmedic.engine.store.layout import Store, TransactionDirectory
 from envmedic.engine.store.lock import locked
 from envmedic.engine.store.swap import Point, mend, no_point, swap, sync
 from envmedic.errors import RECOVERABLE, Interrupted, RecoveryNeeded
@@ -61,17 +64,31 @@ def settle(session: TransactionContext) -> tuple[Record, ...]:
     Signals do not interrupt it: that would only leave the same work for later.
     """
     session = dataclasses.replace(session, interruption=Interruption.finishing())
-    records = []
+    records: list[Record] = []
     with recoverable(session.prefix):
         session.store.sweep()
         for directory in session.store.transactions():
             if journals.read(directory).settled:
+                records += _left_over(session, directory)
                 empty_trash(session, directory)  # a kill during the deletion, after the journal was final
                 continue
             transaction = OpenTransaction.load(session, directory)
             with transaction.opened():
                 records.append(_settle(transaction))
     return tuple(records)
+
+
+def _left_over(session: TransactionContext, directory: TransactionDirectory) -> tuple[Record, ...]:
+    """Settle the list of an undo that carries files over: killed before the journal said `undoing`, or after its end."""
+    if not directory.carried.exists():
+        return ()
+    transaction = OpenTransaction.load(session, directory)
+    if transaction.journal.state != "done":
+        carry_over.forget(directory)
+        return ()
+    with transaction.opened(), session.stage("recover"):
+        carry_over.take_back(session, directory)
+    return (transaction.record,)
 
 
 def _settle(transaction: OpenTransaction) -> Record:
@@ -102,7 +119,7 @@ def _take_back(transaction: OpenTransaction, *, live: bool) -> Record:
     if live:
         swap(session.prefix, transaction.directory, transaction.journal.method, session.point)
     sync(session.prefix, transaction.directory)
-    return transaction.finish("undone")
+    return carry_over.finish(transaction)
 
 
 def _bring_back(transaction: OpenTransaction, *, live: bool) -> Record:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
+from envmedic.engine.generations.only_copies import equal
 from envmedic.engine.store.layout import TransactionDirectory
 from envmedic.errors import RecoveryNeeded
 from envmedic.tree import fingerprint as tree
@@ -25,21 +27,52 @@ class Loss:
         return bool(self.changed or self.damaged)
 
 
-def of_undo(directory: TransactionDirectory, prefix: Path) -> Loss:
-    """What an undo would lose. Raises RecoveryNeeded where a fingerprint cannot be read, OSError where a tree cannot."""
-    changed = changes(directory.live_fingerprint, prefix)
+def of_undo(
+    directory: TransactionDirectory,
+    prefix: Path,
+    found: tree.Differences,
+    *,
+    carry: Collection[str] = (),
+    carried: Collection[str] = (),
+) -> Loss:
+    """What an undo would lose of `found`, the changes at `prefix`, that copies the files `carry` over.
+
+    `carried` are those that an earlier undo copied. Raises RecoveryNeeded where a fingerprint cannot be read, OSError
+    where a tree cannot.
+    """
     # Shared files are compared in the live tree only. If that one has changed, the kept tree is compared in full.
-    twin = None if changed else directory.live_fingerprint
-    return Loss(directory.transaction, changed, changes(directory.fingerprint, directory.tree, twin=twin))
+    twin = None if found else directory.live_fingerprint
+    kept = changes(directory.fingerprint, directory.tree, twin=twin)
+    earlier = _with_parents(carried)
+    known = {name for name, text in zip(kept.added, tree.readable(kept.added), strict=True) if text in earlier}
+    damaged = tuple(sorted({*kept.names} - known))
+    return Loss(directory.transaction, _hidden(found, prefix, directory.tree, carry), damaged)
 
 
-def changes(fingerprint: Path, root: Path, *, twin: Path | None = None) -> tuple[str, ...]:
-    """Paths that have changed below `root` since the fingerprint was saved; `twin` as for `tree.changes`.
+def of_redo(directory: TransactionDirectory, prefix: Path) -> Loss:
+    """What a redo would lose. Raises as `of_undo`."""
+    found = changes(directory.fingerprint, prefix)
+    return Loss(directory.transaction, _hidden(found, prefix, directory.tree))
+
+
+def changes(fingerprint: Path, root: Path, *, twin: Path | None = None) -> tree.Differences:
+    """What has changed below `root` since the fingerprint was saved; `twin` as for `tree.changes`.
 
     Raises as `of_undo`.
     """
     known = None if twin is None else _loaded(twin)
-    return tuple(sorted(tree.changes(_loaded(fingerprint), root, twin=known).names))
+    return tree.changes(_loaded(fingerprint), root, twin=known)
+
+
+def _hidden(found: tree.Differences, live: Path, kept: Path, carry: Collection[str] = ()) -> tuple[str, ...]:
+    """The changes of the tree `live` that go out of sight with it."""
+    there = _with_parents(carry)
+    added = (name for name in found.added if name not in there and not equal(live, kept, name))
+    return tuple(sorted({*found.changed, *found.removed, *added}))
+
+
+def _with_parents(names: Iterable[str]) -> frozenset[str]:
+    return frozenset(str(path) for name in names for path in (name, *PurePosixPath(name).parents))
 
 
 def _loaded(fingerprint: Path) -> tree.Fingerprint:

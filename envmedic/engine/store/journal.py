@@ -104,6 +104,9 @@ def move(directory: TransactionDirectory, journal: Journal, state: State) -> Jou
 
 def interrupted(store: Store) -> bool:
     """Whether a crash left a transaction to settle. Raises RecoveryNeeded for a journal that cannot be read."""
-    return bool(store.unfinished()) or any(
-        item.trash.is_dir() or not read(item).settled for item in store.transactions()
-    )
+    return bool(store.unfinished()) or any(item.trash.is_dir() or unsettled(item) for item in store.transactions())
+
+
+def unsettled(directory: TransactionDirectory) -> bool:
+    """Whether a transaction has not ended, or an undo left its copies. Raises RecoveryNeeded as `read` does."""
+    return not read(directory).settled or directory.carried.exists()

@@ -9,6 +9,7 @@ One store serves every environment of a parent directory::
     .envmedic/<txid>/plan.json, record.json, events.jsonl
     .envmedic/<txid>/fingerprint          of the original, taken right after cloning
     .envmedic/<txid>/fingerprint-live     of the repaired tree, taken after the exchange
+    .envmedic/<txid>/carried.json         what an undo copies into `env`, while it does
     .envmedic/<txid>/env                  the clone before the exchange, the old tree after it
     .envmedic/<txid>/displaced            the old tree in the middle of a swap by renames
     .envmedic/<txid>/trash                what is being deleted
@@ -86,6 +87,11 @@ class TransactionDirectory:
     def live_fingerprint(self) -> Path:
         """The fingerprint of the repaired environment."""
         return self.path / "fingerprint-live"
+
+    @property
+    def carried(self) -> Path:
+        """The list of the files that an undo carries over, as long as it is under way, see `carry_over`."""
+        return self.path / "carried.json"
 
     @property
     def tree(self) -> Path:

@@ -15,7 +15,7 @@ def unsettled(store: Store) -> str | None:
 
     Raises RecoveryNeeded for a journal that cannot be read, PreflightError if the store is closed to this user.
     """
-    return next((item.transaction for item in reversed(store.transactions()) if not journal.read(item).settled), None)
+    return next((item.transaction for item in reversed(store.transactions()) if journal.unsettled(item)), None)
 
 
 def require_no_exchange(store: Store) -> None:

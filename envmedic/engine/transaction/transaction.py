@@ -333,8 +333,8 @@ def _finish(run: Run) -> Record:
 def _pruned(transaction: OpenTransaction) -> Record | None:
     """Prune old generations; the record with a note where one stays for the files that only it has, else None."""
     session = transaction.session
-    prune_trees(session.store, session.options.keep, session.emit, session.point)
-    spared = spared_told(session.store, session.options.keep)
+    pruned = prune_trees(session.store, session.options.keep, session.emit, session.point)
+    spared = tuple(map(spared_told, pruned.spared))
     if not spared:
         return None
     for told in spared:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 import msgspec
 
 from envmedic.errors import EnvmedicError
-from envmedic.model.record import Difference, Generation, History, State
+from envmedic.model.record import Difference, Generation, History, KeptTree, NewFiles, State
 from envmedic.render.cells import end, pairs
 from envmedic.render.documents.record import difference_lines
 from envmedic.render.style import size
@@ -114,7 +114,16 @@ def generation_page(item: Generation) -> list[Line]:
         ("on disk", f"{size(item.size_bytes)} for the tree that is kept" if item.kept else "no tree is kept"),
     ]
     changes = [line(f"  {text}") for text in item.changes] or [line("  no distribution", "dim")]
-    return [*pairs(rows), line(""), line("Changes", "accent"), *changes, line(""), line(_can(item), "dim")]
+    only = [line(""), line("Files that exist nowhere else", "accent"), *_paths(item.only_copies)]
+    return [
+        *pairs(rows),
+        line(""),
+        line("Changes", "accent"),
+        *changes,
+        *(only if item.only_copies else []),
+        line(""),
+        line(_can(item), "dim"),
+    ]
 
 
 def _can(item: Generation) -> str:
@@ -172,18 +181,55 @@ def keep_question(history: History) -> list[Line]:
     ]
 
 
-def prune_question(history: History, doomed: Collection[str], command: str) -> list[Line]:
-    """The trees that a prune removes."""
+def prune_question(history: History, trees: Collection[KeptTree], command: str) -> list[Line]:
+    """The trees that a prune removes; those with files that exist nowhere else are asked about separately."""
+    spared = [item.transaction for item in trees if item.only_copies]
+    doomed = {item.transaction for item in trees}.difference(spared)
     gone = [item for item in history.generations if item.transaction in doomed]
     freed = size(sum(item.size_bytes for item in gone))
     return [
-        line(f"{len(gone)} kept tree{'' if len(gone) == 1 else 's'} will be removed, {freed} freed.", "bold"),
+        line(f"{_trees(len(gone))} will be removed, {freed} freed.", "bold"),
         line(""),
         *(line(f"  {when(item.started)}  {', '.join(item.changes)}") for item in gone),
+        *([line(f"{_trees(len(spared))} with files that exist nowhere else: asked next.", "warn")] if spared else []),
         line(""),
         line("There is no way back then. The environment itself is not touched.", "warn"),
         line(""),
         line(f"$ {command}", "dim"),
+    ]
+
+
+def drop_question(spared: Collection[KeptTree]) -> list[Line]:
+    """The files that exist in kept trees alone, and that a prune would remove with them."""
+    lines = [line(f"Remove {_trees(len(spared))} with files that exist nowhere else?", "bold")]
+    for item in spared:
+        lines += [line(""), line(f"Only in {item.tree}:", "warn"), *_paths(item.only_copies)]
+    return [*lines, line(""), line("y removes them for good (--drop-new), n keeps these trees.", "warn")]
+
+
+def new_files_question(new: NewFiles) -> list[Line]:
+    """The files that an undo can carry over, and those that it cannot."""
+    rest = len(new.taken) + len(new.installed)
+    stay = f"{rest} more stay behind: the environment that comes back has other files there, or installers made them."
+    return [
+        line("New since the repair, and not in the environment that comes back:", "bold"),
+        *_paths(new.files),
+        *([line(stay, "dim")] if rest else []),
+        line(""),
+        line("y copies them there (--keep-new), n leaves them in the tree that is kept:"),
+        line(f"  {new.tree}"),
+    ]
+
+
+def _trees(count: int) -> str:
+    return f"{count} kept tree{'' if count == 1 else 's'}"
+
+
+def _paths(paths: Sequence[str]) -> list[Line]:
+    more = len(paths) - _LISTED
+    return [
+        *(line(f"  {path}") for path in paths[:_LISTED]),
+        *([line(f"  and {more} more", "dim")] if more > 0 else []),
     ]
 
 
@@ -202,11 +248,9 @@ def busy_question(error: EnvmedicError, command: str) -> list[Line]:
 
 def loss_lines(losses: Sequence[str]) -> list[Line]:
     """Edits that an undo or redo would hide."""
-    more = len(losses) - _LISTED
     return [
         line("Changed since, and not in the other tree:", "bold"),
-        *(line(f"  {path}") for path in losses[:_LISTED]),
-        *([line(f"  and {more} more", "dim")] if more > 0 else []),
+        *_paths(losses),
         line(""),
         line("The tree that is there now keeps them until it is pruned. Go on?"),
     ]

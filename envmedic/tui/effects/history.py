@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Literal
 
 from envmedic.api import generations
 from envmedic.errors import EnvmedicError
-from envmedic.model.record import Difference, History, Record
-from envmedic.render.pages.history import loss_lines
+from envmedic.model.record import Difference, History, KeptTree, NewFiles, Record
+from envmedic.render.pages.history import drop_question, loss_lines, new_files_question
 from envmedic.tui.effects.base import Effects
 from envmedic.tui.effects.jobs import BackgroundJob
 from envmedic.tui.effects.questions import Asker, asked
@@ -58,25 +58,33 @@ class HistoryEffects:
             def accept(losses: tuple[str, ...]) -> bool:
                 return asked(self._front, job.token, "Changed since", loss_lines(losses))
 
-            go = generations.undo if way == "undo" else generations.redo
-            return go(settings, self._prefix, to, allow, accept, cancel=job.token)
+            def keep_new(new: NewFiles) -> bool:
+                lines = new_files_question(new)
+                return bool(new.files) and asked(self._front, job.token, "Carry new files over?", lines)
+
+            if way == "redo":
+                return generations.redo(settings, self._prefix, to, allow, accept, cancel=job.token)
+            return generations.undo(settings, self._prefix, to, allow, accept, keep_new=keep_new, cancel=job.token)
 
         title = "bringing the environment back as it was" if way == "undo" else "bringing the repair back"
         # `must_end`: a half done exchange would need recovery
         self._effects.job("transaction", title, work, then, failed, must_end=True)
 
-    def prunable(self, keep: int, then: Callable[[tuple[str, ...]], None]) -> None:
-        """Find the kept trees that `prune` would remove."""
+    def surplus(self, keep: int, then: Callable[[tuple[KeptTree, ...]], None]) -> None:
+        """Find the kept trees but the `keep` nearest."""
 
-        def work(settings: Settings, _job: BackgroundJob[tuple[str, ...]]) -> tuple[str, ...]:
-            return generations.prunable(settings, self._prefix, keep)
+        def work(settings: Settings, _job: BackgroundJob[tuple[KeptTree, ...]]) -> tuple[KeptTree, ...]:
+            return generations.surplus(settings, self._prefix, keep)
 
-        self._effects.job("history", "reading the history", work, then, latest="prunable")
+        self._effects.job("history", "reading the history", work, then, latest="surplus")
 
     def prune(self, keep: int, then: Callable[[History], None]) -> None:
-        """Remove all kept trees but the `keep` nearest."""
+        """Remove all kept trees but the `keep` nearest; those with files that exist nowhere else are asked about."""
 
-        def work(settings: Settings, _job: BackgroundJob[History]) -> History:
-            return generations.prune(settings, self._prefix, keep)
+        def work(settings: Settings, job: BackgroundJob[History]) -> History:
+            def drop_new(spared: tuple[KeptTree, ...]) -> bool:
+                return asked(self._front, job.token, "Files that exist nowhere else", drop_question(spared))
+
+            return generations.prune(settings, self._prefix, keep, drop_new)
 
         self._effects.job("transaction", "removing kept trees", work, then, must_end=True)

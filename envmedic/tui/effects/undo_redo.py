@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from envmedic.errors import EnvironmentBusy, EnvmedicError, InputError, Interrupted, RepairDeclined
-from envmedic.model.record import Generation, History, Record
+from envmedic.model.record import Generation, History, KeptTree, Record
 from envmedic.render.documents.record import record_lines
 from envmedic.render.pages.history import (
     busy_question,
@@ -111,21 +111,23 @@ class UndoRedo:
             self._app.show_error(InputError(f"{text!r} is no number of trees", hint="Type 0, 1, 2 or more"))
             return
         # the trees are named in the question, so that a yes is about exactly these
-        self.effects.prunable(int(text), partial(self._ask_prune, history, int(text)))
+        self.effects.surplus(int(text), partial(self._ask_prune, history, int(text)))
 
-    def _ask_prune(self, history: History, keep: int, doomed: tuple[str, ...]) -> None:
-        if not doomed:
+    def _ask_prune(self, history: History, keep: int, trees: tuple[KeptTree, ...]) -> None:
+        if not trees:
             self._app.notify("No more trees are kept than that", markup=False)
             return
-        question = prune_question(history, doomed, prune_line(self._prefix, keep))
+        question = prune_question(history, trees, prune_line(self._prefix, keep))
         self._app.ask("Remove them?", question, partial(self._prune, keep))
 
     def _prune(self, keep: int, yes: bool) -> None:
         if yes and self._free():
             self.effects.prune(keep, self._pruned)
 
-    def _pruned(self, _history: History) -> None:
-        self._app.notify("The trees were removed", markup=False)
+    def _pruned(self, history: History) -> None:
+        stay = any(item.only_copies for item in history.generations)
+        told = "Trees with files that exist nowhere else stay" if stay else "The trees were removed"
+        self._app.notify(told, markup=False)
         self._app.moved.publish(self._prefix)
 
     def _free(self) -> bool:
