@@ -162,7 +162,7 @@ def find_choices(settings: Settings, prefix: Path, wish: RepairRequest) -> PlanC
         facts = crashes.search(settings, facts, ())
     diagnosis = diagnose_text(settings, playbooks, facts, wish.log, prefix)
     # the command runs only if facts explain nothing: it may take hours, and change files
-    if wish.command and not wish.log and not wish.playbook and diagnosis.verdict in {"healthy", "unknown"}:
+    if wish.command and not wish.log and not wish.playbook and not diagnosis.explains:
         diagnosis = diagnose_command(settings, playbooks, facts, prefix, wish.command)
     facts = diagnosis.facts or facts  # with what a search has found
     if wish.playbook is None and diagnosis.verdict == "healthy" and not wish.command:
@@ -207,6 +207,8 @@ def _repairable(diagnosis: Diagnosis) -> tuple[Finding, ...]:
             cause=diagnosis.reason,
             hint="\n".join(diagnosis.advice) or "Change the program; `envmedic diagnose` shows the evidence",
         )
+    if diagnosis.verdict == "env" and not any(item.confirmed is None for item in diagnosis.findings):
+        raise _by_hand(diagnosis)
     refuted = any(finding.confirmed is False for finding in diagnosis.findings)
     raise NothingToRepair(
         "envmedic knows no repair for this",
@@ -214,6 +216,20 @@ def _repairable(diagnosis: Diagnosis) -> tuple[Finding, ...]:
         hint=f"Name the environment that the program ran in with -p, if that is not {diagnosis.prefix}"
         if refuted
         else "Give the whole error text with --log FILE, or choose a playbook from `envmedic playbooks list`",
+    )
+
+
+def _by_hand(diagnosis: Diagnosis) -> NothingToRepair:
+    """Return the error for findings that are repaired by name, or by hand."""
+    first = diagnosis.findings[0]
+    named = [item.playbook for item in diagnosis.findings if item.latent and item.playbook is not None]
+    ways = [f"envmedic plan --playbook {playbook}" for playbook in dict.fromkeys(named)]
+    return NothingToRepair(
+        f"Nothing is changed without your word: {first.summary}",
+        cause="No program has failed by it as far as envmedic knows"
+        if first.latent
+        else "envmedic repairs nothing of this kind",
+        hint="\n".join([*(f"`{way}` shows its repair" for way in ways), *first.advice]),
     )
 
 

@@ -122,6 +122,15 @@ def demands(environment: Environment, values: Mapping[str, str]) -> tuple[Demand
     )
 
 
+def unsuited_python(environment: Environment) -> Iterator[Unmet]:
+    """Yield the distributions inside the prefix that refuse the Python of the environment by their metadata."""
+    python = environment.interpreter.version
+    for item in environment.distributions:
+        asked = (item.requires_python or "").replace(" ", "")
+        if python is not None and asked and not item.outside_prefix and not allows(asked, python):
+            yield Unmet(distribution=f"{item.name} {item.version}", requirement=f"python{asked}", found=python)
+
+
 def _asked(requires: Iterable[str], values: tuple[tuple[str, str], ...]) -> Iterator[tuple[str, str]]:
     """Yield the normalised name and specifier of each requirement whose marker holds, without those of extras."""
     for text in requires:

@@ -39,17 +39,48 @@ def diagnose(
     derived = _derived(facts)
     causes = ranked(candidates(playbooks, matches, derived))
     best = chosen(causes)
+    latent = _latent(facts, causes)
     verdict, reason = _verdict(best, causes, facts, log)
+    if verdict == "healthy" and latent:
+        verdict = "env"
     advised = best is not None and verdict in {"host", NO_FAULT}
     return Diagnosis(
         prefix=prefix,
         facts=facts,
         verdict=verdict,
-        findings=() if verdict == NO_FAULT else _findings(causes, known=bool(derived)),
+        findings=() if verdict == NO_FAULT else (*_findings(causes, known=bool(derived)), *latent),
         reason=reason,
         advice=best.advice if best is not None and advised else (),
         log=log,
+        examined=_examined(facts),
+        unexamined=_unexamined(facts),
     )
+
+
+def _latent(facts: Facts | None, causes: Sequence[Cause]) -> tuple[Finding, ...]:
+    """The findings of `latent`, except those whose playbook is among the causes."""
+    if facts is None or facts.environment is None:
+        return ()
+    from envmedic.diagnosis import latent  # late, as in `_derived`
+
+    known = {cause.playbook.id for cause in causes if cause.confirmed}
+    return tuple(item for item in latent.find(facts) if item.playbook not in known)
+
+
+def _examined(facts: Facts | None) -> tuple[str, ...]:
+    if facts is None or facts.environment is None:
+        return ()
+    from envmedic.diagnosis import coverage
+
+    return coverage.examined(facts.environment)
+
+
+def _unexamined(facts: Facts | None) -> tuple[str, ...]:
+    if facts is None or facts.environment is None:
+        return ()
+    from envmedic.diagnosis import coverage
+
+    return coverage.unexamined(facts.environment)
 
 
 def _derived(facts: Facts | None) -> Derived:

@@ -110,6 +110,31 @@ class Host(Model, frozen=True, kw_only=True):
         return tuple(gpu for gpu in self.gpus if gpu.visible)
 
 
+DefectKind = Literal[
+    "interpreter-version",
+    "standard-library",
+    "pyvenv",
+    "moved",
+    "program",
+    "start-hook",
+    "source-gone",
+    "metadata",
+    "byte-code",
+]
+
+
+class Defect(Model, frozen=True, kw_only=True):
+    """Damage that neither the lists of files nor the compiled modules show."""
+
+    kind: DefectKind
+    path: str
+    """Relative to the prefix where it lies inside it."""
+    distribution: str | None = None
+    """Normalised name of the distribution concerned, None where it is the environment itself."""
+    detail: str
+    """What is wrong with it, to be read after its path."""
+
+
 class Interpreter(Model, frozen=True, kw_only=True):
     """The Python of an environment, asked in isolated mode without its site-packages."""
 
@@ -124,6 +149,8 @@ class Interpreter(Model, frozen=True, kw_only=True):
     platform_tag: str | None = None
     """``sysconfig.get_platform()`` with ``-`` and ``.`` as ``_``, for wheel tags."""
     free_threaded: bool = False
+    lacks: tuple[str, ...] = ()
+    """Modules of the standard library that every program may take for granted, and that are not there."""
 
 
 class Origin(Model, frozen=True, kw_only=True):
@@ -498,6 +525,7 @@ class Environment(Model, frozen=True, kw_only=True):
     leftovers: tuple[Leftover, ...] = ()
     files: tuple[DistributionFiles, ...] | None = None
     """Distributions whose files are not as listed, and every copy of the doubled ones; None when not looked at."""
+    defects: tuple[Defect, ...] = ()
     conflicts: tuple[FileConflict, ...] = ()
     shadows: tuple[Shadow, ...] = ()
     torch: TorchBuild | None = None

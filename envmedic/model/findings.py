@@ -88,6 +88,10 @@ class Finding(Model, frozen=True, kw_only=True):
     """Other ways to repair it."""
     rejected: tuple[Rejected, ...] = ()
     """Other causes that were considered and refuted."""
+    latent: bool = False
+    """Whether the facts show it while no program is known to suffer from it: it is repaired by name only."""
+    advice: tuple[str, ...] = ()
+    """What mends it by hand."""
 
 
 class Diagnosis(Model, frozen=True, kw_only=True):
@@ -106,10 +110,21 @@ class Diagnosis(Model, frozen=True, kw_only=True):
     """For ``not-an-env-problem`` and ``unknown``: why."""
     advice: tuple[str, ...] = ()
     """What would help, where no repair of an environment does."""
+    examined: tuple[str, ...] = ()
+    """What the facts of the environment were read from."""
+    unexamined: tuple[str, ...] = ()
+    """What was not looked at, so that nothing is known of it."""
     log: str | None = None
     """Name of the log that was read."""
     interrupted: str | None = None
     """The interrupted transaction on the environment, which `envmedic recover` settles; null without one."""
+
+    @property
+    def explains(self) -> bool:
+        """Whether it is an answer to what went wrong: a sure verdict by more than latent findings."""
+        return self.verdict not in {"healthy", "unknown"} and not (
+            self.findings and all(item.latent for item in self.findings)
+        )
 
 
 class Diagnoses(Model, frozen=True, kw_only=True):

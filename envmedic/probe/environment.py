@@ -25,6 +25,7 @@ from envmedic.probe import layout
 from envmedic.probe.binaries import bundled, family_files, load_checks, numpy_api, openmp, torch_family
 from envmedic.probe.binaries.family_files import Package
 from envmedic.probe.elf.loader import Search
+from envmedic.probe.integrity import defects
 from envmedic.probe.machine import build_tools
 from envmedic.probe.packages import distributions, index_configuration, leftovers, record_check, shadows
 from envmedic.probe.prefix import import_paths, interpreter, kept_variables
@@ -164,6 +165,7 @@ def _with_files(environment: Environment, inputs: _Inputs, measured: WalkResult,
     return msgspec.structs.replace(
         environment,
         files=(*held.files, *(condas.files if condas is not None else ())),
+        defects=defects.observe(inputs.found, inputs.python, inputs.scans, measured.sizes),
         conflicts=(*held.conflicts, *(condas.conflicts if condas is not None else ())),
         conda=condas.environment if condas is not None else None,
         digest=measured.digest,

@@ -44,7 +44,7 @@ class RepairGoal:
 
 
 def repairable(diagnosis: Diagnosis, pointed: Collection[str] = ()) -> tuple[Finding, ...]:
-    """Return the findings that are certain enough and not refuted by facts, best first.
+    """Return the findings that are certain enough, not refuted by facts and not latent, best first.
 
     `pointed` are the classes of fault that failed checks point to: their findings come first, and need less confidence.
     """
@@ -53,6 +53,7 @@ def repairable(diagnosis: Diagnosis, pointed: Collection[str] = ()) -> tuple[Fin
         for item in diagnosis.findings
         if item.playbook is not None
         and item.confirmed is not False
+        and not item.latent
         and item.confidence >= (POINTED_AT if item.fault in pointed else CERTAIN_ENOUGH)
     ]
     # a stable sort keeps the order of the diagnosis within both groups

@@ -28,7 +28,7 @@ def derive(facts: Facts) -> Derived:
         "conda.clobbered": tuple(clobbered),
         "conda.overlaid": tuple(overlaid),
         "conda.doubled": tuple(doubled),
-        "conda.lacking": tuple(dict.fromkeys(_lacking(conda))),
+        "conda.lacking": tuple(dict.fromkeys(lacking(conda))),
         "conda.reasons": (*(overlaid | clobbered).values(), *doubled.values()),
     }
     return derived | _damage(environment, conda)
@@ -42,7 +42,7 @@ def _damage(environment: Environment, conda: CondaEnvironment) -> Derived:
     return {"conda.damaged": tuple(item.name for item in conda.packages if item.record in damaged)}
 
 
-def _lacking(conda: CondaEnvironment) -> Iterator[str]:
+def lacking(conda: CondaEnvironment) -> Iterator[str]:
     """Dependencies without an installed package of that name, except virtual packages."""
     there = {item.name for item in conda.packages}
     if conda.damaged:  # an unreadable record may be that of the dependency

@@ -7,6 +7,7 @@ space. A missing file counts only where a program needs it, and a file of anothe
 from __future__ import annotations
 
 import os
+import stat
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import compress, repeat
@@ -106,7 +107,9 @@ class Disk(msgspec.Struct, frozen=True):
         if known is not None:
             return known
         try:
-            return os.stat(self.prefix / name).st_size  # noqa: PTH116  # a third of the time
+            status = os.stat(self.prefix / name)  # noqa: PTH116  # a third of the time
+            # a directory in the place of a file is not the file
+            return None if stat.S_ISDIR(status.st_mode) else status.st_size
         except (OSError, ValueError):
             return None
 

@@ -17,7 +17,20 @@ from envmedic.probe.readable import is_file
 from envmedic.proc import ask, without_others
 
 TIMEOUT_S = 20.0
-_QUESTION = """\
+_STANDARD = (
+    "_ctypes _posixsubprocess _socket _ssl _struct abc argparse array ast asyncio base64 bisect bz2 calendar codecs "
+    "collections concurrent contextlib copy copyreg csv ctypes dataclasses datetime decimal email encodings enum fractions "
+    "functools glob gzip hashlib heapq html http importlib inspect io ipaddress json keyword linecache locale logging lzma math "
+    "mimetypes multiprocessing numbers operator os pathlib pickle pkgutil platform posixpath queue random re reprlib select "
+    "selectors shlex shutil signal site socket sqlite3 ssl stat string struct subprocess sysconfig tarfile tempfile textwrap "
+    "threading tokenize traceback types typing unittest urllib uuid warnings weakref xml zipfile zlib"
+)
+"""What programs take for granted of Python's standard library; other parts are packages of their own on some systems."""
+_QUESTION = (
+    f"""\
+WANTED = "{_STANDARD}".split()
+"""
+    """\
 import sys
 name = sys.implementation.name
 if name == "cpython" and sys.platform == "linux":
@@ -28,7 +41,20 @@ else:
     import sysconfig
     soabi, platform = sysconfig.get_config_var("SOABI"), sysconfig.get_platform()
     free_threaded = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
+lacks = []
+if name == "cpython" and sys.platform == "linux":
+    here, zipped = set(sys.builtin_module_names), False
+    for path in sys.path:
+        try:
+            here.update(entry.partition(".")[0] for entry in posix.listdir(path))
+        except OSError:
+            pass  # mostly the archive that could hold all of it
+        if path.endswith(".zip"):
+            folder, _, archive = path.rpartition("/")
+            zipped = archive in posix.listdir(folder)
+    lacks = [] if zipped else [wanted for wanted in WANTED if wanted not in here]
 print(ascii({
+    "lacks": lacks,
     "version": sys.version.split()[0],
     "implementation": name,
     "soabi": soabi or None,
@@ -37,6 +63,7 @@ print(ascii({
     "free_threaded": free_threaded,
 }))
 """
+)
 """Asks the sources of sysconfig on CPython for Linux: sysconfig and json take as long to load as Python to start."""
 _LONGEST_ANSWER = 16 << 10
 _VERSION = re.compile(r"\d{1,2}\.\d{1,2}(?:\.\d{1,3})?(?:[A-Za-z.+][A-Za-z0-9.+]{0,31})?", re.ASCII)
@@ -74,6 +101,7 @@ def _living(layout: Layout, answer: dict[str, object]) -> Interpreter:
         base_prefix=_text(answer, "base_prefix"),
         platform_tag=_text(answer, "platform_tag"),
         free_threaded=answer.get("free_threaded") is True,
+        lacks=_texts(answer.get("lacks")),
     )
 
 
@@ -180,6 +208,10 @@ def _signal_name(number: int) -> str:
         return signal.Signals(number).name
     except ValueError:
         return f"signal {number}"
+
+
+def _texts(value: object) -> tuple[str, ...]:
+    return tuple(item for item in value if isinstance(item, str)) if isinstance(value, list) else ()
 
 
 def _text(answer: dict[str, object], key: str) -> str | None:

@@ -31,6 +31,7 @@ def diagnosis_lines(diagnosis: Diagnosis) -> list[Line]:
         joined(part("Verdict", "bold"), "  ", part(diagnosis.verdict, tone), f": {VERDICTS[diagnosis.verdict]}"),
         *([line(f"  {diagnosis.reason}")] if diagnosis.reason else []),
         *(line(f"  {text}") for text in diagnosis.advice),
+        *_coverage(diagnosis),
     ]
     for number, finding in enumerate(diagnosis.findings, start=1):
         lines += [line(""), *_finding_lines(number, finding)]
@@ -45,6 +46,16 @@ def diagnosis_lines(diagnosis: Diagnosis) -> list[Line]:
             line("Nothing can be repaired before it does."),
         ]
     return lines + _next(diagnosis)
+
+
+def _coverage(diagnosis: Diagnosis) -> list[Line]:
+    """What a clean bill of health rests on, and what it says nothing about."""
+    if diagnosis.verdict != "healthy":
+        return []
+    return [
+        line(f"  looked at: {'; '.join(diagnosis.examined)}"),
+        line(f"  not looked at: {'; '.join(diagnosis.unexamined)}"),
+    ]
 
 
 def _next(diagnosis: Diagnosis) -> list[Line]:
@@ -66,6 +77,7 @@ def _finding_lines(number: int, finding: Finding) -> list[Line]:
         joined(f"{number}. ", part(finding.fault, "accent"), f"  {finding.summary}"),
         line(f"   {certainty(finding)}{playbook}"),
         *(evidence_line(item, "   ", EVIDENCE_LENGTH) for item in finding.evidence),
+        *(line(f"   {text}") for text in finding.advice),
         *(line(f"   or: {item.title}. {item.why_not}".rstrip()) for item in finding.alternatives),
         *(line(f"   rejected: {item.fault} ({item.signature}): {item.reason}") for item in finding.rejected),
     ]

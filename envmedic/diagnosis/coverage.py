@@ -1,0 +1,41 @@
+"""What a diagnosis by facts has looked at, and what it has not: "healthy" means no more than that."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from envmedic.model.facts import Environment
+
+_UNKNOWN_CONSUMERS: Final = frozenset({
+    "tensorflow", "tensorflow-cpu", "jax", "jaxlib", "cupy-cuda11x", "cupy-cuda12x", "cupy-cuda13x", "mxnet",
+    "paddlepaddle", "paddlepaddle-gpu", "onnxruntime-gpu", "ctranslate2", "cudf-cu12", "cuml-cu12", "numba-cuda",
+    "mindspore", "tritonclient",
+})  # fmt: skip
+"""Distributions that use CUDA by rules that envmedic does not know."""
+
+
+def examined(environment: Environment) -> tuple[str, ...]:
+    """Return what the facts were read from, in words."""
+    listed = sum(1 for item in environment.distributions if item.has_record and not item.outside_prefix)
+    parts = [
+        f"the requirements of {len(environment.distributions)} distributions",
+        f"the files of {listed} of them, by size",
+    ]
+    if environment.conda is not None:
+        parts.append(f"the records of {len(environment.conda.packages)} conda packages")
+    count = environment.extension_count + len(environment.libraries)
+    if count:
+        parts.append(f"{count} compiled modules, as the loader would take them")
+    return tuple(parts)
+
+
+def unexamined(environment: Environment) -> tuple[str, ...]:
+    """Return what was not looked at, in words."""
+    unknown = sorted({item.name for item in environment.distributions} & _UNKNOWN_CONSUMERS)
+    hooks = sorted({item.where for item in environment.import_paths if item.kind == "sitecustomize"})
+    return (
+        *([f"whether {', '.join(unknown)} would use the GPU"] if unknown else []),
+        *(f"what {path} does when Python starts" for path in hooks),
+        "whether imports work (`envmedic verify`)",
+        "the contents of files of the right size (`--deep`)",
+    )

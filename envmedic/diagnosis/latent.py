@@ -1,0 +1,205 @@
+"""Findings by facts alone: damage that no playbook's condition states, and requirements that nobody has missed yet.
+
+A latent finding is reported and makes the verdict `env`; a repair takes it up only where the user names its playbook.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
+
+from envmedic.analysis.requirement_faults import HUGGING_FACE, RequirementFaults, requirement_faults
+from envmedic.compat.installed_requirements import Demand, Unmet, unsuited_python
+from envmedic.diagnosis.areas.conda_packages import lacking
+from envmedic.model.facts import Defect, DefectKind, Environment, Facts
+from envmedic.model.findings import Evidence, Finding
+from envmedic.model.registries.faults import Fault
+
+_SHOWN: Final = 20
+"""Pieces of evidence in one finding."""
+REQUIREMENT: Final = 0.6
+"""Confidence that an unmet requirement is a fault: many are stated more strictly than need be."""
+EDITED: Final = 0.5
+"""The same of a file that somebody has changed, mostly on purpose."""
+
+
+class _Kind(NamedTuple):
+    """What a kind of defect means."""
+
+    confidence: float
+    summary: str
+    advice: str
+
+
+_KINDS: dict[DefectKind, _Kind] = {
+    "interpreter-version": _Kind(
+        0.9,
+        "the interpreter is of another Python than the packages",
+        "Lead bin/python back to that Python, or make the environment again with the one that is here",
+    ),
+    "standard-library": _Kind(
+        0.9,
+        "Python lacks parts of its standard library",
+        "Install that Python again, with all its parts; no environment can bring them",
+    ),
+    "pyvenv": _Kind(
+        0.85,
+        "pyvenv.cfg, which makes the directory a virtual environment, is gone or leads nowhere",
+        "Run `python3 -m venv --upgrade DIRECTORY` (or `uv venv --allow-existing DIRECTORY`) with the Python that it was "
+        "made with; packages stay",
+    ),
+    "moved": _Kind(
+        0.6,
+        "the environment was moved or copied from where it was made",
+        "Move it back, or make it again here; until then use `bin/python -m NAME` instead of its scripts",
+    ),
+    "program": _Kind(
+        0.6,
+        "programs of installed distributions cannot be started",
+        "Install their distributions again in the same version: `uv pip install --reinstall --no-deps NAME==VERSION`",
+    ),
+    "start-hook": _Kind(
+        0.85,
+        "code that runs whenever Python starts breaks it",
+        "Rename that file, and see what wrote it; `python -S` starts without it",
+    ),
+    "source-gone": _Kind(
+        0.85,
+        "an editable install has lost its source",
+        "Bring the directory back, or install the distribution again: `pip install -e DIRECTORY`",
+    ),
+    "metadata": _Kind(
+        0.6,
+        "the metadata of a distribution are empty, so that its requirements are unknown",
+        "Install it again in the same version: `uv pip install --reinstall --no-deps NAME==VERSION`",
+    ),
+    "byte-code": _Kind(
+        0.8,
+        "byte code that is not that of its source is imported",
+        "Remove these files; Python makes them again",
+    ),
+}
+
+
+def find(facts: Facts) -> tuple[Finding, ...]:
+    """Return the findings that facts alone give, surest first; none without an environment."""
+    environment = facts.environment
+    if environment is None:
+        return ()
+    found = [*_defects(environment.defects), *_requirements(facts, environment), *_edited(environment)]
+    found += _lacking_records(environment)
+    return tuple(sorted(found, key=lambda item: -item.confidence))
+
+
+def _defects(defects: Sequence[Defect]) -> Iterator[Finding]:
+    for kind, meaning in _KINDS.items():
+        own = [item for item in defects if item.kind == kind]
+        if own:
+            yield _finding(
+                "half-installed",
+                meaning.confidence,
+                meaning.summary,
+                [Evidence(kind="fact", where=item.path, what=f"{item.path} {item.detail}") for item in own],
+                advice=meaning.advice,
+            )
+
+
+def _finding(
+    fault: Fault,
+    confidence: float,
+    summary: str,
+    evidence: Sequence[Evidence],
+    *,
+    advice: str,
+    playbook: str | None = None,
+) -> Finding:
+    count = len(evidence)
+    shown = evidence[0].what if count == 1 else f"{count}, such as {evidence[0].what}"
+    return Finding(
+        fault=fault,
+        playbook=playbook,
+        signature=None,
+        confidence=confidence,
+        confirmed=True,
+        summary=f"{summary}: {shown}",
+        evidence=tuple(evidence[:_SHOWN]),
+        fix_kind="pin-package" if playbook is not None else "other",
+        latent=True,
+        advice=(advice,),
+    )
+
+
+def _requirements(facts: Facts, environment: Environment) -> Iterator[Finding]:
+    """Unmet requirements by the playbook that can meet them; of the rest one finding without any."""
+    found = requirement_faults(environment, facts.host)
+    groups: dict[str | None, list[Demand]] = {}
+    for item in found.every:
+        if not item.met and not _brought_by_conda(item):
+            groups.setdefault(_playbook(item, found), []).append(item)
+    for playbook, items in groups.items():
+        yield _unmet(playbook, [item.unmet() for item in items])
+    unsuited = [*unsuited_python(environment)]
+    if unsuited:
+        yield _unmet(None, unsuited)
+
+
+def _playbook(item: Demand, found: RequirementFaults) -> str | None:
+    """The playbook that moves what is unmet, if one does without a text."""
+    if item in found.missing:
+        return "missing-requirement"
+    if item.name in HUGGING_FACE and item in found.hugging_face:
+        return "transformers-family"
+    return "unmet-requirement" if item in found.conflicts else None
+
+
+def _unmet(playbook: str | None, items: Sequence[Unmet]) -> Finding:
+    sentences = tuple(dict.fromkeys(item.sentence() for item in items))
+    advice = (
+        "Install releases that fit each other in one command, so that the resolver sees all requirements"
+        if playbook is None
+        else f"`envmedic plan --playbook {playbook}` shows what would meet them"
+    )
+    return _finding(
+        "companion-version",
+        REQUIREMENT,
+        "requirements of installed distributions are not met",
+        [Evidence(kind="fact", where="requirements", what=text) for text in sentences],
+        advice=advice,
+        playbook=playbook,
+    )
+
+
+def _brought_by_conda(item: Demand) -> bool:
+    """Whether conda answers for it: its packages have other names, and their records state what they need."""
+    return item.by.owner == "conda" and item.found is None
+
+
+def _edited(environment: Environment) -> Iterator[Finding]:
+    """Files of the environment that are whole and not as installed, which no repair overwrites."""
+    changed = [
+        Evidence(kind="fact", where=path, what=f"{path} ({item.distribution} {item.version})")
+        for item in environment.files or ()
+        if item.distribution not in environment.duplicates
+        for path in item.changed
+    ]
+    if changed:
+        advice = "envmedic leaves them as they are; install the distribution again only if the change was not meant"
+        yield _finding(
+            "half-installed",
+            EDITED,
+            "installed files differ from the lists of their distributions",
+            changed,
+            advice=advice,
+        )
+
+
+def _lacking_records(environment: Environment) -> Iterator[Finding]:
+    """Packages that conda's other packages depend on, and that have no record."""
+    if environment.conda is not None:
+        names = tuple(dict.fromkeys(lacking(environment.conda)))
+        if names:
+            evidence = [Evidence(kind="fact", where="conda-meta", what=f"{text} has no record") for text in names]
+            advice = "Install them again with conda, in the same versions: `conda install NAME=VERSION`"
+            yield _finding(
+                "half-installed", 0.8, "conda packages depend on what has no record", evidence, advice=advice
+            )

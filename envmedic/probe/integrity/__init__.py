@@ -1,0 +1,1 @@
+"""Damage of an environment that neither its lists of files nor its compiled modules show."""

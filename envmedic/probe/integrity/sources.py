@@ -1,0 +1,56 @@
+"""Distributions whose metadata or source directory is gone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from envmedic.model.facts import Defect
+from envmedic.probe.packages.distributions import Installed, Scan
+from envmedic.probe.prefix.import_paths import parse_pth
+from envmedic.probe.readable import is_directory, read_text
+
+_LARGEST = 1 << 20
+
+
+def observe(prefix: Path, scans: Sequence[Scan]) -> Iterator[Defect]:
+    """Yield editable installs without their source, and distributions whose METADATA was emptied."""
+    for scan in scans:
+        for item in scan.installed:
+            yield from _source(scan.site, item)
+            yield from _metadata(prefix, item)
+
+
+def _source(site: Path, item: Installed) -> Iterator[Defect]:
+    if item.distribution.origin.kind != "editable":
+        return
+    url = item.distribution.origin.url
+    folders = [Path(unquote(urlsplit(url).path))] if url and url.startswith("file:") else []
+    for path in item.paths:
+        if path.endswith(".pth") and "/" not in path:
+            added = parse_pth(read_text(site / path, _LARGEST) or "")
+            folders += [Path(line) for line in added if line.startswith("/")]
+    for folder in dict.fromkeys(folders):
+        if not is_directory(folder):
+            detail = f"its source {folder} is gone"
+            yield Defect(
+                kind="source-gone",
+                path=item.distribution.metadata_path,
+                distribution=item.distribution.name,
+                detail=detail,
+            )
+            return
+
+
+def _metadata(prefix: Path, item: Installed) -> Iterator[Defect]:
+    """The name of the directory still tells name and version, so that nothing else shows it."""
+    folder = item.distribution.metadata_path
+    if not folder.endswith(".dist-info") or item.distribution.outside_prefix:
+        return
+    try:
+        size = (prefix / folder / "METADATA").stat().st_size
+    except OSError:  # without METADATA there is no distribution: `leftovers` tells of it
+        return
+    if not size:
+        yield Defect(kind="metadata", path=f"{folder}/METADATA", distribution=item.distribution.name, detail="is empty")
