@@ -21,6 +21,9 @@ REQUIREMENT: Final = 0.6
 """Confidence that an unmet requirement is a fault: many are stated more strictly than need be."""
 EDITED: Final = 0.5
 """The same of a file that somebody has changed, mostly on purpose."""
+_AGAIN: Final = (
+    "Install the distribution again in the same version: `uv pip install --reinstall --no-deps NAME==VERSION`"
+)
 
 
 class _Kind(NamedTuple):
@@ -56,7 +59,7 @@ _KINDS: dict[DefectKind, _Kind] = {
     "program": _Kind(
         0.6,
         "programs of installed distributions cannot be started",
-        "Install their distributions again in the same version: `uv pip install --reinstall --no-deps NAME==VERSION`",
+        _AGAIN,
     ),
     "start-hook": _Kind(
         0.85,
@@ -71,7 +74,7 @@ _KINDS: dict[DefectKind, _Kind] = {
     "metadata": _Kind(
         0.6,
         "the metadata of a distribution are empty, so that its requirements are unknown",
-        "Install it again in the same version: `uv pip install --reinstall --no-deps NAME==VERSION`",
+        _AGAIN,
     ),
     "byte-code": _Kind(
         0.8,
@@ -87,7 +90,7 @@ def find(facts: Facts) -> tuple[Finding, ...]:
     if environment is None:
         return ()
     found = [*_defects(environment.defects), *_requirements(facts, environment), *_edited(environment)]
-    found += _lacking_records(environment)
+    found += [*_lacking_records(environment), *_unreadable(environment)]
     return tuple(sorted(found, key=lambda item: -item.confidence))
 
 
@@ -203,3 +206,22 @@ def _lacking_records(environment: Environment) -> Iterator[Finding]:
             yield _finding(
                 "half-installed", 0.8, "conda packages depend on what has no record", evidence, advice=advice
             )
+
+
+def _unreadable(environment: Environment) -> Iterator[Finding]:
+    """Lists of files that are no lists, and compiled modules that no loader of this machine would take."""
+    records = [
+        Evidence(kind="fact", where=f"{item.metadata_path}/RECORD", what=f"RECORD of {item.name}: {item.record_error}")
+        for item in environment.distributions
+        if item.record_error is not None and not item.outside_prefix
+    ]
+    known = {path for item in environment.files or () for path in (*item.missing, *item.cut_off)}
+    modules = [
+        Evidence(kind="fact", where=item.path, what=f"{item.path}: {item.error}")
+        for item in (*environment.libraries, *environment.extensions)
+        if item.error is not None and item.path not in known
+    ]
+    if records:
+        yield _finding("half-installed", 0.7, "the list of a distribution's files is damaged", records, advice=_AGAIN)
+    if modules:
+        yield _finding("half-installed", 0.85, "compiled modules cannot be loaded", modules, advice=_AGAIN)

@@ -136,7 +136,10 @@ def base_without(prefix: Path, part: str) -> None:
     (library / "lib-dynload").mkdir(parents=True)
     (base / "bin").mkdir()
     shutil.copy2(os.path.realpath(sys.executable), base / "bin" / version)
-    for source, target in ((real / "lib" / version, library), (real / "lib" / version / "lib-dynload", library / "lib-dynload")):
+    for source, target in (
+        (real / "lib" / version, library),
+        (real / "lib" / version / "lib-dynload", library / "lib-dynload"),
+    ):
         for item in source.iterdir():
             if item.name not in {"lib-dynload", "site-packages", "__pycache__"} and item.name.partition(".")[0] != part:
                 (target / item.name).symlink_to(item)
@@ -146,7 +149,9 @@ def base_without(prefix: Path, part: str) -> None:
     python.unlink()
     python.symlink_to(base / "bin" / version)
     text = (prefix / "pyvenv.cfg").read_text().splitlines()
-    (prefix / "pyvenv.cfg").write_text("\n".join([f"home = {base / 'bin'}", *(line for line in text if not line.startswith("home"))]))
+    (prefix / "pyvenv.cfg").write_text(
+        "\n".join([f"home = {base / 'bin'}", *(line for line in text if not line.startswith("home"))])
+    )
 
 
 BREAKAGES: dict[str, Break] = {
@@ -245,7 +250,11 @@ def test_a_broken_one_is_not_called_healthy(prefix: Path, change: Break) -> None
 
 @pytest.mark.parametrize(
     "name",
-    [name for name in BREAKAGES if name.startswith(("a required", "an exact", "a module was edited", "a distribution refuses"))],
+    [
+        name
+        for name in BREAKAGES
+        if name.startswith(("a required", "an exact", "a module was edited", "a distribution refuses"))
+    ],
 )
 def test_what_no_program_has_missed_is_repaired_by_name_only(prefix: Path, name: str) -> None:
     BREAKAGES[name](prefix)

@@ -115,7 +115,7 @@ class Disk(msgspec.Struct, frozen=True):
 
 
 def compare(scans: Iterable[Scan], disk: Disk, *, deep: bool = False) -> RecordCheck:
-    """Compare every RECORD inside the prefix with the disk; `deep` reads and hashes every file.
+    """Compare every RECORD inside the prefix with the disk; `deep` hashes every file, not only the first modules of imports.
 
     Conda's packages are reported by `conda_files` instead: their RECORD lists files that conda removes.
     """
@@ -128,8 +128,7 @@ def compare(scans: Iterable[Scan], disk: Disk, *, deep: bool = False) -> RecordC
             if item.sizes and item.distribution.metadata_path.endswith(".dist-info"):
                 held.append(_comparison(item, disk.base_of(scan.site)))
                 _look_up(len(held) - 1, held[-1], disk.sizes, owners, shared)
-    if deep:
-        _hash_contents(held, disk)
+    _hash_contents(held, disk, everything=deep)
     contested = frozenset(item.name for items in shared.values() for item in items)
     doubled = Counter(item.distribution.name for item in held)
     # conda's packages took part up to here, since a wheel can overwrite their files (a conflict)
@@ -196,17 +195,25 @@ def _normal(base: str, path: str) -> str:
     return path if path.startswith("/") else os.path.normpath(base + path)
 
 
-def _hash_contents(held: Iterable[_Comparison], disk: Disk) -> None:
-    """Hash every file that has the recorded size, several at a time."""
+def _hash_contents(held: Iterable[_Comparison], disk: Disk, *, everything: bool) -> None:
+    """Hash files that have the recorded size, several at a time: all, or the modules that imports read first."""
     from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
         for item in held:
             known = {row.name for row in item.missing} | {row.name for row, _ in item.other}
-            rows = map(item.row, range(item.recorded))
+            rows = map(item.row, range(item.recorded) if everything else _first_modules(item))
             asked = [row for row in rows if row.sha256.startswith("sha256=") and row.name not in known]
             found = pool.map(contents.digest, (disk.prefix / row.name for row in asked))
             item.altered += [row for row, sha256 in zip(asked, found, strict=True) if sha256 not in {None, row.sha256}]
+
+
+def _first_modules(item: _Comparison) -> Iterator[int]:
+    """The places of the modules that an import of its packages reads first."""
+    names = item.distribution.import_names
+    wanted = {f"{name}/__init__.py" for name in names} | {f"{name}.py" for name in names}
+    found = wanted.intersection(item.paths)
+    return (item.paths.index(path) for path in found)
 
 
 def _report(item: _Comparison, disk: Disk, contested: frozenset[str]) -> DistributionFiles:
