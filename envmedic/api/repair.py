@@ -167,6 +167,12 @@ def find_choices(settings: Settings, prefix: Path, wish: RepairRequest) -> PlanC
     facts = diagnosis.facts or facts  # with what a search has found
     if wish.playbook is None and diagnosis.verdict == "healthy" and not wish.command:
         return diagnosis
+    if diagnosis.verdict == "shell":
+        raise NothingToRepair(
+            f"A variable of the shell: {diagnosis.reason or diagnosis.findings[0].summary}",
+            cause="It is set where the program is started, so no repair of an environment can help",
+            hint="\n".join(diagnosis.advice),
+        )
     if diagnosis.verdict == "host":
         target = f" -p {shlex.quote(diagnosis.prefix)}" if diagnosis.prefix else ""
         advice = "\n".join(diagnosis.advice) or f"`envmedic diagnose{target}` shows the evidence"

@@ -14,7 +14,7 @@ from envmedic.diagnosis.candidates import NO_FAULT, Cause, candidates
 from envmedic.diagnosis.derived import Derived
 from envmedic.diagnosis.roots import chosen, ranked
 from envmedic.model.facts import Facts
-from envmedic.model.findings import Alternative, Diagnosis, Evidence, Finding, Rejected, Verdict, of_host
+from envmedic.model.findings import Alternative, Diagnosis, Evidence, Finding, Rejected, Verdict, of_host, of_shell
 from envmedic.model.playbook import LoadedPlaybook, TextMatch
 from envmedic.model.registries.faults import Fault
 from envmedic.playbook.schema.conditions import Evaluation
@@ -43,18 +43,26 @@ def diagnose(
     verdict, reason = _verdict(best, causes, facts, log)
     if verdict == "healthy" and latent:
         verdict = "env"
-    advised = best is not None and verdict in {"host", NO_FAULT}
+    advised = best is not None and verdict in {"host", "shell", NO_FAULT}
     return Diagnosis(
         prefix=prefix,
         facts=facts,
         verdict=verdict,
         findings=() if verdict == NO_FAULT else (*_findings(causes, known=bool(derived)), *latent),
         reason=reason,
-        advice=best.advice if best is not None and advised else (),
+        advice=_advice(best, reason) if best is not None and advised else (),
         log=log,
         examined=_examined(facts),
         unexamined=_unexamined(facts),
     )
+
+
+def _advice(best: Cause, reason: str | None) -> tuple[str, ...]:
+    """The advice of the deciding cause; only the line for the shell where the reason is one of its variables."""
+    line = best.values.get("shell.gpus-line")
+    if reason is not None and reason == best.values.get("shell.gpus-hidden"):
+        return (f"In the shell that starts the program: {line}",)
+    return best.advice
 
 
 def _latent(facts: Facts | None, causes: Sequence[Cause]) -> tuple[Finding, ...]:
@@ -163,7 +171,13 @@ def _verdict(
         shown = next((cause for cause in causes if cause.confirmed), None)
         besides = f"; besides, the facts show {shown.fault}: {shown.summary}" if shown is not None else ""
         return NO_FAULT, best.summary + besides
-    return ("host" if of_host(best.fault, best.fix_kind) else "env"), None
+    if of_shell(best.fault):
+        return "shell", None
+    if not of_host(best.fault, best.fix_kind):
+        return "env", None
+    hidden = best.values.get("shell.gpus-hidden") if best.values.get("host.gpus-hidden") else None
+    # the driver lists GPUs, and the variable leaves none of them: the host itself is sound
+    return ("host", None) if hidden is None else ("shell", str(hidden))
 
 
 def _undecided(best: Cause | None, facts: Facts | None, log: str | None) -> tuple[Verdict, str | None]:

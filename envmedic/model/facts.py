@@ -100,6 +100,10 @@ class Host(Model, frozen=True, kw_only=True):
     variables: tuple[Variable, ...] = ()
     libcuda: tuple[str, ...] = ()
     """Directories with a libcuda.so that the system's linker looks in."""
+    network_interfaces: tuple[str, ...] = ()
+    """Names of the network interfaces, empty where they are not known."""
+    stub_drivers: tuple[str, ...] = ()
+    """Entries of LD_LIBRARY_PATH with a toolkit's stand-in named libcuda.so.1."""
     container: str | None = None
     wsl: bool = False
     source: str = "observed"

@@ -34,7 +34,12 @@ def of_host(fault: Fault | None, fix_kind: FixKind | None) -> bool:
     return fix_kind == "upgrade-driver" or (fault is not None and FAULT_CLASSES[fault].of_host)
 
 
-Verdict = Literal["healthy", "env", "host", "not-an-env-problem", "unknown"]
+def of_shell(fault: Fault | None) -> bool:
+    """Whether a variable of the user's shell is at fault, which neither the environment nor the machine sets."""
+    return fault == "shell-variable"
+
+
+Verdict = Literal["healthy", "env", "host", "shell", "not-an-env-problem", "unknown"]
 
 
 class Evidence(Model, frozen=True, kw_only=True):

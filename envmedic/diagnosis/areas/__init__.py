@@ -16,6 +16,7 @@ from envmedic.diagnosis.areas import (
     packages,
     run_time_compiler,
     runtimes,
+    shell_variables,
     toolchain,
 )
 from envmedic.diagnosis.derived import Derived
@@ -34,4 +35,5 @@ AREAS: tuple[Callable[[Facts], Derived], ...] = (
     run_time_compiler.derive,
     toolchain.derive,
     conda_packages.derive,
+    shell_variables.derive,
 )

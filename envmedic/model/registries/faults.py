@@ -31,6 +31,7 @@ Fault = Literal[
     "unsatisfiable",
     "half-installed",
     "clobbered",
+    "shell-variable",
 ]
 FAULTS: tuple[Fault, ...] = get_args(Fault)
 
@@ -362,6 +363,18 @@ _ROWS: Final = (
         proof=("every file has one owner and its content",),
         # a file that another package replaced is not the one that libraries were built with
         symptoms=frozenset({"missing-cuda-library", "nvidia-wheel-conflict", "cudnn-mismatch", "native-crash"}),
+        shown_by_checks=False,
+    ),
+    FaultClass(
+        name="shell-variable",
+        title="a variable of the shell leads the program astray",
+        what=(
+            "Programs read variables of the shell that starts them: where to look for libraries, which GPUs and which "
+            "network interface to use, how to divide memory. One of them has a value that does not fit this machine or "
+            "this release of torch."
+        ),
+        why="A shell file, a module system, a container image or advice from elsewhere set it, for another machine.",
+        proof=("the line that is given changes that shell alone, so that nothing is repaired and nothing proven",),
         shown_by_checks=False,
     ),
 )  # fmt: skip

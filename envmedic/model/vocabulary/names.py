@@ -18,6 +18,7 @@ from envmedic.model.vocabulary import (
     kinds_nvidia,
     kinds_packages,
     kinds_runtimes,
+    kinds_shell,
     kinds_toolchain,
 )
 from envmedic.model.vocabulary.fact_kind import FactKind, FactType
@@ -108,6 +109,7 @@ _AREAS: tuple[tuple[FactKind, ...], ...] = (
     kinds_packages.KINDS,
     kinds_toolchain.KINDS,
     kinds_conda.KINDS,
+    kinds_shell.KINDS,
 )
 """Facts that modules of their own describe, each derived by the module of `diagnosis.areas` of that name."""
 

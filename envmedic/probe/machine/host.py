@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import re
+import socket
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -58,6 +59,8 @@ def observe_host(variables: Mapping[str, str] | None = None) -> Host:
         compilers=toolchain.compilers(given),
         variables=relevant(given),
         libcuda=toolchain.libcuda(),
+        network_interfaces=network_interfaces(),
+        stub_drivers=stub_drivers(given),
         container=container(root, given),
         wsl=is_wsl(platform.release()),
     )
@@ -75,6 +78,24 @@ def relevant(variables: Mapping[str, str]) -> tuple[Variable, ...]:
 
 def _source(name: str, variables: Mapping[str, str]) -> str:
     return shell_scripts.origin(name, variables[name], variables) if name in _TRACED else "process"
+
+
+def network_interfaces() -> tuple[str, ...]:
+    """Names of the network interfaces, sorted; none where the kernel does not tell."""
+    try:
+        return tuple(sorted(name for _, name in socket.if_nameindex()))
+    except OSError:
+        return ()
+
+
+def stub_drivers(variables: Mapping[str, str]) -> tuple[str, ...]:
+    """Entries of LD_LIBRARY_PATH whose libcuda.so.1 is the stand-in of a CUDA toolkit."""
+    entries = [item for item in re.split("[:;]", variables.get("LD_LIBRARY_PATH", "")) if item]
+    return tuple(
+        item
+        for item in dict.fromkeys(entries)
+        if "libcuda.so.1" in names(Path(item)) and "stubs" in Path(os.path.realpath(f"{item}/libcuda.so.1")).parts
+    )
 
 
 def distribution(os_release: str) -> str | None:

@@ -12,6 +12,7 @@ VERDICTS = {
     "healthy": "no fault found in this environment",
     "env": "a fault of this environment",
     "host": "a fault of the host: no repair of an environment can help",
+    "shell": "a variable of the shell: no repair of an environment can help",
     "not-an-env-problem": "not an environment problem",
     "unknown": "no playbook of envmedic explains this",
 }
@@ -19,6 +20,7 @@ _CONFIRMED = {True: "confirmed by facts", False: "refuted by facts", None: "fact
 _MARKED: dict[str, tuple[str, Tone]] = {
     "healthy": ("✓ no fault found", "good"),
     "host": ("! fault of the host", "bad"),
+    "shell": ("! variable of the shell", "bad"),
     "not-an-env-problem": ("· not the environment", "dim"),
     "unknown": ("? nothing sure", "warn"),
 }

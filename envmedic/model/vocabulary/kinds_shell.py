@@ -1,0 +1,45 @@
+"""Facts on variables of the shell that lead programs astray."""
+
+from __future__ import annotations
+
+from envmedic.model.vocabulary.fact_kind import FactKind, FactType
+
+_ROWS: tuple[tuple[str, FactType, str, str | None], ...] = (
+    (
+        "shell.stubs",
+        "strings",
+        "directories in LD_LIBRARY_PATH whose libcuda.so.1 is the stand-in of a toolkit, found before the driver's",
+        None,
+    ),
+    (
+        "shell.stubs-line",
+        "string",
+        "the line for the shell that takes them out of LD_LIBRARY_PATH, None without any",
+        "shell.stubs",
+    ),
+    (
+        "shell.interface-unknown",
+        "string",
+        "value of NCCL_SOCKET_IFNAME or GLOO_SOCKET_IFNAME that names no network interface of this host, else None",
+        "shell.interface-line",
+    ),
+    ("shell.interface-line", "string", "the line for the shell that unsets it, None where nothing is wrong", None),
+    (
+        "shell.allocator",
+        "string",
+        "the variable with settings of torch's memory allocator, and its value, None where none is set",
+        "shell.allocator-line",
+    ),
+    ("shell.allocator-line", "string", "the line for the shell that unsets it, None where none is set", None),
+    (
+        "shell.gpus-hidden",
+        "string",
+        "how CUDA_VISIBLE_DEVICES hides GPUs of this host, None where it does not",
+        "shell.gpus-line",
+    ),
+    ("shell.gpus-line", "string", "the line for the shell that shows them again, None where none is hidden", None),
+)
+KINDS: tuple[FactKind, ...] = tuple(
+    FactKind(name=name, type=kind, doc=doc, detail=detail) for name, kind, doc, detail in _ROWS
+)
+"""Each is derived by `diagnosis.areas.shell_variables`."""
