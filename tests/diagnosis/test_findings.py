@@ -93,9 +93,9 @@ UNREADABLE = {
 
 @pytest.mark.parametrize("observed", UNREADABLE.values(), ids=UNREADABLE.keys())
 def test_facts_that_could_not_be_read_leave_it_open(observed: Environment) -> None:
-    (finding,) = nms(observed, NO_KERNEL).findings
+    (finding,) = (item for item in nms(observed, NO_KERNEL).findings if not item.latent)
     assert (finding.confirmed, finding.confidence) == (None, 0.97)
-    assert nms(observed).findings == ()
+    assert all(item.latent for item in nms(observed).findings), "that a library cannot be read is told by itself"
 
 
 def test_text_alone_is_a_hypothesis() -> None:
