@@ -12,7 +12,8 @@ import pytest
 
 from envmedic.engine.fs import file_copy
 from envmedic.engine.generations import carry_over
-from envmedic.engine.generations.generations import history
+from envmedic.engine.generations.generations import history, undo
+from envmedic.engine.store.context import TransactionContext
 from envmedic.engine.store.layout import Store
 from envmedic.engine.store.swap import Point, no_point
 from envmedic.engine.store.unsettled import unsettled
@@ -257,6 +258,60 @@ def test_an_exchange_that_is_refused_takes_the_copies_back(quick: World) -> None
         keep(quick, point=Crash(0, {"after-undoing"}, replace))
     assert fingerprint.manifest(kept) == before
     assert not list(quick.store.glob("*/carried.json"))
+
+
+def test_a_file_that_came_to_the_kept_tree_meanwhile_is_not_written_over(quick: World) -> None:
+    quick.apply()
+    work(quick)
+
+    def write() -> None:
+        (kept_tree(quick) / NOTES).write_text("theirs")
+
+    with pytest.raises(PreflightError, match="cannot be carried over") as caught:
+        keep(quick, point=Crash(0, {"carry-listed"}, write))
+    assert "File exists" in str(caught.value.cause)
+
+
+def test_a_link_in_the_place_of_a_new_file_is_not_followed(quick: World) -> None:
+    quick.apply()
+    notes = quick.prefix / NOTES
+    notes.write_text("mine")
+    looks = []
+
+    def exchange_for_link() -> bool:
+        if list(quick.store.glob("*/carried.json")):
+            looks.append(notes.is_symlink())
+            if len(looks) == 2:  # the first one is before the file is looked at, the second after it
+                notes.unlink()
+                notes.symlink_to("/etc/passwd")
+        return False
+
+    session = TransactionContext.of(
+        quick.prefix, quick.options, quick.ports(), quick.checks, quick.stream(), cancel=exchange_for_link
+    )
+    with pytest.raises(PreflightError, match="cannot be carried over"):
+        undo(session, keep_new=lambda _new: True)
+    assert not os.path.lexists(kept_tree(quick) / NOTES)
+
+
+def test_copies_are_their_owners_alone_until_they_are_whole(quick: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    quick.apply()
+    work(quick)
+    modes: dict[str, int] = {}
+
+    def look(*arguments: object, **more: object) -> None:
+        file_copy.reflink_or_copy(*arguments, **more)  # type: ignore[arg-type]
+        path = Path(f"/proc/self/fd/{arguments[1]}").readlink()
+        modes[path.name] = path.stat().st_mode & 0o777
+        modes[path.parent.name] = path.parent.stat().st_mode & 0o777
+
+    monkeypatch.setattr(carry_over, "reflink_or_copy", look)
+    before = os.umask(0)
+    try:
+        keep(quick)
+    finally:
+        os.umask(before)
+    assert (modes["model.pt"], modes["first run"], modes["notes.txt"]) == (0o600, 0o700, 0o600)
 
 
 def kill_undos(world: World) -> list[bool]:

@@ -111,7 +111,7 @@ def _copy(transaction: OpenTransaction, new: NewFiles) -> None:
     session.point("carry-listed")
     counts = Counts()
     with ExitStack() as stack:
-        tops = [os.open(top, os.O_RDONLY | os.O_DIRECTORY) for top in (session.prefix, directory.tree)]
+        tops = [os.open(top, os.O_RDONLY) for top in (session.prefix, directory.tree)]
         for top in tops:
             stack.callback(os.close, top)
         for path in made:
@@ -152,8 +152,8 @@ def _opened(tops: Sequence[int], directory: str) -> Iterator[list[int]]:
 
 def _copy_entry(path: str, source: int, target: int, transaction: OpenTransaction, counts: Counts) -> None:
     name, go_on = path.rpartition("/")[2], transaction.session.interruption.poll
-    go_on()
     status = os.stat(name, dir_fd=source, follow_symlinks=False)
+    go_on()
     if stat.S_ISLNK(status.st_mode):
         copy_symlink(path, source, target, status, counts)
         return
@@ -163,7 +163,7 @@ def _copy_entry(path: str, source: int, target: int, transaction: OpenTransactio
     with ExitStack() as stack:
         old = os.open(name, os.O_RDONLY | os.O_NOFOLLOW, dir_fd=source)
         stack.callback(os.close, old)
-        new = os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600, dir_fd=target)
+        new = os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600, dir_fd=target)
         stack.callback(os.close, new)
         status = os.fstat(old)
         reflink_or_copy(old, new, status, counts, path, reflink=True, go_on=go_on)
@@ -233,7 +233,7 @@ def take_back(session: TransactionContext, directory: TransactionDirectory) -> N
 def _remove_copies(session: TransactionContext, tree: Path, carried: _Carried) -> None:
     alone = {name for name in carried.files if not os.path.lexists(session.prefix / name)}
     with ExitStack() as stack:
-        top = os.open(tree, os.O_RDONLY | os.O_DIRECTORY)
+        top = os.open(tree, os.O_RDONLY)
         stack.callback(os.close, top)
         for name in carried.files:
             if name not in alone:
@@ -244,7 +244,7 @@ def _remove_copies(session: TransactionContext, tree: Path, carried: _Carried) -
                 _remove(os.rmdir, path, top)
     for path, times in carried.times.items():
         with suppress(PermissionError):  # the directory of another user, which this one may write but not date
-            os.utime(tree / path, ns=(times[0], times[1]), follow_symlinks=False)
+            os.utime(tree / path, ns=(times[0], times[1]))
 
 
 def _remove(remove: Callable[..., None], path: str, top: int) -> None:
