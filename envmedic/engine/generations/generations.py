@@ -81,10 +81,10 @@ def history(prefix: Path) -> History:
     store = Store.of(prefix)
     live = marker.read(store.prefix)
     known = sorted(_known(store), key=lambda item: item.directory.transaction, reverse=True)
+    generations = tuple(_generation(item, live, store.prefix) for item in known)
+    rest = sum(held_alone(item.directory.path, without=item.directory.tree) for item in known)
     return History(
-        prefix=str(prefix),
-        generations=tuple(_generation(item, live, store.prefix) for item in known),
-        size_bytes=sum(held_alone(item.directory.path) for item in known),
+        prefix=str(prefix), generations=generations, size_bytes=rest + sum(item.size_bytes for item in generations)
     )
 
 
@@ -122,8 +122,8 @@ def _change(change: Change) -> str:
     return f"{change.kind} {change.name} {change.after or change.before or ''}".rstrip()
 
 
-def held_alone(root: Path) -> int:
-    """Disk space of the files that no other tree shares, in bytes; 0 for a missing tree.
+def held_alone(root: Path, *, without: Path | None = None) -> int:
+    """Disk space of the files that no other tree shares, in bytes, `without` a directory; 0 for a missing tree.
 
     This is what pruning frees: a file with another link, in the live tree or the wheel cache, keeps its blocks.
     """
@@ -133,7 +133,8 @@ def held_alone(root: Path) -> int:
         with os.scandir(pending.pop()) as entries:
             for entry in entries:
                 if entry.is_dir(follow_symlinks=False):
-                    pending.append(Path(entry.path))
+                    path = Path(entry.path)
+                    pending += [path] if path != without else []
                 elif (status := entry.stat(follow_symlinks=False)).st_nlink == 1:
                     total += status.st_blocks * _BLOCK
     return total
