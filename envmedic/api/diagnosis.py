@@ -85,9 +85,17 @@ def diagnose_output(
     matches = _scan(text, playbooks)
     if facts is not None:
         from envmedic.api.planning.crashes import with_crash
+        from envmedic.api.planning.library_contents import with_contents
 
-        facts = with_crash(settings, playbooks, facts, matches)
+        # hashes first: a search for crashing imports takes minutes, and finds the library with wrong bytes guilty at best
+        hashed = with_contents(settings, playbooks, facts, matches)
+        facts = hashed if hashed is not facts and damaged(hashed) else with_crash(settings, playbooks, facts, matches)
     return conclude(playbooks, facts, matches, prefix, name)
+
+
+def damaged(facts: Facts) -> bool:
+    """Whether a library of the environment is cut off or holds something else than recorded."""
+    return facts.environment is not None and any(item.cut_off for item in facts.environment.files or ())
 
 
 def _scan(lines: Iterable[bytes], playbooks: Sequence[LoadedPlaybook]) -> tuple[TextMatch, ...]:

@@ -122,6 +122,23 @@ def to_directory(path: Path) -> None:
     path.mkdir()
 
 
+def led_to(path: Path, target: str) -> None:
+    """Put a dangling link in the place of a file."""
+    path.unlink()
+    path.symlink_to(target)
+
+
+def doubled(site: Path) -> None:
+    """Record a second release of a distribution."""
+    shutil.copytree(site / "beta-1.5.dist-info", site / "beta-1.4.dist-info")
+    replaced(site, "beta-1.4.dist-info/METADATA", "1.5", "1.4")
+
+
+def no_program(prefix: Path) -> None:
+    python_of(prefix).unlink()
+    python_of(prefix).write_text("python\n")
+
+
 def other_python(prefix: Path) -> None:
     """The library directory of a Python that does not start here."""
     library = site_packages(prefix).parent
@@ -176,9 +193,7 @@ BREAKAGES: dict[str, Break] = {
     "a data file is gone": of_site(lambda site: (site / "tool/data/table.json").unlink()),
     "a data file is empty": of_site(lambda site: (site / "tool/data/table.json").write_text("")),
     "a directory lies in the place of a module": of_site(lambda site: to_directory(site / "beta.py")),
-    "a dangling link lies in the place of a module": of_site(
-        lambda site: ((site / "beta.py").unlink(), (site / "beta.py").symlink_to("/nonexistent/beta.py"))
-    ),
+    "a dangling link lies in the place of a module": of_site(lambda site: led_to(site / "beta.py", "/nonexistent/beta.py")),
     "the first imported module holds other code of its size": of_site(
         lambda site: (site / "alpha/__init__.py").write_text(SOURCE.replace("return 1", "return 2"))
     ),
@@ -193,10 +208,7 @@ BREAKAGES: dict[str, Break] = {
     ),
     "RECORD is gone": of_site(lambda site: (site / "alpha-1.0.dist-info/RECORD").unlink()),
     "RECORD is no list": of_site(lambda site: (site / "alpha-1.0.dist-info/RECORD").write_text("no list\n" * 3)),
-    "two releases are recorded": of_site(
-        lambda site: shutil.copytree(site / "beta-1.5.dist-info", site / "beta-1.4.dist-info")
-        and replaced(site, "beta-1.4.dist-info/METADATA", "1.5", "1.4")
-    ),
+    "two releases are recorded": of_site(doubled),
     "an uninstall was interrupted": of_site(lambda site: (site / "beta-1.5.dist-info").rename(site / "~eta-1.5.dist-info")),
     # byte code
     "byte code is cut off": compiled("alpha/__init__", cut=30),
@@ -206,10 +218,8 @@ BREAKAGES: dict[str, Break] = {
     "unchecked byte code is of other source": compiled("beta", source="def one():\n    return 3\n", flags=1),
     # interpreter and virtual environment
     "the interpreter is gone": lambda prefix: python_of(prefix).unlink(),
-    "the interpreter leads nowhere": lambda prefix: (
-        python_of(prefix).unlink(), python_of(prefix).symlink_to("/nonexistent/python")
-    ),
-    "the interpreter is no program": lambda prefix: (python_of(prefix).unlink(), python_of(prefix).write_text("python\n")),
+    "the interpreter leads nowhere": lambda prefix: led_to(python_of(prefix), "/nonexistent/python"),
+    "the interpreter is no program": no_program,
     "the packages are of another Python": other_python,
     "the base Python lacks json": lambda prefix: base_without(prefix, "json"),
     "the base Python lacks _ctypes": lambda prefix: base_without(prefix, "ctypes"),

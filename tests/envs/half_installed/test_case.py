@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -85,14 +86,41 @@ def slim(case: NativeCase) -> None:
     (site_packages(case.prefix) / "grid" / "tests" / "test_core.py").unlink()
 
 
-def test_what_people_change_on_purpose_is_no_fault(tmp_path: Path) -> None:
+@pytest.mark.parametrize("change", [edited, stripped])
+def test_what_people_change_on_purpose_is_told_and_left_as_it_is(
+    tmp_path: Path, change: Callable[[NativeCase], None]
+) -> None:
     case = build(tmp_path)
-    for change in (edited, stripped, slim):
-        change(case)
+    change(case)
+    before = manifest(case.prefix)
+    done = case.apply()
+    assert done.code == 1
+    assert "differ from the lists" in done.told()
+    assert manifest(case.prefix) == before
+    assert case.envmedic("diagnose", "-p", str(case.prefix), "--json").document["findings"][0]["latent"] is True
+
+
+def test_deleted_tests_are_no_fault(tmp_path: Path) -> None:
+    case = build(tmp_path)
+    slim(case)
     before = manifest(case.prefix)
     done = case.apply()
     assert (done.code, done.document["verdict"]) == (0, "healthy"), done.told()
     assert manifest(case.prefix) == before
+
+
+def test_a_library_of_the_right_size_is_hashed_where_a_text_tells_of_it(tmp_path: Path) -> None:
+    case = build(tmp_path)
+    library = site_packages(case.prefix) / "grid" / "libcells.so"
+    content = bytearray(library.read_bytes())
+    content[-40] ^= 0xFF
+    library.unlink()
+    library.write_bytes(content)
+    text = tmp_path / "error.log"
+    text.write_text(f"ImportError: {library}: undefined symbol: cells_of_grid\n")
+    found = case.envmedic("diagnose", str(text), "-p", str(case.prefix), "--json").document
+    first = found["findings"][0]
+    assert (found["verdict"], first["fault"], first["confirmed"]) == ("env", "half-installed", True), first
 
 
 def test_content_is_compared_when_asked(tmp_path: Path) -> None:
