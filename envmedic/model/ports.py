@@ -240,7 +240,7 @@ class EnginePorts(msgspec.Struct, frozen=True):
     processes: Callable[[Path], tuple[ProcessUser, ...]]
     """Processes that run from a prefix, envmedic and its children apart."""
     gpu_visible: Callable[[], tuple[bool, str]]
-    """Whether a GPU is visible, and if not why."""
+    """Whether a GPU can be used, and if not why; where others are full, which."""
     confirm: Callable[[Plan], bool]
     """Asks before the first change and before each extension; the engine calls it for both."""
     extend: Callable[[ExtendRequest], PlanExtension | None] | None = None

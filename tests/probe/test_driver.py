@@ -186,4 +186,36 @@ def test_reason_why_no_gpu_is_visible(found: driver.Driver, setting: str | None,
 
 def test_visible_says_yes_or_why_not() -> None:
     answer, why = gpu.visible()
-    assert answer == (why == "")
+    assert answer or why
+
+
+def full_host(*free: int, processes: list[list[int | None]]) -> driver.Driver:
+    """What NVML says of GPUs of 144 GB, each with so many megabytes free, where these processes run on each."""
+    listed = [
+        {"index": index, "name": "NVIDIA H200", "uuid": f"GPU-{index}", "memory": 144 * 10**9, "free": megabytes * 10**6,
+         "processes": processes}
+        for index, megabytes in enumerate(free)
+    ]  # fmt: skip
+    return driver.parse_nvml(json.dumps({"driver": "580.65.06", "gpus": listed}))
+
+
+def test_a_gpu_that_another_process_fills_is_named_before_anything_else() -> None:
+    usable, why = gpu.usable(full_host(407, processes=[[4711, 143 * 10**9], [12, None]]), None)
+    assert (usable, why) == (
+        False,
+        "GPU 0 is full (pid 4711 with 143.0 GB, pid 12; 407 of 144000 MB are free)",
+    )
+
+
+def test_checks_run_on_the_gpus_that_are_free() -> None:
+    found = full_host(407, 140_000, processes=[[4711, 10**9]])
+    usable, why = gpu.usable(found, None)
+    assert usable
+    assert why.endswith(": checks run on 1 of 2 GPUs")
+    assert gpu.without_full(found) == "GPU-1"
+
+
+def test_memory_that_no_process_holds_does_not_count() -> None:
+    found = full_host(407, 140_000, processes=[])
+    assert gpu.usable(found, None) == (True, "")
+    assert gpu.without_full(found) is None

@@ -71,6 +71,9 @@ def check_runner(
     """
     installer = cache(partial(installer_of, settings, target.real))
 
+    # once: a GPU that fills up meanwhile must not change what was compared before and after the steps
+    devices = cache(gpu.free_devices)
+
     # one for all runs: it remembers which faults were refuted before the steps
     @cache
     def proof() -> FactsProof:
@@ -90,6 +93,7 @@ def check_runner(
             facts=proof().of_one_run(),
             no_gpu=no_gpu,
             timeout_s=settings.timeout_s,
+            devices=None if no_gpu or not any(check.gpu for check in checks) else devices(),
         )
 
     return run

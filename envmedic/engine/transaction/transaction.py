@@ -43,7 +43,7 @@ from envmedic.errors import (
     exhausted,
 )
 from envmedic.model.base import to_json
-from envmedic.model.events import EventStream, TransactionStarted
+from envmedic.model.events import EventStream, Notice, TransactionStarted
 from envmedic.model.plan import Plan
 from envmedic.model.ports import ApplyOptions, CheckRunner, EnginePorts, Exchange, Runner
 from envmedic.model.record import Record
@@ -102,10 +102,12 @@ def _require_gpu(session: TransactionContext, plan: Plan) -> None:
     visible, why = session.ports.gpu_visible()
     if not visible:
         raise ChecksFailed(
-            "The repair must be proven on a GPU, and none is visible",
+            "The repair must be proven on a GPU, and none can be used",
             cause=why,
-            hint="Run on the machine with the GPU, or accept an unproven repair with --no-gpu",
+            hint="Run where a GPU is free, or accept an unproven repair with --no-gpu",
         )
+    if why:
+        session.stream.emit(Notice(code="gpu-full", message=why, level="warning"))
 
 
 def _preflight(session: TransactionContext, plan: Plan) -> Capabilities:

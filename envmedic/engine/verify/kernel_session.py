@@ -115,10 +115,18 @@ def plain(text: str) -> str:
     return _CONTROL.sub("", text)
 
 
-def start(checks: Mapping[int, Check], runner: Runner, on_line: Callable[[str], None], *, no_gpu: str) -> CommandResult:
+def start(
+    checks: Mapping[int, Check],
+    runner: Runner,
+    on_line: Callable[[str], None],
+    *,
+    no_gpu: str,
+    devices: str | None = None,
+) -> CommandResult:
     """Run `checks` (by the index under which they are reported) in one session.
 
-    `no_gpu` is the reason for which GPUs are left alone, empty where they are not. Raises OSError when the
+    `no_gpu` is the reason for which GPUs are left alone, empty where they are not; `devices` is the
+    value of CUDA_VISIBLE_DEVICES, None for that of this process. Raises OSError when the
     interpreter cannot be started.
     """
     requests = [
@@ -127,7 +135,8 @@ def start(checks: Mapping[int, Check], runner: Runner, on_line: Callable[[str], 
     ]
     spec = json.dumps({"requests": requests, "no_gpu": no_gpu, "workers": concurrency.at_once()})
     argv = (os.fspath(runner.python), "-B", os.fspath(KERNELS / "driver.py"), "--spec", spec)
-    return runner(argv, env=NO_BYTECODE, on_line=on_line, timeout_s=_net(checks.values()))
+    env = {**NO_BYTECODE, **({"CUDA_VISIBLE_DEVICES": devices} if devices is not None else {})}
+    return runner(argv, env=env, on_line=on_line, timeout_s=_net(checks.values()))
 
 
 def _net(checks: Collection[Check]) -> float:

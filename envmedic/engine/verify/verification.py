@@ -79,17 +79,18 @@ def run_checks(
     facts: FactsJudge | None = None,
     no_gpu: bool = False,
     timeout_s: float | None = None,
+    devices: str | None = None,
 ) -> tuple[Outcome, ...]:
     """Run every check on every device that it needs, and emit `CheckFinished` for each outcome as it comes.
 
     `pip_check` is the argv that lists unmet requirements; `facts` judges what is observed; `no_gpu` leaves GPUs alone; `timeout_s` replaces each
-    check's own limit. Equal checks run once, in the strongest of their roles. A crash, a hang or an interpreter
+    check's own limit; `devices` is the value of CUDA_VISIBLE_DEVICES for them. Equal checks run once, in the strongest of their roles. A crash, a hang or an interpreter
     that does not start is an outcome. Raises InputError for an unknown check.
     """
     for check in checks:
         known_check(check.name)
     run = _Run(merged(checks, timeout_s), runner, phase, emit)
-    _run_kernels(run, "--no-gpu was given" if no_gpu else "")
+    _run_kernels(run, "--no-gpu was given" if no_gpu else "", devices)
     for index in run.indices("pip-check"):
         run.add(index, _pip_check(run, run.checks[index], pip_check))
     for index in run.indices("facts"):
@@ -127,7 +128,7 @@ def _each_name_once(checks: list[Check]) -> list[Check]:
     return [check for check in checks if check.name != "import" or check.arguments or not taken]
 
 
-def _run_kernels(run: _Run, no_gpu: str) -> None:
+def _run_kernels(run: _Run, no_gpu: str, devices: str | None) -> None:
     indices = run.indices(*_NO_KERNELS, others=True)
     nameless = [i for i in indices if run.checks[i].name in _OF_NAMES and not run.checks[i].arguments]
     for index in nameless:
@@ -143,7 +144,7 @@ def _run_kernels(run: _Run, no_gpu: str) -> None:
 
     chosen = {index: run.checks[index] for index in indices}
     try:
-        result = kernel_session.start(chosen, run.runner, on_line, no_gpu=no_gpu)
+        result = kernel_session.start(chosen, run.runner, on_line, no_gpu=no_gpu, devices=devices)
     except OSError as error:
         _cut_off(run, indices, "crash", f"{run.runner.python} cannot be started: {error.strerror}", "")
         return

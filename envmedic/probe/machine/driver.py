@@ -33,6 +33,15 @@ _NOT_ALLOWED = "Insufficient Permissions"
 """NVML's message for GPUs that this process may not use."""
 
 
+class GpuUse(msgspec.Struct, frozen=True):
+    """How much of a GPU other programs leave at this moment."""
+
+    free_bytes: int
+    total_bytes: int
+    processes: tuple[tuple[int, int | None], ...] = ()
+    """Process id and bytes of each program; no bytes where the driver does not tell."""
+
+
 class Driver(msgspec.Struct, frozen=True):
     """Facts about driver and GPUs."""
 
@@ -47,6 +56,8 @@ class Driver(msgspec.Struct, frozen=True):
     """The least advanced state of the fabric among the GPUs; None where none of them has one."""
     mig: dict[str, int] = msgspec.field(default_factory=dict)
     """UUID of each MIG device → index of its GPU."""
+    uses: dict[int, GpuUse] = msgspec.field(default_factory=dict)
+    """By the index of the GPU, where NVML tells; no fact of the host, since it changes every moment."""
 
 
 def observe(variables: Mapping[str, str]) -> Driver:
@@ -121,7 +132,13 @@ def parse_nvml(text: str) -> Driver:
         lost=tuple(text for text in lost if _NOT_ALLOWED not in text),
         fabric=_FABRIC_STATES[min(fabric)] if fabric else None,
         mig={uuid: item["index"] for item in listed for uuid in item.get("mig", ())},
+        uses={item["index"]: _use(item) for item in listed if item.get("free") is not None and item.get("memory")},
     )
+
+
+def _use(item: dict[str, Any]) -> GpuUse:
+    processes = tuple((int(pid), used) for pid, used in item.get("processes") or ())
+    return GpuUse(item["free"], item["memory"], processes)
 
 
 def _cuda_version(number: int | None) -> str | None:

@@ -57,10 +57,18 @@ def _gpu(pynvml: Any, index: int) -> dict[str, Any]:
         "uuid": _value(pynvml, pynvml.nvmlDeviceGetUUID, handle),
         "capability": list(capability) if capability is not None else None,
         "memory": memory.total if memory is not None else None,
+        "free": memory.free if memory is not None else None,
+        "processes": _processes(pynvml, handle),
         "pci": bus.decode("ascii", "replace") if isinstance(bus, bytes) else bus,
         "mig": _mig(pynvml, handle),
         "fabric": _fabric(pynvml, handle),
     }
+
+
+def _processes(pynvml: Any, handle: Any) -> list[list[int | None]]:
+    """Process ids and bytes of the programs that use a GPU; in a container none may be shown."""
+    running = _value(pynvml, pynvml.nvmlDeviceGetComputeRunningProcesses, handle) or []
+    return [[item.pid, item.usedGpuMemory] for item in running]
 
 
 def _fabric(pynvml: Any, handle: Any) -> int | None:
