@@ -132,6 +132,14 @@ def test_what_else_is_printed_is_passed_on(tmp_path: Path) -> None:
     assert sorted(heard.lines()) == [("checks", "hello"), ("checks", "warning")]
 
 
+def test_checks_see_the_gpus_that_are_left_to_them(tmp_path: Path) -> None:
+    (tmp_path / "shown.py").write_text("import os; print(os.environ.get('CUDA_VISIBLE_DEVICES'))")
+    heard = Heard()
+    runner = LocalRunner({"PYTHONPATH": str(tmp_path)})
+    run_checks((Check(name="import", arguments=("shown",)),), runner, "before", heard, devices="GPU-1")
+    assert heard.lines() == [("checks", "GPU-1")]
+
+
 def test_an_unknown_check_is_an_error_that_names_near_ones() -> None:
     with pytest.raises(InputError, match="there is no check 'torchvision-nsm'") as caught:
         _run(Check(name="torchvision-nsm"))
