@@ -23,8 +23,10 @@ from envmedic.tree import attributes
 from envmedic.tree.walk import (
     KINDS,
     MARKER,
+    NOT_INSTALLED,
     PERMISSIONS,
     TYPE,
+    UV_LOCK,
     digest,
     digest_line,
     digest_of_lines,
@@ -36,6 +38,7 @@ from envmedic.tree.walk import (
 
 __all__ = [
     "MARKER",
+    "UV_LOCK",
     "Content",
     "Differences",
     "Fingerprint",
@@ -160,7 +163,9 @@ class Content:
 
 
 def fingerprint(root: Path, *, twin: Fingerprint | None = None) -> Fingerprint:
-    """Return the fingerprint of the tree at `root`, following no links; byte code and the marker file are left out.
+    """Return the fingerprint of the tree at `root`, following no links.
+
+    Byte code, the marker and uv's lock file are left out.
 
     `twin` is one just taken of another tree of the same file system: files that both hold under one
     name and inode are hard links, and not asked again, which halves the time. Entries that vanish
@@ -190,8 +195,9 @@ def fingerprint(root: Path, *, twin: Fingerprint | None = None) -> Fingerprint:
             except (FileNotFoundError, NotADirectoryError):  # removed since it was listed
                 continue
             entries[name] = _entry(status, keep_inode=keep)
-    entries.pop(MARKER, None)
-    found.pop(MARKER, None)
+    for name in NOT_INSTALLED:
+        entries.pop(name, None)
+        found.pop(name, None)
     return Fingerprint(entries, found)
 
 
@@ -320,8 +326,8 @@ def manifest(root: Path) -> dict[str, Content]:
 
 
 def _installed(names: Iterable[str]) -> tuple[str, ...]:
-    """Without the marker, and without byte code, which fingerprints of earlier versions hold."""
-    return tuple(sorted(name for name in names if name != MARKER and not is_cache(name)))
+    """Without what no comparison counts; fingerprints of earlier versions hold byte code and uv's lock file."""
+    return tuple(sorted(name for name in names if name not in NOT_INSTALLED and not is_cache(name)))
 
 
 def _entry(status: os.stat_result, *, keep_inode: bool) -> TreeEntry:

@@ -11,6 +11,10 @@ from typing import NamedTuple
 
 MARKER = ".envmedic-tx"
 """Name of the marker file in a clone's root; it belongs to envmedic, not to the environment."""
+UV_LOCK = ".lock"
+"""Name of uv's lock file in the root of a virtual environment: empty, and made by each uv that installs there."""
+NOT_INSTALLED = frozenset({MARKER, UV_LOCK})
+"""Files in the root that no comparison counts."""
 
 KINDS = {stat.S_IFREG: "f", stat.S_IFDIR: "d", stat.S_IFLNK: "l"}
 TYPE, PERMISSIONS = 0o170000, 0o7777
@@ -31,8 +35,8 @@ class WalkResult(NamedTuple):
 def digest(prefix: str | os.PathLike[str]) -> str:
     """Return a SHA-256 that changes whenever an installed file does; a faithful clone has the same.
 
-    Covers path, type, size, mtime and mode (for directories path and mode only); byte-code caches
-    and the marker are left out. Raises OSError as `fingerprint` does.
+    Covers path, type, size, mtime and mode (for directories path and mode only); byte-code caches,
+    the marker and uv's lock file are left out. Raises OSError as `fingerprint` does.
     """
     return survey(prefix).digest
 
@@ -66,8 +70,8 @@ def digest_line(name: str, kind: str, size: int, mtime_ns: int, mode: int) -> st
 
 def digest_of_lines(lines: Iterable[str]) -> str:
     """The digest of a tree by its lines, in any order."""
-    marker = f"{MARKER}\0"
-    text = "".join(sorted(line for line in lines if not line.startswith(marker)))
+    left_out = tuple(f"{name}\0" for name in NOT_INSTALLED)
+    text = "".join(sorted(line for line in lines if not line.startswith(left_out)))
     return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
 
 

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from envmedic.engine.fs import syscalls
+from envmedic.tree.fingerprint import UV_LOCK
 
-_TEMPORARY = ".tmp"
 Signature = tuple[Any, ...]
 
 
@@ -76,9 +76,13 @@ class Disk:
         return "/".join("TX" if part[:1].isdigit() or part.startswith(".new-") else part for part in parts) or "."
 
     def unsynced(self, *paths: Path) -> list[str]:
-        """What a power cut may take away of these paths and all below them."""
+        """What a power cut may take away of these paths and all below them, uv's lock file apart."""
         found = (below for path in paths for below in (path, *(path.rglob("*") if path.is_dir() else ())))
-        return sorted(self._name(path) for path in found if self._durable.get(path.lstat().st_ino) != _signature(path))
+        return sorted(
+            self._name(path)
+            for path in found
+            if path.name != UV_LOCK and self._durable.get(path.lstat().st_ino) != _signature(path)
+        )
 
     def between(self, first: str, last: str) -> list[str]:
         """The calls after the one and before the other; both must be there."""
@@ -90,5 +94,5 @@ def _signature(path: Path) -> Signature:
     if not stat.S_ISDIR(status.st_mode):
         return status.st_size, status.st_mtime_ns, status.st_mode
     return status.st_mode, frozenset(
-        (item.name, item.inode()) for item in os.scandir(path) if item.name != "events.jsonl"
+        (item.name, item.inode()) for item in os.scandir(path) if item.name not in {"events.jsonl", UV_LOCK}
     )

@@ -126,6 +126,28 @@ def test_all_of_a_repair_is_on_disk_before_the_exchange_and_the_exchange_before_
     assert disk.calls[disk.calls.index(moved("done")) + 1] == "fsync .envmedic/TX"
 
 
+def test_nothing_slow_comes_between_the_last_comparison_and_the_exchange(quick: World, disk: Disk) -> None:
+    quick.apply(point=lambda name: disk.calls.append(f"point {name}"))
+    calls = disk.calls[disk.calls.index("point synced") :]
+    assert not any(call.startswith("syncfs") for call in calls)
+    assert calls.index("fsync .envmedic/TX", calls.index(moved("ready"))) < calls.index("point compared")
+    assert disk.between("point compared", "point swapped") == [EXCHANGE]
+    assert disk.between("point swapped", "point compared-again") == []
+
+
+@pytest.mark.parametrize("operation", ["apply", "undo", "redo"])
+def test_the_removal_of_a_lock_file_is_on_disk_before_recovery_looks_no_more(
+    quick: World, disk: Disk, operation: str
+) -> None:
+    operations = ("apply", "undo", "redo")
+    for earlier in operations[: operations.index(operation)]:
+        getattr(quick, earlier)()
+    disk.calls.clear()
+    record = getattr(quick, operation)()
+    after = disk.between(EXCHANGE, moved(record.state))
+    assert {"fsync env", "fsync .envmedic/TX/env"} <= {*after}
+
+
 def test_a_record_is_never_renamed_before_its_content_is_on_disk(quick: World, disk: Disk) -> None:
     quick.apply()
     renamed = [number for number, call in enumerate(disk.calls) if call == RECORD]

@@ -161,9 +161,11 @@ def test_a_damaged_fingerprint_is_refused(open_tmp: Path, content: str) -> None:
         fingerprint.Fingerprint.load(open_tmp / "saved")
 
 
-def test_the_marker_belongs_to_no_fingerprint_and_no_digest(prefix: Path) -> None:
+@pytest.mark.parametrize("name", [fingerprint.MARKER, fingerprint.UV_LOCK])
+def test_marker_and_lock_of_uv_belong_to_no_fingerprint_and_no_digest(prefix: Path, name: str) -> None:
     before, digest = fingerprint.fingerprint(prefix), fingerprint.digest(prefix)
-    write(prefix / fingerprint.MARKER, "id")
+    write(prefix / name, "id")
+    assert name not in fingerprint.fingerprint(prefix).entries
     assert not fingerprint.compare(before, fingerprint.fingerprint(prefix))
     assert not fingerprint.changes(before, prefix)
     assert fingerprint.digest(prefix) == digest
@@ -194,6 +196,7 @@ def test_every_installed_change_changes_the_digest(prefix: Path, change: Callabl
 def test_the_digest_of_a_fingerprint_is_that_of_its_tree(prefix: Path) -> None:
     write(prefix / SITE / "package0" / "__pycache__" / "m.cpython-311.pyc", "x")
     write(prefix / fingerprint.MARKER, "id")
+    write(prefix / fingerprint.UV_LOCK, "")
     assert fingerprint.digest_of(fingerprint.fingerprint(prefix)) == fingerprint.digest(prefix)
 
 

@@ -6,30 +6,35 @@ The transaction itself and recovery after a crash share this code, so both end a
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 import msgspec
 
+from envmedic.engine.generations.only_copies import only_copies, only_copies_told
 from envmedic.engine.stage import shebangs
 from envmedic.engine.store import marker, retention
 from envmedic.engine.store.context import OpenTransaction
 from envmedic.engine.store.swap import swap, sync
+from envmedic.engine.store.uv_lock import uv_locked
 from envmedic.engine.verify.verdict import FAILURES
 from envmedic.errors import (
     RECOVERABLE,
     ChecksFailed,
+    EnvironmentBusy,
     EnvmedicError,
     Exhausted,
     InternalError,
+    PreflightError,
     RecoveryNeeded,
     exhausted,
 )
 from envmedic.model.checks import Check, Outcome
 from envmedic.model.events import CheckFinished
 from envmedic.model.ports import Runner
-from envmedic.model.record import Record
+from envmedic.model.record import Record, State
 from envmedic.model.registries.check_kinds import CHECKS
+from envmedic.tree.fingerprint import readable
 
 _SMOKE_LIMIT_S = 120.0
 
@@ -57,7 +62,7 @@ def unfinished(prefix: Path, cause: str) -> RecoveryNeeded:
 
 
 def drop(transaction: OpenTransaction, failure: EnvmedicError) -> Record:
-    """End a transaction whose clone is not at the prefix: delete the clone, leave the environment unchanged."""
+    """End a transaction whose clone has nothing that is needed: delete it, leave the environment unchanged."""
     transaction.session.interruption.shield()  # a second Ctrl-C must not leave the clone behind
     if marker.read(transaction.session.prefix) == transaction.directory.transaction:
         raise InternalError("The clone to be dropped is live", environment=RECOVERABLE)
@@ -75,9 +80,45 @@ def conclude(transaction: OpenTransaction, runner: Runner, *, redo: bool = False
         return transaction.finish("done")
     session = transaction.session
     session.notice("exchanging-back", f"{failure.summary}: the environment as it was is put back")
-    swap(session.prefix, transaction.directory, transaction.journal.method, session.point)
-    sync(session.prefix, transaction.directory)
-    return transaction.finish("undone", failure=failure) if redo else drop(transaction, failure)
+    exchange_again(transaction)
+    return set_aside(transaction, failure, keep=redo)
+
+
+def exchange_again(transaction: OpenTransaction, *, locked: bool = False) -> None:
+    """Exchange the trees of a transaction that must finish, durably; `locked` if the caller holds uv's lock of both.
+
+    Raises RecoveryNeeded where that is impossible for now, and OSError.
+    """
+    session, directory = transaction.session, transaction.directory
+    try:
+        with nullcontext() if locked else uv_locked(session, session.prefix, directory.tree):
+            swap(session.prefix, directory, transaction.journal.method, session.point)
+    except (EnvironmentBusy, PreflightError) as error:  # which say that the environment is unchanged
+        raise unfinished(session.prefix, f"{error.summary}: {error.cause}") from error
+    sync(session.prefix, directory)
+
+
+def set_aside(transaction: OpenTransaction, failure: EnvmedicError, *, keep: bool = False) -> Record:
+    """End a transaction whose clone was at the prefix and no longer is: `undone` if the clone is kept, else as `drop`.
+
+    It is kept with `keep`, and for files written into it while it was live, which exist nowhere else: the record then
+    names them. Raises OSError.
+    """
+    written = note_only_copies(transaction, "undone")
+    return transaction.finish("undone", failure=failure) if keep or written else drop(transaction, failure)
+
+
+def note_only_copies(transaction: OpenTransaction, state: State) -> bool:
+    """Note the files that only the tree set aside in `state` has, and where it is; returns whether there are any."""
+    aside, session = transaction.directory.tree, transaction.session
+    if not aside.is_dir():  # a crash came after the decision to drop it
+        return False
+    names = readable(only_copies(transaction.directory, state, session.prefix))
+    if names:
+        told = f"{only_copies_told(aside, names)}. They stay there: no repair removes them"
+        transaction.note(notes=(*transaction.record.notes, told))
+        session.notice("kept-files", told)
+    return bool(names)
 
 
 def smoke(transaction: OpenTransaction, runner: Runner) -> EnvmedicError | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,8 +17,9 @@ from typing import Literal, TypeVar
 
 from envmedic.engine.fs import trash
 from envmedic.engine.generations import carry_over, undo_losses
-from envmedic.engine.generations.finish import conclude, recoverable
-from envmedic.engine.generations.only_copies import WHOLE_TREE, only_copies
+from envmedic.engine.generations.finish import conclude, exchange_again, note_only_copies, recoverable
+from envmedic.engine.generations.late_writes import changed_meanwhile, late_writes
+from envmedic.engine.generations.only_copies import only_copies, only_copies_told
 from envmedic.engine.generations.recovery import settle
 from envmedic.engine.generations.undo_losses import Loss
 from envmedic.engine.stage.activated_runner import ActivatedRunner
@@ -29,7 +30,8 @@ from envmedic.engine.store.context import OpenTransaction, TransactionContext, l
 from envmedic.engine.store.layout import Store, TransactionDirectory
 from envmedic.engine.store.lock import locked
 from envmedic.engine.store.protection import refuse_in_use
-from envmedic.engine.store.swap import Point, no_point, swap, sync
+from envmedic.engine.store.swap import Point, no_point, refuse_link, swap, sync
+from envmedic.engine.store.uv_lock import uv_locked
 from envmedic.errors import (
     RECOVERABLE,
     STORAGE_HINTS,
@@ -42,7 +44,7 @@ from envmedic.errors import (
 )
 from envmedic.model.events import Emit, EventStream, Progress, StageFinished, StageStarted
 from envmedic.model.plan import Change
-from envmedic.model.record import Generation, History, KeptTree, NewFiles, Record, State
+from envmedic.model.record import Generation, History, KeptTree, NewFiles, Record
 from envmedic.tree.fingerprint import readable
 
 FOUND = "found"
@@ -247,53 +249,55 @@ def _undo(session: TransactionContext, item: _Known, accept: Accept | None, keep
         _ask(session, loss, accept)
         if keeps:
             stack.enter_context(carry_over.carried_over(transaction, new))
-        _go(transaction, "undoing", "done")
+        _go(transaction, "undoing", "done", found.names, directory.live_fingerprint)
         if loss.damaged:
             lost = f"Edited in place since the repair, so not as before: {', '.join(loss.damaged[:_LISTED])}"
             transaction.note(notes=(*transaction.record.notes, lost))
-        _note_only_copies(transaction, "undone")
+        note_only_copies(transaction, "undone")
         return carry_over.finish(transaction)
 
 
-def _note_only_copies(transaction: OpenTransaction, state: State) -> None:
-    """Say where the files are that only the tree set aside has."""
-    names = readable(only_copies(transaction.directory, state, transaction.session.prefix))
-    if names:
-        told = f"{only_copies_told(transaction.directory.tree, names)}. They stay there: no repair removes them"
-        transaction.note(notes=(*transaction.record.notes, told))
-
-
-def only_copies_told(tree: str | Path, names: Sequence[str]) -> str:
-    """The files that only a kept tree has, and where it is."""
-    if names == (WHOLE_TREE,):
-        return f"{tree} cannot be compared, and may have files that exist nowhere else"
-    more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
-    listed = ", ".join(names[:_LISTED])
-    return f"Only {tree} has these {len(names)} files as they are there: {listed}{more}"
-
-
 def _redo(session: TransactionContext, item: _Known, accept: Accept | None, lock: int) -> Record:
-    transaction = OpenTransaction.load(session, item.directory)
+    directory, transaction = item.directory, OpenTransaction.load(session, item.directory)
     with recoverable(session.prefix), transaction.opened(), session.stage("redo"):
-        _ask(session, undo_losses.of_redo(item.directory, session.prefix), accept)
-        _go(transaction, "redoing", "undone")
+        found = undo_losses.changes(directory.fingerprint, session.prefix)
+        _ask(session, undo_losses.of_redo(directory, session.prefix, found), accept)
+        _go(transaction, "redoing", "undone", found.names, directory.fingerprint)
         runner = ActivatedRunner(DirectRunner(session.prefix, inherit=[lock]), session.prefix, session.interruption)
         return conclude(transaction, runner, redo=True)
 
 
 def _go(
-    transaction: OpenTransaction, under: Literal["undoing", "redoing"], otherwise: Literal["done", "undone"]
+    transaction: OpenTransaction,
+    under: Literal["undoing", "redoing"],
+    otherwise: Literal["done", "undone"],
+    accepted: Collection[str],
+    fingerprint: Path,
 ) -> None:
-    """Swap the trees under the journal; a swap that cannot be done leaves everything unchanged."""
-    session = transaction.session
+    """Swap the trees under the journal; where the live one has more changes than those `accepted`, swap them back.
+
+    `fingerprint` is that of the tree that goes. Raises EnvironmentBusy and, when a swap is impossible, PreflightError;
+    both leave everything unchanged.
+    """
+    session, directory = transaction.session, transaction.directory
+    known = undo_losses.loaded(fingerprint)
     session.interruption.commit()
+    # The journal comes first: a kill while uv's lock is held leaves a lock file, which only recovery looks for.
     transaction.move(under)
     try:
-        swap(session.prefix, transaction.directory, transaction.journal.method, session.point)
-    except PreflightError:
+        refuse_link(session.prefix)
+        with uv_locked(session, session.prefix, directory.tree):
+            swap(session.prefix, directory, transaction.journal.method, session.point)
+            late = late_writes(known, directory.tree, session.prefix, accepted=accepted)
+            if late:
+                exchange_again(transaction, locked=True)
+    except (PreflightError, EnvironmentBusy):
         transaction.move(otherwise)
         raise
-    sync(session.prefix, transaction.directory)
+    if late:
+        transaction.move(otherwise)
+        raise changed_meanwhile(session.prefix, late, "while it was exchanged")
+    sync(session.prefix, directory)
 
 
 def _ask(session: TransactionContext, loss: Loss, accept: Accept | None) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import filecmp
 import os
 import stat
+from collections.abc import Sequence
 from pathlib import Path
 
 from envmedic.engine.store.layout import TransactionDirectory
@@ -13,6 +14,7 @@ from envmedic.tree import fingerprint
 
 WHOLE_TREE = "."
 """Stands for all files of a tree that cannot be compared."""
+_LISTED = 20
 
 
 def only_copies(directory: TransactionDirectory, state: State, prefix: Path) -> tuple[str, ...]:
@@ -56,3 +58,12 @@ def equal(first: Path, second: Path, name: str) -> bool:
         return stat.S_ISDIR(of_one.st_mode) or (stat.S_ISREG(of_one.st_mode) and filecmp.cmp(one, other, shallow=False))
     except PermissionError:
         return False
+
+
+def only_copies_told(tree: str | Path, names: Sequence[str]) -> str:
+    """The files that only a kept tree has, and where it is."""
+    if names == (WHOLE_TREE,):
+        return f"{tree} cannot be compared, and may have files that exist nowhere else"
+    more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
+    listed = ", ".join(names[:_LISTED])
+    return f"Only {tree} has these {len(names)} files as they are there: {listed}{more}"

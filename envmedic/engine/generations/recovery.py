@@ -6,14 +6,17 @@ The journal says which state the transaction had reached for certain; the marker
 state                  the repaired tree is at the prefix    it is not
 =====================  ====================================  ===================================
 cloning, repairing     (cannot be)                           drop it: aborted
-ready                  smoke check: done, or back: aborted   drop it: aborted
-exchanged              smoke check: done, or back: aborted   it was taken back, drop it: aborted
+ready                  back if the old tree was changed      drop it: aborted*
+                       meanwhile: aborted*; else as below
+exchanged              smoke check: done, or back: aborted*  it was taken back, drop it: aborted*
 undoing                exchange: undone                      undone
 done, with a list of   the copies are removed                (cannot be)
 carried files
 redoing                smoke check: done, or back: undone    exchange, then the same
 done, undone, aborted  nothing; what was being deleted is deleted
 =====================  ====================================  ===================================
+
+(*) Not dropped but kept, as ``undone``, where files were written into it while it was live.
 
 A crash during recovery is harmless: the same row applies again.
 """
@@ -26,7 +29,9 @@ import shlex
 from pathlib import Path
 
 from envmedic.engine.generations import carry_over
-from envmedic.engine.generations.finish import conclude, drop, recoverable
+from envmedic.engine.generations.finish import conclude, drop, exchange_again, note_only_copies, recoverable, set_aside
+from envmedic.engine.generations.late_writes import changed_meanwhile, late_writes
+from envmedic.engine.generations.undo_losses import loaded
 from envmedic.engine.stage.activated_runner import ActivatedRunner
 from envmedic.engine.stage.runners import DirectRunner
 from envmedic.engine.store import journal as journals
@@ -35,7 +40,8 @@ from envmedic.engine.store.context import OpenTransaction, TransactionContext, e
 from envmedic.engine.store.interruption import Interruption
 from envmedic.engine.store.layout import Store, TransactionDirectory
 from envmedic.engine.store.lock import locked
-from envmedic.engine.store.swap import Point, mend, no_point, swap, sync
+from envmedic.engine.store.swap import Point, mend, no_point, sync
+from envmedic.engine.store.uv_lock import sweep
 from envmedic.errors import RECOVERABLE, Interrupted, RecoveryNeeded
 from envmedic.model.events import EventStream
 from envmedic.model.ports import ApplyOptions, CheckRunner, EnginePorts
@@ -100,6 +106,8 @@ def _settle(transaction: OpenTransaction) -> Record:
         session.point("mended")
         if not os.path.lexists(session.prefix):
             raise _missing(transaction)
+        for root in (session.prefix, directory.tree):
+            sweep(root)
         live = marker.read(session.prefix) == directory.transaction
         _require_known(transaction, live=live)
         if state == "undoing":
@@ -107,26 +115,33 @@ def _settle(transaction: OpenTransaction) -> Record:
         if state == "redoing":
             return _bring_back(transaction, live=live)
         if not live:
-            return drop(transaction, _killed(transaction))
+            return (set_aside if state in {"ready", "exchanged"} else drop)(transaction, _killed(transaction))
         sync(session.prefix, directory)
         if state == "ready":  # killed between the exchange and the journal
+            late = late_writes(loaded(directory.fingerprint), directory.tree, session.prefix)
+            if late:
+                exchange_again(transaction)
+                return set_aside(transaction, changed_meanwhile(session.prefix, late, "while it was exchanged"))
             transaction.move("exchanged")
         return conclude(transaction, _in_place(session))
 
 
 def _take_back(transaction: OpenTransaction, *, live: bool) -> Record:
-    session = transaction.session
     if live:
-        swap(session.prefix, transaction.directory, transaction.journal.method, session.point)
-    sync(session.prefix, transaction.directory)
+        exchange_again(transaction)
+    else:
+        sync(transaction.session.prefix, transaction.directory)
+    note_only_copies(transaction, "undone")
     return carry_over.finish(transaction)
 
 
 def _bring_back(transaction: OpenTransaction, *, live: bool) -> Record:
     session = transaction.session
-    if not live:
-        swap(session.prefix, transaction.directory, transaction.journal.method, session.point)
-    sync(session.prefix, transaction.directory)
+    if live:
+        sync(session.prefix, transaction.directory)
+    else:
+        exchange_again(transaction)
+    note_only_copies(transaction, "done")
     return conclude(transaction, _in_place(session), redo=True)
 
 

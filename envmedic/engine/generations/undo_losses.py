@@ -49,9 +49,8 @@ def of_undo(
     return Loss(directory.transaction, _hidden(found, prefix, directory.tree, carry), damaged)
 
 
-def of_redo(directory: TransactionDirectory, prefix: Path) -> Loss:
-    """What a redo would lose. Raises as `of_undo`."""
-    found = changes(directory.fingerprint, prefix)
+def of_redo(directory: TransactionDirectory, prefix: Path, found: tree.Differences) -> Loss:
+    """What a redo would lose of `found`, the changes at `prefix`. Raises OSError."""
     return Loss(directory.transaction, _hidden(found, prefix, directory.tree))
 
 
@@ -60,8 +59,8 @@ def changes(fingerprint: Path, root: Path, *, twin: Path | None = None) -> tree.
 
     Raises as `of_undo`.
     """
-    known = None if twin is None else _loaded(twin)
-    return tree.changes(_loaded(fingerprint), root, twin=known)
+    known = None if twin is None else loaded(twin)
+    return tree.changes(loaded(fingerprint), root, twin=known)
 
 
 def _hidden(found: tree.Differences, live: Path, kept: Path, carry: Collection[str] = ()) -> tuple[str, ...]:
@@ -75,7 +74,8 @@ def _with_parents(names: Iterable[str]) -> frozenset[str]:
     return frozenset(str(path) for name in names for path in (name, *PurePosixPath(name).parents))
 
 
-def _loaded(fingerprint: Path) -> tree.Fingerprint:
+def loaded(fingerprint: Path) -> tree.Fingerprint:
+    """Read a saved fingerprint. Raises RecoveryNeeded where it cannot be read."""
     try:
         return tree.Fingerprint.load(fingerprint)
     except (OSError, ValueError) as error:

@@ -1,6 +1,7 @@
 """The journal of a transaction: its state, always durable before the change on disk that it announces.
 
-`cloning` → `repairing` → `ready` → `exchanged` → `done`, or `aborted` with the environment unchanged;
+`cloning` → `repairing` → `ready` → `exchanged` → `done`, or `aborted` with the environment unchanged, or from `ready`
+and `exchanged` `undone`: taken back, and the repaired tree is kept for files written into it meanwhile;
 `done` → `undoing` → `undone` → `redoing` → `done` for undo and redo. After a crash the state and the marker file
 (`marker`) together say what to do; `recovery` has the table.
 """
@@ -24,8 +25,8 @@ JOURNAL_SCHEMA = "envmedic.journal/1"
 _NEXT: dict[State, frozenset[State]] = {
     "cloning": frozenset({"repairing", "aborted"}),
     "repairing": frozenset({"ready", "aborted"}),
-    "ready": frozenset({"exchanged", "aborted"}),
-    "exchanged": frozenset({"done", "aborted"}),
+    "ready": frozenset({"exchanged", "undone", "aborted"}),
+    "exchanged": frozenset({"done", "undone", "aborted"}),
     "done": frozenset({"undoing"}),
     "undoing": frozenset({"undone", "done"}),
     "undone": frozenset({"redoing"}),

@@ -30,7 +30,7 @@ def swap(prefix: Path, directory: TransactionDirectory, method: ExchangeMethod, 
 
     Raises PreflightError, with nothing changed, or RecoveryNeeded where renames stopped halfway and `mend` must follow.
     """
-    _refuse_link(prefix)  # a link may have been put there since the transaction resolved the prefix
+    refuse_link(prefix)  # a link may have been put there since the transaction resolved the prefix
     times = _times(prefix), _times(directory.tree)
     try:
         if method == "exchange":
@@ -50,8 +50,11 @@ def swap(prefix: Path, directory: TransactionDirectory, method: ExchangeMethod, 
     point("swapped")
 
 
-def _refuse_link(prefix: Path) -> None:
-    """Refuse a link at the prefix: the exchange would swap the link itself, and keep it instead of the environment."""
+def refuse_link(prefix: Path) -> None:
+    """Refuse a link at the prefix: the exchange would swap the link itself, and keep it instead of the environment.
+
+    Raises PreflightError.
+    """
     if prefix.is_symlink():
         raise PreflightError(
             f"{prefix} was replaced by a symbolic link",

@@ -23,10 +23,11 @@ from envmedic.engine.transaction import activation_edits, rebuild_step
 from envmedic.model.conda import CondaChange
 from envmedic.model.events import Notice
 from envmedic.model.plan import CONDA_PINS, CONSTRAINTS, Advise, Install, Pin, Purge, Rebuild, SetEnv, Step, UnsetEnv
+from envmedic.tree.fingerprint import UV_LOCK
 
 __all__ = ["CONSTRAINTS", "Workplace", "carry_out", "commands"]
 
-_UV_LOCK, _UV_NOTES = ".lock", "uv_cache.json"
+_UV_NOTES = "uv_cache.json"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
@@ -48,7 +49,7 @@ def carry_out(step: Step, place: Workplace) -> str:
     Raises InstallerError when a command fails, InputError for a path outside the clone, PreflightError for
     files that clone and original share, OSError.
     """
-    had_lock = os.path.lexists(place.tree / _UV_LOCK)
+    had_lock = os.path.lexists(place.tree / UV_LOCK)
     if isinstance(step, CondaChange):
         return _change_conda(step, place)
     told = ""
@@ -73,9 +74,12 @@ def carry_out(step: Step, place: Workplace) -> str:
 
 
 def _drop_notes_of_uv(step: Step, place: Workplace, *, had_lock: bool) -> None:
-    """Remove what uv leaves beside a wheel's files: notes on its cache, with their rows in RECORD, and its lock."""
-    if not had_lock and (place.tree / _UV_LOCK).is_file():
-        locate(place.tree, _UV_LOCK).unlink()
+    """Remove what uv leaves beside a wheel's files: notes on its cache, with their rows in RECORD, and its lock.
+
+    Only the clone's own: this transaction holds uv's lock of both trees later, when no step runs any more.
+    """
+    if not had_lock and (place.tree / UV_LOCK).is_file():
+        locate(place.tree, UV_LOCK).unlink()
     names = [item.name for item in step.artifacts] if isinstance(step, Install) else []
     names += [step.distribution.name] if isinstance(step, Rebuild) else []
     wanted = set(map(canonicalize_name, names))

@@ -14,8 +14,9 @@ from envmedic import __version__
 from envmedic.engine.clone import losses
 from envmedic.engine.clone.clone import clone
 from envmedic.engine.fs.exchange import sync_filesystem
-from envmedic.engine.generations.finish import conclude, drop, recoverable, unfinished
+from envmedic.engine.generations.finish import conclude, drop, exchange_again, recoverable, set_aside, unfinished
 from envmedic.engine.generations.generations import prune_trees, spared_told
+from envmedic.engine.generations.late_writes import LISTED, changed_meanwhile, late_writes
 from envmedic.engine.generations.recovery import settle
 from envmedic.engine.stage import relocate
 from envmedic.engine.stage.activated_runner import ActivatedRunner
@@ -27,13 +28,13 @@ from envmedic.engine.store.interruption import Cancel, Interruption, never
 from envmedic.engine.store.journal import Journal, interrupted
 from envmedic.engine.store.layout import Store, new_transaction_id
 from envmedic.engine.store.lock import locked
-from envmedic.engine.store.swap import Point, no_point, swap, sync
+from envmedic.engine.store.swap import Point, no_point, refuse_link, swap, sync
+from envmedic.engine.store.uv_lock import uv_locked
 from envmedic.engine.transaction.preflight import Capabilities, preflight
 from envmedic.engine.transaction.repair_stages import Run, add_notes, confirm, fetch, reproduce
 from envmedic.engine.transaction.rounds import repair
 from envmedic.errors import (
     ChecksFailed,
-    EnvironmentBusy,
     EnvmedicError,
     InternalError,
     PreflightError,
@@ -48,8 +49,6 @@ from envmedic.model.plan import Plan
 from envmedic.model.ports import ApplyOptions, CheckRunner, EnginePorts, Exchange, Runner
 from envmedic.model.record import Record
 from envmedic.tree import fingerprint as tree
-
-_LISTED = 10
 
 
 def apply(
@@ -188,15 +187,14 @@ def _runner(transaction: OpenTransaction, how: Capabilities, lock: int) -> Runne
 
 
 def _carry_out(run: Run) -> Record:
-    transaction, session = run.transaction, run.session
+    transaction = run.transaction
     with ExitStack() as stack:
         try:
             stack.enter_context(transaction.opened())
             _announce(run)
             for stage in STAGES:
                 stage(run)
-            session.interruption.commit()  # the last moment at which a request to stop counts
-            swap(session.prefix, transaction.directory, run.how.exchange, session.point)
+            uv = _exchange(run)
         except RecoveryNeeded:
             raise  # the exchange stopped halfway: both trees are needed
         except EnvmedicError as error:
@@ -212,7 +210,7 @@ def _carry_out(run: Run) -> Record:
             if not _exchanged(run):
                 _drop(run, InternalError("A bug of envmedic ended the transaction"))
             raise
-        return _finish(run)
+        return _finish(run, uv)
 
 
 def _announce(run: Run) -> None:
@@ -279,48 +277,68 @@ def _mark(run: Run) -> None:
     run.session.point("marked")
 
 
-def _compare(run: Run) -> None:
-    """Refuse the exchange if the original changed since it was cloned: those changes would be lost.
-
-    The clone is fingerprinted first: files that both trees share by hard links then need one `stat` only.
-    """
-    directory = run.transaction.directory
-    with run.session.stage("fingerprint"):
-        repaired = tree.fingerprint(directory.tree)
-        repaired.save(directory.live_fingerprint)
-        now = tree.fingerprint(run.session.prefix, twin=repaired)
-        names = tree.compare(run.original, now).names
-    if names:
-        raise EnvironmentBusy(
-            f"{run.session.prefix} was changed while its copy was being repaired",
-            cause=f"{len(names)} files differ, such as {names[0]}",
-            hint="The environment is as those changes left it. Run the repair again when nothing else works on it",
-            details=names[:_LISTED],
-        )
+STAGES: tuple[Callable[[Run], None], ...] = (_clone, reproduce, repair, _ask, _relocate, _mark)
 
 
-def _make_ready(run: Run) -> None:
-    """Make the clone and its record durable before the exchange."""
+# The order is part of the contract: the clone is complete and marked, then durable, then the journal says `ready`, and
+# only then uv's lock is taken, since recovery looks for a lock file that a kill leaves. Nothing slow is left to do
+# between the comparison and the exchange.
+def _exchange(run: Run) -> ExitStack:
+    """Exchange the trees unless the original has changed; returns what holds uv's lock of both."""
     session, directory = run.session, run.transaction.directory
+    with ExitStack() as uv:
+        with session.stage("fingerprint"):
+            repaired = _make_ready(run)
+            refuse_link(session.prefix)
+            uv.enter_context(uv_locked(session, session.prefix, directory.tree))
+            _compare(run, repaired)
+        session.interruption.commit()  # the last moment at which a request to stop counts
+        swap(session.prefix, directory, run.how.exchange, session.point)
+        return uv.pop_all()
+
+
+def _make_ready(run: Run) -> tree.Fingerprint:
+    """Make the clone and its record durable before the exchange; returns the fingerprint of the clone."""
+    session, directory = run.session, run.transaction.directory
+    repaired = tree.fingerprint(directory.tree)
+    repaired.save(directory.live_fingerprint)
     run.transaction.note(after=session.ports.distributions(directory.tree))
     run.transaction.save()
     # One syncfs instead of an fsync per file: the fingerprints and thousands of new files at once.
     sync_filesystem(directory.path)
     session.point("synced")
     run.transaction.move("ready")
+    return repaired
 
 
-# The order is part of the contract: the clone is complete and marked before `_compare`, so that nothing of the clone
-# changes between the comparison and the exchange, and durable before the journal says `ready`.
-STAGES: tuple[Callable[[Run], None], ...] = (
-    _clone, reproduce, repair, _ask, _relocate, _mark, _compare, _make_ready,
-)  # fmt: skip
+def _compare(run: Run, repaired: tree.Fingerprint) -> None:
+    """Refuse the exchange if the original changed since it was cloned: those changes would be lost.
+
+    Files that both trees share by hard links need no `stat`: the fingerprint of the clone has them.
+    """
+    now = tree.fingerprint(run.session.prefix, twin=repaired)
+    names = tree.compare(run.original, now).names
+    run.session.point("compared")
+    if names:
+        raise changed_meanwhile(run.session.prefix, names, "while its copy was being repaired")
 
 
-def _finish(run: Run) -> Record:
-    """The clone is live: smoke-test it, keep it or put the old tree back, and prune old generations."""
+def _finish(run: Run, uv: ExitStack) -> Record:
+    """The clone is live: smoke-test it, keep it or put the old tree back, and prune old generations.
+
+    `uv` holds uv's lock of both trees, until the old tree is known to have everything that was written into it.
+    """
     session, transaction = run.session, run.transaction
     with recoverable(session.prefix):
+        with uv:
+            late = late_writes(run.original, transaction.directory.tree, session.prefix)
+            session.point("compared-again")
+            if late:
+                failure = changed_meanwhile(session.prefix, late, "while it was exchanged")
+                session.notice("exchanging-back", f"{failure.summary}: it is put back")
+                exchange_again(transaction, locked=True)
+        if late:
+            return set_aside(transaction, failure)
         # Names first: a journal that says `exchanged` over an exchange that the disk forgot would misdirect recovery.
         sync(session.prefix, transaction.directory)
         transaction.move("exchanged")
@@ -375,7 +393,7 @@ def _note_changes(run: Run) -> None:
         run.transaction.note(notes=(*run.transaction.record.notes, f"It could not be compared at the end: {error}"))
         return
     if names:
-        text = f"{len(names)} files of {run.session.prefix} changed during the repair: {', '.join(names[:_LISTED])}"
+        text = f"{len(names)} files of {run.session.prefix} changed during the repair: {', '.join(tree.readable(names[:LISTED]))}"
         run.transaction.note(notes=(*run.transaction.record.notes, text))
         run.session.notice("changed-meanwhile", text)
 
