@@ -85,8 +85,9 @@ class Disk:
         )
 
     def between(self, first: str, last: str) -> list[str]:
-        """The calls after the one and before the other; both must be there."""
-        return self.calls[self.calls.index(first) + 1 : self.calls.index(last)]
+        """The calls after the one and before the other, which must be there; those that make uv's lock file apart."""
+        calls = self.calls[self.calls.index(first) + 1 : self.calls.index(last)]
+        return [call for call in calls if "uv-lock" not in call]
 
 
 def _signature(path: Path) -> Signature:

@@ -148,6 +148,15 @@ def test_the_removal_of_a_lock_file_is_on_disk_before_recovery_looks_no_more(
     assert {"fsync env", "fsync .envmedic/TX/env"} <= {*after}
 
 
+def test_a_lock_file_has_its_content_before_its_name(quick: World, disk: Disk) -> None:
+    quick.apply()
+    made = [call for call in disk.calls if "uv-lock" in call]
+    written = ["fsync .envmedic/TX/.uv-lock.tmp", "rename .envmedic/TX/.uv-lock.tmp .envmedic/TX/uv-lock"]
+    assert made == [
+        *written, "rename .envmedic/TX/uv-lock env/.lock", *written, "rename .envmedic/TX/uv-lock .envmedic/TX/env/.lock"
+    ]  # fmt: skip
+
+
 def test_a_record_is_never_renamed_before_its_content_is_on_disk(quick: World, disk: Disk) -> None:
     quick.apply()
     renamed = [number for number, call in enumerate(disk.calls) if call == RECORD]

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from envmedic.engine.fs.exchange import rename_noreplace
 from envmedic.engine.generations.generations import history
 from envmedic.engine.store import uv_lock
 from envmedic.errors import EnvironmentBusy, RecoveryNeeded
@@ -251,6 +252,30 @@ def test_only_a_lock_file_of_uv_stays(quick: World, existed: bool) -> None:  # n
     assert record.state == "done"
     assert lock.exists() == existed
     assert (quick.store / record.transaction / "env" / UV_LOCK).exists() == existed
+
+
+@pytest.mark.parametrize("content", ["", uv_lock._OURS.decode()])
+def test_recovery_removes_only_lock_files_of_envmedic(quick: World, content: str) -> None:
+    assert not in_child(lambda: quick.apply(point=Crash(0, {"compared"})))
+    kept = next(quick.store.glob("*/env"))
+    left = [root / UV_LOCK for root in (quick.prefix, kept)]
+    assert [path.read_bytes() for path in left] == [uv_lock._OURS] * 2
+    left[0].write_text(content)
+    (record,) = quick.recover()
+    assert record.state == "aborted"
+    assert left[0].exists() == (content == "")
+
+
+def test_a_lock_file_that_a_uv_makes_first_is_taken(quick: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    def too_late(source: Path, target: Path) -> None:
+        target.touch()
+        rename_noreplace(source, target)
+
+    monkeypatch.setattr(uv_lock, "rename_noreplace", too_late)
+    record = quick.apply()
+    assert record.state == "done"
+    assert (quick.prefix / UV_LOCK).read_bytes() == b""
+    assert not (quick.store / record.transaction / "uv-lock").exists()
 
 
 def test_an_environment_that_is_no_venv_gets_no_lock_file(quick: World) -> None:

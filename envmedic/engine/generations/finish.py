@@ -91,7 +91,7 @@ def exchange_again(transaction: OpenTransaction, *, locked: bool = False) -> Non
     """
     session, directory = transaction.session, transaction.directory
     try:
-        with nullcontext() if locked else uv_locked(session, session.prefix, directory.tree):
+        with nullcontext() if locked else uv_locked(session, directory):
             swap(session.prefix, directory, transaction.journal.method, session.point)
     except (EnvironmentBusy, PreflightError) as error:  # which say that the environment is unchanged
         raise unfinished(session.prefix, f"{error.summary}: {error.cause}") from error

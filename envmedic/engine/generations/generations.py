@@ -286,7 +286,7 @@ def _go(
     transaction.move(under)
     try:
         refuse_link(session.prefix)
-        with uv_locked(session, session.prefix, directory.tree):
+        with uv_locked(session, directory):
             swap(session.prefix, directory, transaction.journal.method, session.point)
             late = late_writes(known, directory.tree, session.prefix, accepted=accepted)
             if late:

@@ -106,8 +106,7 @@ def _settle(transaction: OpenTransaction) -> Record:
         session.point("mended")
         if not os.path.lexists(session.prefix):
             raise _missing(transaction)
-        for root in (session.prefix, directory.tree):
-            sweep(root)
+        sweep(session, directory)
         live = marker.read(session.prefix) == directory.transaction
         _require_known(transaction, live=live)
         if state == "undoing":

@@ -18,7 +18,10 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
+from envmedic.engine.fs.durable import write_whole
+from envmedic.engine.fs.exchange import rename_noreplace
 from envmedic.engine.store.context import TransactionContext
+from envmedic.engine.store.layout import TransactionDirectory
 from envmedic.errors import EnvironmentBusy
 from envmedic.tree.fingerprint import UV_LOCK
 
@@ -29,32 +32,35 @@ _OURS = b"envmedic exchanges this environment, and removes this file afterwards\
 
 
 @contextmanager
-def uv_locked(session: TransactionContext, *trees: Path) -> Iterator[None]:
-    """Hold uv's lock of each of `trees` that is a virtual environment; the trees may change places meanwhile.
+def uv_locked(session: TransactionContext, directory: TransactionDirectory) -> Iterator[None]:
+    """Hold uv's lock of both trees of a transaction, where they are virtual environments; they may change places.
 
     A wait is announced and ends with EnvironmentBusy after `WAIT_S`, or with Interrupted. Raises OSError, also for a
     tree that is a symbolic link.
     """
     with ExitStack() as stack:
-        for tree in trees:
+        for tree in (session.prefix, directory.tree):
             root = stack.enter_context(_root(tree))
-            if (tree / "pyvenv.cfg").exists() and (file := _open(root, create=True)) is not None:
+            file = _opened(root, tree, directory) if (tree / "pyvenv.cfg").exists() else None
+            if file is not None:
                 stack.callback(os.close, file)
                 _acquire(file, tree, session)
                 stack.callback(_release, root, file)
         yield
 
 
-def sweep(tree: Path) -> None:
-    """Remove a lock file that a killed envmedic created in `tree`, unless a uv holds it now. Raises OSError."""
-    if tree.is_symlink() or not tree.is_dir():
-        return
-    with ExitStack() as stack:
-        root = stack.enter_context(_root(tree))
-        if (file := _open(root, create=False)) is not None:
-            stack.callback(os.close, file)
-            if _try(file):
-                _release(root, file)
+def sweep(session: TransactionContext, directory: TransactionDirectory) -> None:
+    """Remove lock files that a killed envmedic left in either tree, unless a uv holds them now. Raises OSError."""
+    _prepared(directory).unlink(missing_ok=True)
+    for tree in (session.prefix, directory.tree):
+        if tree.is_symlink() or not tree.is_dir():
+            continue
+        with ExitStack() as stack:
+            root = stack.enter_context(_root(tree))
+            if (file := _existing(root)) is not None:
+                stack.callback(os.close, file)
+                if _try(file):
+                    _release(root, file)
 
 
 @contextmanager
@@ -67,23 +73,36 @@ def _root(tree: Path) -> Iterator[int]:
         os.close(root)
 
 
-def _open(root: int, *, create: bool) -> int | None:
-    """Open the lock file; None if it is missing and not to be created, or no regular file."""
+def _opened(root: int, tree: Path, directory: TransactionDirectory) -> int | None:
+    """Open the lock file, which is made if it is missing; None for anything but a regular file.
+
+    It is moved there whole: after a power cut an empty one would be taken for uv's, and stay.
+    """
+    prepared = _prepared(directory)
+    if not os.path.lexists(tree / UV_LOCK):
+        write_whole(prepared, _OURS, mode=0o666)
+        try:
+            with _keeping_times(root):
+                rename_noreplace(prepared, tree / UV_LOCK)
+        except FileExistsError:  # a uv has just begun
+            prepared.unlink()
+    return _existing(root)
+
+
+def _prepared(directory: TransactionDirectory) -> Path:
+    return directory.path / "uv-lock"
+
+
+def _existing(root: int) -> int | None:
+    """Open the lock file; None if it is missing, or no regular file."""
     flags = os.O_NOFOLLOW | os.O_CLOEXEC
     try:
-        regular = stat.S_ISREG(os.stat(UV_LOCK, dir_fd=root, follow_symlinks=False).st_mode)
-    except FileNotFoundError:
-        if not create:
+        if not stat.S_ISREG(os.stat(UV_LOCK, dir_fd=root, follow_symlinks=False).st_mode):
             return None
-        with _keeping_times(root):
-            file = os.open(UV_LOCK, flags | os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666, dir_fd=root)
-            os.write(file, _OURS)
-        return file
-    if not regular:
-        return None
-    try:
         return os.open(UV_LOCK, flags | os.O_RDWR, dir_fd=root)
-    except PermissionError:  # left by root's uv; reading is enough for a lock on a local disk
+    except FileNotFoundError:
+        return None
+    except PermissionError:  # of root's uv; reading is enough for a lock on a local disk
         return os.open(UV_LOCK, flags | os.O_RDONLY, dir_fd=root)
 
 

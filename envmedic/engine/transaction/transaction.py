@@ -290,7 +290,7 @@ def _exchange(run: Run) -> ExitStack:
         with session.stage("fingerprint"):
             repaired = _make_ready(run)
             refuse_link(session.prefix)
-            uv.enter_context(uv_locked(session, session.prefix, directory.tree))
+            uv.enter_context(uv_locked(session, directory))
             _compare(run, repaired)
         session.interruption.commit()  # the last moment at which a request to stop counts
         swap(session.prefix, directory, run.how.exchange, session.point)
