@@ -55,7 +55,7 @@ def _command() -> int:
 
 
 def _open_standard_streams() -> None:
-    """Put the null device where a standard stream is closed (``>&-``), lest the next file that is opened takes its place."""
+    """Put the null device where a standard stream is closed (``>&-``), lest the next opened file takes its place."""
     while (number := os.open(os.devnull, os.O_RDWR)) <= _LAST_STANDARD:
         os.set_inheritable(number, True)
     os.close(number)

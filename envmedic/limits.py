@@ -48,7 +48,7 @@ def parsed(text: str) -> Requirement:
 
 
 def settings(text: str) -> str:
-    """The text of an INI file with long runs of blanks shortened: configparser looks at each of them from each of its blanks."""
+    """The text of an INI file, long runs of blanks shortened: configparser's time grows with the square of a run."""
     return _BLANKS.sub(" " * _MOST_BLANKS, text)
 
 

@@ -1,7 +1,7 @@
 """Keeping secrets out of what is shown, kept and shared.
 
-A secret is told by the name that it is assigned to, by the header, flag or URL that it stands in, or by the form that a
-service gives its tokens. Every search takes time that grows with the text: values are read to their end, never searched for.
+A secret is recognised by the name that it is assigned to, by its header, flag or URL, or by the form that a service
+gives its tokens. The time of every search grows with the text alone: values are read to their end, never searched for.
 """
 
 from __future__ import annotations
@@ -29,32 +29,17 @@ _CHANNEL_TOKEN = re.compile(
 _WEBHOOK = re.compile(r"(hooks\.slack\.com/\w{1,20}|/api/webhooks)/[^\s'\"]+")
 _KNOWN = re.compile(
     r"(?:(?<![A-Za-z0-9_])|(?<=\\[nrt]))(?:hf_[A-Za-z0-9]{20,}|gh[oprsu]_[A-Za-z0-9]{20,}|github_pat_\w{20,}"
-    r"|gl(?:pat|ptt|dt|rt|cbt|soat|ft|imt|agent|oas)-[\w-]{16,}|pypi-[\w-]{20,}|npm_[A-Za-z0-9]{20,}|dckr_pat_[\w-]{16,}|dapi[0-9a-f]{32}"
+    r"|gl(?:pat|ptt|dt|rt|cbt|soat|ft|imt|agent|oas)-[\w-]{16,}|pypi-[\w-]{20,}|npm_[A-Za-z0-9]{20,}"
+    r"|dckr_pat_[\w-]{16,}|dapi[0-9a-f]{32}"
     r"|sk-[\w-]{20,}|[rs]k_(?:live|test)_[A-Za-z0-9]{16,}|nvapi-[\w-]{20,}|A(?:KIA|SIA|BIA|CCA)[A-Z0-9]{16}"
     r"|xox[a-z]-[\w-]{10,}|xapp-[\w-]{10,}|AIza[\w-]{30,}|ya29\.[\w-]{20,}|GOCSPX-[\w-]{20,}|SG\.[\w-]{16,}\.[\w-]{16,}"
     r"|eyJ[\w-]{6,}\.[\w-]{6,}(?:\.[\w-]+){0,3})"
 )
 """Tokens of services that are told by their beginning; the last are JSON web tokens."""
 _BEGINNINGS = (
-    *(
-        "hf_",
-        "gh",
-        "gl",
-        "pypi-",
-        "npm_",
-        "dckr_",
-        "dapi",
-        "sk-",
-        "k_live",
-        "k_test",
-        "nvapi-",
-        "AKIA",
-        "ASIA",
-        "ABIA",
-        "ACCA",
-    ),
-    *("xox", "xapp-", "AIza", "ya29.", "GOCSPX-", "SG.", "eyJ"),
-)
+    "hf_", "gh", "gl", "pypi-", "npm_", "dckr_", "dapi", "sk-", "k_live", "k_test", "nvapi-",
+    "AKIA", "ASIA", "ABIA", "ACCA", "xox", "xapp-", "AIza", "ya29.", "GOCSPX-", "SG.", "eyJ",
+)  # fmt: skip
 """One of these is in a text that `_KNOWN` matches: a search for each is faster than that for the pattern."""
 _PRIVATE_KEY = re.compile(r"(-----BEGIN [A-Z0-9 ]{0,32}PRIVATE KEY(?: BLOCK)?-----)(?:(?!-----END)[\s\S])*")
 _LINE_OF_KEY = re.compile(r"(?m)^(?=[^\n]{0,60}[a-z])(?=[^\n]{0,60}[A-Z])(?=[^\n]{0,60}\d)[A-Za-z0-9+/]{60,}={0,2}$")
@@ -62,7 +47,8 @@ _LINE_OF_KEY = re.compile(r"(?m)^(?=[^\n]{0,60}[a-z])(?=[^\n]{0,60}[A-Z])(?=[^\n
 _HEADER = re.compile(
     r"(?i)(?P<before>\b(?:(?:proxy-)?authorization|(?:set-)?cookie2?)\\{0,3}['\"]?\s{0,3}"
     r"(?::(?!:)|=(?!=)|,(?=\s{0,3}b?['\"]))\s{0,3})"
-    r"(?!\*{3}(?:[\s,)}\]]|$))(?:digest\s[^\n]*|b?(?P<quote>\\{0,3}['\"])(?:(?!(?P=quote))[^\n])*(?P=quote)?|[^\s'\"][^'\"\n]*)"
+    r"(?!\*{3}(?:[\s,)}\]]|$))"
+    r"(?:digest\s[^\n]*|b?(?P<quote>\\{0,3}['\"])(?:(?!(?P=quote))[^\n])*(?P=quote)?|[^\s'\"][^'\"\n]*)"
 )
 """Hidden to the end of the line or of the words in quotes: schemes and cookies have several parts."""
 _SCHEME = re.compile(r"(?i)\b(?P<scheme>bearer|basic)(?P<space>\s{1,3})(?P<value>[\w.~+/-]{12,}={0,2})")
@@ -76,7 +62,8 @@ _CURL_LOGIN = re.compile(
 
 _NAME = re.compile(
     r"(?i)(?P<word>token|passw(?:or)?d|passphrase|pass|pwd|secrets?|credentials?|authorization|auth|username"
-    r"|(?:api|access|private|account|signing|encryption)[_-]?key|key|signature|sig|session[_-]?id|sessionid|cookie|(?<=[_-])pat)"
+    r"|(?:api|access|private|account|signing|encryption)[_-]?key|key|signature|sig"
+    r"|session[_-]?id|sessionid|cookie|(?<=[_-])pat)"
     r"(?P<rest>(?:[_-]|(?-i:(?<=[a-z])[A-Z]))[\w-]{0,64})?"
     r"(?P<sign>\s{0,8}:\s{0,8}(?:str|bytes|SecretStr|Optional\[str\]|str \| None)\s{0,8}=\s{0,8}"
     r"|\\{0,3}['\"]?\]?\s{0,8}(?:=>|:=|=(?!=)|:(?!:|//))\s{0,8}"
@@ -90,20 +77,9 @@ _VALUE = re.compile(
     r"(?:[^\s'\",;&]|[,;&](?![\s'\"]|[\w.-]{0,40}[=:]|$)|['\"](?=\w))+"
 )
 _WORDS = (
-    "token",
-    "pass",
-    "pwd",
-    "secret",
-    "credential",
-    "auth",
-    "username",
-    "key",
-    "sig",
-    "session",
-    "cookie",
-    "_pat",
-    "-pat",
-)
+    "token", "pass", "pwd", "secret", "credential", "auth", "username", "key", "sig", "session", "cookie",
+    "_pat", "-pat",
+)  # fmt: skip
 """One of these is in a text that `_NAME` matches, in lower case."""
 _BOUND = frozenset(("pass", "auth", "username", "key", "sig", "signature", "pat", "cookie"))
 """Words that end others, such as bypass and monkey: names have them as parts of their own."""
@@ -122,8 +98,8 @@ _PLAIN = re.compile(
 _NUMBER = re.compile(r"[-+]?\d{1,6}(?:\.\d{1,6})*(?:=\w*)?")
 """Counts, and versions: ``token=42``, ``google-auth=2.3.0``."""
 _AFTER_FLAG = re.compile(
-    r"to|is|or|and|instead|requires?|required|option|flag|argument|must|for|with|in|if|when|was|has|not|as|can|value|needs"
-    r"|expected|expects|on|from|cannot"
+    r"to|is|or|and|instead|requires?|required|option|flag|argument|must|for|with|in|if|when|was|has|not|as|can|value"
+    r"|needs|expected|expects|on|from|cannot"
 )
 """Words of sentences about an option."""
 
@@ -159,7 +135,7 @@ def is_secret(name: str, value: str) -> bool:
 
 
 def redact_text(text: str) -> str:
-    """Text that some program printed, without what looks like a secret: in URLs, headers, assignments, flags, known tokens."""
+    """A program's output with secrets hidden: in URLs, headers, assignments and flags, and tokens of known services."""
     hidden, lower = redact_url(text), text.lower()
     if "private key" in lower:
         hidden = _PRIVATE_KEY.sub(rf"\1{HIDDEN}", hidden)

@@ -22,7 +22,7 @@ Values = Mapping[str, Value]
 
 
 def activated(facts: Facts) -> Values:
-    """Variables by name: the shell's, changed by activation scripts, then by the variables that the environment keeps."""
+    """Variables by name: the shell's, changed by activation scripts, then by what the environment keeps."""
     found = {item.name: Value(item.value, item.source, kept=False) for item in facts.host.variables}
     environment = facts.environment
     if environment is None:

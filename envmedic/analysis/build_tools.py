@@ -171,7 +171,7 @@ def _numbers(version: str) -> tuple[int, ...]:
 def _judged(
     host: Host, taken: Compiler | None, nvcc: tuple[Toolkit, str] | None
 ) -> tuple[int | UnsetType, bool | UnsetType, tuple[str | None, str | None] | tuple[UnsetType, UnsetType]]:
-    """What the nvcc makes of the compiler: its limit, whether it accepts this one, and a gcc and g++ that it accepts."""
+    """The nvcc's limit for compilers, whether it accepts this one, and a gcc and g++ that it accepts."""
     cuda = nvcc[0].version if nvcc is not None else None
     kind = _kind(taken)
     # nvcc checks gcc and clang against limits in its host_config.h; of other compilers no limit is known
@@ -184,7 +184,7 @@ def _judged(
 
 
 def _taken(values: Values, compilers: Iterable[Compiler]) -> Compiler | None:
-    """The C++ compiler of a build: the one that CXX or CC names in the activated environment, else g++, else clang++."""
+    """The C++ compiler of a build: that of CXX or CC in the activated environment, else g++, else clang++."""
     found = list(compilers)
     # the value may be a command with options or a wrapper, such as `ccache g++`: any of its words may be the compiler
     programs = [values[name].value.split() for name in ("CXX", "CC") if name in values]
@@ -228,8 +228,8 @@ def _linking(
     listed = folders(values, "LIBRARY_PATH")
     usable = {*drivers, *(item.stubs for item in known if item.stubs is not None)}
     finds = bool(host.libcuda) if taken is None or taken.libcuda is None else taken.libcuda
-    # conda's compiler has a sysroot. Given the system's directory for libcuda it would take the system's other libraries
-    # too, so it gets a toolkit's stub first
+    # conda's compiler has a sysroot. Given the system's directory for libcuda it would take the system's other
+    # libraries too, so it gets a toolkit's stub first
     own_sysroot = taken is not None and taken.libcuda is False
     directory = next(iter((*stubs, *drivers) if own_sysroot else (*drivers, *stubs)), None)
     loaded = folders(values, "LD_LIBRARY_PATH")

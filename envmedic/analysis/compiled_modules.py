@@ -143,7 +143,7 @@ def for_other_torch(environment: Environment) -> list[Distribution]:
 
 
 def other_label(item: Distribution, build: TorchBuild | None) -> str | None:
-    """Return the local label of a build of `item` for the installed torch, None where `item` has it or none names torch."""
+    """Return the local label of `item`'s build for the installed torch, None where it has it or none names torch."""
     torch = _version(build.version) if build is not None else None
     label = _label_for(item.local, build, torch) if build is not None and torch is not None else None
     return None if label is None or label.lower() == (item.local or "").lower() else label

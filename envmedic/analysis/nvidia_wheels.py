@@ -242,7 +242,7 @@ def cuda_folders(environment: Environment) -> tuple[str, ...]:
 
 
 def preloaded_compilers(facts: Facts, environment: Environment) -> dict[str, str | None]:
-    """Return the entries of LD_PRELOAD, each with the library of torch's run-time compiler that it replaces, or None."""
+    """Return the entries of LD_PRELOAD, each with the NVRTC library of torch that it replaces, or None."""
     variable = facts.variables().get("LD_PRELOAD")
     entries = [entry for entry in re.split(r"[:\s]+", variable.value) if entry] if variable is not None else []
     others = {

@@ -20,7 +20,7 @@ _TRITON = frozenset({"triton", "pytorch-triton", "triton-windows"})
 _TRANSFORMERS_COMPARES = frozenset({
     "filelock", "huggingface-hub", "numpy", "packaging", "pyyaml", "regex", "requests", "safetensors", "tokenizers", "tqdm",
 })  # fmt: skip
-"""Distributions whose versions transformers checks on import. Source: ``dependency_versions_check.py`` of 4.30 to 4.57."""
+"""Distributions whose versions transformers checks on import (``dependency_versions_check.py`` of 4.30 to 4.57)."""
 _TORCHS_OWN = frozenset({
     "filelock", "fsspec", "jinja2", "mpmath", "networkx", "optree", "setuptools", "sympy", "typing-extensions",
 })  # fmt: skip

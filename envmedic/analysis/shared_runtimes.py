@@ -10,7 +10,7 @@ from packaging.utils import canonicalize_name
 from envmedic.model.facts import Distribution, Environment, OpenMpRuntime
 
 KMP_FAMILY = frozenset({"libiomp5", "libomp"})
-"""Runtimes that abort a process when two of them load (``__KMP_REGISTERED_LIB``): Intel's is built from LLVM's source."""
+"""Runtimes of which a second one aborts the process (``__KMP_REGISTERED_LIB``): Intel's is built from LLVM's source."""
 RUNTIME_ONLY = frozenset({"intel-openmp", "llvm-openmp"})
 """Distributions that contain an OpenMP runtime and nothing else."""
 MKL_WHEELS = ("mkl", "intel-openmp", "tbb", "tcmlib", "umf")

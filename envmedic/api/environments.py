@@ -10,7 +10,7 @@ from envmedic.probe.prefix import environments
 
 
 def list_environments() -> Environments:
-    """Return the environments that conda and similar tools register, and virtual environments near the working directory."""
+    """Return the environments that conda and similar tools register, and those near the working directory."""
     return environments.find(os.environ, Path(_working_directory()))
 
 

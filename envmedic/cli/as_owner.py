@@ -19,8 +19,8 @@ from envmedic.render.text import visible
 def hand_over(args: argparse.Namespace, given: Sequence[str] | None) -> int | None:
     """Run this command as the owner of its environment and return the exit code; None where this process is to run it.
 
-    For a process of root's. `given` is what `main` got instead of the arguments of this process. Raises PreflightError where root must not run
-    it, and cannot hand it over.
+    Only root's processes call it. `given` is what `main` got instead of the arguments of this process. Raises
+    PreflightError where root must not run the command and cannot hand it over.
     """
     prefix = _named(args)
     if prefix is None:

@@ -85,7 +85,7 @@ def print_record(record: Record, output: CommandOutput, *, moved: bool = False) 
 
 
 def require_terminal(otherwise: str) -> None:
-    """Raise ConfirmationNeeded without a terminal on stdin; `otherwise` is the alternative to ``--yes`` for the hint."""
+    """Raise ConfirmationNeeded without a terminal on stdin; the hint offers `otherwise` beside ``--yes``."""
     if not sys.stdin.isatty():
         raise ConfirmationNeeded(
             "A confirmation is needed and there is no terminal to ask on", hint=f"Add --yes, or {otherwise}"

@@ -148,7 +148,7 @@ def _near(word: str, known: Iterable[str]) -> str:
 
 
 def _help_formatter(prog: str) -> argparse.HelpFormatter:
-    """Formatter of argparse with a given width: its own way to find the width loads `shutil` and the archive modules."""
+    """Return argparse's formatter with the width given: argparse itself would load `shutil` and the archive modules."""
     return argparse.HelpFormatter(prog, width=_columns() - 2)  # two less, as argparse does
 
 

@@ -1,1 +1,1 @@
-"""What a conda prefix says of itself in `conda-meta`: records of both shapes, history, pins. Pure reading of given text."""
+"""Readers of the files in `conda-meta`: records of both shapes, history, pins. They parse text and open no files."""

@@ -49,7 +49,7 @@ class RecordedFile(BriefFile, frozen=True, gc=False):
     sha256: str | None = None
     """Of the file in the package."""
     sha256_in_prefix: str | None = None
-    """Of the file as installed; py-rattler writes it for symbolic links too, where it is not the hash of their content."""
+    """Of the file as installed; for a symbolic link py-rattler writes one that is not the hash of its content."""
 
     @property
     def installed_sha256(self) -> str | None:

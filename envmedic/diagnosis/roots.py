@@ -45,7 +45,8 @@ def ranked(causes: Sequence[Cause]) -> tuple[Cause, ...]:
             # roots go before symptoms, except a root that is only a generic reading of the same message
             explained(cause.fault, present(cause)),
             cause.passing,
-            # rounded: below a tenth the order of the text tells more, since in chains of exceptions, build logs and retries later errors follow from earlier ones
+            # rounded: below a tenth the order of the text tells more, since in chains of exceptions, build logs and
+            # retries later errors follow from earlier ones
             -round(cause.confidence, 1),
             cause.line,
             -cause.confidence,

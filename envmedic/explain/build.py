@@ -26,7 +26,8 @@ def explain(topic: str, playbooks: Sequence[LoadedPlaybook]) -> Explanation:
     """The page on `topic`, the id of one of `playbooks` or a class of fault. Raises `InputError` for neither."""
     chosen = next((item.playbook for item in playbooks if item.playbook.id == topic), None)
     fault = next((known for known in FAULTS if known == topic), None)
-    # a playbook before a class of the same name: its page has the signs and steps, and lists the class's other playbooks
+    # a playbook before a class of the same name: its page has the signs and steps, and lists the class's other
+    # playbooks
     if chosen is not None:
         others = () if fault is None else _titles(fault, playbooks, without=topic)
         found = msgspec.structs.replace(_of_playbook(chosen), playbooks=others)

@@ -30,8 +30,8 @@ class PipInstaller(UvInstaller):
 
 
 def _install(step: Install, python: str) -> Argv:
-    # By version and directory, not by path: for a path pip writes direct_url.json (PEP 610), and `pip freeze` then prints
-    # that path. Each directory of the cache holds one wheel, so that pip has no choice.
+    # By version and directory, not by path: for a path pip writes direct_url.json (PEP 610), and `pip freeze` then
+    # prints that path. Each directory of the cache holds one wheel, so that pip has no choice.
     folders = dict.fromkeys(str(Path(item.local_path).parent) for item in step.artifacts)
     return (
         *(*_base(python), "install", "--no-deps", "--no-index", "--no-cache-dir", "--only-binary=:all:"),

@@ -116,8 +116,8 @@ class UvInstaller:
         folders = dict.fromkeys(str(Path(item.local_path).parent) for item in step.artifacts)
         return (
             *self._base("install", python),
-            # The plan has decided everything: uv may neither resolve nor download nor build. Copies instead of hard links keep
-            # a later edit in the environment out of uv's cache, and its cache out of the environment.
+            # The plan has decided everything: uv may neither resolve nor download nor build. Copies instead of hard
+            # links keep a later edit in the environment out of uv's cache, and its cache out of the environment.
             *("--no-deps", "--no-index", "--offline", "--no-build", "--reinstall", "--link-mode=copy"),
             *(f"--find-links={folder}" for folder in folders),
             *(f"{item.name}=={item.version}" for item in step.artifacts),

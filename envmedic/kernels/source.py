@@ -1,8 +1,8 @@
 """Copies the source of a project for a build, without results of earlier builds; run as ``python -c``.
 
-Arguments: the source directory, and the directory to make. Results of earlier builds (``build``, egg-info, object files,
-compiled modules) would make the build a no-op, or would be packed instead of new ones. Bundled libraries that the
-project only links stay.
+Arguments: the source directory, and the directory to make. Results of earlier builds (``build``, egg-info, object
+files, compiled modules) would make the build a no-op, or would be packed instead of new ones. Bundled libraries that
+the project only links stay.
 """
 
 from __future__ import annotations

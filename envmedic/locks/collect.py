@@ -25,7 +25,10 @@ _PLATFORMS: Final = {
     ("darwin", "arm64"): "osx-arm64",
     ("win32", "AMD64"): "win-64",
 }
-"""Conda's names of platforms: https://docs.conda.io/projects/conda/en/stable/user-guide/concepts/channels.html (subdirectories)."""
+"""Conda's names of platforms, its "subdirectories".
+
+https://docs.conda.io/projects/conda/en/stable/user-guide/concepts/channels.html
+"""
 _VIRTUAL = re.compile(r"(?P<name>__[a-z]+)\s*(?:>=|==?|~=)?\s*(?P<version>[0-9][0-9.]*)?")
 
 

@@ -98,7 +98,7 @@ class CondaEnvironment(Model, frozen=True, kw_only=True):
     overlaid: tuple[CondaOverlay, ...] = ()
     """Packages over which pip or uv put a distribution."""
     unowned: int | None = None
-    """Files in its ``site-packages`` that neither a conda record nor a wheel's RECORD lists; None when not looked at."""
+    """Files in its ``site-packages`` that no conda record and no wheel's RECORD lists; None when not looked at."""
 
     def package(self, name: str) -> CondaPackage | None:
         """The installed package of that name, or None."""

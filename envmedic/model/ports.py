@@ -101,7 +101,8 @@ class Installer(Protocol):
     def fetch(self, artifacts: Sequence[Artifact], *, offline: bool, emit: Emit) -> None:
         """Download into `Artifact.local_path` and verify. Raises NetworkError or IntegrityError.
 
-        `emit` gets progress several times a second, the same again where nothing comes; what it raises ends the download.
+        `emit` gets progress several times a second, the same again where nothing comes; what it raises ends the
+        download.
         """
 
     def check_command(self, python: str) -> tuple[str, ...]:
@@ -123,14 +124,15 @@ class CondaInstaller(Protocol):
     def fetch(self, change: CondaChange, *, offline: bool, emit: Emit) -> None:
         """Bring the packages into the package cache, verified. Raises NetworkError or IntegrityError.
 
-        `emit` gets progress several times a second, the same again where nothing comes; what it raises ends the download.
+        `emit` gets progress several times a second, the same again where nothing comes; what it raises ends the
+        download.
         """
 
     def is_fetched(self, artifact: CondaArtifact) -> bool:
         """Whether a package file is on this machine already, so that nothing is downloaded."""
 
     def command(self, change: CondaChange, prefix: str) -> tuple[str, ...]:
-        """Argv that carries `change` out in the environment at `prefix`; empty where `carry_out` is more than a command."""
+        """Argv that carries out `change` in the environment at `prefix`; empty where one command does not."""
 
     def carry_out(self, change: CondaChange, runner: Runner, emit: Emit, *, timeout_s: float | None = None) -> str:
         """Carry `change` out where `runner` runs commands, and return what there is to say of it.
@@ -223,7 +225,7 @@ class Exchange(msgspec.Struct, frozen=True):
     """A pending exchange of a verified clone with the environment."""
 
     record: Record
-    """The transaction so far: its plans, the generation before it, what the checks said, how the trees change places."""
+    """The transaction so far: its plans, the parent generation, the outcomes, the method of exchange."""
     tree: str
     """The clone that takes the environment's path; afterwards this path has the old tree."""
     processes: tuple[ProcessUser, ...]

@@ -75,7 +75,7 @@ def family_step(case: ProposalCase) -> TorchFamilyStep | None:
 
 
 def cases(case: ProposalCase) -> tuple[ProposalCase, ...]:
-    """Return the cases of a conda prefix, best first: each assignment of owners, with each channel for conda's torch."""
+    """Return the cases of a conda prefix, best first: assignments of owners, with channels for conda's torch."""
     environment, wanted = case.environment, case.wanted
     owners = Owners(environment)
     # a reinstalled conda package takes back the files of wheels over it, so these distributions are involved too
@@ -96,7 +96,7 @@ def cases(case: ProposalCase) -> tuple[ProposalCase, ...]:
 
 
 def _flavours(environment: Environment) -> tuple[Flavour | None, ...]:
-    """Return the channels for conda's torch: that of the installed torch, then conda-forge where Python is from there."""
+    """Return the channels for conda's torch: the installed one's, then conda-forge where Python is from there."""
     conda = environment.conda or CondaEnvironment()
     torch, python = conda.package("pytorch"), conda.package("python")
     if torch is None:

@@ -51,8 +51,8 @@ def observe_environment(
     """Observe the environment at `prefix` without importing anything of it or writing into it.
 
     `variables` are those of the shell that activates it, by default this process's; `deep` reads and hashes every
-    installed file; `meanwhile` is called once, before other processes are waited for. Raises `NotAnEnvironment` when there
-    is none, and `PreflightError` as root on another user's. Damage inside it is a fact, never an error.
+    installed file; `meanwhile` is called once, before other processes are waited for. Raises `NotAnEnvironment` when
+    there is none, and `PreflightError` as root on another user's. Damage inside it is a fact, never an error.
     """
     require_own(prefix)
     found = layout.read_layout(Path(os.path.abspath(prefix)))  # noqa: PTH100  # the user's spelling, links kept

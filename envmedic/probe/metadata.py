@@ -141,7 +141,7 @@ _Columns = tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]
 
 
 def _plain_columns(lines: list[str]) -> _Columns | None:
-    """The columns of a RECORD that is as nearly all are: two commas and no quote on each line, no line without a path."""
+    """The columns of an ordinary RECORD: two commas and no quote on each line, no line without a path."""
     text = ",".join(lines)
     if '"' in text or [line.count(",") for line in lines].count(_COLUMNS - 1) != len(lines):
         return None

@@ -5,7 +5,8 @@ Everything else that starts a process is a door on top of `Child`. Two rules kee
 * Nothing interrupts the start and the reaping (`deferred_signals`). An exception between the fork and the note of the
   process ID would leave a process that nobody knows; one between ``waitpid`` and the note of the status, an ID that may
   be another process's by then.
-* A child that has ended is looked at without reaping it (``WNOWAIT``). As long as it is a zombie the kernel gives neither
+* A child that has ended is looked at without reaping it (``WNOWAIT``). As long as it is a zombie the kernel gives
+  neither
   its process ID nor its group to others, so it is safe to signal both. Reaping comes last.
 """
 
@@ -39,11 +40,11 @@ _CHUNK = 1 << 16
 class Child:
     """A child process. Made without effect and started inside ``with closing(…)``, after which nothing of it is left.
 
-    It leads a session of its own unless `session` is false, so that a Ctrl-C in the terminal does not reach it and it can
-    be killed with its children, which share its process group. It inherits `pass_fds` and no other descriptors, and
+    It leads a session of its own unless `session` is false, so that a Ctrl-C in the terminal does not reach it and it
+    can be killed with its children, which share its process group. It inherits `pass_fds` and no other descriptors, and
     `env` in the place of this process's environment. As root it becomes `user`. After `limit_s` seconds `listen` stops
-    it. Stopping is SIGKILL, or SIGTERM to the child alone and SIGKILL `grace_s` seconds later. `prepare` runs in the new
-    process before the program does, which is unsafe beside other threads.
+    it. Stopping is SIGKILL, or SIGTERM to the child alone and SIGKILL `grace_s` seconds later. `prepare` runs in the
+    new process before the program does, which is unsafe beside other threads.
 
     A death signal (PR_SET_PDEATHSIG) follows the thread that called `start`: that thread must outlive the child.
     """
@@ -114,14 +115,15 @@ class Child:
     def listen(
         self, out: Feed, err: Feed, *, also: Mapping[int, Feed] | None = None, poll: Callable[[], object] | None = None
     ) -> bool:
-        """Read its outputs, and the pipes `also`, until it has ended; returns whether it had to be stopped at its limit.
+        """Read its outputs, and the pipes `also`, until it has ended; returns whether its limit stopped it.
 
         `poll` is called several times a second, however silent the child. What `poll` and the feeds raise is raised
         here. `reap` has the status.
         """
         process = self._running
         deadline, stopped, until = self.started + self._limit_s, False, math.inf
-        # Of the selectors this one has no descriptor of its own, which an interruption before the block would leave open.
+        # Of the selectors this one has no descriptor of its own, which an interruption before the block would leave
+        # open.
         with selectors.PollSelector() as selector:
             for pipe, feed in ((process.stdout, out), (process.stderr, err), *(also or {}).items()):
                 if pipe is not None:
@@ -179,7 +181,7 @@ class Child:
             return True
 
     def reap(self) -> int:
-        """Wait for its end and close its pipes; returns its exit status, or minus the number of the signal that ended it."""
+        """Wait for its end and close its pipes; returns its exit status, or minus a signal's number."""
         self.wait()  # can be interrupted
         with deferred_signals():
             if self._returncode is None:
@@ -247,9 +249,9 @@ def _read(selector: selectors.BaseSelector, wait_s: float) -> None:
 def deferred_signals() -> Iterator[None]:
     """Let Python's signal handlers wait until the end of the block, where what they raise is raised.
 
-    Blocking the signals instead would fail twice: the child would inherit the mask, and the kernel would deliver them to
-    another thread, upon which Python runs the handler in the main thread all the same. Other threads than that one are
-    never interrupted by handlers, and cannot set them.
+    Blocking the signals instead would fail twice: the child would inherit the mask, and the kernel would deliver them
+    to another thread, upon which Python runs the handler in the main thread all the same. Other threads than that one
+    are never interrupted by handlers, and cannot set them.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -288,8 +290,8 @@ class _Deferral:
             self._came.append((number, frame))
 
     def end(self) -> None:
-        # From here on a handler may raise between any two lines. So the handlers are put back twice, and a stand-in that
-        # stays in place all the same, after a third signal, passes signals on.
+        # From here on a handler may raise between any two lines. So the handlers are put back twice, and a stand-in
+        # that stays in place all the same, after a third signal, passes signals on.
         self._over = True
         try:
             self._restore()

@@ -33,9 +33,9 @@ def run(
 
     `argv[0]` is an absolute path. `env` is laid over this process's
     environment; None unsets a name. `on_line` gets each line of both streams as it comes. A non-zero exit, a signal and
-    a timeout are results. On a timeout, once `cancel` says so, and when an exception such as KeyboardInterrupt or one of
-    `on_line` breaks in, the program and the children in its session are killed first. Raises OSError when the program
-    cannot be started, for whatever reason the kernel or `cwd` gives.
+    a timeout are results. On a timeout, once `cancel` says so, and when an exception such as KeyboardInterrupt or one
+    of `on_line` breaks in, the program and the children in its session are killed first. Raises OSError when the
+    program cannot be started, for whatever reason the kernel or `cwd` gives.
     """
     with closing(Child(argv, env=overlay(env), cwd=cwd, limit_s=timeout_s)) as child:
         child.start()
@@ -66,8 +66,8 @@ class Question:
     """A program that answers in a moment: `begin` it, do something else, hear its `answer`; `close` it in any case.
 
     It has `timeout_s` seconds from its start on. Where SIGKILL ends it before, which nobody here has sent, it is
-    started once more: the kernel kills so when memory is short, and that says nothing of the program. As root it runs as
-    `user`, where one is given. Otherwise as `ask`, errors too.
+    started once more: the kernel kills so when memory is short, and that says nothing of the program. As root it runs
+    as `user`, where one is given. Otherwise as `ask`, errors too.
     """
 
     def __init__(
@@ -124,7 +124,7 @@ def ask(
 
 
 def run_in_terminal(argv: Sequence[str]) -> int:
-    """Run `argv`, such as the user's editor, with this process's terminal; returns its exit status, minus a signal's number.
+    """Run `argv`, such as the user's editor, on this terminal; returns its exit status, or minus a signal's number.
 
     Ctrl-C is the program's own affair meanwhile. Called in the main thread. Raises OSError when it cannot be started.
     """
@@ -139,7 +139,7 @@ def run_in_terminal(argv: Sequence[str]) -> int:
 
 
 def without_others() -> dict[str, None]:
-    """What unsets every variable but those that a program needs to start, for questions to programs that are not trusted."""
+    """Words that unset every variable but those a program needs to start, for questions to untrusted programs."""
     return {name: None for name in os.environ if name not in _TO_START and not name.startswith("LC_")}
 
 

@@ -31,10 +31,10 @@ class HelperResult(NamedTuple):
 class Helper:
     """A program of this interpreter that gets `request` on standard input and answers on a pipe.
 
-    `program` is what follows the interpreter's name on the command line; the number of the pipe's descriptor comes last.
-    `inherit` are descriptors that it and its commands keep open, such as the journal's lock. After `timeout_s` seconds it
-    is stopped. Made without effect: call `start` and `finish` inside ``with closing(…)`` and in the same thread, since a
-    helper may ask the kernel to end it with the thread that started it.
+    `program` is what follows the interpreter's name on the command line; the number of the pipe's descriptor comes
+    last. `inherit` are descriptors that it and its commands keep open, such as the journal's lock. After `timeout_s`
+    seconds it is stopped. Made without effect: call `start` and `finish` inside ``with closing(…)`` and in the same
+    thread, since a helper may ask the kernel to end it with the thread that started it.
     """
 
     def __init__(

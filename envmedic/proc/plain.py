@@ -31,7 +31,7 @@ def collect(argv: Sequence[str], *, timeout_s: float) -> CommandResult:
         with os.fdopen(reading, "rb") as failure, os.fdopen(writing, "wb", buffering=0) as report:
 
             def execute() -> None:
-                """Replace the child by the program: where exec fails in sh itself, sh leaves a zombie and descriptors."""
+                """Replace the child by the program: a failed exec in sh itself leaves a zombie and descriptors."""
                 try:
                     os.execv(argv[0], list(argv))  # noqa: S606  # a program, never a shell line
                 except OSError as error:

@@ -79,7 +79,7 @@ def _fitting(clusters: Sequence[tuple[str, int]], cells: int) -> tuple[str, int]
 
 
 def wrapped(text: Line, cells: int) -> list[Line]:
-    """`text` in lines of at most `cells`, broken at spaces where there are any; later ones are indented as the first."""
+    """`text` in lines of at most `cells`, broken at spaces where possible; later ones are indented as the first."""
     whole = bare(text)
     if width(whole) <= cells:
         return [text]

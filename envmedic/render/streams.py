@@ -7,7 +7,7 @@ from typing import TextIO
 
 
 def write(stream: TextIO, text: str) -> None:
-    """Write `text` to `stream` at once. If its reader has gone (``envmedic history | head``), discard this and all later text."""
+    """Write `text` to `stream` at once. After its reader has gone (``| head``), discard it and all later text."""
     try:
         stream.write(text)
         stream.flush()
@@ -18,7 +18,8 @@ def write(stream: TextIO, text: str) -> None:
 def discard(stream: TextIO) -> None:
     """Send everything still buffered for `stream`, and all later text, to the null device.
 
-    Closing the stream would not do: Python flushes the standard streams once more at exit, and a failure there changes the exit code.
+    Closing the stream would not do: Python flushes the standard streams once more at exit, and a failure there changes
+    the exit code.
     """
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, stream.fileno())

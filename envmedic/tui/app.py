@@ -194,7 +194,7 @@ class EnvmedicApp(App[int]):
             self.show_error(refusal)
 
     def show_repair(self, repair: Repair) -> None:
-        """Publish the progress of the repair. This happens many times a second, so only screens that show it are notified."""
+        """Publish the progress of the repair, many times a second: only screens that show it are notified."""
         self._session = replace(self._session, repair=repair)
         self.repairing.publish(repair)
 
@@ -350,7 +350,7 @@ class EnvmedicApp(App[int]):
             self._leave(ExitCode.OK)
 
     def hung_up(self) -> None:
-        """End the UI without questions, on a signal or the loss of the terminal; jobs that change something are finished first."""
+        """End the UI without questions (a signal, a lost terminal), after the jobs that change something."""
         self._leave(ExitCode.INTERRUPTED)
 
     def _leave(self, code: ExitCode) -> None:

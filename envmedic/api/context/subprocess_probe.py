@@ -1,7 +1,7 @@
 """Observations and diagnoses in a child process, for front ends that must stay responsive.
 
-Libraries are read by memory mapping, and Python holds its global lock during page faults: in a thread, an environment of
-some gigabytes on a slow disk would freeze the screen. A process can be stopped, too.
+Libraries are read by memory mapping, and Python holds its global lock during page faults: in a thread, an environment
+of some gigabytes on a slow disk would freeze the screen. A process can be stopped, too.
 """
 
 from __future__ import annotations

@@ -157,8 +157,8 @@ class _Work:
 
     def _venv(self) -> Interpreter:
         path, version = pythons.find(self._sources.uv, self._wanted.python, given=self._place.python)
-        # copies, so that the environment shares no files with uv's cache; no configuration and no downloads, so that the
-        # lock and the user's Python alone decide
+        # copies, so that the environment shares no files with uv's cache; no configuration and no downloads, so that
+        # the lock and the user's Python alone decide
         argv = [self._sources.uv, "venv", "--no-config", "--no-project", "--no-python-downloads", "--allow-existing"]
         with stage(self._settings.stream, "make"):
             name = self._site.prefix.name

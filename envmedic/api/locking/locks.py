@@ -25,7 +25,7 @@ from envmedic.model.record import Record
 
 
 def lock(settings: Settings, prefix: Path, *, fetch_hashes: bool = False) -> Lock:
-    """Return the lock of the environment at `prefix`. Raises NetworkError or InstallerError only with `fetch_hashes`."""
+    """Return the lock of the environment at `prefix`. With `fetch_hashes`, raises NetworkError or InstallerError."""
     return lock_of(settings, observe(settings, prefix), fetch_hashes=fetch_hashes)
 
 

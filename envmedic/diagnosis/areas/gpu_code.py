@@ -14,7 +14,7 @@ _SHOWN_AS_PTX = "+PTX"
 
 
 def derive(facts: Facts) -> Derived:
-    """The facts of `model.vocabulary.kinds_gpu_code`; those that depend on GPUs only where every capability is known."""
+    """Facts of `model.vocabulary.kinds_gpu_code`; those on GPUs only where every compute capability is known."""
     environment = facts.environment
     build = environment.torch if environment is not None else None
     if environment is None or build is None or build.cuda is None:

@@ -195,7 +195,7 @@ def _value(descriptor: int, name: str) -> bytes | None:
 
 
 def copy_symlink(path: str, source: int, target: int, status: os.stat_result, counts: Counts) -> None:
-    """Make the symbolic link of the directory `source` again in `target`, by the last part of `path`. Raises OSError."""
+    """Copy the symbolic link at the last part of `path` from the directory `source` to `target`. Raises OSError."""
     name = path.rpartition("/")[2]
     os.symlink(os.readlink(name, dir_fd=source), name, dir_fd=target)
     _keep_path_metadata(path, target, status, counts)

@@ -14,7 +14,7 @@ _ENV = "/usr/bin/env"
 
 
 class ActivatedRunner:
-    """Another runner with the variables set and unset that activating `tree` sets and unsets; a signal stops what it runs.
+    """Another runner, with the variables of an activated `tree`; a signal stops the commands that it runs.
 
     The variables are read for each command, so that those of an earlier step count.
     """

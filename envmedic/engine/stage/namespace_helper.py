@@ -8,7 +8,8 @@ alone and is never imported by envmedic.
                       └─(none allowed)────────── command ── …
 
 Request: ``parent`` (pid), ``bind`` ([clone, prefix] or null), ``pid_namespace``, ``argv`` (null: only
-try the set-up), ``env``, ``directories`` (the first that can be entered is the command's cwd). Strings are bytes decoded as latin-1, so every path survives.
+try the set-up), ``env``, ``directories`` (the first that can be entered is the command's cwd). Strings are bytes
+decoded as latin-1, so every path survives.
 
 One JSON object per line goes to STATUS_FD: ``{"failed": step, "errno": n}``, ``{"ready": true, …}``,
 ``{"exec": n}`` when the program cannot be started, ``{"exit": n}`` with a negative signal number.

@@ -1,9 +1,8 @@
 """Runners: how the commands of a transaction see the environment.
 
-All runners start `namespace_helper` and wait for it in the calling thread, which the helper must not
-outlive, so a runner may be called from any thread of a multi-threaded program. Commands have no
-terminal and no standard input, and are killed
-with all their descendants on a timeout, an interrupt or the death of envmedic.
+All runners start `namespace_helper` and wait for it in the calling thread, which the helper must not outlive, so a
+runner may be called from any thread of a multi-threaded program. Commands have no terminal and no standard input, and
+are killed with all their descendants on a timeout, an interrupt or the death of envmedic.
 """
 
 from __future__ import annotations
@@ -271,7 +270,7 @@ def _tried(request: bytes) -> None:
 
 
 def _program() -> tuple[str, ...]:
-    """What follows the interpreter's name: isolated, since the helper has rights that the environment's code should not use."""
+    """Arguments of the interpreter. Isolated: code of the environment must not run with the helper's rights."""
     return ("-I", "-S", os.fspath(_HELPER))
 
 

@@ -376,7 +376,7 @@ def _exchanged(run: Run) -> bool:
 
 
 def _drop(run: Run, failure: EnvmedicError) -> Record:
-    """End the transaction with the environment unchanged. Raises RecoveryNeeded for a failure right after the exchange."""
+    """End the transaction with the environment unchanged. Raises RecoveryNeeded if it failed after the exchange."""
     with recoverable(run.session.prefix):
         if _exchanged(run):
             raise unfinished(run.session.prefix, failure.cause or failure.summary) from failure

@@ -75,7 +75,7 @@ class KernelSession:
         return True
 
     def _outcome(self, reported: object) -> tuple[int, Outcome]:
-        """Raises `msgspec.ValidationError`, ValueError for text that is none, IndexError for a check that there is not."""
+        """Raises `msgspec.ValidationError`, ValueError for invalid text, IndexError for an unknown check."""
         said = msgspec.convert(reported, _Said)
         if not 0 <= said.index < len(self._checks):
             raise IndexError(said.index)

@@ -83,9 +83,10 @@ def run_checks(
 ) -> tuple[Outcome, ...]:
     """Run every check on every device that it needs, and emit `CheckFinished` for each outcome as it comes.
 
-    `pip_check` is the argv that lists unmet requirements; `facts` judges what is observed; `no_gpu` leaves GPUs alone; `timeout_s` replaces each
-    check's own limit; `devices` is the value of CUDA_VISIBLE_DEVICES for them. Equal checks run once, in the strongest of their roles. A crash, a hang or an interpreter
-    that does not start is an outcome. Raises InputError for an unknown check.
+    `pip_check` is the argv that lists unmet requirements; `facts` judges what is observed; `no_gpu` leaves GPUs alone;
+    `timeout_s` replaces each check's own limit; `devices` is the value of CUDA_VISIBLE_DEVICES for them. Equal checks
+    run once, in the strongest of their roles. A crash, a hang or an interpreter that does not start is an outcome.
+    Raises InputError for an unknown check.
     """
     for check in checks:
         known_check(check.name)

@@ -21,13 +21,17 @@ class CondaSide:
     def __init__(
         self, prefix: Path | None = None, *, executor: CondaExecutor = DEFAULT_OF_CONDA, timeout_s: float | None = None
     ) -> None:
-        """`prefix` is the environment's real path, which `resolve` replaces by that of the facts; `timeout_s` limits each call of the helper."""
+        """Parameters of every call.
+
+        `prefix` is the environment's real path; `resolve` replaces it by that of the facts. `timeout_s` limits each
+        call of the helper.
+        """
         self._prefix = prefix
         self._executor = executor
         self._timeout_s = timeout_s
 
     def resolve(self, request: CondaRequest, environment: Environment, host: Host, emit: Emit) -> CondaChange:
-        """The exact change. Raises NetworkError, NoSolution (with the solver's reasons), InstallerError or InputError."""
+        """The exact change. Raises NetworkError, NoSolution (with reasons), InstallerError or InputError."""
         self._prefix = Path(environment.real_prefix)
         if self._executor == "conda":
             by_conda.program(self._prefix)

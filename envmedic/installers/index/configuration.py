@@ -100,7 +100,8 @@ def _pip_values(prefix: Path | None, environ: Mapping[str, str]) -> dict[str, st
     for file in _pip_files(prefix, environ):
         parser = configparser.RawConfigParser()
         try:
-            # pip.conf of the environment may be a stranger's: a link in it could lead to any file that this user can read.
+            # pip.conf of the environment may be a stranger's: a link in it could lead to any file that this user can
+            # read.
             own = prefix is None or not file.is_relative_to(prefix)
             text = safe_io.read(file, _LARGEST, follow=own).decode()
             # limits.settings: configparser's regular expressions take quadratic time on long runs of blanks.
@@ -128,7 +129,8 @@ def _pip_files(prefix: Path | None, environ: Mapping[str, str]) -> Iterator[Path
     for folder in (environ.get("XDG_CONFIG_DIRS") or "/etc/xdg").split(":"):
         yield Path(folder) / "pip" / "pip.conf"
     yield Path("/etc/pip.conf")
-    # pip's rule (Configuration.iter_config_files): an existing PIP_CONFIG_FILE replaces the user's files, and no others.
+    # pip's rule (Configuration.iter_config_files): an existing PIP_CONFIG_FILE replaces the user's files, and no
+    # others.
     if not (named and Path(named).exists()):
         yield xdg.home(environ) / ".pip" / "pip.conf"
         yield xdg.config(environ) / "pip" / "pip.conf"
@@ -224,8 +226,8 @@ def _uv_tables(environ: Mapping[str, str]) -> Iterator[_UvTable]:
 
 def _project_table(start: Path) -> _UvTable:
     for folder in (start, *start.parents):
-        # As in uv, uv.toml hides [tool.uv] of a pyproject.toml beside it, and a pyproject.toml without that table does not
-        # end the search.
+        # As in uv, uv.toml hides [tool.uv] of a pyproject.toml beside it, and a pyproject.toml without that table does
+        # not end the search.
         if (folder / "uv.toml").is_file():
             return _settings(folder / "uv.toml")
         if (folder / "pyproject.toml").is_file():

@@ -39,5 +39,6 @@ def _source_arguments(step: Rebuild, python: str) -> tuple[str, ...]:
         return ("--no-config", "--no-index")
     read = configuration.read(Path(python).parent.parent)
     named = uv_options.translate(read, ResolveRequest(pins=())).indexes
-    # The argv is shown and recorded, hence no logins in it. --no-binary: a wheel of the index was built for another torch.
+    # The argv is shown and recorded, hence no logins in it. --no-binary: a wheel of the index was built for another
+    # torch.
     return (f"--no-binary={step.distribution.name}", *(f"--index={url}" for url in named))

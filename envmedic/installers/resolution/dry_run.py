@@ -119,7 +119,7 @@ def foresee(asking: DryRunRequest) -> DryRunResult:
 
 
 def _not_done(error: NoSolution | InstallerError, result: CommandResult) -> DryRunResult:
-    """A refusal, or an unknown result where only the missing build of a source archive stopped uv. Raises other errors."""
+    """A refusal; an unknown result where only the unbuilt source archive stopped uv. Raises other errors."""
     if _SOURCE_NEEDED.search(result.stderr + result.stdout):
         return DryRunResult(
             unknown=f"it would build from source first, and only that tells what it needs: {error.cause}"
@@ -266,7 +266,7 @@ def _stand_in(asking: DryRunRequest, folder: Path) -> Path:
 
 
 def _made_by_uv(stand_in: Path, real: Path) -> None:
-    """Remove uv's mark from pyvenv.cfg if the environment has none: `uv pip sync` spares pip in environments of others."""
+    """Remove uv's mark from pyvenv.cfg if the environment has none: without it `uv pip sync` spares pip."""
     lines = real.read_text(encoding="utf-8").splitlines() if real.is_file() else []
     if not any(_UVS_MARK.match(line) for line in lines):
         kept = [line for line in stand_in.read_text(encoding="utf-8").splitlines() if not _UVS_MARK.match(line)]

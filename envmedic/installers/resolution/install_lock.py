@@ -50,7 +50,8 @@ class Parts:
 def parts(wanted: Sequence[LockedPackage], python: Interpreter, sources: LockSources) -> Parts:
     """The files for the pip packages of a lock, none of them fetched yet.
 
-    Raises InputError for packages without a source, IntegrityError if the indexes have only other content, NetworkError.
+    Raises InputError for packages without a source, IntegrityError if the indexes have only other content,
+    NetworkError.
     """
     # All of them in one error before anything is fetched, not one per run.
     hopeless = [item for item in wanted if item.kind in {"editable", "directory", "unknown"}]

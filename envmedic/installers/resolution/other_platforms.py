@@ -62,8 +62,8 @@ def wheels(
     try:
         return _ask(uv, environment, wanted, torch_index, pinned=True)
     except NoSolution:
-        # The dependencies differ by platform (no NVIDIA wheels on macOS), and their installed versions may not exist there.
-        # The roots stay exact: a lock of other versions would be another environment.
+        # The dependencies differ by platform (no NVIDIA wheels on macOS), and their installed versions may not exist
+        # there. The roots stay exact: a lock of other versions would be another environment.
         found = _ask(uv, environment, wanted, torch_index, pinned=False)
         text = f"{wanted.platform}: not every version that is installed here is there; dependencies may differ"
         emit(Notice(code="other-versions", message=text, level="warning"))

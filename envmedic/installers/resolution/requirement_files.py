@@ -1,4 +1,7 @@
-"""Requirements files: the distributions that they name. https://pip.pypa.io/en/stable/reference/requirements-file-format/."""
+"""Distributions that requirements files name.
+
+https://pip.pypa.io/en/stable/reference/requirements-file-format/
+"""
 
 from __future__ import annotations
 

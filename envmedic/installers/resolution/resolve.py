@@ -1,7 +1,8 @@
 """Resolution of exact pins to exact wheels by uv, without changes to installed distributions.
 
 uv solves only for the pins and for dependencies that are not installed: `--excludes` removes installed distributions
-from its problem. Its answer is then checked against them; a candidate that does not fit is excluded, and uv asked again.
+from its problem. Its answer is then checked against them; a candidate that does not fit is excluded, and uv asked
+again.
 """
 
 from __future__ import annotations

@@ -89,7 +89,7 @@ def offered_wheels(asking: IndexQuery, pins: Sequence[Pin]) -> dict[Pin, tuple[O
 
 
 def wheels_and_archives(asking: IndexQuery, pins: Sequence[Pin]) -> dict[Pin, tuple[Offered, ...]]:
-    """The wheels and the source archive of each pin. Every pin must have a wheel: uv would build the archive otherwise."""
+    """The wheels and source archive of each pin. Every pin must have a wheel: uv would build the archive otherwise."""
     return _read(_ask(asking, pins, "--format=pylock.toml")) if pins else {}
 
 

@@ -48,8 +48,8 @@ class LeftError(Exception):
 def beside(work: Callable[[], T], tick: Callable[[], object], hold: Hold) -> T:
     """The result of `work`, which runs in a separate thread. Raises its errors, and OutOfMemory if no thread starts.
 
-    `tick` is called ten times a second meanwhile. An exception from it ends the wait at once, even while the work hangs:
-    the thread is abandoned, and `hold` keeps it from further changes.
+    `tick` is called ten times a second meanwhile. An exception from it ends the wait at once, even while the work
+    hangs: the thread is abandoned, and `hold` keeps it from further changes.
     """
     outcome: Future[T] = Future()
 
@@ -60,8 +60,8 @@ def beside(work: Callable[[], T], tick: Callable[[], object], hold: Hold) -> T:
             outcome.set_exception(error)
 
     try:
-        # A daemon and no ThreadPoolExecutor: the executor joins its threads when Python exits, and would wait for a server
-        # that never answers.
+        # A daemon and no ThreadPoolExecutor: the executor joins its threads when Python exits, and would wait for a
+        # server that never answers.
         threading.Thread(target=run, name="beside", daemon=True).start()
     except RuntimeError as error:
         raise OutOfMemory from error

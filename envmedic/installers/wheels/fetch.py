@@ -36,8 +36,8 @@ def fetch(artifacts: Sequence[Artifact], *, offline: bool, emit: Emit, session: 
     """Put every wheel into the cache at its `local_path`, verified.
 
     During a download `emit` is called ten times a second, also while no data arrives: an exception from it
-    ends the download at once. Raises `NetworkError` (unreachable, or offline and absent), `IntegrityError` (another content),
-    `PreflightError` (no space). Data fetched before an error stays for the next run.
+    ends the download at once. Raises `NetworkError` (unreachable, or offline and absent), `IntegrityError` (another
+    content), `PreflightError` (no space). Data fetched before an error stays for the next run.
     """
     meter = Meter(emit, artifacts)
     for artifact in artifacts:
@@ -214,7 +214,8 @@ class Download:
             try:
                 self._part()
             except (requests.RequestException, TransientStatus) as error:
-                # Progress resets the count: a slow line that breaks every few minutes still delivers a wheel of gigabytes.
+                # Progress resets the count: a slow line that breaks every few minutes still delivers a wheel of
+                # gigabytes.
                 self.failures = 1 if self.done > before else self.failures + 1
                 if self.failures >= self.session.patience.attempts or not may_pass(error):
                     raise network_error(self.artifact.url, error) from error
@@ -249,7 +250,8 @@ class Download:
                 if answer.status_code != HTTPStatus.OK:  # 416: no bytes after those we have, so ask for all
                     return self._part()
             with self._opened() as file:
-                # The hash runs along with the download: a second read of several gigabytes would double the time on a slow disk.
+                # The hash runs along with the download: a second read of several gigabytes would double the time on a
+                # slow disk.
                 for chunk in answer.iter_content(DOWNLOAD_CHUNK):
                     with self.hold:
                         file.write(chunk)

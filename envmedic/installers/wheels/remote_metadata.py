@@ -91,7 +91,8 @@ class RangeFile(io.RawIOBase):
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
         """Set the offset; zipfile seeks from the end first."""
-        # zipfile looks for the end record at offsets before the start of a file that is too small: clamped, it finds none.
+        # zipfile looks for the end record at offsets before the start of a file that is too small: clamped, it finds
+        # none.
         base = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}[whence]
         self._position = max(0, base + offset)
         return self._position

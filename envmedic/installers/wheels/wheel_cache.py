@@ -58,8 +58,8 @@ def find(
 def _candidates(
     environment: Environment, find_links: Sequence[Path], missing: Mapping[Key, Distribution]
 ) -> Iterator[tuple[Kept, Key]]:
-    # The cheapest proof first: our own cache needs no hashing of the wheel, while a body in pip's cache has no name, and
-    # must be opened to learn whose it is.
+    # The cheapest proof first: our own cache needs no hashing of the wheel, while a body in pip's cache has no name,
+    # and must be opened to learn whose it is.
     own = (Kept(path, path.name, _OWN) for folder in download_cache.folders() for path in folder.glob("*.whl"))
     linked = (Kept(path, path.name, "find-links") for folder in find_links for path in sorted(folder.glob("*.whl")))
     for kept in (*own, *linked, *_bundled(environment), *_stated(missing.values())):

@@ -157,7 +157,7 @@ def broken_wheel(filename: str, cause: str) -> IntegrityError:
 
 
 def tag_ranks(interpreter: Interpreter) -> dict[Tag, int]:
-    """Rank of every wheel tag that the environment's CPython accepts here; smaller is better. Empty for an unknown version."""
+    """Rank of each wheel tag that the environment's CPython accepts; smaller is better. Empty for unknown versions."""
     version = _VERSION.match(interpreter.version or "")
     if version is None:
         return {}
@@ -170,7 +170,7 @@ def tag_ranks(interpreter: Interpreter) -> dict[Tag, int]:
 
 
 def rank(filename: str, ranks: dict[Tag, int]) -> int:
-    """Rank of the best tag of a wheel's file name; larger than any rank when none fits, or the name is not a wheel's."""
+    """Rank of the best tag of a wheel's file name; beyond all ranks when none fits, or the name is not a wheel's."""
     try:
         _, _, _, tags = parse_wheel_filename(filename)
     except ValueError:  # `InvalidWheelFilename`, or an integer beyond Python's limit of digits

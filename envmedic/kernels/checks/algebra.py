@@ -1,10 +1,11 @@
 """Linear algebra (cuSOLVER on GPUs), sparse products (cuSPARSE) and gradients against finite differences.
 
 What is used of torch, and nothing else: ``torch.tensor(list, dtype=)``, ``torch.float32 / float64 / int64``,
-``torch.linalg.cholesky, qr, eigh, solve`` (before 1.8 ``torch.cholesky, qr, symeig, solve``); ``torch.sparse_coo_tensor``,
-``torch.sparse_csr_tensor`` (GPU only), ``torch.sparse.mm``; ``torch.matmul, tanh, softmax``; of a tensor ``to(device)``,
-``double()``, ``cpu()``, ``detach()``, ``tolist()``, ``device.type``, ``requires_grad_()``, ``grad``, and
-``(y * upstream).sum().backward()``; ``torch.backends.cuda.preferred_linalg_library`` where it exists (GPU only).
+``torch.linalg.cholesky, qr, eigh, solve`` (before 1.8 ``torch.cholesky, qr, symeig, solve``);
+``torch.sparse_coo_tensor``, ``torch.sparse_csr_tensor`` (GPU only), ``torch.sparse.mm``;
+``torch.matmul, tanh, softmax``; of a tensor ``to(device)``, ``double()``, ``cpu()``, ``detach()``, ``tolist()``,
+``device.type``, ``requires_grad_()``, ``grad``, and ``(y * upstream).sum().backward()``;
+``torch.backends.cuda.preferred_linalg_library`` where it exists (GPU only).
 """
 
 from __future__ import annotations

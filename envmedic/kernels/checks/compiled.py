@@ -1,7 +1,8 @@
 """A function compiled by torch.compile: through Triton on GPUs, through the C++ compiler on the CPU.
 
-What is used of torch, and nothing else: ``torch.compile`` (from 2.0 on), ``torch.tensor(list, dtype=)``, ``torch.float32``,
-``torch.sin``; of a tensor ``to(device)``, ``sum(1)``, ``double()``, ``cpu()``, ``tolist()``, ``device.type``.
+What is used of torch, and nothing else: ``torch.compile`` (from 2.0 on), ``torch.tensor(list, dtype=)``,
+``torch.float32``, ``torch.sin``; of a tensor ``to(device)``, ``sum(1)``, ``double()``, ``cpu()``, ``tolist()``,
+``device.type``.
 """
 
 from __future__ import annotations

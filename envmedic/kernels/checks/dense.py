@@ -53,8 +53,8 @@ def tolerance(kind, inner, algorithm=1.0):
     """Allowed error of a sum of `inner` products, relative to the sum of their absolute values.
 
     fp32: `algorithm` x inner x u. bf16 and fp16 add four roundings to them: the result, and the partial sums that
-    cuBLAS may combine in reduced precision. TF32 rounds both operands, which comes to less than four roundings. Algorithms that
-    transform fp16 operands round what they transform.
+    cuBLAS may combine in reduced precision. TF32 rounds both operands, which comes to less than four roundings.
+    Algorithms that transform fp16 operands round what they transform.
     """
     forced = os.environ.get("NVIDIA_TF32_OVERRIDE") == "1"
     summing = algorithm * inner * reference.UNIT_ROUNDOFF["fp32"]

@@ -3,10 +3,10 @@
 What is used of torch and torchvision, and nothing else: ``torchvision.ops.nms``, ``torchvision.ops.roi_align(x, rois,
 size, scale, sampling, aligned)``, ``torchvision.extension._has_ops`` where it exists;
 ``torch.tensor(nested_list, dtype=)``, ``torch.zeros(shape)``, ``torch.float32``; of a tensor ``to(device)``,
-``detach()``, ``double()``, ``cpu()``, ``tolist()``, ``shape``, ``dtype``, ``device.type``, ``requires_grad_()``, ``grad``,
-and ``(y * upstream).sum().backward()``; ``torch.version.cuda``, and where they exist
-``torch._C._dispatch_has_kernel_for_dispatch_key(operator, key)`` and ``torch._C._dispatch_dump(operator)``.
-Only after a failure: ``torch.ops.load_library(path)``.
+``detach()``, ``double()``, ``cpu()``, ``tolist()``, ``shape``, ``dtype``, ``device.type``, ``requires_grad_()``,
+``grad``, and ``(y * upstream).sum().backward()``; ``torch.version.cuda``, and where they exist
+``torch._C._dispatch_has_kernel_for_dispatch_key(operator, key)`` and ``torch._C._dispatch_dump(operator)``. Only after
+a failure: ``torch.ops.load_library(path)``.
 """
 
 from __future__ import annotations

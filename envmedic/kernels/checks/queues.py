@@ -2,8 +2,8 @@
 
 What is used of torch, and nothing else: ``torch.cuda.set_device``, ``Stream``, ``current_stream``, ``stream``,
 ``synchronize``, ``CUDAGraph`` and ``graph`` (from 1.10 on); of streams ``wait_stream``, of graphs ``replay``;
-``torch.tensor(list, dtype=)``, ``torch.full(shape, value, device=)``, ``torch.mul(x, y, out=)``, ``torch.add(x, y, out=)``,
-``torch.float32``; of a tensor ``to(device)``, ``copy_``, ``cpu()``, ``tolist()``.
+``torch.tensor(list, dtype=)``, ``torch.full(shape, value, device=)``, ``torch.mul(x, y, out=)``,
+``torch.add(x, y, out=)``, ``torch.float32``; of a tensor ``to(device)``, ``copy_``, ``cpu()``, ``tolist()``.
 
 The numbers are chosen so that every result is exact.
 """

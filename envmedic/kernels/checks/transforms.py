@@ -1,8 +1,9 @@
 """Fourier transforms (cuFFT on GPUs) and complex functions (compiled by NVRTC on GPUs) against fp64.
 
-What is used of torch, and nothing else: the module ``torch.fft`` with ``fft, rfft, irfft``; ``torch.tensor(list, dtype=)``,
-``torch.float32``, ``torch.complex``, ``torch.view_as_real``, ``torch.abs, sqrt, exp, tan, log, prod``; of a tensor
-``to(device)``, ``double()``, ``cpu()``, ``tolist()``, ``device.type``; ``torch.cuda.jiterator._create_jit_fn`` (GPU only).
+What is used of torch, and nothing else: the module ``torch.fft`` with ``fft, rfft, irfft``;
+``torch.tensor(list, dtype=)``, ``torch.float32``, ``torch.complex``, ``torch.view_as_real``,
+``torch.abs, sqrt, exp, tan, log, prod``; of a tensor ``to(device)``, ``double()``, ``cpu()``, ``tolist()``,
+``device.type``; ``torch.cuda.jiterator._create_jit_fn`` (GPU only).
 
 torch compiles the complex functions for the GPU present when they are first called (from 1.12 on), and keeps what it
 compiled in the user's cache; the variable that turns this off is set, so that NVRTC is called each time.

@@ -41,7 +41,7 @@ def excuse(name, error):
 
 
 def is_absent(missing, name):
-    """Whether the top-level package of `missing` is not installed at all; a part of `name` or of Python never counts."""
+    """Whether the top-level package of `missing` is not installed; parts of `name` or of Python never count."""
     top = (missing or "").partition(".")[0]
     own = (name.partition(".")[0], *getattr(sys, "stdlib_module_names", ()))
     return bool(top) and top not in own and top not in sys.modules and importlib.util.find_spec(top) is None

@@ -40,7 +40,7 @@ if len(left_out) == len(sys.argv) - 1:
     print("none of these is installed", file=sys.stderr)
     __import__("os")._exit(%d)
 """ % (FAILED, FAILED)
-"""Names that are no longer installed are left out, since a repair may have replaced them. The interpreter ends normally,
+"""Names that are no longer installed are left out: a repair may have replaced them. The interpreter ends normally,
 because some libraries crash at the end.
 
 Each import is printed before it begins, so that a crash shows which one was running.

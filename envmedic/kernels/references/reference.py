@@ -163,7 +163,7 @@ def roi_align(features, rows, cells_of, pooled):
 
 
 def roi_align_gradient(shape, rows, cells_of, upstream):
-    """Gradient of RoIAlign's input, of `shape`, for the gradient `upstream` of its output: the same weights transposed."""
+    """Gradient of RoIAlign's input (of `shape`) for its output's gradient `upstream`: the same weights transposed."""
     images, channels, height, width = shape
     gradient = [[[[0.0] * width for _ in range(height)] for _ in range(channels)] for _ in range(images)]
     for index, (region, cells) in enumerate(zip(rows, cells_of)):

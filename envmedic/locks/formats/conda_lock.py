@@ -58,8 +58,8 @@ def libraries() -> CondaLockModels:
 @contextmanager
 def _stand_ins(*names: str) -> Iterator[None]:
     """Empty packages in the place of `names` while the block runs, unless they are loaded already."""
-    # importing any part of conda-lock imports its whole command line (0.5 to 1.6 s), through the __init__ of the packages
-    # above it; the models alone take a third of that
+    # importing any part of conda-lock imports its whole command line (0.5 to 1.6 s), through the __init__ of the
+    # packages above it; the models alone take a third of that
     made = []
     try:
         for name in names:

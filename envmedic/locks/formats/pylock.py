@@ -1,4 +1,7 @@
-"""Format ``pylock.toml`` (https://packaging.python.org/en/latest/specifications/pylock-toml/), through `packaging.pylock`."""
+"""Format ``pylock.toml``, through `packaging.pylock`.
+
+https://packaging.python.org/en/latest/specifications/pylock-toml/
+"""
 
 from __future__ import annotations
 

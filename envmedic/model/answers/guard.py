@@ -92,7 +92,7 @@ class Guard(Model, frozen=True, kw_only=True):
     tool: PackageTool
     """Whose command it is."""
     verdict: GuardVerdict
-    """``fails``: it would end in an error and change nothing. ``unanswered``: nobody can tell without carrying it out."""
+    """``fails``: it would end in an error and change nothing. ``unanswered``: only carrying it out would tell."""
     summary: str
     """The answer in one sentence."""
     transaction: str | None = None

@@ -1,4 +1,4 @@
-"""Facts on building extensions: the compiler of CUDA, that of the host, their helpers and the variables that steer them."""
+"""Facts on building extensions: CUDA's compiler, the host's, build tools, and the variables that builds obey."""
 
 from __future__ import annotations
 

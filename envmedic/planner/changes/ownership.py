@@ -27,7 +27,7 @@ class Owners:
 
     @cached_property
     def _packages(self) -> dict[str, CondaPackage]:
-        """Conda packages by the distributions that they contain, and by those installed over them under another name."""
+        """Conda packages by the distributions in them, and by those installed over them under another name."""
         named = {item.name: item for item in self.conda.packages}
         # conda's `pytorch` may be overwritten by a wheel `torch`; files, not names, tell
         over = {it.distribution: named[it.package] for it in self.conda.overlaid if it.package in named}
@@ -70,7 +70,7 @@ class Owners:
         return item.name not in self.environment.duplicates or item.metadata_path == self._own(item.name)
 
     def _own(self, name: str) -> str | None:
-        """Of several metadata with conda as the installer, those of the installed package: by version, else the first."""
+        """Of several metadata with conda as installer, those of the installed package: by version, else the first."""
         copies = [item for item in self.environment.distributions if item.name == name and item.owner == "conda"]
         package = self._packages.get(name)
         # an interrupted conda update leaves the metadata of the old version beside the new
@@ -129,7 +129,7 @@ def with_single_owners(environment: Environment, *, to_conda: Iterable[str], to_
 
 
 def _uncovered(name: str, over: str, owners: Owners) -> Distribution | None:
-    """Return a distribution from its conda package, under the wheel of `over`. It has no requirements: conda checks them."""
+    """Return a conda package's distribution, under the wheel of `over`; without requirements, which conda checks."""
     package = owners.package(name)
     if package is None:
         return None

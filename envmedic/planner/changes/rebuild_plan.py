@@ -113,7 +113,7 @@ def _lacking(builds: BuildInputs, *, cuda: bool) -> str | None:
 
 
 def _cuda_variables(item: Distribution, builds: BuildInputs) -> dict[str, str]:
-    """Return the variables for a build of GPU code: the request for it, the toolkit, the architectures, the compiler."""
+    """Return the variables for a build of GPU code: its request, the toolkit, the architectures, the compiler."""
     tools = builds.toolchain
     # setup.py of many projects compiles GPU code only if a GPU is visible, which a login node lacks
     told = {"FORCE_CUDA": "1"}

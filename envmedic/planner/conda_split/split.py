@@ -110,7 +110,8 @@ class Divider:
         name = canonicalize_name(requirement.name)
         if wish.found is not None and name in wish.found.versions:
             return True
-        # an exact pin repeats the version of one copy, between which ownership has decided; a range is a wish of its own
+        # an exact pin repeats the version of one copy, between which ownership has decided; a range is a wish of its
+        # own
         exact = any(item.operator in {"==", "==="} for item in requirement.specifier)
         return name in self.side.decided and exact
 
@@ -198,7 +199,7 @@ class Divider:
         return tuple(found)
 
     def _channels(self) -> tuple[str, ...]:
-        """Channels of the family: that of the installed torch, with the channel of its libraries from the same server."""
+        """Channels of the family: that of the installed torch, and that of its libraries on the same server."""
         torch = self.owners.package("torch")
         if torch is None or self.flavour is None or not torch.channel or not self.flavour.channels:
             return ()

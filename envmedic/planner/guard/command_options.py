@@ -48,7 +48,7 @@ def parse_options(text: str) -> dict[str, Option]:
 
 
 def words(arguments: Sequence[str], known: Options, program: str) -> Iterator[Word]:
-    """Yield options and arguments, in order. Raises CannotTell for an unknown option, InputError for a missing value."""
+    """Yield options and arguments in order. Raises CannotTell for unknown options, InputError for missing values."""
     # not argparse, which accepts abbreviated options and prints its own errors
     rest = list(arguments)
     while rest:

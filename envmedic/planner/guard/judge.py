@@ -27,7 +27,7 @@ from envmedic.planner.family.torch_bound import bound
 
 _SHOWN = 5
 _CUDA_BUILD = re.compile(r"cuda_?(\d{2})\.?(\d)")
-"""CUDA release in the build string of a conda package: ``py3.11_cuda12.1_cudnn8.9.2_0``, ``cuda126_generic_py311_0``."""
+"""CUDA release in a conda build string: ``py3.11_cuda12.1_cudnn8.9.2_0``, ``cuda126_generic_py311_0``."""
 
 
 @dataclass(frozen=True)

@@ -55,8 +55,8 @@ _DOCKER_TAIL = re.compile(r"(?:\\r)?\\n\"?,? ?\"(?:stream|time)\":.{0,200}$")
 _LEVEL = r"(?:DEBUG|INFO|NOTICE|WARN(?:ING)?|ERROR|CRITICAL|FATAL|EXCEPTION)"
 _DATE = r"\d{4}[-/]\d\d[-/]\d\d"
 _TIME = r"\d\d:\d\d:\d\d(?:[.,]\d{1,9})?"
-# `re` and not RE2, which has no look-ahead: most prefixes count only before a blank. `re` backtracks and lines come from
-# strangers, so repetitions are bounded.
+# `re` and not RE2, which has no look-ahead: most prefixes count only before a blank. `re` backtracks and lines come
+# from strangers, so repetitions are bounded.
 _PREFIXES = rf"""(?x)
     \s+
     | \[?{_DATE}[T\ _]\d\d:\d\d(?::\d\d)?(?:[.,]\d{{1,9}})?(?:Z|\ ?[+-]\d\d:?\d\d)?\]?[:,]?(?=[\s|]|$)

@@ -141,7 +141,7 @@ class Signatures:
     def _alone(
         self, lines: Sequence[tuple[Reading, ...]], among: frozenset[int]
     ) -> tuple[dict[int, Hit], frozenset[int]]:
-        """Return the hits of `among` on the first of `lines`, and the signatures that match one of the others instead."""
+        """Return the hits of `among` on the first of `lines`, and the signatures that match another one instead."""
         found: dict[int, Hit] = {}
         for reading in lines[0]:
             for index, match in self._matching(reading.text, among).items():

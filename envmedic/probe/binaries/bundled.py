@@ -12,7 +12,7 @@ _BITSANDBYTES = re.compile(r"libbitsandbytes_cuda(?P<major>\d\d)(?P<minor>\d)\.s
 
 
 def bitsandbytes_cuda(scans: Sequence[Scan]) -> tuple[str, ...] | None:
-    """CUDA releases that the installed bitsandbytes has a library for, ascending; None where there is none installed."""
+    """CUDA releases that the installed bitsandbytes has a library for, ascending; None without bitsandbytes."""
     for scan in scans:
         if any(item.distribution.name == "bitsandbytes" for item in scan.installed):
             found = (_BITSANDBYTES.fullmatch(name) for name in names(scan.site / "bitsandbytes"))

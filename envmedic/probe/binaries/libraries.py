@@ -111,7 +111,7 @@ def library(
     *,
     share: float = fatbin.COMMON,
 ) -> Library:
-    """The facts of one library, which `check` loads into `process`; a failure to read or load the file becomes its error.
+    """The facts of one library, which `check` loads into `process`; a failure to read or load it becomes its error.
 
     `share` is that of the fat binaries in which an architecture must be to count.
     """

@@ -75,7 +75,7 @@ def _size(path: Path) -> int:
 
 
 def _read(path: Path) -> tuple[bool | None, int]:
-    """The verdict on a module, and the bytes of its constants; nothing where it cannot be read, which the load check tells."""
+    """The verdict on a module, and its constants' bytes; nothing for an unreadable one: the load check reports it."""
     try:
         with closing(Elf(path)) as elf:
             part = next((item for item in elf.sections() if item.name == ".rodata"), None)

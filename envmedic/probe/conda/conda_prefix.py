@@ -61,7 +61,7 @@ class Conda:
 
 
 def read_conda(prefix: Path, version: str | None) -> Conda:
-    """Read the records in `prefix`; `version` is that of its Python, which decides the site-packages of noarch files."""
+    """Read the records in `prefix`; `version`, of its Python, decides the site-packages of noarch files."""
     found = records.read_brief(prefix, python=version)
     return Conda(prefix, found, packages.packages(found))
 

@@ -239,7 +239,7 @@ class Process:
         )
 
     def file(self, path: Path) -> Elf:
-        """A library that was loaded from `path`, open until `close`. Raises `ElfError` where another one is there now."""
+        """A library that was loaded from `path`, open until `close`. Raises `ElfError` where the file was replaced."""
         status = path.stat()
         loaded = self._by_file.get((status.st_dev, status.st_ino))
         if loaded is None:
@@ -309,7 +309,7 @@ def expand(item: str, origin: str) -> str:
 
 
 def _undefined(libraries: Iterable[tuple[Loaded, Iterable[VersionNeed]]], *, mangled: bool) -> list[bytes]:
-    """Names that these libraries leave undefined; those of versions of the run-time libraries are the versions' matter."""
+    """Names that these libraries leave undefined, except those with a version of a run-time library."""
     found = (
         item.elf.undefined(symbol_versions.run_time_indexes(needed), mangled=mangled) for item, needed in libraries
     )

@@ -159,7 +159,7 @@ def _nvml_gpu(item: dict[str, Any]) -> Gpu:
 
 
 def from_kernel(root: Path) -> Driver:
-    """The kernel module's files under /sys and /proc (`root` is / except in tests), which state no compute capability."""
+    """The kernel module's files under /sys and /proc (`root`: / except in tests). They state no compute capability."""
     loaded = (read_text(root / "sys/module/nvidia/version") or "").strip()
     described = read_text(root / "proc/driver/nvidia/version") or ""
     match = _MODULE_VERSION.search(described)

@@ -243,7 +243,7 @@ def _report(item: _Comparison, disk: Disk, contested: frozenset[str]) -> Distrib
 
 
 def _own(row: _Row, others: Collection[str]) -> bool:
-    """Whether only this distribution lists the file, and it is neither metadata nor a script: installers rewrite those."""
+    """Whether only this distribution lists the file, and it is no metadata or script: installers rewrite those."""
     return row.name not in others and row.path[0] not in "./" and not _metadata(row.path)
 
 

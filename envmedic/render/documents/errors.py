@@ -23,7 +23,7 @@ def error_lines(error: EnvmedicError | ErrorDocument) -> list[Line]:
 
 
 def failure_lines(error: ErrorDocument) -> list[Line]:
-    """The error without the state of the environment: details (a list of mistakes, or a tool's output), cause, next step.
+    """The error without the state of the environment: details (mistakes, or a tool's output), cause, next step.
 
     Where cause and details share lines, each is shown once.
     """

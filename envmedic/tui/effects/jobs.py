@@ -213,7 +213,7 @@ def _carried_out(job: BackgroundJob[T]) -> _Outcome[T]:
 
 
 def _settle(job: BackgroundJob[T], outcome: _Outcome[T]) -> None:
-    """Hand result or error over. A result that came in spite of a cancel counts only where the work changed something."""
+    """Deliver result or error. After a cancel, a result counts only where the work changed something."""
     if outcome.error is not None:
         job.failed(as_error(outcome.error, changing=job.must_end))
     elif job.token() and not job.must_end:

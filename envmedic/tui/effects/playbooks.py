@@ -52,7 +52,7 @@ class PlaybookEffects:
         self._effects.job("playbooks", "reading playbooks", work, found, latest="playbooks")
 
     def stamps(self) -> Stamps:
-        """Times and sizes of the user's playbook files, which show that one was saved, made or removed. Raises InputError."""
+        """Times and sizes of the user's playbook files, to notice saved, new or removed ones. Raises InputError."""
         return tuple(map(_stamp, sorted({*self._named, *map(str, playbooks.own_playbook_files())})))
 
     def page(self, book: Book, then: Callable[[Explanation | EnvmedicError], None]) -> None:

@@ -21,7 +21,7 @@ _TOLD_EVERY_S = 0.2
 
 
 def fetch(request: dict[str, Any]) -> dict[str, Any]:
-    """Download `packages` (``url``, ``path``, ``sha256`` or ``md5``); a failure is returned with its address, and cancels the others."""
+    """Download `packages` (``url``, ``path``, ``sha256`` or ``md5``); return the first failure, which ends the rest."""
     network.give_logins(request["logins"])
     return asyncio.run(_all(request))
 

@@ -1,4 +1,4 @@
-"""Execution of a conda change in a clone: installation, then verification and completion, the same for both installers."""
+"""Execution of a conda change in a clone: installation, verification and completion, for both installers."""
 
 from __future__ import annotations
 

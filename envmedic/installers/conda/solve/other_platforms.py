@@ -30,8 +30,8 @@ def solve(environment: Environment, host: Host, emit: Emit, *, offline: bool = F
     )
     same = tuple(f"{item.name} =={item.version}" for item in conda.packages)
     for pins in (same, ()):
-        # Nothing is installed on the other platform: pins, not records, hold versions, and apply only to packages that the
-        # solution needs.
+        # Nothing is installed on the other platform: pins, not records, hold versions, and apply only to packages that
+        # the solution needs.
         empty = CondaEnvironment(pinned=(*conda.pinned, *pins))
         there = msgspec.structs.replace(environment, conda=empty)
         try:

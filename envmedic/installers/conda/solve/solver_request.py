@@ -63,7 +63,7 @@ class SolverRequest:
         return (*self.request.specs, *kept, *others)
 
     def _may_go(self, name: str) -> bool:
-        """Whether the solver may remove the package: it is removable, and depends on a removed one or is needed by another."""
+        """Whether the solver may remove it: it is removable, and depends on a removed package or another needs it."""
         needed = any(name in _needs(item) for item in self.packages)
         return self.removable(name) and (needed or name in self._of_what_goes())
 
@@ -97,8 +97,8 @@ class SolverRequest:
     def documents(self, *, tolerant: bool = False) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
         """Records of the packages to keep, and of those that the solver should prefer.
 
-        Kept packages lose requirements that other kept packages do not meet: no change would be possible otherwise. With
-        `tolerant` they lose every unmet requirement.
+        Kept packages lose requirements that other kept packages do not meet: no change would be possible otherwise.
+        With `tolerant` they lose every unmet requirement.
         """
         kept = self.kept
         fixed = {item.name for item in kept} | {name for name, _, _ in self.virtual}

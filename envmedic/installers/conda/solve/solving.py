@@ -49,8 +49,8 @@ class Solver:
         question = SolverRequest(request, conda.packages, virtual_packages.packages(self.host), pins)
         answer = self._ask(question, tolerant=False)
         if "unsolvable" in answer:
-            # Unmet requirements that were there before should not prevent a repair. If this fails too, the first explanation
-            # counts: it speaks of the environment as it is.
+            # Unmet requirements that were there before should not prevent a repair. If this fails too, the first
+            # explanation counts: it speaks of the environment as it is.
             first, answer = answer, self._ask(question, tolerant=True)
             answer = first if "unsolvable" in answer else answer
         if "unsolvable" in answer:

@@ -62,7 +62,7 @@ def cuda(host: Host) -> str | None:
 def unmet_requirements(
     wanted: Sequence[CondaArtifact], host: Host, environ: Mapping[str, str] = os.environ
 ) -> tuple[str, ...]:
-    """Requirements of packages on a machine that `host` does not meet, a sentence each. Raises ValueError for a bad spec.
+    """Requirements on a machine that `host` does not meet, a sentence each. Raises ValueError for a bad spec.
 
     A constraint of a package (``constrains``) counts only if the host has that virtual package at all.
     """
@@ -101,7 +101,8 @@ def _elsewhere(host: Host) -> tuple[Virtual, ...]:
 
 
 def _numbered(name: str, value: str | None) -> Iterator[Virtual]:
-    # A kernel such as 5.15.0-91-generic; an empty CONDA_OVERRIDE variable means that the package is absent, as in conda.
+    # A kernel such as 5.15.0-91-generic; an empty CONDA_OVERRIDE variable means that the package is absent, as in
+    # conda.
     match = _NUMBER.match(value or "")
     if match is not None:
         yield name, match[0], "0"
