@@ -270,6 +270,20 @@ def test_a_file_that_came_to_the_kept_tree_meanwhile_is_not_written_over(quick: 
     with pytest.raises(PreflightError, match="cannot be carried over") as caught:
         keep(quick, point=Crash(0, {"carry-listed"}, write))
     assert "File exists" in str(caught.value.cause)
+    assert (kept_tree(quick) / NOTES).read_text() == "theirs"
+    assert not (kept_tree(quick) / MODEL).exists()
+    assert quick.recover() == ()
+
+
+def test_what_another_program_made_among_the_copies_stays(quick: World) -> None:
+    quick.apply()
+    work(quick)
+    assert not in_child(lambda: keep(quick, point=Crash(0, {"carried"})))
+    other = (kept_tree(quick) / MODEL).with_name("other.pt")
+    other.write_text("theirs")
+    assert [record.state for record in quick.recover()] == ["done"]
+    assert other.read_text() == "theirs"
+    assert not (kept_tree(quick) / MODEL).exists()
 
 
 def test_a_link_in_the_place_of_a_new_file_is_not_followed(quick: World) -> None:

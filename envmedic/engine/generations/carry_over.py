@@ -7,6 +7,7 @@ the copies are complete.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import stat
@@ -122,7 +123,11 @@ def _copy(transaction: OpenTransaction, new: NewFiles) -> None:
             if number % _PROGRESS_EVERY == 0:
                 session.progress("undo", "files", number, len(new.files))
             with _opened(tops, name.rpartition("/")[0]) as (source, target):
-                _copy_entry(name, source, target, transaction, counts)
+                try:
+                    _copy_entry(name, source, target, transaction, counts)
+                except FileExistsError:  # made by another program meanwhile: no copy, so not to be removed as one
+                    _write(directory, _Carried(new.files[:number], made, times, ()))
+                    raise
             session.point("file-carried")
         for path in reversed(made):  # last, since every new entry changes their times
             with _opened(tops, path) as (source, target):
@@ -240,18 +245,22 @@ def _remove_copies(session: TransactionContext, tree: Path, carried: _Carried) -
                 _remove(os.unlink, name, top)
                 session.point("copy-removed")
         for path in reversed(carried.made):
-            if not any(name.startswith(f"{path}/") for name in alone):
-                _remove(os.rmdir, path, top)
+            _remove(os.rmdir, path, top)
     for path, times in carried.times.items():
-        with suppress(PermissionError):  # the directory of another user, which this one may write but not date
+        # the directory of another user, which this one may write but not date
+        with suppress(PermissionError, FileNotFoundError):
             os.utime(tree / path, ns=(times[0], times[1]))
 
 
 def _remove(remove: Callable[..., None], path: str, top: int) -> None:
     above, _, name = path.rpartition("/")
-    # what a kill came before was never made
-    with suppress(FileNotFoundError), _opened([top], above) as (directory,):
-        remove(name, dir_fd=directory)
+    try:
+        with _opened([top], above) as (directory,):
+            remove(name, dir_fd=directory)
+    except OSError as error:
+        # never made before the kill, or a directory that has more than copies
+        if error.errno not in {errno.ENOENT, errno.ENOTEMPTY, errno.EEXIST}:
+            raise
 
 
 def _write(directory: TransactionDirectory, carried: _Carried) -> None:
