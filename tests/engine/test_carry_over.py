@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -273,6 +274,31 @@ def test_a_file_that_came_to_the_kept_tree_meanwhile_is_not_written_over(quick: 
     assert (kept_tree(quick) / NOTES).read_text() == "theirs"
     assert not (kept_tree(quick) / MODEL).exists()
     assert quick.recover() == ()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def test_copies_in_read_only_directories_are_taken_back(quick: World) -> None:
+    """By a user whom modes bind, unlike root."""
+    room = quick.prefix.parent
+
+    def as_user(work: Callable[[], object]) -> bool:
+        def change() -> object:
+            os.setresgid(12345, 12345, 12345)
+            os.setresuid(12345, 12345, 12345)
+            return work()
+
+        return in_child(change)
+
+    quick.apply()
+    work(quick)
+    for path in (room, *room.rglob("*")):
+        os.chown(path, 12345, 12345, follow_symlinks=False)
+    (quick.prefix / MODEL).parent.chmod(0o555)
+    assert not as_user(lambda: keep(quick, point=Crash(0, {"carried"}), force=True))
+    assert as_user(quick.recover)
+    assert not (kept_tree(quick) / MODEL).parent.exists()
+    assert as_user(lambda: keep(quick, force=True))
+    assert (quick.prefix / MODEL).exists()
 
 
 def test_what_another_program_made_among_the_copies_stays(quick: World) -> None:

@@ -240,6 +240,9 @@ def _remove_copies(session: TransactionContext, tree: Path, carried: _Carried) -
     with ExitStack() as stack:
         top = os.open(tree, os.O_RDONLY)
         stack.callback(os.close, top)
+        for path in carried.made:  # a copied mode may forbid its owner to empty it
+            with suppress(FileNotFoundError), _opened([top], path) as (directory,):
+                os.fchmod(directory, 0o700)
         for name in carried.files:
             if name not in alone:
                 _remove(os.unlink, name, top)
