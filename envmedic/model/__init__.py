@@ -1,1 +1,1 @@
-"""The vocabulary of envmedic: frozen values that every other package speaks. No effects here."""
+"""Frozen values that all other packages exchange. No effects here."""

@@ -15,6 +15,7 @@ from envmedic.errors import InputError
 T = TypeVar("T")
 
 
+# Paths are `str` in every value: msgspec encodes no `pathlib.Path`, and documents are JSON.
 class Model(msgspec.Struct, frozen=True, kw_only=True):
     """A frozen value with keyword-only fields that can be written as JSON."""
 

@@ -21,9 +21,11 @@ Role = Literal["playbook", "reproduction", "regression", "informative"]
 Phase = Literal["before", "after", "smoke"]
 GpuVerdict = Literal["verified", "not verified", "not needed"]
 
+# Other inputs find faults that depend on values; each round costs the check's whole time again.
 FULL_ROUNDS = 5
 
 
+# Carried in the check: it is asked again in the clone, where neither the log nor the playbook is at hand.
 class Confirmation(Model, frozen=True, kw_only=True):
     """The facts of an environment with the fault: a playbook's `when` with all values that it may name."""
 
@@ -129,7 +131,7 @@ class Outcome(Model, frozen=True, kw_only=True):
     role: Role = "informative"
     """Who asked for it."""
     device: str | None = None
-    """``cpu``, ``cuda:0 NVIDIA H200`` or None where no device takes part."""
+    """``cpu``, ``cuda:0 NVIDIA H200`` or None for a check without a device."""
     seconds: float = 0.0
     """How long it ran."""
     max_relative_error: float | None = None
@@ -142,16 +144,19 @@ class Outcome(Model, frozen=True, kw_only=True):
     """The end of its output, for a failure."""
     signal: str | None = None
     """Name of the signal that ended it, such as ``SIGSEGV``."""
+    # A skip that counts for nothing, unlike one for a missing GPU: that one keeps an environment from being verified.
     applicable: bool = True
     """False when the check has no meaning on this device (bf16 on an old GPU); such a skip counts for nothing."""
     points_to: tuple[Fault, ...] = ()
-    """Of a failure: the classes of fault that it speaks for, likeliest first."""
+    """Of a failure: the classes of fault that it indicates, likeliest first."""
+    # A package may need another one only for a part that nobody here uses.
     excuse: str = ""
     """Why a failed import alone does not make an environment broken, such as ``seaborn is not installed``."""
 
     @property
     def key(self) -> tuple[str, str | None]:
         """Identifies the same check on the same device before and after."""
+        # Not the role: a check that a playbook asks for is compared with the same one of the profile.
         return (self.check, self.device)
 
 

@@ -55,6 +55,8 @@ class CondaPackage(Model, frozen=True, kw_only=True):
     """Its file, relative to the prefix: ``conda-meta/pytorch-2.3.1-….json``."""
 
 
+# Neither installer notices: pip removes what RECORD lists, conda what its record lists, and each leaves the rest of
+# the other behind.
 class CondaOverlay(Model, frozen=True, kw_only=True):
     """A conda package and a distribution that pip or uv put over it: two owners of the same import packages."""
 
@@ -126,12 +128,13 @@ class CondaArtifact(Model, frozen=True, kw_only=True):
     size_bytes: int | None = None
     distributions: tuple[str, ...] = ()
     """Python distributions that it is known to bring, by normalised name."""
+    # Kept whole: records have fields that envmedic does not read, and conda expects them later.
     metadata: dict[str, Any] = {}
     """Its entry in the channel's repodata, from which an installer makes its record."""
 
 
 class CondaReference(Model, frozen=True, kw_only=True):
-    """An installed conda package that goes or is replaced."""
+    """An installed conda package to be removed or replaced."""
 
     name: str
     version: str
@@ -142,6 +145,7 @@ class CondaReference(Model, frozen=True, kw_only=True):
     """Python distributions that go with it, by normalised name."""
 
 
+# Exact by default: a solver that is free to update would change hundreds of packages for one repair.
 class CondaRequest(Model, frozen=True, kw_only=True):
     """What a solver is asked. Installed packages that are not named here stay as they are, to the build string."""
 
@@ -164,11 +168,13 @@ class CondaChange(Model, frozen=True, kw_only=True, tag="conda"):
     """Exact conda packages that go and come, in one step; the rest of the environment's packages stay."""
 
     remove: tuple[CondaReference, ...] = ()
-    """What goes, also what is replaced or put in place again."""
+    """Removed packages, with the replaced and reinstalled ones."""
     install: tuple[CondaArtifact, ...] = ()
-    """What comes."""
+    """New packages, with those that replace others."""
     specs: tuple[str, ...] = ()
     """What the revision in ``conda-meta/history`` says was asked for: these override older specs of the same names."""
+    # conda replays the history to learn the user's specs: without this, the next install would ask for a removed
+    # package again.
     remove_specs: tuple[str, ...] = ()
     """Names whose older specs the revision takes back."""
     executor: CondaExecutor = "rattler"

@@ -131,6 +131,7 @@ class RoundStarted(Model, frozen=True, kw_only=True, tag="round-started"):
     """What failed in the round before."""
 
 
+# The code is stable, the sentence is not: scripts that read events match the code.
 class Notice(Model, frozen=True, kw_only=True, tag="notice"):
     """Something the user should know."""
 
@@ -170,6 +171,7 @@ Emit = Callable[[EventData], None]
 
 def distinct(emit: Emit) -> Emit:
     """`emit` without repeats of the last event: some progress only shows that work goes on."""
+    # A download that stands still repeats its last progress, so that `emit` can raise a cancellation.
     last: EventData | None = None
 
     def tell(data: EventData) -> None:
@@ -181,6 +183,7 @@ def distinct(emit: Emit) -> Emit:
     return tell
 
 
+# A number besides the time: the clock of a machine may be set back, and renderers need the order.
 class Event(Model, frozen=True, kw_only=True):
     """An event's data with its transaction, place in the stream and time (seconds since the epoch)."""
 

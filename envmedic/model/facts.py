@@ -11,6 +11,7 @@ FACTS_SCHEMA: Final = "envmedic.facts/1"
 
 EnvironmentKind = Literal["venv", "virtualenv", "uv", "conda", "system", "unknown"]
 OriginKind = Literal["index", "archive", "vcs", "directory", "editable", "conda", "unknown"]
+# `tilde`: pip renames a directory to `~ame` before it removes it, and an interruption leaves that name.
 LeftoverKind = Literal["tilde", "empty-dist-info", "orphan-package", "orphan-library", "path-file"]
 
 
@@ -58,7 +59,7 @@ class Compiler(Model, frozen=True, kw_only=True):
 
 
 class Variable(Model, frozen=True, kw_only=True):
-    """An environment variable that takes part in building, loading or selecting."""
+    """An environment variable that affects builds, the loader or the choice of GPUs."""
 
     name: str
     value: str
@@ -139,6 +140,7 @@ class Defect(Model, frozen=True, kw_only=True):
     """What is wrong with it, to be read after its path."""
 
 
+# Without site-packages (-I -S): a broken .pth file or sitecustomize says nothing about the interpreter.
 class Interpreter(Model, frozen=True, kw_only=True):
     """The Python of an environment, asked in isolated mode without its site-packages."""
 
@@ -221,6 +223,7 @@ class Leftover(Model, frozen=True, kw_only=True):
     """Whether it is code, or the metadata of code beside it."""
 
 
+# Byte code is left out of the counts: Python writes and removes it by itself.
 class DistributionFiles(Model, frozen=True, kw_only=True):
     """Comparison of a distribution's list of files (RECORD, or a conda record) with the disk."""
 
@@ -294,11 +297,12 @@ class UnmetVersion(Model, frozen=True, kw_only=True):
     """Path of the library that asks for it."""
 
 
+# Read by its ELF headers: loading it would run its constructors, and a broken one may end the process.
 class Library(Model, frozen=True, kw_only=True):
     """A compiled library, read from its ELF headers without loading it."""
 
     path: str
-    """Relative to the prefix where it lies inside it."""
+    """Relative to the prefix if inside it."""
     distribution: str | None
     needed: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
@@ -321,6 +325,7 @@ class Library(Model, frozen=True, kw_only=True):
     """Why it could not be read (truncated, not ELF, other machine)."""
 
 
+# One libstdc++ serves a whole process, the first one found, so every copy that may be first counts.
 class CxxRuntime(Model, frozen=True, kw_only=True):
     """A copy of the C++ run-time library (libstdc++.so.6)."""
 
@@ -330,7 +335,7 @@ class CxxRuntime(Model, frozen=True, kw_only=True):
     newest_abi: str | None = None
     """Newest ``CXXABI_`` version that it defines."""
     found_by: Literal["process", "LD_LIBRARY_PATH", "prefix", "system"]
-    """``process``: the copy that compiled modules get; else where another one lies."""
+    """``process``: the copy that compiled modules load; else the location of another one."""
     entry: str | None = None
     """The entry of LD_LIBRARY_PATH that leads to it."""
 
@@ -341,7 +346,7 @@ class CudaLibrary(Model, frozen=True, kw_only=True):
     soname: str
     """The name that is asked for, such as ``libcusparse.so.12``."""
     path: str | None
-    """The file that is found, relative to the prefix where it lies inside it; None when none is."""
+    """The file that is found, relative to the prefix if inside it; None without one."""
     instead_of: str | None = None
     """The environment's own file of that name, where another one is found before it."""
     unresolved: tuple[str, ...] = ()
@@ -389,6 +394,8 @@ class CompanionBuild(Model, frozen=True, kw_only=True):
     """Its Requires-Dist on torch, such as ``torch==2.5.1``."""
 
 
+# Settings are observed, since pip and uv read files, variables and the directory: the same command can ask another
+# index.
 class InstallerSetting(Model, frozen=True, kw_only=True):
     """One setting of pip or uv that decides where distributions come from."""
 
@@ -451,6 +458,7 @@ class NumpyModule(Model, frozen=True, kw_only=True):
     """Relative to the prefix."""
 
 
+# conda keeps them in its state file or in scripts, virtual environments in their activation scripts.
 class KeptVariable(Model, frozen=True, kw_only=True):
     """A variable that the environment keeps for the shells that activate it."""
 
@@ -490,7 +498,7 @@ class Building(Model, frozen=True, kw_only=True):
     architectures: tuple[str, ...] = ()
     """Entries of TORCH_CUDA_ARCH_LIST that the installed torch knows, as its ``cpp_extension.py`` lists them."""
     named_architectures: tuple[str, ...] = ()
-    """Names such as ``Hopper`` that it knows besides."""
+    """Names such as ``Hopper`` that it also knows."""
     sources: tuple[RecordedSource, ...] = ()
     """Of the distributions that were installed from a directory."""
     imports_of_setuptools: tuple[str, ...] = ()
@@ -498,6 +506,7 @@ class Building(Model, frozen=True, kw_only=True):
     ``pkg_resources.packaging``."""
 
 
+# Found by experiment only: nothing in the files tells in which order two libraries crash.
 class ImportCrash(Model, frozen=True, kw_only=True):
     """The smallest set of imports that ends Python, found by trying them in processes of their own."""
 
@@ -524,6 +533,7 @@ class Environment(Model, frozen=True, kw_only=True):
     """Absolute paths inside the prefix, purelib first."""
     include_system_site: bool = False
     distributions: tuple[Distribution, ...] = ()
+    # Of two copies, `importlib.metadata` and pip may each see another one.
     duplicates: tuple[str, ...] = ()
     """Names that more than one metadata directory claims."""
     leftovers: tuple[Leftover, ...] = ()
@@ -539,7 +549,7 @@ class Environment(Model, frozen=True, kw_only=True):
     extensions: tuple[Library, ...] = ()
     """Compiled modules of all others that use torch or CUDA, or that would not load."""
     extension_count: int = 0
-    """Compiled modules that were looked at for it."""
+    """Number of compiled modules that were examined."""
     cxx_runtimes: tuple[CxxRuntime, ...] = ()
     """The copy of libstdc++ in the process, then others, where a version is missing."""
     cuda_libraries: tuple[CudaLibrary, ...] = ()

@@ -18,6 +18,7 @@ class FamilyQuery(Model, frozen=True, kw_only=True):
     free_threaded: bool = False
     system: str = "linux"
     machine: str = "x86_64"
+    # None is no failure: a machine without a driver takes CPU builds, unless a GPU is required.
     driver: str | None = None
     """Driver version; None: no driver (CPU) or unknown, see `gpu_required`."""
     capabilities: tuple[str, ...] = ()
@@ -48,6 +49,7 @@ class FamilyQuery(Model, frozen=True, kw_only=True):
     """Installed companion → its own requirement on torch, such as ``torch==2.5.1``."""
 
 
+# Public versions, since the same release has another label on each index; the variant is beside them.
 class FamilySet(Model, frozen=True, kw_only=True):
     """A coherent set. Versions are public ones (no local label)."""
 
@@ -62,6 +64,7 @@ class FamilySet(Model, frozen=True, kw_only=True):
     """Whether the default index carries this torch in this variant."""
 
 
+# Kept with its rule and source: a plan has to say why a newer release is not proposed.
 class RejectedSet(Model, frozen=True, kw_only=True):
     """A set that was considered and breaks a rule."""
 

@@ -60,6 +60,7 @@ class Alternative(Model, frozen=True, kw_only=True):
     why_not: str
 
 
+# Shown to people: "why not the obvious cause" is the first question to a diagnosis.
 class Rejected(Model, frozen=True, kw_only=True):
     """A cause that was considered and refuted, with its reason."""
 
@@ -79,6 +80,7 @@ class Finding(Model, frozen=True, kw_only=True):
     """Id of the matching signature, None when facts alone show the fault."""
     confidence: float
     """0 to 1; findings under 0.5 are listed, but make no verdict."""
+    # Three values: an unobserved fact neither confirms nor refutes.
     confirmed: bool | None
     """By facts: true, false, or null where they cannot tell."""
     summary: str

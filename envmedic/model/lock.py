@@ -11,6 +11,7 @@ from envmedic.model.base import Model
 
 LOCK_SCHEMA: Final = "envmedic.lock/1"
 
+# The names are here and the rest of each format is in `locks`, which the model must not import.
 LockFormatName = Literal["conda-lock", "pylock", "requirements", "environment", "dockerfile"]
 LOCK_FORMAT_NAMES: Final[tuple[LockFormatName, ...]] = get_args(LockFormatName)
 """In the order of choice; `envmedic.locks.formats` describes each."""
@@ -55,6 +56,8 @@ class LockedPackage(Model, frozen=True, kw_only=True):
     """What installed it: ``pip``, ``uv``, ``conda``, ``other``; empty where a lock does not say."""
 
 
+# Kept apart from `LockedPackage`: metadata of an installed distribution rarely name its file. The code that finds the
+# file states how it is known.
 class WheelFile(Model, frozen=True, kw_only=True):
     """A file that an installed distribution is known to come from."""
 

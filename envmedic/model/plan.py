@@ -14,6 +14,7 @@ from envmedic.model.registries.faults import Fault
 PLAN_SCHEMA: Final = "envmedic.plan/1"
 CONSTRAINTS: Final = "etc/envmedic/constraints.txt"
 """Where constraints for pip and uv stay, relative to the prefix."""
+# Beside the pins, since conda reads `conda-meta/pinned` whole: it keeps the lines of a repair apart from the user's.
 CONDA_PINS: Final = "etc/envmedic/conda-pins.txt"
 """Lines of ``conda-meta/pinned`` that hold what a repair put in place, and give way to a later one."""
 
@@ -85,13 +86,15 @@ class Rebuild(Model, frozen=True, kw_only=True, tag="rebuild"):
     workshop: str
     """Directory beside the environment in which it is built, and which is gone afterwards."""
     variables: dict[str, str] = {}
-    """What the build is told besides the variables of the activated environment."""
+    """Variables of the build, in addition to those of the activated environment."""
 
     def requirement(self) -> str:
         """What an installer is asked to build: a copy of the directory, the repository or archive, or the release."""
         name, source = self.distribution.name, self.source
+        # A copy in the workshop: a build writes into its source tree, which is the user's own.
         if source.kind == "directory":
             return f"{self.workshop}/src"
+        # pip and uv verify an archive by the hash in the fragment of its URL, and find the project by `subdirectory`.
         marks = [f"sha256={source.sha256}"] if source.sha256 and source.kind == "archive" else []
         marks += [f"subdirectory={source.subdirectory}"] if source.subdirectory else []
         fragment = "#" + "&".join(marks) if marks else ""
@@ -100,6 +103,7 @@ class Rebuild(Model, frozen=True, kw_only=True, tag="rebuild"):
             return f"{name} @ git+{source.url}{revision}{fragment}"
         if source.kind == "archive":
             return f"{name} @ {source.url}{fragment}"
+        # The installer must not take a wheel here: `build_options` adds --no-binary.
         return f"{name}=={self.distribution.version}"
 
     def describe(self) -> str:
@@ -112,7 +116,7 @@ class Rebuild(Model, frozen=True, kw_only=True, tag="rebuild"):
 
 
 class SetEnv(Model, frozen=True, kw_only=True, tag="set_env"):
-    """Variables kept in the environment's activation scripts; an empty tuple of values unsets."""
+    """Variables kept in the environment's activation scripts."""
 
     variables: dict[str, str]
 
@@ -175,13 +179,13 @@ class Change(Model, frozen=True, kw_only=True):
     size_bytes: int | None = None
     """Of the wheel or conda package, or of what is removed."""
     by: Literal["wheel", "conda"] = "wheel"
-    """What the line is about: a distribution that comes (or goes) as a wheel, or a conda package."""
+    """Subject of the line: a distribution installed or removed as a wheel, or a conda package."""
     package: str = ""
     """The conda package that brought it, where a wheel takes its place."""
     before_build: str = ""
     """Build string of the conda package that is installed."""
     after_build: str = ""
-    """Build string of the conda package that comes."""
+    """Build string of the new conda package."""
     channel: str = ""
     """Where the conda package comes from, or came from when it goes."""
     distributions: tuple[str, ...] = ()
@@ -210,6 +214,7 @@ class Plan(Model, frozen=True, kw_only=True):
     """The environment as the user named it, made absolute."""
     real_prefix: str
     """The environment with every symbolic link resolved."""
+    # Exact steps are right for exactly the files that were seen.
     environment_digest: str
     """`Environment.digest` at planning time; apply refuses when it differs."""
     playbook: str | None
@@ -227,7 +232,7 @@ class Plan(Model, frozen=True, kw_only=True):
     commands: tuple[tuple[str, ...], ...] = ()
     """argv of each command as it will run, in order, at the true path."""
     checks: tuple[Check, ...] = ()
-    """What proves it, and what is watched besides."""
+    """Checks that prove the repair, and checks that only inform."""
     changes: tuple[Change, ...] = ()
     """The distributions that it removes, installs or changes."""
     stays: tuple[str, ...] = ()
@@ -242,6 +247,7 @@ class Plan(Model, frozen=True, kw_only=True):
     """Sets and ways that were considered and not chosen."""
     notes: tuple[str, ...] = ()
     """What the user should know."""
+    # A named playbook or a plan file is a decision of the user: a further round would go beyond it.
     extendable: bool = False
     """Whether the repair loop may extend it (never with ``--playbook`` or a plan file)."""
     gpu_checks: bool = False

@@ -23,9 +23,11 @@ Text = Annotated[str, msgspec.Meta(min_length=1)]
 Identifier = Annotated[str, msgspec.Meta(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$")]
 LOADED_PLAYBOOK_SCHEMA: Final = "envmedic.loaded-playbook/1"
 VALIDATION_SCHEMA: Final = "envmedic.validation/1"
+# None is a value: looked for and absent. A fact that was not observed has no entry.
 FactValue = bool | int | float | str | tuple[str, ...] | None
 
 
+# A misspelt key of an optional field would otherwise be ignored, and the playbook would do less than it says.
 class Strict(Model, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A part of a playbook; unknown keys are mistakes."""
 
@@ -35,6 +37,7 @@ class Signature(Strict, frozen=True, kw_only=True):
 
     id: Identifier
     """Unique in the playbook; findings name it."""
+    # RE2 searches in linear time: a playbook of a stranger cannot make a scan of a log hang.
     pattern: Text
     """RE2 syntax: no look-around, no backreferences. Named groups ``(?P<name>…)`` can be used in texts."""
     sample: Text
@@ -68,6 +71,8 @@ class Condition(Strict, frozen=True, kw_only=True):
     """True when it is false."""
 
 
+# The key `step` of the YAML chooses the struct of each step. The JSON schema gets one branch for each, so that a
+# mistake is reported for the step that was meant.
 class PurgeStep(Strict, frozen=True, kw_only=True, tag_field="step", tag="purge"):
     """Remove distributions, every copy of them, with their leftovers and orphans."""
 
@@ -121,7 +126,7 @@ class ReinstallStep(Strict, frozen=True, kw_only=True, tag_field="step", tag="re
     """Install conda packages, installed ones again in the same build; wheels over them are removed, or conda's are."""
 
     packages: tuple[Text, ...]
-    """Names of conda packages, match specs of those that are not installed, or facts that list such."""
+    """Names of installed conda packages, match specs of others, or facts that list either."""
 
 
 class SetEnvStep(Strict, frozen=True, kw_only=True, tag_field="step", tag="set_env"):
@@ -143,9 +148,9 @@ class ReplaceStep(Strict, frozen=True, kw_only=True, tag_field="step", tag="repl
     """Replace one distribution by another."""
 
     distribution: Text
-    """Name of the one that goes."""
+    """Name of the removed distribution."""
     by: Text
-    """Requirement of the one that comes."""
+    """Requirement of the replacement."""
 
 
 class PinStep(Strict, frozen=True, kw_only=True, tag_field="step", tag="pin"):
@@ -165,6 +170,7 @@ class AdviseStep(Strict, frozen=True, kw_only=True, tag_field="step", tag="advis
 class CommandStep(Strict, frozen=True, kw_only=True, tag_field="step", tag="command"):
     """A command; only from a playbook whose content the user has trusted."""
 
+    # Words instead of one text: a shell would interpret the text of a log in a placeholder.
     argv: tuple[Text, ...]
     """The program and its arguments, run without a shell."""
 
@@ -195,7 +201,7 @@ class Playbook(Strict, frozen=True, kw_only=True):
     title: Text
     """The fault in one line."""
     explain: Text
-    """How it comes about and why the steps mend it."""
+    """How it arises and why the steps repair it."""
     fix_kind: FixKind
     """How to repair it, in one word."""
     signatures: tuple[Signature, ...] = ()
@@ -225,7 +231,7 @@ class LoadedPlaybook(Model, frozen=True, kw_only=True):
     sha256: str
     """Of the file's bytes."""
     origin: Literal["shipped", "user", "file"]
-    """Whether it came with envmedic, lies in the user's directory, or was named as a file."""
+    """Whether it is shipped with envmedic, in the user's directory, or named as a file."""
 
 
 class Validation(Model, frozen=True, kw_only=True):

@@ -29,6 +29,7 @@ class CommandResult(Model, frozen=True, kw_only=True):
     argv: tuple[str, ...]
     returncode: int
     """Exit status; negative signal number when a signal ended it."""
+    # The end, not the beginning: compilers and installers print megabytes, and the error comes last.
     stdout: str = ""
     """At most the last 256 KiB."""
     stderr: str = ""
@@ -67,6 +68,7 @@ class Runner(Protocol):
 class ResolveRequest(Model, frozen=True, kw_only=True):
     """Exact pins to turn into wheels."""
 
+    # PEP 440: `==2.5.1` accepts 2.5.1+cu124 too. The variant decides between the builds, through the index.
     pins: tuple[str, ...]
     """Requirements such as ``torchvision==0.20.1``, without local labels."""
     variant: str | None = None
@@ -79,7 +81,7 @@ class ResolveRequest(Model, frozen=True, kw_only=True):
     offline: bool = False
     torch_index: str = "https://download.pytorch.org/whl/{variant}"
     indexes: tuple[str, ...] = ()
-    """URLs of indexes besides the user's own, asked first."""
+    """URLs of indexes that are asked before the user's own."""
 
 
 class Resolution(Model, frozen=True, kw_only=True):
@@ -180,6 +182,7 @@ class ApplyOptions(Model, frozen=True, kw_only=True):
     """Generations kept for undo after this one."""
 
 
+# Plain structs from here on, not models: they hold functions and exceptions, and are never written as JSON.
 class ExtendRequest(msgspec.Struct, frozen=True):
     """The state of the repair loop after the steps of a round."""
 
@@ -232,6 +235,7 @@ class Exchange(msgspec.Struct, frozen=True):
     """What runs from the environment now."""
 
 
+# `engine` must not import its siblings `probe` and `installers`: `api` passes these functions instead.
 class EnginePorts(msgspec.Struct, frozen=True):
     """Everything that a transaction uses from outside `engine`."""
 

@@ -19,6 +19,7 @@ ERROR_SCHEMA: Final = "envmedic.error/1"
 State = Literal[
     "cloning", "repairing", "ready", "exchanged", "done", "undoing", "undone", "redoing", "aborted",
 ]  # fmt: skip
+# Recovery has nothing to do in these states. An undo or redo may still begin from one.
 FINAL_STATES: frozenset[State] = frozenset({"done", "undone", "aborted"})
 COMPLETE_STATES: frozenset[State] = FINAL_STATES - {"aborted"}
 """Final states of transactions that made a generation."""
@@ -97,10 +98,12 @@ class Record(Model, frozen=True, kw_only=True):
     """Wall-clock seconds of each stage."""
     error: str | None = None
     """Why the environment is unchanged, when it is."""
+    # `error` is one line for people; this one has the code and the exit code that scripts decide by.
     failure: ErrorDocument | None = None
     """The error behind `error` with its exit code; None when the transaction did what it was asked to."""
     extensions: tuple[Plan, ...] = ()
     """Plans that the repair loop added to `plan`, in order."""
+    # Kept in the record, although none of it is in the environment: it explains the time and the rounds.
     abandoned: tuple[Plan, ...] = ()
     """Plans that were carried out in the clone and given up, since they did not prove themselves."""
     notes: tuple[str, ...] = ()
@@ -138,7 +141,7 @@ class Generation(Model, frozen=True, kw_only=True):
     """Path of the kept tree."""
     only_copies: tuple[str, ...] = ()
     """Files of the kept tree, relative to it, that were added or changed there and that the live tree does not have;
-    ``.`` where that cannot be told. Such a tree is removed only by ``envmedic prune --drop-new``."""
+    ``.`` where that is unknown. Such a tree is removed only by ``envmedic prune --drop-new``."""
     size_bytes: int
     """Disk space that the kept tree holds alone."""
 

@@ -9,6 +9,7 @@ from envmedic.model.plan import Change
 
 CHECK_SCHEMA: Final = "envmedic.check/1"
 
+# `needs-build` is neither yes nor no: it depends on a compiler and a CUDA toolkit, so it has no exit code 0.
 Verdict = Literal["works", "works-with-changes", "needs-build", "does-not-work"]
 
 
@@ -16,7 +17,7 @@ class Consideration(Model, frozen=True, kw_only=True):
     """One thing that the answer rests on."""
 
     speaks: Literal["for", "against", "note"]
-    """Whether it speaks for the requirement, against it, or is to be known."""
+    """An argument for the requirement, one against it, or a note."""
     text: str
     """What it is."""
     source: str = ""

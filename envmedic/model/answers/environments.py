@@ -20,6 +20,7 @@ class FoundEnvironment(Model, frozen=True, kw_only=True):
     kind: EnvironmentKind
     tool: CondaTool | None = None
     """What owns it, of conda's environments."""
+    # An interpreter is not started for a list: a broken one may hang, and there may be many.
     python: str | None = None
     """Version of its Python, as far as its files tell: ``3.11.7`` or ``3.11``; null where it has none."""
     torch: str | None = None
@@ -38,6 +39,6 @@ class Environments(Model, frozen=True, kw_only=True):
 
     schema: Literal["envmedic.envs/1"] = ENVIRONMENTS_SCHEMA
     environments: tuple[FoundEnvironment, ...] = ()
-    """Those that ``-n`` finds first, then by where they were found."""
+    """Environments that ``-n`` finds first, then by the place of discovery."""
     gone: tuple[str, ...] = ()
     """Prefixes that conda lists, or that a variable names, and at which there is no environment."""

@@ -1,4 +1,4 @@
-"""An explanation: a fault or a playbook in words for somebody who meets it for the first time."""
+"""Explanation of a fault or playbook to a reader without prior knowledge."""
 
 from __future__ import annotations
 
@@ -68,6 +68,6 @@ class Explanation(Model, frozen=True, kw_only=True):
     playbooks: tuple[PlaybookTitle, ...] = ()
     """For a class of fault: the playbooks that repair it."""
     terms: tuple[Term, ...] = ()
-    """What stands in braces above, and words of the field that are used there."""
+    """Meanings of the placeholders in braces and of the technical terms above."""
     references: tuple[str, ...] = ()
     """URLs of what it relies on."""

@@ -17,7 +17,7 @@ PackageTool = Literal["pip", "uv", "conda", "mamba", "micromamba"]
 
 @dataclass(frozen=True)
 class PipCommand:
-    """``pip install``, ``pip uninstall`` or their like of uv, read."""
+    """A parsed ``pip install`` or ``pip uninstall``, or uv's equivalent."""
 
     tool: Literal["pip", "uv"]
     verb: Literal["install", "uninstall", "sync"]
@@ -29,7 +29,7 @@ class PipCommand:
     constraints: tuple[str, ...] = ()
     """Files."""
     upgrade: Literal["no", "named", "all"] = "no"
-    """``named``: only what is asked for by name, as pip does unless told to be eager."""
+    """``named``: only the named requirements, pip's default strategy."""
     index_url: str | None = None
     extra_index_urls: tuple[str, ...] = ()
     find_links: tuple[str, ...] = ()
@@ -40,7 +40,7 @@ class PipCommand:
     isolated: bool = False
     """Whether pip reads neither its files nor its variables."""
     options: tuple[str, ...] = ()
-    """What else uv must be told to foresee it, in uv's words, a value joined by ``=``."""
+    """Further options for uv's dry run, each with its value joined by ``=``."""
     sources: tuple[str, ...] = ()
     """Those of `options` that say where distributions come from, and which."""
     python: str | None = None
@@ -49,7 +49,7 @@ class PipCommand:
 
 @dataclass(frozen=True)
 class CondaCommand:
-    """``conda install``, ``update`` or ``remove``, or their like of mamba and micromamba, read."""
+    """A parsed ``conda install``, ``update`` or ``remove``, or the equivalent of mamba or micromamba."""
 
     tool: PackageTool
     verb: Literal["install", "update", "remove"]
@@ -60,11 +60,12 @@ class CondaCommand:
     override_channels: bool = False
     offline: bool = False
     options: tuple[str, ...] = ()
-    """What else its dry run must be told."""
+    """Further options for its dry run."""
     name: str | None = None
     prefix: str | None = None
 
 
+# Dataclasses, not models: parsed commands are not part of a document. `Guard.command` has the words as given.
 GuardedCommand = PipCommand | CondaCommand
 
 
@@ -72,7 +73,7 @@ class Harm(Model, frozen=True, kw_only=True):
     """One reason against the command."""
 
     kind: HarmKind
-    """``bound``: it is compiled for the torch that goes. ``second-owner``: pip and conda would both have it."""
+    """``bound``: it is compiled for the replaced torch. ``second-owner``: pip and conda would both own it."""
     name: str
     """The distribution or package that is harmed."""
     text: str

@@ -1,4 +1,4 @@
-"""What a test of a playbook found."""
+"""Results of a playbook's tests."""
 
 from __future__ import annotations
 

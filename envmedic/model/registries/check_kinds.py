@@ -1,4 +1,4 @@
-"""The checks: one row for each, with what it proves, where it runs and the faults that its failure speaks for."""
+"""The checks: one row for each, with what it proves, where it runs and the faults that its failure indicates."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ Devices = Literal["none", "cpu and gpu", "gpu"]
 
 
 class CheckKind(Model, frozen=True, kw_only=True):
-    """What is known of a check before it runs."""
+    """Static description of a check."""
 
     name: str
     proves: str
-    """What an environment can do that passes it, for people."""
+    """Ability of an environment that passes, as a sentence."""
     devices: Devices = "none"
     """Where it computes. ``gpu`` is for what CUDA builds alone bring: it runs on the CPU only where torch is no CUDA
     build and the user names the check."""
     profile: Profile | None
     """The smallest profile that has it; None for a check of a fault rather than of what an environment can do."""
     points_to: tuple[Fault, ...]
-    """Classes of fault that its failure speaks for, likeliest first. What it prints may say more."""
+    """Classes of fault that its failure indicates, likeliest first. Its output may tell more."""
 
 
 _LIBRARIES: Final[tuple[Fault, ...]] = ("missing-cuda-library", "nvidia-wheel-conflict", "no-kernel-image")
@@ -49,12 +49,14 @@ _ROWS: Final = (
         ),
     ),
     CheckKind(
+        # In no profile: ten processes for each sequence, and only after a crash does the order of imports matter.
         name="import-sequence",
         proves="the names given are imported one after the other, ten times in fresh processes, without a crash",
         profile=None,
         points_to=("native-crash", "mkl-openmp", "libstdcxx"),
     ),
     CheckKind(
+        # No device: it reads torch's table of registered kernels, which works without a GPU.
         name="torchvision-dispatch",
         proves="torchvision's operators are registered for CPU (and CUDA) by the right kernels",
         profile="quick",
@@ -159,6 +161,7 @@ _ROWS: Final = (
         points_to=("missing-cuda-library", "nvidia-wheel-conflict", "gpu-host-fault"),
     ),
     CheckKind(
+        # Only in `full`, as is `extension-build`: both run compilers, which takes far longer than a kernel.
         name="torch-compile",
         proves="a function compiled by torch.compile (Triton) equals a reference in 64 bits, on every GPU",
         devices="gpu",
@@ -180,12 +183,14 @@ _ROWS: Final = (
         points_to=("cuda-toolkit-mismatch", "cuda-arch-list", "extension-build-toolchain", "no-kernel-image"),
     ),
     CheckKind(
+        # Relative to the state before: working environments often have unmet requirements, which no repair asked for.
         name="pip-check",
         proves="no distribution lacks a requirement that it had before",
         profile="standard",
         points_to=("companion-version", "unsatisfiable", "half-installed"),
     ),
     CheckKind(
+        # In no profile, as is `command`: these two are about the fault or the command of one repair.
         name="facts",
         proves="no fact confirms the fault any more; without a playbook: none confirms a fault that was not there before",
         profile=None,
@@ -200,10 +205,11 @@ _ROWS: Final = (
 )
 CHECKS: Mapping[str, CheckKind] = MappingProxyType(by_name(_ROWS))
 """Every check, by its name. Those of kernels have their code in ``envmedic/kernels/catalogue.py``."""
+# Without the structs, for completion and the loader: most callers need names and sentences only.
 CHECK_NAMES: Mapping[str, str] = MappingProxyType({row.name: row.proves for row in _ROWS})
 """Every check that a playbook or ``verify --check`` may name, with what it proves."""
 GPU_CHECKS = frozenset(row.name for row in _ROWS if row.devices != "none")
-"""Checks that take part in GPU verification: `Check.gpu` makes no sense for the others."""
+"""Checks with outcomes on GPUs: `Check.gpu` makes no sense for the others."""
 _PROFILES: Final[tuple[Profile, ...]] = get_args(Profile)
 PROFILES: Mapping[Profile, tuple[str, ...]] = MappingProxyType({
     # profiles are nested: each has the checks of those before it in `Profile`

@@ -37,16 +37,18 @@ FAULTS: tuple[Fault, ...] = get_args(Fault)
 
 
 class FaultClass(Model, frozen=True, kw_only=True):
-    """What is known of a class of fault, whichever playbook repairs it."""
+    """Description of a class of fault, common to all its playbooks."""
 
     name: Fault
     title: str
     what: str
-    """What it is, for somebody who has never met it."""
+    """What it is, for a reader who has never met it."""
     why: str
-    """How users come by it."""
+    """Usual causes."""
     proof: tuple[str, ...]
     """How a repair of it is proven."""
+    # Stated with the cause, not with the symptom: a new class then names what it brings about, and no row of another
+    # class changes.
     symptoms: frozenset[Fault] = frozenset()
     """Classes that it brings about: a diagnosis ranks them below it."""
     of_host: bool = False
@@ -378,6 +380,7 @@ _ROWS: Final = (
         shown_by_checks=False,
     ),
 )  # fmt: skip
+# Checked at import: `explain`, the ranking of findings and the docs all need a row for each name.
 FAULT_CLASSES: Mapping[Fault, FaultClass] = complete(
     FAULTS,
     by_name(_ROWS),

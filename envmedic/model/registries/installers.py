@@ -1,4 +1,4 @@
-"""What installs wheels, and what installs conda packages: the words of ``--installer``.
+"""Installers of wheels and of conda packages: the values of ``--installer``.
 
 Nothing is imported here: the help of a command has these words without the rest of the model.
 """
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     ]  # `model.conda.CondaExecutor`, which the decoder of plans needs at run time
 
 OF_WHEELS: Mapping[WheelInstaller, str] = {"uv": "uv", "pip": "pip"}
-"""Installers of wheels, each as people call it; the first is the default."""
+"""Installers of wheels with their usual names; the first is the default."""
 OF_CONDA: Mapping[_CondaExecutor, str] = {"rattler": "py-rattler", "conda": "conda"}
-"""Installers of conda packages, likewise."""
+"""Installers of conda packages with their usual names."""
 INSTALLERS = (*OF_WHEELS, *OF_CONDA)
 DEFAULT: WheelInstaller = "uv"
 DEFAULT_OF_CONDA: _CondaExecutor = "rattler"

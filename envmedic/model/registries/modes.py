@@ -25,7 +25,7 @@ CLONE_MODES: Mapping[CloneMode, str] = complete(
     stated=f"`CloneMode` {_HERE}",
     add=f"what it is to `CLONE_MODES` {_HERE}, and to `probe_modes` a way to try it",
 )
-"""What each mode is for people; the first that works is taken."""
+"""Description of each mode; the first that works is taken."""
 STAGING_MODES: Mapping[StagingMode, str] = complete(
     get_args(StagingMode),
     {
@@ -35,7 +35,8 @@ STAGING_MODES: Mapping[StagingMode, str] = complete(
     stated=f"`StagingMode` {_HERE}",
     add=f"what it is to `STAGING_MODES` {_HERE}",
 )
-"""What each mode is for people."""
+"""Description of each mode."""
+# `renameat2` with RENAME_EXCHANGE where the file system has it; some network file systems do not.
 EXCHANGE_METHODS: Mapping[ExchangeMethod, str] = complete(
     get_args(ExchangeMethod),
     {
@@ -45,7 +46,8 @@ EXCHANGE_METHODS: Mapping[ExchangeMethod, str] = complete(
     stated=f"`ExchangeMethod` {_HERE}",
     add=f"what it is to `EXCHANGE_METHODS` {_HERE}",
 )
-"""What each method is for people."""
+"""Description of each method."""
+# The sentences name the risk, not the check: the user reads them before lifting the protection.
 PROTECTIONS: Mapping[AllowName, str] = complete(
     get_args(AllowName),
     {

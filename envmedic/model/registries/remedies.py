@@ -81,6 +81,7 @@ class FormerFact(Model, frozen=True, kw_only=True):
     """The fact to ask for in a condition."""
 
 
+# The loader refuses these names in a playbook, and its message names the remedy and the fact to use instead.
 FORMER_FACTS: dict[str, FormerFact] = {
     name: FormerFact(remedy=remedy, observed=observed)
     for name, remedy, observed in (

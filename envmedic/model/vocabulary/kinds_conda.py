@@ -1,9 +1,10 @@
-"""Facts about conda's packages: damaged ones, and those that other installers wrote over."""
+"""Facts about conda's packages: damaged ones, and ones overwritten by other installers."""
 
 from __future__ import annotations
 
 from envmedic.model.vocabulary.fact_kind import FactKind
 
+# Files and owners are separate facts: reinstalling a package mends the first; for the second, one owner must go.
 KINDS: tuple[FactKind, ...] = (
     FactKind(name="conda.packages", type="strings", doc="names of the installed conda packages"),
     FactKind(name="conda.made-by", type="string", doc="the tool that owns the environment: conda, mamba, pixi, …"),

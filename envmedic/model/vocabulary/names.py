@@ -23,6 +23,7 @@ from envmedic.model.vocabulary import (
 )
 from envmedic.model.vocabulary.fact_kind import FactKind, FactType
 
+# A playbook is shared between users, so it cannot know the command of one of them.
 PLAYBOOK_CHECKS = tuple(name for name in CHECK_NAMES if name != "command")
 """Checks that a playbook may name: all but the user's own command."""
 
@@ -117,6 +118,7 @@ _AREAS: tuple[tuple[FactKind, ...], ...] = (
 def _kinds() -> tuple[FactKind, ...]:
     details = {"family.coherent": "family.problems"}
     rows = list(_GENERAL)
+    # torchaudio has the same facts as torchvision, under its own name.
     for member in ("torchvision", "torchaudio"):
         rows += [(f"{member}.{name}", kind, f"{member}: {doc}") for name, kind, doc in _COMPANION]
         details |= {f"{member}.{name}": f"{member}.{detail}" for name, detail in _DETAILS.items()}
@@ -128,6 +130,7 @@ def _kinds() -> tuple[FactKind, ...]:
 FACTS: dict[str, FactKind] = {kind.name: kind for kind in _kinds()}
 """Every fact that has a name of its own, by it; `fact_kind` knows those of any distribution too."""
 
+# The list tells "not installed" from "not observed", which a missing `package.<name>.version` alone cannot.
 LISTED_PACKAGES = "env.packages"
 """The fact that was observed when the installed distributions were: what it lacks is not there."""
 
