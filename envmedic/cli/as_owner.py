@@ -31,6 +31,7 @@ def hand_over(args: argparse.Namespace, given: Sequence[str] | None) -> int | No
         return None
     if not (args.quiet or args.events):
         write(sys.stderr, f"working as {user.name}, who owns {visible(str(prefix))}\n")
+    # The words of this very start, with the options of the interpreter, such as -m or -I.
     argv = sys.orig_argv[1:] if given is None else ["-m", "envmedic", *given]
     return run_as(user, [sys.executable, *argv], ["envmedic", *words])
 
@@ -49,6 +50,7 @@ def _named(args: argparse.Namespace) -> Path | None:
         if options.get("plan") and not named:
             return _of_plan(Path(args.plan))
         return targets.chosen(name=args.name, prefix=args.prefix, python=args.python)
+    # Not reported here: the command finds the same error and reports it in its own form.
     except EnvmedicError:
         return None
 

@@ -24,6 +24,7 @@ from envmedic.model.registries.installers import INSTALLERS
 FILES, DIRECTORIES = ":files", ":directories"
 """Requests to a completion script for the shell's own completion of paths."""
 
+# COMP_WORDBREAKS of bash holds `=`: `--option=value` arrives as three words, see `_joined`.
 _BASH = """\
 # bash completion for envmedic
 _envmedic() {
@@ -107,7 +108,7 @@ class _State:
 
 
 def complete(words: Sequence[str]) -> Iterator[Word]:
-    """The words that may stand in the place of the last of `words`, and what they mean."""
+    """Completions of the last of `words`, each with its meaning."""
     *before, current = _joined(words) or [""]
     state = _State(build_parser())
     for word in before:
@@ -251,6 +252,7 @@ def _environments() -> Iterator[Word]:
     yield from ((item.name, item.prefix) for item in found if item.name)
 
 
+# The prefix is shown relative to the working directory where it begins with it, as users type it.
 def _prefixes() -> Iterator[Word]:
     here = os.path.join(os.getcwd(), "")  # noqa: PTH109, PTH118  # a text that ends with a slash
     yield from ((item.prefix.removeprefix(here), item.torch or "") for item in list_environments().environments)
@@ -273,7 +275,7 @@ _SOURCES: Mapping[str, Callable[[], Iterator[Word]]] = {
     "check": _checks,
     "installer": _installers,
 }
-"""Options and arguments whose words are known when they are asked for."""
+"""Options and arguments whose values depend on the machine or the registries."""
 
 
 def answer(words: Sequence[str]) -> int:

@@ -49,7 +49,7 @@ def target_of(args: argparse.Namespace) -> NamedTarget:
 def prefix_of(target: NamedTarget, settings: Settings, output: CommandOutput) -> Path:
     """The environment meant, named on stderr, for a command that only reads it.
 
-    An interrupted transaction on it is told, there and in the command's document, and stays as it is.
+    Reports an interrupted transaction on it, there and in the command's document, and does not settle it.
     """
     prefix = find_prefix(target)
     output.narrate(f"environment: {prefix}")

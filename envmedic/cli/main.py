@@ -64,6 +64,7 @@ def main(argv: Sequence[str] | None = None, *, ui: Ui | None = None) -> int:
     given = list(sys.argv[1:] if argv is None else argv)
     words, command = split_command(given)
     output: CommandOutput | None = None  # loaded when something is said: `--version` and `--help` are quick
+    # Read before the parser runs: its own errors must follow --json too.
     json = "--json" in words or os.environ.get("ENVMEDIC_JSON", "") not in FALSE
     spare = mmap.mmap(-1, _SPARE_BYTES)  # a mapping of its own goes back at once, unlike what malloc was given
     try:
@@ -71,9 +72,11 @@ def main(argv: Sequence[str] | None = None, *, ui: Ui | None = None) -> int:
         if given[:1] == ["__complete"]:
             return _complete(given[1:])
         args = build_parser().parse_args(words)
+        # Neither has the output options that `_output` reads.
         if args.command in {None, "completion"}:
             return _completion(args) if args.command else _without_command(ui)
         args.user_command = command
+        # As root only: everything below runs as the owner of the environment, before any of its files is read.
         ended = _handed_over(args, argv) if os.geteuid() == 0 else None
         if ended is None:
             output = _output(args)
@@ -85,7 +88,7 @@ def main(argv: Sequence[str] | None = None, *, ui: Ui | None = None) -> int:
     except KeyboardInterrupt:
         (output or _bare_output(json=json)).error(Interrupted("Interrupted"))
         return int(ExitCode.INTERRUPTED)
-    except Exception as error:  # noqa: BLE001  # the one boundary: a bug is reported with what is needed to mend it
+    except Exception as error:  # noqa: BLE001  # the one boundary: a bug is reported with its traceback
         spare.close()
         return _unexpected(error, output or _bare_output(json=json))
 
@@ -100,6 +103,7 @@ def _unexpected(error: Exception, output: CommandOutput) -> int:
     from envmedic.render.documents.errors import bug
 
     environment = UNCHANGED if output.stream.transaction is None else RECOVERABLE
+    # `bug` comes last: a full disk or a missing package raises an ordinary exception too.
     known = (
         exhausted(error, environment=environment)
         or missing_package(error, environment=environment)

@@ -37,6 +37,7 @@ class Parser(argparse.ArgumentParser):
         """Options whose variable is set, each with the names of options that mean the same thing in another way."""
         self.settable: list[argparse.Action] = []
         """Options that have a variable."""
+        # Options are added late: a start needs those of one command only.
         self._fill: Callable[[Parser], None] | None = None
 
     def later(self, fill: Callable[[Parser], None]) -> None:
@@ -134,6 +135,7 @@ class Parser(argparse.ArgumentParser):
         given = dict(vars(parsed))
         for action, rivals in self.variables:
             if action.dest not in given:
+                # `-p` on the command line overrules ENVMEDIC_NAME: both name the environment.
                 overruled = any(given.get(rival) is not None for rival in rivals)
                 setattr(parsed, action.dest, None if overruled else _from_variable(action))
         return parsed, rest
@@ -172,6 +174,7 @@ def _variable(action: argparse.Action) -> str:
 def _from_variable(action: argparse.Action) -> object:
     variable = _variable(action)
     text = os.environ[variable]
+    # argparse converts words of the command line only; values of variables are converted here by the same rules.
     if isinstance(action, argparse._CountAction):
         return _count(variable, text)
     if action.nargs == 0:

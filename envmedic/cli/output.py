@@ -22,6 +22,7 @@ from envmedic.render.streams import discard, write
 from envmedic.render.style import Style, plain, wants_colour
 from envmedic.render.text import Line, line
 
+# DEL and C1 controls, and the marks that reverse the direction of text; JSON itself escapes C0 only.
 _ACTING = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
@@ -61,6 +62,7 @@ class CommandOutput:
         try:
             write(sys.stdout, text + "\n")
         except OSError as error:
+            # Otherwise Python would try to flush it once more at exit and replace the exit code.
             discard(sys.stdout)
             raise EnvmedicError(
                 "The result could not be written to standard output",

@@ -68,6 +68,7 @@ def _command(
 ) -> None:
     """Add a command; a `bare` one has its own options alone."""
 
+    # Called for the given command alone, see `Parser.later`.
     def fill(parser: Parser) -> None:
         if not bare:
             _output(parser)

@@ -135,7 +135,7 @@ def event_lines(data: EventData, verbosity: int) -> list[Line]:
     if isinstance(data, StageFinished) and (data.seconds >= SILENT_S or verbosity > 0):
         word = part("done") if data.ok else part("failed", "bad")
         return [joined(f"{STAGES[data.stage]}: ", word, f" in {duration(data.seconds)}")]
-    if isinstance(data, CheckFinished) and verbosity > 0:  # the table that comes with the result is enough for most
+    if isinstance(data, CheckFinished) and verbosity > 0:  # the table in the result is enough for most users
         return outcome_lines([data.outcome])
     return [line(text) for text in (_steps(data) or (_details(data) if verbosity > 0 else []))]
 

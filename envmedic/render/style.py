@@ -1,4 +1,4 @@
-"""Lines as text with the escapes of a terminal, and figures as people read them."""
+"""Lines as text with terminal escapes, and readable figures."""
 
 from __future__ import annotations
 

@@ -22,6 +22,7 @@ def diagnose(args: argparse.Namespace, output: CommandOutput) -> int:
     if args.log_only and not args.logs:
         raise InputError("--log-only needs a LOG", hint="Name a file, or `-` for standard input")
     settings = settings_of(args, output)
+    # Raises InputError for an unknown id.
     if args.playbook and not settings.playbook_files:
         playbooks.show_playbook(settings, args.playbook)  # an id is matched anyway, if there is such a playbook
     found: tuple[Diagnosis, ...]

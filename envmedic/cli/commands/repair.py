@@ -129,6 +129,7 @@ def _read_plan(args: argparse.Namespace, settings: Settings, output: CommandOutp
         )
     made = repair.read_plan(Path(args.plan))
     given = target_of(args) if args.name or args.prefix or args.python else None
+    # Only a real repair settles an interrupted transaction first: a dry run changes nothing.
     find = prefix_of if args.dry_run else prefix_to_change
     prefix = find(given or NamedTarget(prefix=made.prefix), settings, output)
     # a symbolic link may have been changed since the plan was made

@@ -41,7 +41,7 @@ def failure_lines(error: ErrorDocument) -> list[Line]:
 
 
 def bug(error: BaseException, *, environment: str) -> InternalError:
-    """The error that tells of a bug of envmedic, with what is needed to mend it."""
+    """The error for a bug of envmedic, with the details that a report needs."""
     import traceback
 
     trace = "".join(traceback.format_exception(error))

@@ -9,7 +9,7 @@ from envmedic.render.documents.facts import family, host_rows
 from envmedic.render.text import Line, joined, line, part
 
 _FIRST = ("gpu", "driver")
-"""Rows that people look for first."""
+"""Rows in the order of interest."""
 
 
 def host_card(host: Host | None, error: EnvmedicError | None) -> list[Line]:

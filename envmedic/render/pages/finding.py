@@ -59,9 +59,9 @@ def line_number(evidence: Evidence) -> int | None:
 
 
 def finding_page(finding: Finding, excerpt: Mapping[int, str], page: Explanation | None) -> list[Line]:
-    """The fault, its evidence, what was considered besides, and the page on it in plain words.
+    """The fault, its evidence, rejected causes, and the page on it in plain words.
 
-    `excerpt` has lines of the text by number, as far as they are at hand.
+    `excerpt` has the known lines of the text by number.
     """
     texts = [item for item in finding.evidence if item.kind == "text"]
     facts = [evidence_line(item, "  ") for item in finding.evidence if item.kind == "fact"]

@@ -39,7 +39,7 @@ def _row(label: str, text: str) -> Line:
 def protection(means: Means | EnvmedicError | None) -> AllowName | None:
     """The protection that the user may lift before a repair can begin; None without one.
 
-    Running programs are no protection here: the go-ahead itself tells of them.
+    Running programs are no protection here: the go-ahead itself names them.
     """
     name = means.allow if isinstance(means, PreflightError) else None
     # an error carries a plain text; only a known protection can be lifted

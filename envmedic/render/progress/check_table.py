@@ -138,7 +138,7 @@ def _aligned(rows: Sequence[Sequence[TextPart]], cells: int) -> list[Line]:
         used.remove(len(rows[0]) - 2)  # the time: the largest error says more
     columns = [[row[number] for row in rows] for number in used]
     first, *sizes = (max(width(cell.text) for cell in column) for column in columns)
-    # never below eight cells, so that checks can be told from each other on the narrowest screen
+    # never below eight cells, so that checks stay distinguishable on the narrowest screen
     first = max(min(first, cells - sum(size + 1 for size in sizes)), 8)
     drawn: list[Line] = []
     for name, *others in zip(*columns, strict=True):

@@ -37,7 +37,7 @@ Part = Literal[
     "probe", "resolve", "solve", "preflight", "fetch", "fingerprint", "clone", "reproduce", "steps", "verify", "ask",
     "compare", "exchange", "smoke", "prune", "other",
 ]  # fmt: skip
-"""The stages that people are shown: those of events, and some that are none there, such as a question."""
+"""The displayed stages: those of events, and others, such as a question."""
 _ROUND: Final[tuple[Part, ...]] = ("steps", "verify")
 _END: Final[tuple[Part, ...]] = ("ask", "compare", "exchange", "smoke")
 _OUTSIDE: Final = frozenset({"make", "undo", "redo", "recover"})
