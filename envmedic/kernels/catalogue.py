@@ -78,6 +78,7 @@ ON_TORCHAUDIO = {"torchaudio-lfilter": (("torchaudio-lfilter", audio.lfilter, RA
 CHECKS = {**ON_TORCH, **ON_TORCHVISION, **ON_TORCHAUDIO}
 BY_MODULE = {"torchvision": ON_TORCHVISION, "torchaudio": ON_TORCHAUDIO}
 """Module that is imported on top of torch → the checks that use it."""
+# Each takes from seconds to minutes: they compile, start processes or import many packages.
 SLOW = ("torch-compile", "all-reduce", "extension-smoke", "extension-build")
 """Checks that run by hand only when they are named."""
 

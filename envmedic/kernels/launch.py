@@ -20,6 +20,7 @@ def refuse(reason):
 
 def interpreted(program, python):
     """Whether `program` is a Python script of the environment of `python`."""
+    # Scripts elsewhere in PATH keep their own interpreter, as in the user's shell.
     if os.path.dirname(program) != os.path.dirname(python):
         return False
     with open(program, "rb") as stream:

@@ -81,7 +81,7 @@ def run_units(requests, gpus, report):
 
 
 def run_torch(requests, own, no_gpu, report):
-    """Everything that needs torch: in the zygote of torch, and in those that are forked from it for other modules.
+    """Run all checks that need torch: in its zygote, and in the zygotes forked from it for other modules.
 
     `own` has the units that import these modules, by module.
     """
@@ -149,7 +149,7 @@ def print_line(message):
 
 
 class Human:
-    """A table for people, and the exit status: 1 when anything failed."""
+    """A readable table, and the exit status: 1 after any failure."""
 
     def __init__(self):
         self.status = 0

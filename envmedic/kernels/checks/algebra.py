@@ -118,6 +118,7 @@ def sparse(context):
 def _sparse_round(torch, context, seed, shape):
     rows, inner, columns = shape
     generator = random.Random(seed)
+    # Sorted by row and distinct, as the compressed form needs them.
     places = sorted({(generator.randrange(rows), generator.randrange(inner)) for _ in range(rows * 4)})
     values = reference.uniform(generator, len(places))
     right = reference.uniform(generator, inner, columns)

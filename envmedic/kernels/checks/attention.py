@@ -34,7 +34,7 @@ PARTS = ("result", "query gradient", "key gradient", "value gradient")
 
 
 def default(context):
-    """Attention by whichever backend torch takes."""
+    """Attention by the backend that torch selects."""
     import torch
 
     torch_support.needs(torch, FIRST, "scaled_dot_product_attention")

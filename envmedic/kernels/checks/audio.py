@@ -46,6 +46,7 @@ def _round(torch, functional, context, seed):
     same("device of the samples", y.device.type, context.device.partition(":")[0])
     (y * place([upstream])).sum().backward()
     wanted = exact.filtered(samples, FEEDBACK, FORWARD)
+    # A filter is linear: the gradient of its input is the same filter over the reversed upstream.
     gradient = exact.filtered(upstream[::-1], FEEDBACK, FORWARD)[::-1]
     for part, tensor, expected in (("result", y, wanted), ("gradient", x.grad, gradient)):
         got = tensor.detach().double().cpu().tolist()[0]

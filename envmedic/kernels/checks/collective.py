@@ -34,6 +34,7 @@ def all_reduce(context):
         errors = []
         size = _size(context)
         for round_, seed in enumerate(context.seeds()):
+            # A file as meeting point, since a TCP port could be taken; torch demands a new one for each group.
             meeting = "file://" + os.path.join(folder, str(round_))
             errors += _together(context, meeting, seed, size)
     limit = size * 2 * reference.UNIT_ROUNDOFF["fp32"]

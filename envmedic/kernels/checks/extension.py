@@ -108,6 +108,7 @@ def _builder():
 
 def _nvcc(builder):
     """The nvcc that torch takes; a CUDA_HOME that is set and has none is a fault, not an absence."""
+    # In the order of torch.utils.cpp_extension, so that the check uses the toolkit of a real build.
     set_to = os.environ.get("CUDA_HOME") or os.environ.get("CUDA_PATH")
     nvcc = os.path.join(set_to or builder.CUDA_HOME or "/nonexistent", "bin", "nvcc")
     if not set_to and not Path(nvcc).exists():
@@ -124,6 +125,7 @@ class _Architectures:
         self._value = ""
         if not os.environ.get("TORCH_CUDA_ARCH_LIST") and torch.cuda.device_count() == 0:
             known = [int(name[3:]) for name in torch.cuda.get_arch_list() if re.match(r"sm_\d+$", name)]
+            # Only compiled, not run: the oldest may be dropped by a new nvcc, and the newest unknown to an old one.
             middle = sorted(known)[len(known) // 2] if known else 80
             self._value = "%d.%d" % divmod(middle, 10)
 

@@ -40,8 +40,10 @@ def _round(torch, context, generator, size):
     _arrived(torch, "within %s" % context.device, within, content)
     if not context.on_gpu:
         return
+    # Pinned memory is copied by the GPU itself (DMA), another path than that of pageable memory.
     pinned = _copied(torch, host.pin_memory(), context.device)
     _arrived(torch, "from pinned memory to %s" % context.device, pinned, content)
+    # Between GPUs the bytes may take NVLink or PCIe directly, which the copies from the host do not test.
     for index in range(torch.cuda.device_count()):
         other = "cuda:%d" % index
         if other != context.device:

@@ -48,6 +48,7 @@ def streams(context):
         halves, sums, doubled = (_poisoned(torch, context) for _ in range(3))
         main, side = torch.cuda.current_stream(), torch.cuda.Stream()
         torch.mul(x, 0.5, out=halves)
+        # Without it `side` could read `halves` before `main` has written them: the poison would show.
         side.wait_stream(main)
         with torch.cuda.stream(side):
             torch.add(halves, 1.0, out=sums)

@@ -1,7 +1,7 @@
 """A call to each extension package that is installed, through its public functions, against a reference.
 
 One function for each distribution, named in `CALLS`. It is called with torch and the device, imports the package, and
-raises `Disagreement` for a wrong result. What a package's own operators need of torch besides is its own affair.
+raises `Disagreement` for a wrong result. The parts of torch that a package's own operators use are not listed.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def mmcv(probe, module, _limit):
 
 
 def detectron2(probe, module, _limit):
-    """Non-maximum suppression of boxes that could be turned, by an angle of nothing."""
+    """Non-maximum suppression of rotated boxes, with an angle of zero."""
     boxes, scores, expected = _boxes(probe)
     turned = [[(b[0] + b[2]) / 2, (b[1] + b[3]) / 2, b[2] - b[0], b[3] - b[1], 0.0] for b in boxes]
     kept = module.nms_rotated(probe.placed(turned), probe.placed(scores), 0.5)
@@ -211,7 +211,7 @@ def causal_conv1d(probe, module, limit):
 
 
 def mamba_ssm(probe, module, limit):
-    """A block by the fused kernels, and by those that it has for single steps."""
+    """A block by the fused kernels, compared with the package's unfused path."""
     block = module.Mamba(d_model=16).to(probe.device)
     x = probe.placed([probe.numbers(8, 16)])
     fused = block(x)

@@ -93,6 +93,7 @@ def complex_kernels(context):
         for name, function in FUNCTIONS.items():
             error = _function_error(torch, getattr(torch, name)(tensor), [function(number) for number in numbers])
             worst = max(worst, within("complex %s, seed %d" % (name, seed), error, limit))
+        # Of magnitude one, so that the product keeps its magnitude.
         few = [number / abs(number) for number in numbers[:16]]
         error = _function_error(torch, torch.prod(_complex(torch, few, context.device)), _multiplied(few))
         worst = max(worst, within("complex prod, seed %d" % seed, error, limit))

@@ -83,7 +83,11 @@ class Sequence:
         request = self.unit.request
         return [
             supervise.ChildJob(
-                lambda send: None if self.done else start(request)(send), request["timeout_s"], _ignore, self._end
+                # Jobs cannot be withdrawn from `run_all`: one that is not needed starts and ends at once.
+                lambda send: None if self.done else start(request)(send),
+                request["timeout_s"],
+                _ignore,
+                self._end,
             )
             for _ in range(self.left)
         ]

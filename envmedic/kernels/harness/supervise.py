@@ -60,7 +60,7 @@ class _Pipe:
         self._on_line = on_line
 
     def read(self):
-        """Take what is there; returns the number of bytes, 0 when there is nothing now or never again."""
+        """Read the available bytes; returns their number, 0 at the end too."""
         try:
             chunk = os.read(self.reader, 65536)
         except BlockingIOError:

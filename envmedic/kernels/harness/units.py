@@ -83,6 +83,7 @@ def attempt(unit, context, send):
     except Ended as error:
         status = "timeout" if error.ending.timed_out else "crash"
         send(unit.outcome(status, str(error), signal=error.ending.signal_name))
+    # SystemExit too: a package that exits on import has not been imported.
     except BaseException as error:
         traceback.print_exc()
         send(unit.outcome("fail", describe(error), excuse=unit.excuse(error)))
