@@ -1,4 +1,4 @@
-"""The terminal UI: one App, which owns what is known and what runs."""
+"""The App of the terminal UI, which owns its state and its jobs."""
 
 from __future__ import annotations
 
@@ -48,10 +48,11 @@ def _commands() -> type[Provider]:
 
 
 class EnvmedicApp(App[int]):
-    """Screens over the session, which effects bring news to."""
+    """Screens over the session, which effects update."""
 
     TITLE = "envmedic"
     COMMANDS: ClassVar[set[type[Provider] | Callable[[], type[Provider]]]] = {_commands}
+    # `priority`: these work in input lines too, where other keys are text.
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("question_mark", "help", "Help", key_display="?"),
         Binding("ctrl+p", "command_palette", "Commands", priority=True, show=False),
@@ -97,6 +98,7 @@ class EnvmedicApp(App[int]):
         self._session = session
         self.changed.publish(session)
 
+    # Textual is not thread-safe: code of jobs changes the screen only through this.
     def later(self, call: Callable[[], object]) -> None:
         """Do something on the App's own thread; may be called from any."""
         self.call_later(call)
@@ -111,6 +113,7 @@ class EnvmedicApp(App[int]):
         if not theme.dark:
             self.use_theme(name)
             return
+        # What Textual does when `theme` changes, without a second run over all styles.
         self.set_reactive(App.theme, theme.name)
         self.stylesheet.set_variables(self.get_css_variables())
         self.update_classes({f"-theme-{theme.name}": True}, update=False)
@@ -143,7 +146,7 @@ class EnvmedicApp(App[int]):
     def on_load(self) -> None:
         """Handle the signals that ask the UI to end, except ignored ones, as under nohup."""
         if threading.current_thread() is not threading.main_thread():
-            return  # signals go to the main thread, whoever that is
+            return  # Python allows signal handlers in the main thread only
         loop = asyncio.get_running_loop()
         for number in ENDING:
             if signal.getsignal(number) != signal.SIG_IGN:
@@ -165,6 +168,7 @@ class EnvmedicApp(App[int]):
 
     def show_error(self, error: EnvmedicError) -> None:
         """The panel of an error."""
+        # Screens and panels are imported on use: the first frame is drawn without them.
         from envmedic.tui.panels.base import ErrorPanel
 
         self.push_screen(ErrorPanel(error))
@@ -243,6 +247,7 @@ class EnvmedicApp(App[int]):
         from envmedic.tui.screens.repair import RepairScreen
         from envmedic.tui.screens.result import ResultScreen
 
+        # Opened from the result to show the log: the result is still below.
         below = self.screen_stack[-2] if len(self.screen_stack) > 1 else None
         if isinstance(self.screen, RepairScreen) and isinstance(below, ResultScreen):
             self.pop_screen()
@@ -349,6 +354,7 @@ class EnvmedicApp(App[int]):
         if yes:
             self._leave(ExitCode.OK)
 
+    # Without questions: nobody may be left to answer them.
     def hung_up(self) -> None:
         """End the UI without questions (a signal, a lost terminal), after the jobs that change something."""
         self._leave(ExitCode.INTERRUPTED)
@@ -377,7 +383,7 @@ class EnvmedicApp(App[int]):
         return f"{repair.prefix}: {bare(verdict_line(repair))}"
 
     def _handle_exception(self, error: Exception) -> None:
-        """A bug ends the UI; `run` tells of it as every command does, instead of Textual's own traceback."""
+        """A bug ends the UI; `run` reports it as every command does, instead of Textual's own traceback."""
         self.failure = self.failure or error
         super()._handle_exception(error)
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def diagnose_line(session: AppState) -> str:
-    """``envmedic diagnose`` on what is at hand."""
+    """``envmedic diagnose`` for the current text and environment."""
     words = ["envmedic", "diagnose"]
     source = session.source
     if session.chosen:
@@ -34,6 +34,7 @@ def diagnose_line(session: AppState) -> str:
 def plan_line(session: AppState, wish: RepairRequest) -> str:
     """``envmedic plan`` for `wish` on the chosen environment."""
     words = ["envmedic", "plan"]
+    # --reproduce and its command come last: all words after `--` belong to the command.
     words += ["--playbook", wish.playbook] if wish.playbook else []
     words += ["--log", wish.log] if wish.log else []
     words += ["--way", wish.way] if wish.way else []
@@ -44,6 +45,7 @@ def plan_line(session: AppState, wish: RepairRequest) -> str:
 
 def apply_line(session: AppState, plan: Plan, wish: RepairRequest) -> str:
     """``envmedic apply`` for what `plan` was made from."""
+    # `apply_command` builds the same line for `envmedic plan`, from parsed options.
     from argparse import Namespace
 
     settings, options = session.settings, session.options

@@ -1,4 +1,4 @@
-"""Messages from parts of a screen to their screen."""
+"""Messages from widgets to their screen."""
 
 from __future__ import annotations
 

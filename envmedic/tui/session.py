@@ -52,7 +52,7 @@ SourceKind = Literal["paste", "log", "command"]
 
 
 class TextSource(msgspec.Struct, frozen=True):
-    """A text that tells of a fault: pasted, in a file, or printed by a command."""
+    """An error text: pasted, in a file, or printed by a command."""
 
     kind: SourceKind
     name: str
@@ -73,7 +73,7 @@ class TextSource(msgspec.Struct, frozen=True):
 
 
 class AppState(msgspec.Struct, frozen=True):
-    """Everything that the app knows. Transitions give a new value."""
+    """The whole state of the App. Every transition returns a new value."""
 
     settings: Settings
     options: ApplyOptions
@@ -81,11 +81,11 @@ class AppState(msgspec.Struct, frozen=True):
     """Whether the search for environments is still running."""
     environments: tuple[Known, ...] = ()
     chosen: str = ""
-    """Prefix of the environment that is worked on, empty without one."""
+    """Prefix of the chosen environment, empty without one."""
     host: Host | None = None
     host_error: EnvmedicError | None = None
     source: TextSource | None = None
-    """The text at hand, None without one."""
+    """The given text, None without one."""
     plan: Plan | None = None
     plan_of: tuple[str, RepairRequest] | None = None
     """Prefix and wish that `plan` is for, or will be."""
@@ -120,6 +120,7 @@ class AppState(msgspec.Struct, frozen=True):
         kept = {item.prefix: item for item in self.environments}
         ordered = sorted(found, key=lambda item: not item.found.active)
         merged = tuple(_merged(item, kept.get(item.prefix)) for item in ordered)
+        # An active environment comes first; envmedic's own cannot be repaired.
         chosen = self.chosen or next((item.prefix for item in merged if item.phase != "left"), "")
         return replace(self, environments=merged, chosen=chosen, searching=False)
 
@@ -131,30 +132,31 @@ class AppState(msgspec.Struct, frozen=True):
         diagnosis: Diagnosis | None = None,
         error: EnvmedicError | None = None,
     ) -> AppState:
-        """The observation of an environment has come so far; what was known of it stays until there is better."""
+        """The state with a new phase of an environment; its last diagnosis stays until there is a new one."""
         changed = tuple(
             replace(item, phase=phase, diagnosis=diagnosis or item.diagnosis, error=error)
             if item.prefix == prefix
             else item
             for item in self.environments
         )
+        # Each observation includes the host: the newest one counts.
         host = self.host
         if diagnosis is not None and diagnosis.facts is not None:
             host = diagnosis.facts.host
         return replace(self, environments=changed, host=host)
 
     def adding(self, found: Known) -> AppState:
-        """An environment that was named by hand."""
+        """The state with one more environment, which the user named."""
         if self.known(found.prefix) is not None:
             return self
         return replace(self, environments=(*self.environments, found))
 
     def choosing(self, prefix: str) -> AppState:
-        """Another environment is worked on; the text at hand stays."""
+        """The state with another chosen environment; the text stays."""
         return replace(self, chosen=prefix, plan=None, plan_of=None)
 
     def with_source(self, source: TextSource | None) -> AppState:
-        """A text is at hand, or none any more."""
+        """The state with this text, or with none."""
         return replace(self, source=source, plan=None, plan_of=None)
 
     def told_with_facts(self, of: TextSource, prefix: str, diagnosis: Diagnosis) -> AppState:
@@ -167,6 +169,7 @@ class AppState(msgspec.Struct, frozen=True):
         """The request for a repair of `finding`: the text and, where the finding is not the best one, its playbook."""
         source = self.source
         best = self.findings[0] if self.findings else None
+        # The best finding needs no --playbook: the command line finds it from the text.
         playbook = finding.playbook if finding is not None and finding != best else None
         if source is None:
             return RepairRequest(playbook=playbook or (finding.playbook if finding is not None else None))

@@ -1,7 +1,7 @@
-"""The terminal as Textual drives it, which may go away while something is being changed.
+"""Textual's driver for a terminal that may disappear during a repair.
 
-Textual ends where it cannot read, and waits forever where it cannot write. A repair has to be ended first: the App is
-told, and what would be drawn meanwhile is dropped.
+Textual ends when it cannot read, and waits forever when it cannot write. A repair has to end first: the App gets the
+news, and further drawing is dropped.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 def lent(app: EnvmedicApp) -> Iterator[None]:
     """Lend the terminal to another program for the block. Raises SuspendNotSupported where Textual cannot suspend."""
     loop = asyncio.get_running_loop()
-    heeded = loop.remove_signal_handler(signal.SIGINT)  # Ctrl-C is that program's affair
+    heeded = loop.remove_signal_handler(signal.SIGINT)  # Ctrl-C belongs to that program
     try:
         with app.suspend():
             yield
@@ -74,6 +74,7 @@ class Terminal(LinuxDriver):
         self, app: EnvmedicApp, *, debug: bool = False, mouse: bool = True, size: tuple[int, int] | None = None
     ) -> None:
         super().__init__(app, debug=debug, mouse=mouse, size=size)
+        # Textual writes from a thread of its own, where an exception would be lost.
         self._file = cast("Any", Sink(cast("TextIO", self._file), self._gone))
 
     def run_input_thread(self) -> None:

@@ -17,7 +17,7 @@ TONES: Final[dict[str, dict[str, str]]] = {
     LIGHT: {"good": "#005f00", "bad": "#af0000", "warn": "#875f00", "dim": "#5c6370", "accent": "#006a6a"},
     CONTRAST: {"good": "#00ff00", "bad": "#ff8080", "warn": "#ffff00", "dim": "#e0e0e0", "accent": "#00ffff"},
 }
-"""Colours of tones by theme. What matters most is bold besides, and marks say it without any colour."""
+"""Colours of tones by theme. The strongest tones are bold too, and marks carry the meaning without colour."""
 
 
 def _named(theme: str) -> dict[str, str]:

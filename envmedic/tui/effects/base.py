@@ -1,7 +1,7 @@
-"""What the terminal UI does: the only part of it that calls `api`.
+"""Effects of the terminal UI: the only part of it that calls `api`.
 
-An effect starts a job and puts its news into the session. All run through `Jobs`, so that nothing here keeps a key from
-being read, and no error is lost: each is in the session, or shown as a panel.
+An effect starts a job and writes its result into the session. All run through `Jobs`, so that none of them delays a
+key, and no error is lost: each is in the session, or shown as a panel.
 """
 
 from __future__ import annotations
@@ -91,6 +91,7 @@ class Effects:
         def run(job: BackgroundJob[T]) -> T:
             from envmedic.api.context.subprocess_probe import ChildProcess
 
+            # Observation runs in a child: reading libraries holds the GIL, which would freeze the screen.
             return work(replace(self._session.settings, stream=EventStream([job.sink]), observer=ChildProcess()), job)
 
         return self._front.jobs.start(
@@ -113,7 +114,7 @@ class Effects:
         self._front.update(self._session.with_environments(tuple(map(_known, found.environments))))
         waiting = [item for item in self._session.environments if item.phase == "waiting"]
         chosen = self._session.chosen
-        # environments with torch next: those are the ones that people repair
+        # then environments with torch, the likeliest to be repaired
         for item in sorted(waiting, key=lambda item: (item.prefix != chosen, item.found.torch is None)):
             self.read(item.prefix)
 
@@ -200,7 +201,7 @@ class Effects:
         self._join()
 
     def _join(self) -> None:
-        """Judge the text at hand by the facts of the chosen environment, where both are there."""
+        """Match the current text again with the facts of the chosen environment, once both are known."""
         source, current = self._session.source, self._session.current
         if source is None or source.kind == "command" or current is None or current.facts is None:
             return
@@ -254,7 +255,7 @@ class Effects:
         self.job("explain", f"explaining {topic}", work, then, latest=f"explain {topic}")
 
     def excerpt(self, numbers: Iterable[int], then: Callable[[dict[int, str]], None]) -> None:
-        """Lines of the text at hand by number, from 1; none of what a command printed, which is not kept."""
+        """Lines of the current text by number, from 1; none of a command's output, which is not kept."""
         source, wanted = self._session.source, frozenset(numbers)
         if source is None or source.kind == "command" or not wanted:
             return
@@ -312,6 +313,7 @@ def kept_text(text: str) -> Path:
     """
     import hashlib
 
+    # Named by its hash: a text that is pasted again replaces its own file and adds none.
     folder = xdg.cache() / "envmedic" / "pasted"
     path = folder / f"{hashlib.sha256(text.encode('utf-8', 'surrogateescape')).hexdigest()[:12]}.log"
     try:

@@ -52,7 +52,7 @@ class HistoryEffects:
     def travel(
         self, way: Way, to: str | None, allow: tuple[AllowName, ...], then: Callable[[Record], None], failed: Failed
     ) -> None:
-        """Undo or redo. What would go out of sight is put to the user first."""
+        """Undo or redo; asks the user first about edits that it would hide."""
 
         def work(settings: Settings, job: BackgroundJob[Record]) -> Record:
             def accept(losses: tuple[str, ...]) -> bool:

@@ -151,6 +151,7 @@ class Jobs:
         """Cancel everything, wait for what must end, and a moment for the rest: processes that they started end too."""
         for job in self._running:
             job.cancel()
+        # Work in threads cannot be killed: jobs that change nothing are abandoned after the grace time.
         deadline = time.monotonic() + GRACE_S
         while self.unfinished() or (self._running and time.monotonic() < deadline):
             self._one_ended.clear()
@@ -200,6 +201,7 @@ class Jobs:
         return outcome
 
 
+# The future may be cancelled with its worker while the thread still runs.
 def _set(ended: asyncio.Future[_Outcome[T]], outcome: _Outcome[T]) -> None:
     if not ended.done():
         ended.set_result(outcome)

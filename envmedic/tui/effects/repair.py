@@ -184,6 +184,7 @@ class Repairs:
         repair = self.repair
         if repair is None:
             raise AssertionError
+        # The thread has ended: an answer would reach nobody.
         self._job = self._answer = None
         ended = repair.ending(result, time.time())
         self._front.update(replace(self._front.session, repair=ended))

@@ -130,6 +130,7 @@ class UndoRedo:
         self._app.notify(told, markup=False)
         self._app.moved.publish(self._prefix)
 
+    # The lock of the environment would refuse too, but only after the questions.
     def _free(self) -> bool:
         """Whether nothing else is being changed; otherwise an error is shown."""
         running = self._app.jobs.unfinished()

@@ -169,6 +169,7 @@ class BaseScreen(Screen[None]):
         """Escape takes a search back before it leaves the screen."""
         if event.key == "escape" and isinstance(self.focused, SearchBar):
             event.stop()
+            # Escape would otherwise reach the binding `back` and leave the screen.
             event.prevent_default()
             if self._target is not None:
                 self._target.search("")

@@ -19,7 +19,7 @@ from envmedic.tui.widgets.lines import LineView
 
 
 class FindingScreen(BaseScreen):
-    """One finding of the diagnosis at hand."""
+    """One finding of the current diagnosis."""
 
     TITLE_TEXT = "Finding"
     HELP = (
@@ -43,11 +43,12 @@ class FindingScreen(BaseScreen):
         yield LineView(id="page", about=self.HELP)
 
     def on_mount(self) -> None:
-        """Fetch the lines around those that match, and the page on the fault."""
+        """Fetch the lines around each match, and the page on the fault."""
         super().on_mount()
         numbers = filter(None, map(line_number, self.finding.evidence))
         effects = self.envmedic.effects
         effects.excerpt({at for number in numbers for at in range(number - AROUND, number + AROUND + 1)}, self._quoted)
+        # A finding without a playbook has the page of its class of fault.
         effects.explain(self.finding.playbook or self.finding.fault, self._explained)
         self.query_one(LineView).focus()
 
@@ -85,7 +86,7 @@ class FindingScreen(BaseScreen):
         self.envmedic.open_plan(self.finding)
 
     def action_alternatives(self) -> None:
-        """What else it may be, to be read in the place of this one; and other ways to repair it, which people take."""
+        """Offer the other findings, to read instead of this one, and list other ways to repair it."""
         others = [item for item in self.session.findings if item != self.finding]
         panel: ChoicePanel[Finding | Alternative] = ChoicePanel(
             "Instead", (*others, *self.finding.alternatives), instead_item, instead_key, _can

@@ -1,4 +1,4 @@
-"""The first screen: environments, the host, the chosen environment with its findings, and the text at hand."""
+"""The first screen: environments, the host, the chosen environment with its findings, and the given text."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from envmedic.tui.widgets.paste import PasteBox
 
 HOST = "This machine: GPUs, driver, toolkits, and the variables that matter."
 HIGH: Final = 36
-"""Rows from which there is room for all that is known of the host."""
+"""Screen height, in rows, from which the whole card of the host fits."""
 CHOSEN = "The chosen environment, and its torch family: version, variant and owner."
 
 
@@ -123,6 +123,7 @@ class HomeScreen(BaseScreen):
         """Show what is known."""
         environments = self.query_one(EnvironmentList)
         environments.show(session.environments)
+        # Once only: later refreshes must not move the highlight away from where the user put it.
         if environments.chosen is None:
             environments.highlight(session.chosen)
         self.query_one("#host", LineView).show(host_card(session.host, session.host_error))
@@ -162,7 +163,7 @@ class HomeScreen(BaseScreen):
             self.envmedic.open_finding(finding)
 
     def action_leave_text(self) -> None:
-        """Forget the text at hand; facts alone speak again."""
+        """Forget the given text; show findings from facts alone."""
         self.query_one(PasteBox).forget()
         self.envmedic.effects.give_text("")
 

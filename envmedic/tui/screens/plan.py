@@ -146,6 +146,7 @@ class PlanScreen(BaseScreen):
 
     def action_alternatives(self) -> None:
         """Choose another way; the plan for it is made in place."""
+        # Offered only after another way was taken: the shown plan is the best one otherwise.
         best = (BEST,) if self._wish.way is not None else ()
         ways = sorted(self._ways, key=lambda item: not item.feasible)
         if not (best or ways):
@@ -195,6 +196,7 @@ class PlanScreen(BaseScreen):
         options = _allowing(self._options, *(("in-use",) if start.in_use else ()))
         options = replace(options, no_gpu=options.no_gpu or start.no_gpu)
         self.envmedic.update(replace(self.session, asks=start.asks))
+        # Not used where another change is running: the plan stays ready.
         self._used = self.envmedic.repairs.start(self._prepared, self._wish, options, asks=start.asks)
         if self._used:
             self.envmedic.show_running_repair()

@@ -79,6 +79,7 @@ class PlaybooksScreen(ListingScreen[Book]):
         except InputError:
             now = ()  # reading tells why
         if self._stamps is not None and now != self._stamps:
+            # None while a survey runs: the next tick must not start a second one.
             self._stamps = None
             self._effects.survey(self._surveyed)
 

@@ -105,6 +105,7 @@ class ResultScreen(BaseScreen):
         if not self._repaired:
             await super().action_back()
             return
+        # The plan and the finding below describe the environment before the repair.
         while self.app.screen_stack[2:]:  # more than home and this one
             await self.app.pop_screen()
         await super().action_back()

@@ -19,7 +19,7 @@ Draw = Callable[[T, int], Sequence[Line]]
 
 
 class ChoiceList(OptionList, Generic[T]):
-    """Items of one kind, each some lines; `/` leaves only those that hold what is typed."""
+    """Items of one kind, each of some lines; `/` filters them by the typed text."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("j", "cursor_down", "Down", show=False),

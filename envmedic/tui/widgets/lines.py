@@ -57,6 +57,7 @@ class LineView(Toned, can_focus=True):
 
     def show(self, lines: Sequence[Line], *, home: bool = False) -> None:
         """Show other lines; the place is kept unless `home`."""
+        # Most refreshes of a screen change other parts; wrapping again takes time.
         if tuple(lines) == self._lines and not home:
             return
         self._lines = tuple(lines)

@@ -15,7 +15,7 @@ PROMPT = "Paste an error text here, or anywhere on this screen"
 
 
 class PasteBox(LineView):
-    """The text at hand. A paste replaces it, keys add to it; it is shown as text, whatever is in it."""
+    """The error text. A paste replaces it, keys add to it; nothing in it is interpreted."""
 
     HELP = (
         "The error text. Paste anywhere on this screen, and it is matched as it arrives: first alone, then with the "

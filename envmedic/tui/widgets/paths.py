@@ -12,6 +12,7 @@ class PathSuggester(Suggester):
     """Suggests the first file or directory whose path begins as typed."""
 
     def __init__(self) -> None:
+        # No cache: files come and go while the user types.
         super().__init__(use_cache=False, case_sensitive=True)
 
     async def get_suggestion(self, value: str) -> str | None:
