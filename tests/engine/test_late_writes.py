@@ -65,6 +65,7 @@ def notices(world: World) -> list[str]:
 def test_a_file_written_before_the_exchange_is_seen_and_refuses_it(quick: World, point: str) -> None:
     record = quick.apply(point=At(point, lambda: write(quick.prefix)))
     assert LATE in refused(record)
+    assert "while its copy was being repaired" in refused(record)
     assert (record.state, record.environment, quick.version()) == ("aborted", "unchanged", "1.0")
     assert (quick.prefix / LATE).is_file()
     assert is_settled(quick)

@@ -131,12 +131,11 @@ def _try(file: int) -> bool:
 
 
 def _release(root: int, file: int) -> None:
-    """Release the lock, and remove the file if envmedic made it, durably: no later command looks for it."""
+    """Remove the file if envmedic made it, durably: no later command looks for it. Closing it releases the lock."""
     if os.pread(file, len(_OURS), 0) == _OURS:
         with _keeping_times(root), suppress(FileNotFoundError):  # somebody tidied up
             os.unlink(UV_LOCK, dir_fd=root)
         os.fsync(root)
-    fcntl.flock(file, fcntl.LOCK_UN)  # a forked child may have the descriptor, which keeps the lock
 
 
 @contextmanager
