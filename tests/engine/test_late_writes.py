@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import stat
 import subprocess
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -261,6 +262,7 @@ def test_recovery_removes_only_lock_files_of_envmedic(quick: World, content: str
     kept = next(quick.store.glob("*/env"))
     left = [root / UV_LOCK for root in (quick.prefix, kept)]
     assert [path.read_bytes() for path in left] == [uv_lock._OURS] * 2
+    assert {stat.S_IMODE(path.stat().st_mode) for path in left} == {0o666}  # as uv's
     left[0].write_text(content)
     (record,) = quick.recover()
     assert record.state == "aborted"
