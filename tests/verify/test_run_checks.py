@@ -133,10 +133,10 @@ def test_what_else_is_printed_is_passed_on(tmp_path: Path) -> None:
 
 
 def test_checks_see_the_gpus_that_are_left_to_them(tmp_path: Path) -> None:
-    (tmp_path / "shown.py").write_text("import os; print(os.environ.get('CUDA_VISIBLE_DEVICES'))")
+    (tmp_path / "sitecustomize.py").write_text("import os; print(os.environ.get('CUDA_VISIBLE_DEVICES'))")
     heard = Heard()
     runner = LocalRunner({"PYTHONPATH": str(tmp_path)})
-    run_checks((Check(name="import", arguments=("shown",)),), runner, "before", heard, devices="GPU-1")
+    run_checks((Check(name="import", arguments=("json",)),), runner, "before", heard, devices="GPU-1")
     assert heard.lines() == [("checks", "GPU-1")]
 
 
