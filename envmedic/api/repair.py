@@ -228,14 +228,12 @@ def _repairable(diagnosis: Diagnosis) -> tuple[Finding, ...]:
 def _by_hand(diagnosis: Diagnosis) -> NothingToRepair:
     """Return the error for findings that are repaired by name, or by hand."""
     first = diagnosis.findings[0]
-    named = [item.playbook for item in diagnosis.findings if item.latent and item.playbook is not None]
-    ways = [f"envmedic plan --playbook {playbook}" for playbook in dict.fromkeys(named)]
     return NothingToRepair(
         f"Nothing is changed without your word: {first.summary}",
         cause="No program has failed by it as far as envmedic knows"
         if first.latent
         else "envmedic repairs nothing of this kind",
-        hint="\n".join([*(f"`{way}` shows its repair" for way in ways), *first.advice]),
+        hint="; ".join(dict.fromkeys(text for item in diagnosis.findings for text in item.advice)),
     )
 
 
