@@ -137,7 +137,7 @@ def _requirements(facts: Facts, environment: Environment) -> Iterator[Finding]:
     found = requirement_faults(environment, facts.host)
     groups: dict[str | None, list[Demand]] = {}
     for item in found.every:
-        if not item.met and not _brought_by_conda(item):
+        if not item.met and not _brought_by_conda(item) and not _served_by_host(item, environment):
             groups.setdefault(_playbook(item, found), []).append(item)
     for playbook, items in groups.items():
         yield _unmet(playbook, [item.unmet() for item in items])
@@ -175,6 +175,12 @@ def _unmet(playbook: str | None, items: Sequence[Unmet]) -> Finding:
 def _brought_by_conda(item: Demand) -> bool:
     """Whether conda answers for it: its packages have other names, and their records state what they need."""
     return item.by.owner == "conda" and item.found is None
+
+
+def _served_by_host(item: Demand, environment: Environment) -> bool:
+    """Whether the loader finds all of torch's CUDA libraries elsewhere, so that the wheel is not missed."""
+    libraries = environment.cuda_libraries
+    return item.name.startswith("nvidia-") and bool(libraries) and all(library.path for library in libraries)
 
 
 def _edited(environment: Environment) -> Iterator[Finding]:

@@ -16,5 +16,7 @@ def test_what_torch_requires_is_found_by_facts_alone(tmp_path: Path) -> None:
 
 def test_a_name_that_is_not_there_leads_to_the_requirement(tmp_path: Path) -> None:
     case = build(tmp_path, "starlette==0.41.2", "typing-extensions==4.12.2")
-    assert found_by_facts(case).verdict == "healthy", "a requirement alone may be stricter than it need be"
+    assert all(item.latent for item in found_by_facts(case).findings), (
+        "a requirement alone may be stricter than it need be"
+    )
     prove_repair(case, "unmet-requirement", [("starlette", "0.41.2", "0.36.3")], WORKS)
