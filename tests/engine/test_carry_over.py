@@ -301,6 +301,19 @@ def test_copies_in_read_only_directories_are_taken_back(quick: World) -> None:
     assert (quick.prefix / MODEL).exists()
 
 
+def test_an_error_after_the_undo_takes_nothing_back(quick: World) -> None:
+    quick.apply()
+    work(quick)
+
+    def stop() -> None:
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        keep(quick, point=Crash(0, {"after-undone"}, stop))
+    quick.recover()
+    assert all(os.path.lexists(tree / name) for tree in (quick.prefix, kept_tree(quick)) for name in NEW)
+
+
 def test_what_another_program_made_among_the_copies_stays(quick: World) -> None:
     quick.apply()
     work(quick)

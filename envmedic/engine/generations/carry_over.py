@@ -98,7 +98,7 @@ def carried_over(transaction: OpenTransaction, new: NewFiles) -> Iterator[None]:
             ) from error
         yield
     except BaseException:
-        if transaction.journal.settled:  # else recovery has to see whether the trees were swapped
+        if transaction.journal.state == "done":  # else the trees were swapped, or recovery has to see whether
             take_back(transaction.session, directory)
         raise
 
