@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -24,6 +25,7 @@ TRUST_LEFT_BY_FACTS = 0.4
 """Factor on the confidence of a text match when facts refute it."""
 _LINES_OF_A_WARNING = 8
 """Length of a warning in lines; only its first line is marked as a warning."""
+_RAISED = re.compile(r"(?<![\w-])[\w.]*(?:Error|Exception)(?=:|$)")
 NO_FAULT: Final = "not-an-env-problem"
 
 
@@ -104,6 +106,11 @@ class Cause:
             elif max(match.line_number - line, match.part - part) > _LINES_OF_A_WARNING:
                 return False
         return bool(self._telling)
+
+    @cached_property
+    def raised(self) -> bool:
+        """Whether the text names it in an error that Python raised, and not in a notice, warning or interruption."""
+        return any(not match.passing and _RAISED.search(match.line) for match in self._telling)
 
     @property
     def summary(self) -> str:

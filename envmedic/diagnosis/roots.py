@@ -56,11 +56,24 @@ def ranked(causes: Sequence[Cause]) -> tuple[Cause, ...]:
 
 
 def chosen(causes: Sequence[Cause]) -> Cause | None:
-    """The cause that decides the verdict, from the result of `ranked`; None without causes."""
-    best = causes[0] if causes else None
-    if best is None or best.signature is not None:
-        return best
-    # facts alone came first; a text that is surely no fault of an environment still decides, since the user asked
-    # about the text, and a fault beside it does not explain it
-    stated = next((cause for cause in causes if cause.signature is not None), best)
-    return stated if stated.fault is None and stated.confidence > best.confidence else best
+    """The cause that decides the verdict, from the result of `ranked`; None without causes.
+
+    What is no fault of an environment (out of memory, a warning, an interruption) decides only where no fault stands:
+    a paste often has such lines before, between and after those of the fault that was asked about.
+    """
+    faults = [cause for cause in causes if cause.fault is not None]
+    stated = next((cause for cause in causes if cause.fault is None), None)
+    standing = next((cause for cause in faults if cause.certain and not cause.refuted), None)
+    asked = standing or (faults[0] if faults else None)
+    if asked is None or stated is None:
+        return asked or stated
+    if not stated.certain:
+        return asked
+    if asked.signature is None:
+        # The user asked about the text, and a fault that facts alone show beside it does not explain it.
+        return stated if stated.confidence > asked.confidence else asked
+    # Programs go on after a warning; an error that they raised later is what ended them.
+    survived = standing is None or standing.passing
+    ended = stated.raised and stated.line > asked.line
+    better_read = standing is None and stated.line == asked.line
+    return stated if (survived and ended) or better_read else asked

@@ -95,10 +95,11 @@ _PASSING = re.compile(
     | .{0,4000}?(?:"level(?:name)?":\ ?"(?:warn(?:ing)?|info|debug)"
         | \b[A-Z]\w{1,60}Warning:                                              # categories of Python's warnings
         | (?<![^\s:\d)])[Ww]arning(?:\ \#?\d+)?(?:-D)?\s?:                     # compilers and linkers
-        | \bpip's\ dependency\ resolver\ does\ not\ currently)                 # an ERROR after which pip goes on
+        | \bpip's\ dependency\ resolver\ does\ not\ currently                  # an ERROR after which pip goes on
+        | ,\ but\ you\ have\ .{1,80}\ which\ is\ incompatible\.)                  # its lines
     """
 )
-_PASSING_HINT = re.compile(r"(?i)warn|info|debug|notice|resolver")
+_PASSING_HINT = re.compile(r"(?i)warn|info|debug|notice|resolver|incompatible")
 _GLOG = re.compile(r"\W{0,3}(?:\[?(?:rank|default)\d{1,5}\]?:\s?)?\[?[WI](?:\d{3,4})?\ (?:\d\d:|\w{1,60}\.\w{1,9}:\d)")
 
 

@@ -1,0 +1,71 @@
+"""Lines of noise beside a fault: no finding disappears, and no verdict changes."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import pytest
+
+from envmedic.diagnosis.findings import diagnose
+from envmedic.model.findings import Diagnosis
+from envmedic.model.playbook import LoadedPlaybook
+from envmedic.playbook.matching.match import scan
+from envmedic.playbook.schema.loader import load_all
+from tests.diagnosis.test_texts import LOGS, NONE
+
+NOISE = {
+    "OMP_NUM_THREADS": (
+        "Setting OMP_NUM_THREADS environment variable for each process to be 1 in default, to avoid your system being "
+        "overloaded, please further tune the variable for optimal performance in your application as needed."
+    ),
+    "oneDNN": (
+        "2026-05-01 10:00:00.123456: I tensorflow/core/util/port.cc:153] oneDNN custom operations are on. You may see "
+        "slightly different numerical results due to floating-point round-off errors from different computation orders."
+    ),
+    "fork": (
+        "huggingface/tokenizers: The current process just got forked, after parallelism has already been used. "
+        "Disabling parallelism to avoid deadlocks..."
+    ),
+    "deprecation": "/env/lib/python3.11/site-packages/a.py:10: FutureWarning: `b` is deprecated\n  warnings.warn(",
+    "Ctrl-C": 'Traceback (most recent call last):\n  File "train.py", line 3, in <module>\nKeyboardInterrupt',
+    "time limit": "slurmstepd: error: *** JOB 12 ON n1 CANCELLED AT 2026-05-01T10:00:00 DUE TO TIME LIMIT ***",
+}
+NO_MEMORY = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\nso I reinstalled everything:"
+FAULTS = [(title, text) for fault, title, text in LOGS if fault != NONE]
+
+
+@cache
+def playbooks() -> tuple[LoadedPlaybook, ...]:
+    return load_all()
+
+
+def judged(text: str) -> Diagnosis:
+    return diagnose(scan(text.encode().splitlines(), playbooks()), None, playbooks(), prefix=None, log="log")
+
+
+def named(text: str) -> set[tuple[str, str]]:
+    """The signatures that match."""
+    return {(match.playbook, match.signature) for match in scan(text.encode().splitlines(), playbooks())}
+
+
+def lost(text: str, noisy: str) -> str | None:
+    """What the diagnosis of the noisy text lacks of that of `text`."""
+    before, after = judged(text), judged(noisy)
+    sure = {item.playbook for item in before.findings if item.confidence >= 0.5}
+    missing = sure - {item.playbook for item in after.findings}
+    same = before.verdict == after.verdict and not missing
+    return None if same else f"{before.verdict} became {after.verdict}, without {sorted(map(str, missing))}"
+
+
+@pytest.mark.parametrize(("title", "text"), FAULTS, ids=[title for title, _ in FAULTS])
+def test_noise_beside_a_fault_changes_nothing(title: str, text: str) -> None:
+    del title
+    lines = text.splitlines()
+    half = len(lines) // 2
+    for name, noise in NOISE.items():
+        between = "\n".join([*lines[:half], noise, *lines[half:]])
+        for place, noisy in (("before", f"{noise}\n{text}"), ("after", f"{text}\n{noise}"), ("between", between)):
+            # in the middle of one message the noise may cut it in two: then there is nothing to compare
+            if place != "between" or named(text) <= named(between):
+                assert lost(text, noisy) is None, (name, place)
+    assert lost(text, f"{NO_MEMORY}\n{text}") is None
