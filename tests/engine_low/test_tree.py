@@ -153,7 +153,8 @@ def test_inodes_count_where_both_sides_have_them(prefix: Path, *, known: bool) -
 
 
 @pytest.mark.parametrize(
-    "content", ["", "[]", '{"format": 0, "entries": []}', '{"format": 1, "entries": {"a": [1]}}', '{"format": 1}']
+    "content",
+    ["", "[]", "x cut short", '{"format": 0, "entries": []}', '{"format": 1, "entries": {"a": [1]}}', '{"format": 1}'],
 )
 def test_a_damaged_fingerprint_is_refused(open_tmp: Path, content: str) -> None:
     write(open_tmp / "saved", content)
