@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 from tests.cli.support import ENVMEDIC, LIMIT_S, REPAIR, ROOT, SAMPLES, Done, Shell, failure, state_of, torchvision
-from tests.envs.nms_cuda.case import BROKEN, REPAIRED, Case
+from tests.envs.nms_cuda.case import BROKEN, EDIT, REPAIRED, Case
 
 
 def on_terminal(user: Shell, *arguments: str, answer: bytes) -> Done:
@@ -101,6 +101,10 @@ def test_apply_without_a_wish_repairs_what_facts_confirm_then_says_healthy(user:
     applied = user.envmedic("apply", "--yes", "--no-gpu", *target)
     assert applied.code == 0, applied.told()
     assert applied.out.splitlines()[-1] == f"To go back: envmedic undo -p {case.prefix}"
+    # a file that somebody edited is told, and left to whoever did it
+    edited = user.envmedic("apply", "--yes", "--no-gpu", "--json", *target)
+    failure(edited, code=1, kind="not-confirmed", says="PIL/__init__.py")
+    case.edited.write_text(case.edited.read_text(encoding="utf-8").removesuffix(EDIT), encoding="utf-8")
     repaired = state_of(case.prefix)
     for command in (("apply", "--yes", "--no-gpu"), ("plan",)):
         healthy = user.envmedic(*command, "--json", *target)
