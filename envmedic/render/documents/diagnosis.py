@@ -105,4 +105,6 @@ def verdict_of(diagnosis: Diagnosis) -> tuple[str, Tone]:
         return _MARKED[diagnosis.verdict]
     first, *others = diagnosis.findings
     more = f" +{len(others)}" if others else ""
+    if first.latent:  # the list begins with what a program has failed by
+        return f"! {first.fault}{more}", "warn"
     return (f"✗ {first.fault}{more}", "bad") if first.confirmed else (f"? {first.fault}{more}", "warn")
