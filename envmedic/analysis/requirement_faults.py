@@ -9,7 +9,7 @@ import msgspec
 from envmedic.compat import couplings
 from envmedic.compat.installed_requirements import Demand, demands, markers
 from envmedic.compat.versions import allows, public
-from envmedic.model.facts import Distribution, Environment, Host
+from envmedic.model.facts import Distribution, Environment, GeneratedModule, Host
 
 HUGGING_FACE = frozenset({
     "transformers", "tokenizers", "huggingface-hub", "safetensors", "accelerate", "peft", "diffusers", "datasets",
@@ -40,6 +40,8 @@ class RequirementFaults(msgspec.Struct, frozen=True, kw_only=True):
     hugging_face: tuple[Demand, ...]
     """Requirements that make an import of transformers, or of a library around it, fail."""
     protobuf: tuple[Demand, ...]
+    generated: tuple[Demand, ...]
+    """The limits of generated modules on protobuf that no metadata state, met or not; empty where not looked at."""
 
     def asked(self, by: str, name: str) -> Demand | None:
         """Return the requirement of one distribution on another, None without one."""
@@ -63,6 +65,7 @@ def requirement_faults(environment: Environment, host: Host) -> RequirementFault
         of_torch=_of_torch(every),
         hugging_face=tuple(item for item in every if not item.met and _stops_hugging_face(item)),
         protobuf=_conflicting(every, "protobuf"),
+        generated=_of_generated_code(environment),
     )
 
 
@@ -110,3 +113,28 @@ def _stops_hugging_face(item: Demand) -> bool:
 def _conflicting(every: Sequence[Demand], name: str) -> tuple[Demand, ...]:
     # a distribution that is not installed is `missing`, whatever its name
     return tuple(item for item in every if item.name == name and not item.met and item.found is not None)
+
+
+def _of_generated_code(environment: Environment) -> tuple[Demand, ...]:
+    """The limits that generated modules set, each once for a distribution."""
+    runtime = environment.distribution("protobuf")
+    if runtime is None:
+        return ()
+    pairs = dict.fromkeys((item.distribution, item.accepts) for item in environment.generated or ())
+    # code that no distribution owns binds the runtime as well
+    found = ((environment.distribution(name) if name is not None else runtime, text) for name, text in pairs)
+    return tuple(Demand(by or runtime, "protobuf", text, runtime.version) for by, text in found)
+
+
+def refusing_code(environment: Environment) -> tuple[str, ...]:
+    """Return sentences on generated modules that do not work with the installed protobuf, one of each distribution."""
+    runtime = environment.distribution("protobuf")
+    modules: dict[str | None, GeneratedModule] = {}
+    for item in environment.generated or ():
+        if runtime is not None and not allows(item.accepts, runtime.version):
+            modules.setdefault(item.distribution, item)
+    return tuple(
+        f"{item.path} was generated for protobuf{item.accepts}, {runtime.version} is there"
+        for item in modules.values()
+        if runtime is not None
+    )

@@ -80,17 +80,23 @@ def diagnose_output(
     *,
     prefix: Path | None,
     name: str,
+    here: bool = False,
 ) -> Diagnosis:
-    """Return the diagnosis of `text`, named `name`; if it reports a crash, search for the crashing imports."""
+    """Return the diagnosis of `text`, named `name`; if it reports a crash, search for the crashing imports.
+
+    `here` says that the text was written on the host of `facts`.
+    """
     matches = _scan(text, playbooks)
     if facts is not None:
         from envmedic.api.planning.crashes import with_crash
         from envmedic.api.planning.library_contents import with_contents
+        from envmedic.api.planning.statements import with_statements
 
+        facts = with_statements(playbooks, facts, matches)
         # hashes first: a search for crashing imports takes minutes, and finds the library with wrong bytes guilty at best
         hashed = with_contents(settings, playbooks, facts, matches)
         facts = hashed if hashed is not facts and damaged(hashed) else with_crash(settings, playbooks, facts, matches)
-    return conclude(playbooks, facts, matches, prefix, name)
+    return conclude(playbooks, facts, matches, prefix, name, here=here)
 
 
 def damaged(facts: Facts) -> bool:
@@ -107,8 +113,8 @@ def _scan(lines: Iterable[bytes], playbooks: Sequence[LoadedPlaybook]) -> tuple[
 def diagnose_lines(
     playbooks: tuple[LoadedPlaybook, ...], facts: Facts, lines: Iterable[bytes], prefix: Path
 ) -> Diagnosis:
-    """Return the diagnosis of lines in memory."""
-    return conclude(playbooks, facts, _scan(lines, playbooks), prefix, "checks")
+    """Return the diagnosis of what checks have printed on this host."""
+    return conclude(playbooks, facts, _scan(lines, playbooks), prefix, "checks", here=True)
 
 
 def conclude(
@@ -117,6 +123,9 @@ def conclude(
     matches: tuple[TextMatch, ...],
     prefix: Path | None,
     log: str | None,
+    *,
+    here: bool = False,
 ) -> Diagnosis:
-    """Combine matches and facts into a diagnosis."""
-    return findings.diagnose(matches, facts, playbooks, prefix=None if prefix is None else str(prefix), log=log)
+    """Combine matches and facts into a diagnosis; `here` says that the text was written on the host of the facts."""
+    place = None if prefix is None else str(prefix)
+    return findings.diagnose(matches, facts, playbooks, prefix=place, log=log, here=here)

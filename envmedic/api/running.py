@@ -212,4 +212,5 @@ def _diagnosed(
     # a shell would have printed how the command ended ("Segmentation fault"), and signatures look for that
     lines = chain(ran.output.lines(), [(ran.how() + "\n").encode()])
     name = f"the command {ran.argv[0]}: {ran.how()}"
-    return diagnose_output(settings, playbooks, facts, lines, prefix=prefix, name=name)
+    here = settings.host_file is None
+    return diagnose_output(settings, playbooks, facts, lines, prefix=prefix, name=name, here=here)

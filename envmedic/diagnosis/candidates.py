@@ -8,11 +8,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
+from envmedic.analysis.text_statements import with_text
 from envmedic.diagnosis.derived import Derived
+from envmedic.model.facts import TextStatement
 from envmedic.model.findings import FixKind
-from envmedic.model.playbook import AdviseStep, LoadedPlaybook, Playbook, Signature, TextMatch
+from envmedic.model.playbook import AdviseStep, Condition, LoadedPlaybook, Playbook, Signature, TextMatch
 from envmedic.model.registries.faults import Fault
-from envmedic.playbook.schema.conditions import Evaluation, evaluate
+from envmedic.playbook.schema.conditions import Evaluation, evaluate, mentions, weighed
 from envmedic.playbook.schema.template import fill
 
 CERTAIN_ENOUGH = 0.5
@@ -27,6 +29,7 @@ _LINES_OF_A_WARNING = 8
 """Length of a warning in lines; only its first line is marked as a warning."""
 _RAISED = re.compile(r"(?<![\w-])[\w.]*(?:Error|Exception)(?=:|$)")
 NO_FAULT: Final = "not-an-env-problem"
+_AS_STATED = Condition(fact="text.holds", operator="is", value=True)
 
 
 @dataclass(frozen=True)
@@ -129,21 +132,30 @@ def _place(match: TextMatch) -> tuple[int, int]:
 
 
 def candidates(
-    playbooks: Iterable[LoadedPlaybook], matches: Iterable[TextMatch], derived: Derived
+    playbooks: Iterable[LoadedPlaybook],
+    matches: Iterable[TextMatch],
+    derived: Derived,
+    *,
+    here: bool = False,
+    statements: Sequence[TextStatement] = (),
 ) -> tuple[Cause, ...]:
     """Every cause with support from matches or facts.
 
-    Signatures of one playbook that rule a repair out are a separate cause.
+    Signatures of one playbook that rule a repair out are a separate cause. `here` says that the text was written on
+    the host of the facts, which then can refute it; `statements` are those of the text, looked up.
     """
     by_playbook: dict[str, list[TextMatch]] = {}
     for match in matches:
         by_playbook.setdefault(match.playbook, []).append(match)
-    found = (
-        _candidate(loaded.playbook, part, derived)
-        for loaded in playbooks
-        for part in _parts(loaded.playbook, by_playbook.get(loaded.playbook.id, []))
-    )
-    return tuple(candidate for candidate in found if candidate is not None)
+    found: list[Cause | None] = []
+    for loaded in playbooks:
+        for part in _parts(loaded.playbook, by_playbook.get(loaded.playbook.id, [])):
+            cause = _candidate(loaded.playbook, part, derived, statements, here=here)
+            found.append(cause)
+            # the environment may have the fault in another way than the text says
+            if part and cause is not None and cause.refuted:
+                found.append(_candidate(loaded.playbook, [], derived, statements, here=here))
+    return tuple(cause for cause in found if cause is not None)
 
 
 def _parts(playbook: Playbook, matches: Sequence[TextMatch]) -> list[list[TextMatch]]:
@@ -155,29 +167,50 @@ def _parts(playbook: Playbook, matches: Sequence[TextMatch]) -> list[list[TextMa
     return [fault, others] if others else [fault]
 
 
-def _candidate(playbook: Playbook, matches: Sequence[TextMatch], derived: Derived) -> Cause | None:
+def _candidate(
+    playbook: Playbook,
+    matches: Sequence[TextMatch],
+    derived: Derived,
+    statements: Sequence[TextStatement],
+    *,
+    here: bool,
+) -> Cause | None:
     """The cause that `playbook` names, None when neither text nor facts speak for it."""
     signatures = {signature.id: signature for signature in playbook.signatures}
     # equally sure matches keep the order of the text: later errors tend to follow from the first
     ordered = sorted(matches, key=lambda match: (-signatures[match.signature].confidence, match.line_number))
     best = ordered[0] if ordered else None
     signature = signatures[best.signature] if best is not None else None
-    values = _values(playbook, best, derived)
-    evaluation = _evaluation(playbook, signature, values)
+    values = _values(playbook, best, derived, statements)
+    evaluation = _evaluation(playbook, signature, values, here=here)
     if best is None and evaluation.truth is not True:
+        return None
+    # facts that show who else is to blame count for a text alone, and only where they do show it
+    if playbook.fault is None and playbook.when is not None and (best is None or evaluation.truth is not True):
         return None
     return Cause(playbook, signature, tuple(ordered), evaluation, values)
 
 
-def _values(playbook: Playbook, match: TextMatch | None, derived: Derived) -> Derived:
+def _values(
+    playbook: Playbook, match: TextMatch | None, derived: Derived, statements: Sequence[TextStatement]
+) -> Derived:
     """Facts, groups of the match, and the playbook's variables, whose texts may name both."""
+    groups = match.groups if match is not None else {}
     # a later mapping wins: the text of the case at hand is more specific than a fact of the same name
-    values: Derived = {**derived, **(match.groups if match is not None else {})}
+    values: Derived = {**(with_text(groups, statements, derived) if derived else {}), **groups}
     return values | {name: fill(text, values) for name, text in playbook.vars.items()}
 
 
-def _evaluation(playbook: Playbook, signature: Signature | None, values: Derived) -> Evaluation:
+def _evaluation(playbook: Playbook, signature: Signature | None, values: Derived, *, here: bool) -> Evaluation:
     """The result of the facts; undecided for a cause that is no fault of an environment."""
     if playbook.when is None or (signature is not None and signature.fix_kind == NO_FAULT):
         return Evaluation(None, ())
-    return evaluate(playbook.when, values)
+    found = evaluate(playbook.when, values)
+    if signature is None:
+        return found
+    if values.get("text.holds") is False and mentions(playbook.when, "text.holds"):
+        # what the files say of the very statement goes before all that other facts could have to do with it
+        stated = {name: value for name, value in values.items() if name.startswith("text.")}
+        alone = evaluate(playbook.when, stated)
+        return alone if alone.truth is True else evaluate(_AS_STATED, stated)
+    return weighed(found, playbook.when, values, here=here)

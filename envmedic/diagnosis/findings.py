@@ -17,10 +17,16 @@ from envmedic.model.facts import Facts
 from envmedic.model.findings import Alternative, Diagnosis, Evidence, Finding, Rejected, Verdict, of_host, of_shell
 from envmedic.model.playbook import LoadedPlaybook, TextMatch
 from envmedic.model.registries.faults import Fault
+from envmedic.model.vocabulary.names import fact_source
 from envmedic.playbook.schema.conditions import Evaluation
 from envmedic.playbook.schema.template import fill
 
 _SHOWN_LINES = 5
+_WEAK = {
+    "host": " on this host; the text may be of another",
+    "metadata": " by metadata, which leave many conflicts unstated",
+}
+"""What is said of facts that speak against a text and cannot refute it, by what they rest on."""
 
 
 def diagnose(
@@ -30,14 +36,16 @@ def diagnose(
     *,
     prefix: str | None,
     log: str | None,
+    here: bool = False,
 ) -> Diagnosis:
     """The diagnosis, best finding first.
 
     `matches` come from `playbook.matching.match.scan`. Without `facts` only the text counts; `log` is None without
-    a text.
+    a text, and `here` says that the text was written on the host of `facts`.
     """
     derived = _derived(facts)
-    causes = ranked(candidates(playbooks, matches, derived))
+    statements = facts.statements if facts is not None else ()
+    causes = ranked(candidates(playbooks, matches, derived, here=here, statements=statements))
     best = chosen(causes)
     latent = _latent(facts, causes)
     verdict, reason = _verdict(best, causes, facts, log)
@@ -136,12 +144,16 @@ def _text_evidence(matches: Sequence[TextMatch]) -> list[Evidence]:
 
 
 def _fact_evidence(evaluation: Evaluation, *, known: bool) -> list[Evidence]:
-    """The comparisons that decided; none where no facts were observed."""
-    if not known or evaluation.truth is None:
+    """The comparisons that decided, and those that speak against a text without refuting it."""
+    if not known:
         return []
+    leaves = dict.fromkeys(evaluation.leaves)  # branches of a condition may repeat a comparison
+    if evaluation.truth is not None:
+        return [Evidence(kind="fact", where=item.name, what=item.text, supports=evaluation.truth) for item in leaves]
     return [
-        Evidence(kind="fact", where=leaf.name, what=leaf.text, supports=evaluation.truth)
-        for leaf in dict.fromkeys(evaluation.leaves)  # branches of a condition may repeat a comparison
+        Evidence(kind="fact", where=item.name, what=item.text + _WEAK[source], supports=False)
+        for item in leaves
+        if item.truth is not None and (source := fact_source(item.name)) in _WEAK
     ]
 
 

@@ -7,8 +7,10 @@ from functools import cached_property
 from pathlib import Path
 from time import monotonic
 
+from envmedic.analysis.text_statements import with_text
 from envmedic.api.context.observation import observe_clone
 from envmedic.api.context.settings import Settings
+from envmedic.api.planning.statements import in_clone
 from envmedic.api.playbooks import load_playbooks
 from envmedic.diagnosis.vocabulary import derive
 from envmedic.model.checks import Check, Confirmation, Outcome, Phase, Status
@@ -40,10 +42,9 @@ class FactsProof:
         """Playbooks that repair an environment by its facts, without those about the host."""
         return tuple(item for item in load_playbooks(self._settings) if _repairs(item.playbook))
 
-    def derived(self, runner: Runner) -> dict[str, FactValue]:
-        """Return the flat facts of the environment in which `runner` runs commands."""
-        environment = observe_clone(self._settings, runner.tree, self._prefix)
-        return derive(Facts(host=self._host(), environment=environment))
+    def observed(self, runner: Runner) -> Facts:
+        """Return the facts of the environment in which `runner` runs commands."""
+        return Facts(host=self._host(), environment=observe_clone(self._settings, runner.tree, self._prefix))
 
     def remember(self, refuted: frozenset[str]) -> None:
         """Remember the playbooks refuted before the first step; a later round does not change them."""
@@ -60,20 +61,22 @@ class _Run:
 
     def __init__(self, proof: FactsProof) -> None:
         self._proof = proof
-        self._derived: dict[str, FactValue] | None = None
+        self._facts: Facts | None = None
 
     def __call__(self, check: Check, runner: Runner, phase: Phase) -> tuple[Outcome, ...]:
         """Return one outcome: for the fault that the check names, or for all known faults together."""
         started = monotonic()
         # observed on first use: an observation is costly, and many runs have no such check
-        if self._derived is None:
-            self._derived = self._proof.derived(runner)
+        if self._facts is None:
+            self._facts = self._proof.observed(runner)
         if check.confirmation is not None:
-            return (_of_one(check, check.confirmation, self._derived, started),)
-        return (self._of_all(check, phase, started),)
+            facts = in_clone(check.confirmation, self._facts, runner.tree)
+            derived = with_text(check.confirmation.groups, facts.statements, derive(facts))
+            return (_of_one(check, check.confirmation, derived, started),)
+        return (self._of_all(check, phase, derive(self._facts), started),)
 
-    def _of_all(self, check: Check, phase: Phase, started: float) -> Outcome:
-        found = {item.playbook.id: confirms(asked, self._derived or {}) for item, asked in self._asked()}
+    def _of_all(self, check: Check, phase: Phase, derived: Mapping[str, FactValue], started: float) -> Outcome:
+        found = {item.playbook.id: confirms(asked, derived) for item, asked in self._asked()}
         confirmed = {name: _told(value) for name, value in found.items() if value.truth is True}
         if phase == "before":
             self._proof.remember(frozenset(name for name, value in found.items() if value.truth is False))

@@ -17,7 +17,7 @@ from envmedic.model.facts import Facts
 from envmedic.model.findings import Finding
 from envmedic.model.plan import Plan
 from envmedic.model.ports import ExtendRequest, PlanExtension
-from envmedic.playbook.schema.conditions import confirms
+from envmedic.playbook.schema.conditions import confirms, refutes
 
 
 class Loop:
@@ -93,7 +93,7 @@ class Loop:
         first = self._levels[0].wanted
         left = (item for item in first.findings if item.confirmed is None and item.playbook not in self._handled)
         asked = ((item, Confirmation.of(first.playbook(item).playbook, item.groups)) for item in left)
-        return tuple(item for item, when in asked if when is None or confirms(when, derived).truth is not False)
+        return tuple(item for item, when in asked if when is None or not refutes(when, derived))
 
     def _instead(self, request: ExtendRequest, lasting: str = "") -> PlanExtension | None:
         """Return another way for the last plan, else for the one before it."""

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from envmedic.analysis.requirement_faults import RequirementFaults, foreign_torchcodec, requirement_faults
+from envmedic.analysis.requirement_faults import (
+    RequirementFaults,
+    foreign_torchcodec,
+    refusing_code,
+    requirement_faults,
+)
 from envmedic.compat import couplings
 from envmedic.compat.import_names import module_of
 from envmedic.compat.installed_requirements import Demand
@@ -28,6 +33,9 @@ def derive(facts: Facts) -> Derived:
         "requirements.missing-modules": tuple(dict.fromkeys(modules)),
         "huggingface.unmet": _sentences(found.hugging_face),
         "protobuf.unmet": _sentences(found.protobuf),
+        "protobuf.generated": refusing_code(environment),
+        # of no text: `analysis.text_statements` has those of a match
+        **dict.fromkeys(("text.holds", "text.observed", "text.conflicts")),
         **_triton(found, environment),
         **_companions(found, environment),
     }

@@ -39,6 +39,12 @@ KINDS: tuple[FactKind, ...] = (
         doc="requirements on protobuf that the installed version does not meet",
     ),
     FactKind(
+        name="protobuf.generated",
+        type="strings",
+        doc="modules that protobuf's compiler generated for other runtimes than the installed one, one sentence for each "
+        "distribution; empty also where no text made envmedic look",
+    ),
+    FactKind(
         name="triton.required",
         type="string",
         doc="what the installed torch requires of triton, None where it requires none",

@@ -7,6 +7,7 @@ value was not observed, and comparisons with it are unknown; None was looked for
 from __future__ import annotations
 
 import re
+from typing import Literal
 
 from envmedic.model.registries.check_kinds import CHECK_NAMES
 from envmedic.model.vocabulary import (
@@ -19,6 +20,7 @@ from envmedic.model.vocabulary import (
     kinds_packages,
     kinds_runtimes,
     kinds_shell,
+    kinds_text,
     kinds_toolchain,
 )
 from envmedic.model.vocabulary.fact_kind import FactKind, FactType
@@ -111,6 +113,7 @@ _AREAS: tuple[tuple[FactKind, ...], ...] = (
     kinds_toolchain.KINDS,
     kinds_conda.KINDS,
     kinds_shell.KINDS,
+    kinds_text.KINDS,
 )
 """Facts that modules of their own describe, each derived by the module of `diagnosis.areas` of that name."""
 
@@ -164,3 +167,25 @@ def fact_kind(name: str) -> FactKind | None:
 def package_fact(name: str) -> bool:
     """Whether that is a fact of a distribution that may not be installed."""
     return name.startswith("package.") and fact_kind(name) is not None
+
+
+_OF_HOST = ("host.", "driver.", "gpu.", "toolkit.", "toolchain.", "variables.", "shell.", "libc.")
+"""Beginnings of the names of facts on the machine and on the shell that asks."""
+_OF_FILES = frozenset({"toolchain.missing-tools", "toolchain.setuptools-suits", "toolchain.python-headers"})
+"""Facts with such a name that rest on the environment's files alone."""
+_OF_METADATA = frozenset({
+    "companions.unmet", "huggingface.unmet", "numpy.unmet", "protobuf.unmet", "requirements.conflicts",
+    "requirements.missing", "requirements.missing-modules", "requirements.of-torch", "text.conflicts",
+    "triton.accepted", "xformers.accepts-torch",
+})  # fmt: skip
+"""Facts on requirements that distributions state of each other."""
+
+
+def fact_source(name: str) -> Literal["host", "metadata", "files"]:
+    """Return what a fact rests on, which decides whether it can refute a text.
+
+    A text may be of another host than this one, and metadata leave many conflicts unstated.
+    """
+    if name.startswith(_OF_HOST) and name not in _OF_FILES:
+        return "host"
+    return "metadata" if name in _OF_METADATA else "files"

@@ -33,7 +33,8 @@ def unmet_requirement(situation: Situation) -> Remedy:
 def protobuf_version(situation: Situation) -> Remedy:
     """Install a protobuf that all accept."""
     found = requirement_faults(situation.environment, situation.host)
-    install = _accepted(found.protobuf, found.every)
+    unmet = (*found.protobuf, *(item for item in found.generated if not item.met))
+    install = _accepted(unmet, (*found.every, *found.generated))
     return Remedy(install=install, why=_ACCEPTED if install else "no other protobuf would do for all that require it")
 
 

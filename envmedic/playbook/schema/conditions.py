@@ -12,7 +12,7 @@ import msgspec
 from envmedic.model.checks import Confirmation
 from envmedic.model.playbook import Condition, FactValue
 from envmedic.model.vocabulary.fact_kind import FactType
-from envmedic.model.vocabulary.names import LISTED_PACKAGES, fact_kind, package_fact
+from envmedic.model.vocabulary.names import LISTED_PACKAGES, fact_kind, fact_source, package_fact
 from envmedic.playbook.matching.patterns import compiled
 from envmedic.playbook.schema.template import fill, placeholders, shown
 
@@ -64,12 +64,42 @@ def evaluate(condition: Condition, values: Values) -> Evaluation:
     return Evaluation(leaf.truth, (leaf,))
 
 
+def weighed(found: Evaluation, condition: Condition, values: Values, *, here: bool) -> Evaluation:
+    """Return what `found`, the result of `condition` over `values`, says of a text: undecided where it rests on too little.
+
+    What could be otherwise on the host of the text, unless it was written `here`, and what metadata leave unstated
+    refute no text. The comparisons of `found` stay.
+    """
+    if found.truth is not False:
+        return found
+    weak = {"metadata"} if here else {"host", "metadata"}
+    left = {name: value for name, value in values.items() if fact_source(name) not in weak}
+    return found if evaluate(condition, left).truth is False else Evaluation(None, found.leaves)
+
+
+def mentions(condition: Condition | None, fact: str) -> bool:
+    """Whether a comparison of `condition` is with `fact`."""
+    if condition is None:
+        return False
+    parts = (*(condition.all or ()), *(condition.any or ()), condition.negated)
+    return condition.fact == fact or any(mentions(part, fact) for part in parts)
+
+
 def confirms(asked: Confirmation, facts: Values) -> Evaluation:
     """Evaluate whether `facts` confirm a fault."""
+    return evaluate(asked.when, _all_values(asked, facts))
+
+
+def refutes(asked: Confirmation, facts: Values) -> bool:
+    """Whether `facts` refute a text's fault."""
+    values = _all_values(asked, facts)
+    return weighed(evaluate(asked.when, values), asked.when, values, here=False).truth is False
+
+
+def _all_values(asked: Confirmation, facts: Values) -> Values:
     # in this order: the texts of vars use groups and facts
     values: dict[str, FactValue] = {**facts, **asked.groups}
-    values |= {name: fill(text, values) for name, text in asked.vars.items()}
-    return evaluate(asked.when, values)
+    return values | {name: fill(text, values) for name, text in asked.vars.items()}
 
 
 def negation(truth: Truth) -> Truth:

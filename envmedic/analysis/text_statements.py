@@ -1,0 +1,110 @@
+"""What a text states of a module or a release, by the groups of its match: the question to the environment's files."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name
+
+from envmedic import limits
+from envmedic.compat.import_names import IMPORTED_AS
+from envmedic.compat.versions import allows
+from envmedic.model.facts import Environment, TextStatement
+from envmedic.model.playbook import FactValue
+
+_MODULE = re.compile(r"[A-Za-z_]\w*(?:\.\w+)*")
+_FACTS = ("text.holds", "text.observed", "text.conflicts")
+_NAME = re.compile(r"[A-Za-z][\w-]*")
+_ALIASES = {"pytorch": "torch", "protobuf-python": "protobuf"}
+"""Names in messages that differ from those of the distributions."""
+
+
+class Asked(NamedTuple):
+    """A module, a name that a module lacks, or a requirement."""
+
+    module: str | None = None
+    name: str | None = None
+    """Name that the module lacks; None where the module itself is missing."""
+    requirement: str | None = None
+    """A release that is required, as a requirement without marker."""
+
+
+def asked(groups: Mapping[str, str]) -> Asked | None:
+    """Return the statement in the groups of a match, None where files could say nothing about it."""
+    requirement = _requirement(groups)
+    if requirement is not None:
+        return Asked(requirement=requirement)
+    module = ".".join(groups[key] for key in ("module", "part") if key in groups)
+    return Asked(module, groups.get("name")) if _MODULE.fullmatch(module) else None
+
+
+def _requirement(groups: Mapping[str, str]) -> str | None:
+    """The requirement that `requirement`, or `package` with `needed`, states, in one form."""
+    text = groups.get("requirement")
+    if text is None and "package" in groups and "needed" in groups:
+        needed = groups["needed"]
+        text = groups["package"] + (f">={needed}" if needed[:1].isdigit() else needed)
+    try:
+        found = limits.parsed(text) if text is not None else None
+    except InvalidRequirement:
+        return None
+    return None if found is None or found.url is not None else f"{_distribution(found.name)}{found.specifier}"
+
+
+def _distribution(name: str) -> str:
+    plain = canonicalize_name(IMPORTED_AS.get(name, name))
+    return _ALIASES.get(plain, plain)
+
+
+def of_requirement(environment: Environment, requirement: str) -> TextStatement:
+    """Return whether a requirement is unmet in the environment, by the versions that are loaded there."""
+    wanted = Requirement(requirement)
+    found = loaded_version(environment, wanted.name)
+    if found is None:
+        return TextStatement(requirement=requirement, holds=True, told=f"{wanted.name} is not installed")
+    specifier = str(wanted.specifier)
+    accepted = not specifier or allows(specifier, found)
+    told = f"{wanted.name} {found} is installed, which {requirement} {'accepts' if accepted else 'refuses'}"
+    return TextStatement(requirement=requirement, holds=not accepted, told=told)
+
+
+def loaded_version(environment: Environment, name: str) -> str | None:
+    """Return the version that an import of a distribution loads, by metadata where its files state none."""
+    # torch/version.py is what programs compare; a half-finished installation leaves metadata of another release
+    build = environment.torch if name == "torch" else environment.companion(name)
+    installed = environment.distribution(name)
+    if build is not None:
+        return build.version
+    return installed.version if installed is not None else None
+
+
+def with_text(
+    groups: Mapping[str, str], statements: Iterable[TextStatement], facts: Mapping[str, FactValue]
+) -> dict[str, FactValue]:
+    """Return `facts` with those on the text, ``text.…``, of one match; None for each without a match.
+
+    Those on its statement are None where it makes none, and left out where the files do not tell.
+    """
+    found: dict[str, FactValue] = dict.fromkeys(_FACTS)
+    if groups:
+        found["text.conflicts"] = _conflicts(groups, facts.get("requirements.conflicts"))
+    wanted = asked(groups)
+    if wanted is not None:
+        del found["text.holds"], found["text.observed"]
+    for item in statements:
+        if (item.module, item.name, item.requirement) == wanted and item.holds is not None:
+            found |= {"text.holds": item.holds, "text.observed": item.told}
+    return {name: value for name, value in facts.items() if name not in _FACTS} | found
+
+
+def _conflicts(groups: Mapping[str, str], every: FactValue) -> FactValue:
+    """Of the sentences on conflicts those with a distribution that the match names; all where it names none."""
+    texts = [groups[key].partition(".")[0] for key in ("module", "package", "requirement", "found") if key in groups]
+    found = (_NAME.match(text) for text in texts)
+    names = {_distribution(match[0]) for match in found if match is not None}
+    if not isinstance(every, tuple) or not names:
+        return every
+    return tuple(sentence for sentence in every if names.intersection(_NAME.findall(sentence)))

@@ -1,0 +1,103 @@
+"""Lookup of what a text states of modules, names and releases in the environment's files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from envmedic.analysis.text_statements import Asked, asked, of_requirement
+from envmedic.model.checks import Confirmation
+from envmedic.model.facts import Distribution, Environment, Facts, TextStatement
+from envmedic.model.playbook import LoadedPlaybook, TextMatch
+from envmedic.playbook.schema.conditions import mentions
+from envmedic.probe.packages.generated_code import generated_modules
+from envmedic.probe.packages.module_source import defines, find
+
+_HOLDS, _GENERATED = "text.holds", "protobuf.generated"
+_CIRCULAR = ("partially initialized", "circular import")
+"""Words of messages on names that a module has and has not reached yet."""
+_OUTSIDE = frozenset({"pth", "user-site", "PYTHONPATH", "sitecustomize"})
+"""What makes imports find packages outside of site-packages."""
+_UNSURE = frozenset({"interpreter-version", "pyvenv", "standard-library"})
+"""Defects after which the interpreter may not read the environment's site-packages."""
+
+
+def with_statements(playbooks: Sequence[LoadedPlaybook], facts: Facts, matches: Sequence[TextMatch]) -> Facts:
+    """Return `facts` with what the files say to the statements of `matches`, as far as the playbooks ask for it."""
+    environment = facts.environment
+    matched = {match.playbook for match in matches}
+    conditions = {item.playbook.id: item.playbook.when for item in playbooks if item.playbook.id in matched}
+    asking = [match for match in matches if mentions(conditions[match.playbook], _HOLDS)]
+    plain = [match.groups for match in asking if not any(word in match.line for word in _CIRCULAR)]
+    generated = any(mentions(item, _GENERATED) for item in conditions.values())
+    if environment is None or not (plain or generated):
+        return facts
+    tree = Path(environment.prefix)
+    if generated:
+        environment = _with_generated(environment, tree)
+    return msgspec.structs.replace(facts, environment=environment, statements=_looked_up(environment, tree, plain))
+
+
+def in_clone(confirmation: Confirmation, facts: Facts, tree: Path) -> Facts:
+    """Return the facts of the clone at `tree` with what a confirmation asks of its files."""
+    environment = facts.environment
+    if environment is None:
+        return facts
+    if mentions(confirmation.when, _GENERATED):
+        environment = _with_generated(environment, tree)
+    looked_up = _looked_up(environment, tree, [confirmation.groups]) if mentions(confirmation.when, _HOLDS) else ()
+    return msgspec.structs.replace(facts, environment=environment, statements=looked_up)
+
+
+def _with_generated(environment: Environment, tree: Path) -> Environment:
+    found = generated_modules(_sites(environment, tree), tree, environment.distributions)
+    return msgspec.structs.replace(environment, generated=found)
+
+
+def _sites(environment: Environment, tree: Path) -> list[Path]:
+    """The directories of site-packages, in the tree that stands for the environment."""
+    return [tree / Path(site).relative_to(environment.prefix) for site in environment.site_packages]
+
+
+def _looked_up(environment: Environment, tree: Path, texts: Iterable[Mapping[str, str]]) -> tuple[TextStatement, ...]:
+    sites = _sites(environment, tree)
+    wanted = dict.fromkeys(item for item in map(asked, texts) if item is not None)
+    return tuple(_statement(environment, sites, item) for item in wanted)
+
+
+def _statement(environment: Environment, sites: Sequence[Path], item: Asked) -> TextStatement:
+    if item.requirement is not None:
+        return of_requirement(environment, item.requirement)
+    module = item.module or ""
+    top = module.partition(".")[0]
+    owner = next((other for other in environment.distributions if top in other.import_names), None)
+    package = f"{owner.name} {owner.version}" if owner is not None else top
+    holds, told = None, ""
+    if not _imports_as_found(environment, sites, top, owner):
+        pass
+    elif item.name is not None and find(sites, top) is None:
+        # what is not installed at all cannot lack a name: the text is of another environment
+        holds, told = False, f"{top} is not installed here"
+    elif item.name is not None:
+        defined = defines(sites, module, item.name)
+        holds = None if defined is None else not defined
+        told = f"{package} {'defines' if defined else 'does not define'} {item.name} in {module}"
+    else:
+        holds = find(sites, module) is None
+        told = f"{package} has {'no' if holds else 'the'} module {module}"
+        if module == top:
+            told = f"{top} is not installed here" if holds else f"{package} is installed here"
+    return TextStatement(module=module, name=item.name, holds=holds, told=told)
+
+
+def _imports_as_found(environment: Environment, sites: Sequence[Path], top: str, owner: Distribution | None) -> bool:
+    """Whether an import in this environment reads what is found, or misses what is not, in its site-packages."""
+    if not environment.interpreter.starts or any(defect.kind in _UNSURE for defect in environment.defects):
+        return False
+    if any(owner is not None and shadow.name == owner.name for shadow in environment.shadows):
+        return False
+    outside = environment.include_system_site or any(item.kind in _OUTSIDE for item in environment.import_paths)
+    editable = any(item.origin.kind == "editable" for item in environment.distributions)
+    return find(sites, top) is not None or not (outside or editable)

@@ -1,0 +1,23 @@
+"""Facts on what a text states, as the files of the environment have it."""
+
+from __future__ import annotations
+
+from envmedic.model.vocabulary.fact_kind import FactKind
+
+KINDS: tuple[FactKind, ...] = (
+    FactKind(
+        name="text.holds",
+        type="bool",
+        doc="whether it is so in this environment that a module is missing, lacks a name, or that a requirement is not "
+        "met, as the groups `module`, `name`, `requirement`, `package` and `needed` of the match state; None where they "
+        "state nothing, and not observed where files do not tell",
+        detail="text.observed",
+    ),
+    FactKind(
+        name="text.conflicts",
+        type="strings",
+        doc="requirements of installed distributions that the installed version does not meet, as far as they concern what "
+        "the match names, all where it names nothing; None without a text",
+    ),
+    FactKind(name="text.observed", type="string", doc="what the files say of it, in words"),
+)
