@@ -86,7 +86,10 @@ def diagnose_output(
 
     `here` says that the text was written on the host of `facts`.
     """
-    matches = _scan(text, playbooks)
+    from envmedic.playbook.matching.quiet import Watch
+
+    watch = Watch()
+    matches = _scan(watch.over(text), playbooks)
     if facts is not None:
         from envmedic.api.planning.crashes import with_crash
         from envmedic.api.planning.library_contents import with_contents
@@ -96,7 +99,7 @@ def diagnose_output(
         # hashes first: a search for crashing imports takes minutes, and finds the library with wrong bytes guilty at best
         hashed = with_contents(settings, playbooks, facts, matches)
         facts = hashed if hashed is not facts and damaged(hashed) else with_crash(settings, playbooks, facts, matches)
-    return conclude(playbooks, facts, matches, prefix, name, here=here)
+    return conclude(playbooks, facts, matches, prefix, name, here=here, quiet=watch.quiet(matches))
 
 
 def damaged(facts: Facts) -> bool:
@@ -125,7 +128,8 @@ def conclude(
     log: str | None,
     *,
     here: bool = False,
+    quiet: bool = False,
 ) -> Diagnosis:
-    """Combine matches and facts into a diagnosis; `here` says that the text was written on the host of the facts."""
+    """Combine matches and facts into a diagnosis; `here` and `quiet` are those of `findings.diagnose`."""
     place = None if prefix is None else str(prefix)
-    return findings.diagnose(matches, facts, playbooks, prefix=place, log=log, here=here)
+    return findings.diagnose(matches, facts, playbooks, prefix=place, log=log, here=here, quiet=quiet)

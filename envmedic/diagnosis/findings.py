@@ -37,18 +37,25 @@ def diagnose(
     prefix: str | None,
     log: str | None,
     here: bool = False,
+    quiet: bool = False,
 ) -> Diagnosis:
     """The diagnosis, best finding first.
 
     `matches` come from `playbook.matching.match.scan`. Without `facts` only the text counts; `log` is None without
-    a text, and `here` says that the text was written on the host of `facts`.
+    a text. `here` says that the text was written on the host of `facts`, and `quiet` that it tells of no failure.
     """
     derived = _derived(facts)
     statements = facts.statements if facts is not None else ()
     causes = ranked(candidates(playbooks, matches, derived, here=here, statements=statements))
     best = chosen(causes)
     latent = _latent(facts, causes)
-    verdict, reason = _verdict(best, causes, facts, log)
+    if best is not None and quiet and facts is not None and all(cause.fault is None for cause in causes):
+        # what is known to do no harm is named, and the environment is judged as without a text
+        verdict, reason = _undecided(None, facts, None)
+        reason = f"the text tells of no failure: {best.summary}" if verdict == "healthy" else reason
+        best = None
+    else:
+        verdict, reason = _verdict(best, causes, facts, log)
     if verdict == "healthy" and latent:
         verdict = "env"
     advised = best is not None and verdict in {"host", "shell", NO_FAULT}
@@ -180,7 +187,7 @@ def _verdict(
         return _undecided(best, facts, log)
     if best.fault is None:
         # the text is no fault of the environment, which may have one all the same
-        shown = next((cause for cause in causes if cause.confirmed), None)
+        shown = next((cause for cause in causes if cause.confirmed and cause.fault is not None), None)
         besides = f"; besides, the facts show {shown.fault}: {shown.summary}" if shown is not None else ""
         return NO_FAULT, best.summary + besides
     if of_shell(best.fault):

@@ -71,7 +71,7 @@ def chosen(causes: Sequence[Cause]) -> Cause | None:
         return asked
     if asked.signature is None:
         # The user asked about the text, and a fault that facts alone show beside it does not explain it.
-        return stated if stated.confidence > asked.confidence else asked
+        return stated if stated.confidence >= asked.confidence else asked
     # Programs go on after a warning; an error that they raised later is what ended them.
     survived = standing is None or standing.passing
     ended = stated.raised and stated.line > asked.line

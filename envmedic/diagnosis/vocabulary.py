@@ -87,6 +87,7 @@ def _environment(environment: Environment) -> Derived:
     kinds = {path.kind for path in environment.import_paths}
     derived: Derived = {
         "env.kind": environment.kind,
+        "env.interpreter": environment.interpreter.path,
         "env.python-starts": environment.interpreter.starts,
         "env.duplicates": environment.duplicates,
         "env.leftovers": tuple(leftover.path for leftover in environment.leftovers),

@@ -266,7 +266,10 @@ def test_a_playbook_may_explain_what_is_no_fault_of_an_environment(text: str) ->
     ("text", "reason"),
     [
         (MINIMAL.replace("fault: torchvision-ops\n", ""), "fix_kind: `fault` is missing; only a playbook of fix_kind"),
-        (NO_FAULT + "when: {fact: env.kind, operator: exists}\n", "when: a playbook without a fault has no `when`"),
+        (
+            NO_FAULT.replace("signatures:", "vars:") + "when: {fact: env.kind, operator: exists}\n",
+            "when: a playbook without a fault has `when` beside `signatures` only",
+        ),
         (NO_FAULT + "checks: [import]\n", "checks: a playbook without a fault has no `checks`"),
         (NO_FAULT + "  - {step: pin, constraints: [numpy]}\n", "only has steps of kind advise"),
     ],

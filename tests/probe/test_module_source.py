@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from envmedic.probe.packages.generated_code import accepted, generated_modules
-from envmedic.probe.packages.module_source import defines, find
+from envmedic.probe.packages.import_names import Modules
+from envmedic.probe.packages.module_source import ModuleFiles
 
 FILES = {
     "plain/__init__.py": "from .parts import first, second as renamed\nfrom .more import (\n    third,\n)\nVALUE: int = 3\n",
@@ -62,15 +63,16 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ],
 )
 def test_a_name_is_defined_missing_or_open(site: Path, module: str, name: str, *, defined: bool | None) -> None:
-    assert defines([site], module, name) is defined
+    assert ModuleFiles((site,)).defines(module, name) is defined
 
 
 def test_nothing_that_is_found_is_run(tmp_path: Path) -> None:
     (tmp_path / "broken.py").write_text(
         f"open({str(tmp_path / 'ran')!r}, 'w')\nclass ((: match = t'{{x}}'\ndef made(): pass\n"
     )
-    assert (defines([tmp_path], "broken", "made"), defines([tmp_path], "broken", "absent")) == (True, False)
-    assert find([tmp_path], "broken") is not None
+    files = ModuleFiles((tmp_path,))
+    assert (files.defines("broken", "made"), files.defines("broken", "absent")) == (True, False)
+    assert files.find("broken") is not None
     assert not (tmp_path / "ran").exists()
 
 
@@ -94,3 +96,9 @@ def test_generated_modules_are_found_with_their_owners(tmp_path: Path) -> None:
     (site / "board" / "proto" / "graph.py").write_text("_descriptor.FileDescriptor(name='graph.proto')\n")
     (found,) = generated_modules([site], tmp_path, ())
     assert (found.path, found.distribution, found.accepts) == ("lib/board/proto/graph_pb2.py", None, "<4")
+
+
+def test_a_module_compiled_for_another_python_is_none(tmp_path: Path) -> None:
+    (tmp_path / "fast.cpython-311-x86_64-linux-gnu.so").touch()
+    assert ModuleFiles((tmp_path,), Modules("cpython-311-x86_64-linux-gnu")).find("fast") is not None
+    assert ModuleFiles((tmp_path,), Modules("cpython-312-x86_64-linux-gnu")).find("fast") is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -13,13 +14,18 @@ from envmedic.model.facts import Distribution, Environment, Facts, TextStatement
 from envmedic.model.playbook import LoadedPlaybook, TextMatch
 from envmedic.playbook.schema.conditions import mentions
 from envmedic.probe.packages.generated_code import generated_modules
-from envmedic.probe.packages.module_source import defines, find
+from envmedic.probe.packages.import_names import Modules
+from envmedic.probe.packages.module_source import ModuleFiles
 
 _HOLDS, _GENERATED = "text.holds", "protobuf.generated"
 _CIRCULAR = ("partially initialized", "circular import")
 """Words of messages on names that a module has and has not reached yet."""
 _OUTSIDE = frozenset({"pth", "user-site", "PYTHONPATH", "sitecustomize"})
 """What makes imports find packages outside of site-packages."""
+_FORMER_STANDARD = frozenset(
+    {"asynchat", "asyncore", "cgi", "crypt", "distutils", "imp", "pipes", "smtpd", "telnetlib"}
+)
+"""Modules of the standard library that newer Pythons lack."""
 _UNSURE = frozenset({"interpreter-version", "pyvenv", "standard-library"})
 """Defects after which the interpreter may not read the environment's site-packages."""
 
@@ -31,6 +37,7 @@ def with_statements(playbooks: Sequence[LoadedPlaybook], facts: Facts, matches: 
     conditions = {item.playbook.id: item.playbook.when for item in playbooks if item.playbook.id in matched}
     asking = [match for match in matches if mentions(conditions[match.playbook], _HOLDS)]
     plain = [match.groups for match in asking if not any(word in match.line for word in _CIRCULAR)]
+    plain = [groups for groups in plain if groups.get("module") not in _ran_here(environment, plain)]
     generated = any(mentions(item, _GENERATED) for item in conditions.values())
     if environment is None or not (plain or generated):
         return facts
@@ -51,6 +58,14 @@ def in_clone(confirmation: Confirmation, facts: Facts, tree: Path) -> Facts:
     return msgspec.structs.replace(facts, environment=environment, statements=looked_up)
 
 
+def _ran_here(environment: Environment | None, texts: Iterable[Mapping[str, str]]) -> set[str | None]:
+    """The modules that a file of this environment did not find, whatever it has of them now."""
+    prefix = f"{environment.prefix}/" if environment is not None else None
+    return {
+        groups.get("module") for groups in texts if prefix is not None and groups.get("file", "").startswith(prefix)
+    }
+
+
 def _with_generated(environment: Environment, tree: Path) -> Environment:
     found = generated_modules(_sites(environment, tree), tree, environment.distributions)
     return msgspec.structs.replace(environment, generated=found)
@@ -58,16 +73,18 @@ def _with_generated(environment: Environment, tree: Path) -> Environment:
 
 def _sites(environment: Environment, tree: Path) -> list[Path]:
     """The directories of site-packages, in the tree that stands for the environment."""
-    return [tree / Path(site).relative_to(environment.prefix) for site in environment.site_packages]
+    prefixes = (environment.prefix, environment.real_prefix)
+    pairs = ((Path(site), prefix) for site in environment.site_packages for prefix in prefixes)
+    return list(dict.fromkeys(tree / site.relative_to(prefix) for site, prefix in pairs if site.is_relative_to(prefix)))
 
 
 def _looked_up(environment: Environment, tree: Path, texts: Iterable[Mapping[str, str]]) -> tuple[TextStatement, ...]:
-    sites = _sites(environment, tree)
+    files = ModuleFiles(tuple(_sites(environment, tree)), Modules(environment.interpreter.soabi))
     wanted = dict.fromkeys(item for item in map(asked, texts) if item is not None)
-    return tuple(_statement(environment, sites, item) for item in wanted)
+    return tuple(_statement(environment, files, item) for item in wanted)
 
 
-def _statement(environment: Environment, sites: Sequence[Path], item: Asked) -> TextStatement:
+def _statement(environment: Environment, files: ModuleFiles, item: Asked) -> TextStatement:
     if item.requirement is not None:
         return of_requirement(environment, item.requirement)
     module = item.module or ""
@@ -75,29 +92,31 @@ def _statement(environment: Environment, sites: Sequence[Path], item: Asked) -> 
     owner = next((other for other in environment.distributions if top in other.import_names), None)
     package = f"{owner.name} {owner.version}" if owner is not None else top
     holds, told = None, ""
-    if not _imports_as_found(environment, sites, top, owner):
+    if not _imports_as_found(environment, files, top, owner):
         pass
-    elif item.name is not None and find(sites, top) is None:
+    elif item.name is not None and files.find(top) is None:
         # what is not installed at all cannot lack a name: the text is of another environment
         holds, told = False, f"{top} is not installed here"
     elif item.name is not None:
-        defined = defines(sites, module, item.name)
+        defined = files.defines(module, item.name)
         holds = None if defined is None else not defined
         told = f"{package} {'defines' if defined else 'does not define'} {item.name} in {module}"
     else:
-        holds = find(sites, module) is None
+        holds = files.find(module) is None
         told = f"{package} has {'no' if holds else 'the'} module {module}"
         if module == top:
             told = f"{top} is not installed here" if holds else f"{package} is installed here"
     return TextStatement(module=module, name=item.name, holds=holds, told=told)
 
 
-def _imports_as_found(environment: Environment, sites: Sequence[Path], top: str, owner: Distribution | None) -> bool:
+def _imports_as_found(environment: Environment, files: ModuleFiles, top: str, owner: Distribution | None) -> bool:
     """Whether an import in this environment reads what is found, or misses what is not, in its site-packages."""
     if not environment.interpreter.starts or any(defect.kind in _UNSURE for defect in environment.defects):
         return False
     if any(owner is not None and shadow.name == owner.name for shadow in environment.shadows):
         return False
+    if files.find(top) is not None:
+        return True
     outside = environment.include_system_site or any(item.kind in _OUTSIDE for item in environment.import_paths)
     editable = any(item.origin.kind == "editable" for item in environment.distributions)
-    return find(sites, top) is not None or not (outside or editable)
+    return not (outside or editable or top in sys.stdlib_module_names or top in _FORMER_STANDARD)

@@ -45,6 +45,7 @@ _GENERAL: tuple[tuple[str, FactType, str], ...] = (
     ("toolkit.count", "int", "number of CUDA toolkits found"),
     ("toolkit.versions", "strings", "versions of the CUDA toolkits found"),
     ("env.kind", "string", "venv, virtualenv, uv, conda, system or unknown"),
+    ("env.interpreter", "string", "path of the interpreter"),
     ("env.python", "version", "version of the interpreter"),
     ("env.python-starts", "bool", "whether the interpreter starts"),
     ("env.packages", "strings", "normalised names of the installed distributions"),

@@ -96,9 +96,11 @@ def _no_fault(document: Located) -> Iterator[PlaybookMistake]:
     if _text(kind) != _NO_REPAIR:
         message = f"`fault` is missing; only a playbook of fix_kind {_NO_REPAIR} has none"
         yield PlaybookMistake(kind.position, ("fix_kind",), message)
-    for key in ("when", "checks"):
-        if key in document.keys:
-            yield PlaybookMistake(document.keys[key][0], (key,), f"a playbook without a fault has no `{key}`")
+    if "checks" in document.keys:
+        yield PlaybookMistake(document.keys["checks"][0], ("checks",), "a playbook without a fault has no `checks`")
+    if "when" in document.keys and "signatures" not in document.keys:
+        message = "a playbook without a fault has `when` beside `signatures` only: without a text it explains nothing"
+        yield PlaybookMistake(document.keys["when"][0], ("when",), message)
     for path, step in _items(document, "steps"):
         if _text(step.child("step")) != "advise":
             yield PlaybookMistake(step.position, path, "a playbook without a fault only has steps of kind advise")

@@ -47,7 +47,14 @@ def accepted(text: bytes) -> str | None:
 def _files(site: Path) -> Iterator[Path]:
     for directory, folders, files in os.walk(site):
         folders.sort()
-        yield from (Path(directory) / name for name in sorted(files) if name.endswith("_pb2.py"))
+        own = (name for name in sorted(files) if name.endswith("_pb2.py"))
+        # a package that has the same messages from another compiler beside it imports the ones that fit
+        yield from (Path(directory) / name for name in own if not _other_code(name, files))
+
+
+def _other_code(name: str, files: Sequence[str]) -> bool:
+    stem = name.removesuffix(".py") + "_"
+    return any(other.startswith(stem) and not other.endswith("_grpc.py") for other in files)
 
 
 def _top(path: Path, site: Path) -> str:

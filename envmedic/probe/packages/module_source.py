@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 
+from envmedic.probe.packages.import_names import Modules
 from envmedic.probe.readable import is_directory, is_file, names, read_bytes
 
 _LARGEST = 4 * 1024 * 1024
@@ -36,55 +37,59 @@ class FoundModule(msgspec.Struct, frozen=True):
     """The directory of a package."""
 
 
-def find(sites: Sequence[Path], module: str) -> FoundModule | None:
-    """Return the module that is found first in the directories of `sites`, None where none of them has it."""
-    parts = module.split(".")
-    for site in sites:
-        parent = site.joinpath(*parts[:-1])
-        folder, file = parent / parts[-1], parent / f"{parts[-1]}.py"
-        if is_file(folder / "__init__.py"):
-            return FoundModule(folder / "__init__.py", folder)
-        if is_file(file):
-            return FoundModule(file)
-        if any(name.startswith(f"{parts[-1]}.") and name.endswith(".so") for name in names(parent)):
-            return FoundModule(None)
-        if is_directory(folder) and names(folder):
-            return FoundModule(None, folder)
-    return None
+class ModuleFiles(msgspec.Struct, frozen=True):
+    """The modules in the directories that one interpreter searches."""
 
+    sites: tuple[Path, ...]
+    """In the order of the search."""
+    modules: Modules = Modules()
+    """The compiled modules that the interpreter reads."""
 
-def defines(sites: Sequence[Path], module: str, name: str) -> bool | None:
-    """Whether a module defines `name` or has a submodule of that name; None where its text does not tell.
-
-    False also where there is no such module.
-    """
-    if find(sites, f"{module}.{name}") is not None:
-        return True
-    found = find(sites, module)
-    if found is None:
-        return False
-    return None if found.path is None else _defines(sites, module, found, name, _DEPTH)
-
-
-def _defines(sites: Sequence[Path], module: str, found: FoundModule, name: str, depth: int) -> bool | None:
-    text = read_bytes(found.path, _LARGEST) if found.path is not None else None
-    if text is None or depth == 0:
+    def find(self, module: str) -> FoundModule | None:
+        """Return the module that is found first, None where no directory has it."""
+        parts = module.split(".")
+        for site in self.sites:
+            parent = site.joinpath(*parts[:-1])
+            folder, file = parent / parts[-1], parent / f"{parts[-1]}.py"
+            if is_file(folder / "__init__.py"):
+                return FoundModule(folder / "__init__.py", folder)
+            if is_file(file):
+                return FoundModule(file)
+            if any(self.modules.name(name) == parts[-1] for name in names(parent)):
+                return FoundModule(None)
+            if is_directory(folder) and names(folder):
+                return FoundModule(None, folder)
         return None
-    word = re.escape(name.encode())
-    if re.search(rb"\b%b\b" % word, text) is not None:
-        lazily = _LAZY.search(text) is not None and re.search(rb"""["']%b["']""" % word, text) is not None
-        return True if lazily or _definition(word).search(text) is not None else None
-    for target in _stars(module, found, text):
-        other = find(sites, target)
-        # for type checkers alone, a package may name modules of its own that it does not have
-        if other is None and target.partition(".")[0] == module.partition(".")[0]:
-            continue
-        if other is None or _defines(sites, target, other, name, depth - 1) is not False:
+
+    def defines(self, module: str, name: str) -> bool | None:
+        """Whether a module defines `name` or has a submodule of that name; None where its text does not tell.
+
+        False also where there is no such module.
+        """
+        if self.find(f"{module}.{name}") is not None:
+            return True
+        found = self.find(module)
+        return False if found is None else self._defines(module, found, name, _DEPTH)
+
+    def _defines(self, module: str, found: FoundModule, name: str, depth: int) -> bool | None:
+        text = read_bytes(found.path, _LARGEST) if found.path is not None else None
+        if text is None or depth == 0:
             return None
-    if _LAZY.search(text) is not None or _AT_RUN_TIME.search(text) is not None:
-        # such names come from other files of the package, so that one of these has the word
-        return None if found.folder is None or _within(found.folder, word) else False
-    return False
+        word = re.escape(name.encode())
+        if re.search(rb"\b%b\b" % word, text) is not None:
+            lazily = _LAZY.search(text) is not None and re.search(rb"""["']%b["']""" % word, text) is not None
+            return True if lazily or _definition(word).search(text) is not None else None
+        for target in _stars(module, found, text):
+            other = self.find(target)
+            # for type checkers alone, a package may name modules of its own that it does not have
+            if other is None and target.partition(".")[0] == module.partition(".")[0]:
+                continue
+            if other is None or self._defines(target, other, name, depth - 1) is not False:
+                return None
+        if _LAZY.search(text) is not None or _AT_RUN_TIME.search(text) is not None:
+            # such names come from other files of the package, so that one of these has the word
+            return None if found.folder is None or _within(found.folder, word) else False
+        return False
 
 
 def _definition(word: bytes) -> re.Pattern[bytes]:
