@@ -11,12 +11,13 @@ from packaging.utils import canonicalize_name
 
 from envmedic import limits
 from envmedic.compat.import_names import IMPORTED_AS
+from envmedic.compat.installed_requirements import Demand, markers, of_extras
 from envmedic.compat.versions import allows
-from envmedic.model.facts import Environment, TextStatement
+from envmedic.model.facts import Environment, Host, TextStatement
 from envmedic.model.playbook import FactValue
 
 _MODULE = re.compile(r"[A-Za-z_]\w*(?:\.\w+)*")
-_FACTS = ("text.holds", "text.observed", "text.conflicts")
+_FACTS = ("text.holds", "text.observed", "text.conflicts", "text.extras")
 _NAME = re.compile(r"[A-Za-z][\w-]*")
 _ALIASES = {"pytorch": "torch", "protobuf-python": "protobuf"}
 """Names in messages that differ from those of the distributions."""
@@ -71,6 +72,14 @@ def of_requirement(environment: Environment, requirement: str) -> TextStatement:
     return TextStatement(requirement=requirement, holds=not accepted, told=told)
 
 
+def asked_by_extras(environment: Environment, host: Host, groups: Mapping[str, str]) -> tuple[Demand, ...]:
+    """Return what extras of installed distributions require of the distribution that brings a missing module."""
+    wanted = asked(groups)
+    if wanted is None or wanted.module is None or "." in wanted.module or wanted.name is not None:
+        return ()
+    return of_extras(environment, markers(environment, host), {_distribution(wanted.module)})
+
+
 def loaded_version(environment: Environment, name: str) -> str | None:
     """Return the version that an import of a distribution loads, by metadata where its files state none."""
     # torch/version.py is what programs compare; a half-finished installation leaves metadata of another release
@@ -96,7 +105,7 @@ def with_text(
         del found["text.holds"], found["text.observed"]
     for item in statements:
         if (item.module, item.name, item.requirement) == wanted and item.holds is not None:
-            found |= {"text.holds": item.holds, "text.observed": item.told}
+            found |= {"text.holds": item.holds, "text.observed": item.told, "text.extras": item.extras}
     return {name: value for name, value in facts.items() if name not in _FACTS} | found
 
 

@@ -190,7 +190,7 @@ def _finding_of(loaded: LoadedPlaybook, diagnosis: Diagnosis) -> Finding:
             cause=f"It explains what is no fault of an environment: {loaded.playbook.title}",
             hint=f"`envmedic playbooks show {loaded.playbook.id}` says what would help",
         )
-    own = (finding for finding in diagnosis.findings if finding.playbook == loaded.playbook.id)
+    own = (finding for finding in diagnosis.every if finding.playbook == loaded.playbook.id)
     return next(own, None) or Finding(
         fault=loaded.playbook.fault,
         playbook=loaded.playbook.id,

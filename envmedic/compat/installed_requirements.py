@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import lru_cache
 
 import msgspec
@@ -131,6 +131,24 @@ def unsuited_python(environment: Environment) -> Iterator[Unmet]:
             yield Unmet(distribution=f"{item.name} {item.version}", requirement=f"python{asked}", found=python)
 
 
+def of_extras(environment: Environment, values: Mapping[str, str], names: Collection[str]) -> tuple[Demand, ...]:
+    """Return the requirements on distributions of these names that extras of installed distributions state."""
+    found: list[Demand] = []
+    for item in environment.distributions:
+        for text in item.requires:
+            parts = _PLAIN.fullmatch(text)
+            name = canonicalize_name(parts[1]) if parts is not None else ""
+            if parts is None or name not in names or _EXTRA.search(text) is None:
+                continue
+            marker = (parts[3] or "").strip()
+            extras = dict.fromkeys(re.findall(r"""\bextra\s*==\s*["']([\w.-]+)""", marker))
+            if any(_holds(marker, tuple(sorted({**values, "extra": extra}.items()))) for extra in extras):
+                installed = environment.distribution(name)
+                version = installed.version if installed is not None else None
+                found.append(Demand(item, name, parts[2].replace(" ", ""), version))
+    return tuple(dict.fromkeys(found))
+
+
 def _asked(requires: Iterable[str], values: tuple[tuple[str, str], ...]) -> Iterator[tuple[str, str]]:
     """Yield the normalised name and specifier of each requirement whose marker holds, without those of extras."""
     for text in requires:
@@ -151,9 +169,13 @@ def _holds(marker: str, values: tuple[tuple[str, str], ...]) -> bool:
         return False
 
 
-def satisfying(name: str, every: Iterable[Demand]) -> str | None:
-    """Return one requirement on `name` that combines all demands on it, None where they exclude each other."""
-    specifiers = tuple(dict.fromkeys(item.specifier for item in every if item.name == name and item.specifier))
+def satisfying(name: str, every: Iterable[Demand], also: str = "") -> str | None:
+    """Return one requirement on `name` that combines all demands on it and the specifier `also`.
+
+    None where they exclude each other.
+    """
+    stated = (item.specifier for item in every if item.name == name)
+    specifiers = tuple(dict.fromkeys(text for text in (*stated, also) if text))
     parts = tuple(dict.fromkeys(part for text in specifiers for part in text.split(",") if part))
     joined = ",".join(sorted(parts))
     # `packaging` can test a version against a specifier, but not whether a specifier admits any version at all

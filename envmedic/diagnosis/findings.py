@@ -63,7 +63,7 @@ def diagnose(
         prefix=prefix,
         facts=facts,
         verdict=verdict,
-        findings=() if verdict == NO_FAULT else (*_findings(causes, known=bool(derived)), *latent),
+        findings=() if verdict == NO_FAULT else _below_roots((*_findings(causes, known=bool(derived)), *latent), facts),
         reason=reason,
         advice=_advice(best, reason) if best is not None and advised else (),
         log=log,
@@ -88,6 +88,14 @@ def _latent(facts: Facts | None, causes: Sequence[Cause]) -> tuple[Finding, ...]
 
     known = {cause.playbook.id for cause in causes if cause.confirmed}
     return tuple(item for item in latent.find(facts) if item.playbook not in known)
+
+
+def _below_roots(found: tuple[Finding, ...], facts: Facts | None) -> tuple[Finding, ...]:
+    if facts is None or not found[1:]:
+        return found
+    from envmedic.diagnosis import consequences  # late, as in `_derived`
+
+    return consequences.below_roots(found, facts.environment)
 
 
 def _examined(facts: Facts | None) -> tuple[str, ...]:

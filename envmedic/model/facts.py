@@ -544,6 +544,8 @@ class TextStatement(Model, frozen=True, kw_only=True):
     """Whether it is so here; None where the files do not tell."""
     told: str = ""
     """What the files say, in words."""
+    extras: tuple[str, ...] = ()
+    """What extras of installed distributions require of the missing module, one sentence each."""
 
 
 class Environment(Model, frozen=True, kw_only=True):

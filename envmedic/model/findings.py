@@ -99,6 +99,8 @@ class Finding(Model, frozen=True, kw_only=True):
     """Whether the facts show it while no program is known to suffer from it: it is repaired by name only."""
     advice: tuple[str, ...] = ()
     """What mends it by hand."""
+    consequences: tuple[Finding, ...] = ()
+    """Confirmed findings that follow from it, and that its repair ends too."""
 
 
 class Diagnosis(Model, frozen=True, kw_only=True):
@@ -125,6 +127,11 @@ class Diagnosis(Model, frozen=True, kw_only=True):
     """Name of the log that was read."""
     interrupted: str | None = None
     """The interrupted transaction on the environment, which `envmedic recover` settles; null without one."""
+
+    @property
+    def every(self) -> tuple[Finding, ...]:
+        """The findings, each followed by its consequences."""
+        return tuple(one for item in self.findings for one in (item, *item.consequences))
 
     @property
     def explains(self) -> bool:

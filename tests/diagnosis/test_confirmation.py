@@ -7,12 +7,15 @@ from functools import cache
 import msgspec
 import pytest
 
-from envmedic.analysis.text_statements import Asked, asked, of_requirement
+from envmedic.analysis.text_statements import Asked, asked, asked_by_extras, of_requirement
+from envmedic.diagnosis.consequences import below_roots
 from envmedic.diagnosis.findings import diagnose
-from envmedic.model.facts import Environment, Facts, GeneratedModule, Host, TextStatement, TorchBuild
-from envmedic.model.findings import Diagnosis, Finding
+from envmedic.model.facts import Building, Environment, Facts, GeneratedModule, Host, TextStatement, TorchBuild
+from envmedic.model.findings import Diagnosis, Evidence, Finding
 from envmedic.model.playbook import LoadedPlaybook
+from envmedic.model.registries.faults import Fault
 from envmedic.playbook.matching.match import scan
+from envmedic.playbook.matching.quiet import Watch
 from envmedic.playbook.schema import loader
 from tests.diagnosis.helpers import HOST, distribution, environment
 
@@ -148,3 +151,151 @@ def test_generated_code_shows_which_protobuf_it_needs() -> None:
     assert any("graph_pb2.py was generated for protobuf<4, 5.29.1 is there" in item.what for item in finding.evidence)
     fits = Facts(host=HOST, environment=installed("protobuf==3.20.3", "board==2.0", generated=(old,)))
     assert first(DESCRIPTORS, "protobuf-version", fits).confirmed is None
+
+
+def stated(text: str, facts: Facts, *, module: str, holds: bool) -> Diagnosis:
+    """The diagnosis by all playbooks that a missing module concerns."""
+    playbooks = shipped("other-interpreter", "build-isolation", "build-requirements", "missing-requirement")
+    item = TextStatement(module=module, holds=holds, told=f"of {module}")
+    facts = msgspec.structs.replace(facts, statements=(item,))
+    return diagnose(scan(text.encode().split(b"\n"), playbooks), facts, playbooks, prefix="/env", log="log")
+
+
+OTHER_PYTHONS = {
+    "python -c": 'Traceback (most recent call last):\n  File "<string>", line 1, in <module>\n    import {0}\nModuleNotFoundError: '
+    "No module named '{0}'",
+    "python -m": "/usr/bin/python3: No module named {0}",
+    "a script": "  File \"/home/user/train.py\", line 1, in <module>\n    import {0}\nModuleNotFoundError: No module named '{0}'",
+    "torchrun": "/usr/bin/python3: Error while finding module specification for '{0}.run' (ModuleNotFoundError: No module "
+    "named '{0}')",
+}
+
+
+@pytest.mark.parametrize("module", ["torch", "numpy", "yaml"])
+@pytest.mark.parametrize("text", OTHER_PYTHONS.values(), ids=OTHER_PYTHONS.keys())
+def test_a_module_that_is_here_was_missing_in_another_python(text: str, module: str) -> None:
+    facts = Facts(host=HOST, environment=environment())
+    found = stated(text.format(module), facts, module=module, holds=False)
+    assert (found.verdict, found.findings) == ("not-an-env-problem", ())
+    assert found.reason == f"{module} is in this environment: the program ran in another Python"
+    assert "/env/bin/python" in found.advice[0]
+    elsewhere = stated(text.format(module), facts, module=module, holds=True)
+    assert elsewhere.verdict == "unknown"
+    assert all(item.confirmed is not True for item in elsewhere.findings)
+
+
+def test_a_build_that_misses_an_installed_module_is_a_build() -> None:
+    text = "  ╰─▶ ModuleNotFoundError: No module named 'torch'       [end of output]"
+    host = Host(variables=())
+    facts = Facts(host=host, environment=msgspec.structs.replace(environment(), building=Building()))
+    found = stated(text, facts, module="torch", holds=False)
+    assert (found.verdict, found.findings[0].playbook, found.findings[0].confirmed) == ("env", "build-isolation", True)
+
+
+NOISE = "Setting OMP_NUM_THREADS environment variable for each process to be 1 in default, to avoid your system being overloaded"
+
+
+def quietly(text: str, facts: Facts | None) -> Diagnosis:
+    playbooks, watch = shipped("noise", "out-of-memory", "torch-companions"), Watch()
+    matches = scan(watch.over(text.encode().split(b"\n")), playbooks)
+    return diagnose(matches, facts, playbooks, prefix="/env", log="log", quiet=watch.quiet(matches))
+
+
+def test_a_healthy_environment_with_a_harmless_text_is_healthy() -> None:
+    healthy = Facts(host=HOST, environment=environment())
+    found = quietly(f"step 1\n{NOISE}\nstep 2", healthy)
+    assert (found.verdict, found.findings) == ("healthy", ())
+    assert (found.reason or "").startswith("the text tells of no failure")
+    assert quietly(NOISE, None).verdict == "not-an-env-problem"
+    wrong = msgspec.structs.replace(
+        environment(), distributions=(distribution("torch", "2.5.1"), distribution("torchtext", "0.18", "torch>=2.6"))
+    )
+    assert quietly(NOISE, Facts(host=HOST, environment=wrong)).verdict != "healthy"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "torch.cuda.OutOfMemoryError: CUDA out of memory.",
+        "Killed",
+        "NewError: something that no signature knows",
+        "Process finished with exit code 1",
+        "ld: не найден файл",
+        "/usr/bin/ld: -lcuda nicht gefunden",
+    ],
+)
+def test_a_line_of_a_failure_is_not_harmless(line: str) -> None:
+    healthy = Facts(host=HOST, environment=environment())
+    for text in (f"{NOISE}\n{line}", f"{line}\n{NOISE}"):
+        assert quietly(text, healthy).verdict != "healthy"
+
+
+def test_a_text_that_nothing_knows_is_not_healthy() -> None:
+    assert quietly("it is slow", Facts(host=HOST, environment=environment())).verdict == "unknown"
+
+
+def fault(name: Fault, *facts: str, confirmed: bool | None = True) -> Finding:
+    evidence = tuple(Evidence(kind="fact", where="files.damaged", what=text) for text in facts)
+    return Finding(
+        fault=name,
+        playbook=name,
+        signature=None,
+        confidence=0.85,
+        confirmed=confirmed,
+        summary=name,
+        evidence=evidence,
+        fix_kind="other",
+    )
+
+
+def folded(*findings: Finding) -> list[tuple[str, list[str]]]:
+    names = ("torch", "nvidia-cublas", "pillow", "triton")
+    found = below_roots(findings, installed(*(f"{name}==1.0" for name in names)))
+    return [(item.fault, [below.fault for below in item.consequences]) for item in found]
+
+
+def test_what_follows_from_a_root_is_shown_below_it() -> None:
+    root = fault("half-installed", "nvidia-cublas 13.4: 1 of 15 files missing: lib/nvidia/cu13/lib/libcublas.so.13")
+    lacking = fault("missing-cuda-library", "nvidia.lacking is lib/nvidia/cu13/lib/libcublas.so.13 is gone")
+    assert folded(lacking, root) == [("half-installed", ["missing-cuda-library"])]
+    # of another library, only suspected, or of a class that the root does not explain
+    other = fault("missing-cuda-library", "nvidia.lacking is libcudart.so.11.0")
+    assert len(folded(root, other)) == 2
+    unsure = msgspec.structs.replace(lacking, confirmed=None)
+    assert len(folded(root, unsure)) == 2
+    assert len(folded(root, fault("numpy-abi", "libcublas.so.13"))) == 2
+
+
+def test_a_torch_that_is_damaged_and_a_host_without_gpus_show_anywhere() -> None:
+    torch = fault("half-installed", "torch 2.5.1: 1 of 12418 files missing: torch/lib/libc10.so")
+    operators = fault("torchvision-ops", "torchvision.unresolved-symbols is 3")
+    assert folded(torch, operators) == [("half-installed", ["torchvision-ops"])]
+    host = fault("gpu-host-fault", "host.gpus-lost is GPU 0")
+    assert folded(host, operators) == [("gpu-host-fault", ["torchvision-ops"])]
+
+
+def test_consequences_of_consequences_are_below_the_root() -> None:
+    double = fault("duplicate-install", "env.duplicates is nvidia-cublas")
+    wheels = fault("nvidia-wheel-conflict", "nvidia-cublas has libcublas.so.13 of another release")
+    library = fault("missing-cuda-library", "libcublas.so.13")
+    assert folded(double, wheels, library) == [("duplicate-install", ["nvidia-wheel-conflict", "missing-cuda-library"])]
+
+
+def test_an_extra_that_asks_for_a_missing_module_confirms_it() -> None:
+    asks = distribution("transformers", "4.44.2", 'accelerate>=0.26.0; extra == "torch"', 'PyYAML; extra == "yaml"')
+    asks_on_windows = distribution("other", "1.0", 'accelerate; extra == "torch" and sys_platform == "win32"')
+    here = msgspec.structs.replace(environment(), distributions=(asks, asks_on_windows))
+    demands = asked_by_extras(here, HOST, {"module": "accelerate"})
+    assert [(item.by.name, item.specifier, item.found) for item in demands] == [("transformers", ">=0.26.0", None)]
+    assert [item.name for item in asked_by_extras(here, HOST, {"module": "yaml"})] == ["pyyaml"]
+    assert asked_by_extras(here, HOST, {"module": "accelerate.utils"}) == ()
+    assert asked_by_extras(here, HOST, {"module": "accelerate", "name": "x"}) == ()
+    told = tuple(item.unmet().sentence() for item in demands)
+    item = TextStatement(module="accelerate", holds=True, told="accelerate is not installed here", extras=told)
+    text = "ModuleNotFoundError: No module named 'accelerate'"
+    found = first(text, "missing-requirement", Facts(host=HOST, environment=here, statements=(item,)))
+    assert found.confirmed is True
+    no_extra = msgspec.structs.replace(item, extras=())
+    assert (
+        first(text, "missing-requirement", Facts(host=HOST, environment=here, statements=(no_extra,))).confirmed is None
+    )

@@ -267,7 +267,9 @@ def test_a_playbook_may_explain_what_is_no_fault_of_an_environment(text: str) ->
     [
         (MINIMAL.replace("fault: torchvision-ops\n", ""), "fix_kind: `fault` is missing; only a playbook of fix_kind"),
         (
-            NO_FAULT.replace("signatures:", "vars:") + "when: {fact: env.kind, operator: exists}\n",
+            NO_FAULT[: NO_FAULT.index("signatures:")]
+            + NO_FAULT[NO_FAULT.index("steps:") :].replace("{part}", "it")
+            + "when: {fact: env.kind, operator: exists}\n",
             "when: a playbook without a fault has `when` beside `signatures` only",
         ),
         (NO_FAULT + "checks: [import]\n", "checks: a playbook without a fault has no `checks`"),

@@ -50,7 +50,7 @@ def repairable(diagnosis: Diagnosis, pointed: Collection[str] = ()) -> tuple[Fin
     """
     found = [
         item
-        for item in diagnosis.findings
+        for item in diagnosis.every
         if item.playbook is not None
         and item.confirmed is not False
         and not item.latent

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from envmedic.analysis.text_statements import Asked, asked, of_requirement
+from envmedic.analysis.text_statements import Asked, asked, asked_by_extras, of_requirement
 from envmedic.model.checks import Confirmation
 from envmedic.model.facts import Distribution, Environment, Facts, TextStatement
 from envmedic.model.playbook import LoadedPlaybook, TextMatch
@@ -44,7 +44,7 @@ def with_statements(playbooks: Sequence[LoadedPlaybook], facts: Facts, matches: 
     tree = Path(environment.prefix)
     if generated:
         environment = _with_generated(environment, tree)
-    return msgspec.structs.replace(facts, environment=environment, statements=_looked_up(environment, tree, plain))
+    return msgspec.structs.replace(facts, environment=environment, statements=_looked_up(facts, tree, plain))
 
 
 def in_clone(confirmation: Confirmation, facts: Facts, tree: Path) -> Facts:
@@ -54,7 +54,7 @@ def in_clone(confirmation: Confirmation, facts: Facts, tree: Path) -> Facts:
         return facts
     if mentions(confirmation.when, _GENERATED):
         environment = _with_generated(environment, tree)
-    looked_up = _looked_up(environment, tree, [confirmation.groups]) if mentions(confirmation.when, _HOLDS) else ()
+    looked_up = _looked_up(facts, tree, [confirmation.groups]) if mentions(confirmation.when, _HOLDS) else ()
     return msgspec.structs.replace(facts, environment=environment, statements=looked_up)
 
 
@@ -78,10 +78,18 @@ def _sites(environment: Environment, tree: Path) -> list[Path]:
     return list(dict.fromkeys(tree / site.relative_to(prefix) for site, prefix in pairs if site.is_relative_to(prefix)))
 
 
-def _looked_up(environment: Environment, tree: Path, texts: Iterable[Mapping[str, str]]) -> tuple[TextStatement, ...]:
+def _looked_up(facts: Facts, tree: Path, texts: Iterable[Mapping[str, str]]) -> tuple[TextStatement, ...]:
+    environment = facts.environment
+    if environment is None:
+        return ()
     files = ModuleFiles(tuple(_sites(environment, tree)), Modules(environment.interpreter.soabi))
-    wanted = dict.fromkeys(item for item in map(asked, texts) if item is not None)
-    return tuple(_statement(environment, files, item) for item in wanted)
+    wanted = {item: groups for groups in texts if (item := asked(groups)) is not None}
+    found: list[TextStatement] = []
+    for item, groups in wanted.items():
+        extras = asked_by_extras(environment, facts.host, groups)
+        told = tuple(dict.fromkeys(demand.unmet().sentence() for demand in extras if demand.found is None))
+        found.append(msgspec.structs.replace(_statement(environment, files, item), extras=told))
+    return tuple(found)
 
 
 def _statement(environment: Environment, files: ModuleFiles, item: Asked) -> TextStatement:

@@ -352,7 +352,10 @@ _ROWS: Final = (
         ),
         proof=("every file that the package's own list names is there in its size", "the package is imported"),
         # files that are not there cannot be loaded
-        symptoms=frozenset({"torchvision-ops", "missing-cuda-library", "extension-undefined-symbol"}),
+        symptoms=frozenset({
+            "torchvision-ops", "missing-cuda-library", "extension-undefined-symbol", "cudnn-mismatch", "nvrtc-arch",
+            "native-crash",
+        }),
     ),
     FaultClass(
         name="clobbered",

@@ -19,5 +19,11 @@ KINDS: tuple[FactKind, ...] = (
         doc="requirements of installed distributions that the installed version does not meet, as far as they concern what "
         "the match names, all where it names nothing; None without a text",
     ),
+    FactKind(
+        name="text.extras",
+        type="strings",
+        doc="what extras of installed distributions require of a module that the match names and that is missing, one "
+        "sentence each; None without such a match",
+    ),
     FactKind(name="text.observed", type="string", doc="what the files say of it, in words"),
 )

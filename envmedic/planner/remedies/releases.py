@@ -4,18 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from envmedic.analysis.requirement_faults import foreign_torchcodec, requirement_faults
+from packaging.requirements import Requirement
+
+from envmedic.analysis.requirement_faults import HUGGING_FACE, foreign_torchcodec, requirement_faults
+from envmedic.analysis.text_statements import Asked, asked, asked_by_extras
 from envmedic.compat import couplings
 from envmedic.compat.installed_requirements import Demand, satisfying
+from envmedic.compat.versions import version
+from envmedic.model.facts import TextStatement
 from envmedic.planner.remedies.remedy import Remedy, Situation
 
+_MOVED_TOGETHER = frozenset({"torch", "torchvision", "torchaudio", "triton", "numpy"})
 _ACCEPTED = "all that require these accept them"
 
 
 def missing_requirement(situation: Situation) -> Remedy:
     """Install required distributions that are missing."""
     found = requirement_faults(situation.environment, situation.host)
-    install = _accepted(found.missing, found.every)
+    extras = asked_by_extras(situation.environment, situation.host, situation.groups)
+    missing = [item for item in extras if item.found is None]
+    install = _accepted((*found.missing, *missing), (*found.every, *missing))
     return Remedy(
         install=install, why=_ACCEPTED if install else "nothing is missing of which a release would do for all"
     )
@@ -24,7 +32,7 @@ def missing_requirement(situation: Situation) -> Remedy:
 def unmet_requirement(situation: Situation) -> Remedy:
     """Install other releases of distributions in a wrong version, torch's own dependencies first."""
     found = requirement_faults(situation.environment, situation.host)
-    install = _accepted((*found.of_torch, *found.conflicts), found.every)
+    install = (*_stated(situation, found.every), *_accepted((*found.of_torch, *found.conflicts), found.every))
     return Remedy(
         install=install, why=_ACCEPTED if install else "nothing is wrong of which another release would do for all"
     )
@@ -47,9 +55,9 @@ def transformers_family(situation: Situation) -> Remedy:
     stuck = [item.by for item in found.hugging_face if satisfying(item.name, found.every) is None]
     # no version satisfies both sides, so the side that is not satisfied today moves
     upgrades = dict.fromkeys(f"{by.name}>{by.version}" for by in stuck)
-    if not found.hugging_face:
+    install = (*_stated(situation, found.every), *_accepted(found.hugging_face, found.every), *upgrades)
+    if not install:
         return Remedy(why="the libraries around transformers fit each other")
-    install = (*_accepted(found.hugging_face, found.every), *upgrades)
     return Remedy(install=install, why="these libraries compare each other's versions when they are imported")
 
 
@@ -85,6 +93,44 @@ def torch_companions(situation: Situation) -> Remedy:
     return Remedy(
         install=(f"torchcodec=={minor}.*",), why=f"it is the torchcodec that was made for torch {torch.version}"
     )
+
+
+def _stated(situation: Situation, every: Sequence[Demand]) -> tuple[str, ...]:
+    """Return the requirement that the text states, where it is unmet here and all others accept it.
+
+    A name that a module lacks may be in a newer release; the check on the name shows whether it is.
+    """
+    wanted = asked(situation.groups)
+    held = next((item for item in situation.facts.statements if item.holds and _key(item) == wanted), None)
+    if wanted is None or held is None:
+        return ()
+    if wanted.requirement is None:
+        return _newer(situation, wanted, every)
+    requirement = Requirement(wanted.requirement)
+    # torch moves with all that is bound to it, by playbooks of its own
+    if requirement.name in _MOVED_TOGETHER:
+        return ()
+    found = satisfying(requirement.name, every, str(requirement.specifier))
+    return (found,) if found is not None else ()
+
+
+def _newer(situation: Situation, wanted: Asked, every: Sequence[Demand]) -> tuple[str, ...]:
+    """Return a newer release of the distribution whose module lacks a name, and those around it that must follow."""
+    top = (wanted.module or "").partition(".")[0]
+    owner = next((item for item in situation.environment.distributions if top in item.import_names), None)
+    parsed = version(owner.public) if owner is not None else None
+    if owner is None or parsed is None or owner.name in _MOVED_TOGETHER:
+        return ()
+    # within the major release: the next one takes away more names than it adds
+    found = satisfying(owner.name, every, f">{owner.public},<{parsed.major + 1}")
+    others = [item for item in every if item.by.name != owner.name]
+    along = {item.name for item in every if item.by.name == owner.name and item.found and item.name in HUGGING_FACE}
+    follow = [satisfying(name, others) for name in sorted(along)]
+    return () if found is None or None in follow else (found, *(item for item in follow if item is not None))
+
+
+def _key(item: TextStatement) -> Asked:
+    return Asked(item.module, item.name, item.requirement)
 
 
 def _accepted(unmet: Iterable[Demand], every: Sequence[Demand]) -> tuple[str, ...]:

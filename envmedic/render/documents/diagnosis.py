@@ -80,6 +80,7 @@ def _finding_lines(number: int, finding: Finding) -> list[Line]:
         line(f"   {certainty(finding)}{playbook}"),
         *(evidence_line(item, "   ", EVIDENCE_LENGTH) for item in finding.evidence),
         *(line(f"   {text}") for text in finding.advice),
+        *(line(f"   from it follows: {item.fault}  {item.summary}") for item in finding.consequences),
         *(line(f"   or: {item.title}. {item.why_not}".rstrip()) for item in finding.alternatives),
         *(line(f"   rejected: {item.fault} ({item.signature}): {item.reason}") for item in finding.rejected),
     ]

@@ -65,6 +65,7 @@ def finding_page(finding: Finding, excerpt: Mapping[int, str], page: Explanation
     """
     texts = [item for item in finding.evidence if item.kind == "text"]
     facts = [evidence_line(item, "  ") for item in finding.evidence if item.kind == "fact"]
+    follows = [joined("  - ", part(item.fault, "bold"), f"  {item.summary}") for item in finding.consequences]
     ways = [line(f"  - {item.title}. {item.why_not}".rstrip()) for item in finding.alternatives]
     rejected = [
         joined("  - ", part(item.fault, "bold"), f" ({item.signature}): {item.reason}") for item in finding.rejected
@@ -75,6 +76,7 @@ def finding_page(finding: Finding, excerpt: Mapping[int, str], page: Explanation
         joined(part(finding.fault, _TONES[finding.confirmed]), f"  {certainty(finding)}{playbook}"),
         *section("In the text", _passages(texts, excerpt, finding), "accent"),
         *section("Facts", facts, "accent"),
+        *section("What follows from it", follows, "accent"),
         *section("Other ways to repair it", ways, "accent"),
         *section("Considered and rejected", rejected, "accent"),
         *([line(""), *explanation_lines(page, width=UNWRAPPED)] if page is not None else []),

@@ -1,0 +1,68 @@
+"""Confirmed findings that follow from another one: they are shown below it, since its repair ends them too."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import msgspec
+
+from envmedic.diagnosis.candidates import CERTAIN_ENOUGH
+from envmedic.model.facts import Environment
+from envmedic.model.findings import Finding
+from envmedic.model.registries.faults import FAULT_CLASSES
+
+_WORD = re.compile(r"[\w.+-]+")
+_GENERIC: Final = frozenset({"torch"})
+"""Distributions that all others of their kind load, so that damage to them shows anywhere."""
+
+
+def below_roots(findings: Sequence[Finding], environment: Environment | None) -> tuple[Finding, ...]:
+    """Return the findings that are roots, in their order, each with those that follow from it."""
+    names = frozenset(item.name for item in environment.distributions) if environment is not None else frozenset()
+    about = {id(item): _subjects(item, names) for item in findings}
+    parents = {id(item): parent for item in findings if (parent := _parent(item, findings, about)) is not None}
+    children: dict[int, list[Finding]] = {}
+    for item in findings:
+        root = _root(item, parents)
+        if root is not item:
+            children.setdefault(id(root), []).append(item)
+    return tuple(
+        msgspec.structs.replace(item, consequences=tuple(children[id(item)])) if id(item) in children else item
+        for item in findings
+        if _root(item, parents) is item
+    )
+
+
+def _subjects(finding: Finding, names: frozenset[str]) -> frozenset[str]:
+    """The installed distributions and the libraries that the facts of a finding name."""
+    found = {
+        word.rstrip(".")
+        for item in finding.evidence
+        if item.kind == "fact"
+        for word in (*_WORD.findall(item.what), item.where.partition(".")[0])
+    }
+    return frozenset(word for word in found if word in names or ".so" in word)
+
+
+def _parent(finding: Finding, findings: Sequence[Finding], about: Mapping[int, frozenset[str]]) -> Finding | None:
+    """The first finding that this one follows from: its class explains it, and both are about one thing."""
+    if finding.confirmed is not True:
+        return None
+    for other in findings:
+        known = other.confirmed is True and other.confidence >= CERTAIN_ENOUGH
+        if other is finding or not known or finding.fault not in FAULT_CLASSES[other.fault].symptoms:
+            continue
+        subjects = about[id(other)]
+        if FAULT_CLASSES[other.fault].of_host or subjects & (_GENERIC | about[id(finding)]):
+            return other
+    return None
+
+
+def _root(finding: Finding, parents: Mapping[int, Finding]) -> Finding:
+    seen = {id(finding)}
+    while (parent := parents.get(id(finding))) is not None and id(parent) not in seen:
+        seen.add(id(parent))
+        finding = parent
+    return finding

@@ -1,0 +1,71 @@
+"""Remedies for what a text states and no metadata do: a release that is required, a name that is missing."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from envmedic.model.facts import Environment, Facts, GeneratedModule, Host, TextStatement
+from envmedic.planner.remedies import Remedy, Situation, decide
+from tests.diagnosis.helpers import distribution, environment
+
+TRANSFORMERS = msgspec.structs.replace(
+    distribution("transformers", "4.44.2", "tokenizers<0.20,>=0.19", "huggingface-hub<1.0,>=0.23.2", "numpy>=1.17"),
+    import_names=("transformers",),
+)
+FAMILY = (
+    TRANSFORMERS,
+    distribution("tokenizers", "0.19.1"),
+    distribution("huggingface-hub", "0.36.2"),
+    distribution("numpy", "2.0"),
+    distribution("peft", "0.10.0", "transformers", "huggingface-hub>=0.17"),
+)
+LACKS = TextStatement(module="transformers", name="HybridCache", holds=True, told="")
+
+
+def remedy(name: str, here: Environment, groups: dict[str, str], *stated: TextStatement) -> Remedy:
+    return decide(name, Situation(Facts(host=Host(), environment=here, statements=stated), here, groups))
+
+
+def installed(*distributions: object) -> Environment:
+    return msgspec.structs.replace(environment(), distributions=distributions)
+
+
+@pytest.mark.parametrize("playbook", ["transformers-family", "unmet-requirement"])
+def test_a_name_that_is_missing_is_looked_for_in_a_newer_release(playbook: str) -> None:
+    groups = {"module": "transformers", "name": "HybridCache"}
+    found = remedy(playbook, installed(*FAMILY), groups, LACKS)
+    assert found.install == ("transformers<5,>4.44.2", "huggingface-hub>=0.17", "tokenizers")
+    has = msgspec.structs.replace(LACKS, holds=False)
+    assert remedy(playbook, installed(*FAMILY), groups, has).empty
+    assert remedy(playbook, installed(*FAMILY), groups).empty
+    # what others require stays: no release is newer and accepted
+    pinned = distribution("pinned", "2.2", "transformers==4.44.2")
+    assert remedy(playbook, installed(*FAMILY, pinned), groups, LACKS).empty
+
+
+def test_a_requirement_of_a_text_is_installed_where_others_accept_it() -> None:
+    asked = TextStatement(requirement="accelerate>=0.26.0", holds=True, told="")
+    groups = {"requirement": "accelerate>=0.26.0"}
+    assert remedy("transformers-family", installed(*FAMILY), groups, asked).install == ("accelerate>=0.26.0",)
+    limited = distribution("trainer", "1.0", "accelerate<0.20")
+    assert remedy("transformers-family", installed(*FAMILY, limited), groups, asked).empty
+    torch = TextStatement(requirement="torch>=2.6", holds=True, told="")
+    assert remedy("transformers-family", installed(*FAMILY), {"requirement": "torch>=2.6"}, torch).empty
+
+
+def test_a_module_that_an_extra_brings_is_installed_as_the_extra_says() -> None:
+    asks = distribution("transformers", "4.44.2", 'sentencepiece!=0.1.92,>=0.1.91; extra == "sentencepiece"')
+    found = remedy("missing-requirement", installed(asks), {"module": "sentencepiece"})
+    assert found.install == ("sentencepiece!=0.1.92,>=0.1.91",)
+    assert remedy("missing-requirement", installed(asks), {"module": "other"}).empty
+
+
+def test_generated_code_limits_protobuf() -> None:
+    old = GeneratedModule(path="board/graph_pb2.py", distribution="board", accepts="<4")
+    parts = (distribution("protobuf", "5.29.1"), distribution("board", "2.0", "protobuf>=3.19.6,!=4.24.0"))
+    here = msgspec.structs.replace(installed(*parts), generated=(old,))
+    assert remedy("protobuf-version", here, {}).install == ("protobuf!=4.24.0,<4,>=3.19.6",)
+    newer = GeneratedModule(path="new/graph_pb2.py", distribution=None, accepts=">=5.27.2,<7")
+    both = msgspec.structs.replace(here, generated=(old, newer))
+    assert remedy("protobuf-version", both, {}).empty
