@@ -75,5 +75,7 @@ def chosen(causes: Sequence[Cause]) -> Cause | None:
     # Programs go on after a warning; an error that they raised later is what ended them.
     survived = standing is None or standing.passing
     ended = stated.raised and stated.line > asked.line
-    better_read = standing is None and stated.line == asked.line
+    # one message, read in two ways: what files confirm decides
+    shown = stated.confirmed and not asked.confirmed and abs(stated.line[0] - asked.line[0]) < ONE_MESSAGE
+    better_read = shown or (standing is None and stated.line == asked.line)
     return stated if (survived and ended) or better_read else asked
