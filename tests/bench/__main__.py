@@ -18,7 +18,7 @@ from tests.bench.measures import Overhead, SkippedError, Trees, cloning, compile
 from tests.bench.place import Place, place
 from tests.bench.report import Aim, Report, load, machine
 from tests.bench.rivals import Mending, diagnosing
-from tests.bench.text import FLOOD_LINES, MEGABYTES, PASSES, WORDS, flooded, floods, large_log, reading
+from tests.bench.text import FLOOD_BYTES, MEGABYTES, PASSES, WORDS, flooded, floods, large_log, reading
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 FOLDER = ROOT / ".bench"
@@ -326,7 +326,7 @@ def report_reading(run: Run) -> None:
 def report_floods(run: Run) -> None:
     """The time for a small log, and for the output of restart loops."""
     run.report.section(
-        f"A log of 1 MB, and logs of {FLOOD_LINES:,} lines that all look like failures, in new processes"
+        f"A log of 1 MB, and logs of {FLOOD_BYTES // 1_000_000} MB that look like failures line by line, in new processes"
     )
     rows: list[tuple[str, ...]] = []
     small = large_log(run.folder / "small.log", 1, mixed=True)

@@ -41,8 +41,7 @@ _FAILURE = (
     "ValueError: batch size must be positive",
 )
 _LONG_LINE_TOKENS = 20_000
-FLOOD_LINES = 50_000
-"""Some 10 MB."""
+FLOOD_BYTES = 10_000_000
 _FLOODS = {
     "the same failure of 1000 ranks": (
         "2026-01-05 {a:02d}:{b:02d}:{c:02d},{d:03d} [rank{e}]: NotImplementedError: Could not run 'torchvision::nms' with "
@@ -89,8 +88,8 @@ def large_log(path: Path, megabytes: int = MEGABYTES, *, mixed: bool = False) ->
     return path
 
 
-def floods(folder: Path, lines: int = FLOOD_LINES) -> dict[str, Path]:
-    """Logs of which every line looks like a failure, by what is in them; made once."""
+def floods(folder: Path, size: int = FLOOD_BYTES) -> dict[str, Path]:
+    """Logs of `size` bytes of which every line looks like a failure, by what is in them; made once."""
     made: dict[str, Path] = {}
     for number, (words, text) in enumerate(_FLOODS.items()):
         path = made[words] = folder / f"flood-{number}.log"
@@ -99,7 +98,7 @@ def floods(folder: Path, lines: int = FLOOD_LINES) -> dict[str, Path]:
         source = random.Random(4711)
         unfinished = path.with_suffix(".part")
         with unfinished.open("w", encoding="utf-8") as stream:
-            for _ in range(lines // (text.count("\n") + 1)):
+            while stream.tell() < size:
                 stream.write(text.format(
                     a=source.randrange(24), b=source.randrange(60), c=source.randrange(60), d=source.randrange(1000),
                     e=source.randrange(1000), f=source.randrange(99999), g=source.randrange(99999), h=source.getrandbits(47),
