@@ -16,7 +16,7 @@ from envmedic.diagnosis import findings
 from envmedic.model.events import Notice
 from envmedic.model.facts import Facts
 from envmedic.model.findings import Diagnosis
-from envmedic.model.playbook import LoadedPlaybook, TextMatch
+from envmedic.model.playbook import NO_TEXT, LoadedPlaybook, ReadText
 from envmedic.playbook.matching.log_stream import LogStream, read_lines
 
 
@@ -52,7 +52,7 @@ def diagnose_text(
 ) -> Diagnosis:
     """Return the diagnosis of one log (None: facts alone)."""
     if log is None:
-        return conclude(playbooks, facts, (), prefix, log)
+        return conclude(playbooks, facts, NO_TEXT, prefix, log)
     text = read_lines(log)
     found = diagnose_output(settings, playbooks, facts, text, prefix=prefix, name=log)
     _tell_what_is_no_text(settings, text)
@@ -86,10 +86,8 @@ def diagnose_output(
 
     `here` says that the text was written on the host of `facts`.
     """
-    from envmedic.playbook.matching.quiet import Watch
-
-    watch = Watch()
-    matches = _scan(watch.over(text), playbooks)
+    read = _read(text, playbooks)
+    matches = read.matches
     if facts is not None:
         from envmedic.api.planning.crashes import with_crash
         from envmedic.api.planning.library_contents import with_contents
@@ -99,7 +97,7 @@ def diagnose_output(
         # hashes first: a search for crashing imports takes minutes, and finds the library with wrong bytes guilty at best
         hashed = with_contents(settings, playbooks, facts, matches)
         facts = hashed if hashed is not facts and damaged(hashed) else with_crash(settings, playbooks, facts, matches)
-    return conclude(playbooks, facts, matches, prefix, name, here=here, quiet=watch.quiet(matches))
+    return conclude(playbooks, facts, read, prefix, name, here=here)
 
 
 def damaged(facts: Facts) -> bool:
@@ -107,29 +105,28 @@ def damaged(facts: Facts) -> bool:
     return facts.environment is not None and any(item.cut_off for item in facts.environment.files or ())
 
 
-def _scan(lines: Iterable[bytes], playbooks: Sequence[LoadedPlaybook]) -> tuple[TextMatch, ...]:
-    from envmedic.playbook.matching.match import scan
+def _read(lines: Iterable[bytes], playbooks: Sequence[LoadedPlaybook]) -> ReadText:
+    from envmedic.playbook.matching.match import read_text
 
-    return scan(lines, playbooks)
+    return read_text(lines, playbooks)
 
 
 def diagnose_lines(
     playbooks: tuple[LoadedPlaybook, ...], facts: Facts, lines: Iterable[bytes], prefix: Path
 ) -> Diagnosis:
     """Return the diagnosis of what checks have printed on this host."""
-    return conclude(playbooks, facts, _scan(lines, playbooks), prefix, "checks", here=True)
+    return conclude(playbooks, facts, _read(lines, playbooks), prefix, "checks", here=True)
 
 
 def conclude(
     playbooks: tuple[LoadedPlaybook, ...],
     facts: Facts | None,
-    matches: tuple[TextMatch, ...],
+    text: ReadText,
     prefix: Path | None,
     log: str | None,
     *,
     here: bool = False,
-    quiet: bool = False,
 ) -> Diagnosis:
-    """Combine matches and facts into a diagnosis; `here` and `quiet` are those of `findings.diagnose`."""
+    """Combine what a text says and facts into a diagnosis; `here` is that of `findings.diagnose`."""
     place = None if prefix is None else str(prefix)
-    return findings.diagnose(matches, facts, playbooks, prefix=place, log=log, here=here, quiet=quiet)
+    return findings.diagnose(text, facts, playbooks, prefix=place, log=log, here=here)

@@ -12,7 +12,7 @@ from envmedic.model.answers.playbook_trial import PlaybookTest, Trial
 from envmedic.model.findings import Diagnosis
 from envmedic.model.playbook import AdviseStep, CommandStep, LoadedPlaybook, Signature
 from envmedic.playbook.matching.atoms import atoms
-from envmedic.playbook.matching.match import scan
+from envmedic.playbook.matching.match import read_text, scan
 from envmedic.playbook.schema.loader import load_file
 
 _PREFIX = "2026-01-31 23:59:59,999 | ERROR | rank 0: "
@@ -75,7 +75,7 @@ def _encoded(lines: Iterable[str]) -> list[bytes]:
 
 def _diagnosed(lines: Sequence[str], every: tuple[LoadedPlaybook, ...]) -> Diagnosis:
     """Return the diagnosis of a text without facts."""
-    return conclude(every, None, scan(_encoded(lines), every), None, None)
+    return conclude(every, None, read_text(_encoded(lines), every), None, None)
 
 
 def _answer(about: str, what: str, found: Diagnosis, loaded: LoadedPlaybook, *, ours: bool = True) -> Trial:

@@ -21,7 +21,7 @@ from envmedic.errors import InputError, Interrupted
 from envmedic.model.events import Notice, OutputLine
 from envmedic.model.facts import Facts
 from envmedic.model.findings import Diagnosis
-from envmedic.model.playbook import LoadedPlaybook
+from envmedic.model.playbook import NO_TEXT, LoadedPlaybook
 from envmedic.proc.output import OutputTail
 from envmedic.proc.passthrough import Ending, run_through
 
@@ -159,7 +159,7 @@ def diagnose_command(
         settings.stream.emit(
             Notice(code="not-reproduced", message=f"{argv[0]} ended with {ran.how()}", level="warning")
         )
-        return conclude(playbooks, facts, (), prefix, None)
+        return conclude(playbooks, facts, NO_TEXT, prefix, None)
     return _diagnosed(settings, playbooks, facts, prefix, ran)
 
 

@@ -27,6 +27,8 @@ TRUST_LEFT_BY_FACTS = 0.4
 """Factor on the confidence of a text match when facts refute it."""
 _LINES_OF_A_WARNING = 8
 """Length of a warning in lines; only its first line is marked as a warning."""
+ONE_MESSAGE = 3
+"""Distance in lines (or parts of a line) within which two matches belong to one message and its traceback."""
 _RAISED = re.compile(r"(?<![\w-])[\w.]*(?:Error|Exception)(?=:|$)")
 NO_FAULT: Final = "not-an-env-problem"
 _AS_STATED = Condition(fact="text.holds", operator="is", value=True)
@@ -115,6 +117,14 @@ class Cause:
         """Whether the text names it in an error that Python raised, and not in a notice, warning or interruption."""
         return any(not match.passing and _RAISED.search(match.line) for match in self._telling)
 
+    @cached_property
+    def lines(self) -> frozenset[int]:
+        """Lines of its messages, as far as they are known; a wrapped one has up to three."""
+        starts = {
+            number for match in self.matches for number in (match.line_number, match.last_line or match.line_number)
+        }
+        return frozenset(start + offset for start in starts for offset in range(ONE_MESSAGE))
+
     @property
     def summary(self) -> str:
         """The fault in one line."""
@@ -160,9 +170,16 @@ def candidates(
 
 def _parts(playbook: Playbook, matches: Sequence[TextMatch]) -> list[list[TextMatch]]:
     """Matches of the fault and, where there are any, matches that rule a repair out."""
+    sure = {item.id: item.confidence for item in playbook.signatures}
     harmless = {item.id for item in playbook.signatures if (item.fix_kind or playbook.fix_kind) == NO_FAULT}
-    fault = [match for match in matches if match.signature not in harmless]
     others = [match for match in matches if match.signature in harmless]
+    # one message, read as a fault and, more surely, as none
+    ruled_out = {_place(match): sure[match.signature] for match in others}
+    fault = [
+        match
+        for match in matches
+        if match.signature not in harmless and sure[match.signature] > ruled_out.get(_place(match), 0)
+    ]
     # the first group stays even when it is empty: facts alone can show the fault
     return [fault, others] if others else [fault]
 

@@ -6,7 +6,7 @@ undecided. Without a log, facts alone give findings.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import msgspec
 
@@ -14,8 +14,18 @@ from envmedic.diagnosis.candidates import NO_FAULT, Cause, candidates
 from envmedic.diagnosis.derived import Derived
 from envmedic.diagnosis.roots import chosen, ranked
 from envmedic.model.facts import Facts
-from envmedic.model.findings import Alternative, Diagnosis, Evidence, Finding, Rejected, Verdict, of_host, of_shell
-from envmedic.model.playbook import LoadedPlaybook, TextMatch
+from envmedic.model.findings import (
+    Alternative,
+    Aside,
+    Diagnosis,
+    Evidence,
+    Finding,
+    Rejected,
+    Verdict,
+    of_host,
+    of_shell,
+)
+from envmedic.model.playbook import Failures, LoadedPlaybook, ReadText, TextMatch
 from envmedic.model.registries.faults import Fault
 from envmedic.model.vocabulary.names import fact_source
 from envmedic.playbook.schema.conditions import Evaluation
@@ -30,32 +40,35 @@ _WEAK = {
 
 
 def diagnose(
-    matches: Iterable[TextMatch],
+    text: ReadText,
     facts: Facts | None,
     playbooks: Sequence[LoadedPlaybook],
     *,
     prefix: str | None,
     log: str | None,
     here: bool = False,
-    quiet: bool = False,
 ) -> Diagnosis:
     """The diagnosis, best finding first.
 
-    `matches` come from `playbook.matching.match.scan`. Without `facts` only the text counts; `log` is None without
-    a text. `here` says that the text was written on the host of `facts`, and `quiet` that it tells of no failure.
+    `text` comes from `playbook.matching.match.read_text`. Without `facts` only the text counts; `log` is None without one. `here` says that the text was written on the host of `facts`.
     """
     derived = _derived(facts)
     statements = facts.statements if facts is not None else ()
-    causes = ranked(candidates(playbooks, matches, derived, here=here, statements=statements))
-    best = chosen(causes)
+    causes = ranked(candidates(playbooks, text.matches, derived, here=here, statements=statements))
+    best = chosen(causes, text.failures)
     latent = _latent(facts, causes)
-    if best is not None and quiet and facts is not None and all(cause.fault is None for cause in causes):
+    if (
+        best is not None
+        and facts is not None
+        and all(cause.fault is None for cause in causes)
+        and _quiet(text.failures, causes)
+    ):
         # what is known to do no harm is named, and the environment is judged as without a text
-        verdict, reason = _undecided(None, facts, None)
+        verdict, reason = _undecided(None, facts, None, text.failures)
         reason = f"the text tells of no failure: {best.summary}" if verdict == "healthy" else reason
         best = None
     else:
-        verdict, reason = _verdict(best, causes, facts, log)
+        verdict, reason = _verdict(best, causes, facts, log, text.failures)
     if verdict == "healthy" and latent:
         verdict = "env"
     advised = best is not None and verdict in {"host", "shell", NO_FAULT}
@@ -65,6 +78,7 @@ def diagnose(
         verdict=verdict,
         findings=() if verdict == NO_FAULT else _below_roots((*_findings(causes, known=bool(derived)), *latent), facts),
         reason=reason,
+        also=tuple(_aside(cause) for cause in causes if cause.fault is None and cause is not best and cause.matches),
         advice=_advice(best, reason) if best is not None and advised else (),
         log=log,
         examined=_examined(facts),
@@ -78,6 +92,12 @@ def _advice(best: Cause, reason: str | None) -> tuple[str, ...]:
     if reason is not None and reason == best.values.get("shell.gpus-hidden"):
         return (f"In the shell that starts the program: {line}",)
     return best.advice
+
+
+def _quiet(failures: Failures, causes: Sequence[Cause]) -> bool:
+    """Whether no line of the text tells of a failure, except in known warnings, after which programs go on."""
+    known = {match.line_number for cause in causes for match in cause.matches if match.passing}
+    return failures.whole and failures.failing | failures.warned <= known
 
 
 def _latent(facts: Facts | None, causes: Sequence[Cause]) -> tuple[Finding, ...]:
@@ -178,6 +198,10 @@ def _alternative(text: str) -> Alternative:
     return Alternative(title=title.rstrip("."), why_not=why_not.strip())
 
 
+def _aside(cause: Cause) -> Aside:
+    return Aside(text=cause.matches[0].line, reason=cause.summary)
+
+
 def _rejected(cause: Cause, fault: Fault) -> tuple[Rejected, ...]:
     if not cause.refuted or cause.signature is None:
         return ()
@@ -189,10 +213,10 @@ def _observations(cause: Cause) -> str:
 
 
 def _verdict(
-    best: Cause | None, causes: Sequence[Cause], facts: Facts | None, log: str | None
+    best: Cause | None, causes: Sequence[Cause], facts: Facts | None, log: str | None, failures: Failures
 ) -> tuple[Verdict, str | None]:
     if best is None or not best.certain:
-        return _undecided(best, facts, log)
+        return _undecided(best, facts, log, failures)
     if best.fault is None:
         # the text is no fault of the environment, which may have one all the same
         shown = next((cause for cause in causes if cause.confirmed and cause.fault is not None), None)
@@ -207,13 +231,16 @@ def _verdict(
     return ("host", None) if hidden is None else ("shell", str(hidden))
 
 
-def _undecided(best: Cause | None, facts: Facts | None, log: str | None) -> tuple[Verdict, str | None]:
+def _undecided(
+    best: Cause | None, facts: Facts | None, log: str | None, failures: Failures
+) -> tuple[Verdict, str | None]:
     """The verdict without a certain cause. Only facts without any text can give `healthy`."""
     if best is not None:
         return "unknown", _doubt(best)
     if log is not None:
         facts_too = ", and the facts confirm no known fault" if facts is not None else ""
-        return "unknown", f"no known signature matches the text{facts_too}"
+        what = "the text" if failures.message is None else f"its last error ({failures.message})"
+        return "unknown", f"no known signature matches {what}{facts_too}"
     if facts is None or facts.environment is None:
         return "unknown", "there is neither an error text nor an environment to judge"
     # no fault found means little where the interpreter does not start: that alone is not healthy

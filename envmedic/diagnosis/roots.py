@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from envmedic.diagnosis.candidates import Cause
+from envmedic.diagnosis.candidates import ONE_MESSAGE, Cause
+from envmedic.model.playbook import NO_TEXT, Failures
 from envmedic.model.registries.faults import FAULT_CLASSES, Fault
 
 HARDLY_SURE = 0.6
 """Confidence below which a signature is generic, such as "some library lacks a symbol"."""
-ONE_MESSAGE = 3
-"""Distance in lines (or parts of a line) within which two matches belong to one message and its traceback."""
-
 _Rank = tuple[bool, bool, bool, bool, bool, bool, float, tuple[int, int], float]
 
 
@@ -55,19 +53,22 @@ def ranked(causes: Sequence[Cause]) -> tuple[Cause, ...]:
     return tuple(sorted(causes, key=rank))
 
 
-def chosen(causes: Sequence[Cause]) -> Cause | None:
-    """The cause that decides the verdict, from the result of `ranked`; None without causes.
+def chosen(causes: Sequence[Cause], failures: Failures = NO_TEXT.failures) -> Cause | None:
+    """The cause that decides the verdict, from the result of `ranked`; None without one.
 
-    What is no fault of an environment (out of memory, a warning, an interruption) decides only where no fault stands:
-    a paste often has such lines before, between and after those of the fault that was asked about.
+    What is no fault of an environment (out of memory, a warning, an interruption) decides only where no fault stands
+    and `failures`, those of the text, end in it: a paste often has such lines before, between and after those of the
+    failure that was asked about.
     """
     faults = [cause for cause in causes if cause.fault is not None]
-    stated = next((cause for cause in causes if cause.fault is None), None)
+    others = [cause for cause in causes if cause.fault is None and cause.certain]
+    stated = next((cause for cause in others if _ends(cause, others, failures)), None)
     standing = next((cause for cause in faults if cause.certain and not cause.refuted), None)
-    asked = standing or (faults[0] if faults else None)
-    if asked is None or stated is None:
-        return asked or stated
-    if not stated.certain:
+    asked = standing or next(iter(faults), None)
+    if asked is None:
+        doubtful = next((cause for cause in causes if not cause.certain), None)
+        return stated or doubtful
+    if stated is None:
         return asked
     if asked.signature is None:
         # The user asked about the text, and a fault that facts alone show beside it does not explain it.
@@ -79,3 +80,14 @@ def chosen(causes: Sequence[Cause]) -> Cause | None:
     shown = stated.confirmed and not asked.confirmed and abs(stated.line[0] - asked.line[0]) < ONE_MESSAGE
     better_read = shown or (standing is None and stated.line == asked.line)
     return stated if (survived and ended) or better_read else asked
+
+
+def _ends(cause: Cause, others: Sequence[Cause], failures: Failures) -> bool:
+    """Whether `cause`, one of the `others` that are no fault, explains the end of a text with `failures`."""
+    if cause.playbook.harmless or cause.passing:
+        # programs go on after it: it is all there is to say only where nothing failed
+        return failures.failing <= frozenset().union(*(other.lines for other in others))
+    if cause.raised:
+        return not failures.last or not failures.last.isdisjoint(cause.lines)
+    # from outside: what was killed or interrupted after an error ended because of it, and before one went on
+    return cause.lines.issuperset(failures.raised)

@@ -103,6 +103,15 @@ class Finding(Model, frozen=True, kw_only=True):
     """Confirmed findings that follow from it, and that its repair ends too."""
 
 
+class Aside(Model, frozen=True, kw_only=True):
+    """Something in the text that is no fault of an environment, said beside the answer."""
+
+    text: str
+    """The line of the text."""
+    reason: str
+    """What it is instead."""
+
+
 class Diagnosis(Model, frozen=True, kw_only=True):
     """The document of ``envmedic diagnose --json``. Findings are ordered, best first."""
 
@@ -117,6 +126,8 @@ class Diagnosis(Model, frozen=True, kw_only=True):
     """Best first."""
     reason: str | None = None
     """For ``not-an-env-problem`` and ``unknown``: why."""
+    also: tuple[Aside, ...] = ()
+    """What else the text says that is no fault of an environment: out of memory, warnings, an interruption."""
     advice: tuple[str, ...] = ()
     """What would help, where no repair of an environment does."""
     examined: tuple[str, ...] = ()

@@ -204,6 +204,8 @@ class Playbook(Strict, frozen=True, kw_only=True):
     """How it arises and why the steps repair it."""
     fix_kind: FixKind
     """How to repair it, in one word."""
+    harmless: bool = False
+    """Whether programs go on after it, so that it explains no failure beside it."""
     signatures: tuple[Signature, ...] = ()
     """Error texts that it is known by."""
     when: Condition | None = None
@@ -248,7 +250,9 @@ class TextMatch(Model, frozen=True, kw_only=True):
     playbook: str
     signature: str
     line_number: int
-    """1-based, in the log as given."""
+    """1-based, in the log as given: of the first such line."""
+    last_line: int = 0
+    """Of the last line on which it matched with these groups; 0 if it was not counted."""
     line: str
     """The line without escapes and prefixes, at most 500 characters."""
     groups: dict[str, str] = {}
@@ -258,3 +262,33 @@ class TextMatch(Model, frozen=True, kw_only=True):
     """Whether the line is a warning or information, after which programs go on."""
     part: int = 0
     """Number of the part, where one line contains a whole text, as in JSON."""
+
+
+class Failures(Model, frozen=True, kw_only=True):
+    """The lines near the end of a text that tell of failures, by their numbers. Warnings are not among them."""
+
+    raised: tuple[int, ...] = ()
+    """Errors that Python raised; not those by which launchers repeat one."""
+    last: frozenset[int] = frozenset()
+    """Those of the last chain of exceptions."""
+    message: str | None = None
+    """Text of the last one."""
+    failing: frozenset[int] = frozenset()
+    """Lines with any word of a failure, raised errors among them."""
+    warned: frozenset[int] = frozenset()
+    """Lines with such a word in a warning or information."""
+    whole: bool = False
+    """Whether these are the failures of the whole text."""
+
+
+class ReadText(Model, frozen=True, kw_only=True):
+    """What was read in a text."""
+
+    matches: tuple[TextMatch, ...] = ()
+    """Every match of a signature, by line number. One repeated with the same groups is counted."""
+    failures: Failures = Failures()
+    """Lines near its end that tell of failures."""
+
+
+NO_TEXT: Final = ReadText()
+"""What is read where facts stand alone."""

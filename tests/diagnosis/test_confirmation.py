@@ -14,8 +14,7 @@ from envmedic.model.facts import Building, Environment, Facts, GeneratedModule, 
 from envmedic.model.findings import Diagnosis, Evidence, Finding
 from envmedic.model.playbook import LoadedPlaybook
 from envmedic.model.registries.faults import Fault
-from envmedic.playbook.matching.match import scan
-from envmedic.playbook.matching.quiet import Watch
+from envmedic.playbook.matching.match import read_text
 from envmedic.playbook.schema import loader
 from tests.diagnosis.helpers import HOST, distribution, environment
 
@@ -33,8 +32,9 @@ def shipped(*names: str) -> tuple[LoadedPlaybook, ...]:
 
 def judged(text: str, playbook: str, facts: Facts, *, here: bool = False) -> Diagnosis:
     playbooks = shipped(playbook)
-    matches = scan(text.encode().split(b"\n"), playbooks)
-    return diagnose(matches, facts, playbooks, prefix="/env", log="log", here=here)
+    return diagnose(
+        read_text(text.encode().split(b"\n"), playbooks), facts, playbooks, prefix="/env", log="log", here=here
+    )
 
 
 def first(text: str, playbook: str, facts: Facts) -> Finding:
@@ -158,7 +158,7 @@ def stated(text: str, facts: Facts, *, module: str, holds: bool) -> Diagnosis:
     playbooks = shipped("other-interpreter", "build-isolation", "build-requirements", "missing-requirement")
     item = TextStatement(module=module, holds=holds, told=f"of {module}")
     facts = msgspec.structs.replace(facts, statements=(item,))
-    return diagnose(scan(text.encode().split(b"\n"), playbooks), facts, playbooks, prefix="/env", log="log")
+    return diagnose(read_text(text.encode().split(b"\n"), playbooks), facts, playbooks, prefix="/env", log="log")
 
 
 OTHER_PYTHONS = {
@@ -196,9 +196,8 @@ NOISE = "Setting OMP_NUM_THREADS environment variable for each process to be 1 i
 
 
 def quietly(text: str, facts: Facts | None) -> Diagnosis:
-    playbooks, watch = shipped("noise", "out-of-memory", "torch-companions"), Watch()
-    matches = scan(watch.over(text.encode().split(b"\n")), playbooks)
-    return diagnose(matches, facts, playbooks, prefix="/env", log="log", quiet=watch.quiet(matches))
+    playbooks = shipped("noise", "out-of-memory", "torch-companions")
+    return diagnose(read_text(text.encode().split(b"\n"), playbooks), facts, playbooks, prefix="/env", log="log")
 
 
 def test_a_healthy_environment_with_a_harmless_text_is_healthy() -> None:

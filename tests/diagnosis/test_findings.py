@@ -10,10 +10,19 @@ from envmedic.diagnosis.findings import diagnose
 from envmedic.diagnosis.roots import explained
 from envmedic.model.facts import Environment, Facts, Leftover
 from envmedic.model.findings import Diagnosis, FixKind
-from envmedic.model.playbook import AdviseStep, Condition, LoadedPlaybook, Playbook, Signature, TextMatch
+from envmedic.model.playbook import (
+    NO_TEXT,
+    AdviseStep,
+    Condition,
+    LoadedPlaybook,
+    Playbook,
+    ReadText,
+    Signature,
+    TextMatch,
+)
 from envmedic.model.registries.faults import FAULT_CLASSES, Fault
 from envmedic.playbook.matching.lines import passing
-from envmedic.playbook.matching.match import scan
+from envmedic.playbook.matching.match import read_text
 from envmedic.playbook.schema import loader
 from tests.diagnosis.helpers import TORCH_LIBRARY, environment, facts, library
 
@@ -26,8 +35,8 @@ def shipped() -> tuple[LoadedPlaybook, ...]:
 
 
 def nms(observed: Environment | None, text: str | None = None) -> Diagnosis:
-    matches = scan(text.encode().split(b"\n"), shipped()) if text else ()
-    return diagnose(matches, facts(observed), shipped(), prefix="/env", log="log" if text else None)
+    said = read_text(text.encode().split(b"\n"), shipped()) if text else NO_TEXT
+    return diagnose(said, facts(observed), shipped(), prefix="/env", log="log" if text else None)
 
 
 BROKEN = {
@@ -99,7 +108,7 @@ def test_facts_that_could_not_be_read_leave_it_open(observed: Environment) -> No
 
 
 def test_text_alone_is_a_hypothesis() -> None:
-    diagnosis = diagnose(scan([NO_KERNEL.encode()], shipped()), None, shipped(), prefix=None, log="log")
+    diagnosis = diagnose(read_text([NO_KERNEL.encode()], shipped()), None, shipped(), prefix=None, log="log")
     (finding,) = diagnosis.findings
     assert (diagnosis.verdict, finding.confirmed, finding.playbook) == ("env", None, "nms-cuda")
     assert "torchvision::nms has no kernel for CUDA" in finding.summary
@@ -158,7 +167,7 @@ def matches(*identifiers: str) -> tuple[TextMatch, ...]:
 
 def order(playbooks: Sequence[LoadedPlaybook], observed: Facts | None = None) -> list[str | None]:
     names = tuple(item.playbook.id for item in playbooks)
-    diagnosis = diagnose(matches(*names), observed, playbooks, prefix=None, log="log")
+    diagnosis = diagnose(ReadText(matches=tuple(matches(*names))), observed, playbooks, prefix=None, log="log")
     return [finding.playbook for finding in diagnosis.findings]
 
 
@@ -178,7 +187,7 @@ def test_what_facts_confirm_ranks_above_what_they_leave_open_and_refuted_comes_l
     observed = facts(environment())
     assert order([refuted, stated, confirmed], observed) == ["confirmed", "stated", "refuted"]
     names = matches("refuted", "stated", "confirmed")
-    diagnosis = diagnose(names, observed, [refuted, stated, confirmed], prefix=None, log="log")
+    diagnosis = diagnose(ReadText(matches=tuple(names)), observed, [refuted, stated, confirmed], prefix=None, log="log")
     assert [item.fault for item in diagnosis.findings[0].rejected] == ["mkl-openmp"]
     assert "env.kind is venv" in diagnosis.findings[0].rejected[0].reason
 
@@ -195,7 +204,7 @@ def test_what_facts_confirm_ranks_above_what_they_leave_open_and_refuted_comes_l
 )
 def test_the_verdict_follows_the_best_finding(fault: Fault, fix_kind: FixKind, verdict: str) -> None:
     only = playbook("only", fault, fix_kind=fix_kind)
-    diagnosis = diagnose(matches("only"), None, [only], prefix=None, log="log")
+    diagnosis = diagnose(ReadText(matches=tuple(matches("only"))), None, [only], prefix=None, log="log")
     assert diagnosis.verdict == verdict
     assert (diagnosis.findings == ()) == (verdict == "not-an-env-problem")
     assert (diagnosis.reason == "Title of only") == (verdict == "not-an-env-problem")
@@ -212,9 +221,11 @@ def test_the_best_signature_of_a_playbook_speaks_for_it_and_the_others_are_evide
 
 def test_texts_are_filled_in_with_groups_facts_and_variables() -> None:
     only = playbook("only", "numpy-abi", summary="broken {where}, Python {env.python}, {torch.arch-list}, {{x}}")
-    (finding,) = diagnose(matches("only"), facts(environment()), [only], prefix=None, log="log").findings
+    (finding,) = diagnose(
+        ReadText(matches=tuple(matches("only"))), facts(environment()), [only], prefix=None, log="log"
+    ).findings
     assert finding.summary == "broken in venv, Python 3.11.7, , {x}"
-    (blind,) = diagnose(matches("only"), None, [only], prefix=None, log="log").findings
+    (blind,) = diagnose(ReadText(matches=tuple(matches("only"))), None, [only], prefix=None, log="log").findings
     assert blind.summary == "broken in unknown, Python unknown, unknown, {x}"
 
 
@@ -234,10 +245,10 @@ def no_fault(identifier: str = "none", confidence: float = 0.97) -> LoadedPlaybo
 
 
 def test_what_is_no_fault_of_an_environment_is_explained_with_advice() -> None:
-    diagnosis = diagnose(matches("none"), None, [no_fault()], prefix=None, log="log")
+    diagnosis = diagnose(ReadText(matches=tuple(matches("none"))), None, [no_fault()], prefix=None, log="log")
     assert (diagnosis.verdict, diagnosis.findings) == ("not-an-env-problem", ())
     assert (diagnosis.reason, diagnosis.advice) == ("Title of none", ("Take a smaller batch.",))
-    weak = diagnose(matches("none"), None, [no_fault(confidence=0.4)], prefix=None, log="log")
+    weak = diagnose(ReadText(matches=tuple(matches("none"))), None, [no_fault(confidence=0.4)], prefix=None, log="log")
     assert (weak.verdict, weak.findings, weak.advice) == ("unknown", (), ())
     assert "perhaps no environment is at fault" in (weak.reason or "")
 
@@ -248,12 +259,16 @@ VENV = Condition(fact="env.kind", operator="is", value="venv")
 def test_facts_alone_do_not_explain_a_text_that_surely_says_something_else() -> None:
     shown = playbook("shown", "numpy-abi", when=VENV)
     observed = facts(environment())
-    sure = diagnose(matches("none"), observed, [shown, no_fault()], prefix=None, log="log")
+    sure = diagnose(ReadText(matches=tuple(matches("none"))), observed, [shown, no_fault()], prefix=None, log="log")
     assert (sure.verdict, sure.findings) == ("not-an-env-problem", ())
     assert sure.reason == "Title of none; besides, the facts show numpy-abi: Title of shown"
-    unsure = diagnose(matches("none"), observed, [shown, no_fault(confidence=0.7)], prefix=None, log="log")
+    unsure = diagnose(
+        ReadText(matches=tuple(matches("none"))), observed, [shown, no_fault(confidence=0.7)], prefix=None, log="log"
+    )
     assert (unsure.verdict, [finding.fault for finding in unsure.findings]) == ("env", ["numpy-abi"])
-    both = diagnose(matches("shown", "none"), observed, [shown, no_fault()], prefix=None, log="log")
+    both = diagnose(
+        ReadText(matches=tuple(matches("shown", "none"))), observed, [shown, no_fault()], prefix=None, log="log"
+    )
     assert both.verdict == "env", "the text speaks of it too"
 
 
@@ -269,19 +284,25 @@ def test_what_stopped_the_program_ranks_above_what_it_warned_of() -> None:
     warned = playbook("warned", "libstdcxx", confidence=0.99)
     stopped = playbook("stopped", "numpy-abi", confidence=0.8)
     found = text_of(("warned", line), ("stopped", "ImportError: oops"))
-    diagnosis = diagnose(found, None, [warned, stopped], prefix=None, log="log")
+    diagnosis = diagnose(ReadText(matches=tuple(found)), None, [warned, stopped], prefix=None, log="log")
     assert [finding.playbook for finding in diagnosis.findings] == ["stopped", "warned"]
     crashed = text_of(("warned", line), ("none", "ValueError: oops"))
-    assert diagnose(crashed, None, [warned, no_fault()], prefix=None, log="log").verdict == "not-an-env-problem"
-    alone = diagnose(found[:1], None, [warned], prefix=None, log="log")
+    assert (
+        diagnose(ReadText(matches=tuple(crashed)), None, [warned, no_fault()], prefix=None, log="log").verdict
+        == "not-an-env-problem"
+    )
+    alone = diagnose(ReadText(matches=tuple(found[:1])), None, [warned], prefix=None, log="log")
     assert alone.verdict == "env", "a warning is all there is"
 
 
 def test_a_harmless_warning_outweighs_nothing() -> None:
     noise, hint = no_fault("noise", 0.9), playbook("hint", "numpy-abi", confidence=0.3)
     found = text_of(("noise", "FutureWarning: oops"), ("hint", "ImportError: oops"))
-    assert diagnose(found, None, [noise, hint], prefix=None, log="log").verdict == "unknown"
-    assert diagnose(found[:1], None, [noise, hint], prefix=None, log="log").verdict == "not-an-env-problem"
+    assert diagnose(ReadText(matches=tuple(found)), None, [noise, hint], prefix=None, log="log").verdict == "unknown"
+    assert (
+        diagnose(ReadText(matches=tuple(found[:1])), None, [noise, hint], prefix=None, log="log").verdict
+        == "not-an-env-problem"
+    )
 
 
 def test_of_causes_that_are_equally_sure_the_first_in_the_text_is_the_root() -> None:
@@ -295,10 +316,10 @@ def test_of_causes_that_are_equally_sure_the_first_in_the_text_is_the_root() -> 
 
 def test_signatures_that_rule_a_repair_out_are_weighed_against_those_of_the_same_playbook() -> None:
     text = "RuntimeError: Could not run 'torchvision::nms' with arguments from the 'MPS' backend."
-    assert diagnose(scan([text.encode()], shipped()), None, shipped(), prefix=None, log="log").verdict == (
+    assert diagnose(read_text([text.encode()], shipped()), None, shipped(), prefix=None, log="log").verdict == (
         "not-an-env-problem"
     )
-    both = scan([text.encode(), NO_KERNEL.encode()], shipped())
+    both = read_text([text.encode(), NO_KERNEL.encode()], shipped())
     diagnosis = diagnose(both, None, shipped(), prefix=None, log="log")
     assert [finding.signature for finding in diagnosis.findings] == ["no-cuda-kernel"]
 
@@ -323,6 +344,6 @@ FOOTER = (
 def test_what_torch_adds_to_every_error_of_cuda_decides_nothing(message: str, fault: str | None) -> None:
     lines = f"torch.AcceleratorError: CUDA error: {message}\n{FOOTER}".encode().splitlines()
     playbooks = loader.load_all()
-    found = diagnose(scan(lines, playbooks), None, playbooks, prefix=None, log="-")
+    found = diagnose(read_text(lines, playbooks), None, playbooks, prefix=None, log="-")
     assert (found.findings[0].fault if found.findings else None) == fault
     assert (found.verdict == "not-an-env-problem") == (fault is None)

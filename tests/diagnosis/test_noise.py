@@ -9,8 +9,9 @@ import pytest
 from envmedic.diagnosis.findings import diagnose
 from envmedic.model.findings import Diagnosis
 from envmedic.model.playbook import LoadedPlaybook
-from envmedic.playbook.matching.match import scan
+from envmedic.playbook.matching.match import read_text, scan
 from envmedic.playbook.schema.loader import load_all
+from envmedic.render.documents.diagnosis import diagnosis_lines
 from tests.diagnosis.test_texts import LOGS, NONE
 
 NOISE = {
@@ -40,7 +41,7 @@ def playbooks() -> tuple[LoadedPlaybook, ...]:
 
 
 def judged(text: str) -> Diagnosis:
-    return diagnose(scan(text.encode().splitlines(), playbooks()), None, playbooks(), prefix=None, log="log")
+    return diagnose(read_text(text.encode().splitlines(), playbooks()), None, playbooks(), prefix=None, log="log")
 
 
 def named(text: str) -> set[tuple[str, str]]:
@@ -55,6 +56,34 @@ def lost(text: str, noisy: str) -> str | None:
     missing = sure - {item.playbook for item in after.findings}
     same = before.verdict == after.verdict and not missing
     return None if same else f"{before.verdict} became {after.verdict}, without {sorted(map(str, missing))}"
+
+
+UNKNOWN = """Traceback (most recent call last):
+  File "train.py", line 3, in <module>
+quux.SealError: the seal of shard 3 is gone"""
+
+
+@pytest.mark.parametrize("noise", [*NOISE.values(), NO_MEMORY])
+def test_what_is_no_fault_explains_no_error_but_its_own(noise: str) -> None:
+    found = judged(f"{noise}\n{UNKNOWN}")
+    assert found.verdict == "unknown"
+    assert "its last error (quux.SealError: the seal of shard 3 is gone)" in (found.reason or "")
+    assert judged(noise).verdict == "not-an-env-problem"
+
+
+def test_a_process_that_was_killed_after_an_error_ended_because_of_the_error() -> None:
+    assert judged("step 1\nKilled").verdict == "not-an-env-problem"
+    assert judged(f"{UNKNOWN}\nKilled").verdict == "unknown"
+
+
+def test_what_is_no_fault_is_told_beside_the_fault() -> None:
+    found = judged(
+        f"{NO_MEMORY}\nNotImplementedError: Could not run 'torchvision::nms' with arguments from the 'CUDA' backend."
+    )
+    assert found.verdict == "env"
+    assert [item.text for item in found.also] == [NO_MEMORY.splitlines()[0]]
+    lines = ["".join(piece.text for piece in line) for line in diagnosis_lines(found)]
+    assert any(line.startswith("  no fault of the environment: ") for line in lines)
 
 
 @pytest.mark.parametrize(("title", "text"), FAULTS, ids=[title for title, _ in FAULTS])

@@ -9,7 +9,8 @@ from envmedic.diagnosis.derived import Derived
 from envmedic.diagnosis.findings import diagnose
 from envmedic.model.facts import Environment, Facts, Gpu, Host, KeptVariable, Variable
 from envmedic.model.findings import Diagnosis
-from envmedic.playbook.matching.match import scan
+from envmedic.model.playbook import NO_TEXT
+from envmedic.playbook.matching.match import read_text
 from envmedic.playbook.schema.loader import load_all
 from tests.diagnosis.helpers import environment
 
@@ -34,7 +35,7 @@ def derived(*gpus: Gpu, observed: Environment | None = None, **variables: str) -
 
 def told(text: str, *gpus: Gpu, **variables: str) -> Diagnosis:
     facts = Facts(host=host(*gpus, **variables), environment=environment())
-    return diagnose(scan([text.encode()], load_all()), facts, load_all(), prefix="/env", log="log")
+    return diagnose(read_text([text.encode()], load_all()), facts, load_all(), prefix="/env", log="log")
 
 
 def test_the_stand_in_is_taken_out_of_the_library_path() -> None:
@@ -121,4 +122,4 @@ def test_the_exact_line_is_given(text: str, playbook: str, variables: dict[str, 
 
 def test_facts_alone_tell_of_a_stand_in() -> None:
     facts = Facts(host=host(GPUS[0], LD_LIBRARY_PATH=STUBS), environment=environment())
-    assert diagnose((), facts, load_all(), prefix="/env", log=None).verdict == "shell"
+    assert diagnose(NO_TEXT, facts, load_all(), prefix="/env", log=None).verdict == "shell"

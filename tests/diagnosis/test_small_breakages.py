@@ -17,6 +17,7 @@ from envmedic.api.planning.plan_choice import repairable
 from envmedic.diagnosis.findings import diagnose
 from envmedic.model.facts import Facts, Host
 from envmedic.model.findings import Diagnosis
+from envmedic.model.playbook import NO_TEXT
 from envmedic.playbook.schema.loader import load_all
 from envmedic.probe.environment import observe_environment
 from tests.support.native import shared_library
@@ -67,7 +68,7 @@ def prefix(intact: tuple[Path, Path]) -> Path:
 def found_in(prefix: Path) -> Diagnosis:
     """The diagnosis by facts alone, on a machine without GPU."""
     facts = Facts(host=Host(), environment=observe_environment(prefix, {"PATH": "/usr/bin:/bin"}))
-    return diagnose((), facts, load_all(), prefix=str(prefix), log=None)
+    return diagnose(NO_TEXT, facts, load_all(), prefix=str(prefix), log=None)
 
 
 def of_site(change: Callable[[Path], object]) -> Break:

@@ -15,7 +15,7 @@ from envmedic.diagnosis.candidates import CERTAIN_ENOUGH
 from envmedic.diagnosis.findings import diagnose
 from envmedic.model.findings import Diagnosis
 from envmedic.model.playbook import LoadedPlaybook
-from envmedic.playbook.matching.match import scan
+from envmedic.playbook.matching.match import read_text
 from envmedic.playbook.schema import loader
 
 FOLDER = Path(__file__).parent
@@ -42,7 +42,7 @@ def shipped() -> tuple[LoadedPlaybook, ...]:
 
 
 def judged(text: str) -> Diagnosis:
-    return diagnose(scan(text.encode().split(b"\n"), shipped()), None, shipped(), prefix=None, log="log")
+    return diagnose(read_text(text.encode().split(b"\n"), shipped()), None, shipped(), prefix=None, log="log")
 
 
 def wrong(fault: str, text: str) -> str | None:

@@ -22,7 +22,7 @@ from envmedic.model.lock import Lock
 from envmedic.model.plan import Plan
 from envmedic.model.record import Record
 from envmedic.planner.identity import named
-from envmedic.playbook.matching.match import scan
+from envmedic.playbook.matching.match import read_text
 from envmedic.playbook.schema import loader
 from envmedic.render.documents.checks import verification_lines
 from envmedic.render.documents.diagnosis import diagnosis_lines
@@ -155,7 +155,7 @@ def _shown_log(scratch: Path) -> Reader:
 
     def read(data: bytes) -> object:
         found = findings.diagnose(
-            scan(data.split(b"\n"), playbooks), None, playbooks, prefix=None, log=str(scratch / "log")
+            read_text(data.split(b"\n"), playbooks), None, playbooks, prefix=None, log=str(scratch / "log")
         )
         return [shown(diagnosis_lines(found), style) for style in (_PLAIN, _COLOURED)]
 

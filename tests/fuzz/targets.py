@@ -25,7 +25,7 @@ from envmedic.model.conda import CondaPackage
 from envmedic.model.facts import Facts, Host, Interpreter
 from envmedic.model.findings import Diagnosis
 from envmedic.model.playbook import LoadedPlaybook, Playbook
-from envmedic.playbook.matching.match import scan
+from envmedic.playbook.matching.match import read_text
 from envmedic.playbook.schema import loader
 from envmedic.probe import metadata
 from envmedic.probe.elf import fatbin, symbol_versions
@@ -59,8 +59,8 @@ def _log(scratch: Path) -> Reader:
     playbooks = loader.load_all()
 
     def read(data: bytes) -> object:
-        matches = scan(data.split(b"\n"), playbooks)
-        found = findings.diagnose(matches, None, playbooks, prefix=None, log=str(scratch / "log"))
+        text = read_text(data.split(b"\n"), playbooks)
+        found = findings.diagnose(text, None, playbooks, prefix=None, log=str(scratch / "log"))
         return from_json(to_json(found), Diagnosis, source="report")
 
     return read
@@ -73,7 +73,7 @@ def _playbook(scratch: Path) -> Reader:
         playbook = loader.parse(data, str(scratch / "playbook.yaml"))
         loaded = LoadedPlaybook(playbook=playbook, path="x", sha256="x", origin="file")
         assert from_json(to_json(playbook), Playbook, source="playbook") == playbook
-        return findings.diagnose(scan(lines, [loaded]), None, [loaded], prefix=None, log="log")
+        return findings.diagnose(read_text(lines, [loaded]), None, [loaded], prefix=None, log="log")
 
     return read
 

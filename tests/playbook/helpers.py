@@ -8,7 +8,7 @@ from functools import cache
 from envmedic.diagnosis.findings import diagnose
 from envmedic.model.findings import Diagnosis
 from envmedic.model.playbook import LoadedPlaybook, Playbook, Signature
-from envmedic.playbook.matching.match import scan
+from envmedic.playbook.matching.match import read_text
 from envmedic.playbook.schema import loader
 
 MINIMAL = """\
@@ -58,4 +58,4 @@ def shipped() -> tuple[LoadedPlaybook, ...]:
 
 def diagnosed(text: str) -> Diagnosis:
     """What the shipped playbooks make of `text` alone."""
-    return diagnose(scan(text.encode().split(b"\n"), shipped()), None, shipped(), prefix=None, log="log")
+    return diagnose(read_text(text.encode().split(b"\n"), shipped()), None, shipped(), prefix=None, log="log")

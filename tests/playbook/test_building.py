@@ -9,7 +9,7 @@ import pytest
 from envmedic.diagnosis.findings import diagnose
 from envmedic.model.findings import Diagnosis
 from envmedic.model.playbook import LoadedPlaybook
-from envmedic.playbook.matching.match import scan
+from envmedic.playbook.matching.match import read_text
 from envmedic.playbook.schema.loader import load_all
 
 TOOLCHAIN, MISMATCH, ARCHES = "extension-build-toolchain", "cuda-toolkit-mismatch", "cuda-arch-list"
@@ -23,7 +23,7 @@ def books() -> tuple[LoadedPlaybook, ...]:
 
 def judged(text: bytes) -> Diagnosis:
     """What the text alone says."""
-    return diagnose(scan(text.split(b"\n"), books()), None, books(), prefix=None, log="log")
+    return diagnose(read_text(text.split(b"\n"), books()), None, books(), prefix=None, log="log")
 
 
 @pytest.mark.parametrize(

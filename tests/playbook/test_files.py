@@ -9,7 +9,7 @@ import pytest
 from envmedic.diagnosis.findings import diagnose
 from envmedic.model.findings import Finding
 from envmedic.model.playbook import LoadedPlaybook
-from envmedic.playbook.matching.match import scan
+from envmedic.playbook.matching.match import read_text
 from envmedic.playbook.schema import loader
 
 PLAYBOOKS = (
@@ -26,7 +26,7 @@ def shipped() -> tuple[LoadedPlaybook, ...]:
 
 def findings(text: str) -> tuple[Finding, ...]:
     playbooks = shipped()
-    return diagnose(scan(text.encode().split(b"\n"), playbooks), None, playbooks, prefix=None, log="log").findings
+    return diagnose(read_text(text.encode().split(b"\n"), playbooks), None, playbooks, prefix=None, log="log").findings
 
 
 SPELLINGS = """

@@ -6,7 +6,7 @@ import pytest
 
 from envmedic.diagnosis.findings import diagnose
 from envmedic.model.findings import Finding
-from envmedic.playbook.matching.match import scan
+from envmedic.playbook.matching.match import read_text
 from envmedic.playbook.schema.loader import load_file, shipped_directory
 
 NAMES = ("decord-segfault", "import-order-crash", "openmp-runtimes", "mkl-jit-symbols", "mkl-threading-layer",
@@ -16,7 +16,7 @@ SURE = 0.5
 
 
 def findings(text: str) -> tuple[Finding, ...]:
-    return diagnose(scan(text.encode().split(b"\n"), PLAYBOOKS), None, PLAYBOOKS, prefix=None, log="").findings
+    return diagnose(read_text(text.encode().split(b"\n"), PLAYBOOKS), None, PLAYBOOKS, prefix=None, log="").findings
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 from envmedic.diagnosis.findings import diagnose
 from envmedic.model.findings import Diagnosis
 from envmedic.model.playbook import LoadedPlaybook
-from envmedic.playbook.matching.match import scan
+from envmedic.playbook.matching.match import read_text
 from envmedic.playbook.schema import loader
 
 
@@ -20,7 +20,7 @@ def shipped() -> tuple[LoadedPlaybook, ...]:
 
 def diagnosed(text: str) -> Diagnosis:
     playbooks = shipped()
-    return diagnose(scan(text.encode().split(b"\n"), playbooks), None, playbooks, prefix=None, log="log")
+    return diagnose(read_text(text.encode().split(b"\n"), playbooks), None, playbooks, prefix=None, log="log")
 
 
 REGISTRATIONS = """

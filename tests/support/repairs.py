@@ -8,7 +8,7 @@ from envmedic.diagnosis.findings import diagnose
 from envmedic.diagnosis.vocabulary import derive
 from envmedic.model.facts import Facts, Host
 from envmedic.model.findings import Diagnosis
-from envmedic.model.playbook import FactValue
+from envmedic.model.playbook import NO_TEXT, FactValue
 from envmedic.playbook.schema.loader import load_all
 from envmedic.probe.environment import observe_environment
 from tests.real.manifest import manifest
@@ -43,7 +43,7 @@ def facts_of(case: NativeCase) -> dict[str, FactValue]:
 def found_by_facts(case: NativeCase) -> Diagnosis:
     """What is found in the environment without a text."""
     facts = Facts(host=Host(), environment=observe_environment(case.prefix))
-    found = diagnose((), facts, load_all(), prefix=str(case.prefix), log=None)
+    found = diagnose(NO_TEXT, facts, load_all(), prefix=str(case.prefix), log=None)
     if found.verdict == "healthy":
         settled(case)
     return found

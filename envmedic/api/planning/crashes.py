@@ -18,7 +18,7 @@ from envmedic.engine.verify import crash_search, verification
 from envmedic.model.checks import Outcome
 from envmedic.model.events import Notice
 from envmedic.model.facts import Distribution, Environment, Facts
-from envmedic.model.playbook import LoadedPlaybook, TextMatch
+from envmedic.model.playbook import LoadedPlaybook, ReadText, TextMatch
 from envmedic.planner import import_targets
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def _tells(playbooks: Sequence[LoadedPlaybook], matches: Sequence[TextMatch]) ->
     about = {loaded.playbook.id for loaded in playbooks if SEARCHED in loaded.playbook.checks}
     if about.isdisjoint(match.playbook for match in matches):
         return False
-    best = conclude(matches, None, playbooks, prefix=None, log="").findings[:1]
+    best = conclude(ReadText(matches=tuple(matches)), None, playbooks, prefix=None, log="").findings[:1]
     return bool(best) and best[0].playbook in about
 
 

@@ -10,8 +10,9 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from envmedic.model.playbook import LoadedPlaybook, TextMatch
+from envmedic.model.playbook import LoadedPlaybook, ReadText, TextMatch
 from envmedic.playbook.matching.blocks import blocks, joined
+from envmedic.playbook.matching.failures import Tail
 from envmedic.playbook.matching.log_stream import LogStream
 from envmedic.playbook.matching.signatures import Hit, Key, Signatures
 
@@ -20,20 +21,25 @@ DISTINCT_MATCHES = 64
 
 
 def scan(lines: Iterable[bytes], playbooks: Sequence[LoadedPlaybook]) -> tuple[TextMatch, ...]:
-    """Return every match of a signature of `playbooks` in `lines`, by line number.
+    """Return every match of a signature of `playbooks` in `lines`, by line number, as `read_text` does."""
+    return read_text(lines, playbooks).matches
 
-    `lines` is a `LogStream`, or any iterable of lines with or without their ends. A repeated match with the same
-    groups is counted, not returned again.
+
+def read_text(lines: Iterable[bytes], playbooks: Sequence[LoadedPlaybook]) -> ReadText:
+    """Return the matches of signatures of `playbooks` in `lines`, and the failures that need no signature.
+
+    `lines` is a `LogStream`, or any iterable of lines with or without their ends.
     """
     signatures = Signatures(playbooks)
     if not signatures.entries:
-        return ()
-    tally = _Tally()
+        return ReadText()
+    tally, tail = _Tally(), Tail()
     for block in blocks(lines.chunks() if isinstance(lines, LogStream) else joined(lines)):
         for number, window in block.windows(signatures.may_match):
             for hit in signatures.hits(window):
                 tally.add(hit, number)
-    return tally.matches()
+        tail.add(block)
+    return ReadText(matches=tally.matches(), failures=tail.failures())
 
 
 class _Counted:
@@ -73,5 +79,8 @@ class _Tally:
 
     def matches(self) -> tuple[TextMatch, ...]:
         """Return the matches by line number, and on one line by part."""
-        found = (msgspec.structs.replace(item.match, count=item.count) for item in self._counted.values())
+        found = (
+            msgspec.structs.replace(item.match, count=item.count, last_line=item.last)
+            for item in self._counted.values()
+        )
         return tuple(sorted(found, key=lambda match: (match.line_number, match.part)))

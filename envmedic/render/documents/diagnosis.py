@@ -16,6 +16,7 @@ VERDICTS = {
     "not-an-env-problem": "not an environment problem",
     "unknown": "no playbook of envmedic explains this",
 }
+_SHOWN_CHARACTERS = 120
 _CONFIRMED = {True: "confirmed by facts", False: "refuted by facts", None: "facts cannot tell"}
 _MARKED: dict[str, tuple[str, Tone]] = {
     "healthy": ("✓ no fault found", "good"),
@@ -33,6 +34,10 @@ def diagnosis_lines(diagnosis: Diagnosis) -> list[Line]:
         joined(part("Verdict", "bold"), "  ", part(diagnosis.verdict, tone), f": {VERDICTS[diagnosis.verdict]}"),
         *([line(f"  {diagnosis.reason}")] if diagnosis.reason else []),
         *(line(f"  {text}") for text in diagnosis.advice),
+        *(
+            line(f"  no fault of the environment: {item.reason} ({item.text.strip()[:_SHOWN_CHARACTERS]})")
+            for item in diagnosis.also
+        ),
         *_coverage(diagnosis),
     ]
     for number, finding in enumerate(diagnosis.findings, start=1):

@@ -1,0 +1,91 @@
+"""Lines near the end of a text that tell of a failure, whether or not a signature knows them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+import msgspec
+
+from envmedic.model.playbook import Failures
+from envmedic.playbook.matching.blocks import Block
+from envmedic.playbook.matching.lines import LINE_LIMIT, cleaned, passing
+from envmedic.redact import redact_text
+
+TAIL_BYTES = 256 * 1024
+"""Length of the end of a text that is read for them: all of nearly every paste, a moment of a long log."""
+_SHOWN_CHARACTERS = 200
+_FAILING = re.compile(
+    rb"(?i)error|exception|(?<!de)fault|\b(?:traceback|fatal|fail|abort|kill|terminat|can ?not|can't|could ?n[o']t|unable"
+    rb"|missing|no module|not (?:found|available|compiled|supported|compatible|installed|permitted)|undefined|invalid|illegal"
+    rb"|panic|(?:core )?dumped|mismatch|incompat|unsupported|denied|refused|time[ds]? ?out|exit (?:code|status)|out of|lost"
+    rb"|corrupt|broken|signal|does ?n[o']t|does not|will not|must|nan\b)"
+    rb"|fehler|nicht |erreur|introuvable|impossible|\berro\b|falh|fallo|[\xd0-\xd3\xd8-\xdb\xe3-\xed][\x80-\xbf]"
+)
+"""Words of failures, and letters of scripts in which none of them is written."""
+_RAISED = re.compile(
+    rb"(?<!except )(?<!raise )(?<![\w(,-])(?:[A-Za-z_]\w*\.)*[A-Za-z_]?\w*(?:Error|Exception)(?=:|[\s\"']*(?:\\n|$))"
+)
+# Launchers, pools and engines repeat that something below them failed.
+_WRAPPER = re.compile(
+    rb"ChildFailedError|CalledProcessError|Process(?:Raised|Exited)Exception|Ray(?:Task|Actor)Error|ActorDiedError"
+    rb"|EngineDeadError|Engine (?:core|process|loop)[\w ]{0,30}(?:fail|dead|died)|WorkerDiedError|BrokenProcessPool"
+)
+_CHAINED = re.compile(rb"During handling of the above exception|was the direct cause of the following exception")
+
+
+class Tail:
+    """The end of a text, taken from its blocks as they are read."""
+
+    def __init__(self) -> None:
+        self._blocks: tuple[Block, ...] = ()
+        self._count = 0
+
+    def add(self, block: Block) -> None:
+        """Keep `block`, the next one of the text."""
+        # the last block may be short
+        self._blocks = (*self._blocks[-1:], block)
+        self._count += 1
+
+    def failures(self) -> Failures:
+        """The failures of the end."""
+        found = failures(line for block in self._blocks for line in _end(block))
+        whole = all(block.keep <= TAIL_BYTES for block in self._blocks) and self._count == len(self._blocks)
+        return msgspec.structs.replace(found, whole=whole)
+
+
+def _end(block: Block) -> Iterable[tuple[int, bytes]]:
+    """The last lines of `block` with their numbers, without those that the next one repeats."""
+    start = max(0, block.keep - TAIL_BYTES)
+    start = start and block.content.find(b"\n", start) + 1
+    number = block.number + block.content.count(b"\n", 0, start)
+    return enumerate(block.content[start : block.keep].split(b"\n"), start=number)
+
+
+def failures(lines: Iterable[tuple[int, bytes]]) -> Failures:
+    """The failures of numbered `lines`."""
+    raised: list[int] = []
+    failing: set[int] = set()
+    warned: set[int] = set()
+    last: set[int] = set()
+    message = b""
+    chained = False
+    for number, line in lines:
+        if _CHAINED.search(line) is not None:
+            chained = True
+        elif _FAILING.search(line) is not None and passing(line):
+            warned.add(number)
+        elif _FAILING.search(line) is not None:
+            failing.add(number)
+            if _RAISED.search(line[:LINE_LIMIT]) is not None and _WRAPPER.search(line) is None:
+                last = {*last, number} if chained else {number}
+                raised.append(number)
+                message, chained = line, False
+    shown = redact_text(cleaned(message[:LINE_LIMIT]))[:_SHOWN_CHARACTERS] if message else None
+    return Failures(
+        raised=tuple(raised),
+        last=frozenset(last),
+        message=shown,
+        failing=frozenset(failing),
+        warned=frozenset(warned),
+    )
