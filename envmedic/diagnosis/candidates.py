@@ -118,12 +118,16 @@ class Cause:
         return any(not match.passing and _RAISED.search(match.line) for match in self._telling)
 
     @cached_property
-    def lines(self) -> frozenset[int]:
-        """Lines of its messages, as far as they are known; a wrapped one has up to three."""
-        starts = {
+    def starts(self) -> frozenset[int]:
+        """First lines of its messages, as far as they are known."""
+        return frozenset(
             number for match in self.matches for number in (match.line_number, match.last_line or match.line_number)
-        }
-        return frozenset(start + offset for start in starts for offset in range(ONE_MESSAGE))
+        )
+
+    @cached_property
+    def lines(self) -> frozenset[int]:
+        """Lines of its messages; a wrapped one has up to three."""
+        return frozenset(start + offset for start in self.starts for offset in range(ONE_MESSAGE))
 
     @property
     def summary(self) -> str:

@@ -86,8 +86,10 @@ def _ends(cause: Cause, others: Sequence[Cause], failures: Failures) -> bool:
     """Whether `cause`, one of the `others` that are no fault, explains the end of a text with `failures`."""
     if cause.playbook.harmless or cause.passing:
         # programs go on after it: it is all there is to say only where nothing failed
-        return failures.failing <= frozenset().union(*(other.lines for other in others))
+        lines = frozenset(line for other in others for line in other.lines)
+        starts = frozenset(line for other in others for line in other.starts)
+        return failures.failing <= lines and starts.issuperset(failures.raised)
     if cause.raised:
         return not failures.last or not failures.last.isdisjoint(cause.lines)
     # from outside: what was killed or interrupted after an error ended because of it, and before one went on
-    return cause.lines.issuperset(failures.raised)
+    return cause.starts.issuperset(failures.raised)
