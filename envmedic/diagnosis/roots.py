@@ -65,6 +65,9 @@ def chosen(causes: Sequence[Cause], failures: Failures = NO_TEXT.failures) -> Ca
     stated = next((cause for cause in others if _ends(cause, others, failures)), None)
     standing = next((cause for cause in faults if cause.certain and not cause.refuted), None)
     asked = standing or next(iter(faults), None)
+    root = next((cause for cause in others if asked is not None and _follows(asked, cause)), None)
+    if root is not None:
+        return root
     if asked is None:
         doubtful = next((cause for cause in causes if not cause.certain), None)
         return stated or doubtful
@@ -80,6 +83,11 @@ def chosen(causes: Sequence[Cause], failures: Failures = NO_TEXT.failures) -> Ca
     shown = stated.confirmed and not asked.confirmed and abs(stated.line[0] - asked.line[0]) < ONE_MESSAGE
     better_read = shown or (standing is None and stated.line == asked.line)
     return stated if (survived and ended) or better_read else asked
+
+
+def _follows(fault: Cause, root: Cause) -> bool:
+    """Whether `fault` is only a consequence of `root`, which is no fault: an index without files that nobody reached."""
+    return root.signature is not None and fault.fault in root.signature.symptoms and root.line <= fault.line
 
 
 def _ends(cause: Cause, others: Sequence[Cause], failures: Failures) -> bool:

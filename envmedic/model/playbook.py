@@ -48,6 +48,8 @@ class Signature(Strict, frozen=True, kw_only=True):
     """What the match means, with ``{group}`` and ``{fact}`` filled in; the playbook's title by default."""
     fix_kind: FixKind | None = None
     """How to repair it, if not as the playbook states; ``not-an-env-problem`` rules a repair out."""
+    symptoms: tuple[Fault, ...] = ()
+    """Faults that only follow from it in the same text, where it is no fault itself."""
 
 
 class Condition(Strict, frozen=True, kw_only=True):

@@ -33,6 +33,7 @@ def options() -> Any:
     chosen = re2.Options()
     chosen.log_errors = False
     chosen.max_mem = MAX_MEMORY_BYTES
+    chosen.case_sensitive = False
     return chosen
 
 
