@@ -33,6 +33,11 @@ class Done:
         found: dict[str, Any] = json.loads(self.out)
         return found
 
+    def found_by(self, playbook: str) -> list[dict[str, Any]]:
+        """The findings of a playbook in a diagnosis, those that follow from other findings among them."""
+        roots = self.document["findings"]
+        return [found for root in roots for found in (root, *root["consequences"]) if found["playbook"] == playbook]
+
     def told(self) -> str:
         """Both streams, for a failed assertion."""
         return f"exit {self.code}\n--- stdout\n{self.out[-4000:]}\n--- stderr\n{self.err[-4000:]}"

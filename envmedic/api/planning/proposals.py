@@ -56,7 +56,7 @@ def plans(settings: Settings, case: PlanningCase, installer: Installer) -> Itera
     environment = case.facts.environment
     considered = planner.proposals(case.facts, case.finding, case.playbook, values=derive(case.facts), options=options)
     if environment is None or not considered.proposals:
-        raise _no_way(environment, considered) if case.finding is not None else _no_move(considered)
+        raise _no_way(case.facts, considered) if case.finding is not None else _no_move(considered)
     if case.way is not None:
         considered = _led_by(considered, case.way)
     maker = _PlanMaker(settings, case, environment, installer, considered)
@@ -169,10 +169,13 @@ def now() -> str:
     return dt.datetime.now(dt.timezone.utc).isoformat(timespec="seconds")
 
 
-def _no_way(environment: Environment | None, considered: planner.Proposals) -> NoSolution:
+def _no_way(facts: Facts, considered: planner.Proposals) -> NoSolution:
+    environment = facts.environment
     reasons = tuple(f"{item.title}: {item.why_not}" for item in considered.rejected)
     if environment is not None and environment.torch is None and environment.distribution("torch") is None:
         hint = "Name the environment that the program runs in; this one has no torch"
+    elif facts.host.driver_version is None:
+        hint = "Plan where the program runs, or with its facts: `--host FILE`, from `envmedic facts --json` there"
     else:
         hint = "Another Python, driver or GPU changes this: `envmedic facts` shows those that were found"
     return NoSolution(

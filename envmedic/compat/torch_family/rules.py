@@ -127,7 +127,7 @@ def check_gpu_required(build: Build, target: FamilyTarget) -> Ruling:
         return broken("gpu-required", reason, build.row.source if build.row else "")
     # a CUDA build without a driver falls back to the CPU silently, which such a user must not get
     if target.query.gpu_required and not target.driver:
-        return broken("gpu-required", "the version of the NVIDIA driver is not known", "facts of the host")
+        return broken("gpu-required", "no NVIDIA driver was found here", "facts of the host")
     return passed("gpu-required", f"{build.title()} is a {'CPU' if build.cuda is None else 'CUDA'} build")
 
 

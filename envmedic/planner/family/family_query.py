@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from envmedic.compat.torch_family.problems import torch_requirement
 from envmedic.model.facts import Environment, Facts, Leftover
 from envmedic.model.family import FamilyQuery, Member
@@ -44,7 +46,9 @@ def members(environment: Environment, step: TorchFamilyStep, loaded: LoadedPlayb
 
 def query_of(facts: Facts, environment: Environment, step: TorchFamilyStep, loaded: LoadedPlaybook) -> FamilyQuery:
     """Return the question for a ``torch_family`` step."""
-    return query(facts, environment, members(environment, step, loaded), step.policy)
+    found = query(facts, environment, members(environment, step, loaded), step.policy)
+    # without a driver the set that fits is a build for the CPU, which is what is at fault
+    return msgspec.structs.replace(found, gpu_required=loaded.playbook.fault == "cpu-only-torch")
 
 
 def query(

@@ -29,12 +29,15 @@ def test_a_torch_for_the_cpu_is_no_fault_by_itself(tmp_path: Path) -> None:
     assert found.document["verdict"] == "healthy", found.told()
 
 
-def test_without_a_gpu_the_environment_is_right_and_stays(tmp_path: Path) -> None:
+def test_where_no_gpu_is_seen_no_build_is_chosen_by_it(tmp_path: Path) -> None:
     case = build(tmp_path / "room", companion=True)
     log = str(case.log())
     host = ("--host", host_file(tmp_path, driver_version=None, gpus=[]))
     found = case.envmedic("diagnose", log, "-p", str(case.prefix), "--json", *host)
-    assert found.document["verdict"] == "unknown", found.told()
-    assert "gpu.count is 0" in found.document["reason"]
-    assert case.apply("--log", log, *host).code == 1
+    (finding,) = found.document["findings"]
+    assert (finding["fault"], finding["confirmed"]) == ("cpu-only-torch", None), "the text may be of another host"
+    assert any(item["what"].startswith("gpu.count is 0") for item in finding["evidence"])
+    refused = case.apply("--log", log, *host)
+    assert (refused.code, refused.document["code"]) == (1, "no-solution"), refused.told()
+    assert "--host FILE" in refused.document["hint"]
     assert case.run().code == 1

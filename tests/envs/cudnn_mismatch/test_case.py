@@ -15,8 +15,8 @@ HERE = Path(__file__).resolve().parent
 def test_the_cudnn_that_torch_states_is_put_back(pin: str, by: str, tmp_path: Path) -> None:
     case = build(tmp_path / "room", pin)
     assert case.run().out == "cuDNN 90501\n", "it imports and runs: only what is stated tells"
-    known = case.envmedic("diagnose", "-p", str(case.prefix), "--json").document["findings"]
-    assert [item["confirmed"] for item in known if item["playbook"] == "cudnn-mismatch"] == [True]
+    known = case.envmedic("diagnose", "-p", str(case.prefix), "--json")
+    assert [item["confirmed"] for item in known.found_by("cudnn-mismatch")] == [True], known.told()
     done = case.apply(*(["--log", str(HERE / "sample_compiled_against.log")] if by == "log" else []))
     assert done.code == 0, done.told()
     assert ("nvidia-cudnn-cu12", "9.1.0.70") in [

@@ -13,8 +13,8 @@ from tests.support.cuda_family import broken
 @pytest.mark.parametrize("way", list(WAYS))
 def test_what_is_missing_comes_back(way: str, tmp_path: Path) -> None:
     case = build(tmp_path / "room", way)
-    known = case.envmedic("diagnose", "-p", str(case.prefix), "--json").document["findings"]
-    (finding,) = (item for item in known if item["playbook"] == "missing-cuda-library")
+    known = case.envmedic("diagnose", "-p", str(case.prefix), "--json")
+    (finding,) = known.found_by("missing-cuda-library")
     assert finding["confirmed"] is True
     done = case.apply()
     assert done.code == 0, done.told()

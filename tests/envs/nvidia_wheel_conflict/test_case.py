@@ -21,7 +21,7 @@ def test_the_wheels_that_torch_states_are_put_back(way: str, by: str, tmp_path: 
     log = case.log()
     assert f"undefined symbol: {MISSING[way]}" in log.read_text(encoding="utf-8")
     known = case.envmedic("diagnose", *([str(log)] if by == "log" else []), "-p", str(case.prefix), "--json")
-    (finding,) = (item for item in known.document["findings"] if item["playbook"] == "nvidia-wheel-conflict")
+    (finding,) = known.found_by("nvidia-wheel-conflict")
     assert finding["confirmed"] is True
     assert any(MISSING[way] in item["what"] for item in finding["evidence"])
     done = case.apply(*(["--log", str(log)] if by == "log" else []))
