@@ -1,5 +1,7 @@
-# ruff: noqa: ANN001, ANN204
+# ruff: noqa: ANN001, ANN204, B905
 """Convolution in two dimensions, with its gradients."""
+
+import operator
 
 from torch._tensor import Tensor
 
@@ -8,26 +10,28 @@ def conv2d(x, weight, bias, stride=1, padding=0):
     """Cross-correlation of images with kernels, summed in double precision."""
     geometry = _Geometry(x.shape, weight.shape, stride, padding)
     result = [bias.data[output] for output in geometry.outputs_in_order()]
-    for target, pixel, factor in geometry.terms():
-        result[target] += x.data[pixel] * weight.data[factor]
+    for target, pixels, factor in geometry.terms():
+        by = weight.data[factor]
+        result[target] = [known + pixel * by for known, pixel in zip(result[target], x.data[pixels])]
 
     def to_x(grad):
         gradient = [0.0] * len(x.data)
-        for target, pixel, factor in geometry.terms():
-            gradient[pixel] += grad[target] * weight.data[factor]
+        for target, pixels, factor in geometry.terms():
+            by = weight.data[factor]
+            gradient[pixels] = [known + part * by for known, part in zip(gradient[pixels], grad[target])]
         return gradient
 
     def to_weight(grad):
         gradient = [0.0] * len(weight.data)
-        for target, pixel, factor in geometry.terms():
-            gradient[factor] += grad[target] * x.data[pixel]
+        for target, pixels, factor in geometry.terms():
+            gradient[factor] = sum(map(operator.mul, grad[target], x.data[pixels]), gradient[factor])
         return gradient
 
     return Tensor(result, geometry.shape, x.dtype, [(x, to_x), (weight, to_weight)])
 
 
 class _Geometry:
-    """Which pixel meets which weight for which element of the result, as offsets into flat arrays."""
+    """Which pixels meet which weight for which row of the result, as slices of flat arrays and an offset."""
 
     def __init__(self, images, kernels, stride, padding):
         self.images, self.kernels, self.stride, self.padding = images, kernels, stride, padding
@@ -40,7 +44,7 @@ class _Geometry:
         return [output for _ in range(count) for output in range(outputs) for _ in range(height * width)]
 
     def terms(self):
-        """(element of the result, pixel, weight) of every product."""
+        """(elements of the result, as many pixels, weight) of every product of a weight with a row."""
         count, outputs, _, _ = self.shape
         for image in range(count):
             for output in range(outputs):
@@ -56,9 +60,14 @@ class _Geometry:
         for i in range(self.kernels[2]):
             for j in range(self.kernels[3]):
                 factor = weights + i * self.kernels[3] + j
+                across = self._meet(j, columns, width)
+                if not across:
+                    continue
+                (first, pixel), count = across[0], len(across)
                 for y, row in self._meet(i, rows, height):
-                    for x, column in self._meet(j, columns, width):
-                        yield target + y * width + x, pixels + row * columns + column, factor
+                    start, source = target + y * width + first, pixels + row * columns + pixel
+                    read = slice(source, source + (count - 1) * self.stride + 1, self.stride)
+                    yield slice(start, start + count), read, factor
 
     def _meet(self, offset, length, results):
         """(result, pixel) pairs along one axis for one place of the kernel."""
