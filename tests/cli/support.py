@@ -7,7 +7,6 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -17,14 +16,12 @@ from typing import IO, Any
 
 from tests.envs.nms_cuda.case import Case
 from tests.real.manifest import Entry, manifest
+from tests.support import forking
 from tests.support.venvs import site_packages
 
 ROOT = Path(__file__).resolve().parents[2]
 SAMPLES = ROOT / "tests" / "envs" / "nms_cuda"
-ENVMEDIC = (sys.executable, "-X", "faulthandler", "-m", "envmedic")
-"""It can say where each of its threads stands."""
-LIMIT_S = 1800.0
-"""Longer than the guard of a test, which strikes first and reports every process (tests.support.guard)."""
+ENVMEDIC, LIMIT_S = forking.PROGRAM, forking.LIMIT_S
 REPAIR = ("apply", "--playbook", "nms-cuda", "--yes", "--no-gpu")
 
 
@@ -86,16 +83,12 @@ class Shell:
         limit_s: float = LIMIT_S,
     ) -> Done:
         """Run envmedic to its end."""
-        done = subprocess.run(
-            [*self.program, *arguments],
-            input=stdin,
-            capture_output=True,
-            cwd=ROOT,
-            env=self.environment(),
-            timeout=limit_s,
-            check=False,
-        )
-        return Done(done.returncode, done.stdout.decode(), done.stderr.decode())
+        if self.program is ENVMEDIC and limit_s == LIMIT_S:
+            code, out, err = forking.run_envmedic(arguments, self.environment(), stdin=stdin)
+        else:
+            argv = [*self.program, *arguments]
+            code, out, err = forking.run_process(argv, self.environment(), ROOT, stdin=stdin, limit_s=limit_s)
+        return Done(code, out.decode(), err.decode())
 
     @contextmanager
     def running(self, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:

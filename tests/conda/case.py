@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,8 @@ from typing import Any
 from tests.conda.referee import Referee, builds
 from tests.conda.room import Room
 from tests.real.manifest import Entry, manifest
-from tests.support.native_case import ROOT, Done, repaired_by, run, settled
+from tests.support.forking import run_envmedic
+from tests.support.native_case import Done, repaired_by, run, settled
 
 PROGRAM = '''\
 """Keeps the best of overlapping boxes."""
@@ -69,9 +69,8 @@ class CondaCase:
 
     def envmedic(self, *arguments: str, **more: str) -> Done:
         """Run envmedic."""
-        done = run(
-            [sys.executable, "-X", "faulthandler", "-m", "envmedic", *arguments], {**self.variables(), **more}, ROOT
-        )
+        code, out, err = run_envmedic(arguments, {**self.variables(), **more})
+        done = Done(code, out.decode(), err.decode())
         if repaired_by(arguments, done):
             settled(self, more)
         return done

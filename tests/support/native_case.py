@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.support.forking import run_envmedic
 from tests.support.index import write_index
 from tests.support.venvs import install, make_venv, python_of
 from tests.support.wheels import Wheel
@@ -88,9 +88,8 @@ class NativeCase:
 
     def envmedic(self, *arguments: str, **more: str) -> Done:
         """Run envmedic."""
-        done = run(
-            [sys.executable, "-X", "faulthandler", "-m", "envmedic", *arguments], {**self.variables(), **more}, ROOT
-        )
+        code, out, err = run_envmedic(arguments, {**self.variables(), **more})
+        done = Done(code, out.decode(), err.decode())
         if repaired_by(arguments, done):
             settled(self, more)
         return done
