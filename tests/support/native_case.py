@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.support.copies import NAME, copied
 from tests.support.forking import run_envmedic
 from tests.support.index import write_index
 from tests.support.venvs import install, make_venv, python_of
@@ -126,8 +127,9 @@ def build_native(room: Path, wheels: Sequence[Wheel], installed: Sequence[str], 
     room.mkdir(parents=True, exist_ok=True)
     by_name = {wheel.name: wheel for wheel in wheels} | {wheel.requirement: wheel for wheel in wheels}
     index = write_index(room / "index", list(wheels))
-    prefix = make_venv(room / "env")
-    install(prefix, [by_name[name] for name in installed])
+    prefix = room / NAME
+    chosen = [by_name[name] for name in installed]
+    copied(tuple(wheel.sha256 for wheel in chosen), lambda place: install(make_venv(place), chosen), prefix)
     file = room / "program.py"
     file.write_text(program, encoding="utf-8")
     return NativeCase(room=room, prefix=prefix, program=file, index=index)

@@ -92,11 +92,12 @@ def metadata_text(
 
 def record_text(members: Mapping[str, bytes], info: str) -> str:
     """RECORD for `members`, with hash and size of each and an empty entry for itself."""
-    rows = [f"{path},{_record_hash(content)},{len(content)}" for path, content in members.items()]
+    rows = [f"{path},{record_hash(content)},{len(content)}" for path, content in members.items()]
     return "\n".join([*rows, f"{info}/RECORD,,"]) + "\n"
 
 
-def _record_hash(content: bytes) -> str:
+def record_hash(content: bytes) -> str:
+    """Hash of a file as RECORD states it."""
     digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=")
     return f"sha256={digest.decode()}"
 

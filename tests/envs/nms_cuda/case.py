@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.support import miniature
+from tests.support.copies import copied
 from tests.support.index import write_index
 from tests.support.venvs import editable_project, install, install_editable, make_venv, python_of, site_packages
 from tests.support.wheels import Wheel, make_wheel
@@ -63,7 +64,13 @@ class Case:
 
 def build(directory: Path, *, torchvision: str = BROKEN, name: str = "env", python: str = sys.executable) -> Case:
     """Build the environment at ``directory/name`` with a torchvision that belongs to another torch."""
-    pins, index = _wheels(directory)
+    copied(("nms-cuda", torchvision, name, python), lambda place: _build(place, torchvision, name, python), directory)
+    index = (directory / "index" / "simple").as_uri()
+    return Case(directory / name, directory / "wheels", index, directory / "detector")
+
+
+def _build(directory: Path, torchvision: str, name: str, python: str) -> None:
+    pins = _wheels(directory)
     prefix = make_venv(directory / name, python=python)
     wanted = [f"torch=={TORCH}", "numpy==1.26.4", "pillow==10.4.0", "box-labels==1.2"]
     install(prefix, [pins[pin] for pin in wanted])
@@ -71,13 +78,11 @@ def build(directory: Path, *, torchvision: str = BROKEN, name: str = "env", pyth
     project = editable_project(directory / "detector", "detector")
     (project / "detector.py").write_text(PROGRAM, encoding="utf-8")
     install_editable(prefix, project)
-    case = Case(prefix=prefix, wheels=directory / "wheels", index=index, project=project)
-    with case.edited.open("a", encoding="utf-8") as file:
+    with (site_packages(prefix) / "PIL" / "__init__.py").open("a", encoding="utf-8") as file:
         file.write(EDIT)
-    return case
 
 
-def _wheels(directory: Path) -> tuple[dict[str, Wheel], str]:
+def _wheels(directory: Path) -> dict[str, Wheel]:
     pins, _ = miniature.build(directory, torch=TORCH)
     labels = make_wheel(
         directory / "wheels",
@@ -88,4 +93,5 @@ def _wheels(directory: Path) -> tuple[dict[str, Wheel], str]:
         entry_points="[console_scripts]\nbox-labels = box_labels:main\n",
     )
     pins[labels.requirement] = labels
-    return pins, write_index(directory / "index", list(pins.values()))
+    write_index(directory / "index", list(pins.values()))
+    return pins
