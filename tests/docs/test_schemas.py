@@ -5,8 +5,6 @@ from __future__ import annotations
 import copy
 import json
 import os
-import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -23,6 +21,7 @@ from envmedic.model.playbook import Playbook
 from tests.docs import generated
 from tests.docs.schemas import DIALECT, DOCUMENTS, MODULES, UNNAMED, Schema, file_name
 from tests.envs.nms_cuda.case import Case, build
+from tests.support.forking import run_envmedic
 
 ROOT = Path(__file__).resolve().parents[2]
 SHIPPED = ROOT / "envmedic" / "schemas"
@@ -136,12 +135,9 @@ class Shell:
     def run(self, *arguments: str, code: int) -> Any:
         """The document that ``envmedic … --json`` prints."""
         command, *rest = arguments
-        done = subprocess.run(
-            [sys.executable, "-m", "envmedic", command, *rest, "--json"],
-            capture_output=True, text=True, check=False, cwd=self.case.prefix.parent, env=self.variables,
-        )  # fmt: skip
-        assert done.returncode == code, f"exit {done.returncode}\n{done.stdout}\n{done.stderr}"
-        return json.loads(done.stdout)
+        ended, out, err = run_envmedic([command, *rest, "--json"], self.variables, self.case.prefix.parent)
+        assert ended == code, f"exit {ended}\n{out.decode()}\n{err.decode()}"
+        return json.loads(out)
 
     def on_case(self, command: str, *arguments: str, code: int = 0) -> Any:
         """The document of a command on the case's environment."""
@@ -153,10 +149,11 @@ def shell(tmp_path_factory: pytest.TempPathFactory) -> Shell:
     """The case, broken, with a configuration and a cache of its own."""
     folder = tmp_path_factory.mktemp("documents")
     case = build(folder)
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PIP_", "UV_", "ENVMEDIC_"))}
+    kept = {
+        name: value for name, value in os.environ.items() if not name.startswith(("PIP_", "UV_", "ENVMEDIC_", "PYTHON"))
+    }
     own = {"XDG_CACHE_HOME": str(folder / "cache"), "XDG_CONFIG_HOME": str(folder / "config")}
-    path = {"PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
-    return Shell(case, {**kept, **case.index_variables(), **own, **path})
+    return Shell(case, {**kept, **case.index_variables(), **own, "PYTHONDONTWRITEBYTECODE": "1"})
 
 
 LOG = "RuntimeError: operator torchvision::nms does not exist\n"
