@@ -117,6 +117,7 @@ def _describe(part: Schema, model: type[Model]) -> None:
             part["properties"][field.encode_name]["description"] = _plain(text)
 
 
+@functools.cache
 def attribute_docstrings(kind: type) -> dict[str, str]:
     """The string that stands below each attribute in the source of the class `kind`."""
     (definition,) = ast.parse(textwrap.dedent(inspect.getsource(kind))).body
