@@ -48,11 +48,14 @@ def _remove(root: Path, owner: int) -> None:
 
 def _relocate(directory: Path, old: bytes, new: bytes) -> None:
     """Replace the path in every file, and what each RECORD states of such files; times stay."""
-    changed = {path.resolve() for path in _files(directory) if _replace(path, old, new)}
+    changed = {str(path) for path in _files(directory) if _replace(path, old, new)}
     for record in directory.rglob("*.dist-info/RECORD"):
         site = record.parent.parent
         rows = list(csv.reader(record.read_text(encoding="utf-8").splitlines()))
-        lines = [_row(row, (site / row[0]).resolve(), changed) for row in rows]
+        stated = {row[0]: os.path.normpath(site / row[0]) for row in rows if row[1]}
+        if changed.isdisjoint(stated.values()):
+            continue
+        lines = [_row(row, stated[row[0]]) if stated.get(row[0]) in changed else ",".join(row) for row in rows]
         _write(record, ("\n".join(lines) + "\n").encode())
 
 
@@ -67,15 +70,12 @@ def _replace(path: Path, old: bytes, new: bytes) -> bool:
     return old in content
 
 
-def _row(row: list[str], path: Path, changed: set[Path]) -> str:
-    if path not in changed or not row[1]:
-        return ",".join(row)
-    content = path.read_bytes()
+def _row(row: list[str], path: str) -> str:
+    content = Path(path).read_bytes()
     return f"{row[0]},{record_hash(content)},{len(content)}"
 
 
 def _write(path: Path, content: bytes) -> None:
     status = path.stat()
-    if path.read_bytes() != content:
-        path.write_bytes(content)
-        os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+    path.write_bytes(content)
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
