@@ -56,6 +56,8 @@ class Shell:
     home: Path
     variables: Mapping[str, str] = field(default_factory=dict)
     program: tuple[str, ...] = ENVMEDIC
+    forked: bool = True
+    """Whether commands that run to their end may be forks (`tests.support.forking`)."""
 
     def having(self, **variables: str) -> Shell:
         """The same with further variables."""
@@ -83,7 +85,7 @@ class Shell:
         limit_s: float = LIMIT_S,
     ) -> Done:
         """Run envmedic to its end."""
-        if self.program is ENVMEDIC and limit_s == LIMIT_S:
+        if self.forked and self.program == ENVMEDIC and limit_s == LIMIT_S:
             code, out, err = forking.run_envmedic(arguments, self.environment(), stdin=stdin)
         else:
             argv = [*self.program, *arguments]

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -267,7 +267,8 @@ def _install(case: Case) -> None:
 
 def _user(case: Case, home: Path) -> Shell:
     (home / "tmp").mkdir(parents=True, exist_ok=True)
-    return user_of(case, home).having(TMPDIR=str(home / "tmp"))
+    user = user_of(case, home).having(TMPDIR=str(home / "tmp"))
+    return replace(user, forked=False)  # every child of this process is counted
 
 
 def manifest_of(root: Path, hashes: dict[tuple[int, int, int], str]) -> dict[str, Entry]:
