@@ -170,7 +170,11 @@ def test_readme_lists_every_exit_code() -> None:
 def test_variables_of_the_pages_are_options() -> None:
     words = {word for path in PAGES for word in re.findall(r"ENVMEDIC_([A-Z_]*[A-Z])\b", read(path))}
     options = set(re.findall(r'"--([a-z-]+)"', read(ROOT / "envmedic" / "cli" / "parser.py")))
-    unknown = words - {name.upper().replace("-", "_") for name in options} - {"TEST_REAL", "TEST_PROCESSES", "CORPUS", "THEME"}
+    unknown = (
+        words
+        - {name.upper().replace("-", "_") for name in options}
+        - {"TEST_REAL", "TEST_PROCESSES", "CORPUS", "THEME"}
+    )
     assert unknown == set()
     assert "TORCH_INDEX" in words
 
