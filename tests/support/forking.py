@@ -39,6 +39,9 @@ _MESSAGE = 1 << 17
 _AT_ONCE = 1 << 15
 """Bytes that a pipe takes while nobody reads."""
 
+IMPORTERS: set[int] = set()
+"""Process ids of those that run commands for this process until it ends."""
+
 Ended = tuple[int, bytes, bytes]
 """Exit code (negative: the signal), stdout and stderr."""
 
@@ -84,6 +87,7 @@ class _Importer:
             self._process = subprocess.Popen(
                 argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT, env=kept, pass_fds=[theirs.fileno()]
             )
+        IMPORTERS.add(self._process.pid)
         atexit.register(self._end)
 
     def _end(self) -> None:
