@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from envmedic.diagnosis.build_reason import by_first_error
 from envmedic.diagnosis.candidates import NO_FAULT, Cause, candidates
 from envmedic.diagnosis.derived import Derived
 from envmedic.diagnosis.roots import chosen, ranked
@@ -25,7 +26,7 @@ from envmedic.model.findings import (
     of_host,
     of_shell,
 )
-from envmedic.model.playbook import Failures, LoadedPlaybook, ReadText, TextMatch
+from envmedic.model.playbook import AdviseStep, Failures, LoadedPlaybook, ReadText, TextMatch
 from envmedic.model.registries.faults import Fault
 from envmedic.model.vocabulary.names import fact_source
 from envmedic.playbook.schema.conditions import Evaluation
@@ -54,7 +55,7 @@ def diagnose(
     """
     derived = _derived(facts)
     statements = facts.statements if facts is not None else ()
-    causes = ranked(candidates(playbooks, text.matches, derived, here=here, statements=statements))
+    causes = by_first_error(ranked(candidates(playbooks, text.matches, derived, here=here, statements=statements)))
     best = chosen(causes, text.failures)
     latent = _latent(facts, causes)
     if (
@@ -165,6 +166,7 @@ def _finding(cause: Cause, fault: Fault, *, known: bool) -> Finding:
         groups=cause.matches[0].groups if cause.matches else {},
         alternatives=tuple(_alternative(fill(text, cause.values)) for text in cause.playbook.alternatives),
         rejected=_rejected(cause, fault),
+        advice=cause.advice if all(isinstance(step, AdviseStep) for step in cause.playbook.steps) else (),
     )
 
 

@@ -12,7 +12,9 @@ import msgspec
 
 from envmedic.model.playbook import LoadedPlaybook, ReadText, TextMatch
 from envmedic.playbook.matching.blocks import blocks, joined
+from envmedic.playbook.matching.build_log import BuildLog
 from envmedic.playbook.matching.failures import Tail
+from envmedic.playbook.matching.lines import Reading
 from envmedic.playbook.matching.log_stream import LogStream
 from envmedic.playbook.matching.signatures import Hit, Key, Signatures
 
@@ -33,12 +35,18 @@ def read_text(lines: Iterable[bytes], playbooks: Sequence[LoadedPlaybook]) -> Re
     signatures = Signatures(playbooks)
     if not signatures.entries:
         return ReadText()
-    tally, tail = _Tally(), Tail()
+    tally, tail, build = _Tally(), Tail(), BuildLog()
     for block in blocks(lines.chunks() if isinstance(lines, LogStream) else joined(lines)):
+        build.see(block)
         for number, window in block.windows(signatures.may_match):
             for hit in signatures.hits(window):
                 tally.add(hit, number)
         tail.add(block)
+    for line, sentence in build.sentences():
+        for hit in signatures.hits((sentence.encode(),)):
+            # the words of the line itself were searched where they stand
+            if hit.start == 0:
+                tally.add(msgspec.structs.replace(hit, reading=Reading(line.text, line.text.encode())), line.number)
     return ReadText(matches=tally.matches(), failures=tail.failures())
 
 

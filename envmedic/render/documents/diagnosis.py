@@ -74,6 +74,9 @@ def _next(diagnosis: Diagnosis) -> list[Line]:
         return [line(""), line(question)]
     if best is None or best.playbook is None or diagnosis.verdict != "env":
         return []
+    # a plan of advice alone would only repeat what stands above
+    if best.advice and not best.latent:
+        return []
     target = ["-p", diagnosis.prefix] if diagnosis.prefix else []
     return [line(""), line("Next: " + shlex.join(["envmedic", "plan", "--playbook", best.playbook, *target]))]
 
