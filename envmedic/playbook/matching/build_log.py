@@ -108,7 +108,7 @@ class BuildLog:
         self._plain: Line | None = None
         self._begun = False
         self._read = 0
-        """Number of the last line that was read: blocks repeat some."""
+        """Number of the last line that had a form: blocks repeat lines."""
 
     @property
     def command(self) -> Line | None:
@@ -125,32 +125,25 @@ class BuildLog:
         wanted = self._wanted()
         if not wanted:
             return
-        content = block.content[: block.end]
+        content, last = block.content, len(block.content) if block.end is None else block.end
         # nearly every error of a build says so; to search a megabyte for all forms takes four times as long
-        if len(content) > BLOCK_BYTES // 2 and b"rror" not in content:
+        if last > BLOCK_BYTES // 2 and content.find(b"rror", 0, last) < 0:
             return
         if b"\x1b" in content or b"&" in content:
-            content = without_escapes(content)
-        start = 0
-        number = block.number
-        counted = 0
-        while wanted:
-            found = _program(wanted).search(content, start)
-            if found is None:
-                break
-            # a match of (?m)^ may begin at the end of the line before
+            content = without_escapes(content[:last])
+            last = len(content)
+        number, start, counted = block.number, 0, 0
+        while wanted and (found := _program(wanted).search(content, start, last)) is not None:
+            # what a form allows before its words may begin on the line before
             begin = content.rfind(b"\n", 0, max(found.end() - 1, 0)) + 1
-            end = content.find(b"\n", found.end())
-            end = len(content) if end < 0 else end
+            end = content.find(b"\n", found.end(), last)
+            start = last if end < 0 else end
             number += content.count(b"\n", counted, begin)
             counted = begin
             if number > self._read:
-                self._take(content, begin, end, number)
-            if end >= len(content):
-                break
-            start = end + 1
+                self._take(content, begin, start, number)
+                self._read = number
             wanted = self._wanted()
-        self._read = max(self._read, block.number + content.count(b"\n"))
 
     def sentences(self) -> Iterator[tuple[Line, str]]:
         """The error and the command, each with a sentence for the signatures; nothing without an error."""
