@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from envmedic.diagnosis.candidates import Cause
-from envmedic.diagnosis.roots import HARDLY_SURE, ONE_MESSAGE
+from envmedic.diagnosis.candidates import ONE_MESSAGE, Cause
+from envmedic.diagnosis.roots import HARDLY_SURE
 
 FIRST_ERROR: Final = "first-error"
 """The signature that the first error of a failed build has, whatever it says."""

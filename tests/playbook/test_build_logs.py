@@ -11,7 +11,7 @@ from envmedic.model.findings import Diagnosis
 from envmedic.model.playbook import LoadedPlaybook
 from envmedic.playbook.matching.blocks import BLOCK_BYTES, blocks, joined
 from envmedic.playbook.matching.build_log import BuildLog
-from envmedic.playbook.matching.match import scan
+from envmedic.playbook.matching.match import read_text
 from envmedic.playbook.schema.loader import load_all
 from envmedic.render.documents.diagnosis import diagnosis_lines
 
@@ -32,7 +32,7 @@ def books() -> tuple[LoadedPlaybook, ...]:
 
 
 def judged(text: str) -> Diagnosis:
-    return diagnose(scan(text.encode().split(b"\n"), books()), None, books(), prefix=None, log="log")
+    return diagnose(read_text(text.encode().split(b"\n"), books()), None, books(), prefix=None, log="log")
 
 
 NINJA = """\
@@ -189,3 +189,35 @@ def test_advice_alone_is_shown_and_no_plan_offered() -> None:
     assert diagnosis.findings[0].advice
     shown = ["".join(piece.text for piece in line) for line in diagnosis_lines(diagnosis)]
     assert not any("Next:" in line for line in shown)
+
+
+def test_what_python_raised_in_a_build_is_a_guess_and_a_named_cause_goes_first() -> None:
+    text = (
+        "  \u00d7 python setup.py egg_info did not run successfully.\n  ╰─> [9 lines of output]\n"
+        "      setup.py:113: UserWarning: frob was requested, but nvcc was not found.  Are you sure?\n"
+        "      NameError: name 'bare_metal_version' is not defined\n      [end of output]"
+    )
+    first = judged(text).findings[0]
+    assert (first.playbook, first.signature) == ("cuda-home", "nvcc-missing")
+    alone = judged(text.replace("nvcc was not found", "no frob was found")).findings[0]
+    assert alone.confidence < 0.5
+    assert "bare_metal_version" in alone.summary
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'impl.h(40): error: identifier "uint32_t" is undefined',
+        'impl.h(22): error: namespace "std" has no member "uintptr_t"',
+        "impl.h:9:5: error: 'uint64_t' does not name a type",
+    ],
+)
+def test_a_header_that_newer_compilers_do_not_include_is_named(line: str) -> None:
+    assert judged(f"FAILED: a.o\nnvcc -c a.cu\n{line}").findings[0].signature == "cstdint-missing"
+
+
+def test_a_layer_of_an_image_without_its_output_leaves_the_verdict_open() -> None:
+    text = 'ERROR: failed to solve: process "/bin/sh -c pip install frob" did not complete successfully: exit code: 1'
+    diagnosis = judged(text)
+    assert (diagnosis.verdict, diagnosis.findings[0].signature) == ("unknown", "layer-failed")
+    assert not judged(text.replace("pip install frob", "ls frob")).findings

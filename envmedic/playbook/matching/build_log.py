@@ -31,7 +31,7 @@ _ERRORS: Final = {
     "the compiler driver": rf"(?:^|[\s/]){_COMPILERS}: (?:fatal |internal compiler )?error: |cc1plus: out of memory",
     # x.cu(12): error: …, x.cpp(12): error C2065: …
     "nvcc": rf"\w\(\d+\) ?: (?:fatal |catastrophic )?error ?(?:#\d+(?:-D)?)?:|\b{_CUDA_TOOLS} (?:fatal|error) *:|\bptxas [^\n]{{1,200}}, line \d+; (?:error|fatal) *:",
-    "Visual C++": r"(?:^|\s)fatal error (?:C|LNK)\d{4}:|(?:\w\(\d+(?:,\d+)?\) ?: |LINK : |cl : |c1xx ?: |c1 : |\.obj : |\.lib\([\w.]+\) : )[^\n:]{0,40}?(?:fatal |Command line )?(?:[Ee]rror|错误|錯誤|Fehler|erreur)\s[A-Z]{1,4}\d{4}\b|\bMSBUILD : error |\berror MSB\d{4}:",
+    "Visual C++": r"(?:^|\s)fatal error (?:C|LNK)\d{4}:|(?:\w\(\d+(?:,\d+)?\) ?: |LINK : |cl : |c1xx ?: |c1 : |\.obj : |\.lib\([\w.]+\) : )[^\n:]{0,40}?(?:fatal |Command line )?(?:[Ee]rror|错误|錯誤|Fehler|erreur)\s[A-Z]{1,4}\d{4}\b|\bMSBUILD : error |\b[Ee]rror[ \t]MSB\d{4}\b",
     "the linker": r"(?:^|[\s/])(?:ld|ld\.\w{2,4}|lld|mold)(?:\.exe)?: (?:error: |fatal error: )?(?:cannot find|unable to find|[^\n]*undefined reference to |final link failed|unrecognized option|找不到|library not found)|\bcollect2: fatal error:",
     "CMake": r"\bCMake Error(?: at [^\n]+\(\w+\):| in [^\n]+:|: )",
     "rustc": r"(?:^|\s)error\[E\d{4}\]: |(?:^|\s)error: (?:linker [`']|failed to run custom build command|package [`'][^`'\n]{1,80}[`'] cannot be built|rustc \d[^\n]{0,80} is not supported)",
@@ -81,7 +81,7 @@ _PROBE = re.compile(
 """Checkers of other languages, and trials whose failure a build expects: it asks what the system has."""
 
 FAILED: Final = "First error of a failed build"
-REPORTED: Final = "First error that a compiler reports"
+REPORTED: Final = "First error that a build reports"
 COMMAND: Final = "First failing command of a build"
 
 
@@ -150,8 +150,10 @@ class BuildLog:
         error = self.error
         if error is None:
             return
-        yield error, f"{REPORTED if self.command is None else FAILED}, by {error.tool}: {error.text}"
-        if self.command is not None:
+        # what any program could have said is a guess
+        sure = self.command is not None and error is not self._plain
+        yield error, f"{FAILED if sure else REPORTED}, by {error.tool}: {error.text}"
+        if self.command is not None and sure:
             yield self.command, f"{COMMAND}, by {self.command.tool}: {self.command.text}"
 
     def _wanted(self) -> frozenset[_Kind]:
