@@ -172,7 +172,7 @@ def package_fact(name: str) -> bool:
 
 _OF_HOST = ("host.", "driver.", "gpu.", "toolkit.", "toolchain.", "variables.", "shell.", "libc.")
 """Beginnings of the names of facts on the machine and on the shell that asks."""
-_OF_FILES = frozenset({"toolchain.missing-tools", "toolchain.setuptools-suits", "toolchain.python-headers"})
+_OF_FILES = frozenset({"toolchain.missing-tools", "toolchain.setuptools-suits"})
 """Facts with such a name that rest on the environment's files alone."""
 _OF_METADATA = frozenset({
     "companions.unmet", "huggingface.unmet", "numpy.unmet", "protobuf.unmet", "requirements.conflicts",

@@ -85,7 +85,7 @@ REPORTED: Final = "First error that a build reports"
 COMMAND: Final = "First failing command of a build"
 
 
-class Line(NamedTuple):
+class LogLine(NamedTuple):
     """A line of a log."""
 
     number: int
@@ -99,24 +99,24 @@ class BuildLog:
     """What a build failed by, from blocks that are shown in order."""
 
     def __init__(self) -> None:
-        self._command: Line | None = None
-        self._installer: Line | None = None
+        self._command: LogLine | None = None
+        self._installer: LogLine | None = None
         """What pip says of the command of its own that failed: it runs all others."""
-        self._error: Line | None = None
-        self._before: Line | None = None
+        self._error: LogLine | None = None
+        self._before: LogLine | None = None
         """The first error before the command that ninja reports; ninja prints a command before its errors."""
-        self._plain: Line | None = None
+        self._plain: LogLine | None = None
         self._begun = False
         self._read = 0
         """Number of the last line that had a form: blocks repeat lines."""
 
     @property
-    def command(self) -> Line | None:
+    def command(self) -> LogLine | None:
         """The first command that failed."""
         return self._command or self._installer
 
     @property
-    def error(self) -> Line | None:
+    def error(self) -> LogLine | None:
         """The first error line of the failing command, by a tool's own form if there is one."""
         return self._error or self._before or (self._plain if self._begun or self.command else None)
 
@@ -145,7 +145,7 @@ class BuildLog:
                 self._read = number
             wanted = self._wanted()
 
-    def sentences(self) -> Iterator[tuple[Line, str]]:
+    def sentences(self) -> Iterator[tuple[LogLine, str]]:
         """The error and the command, each with a sentence for the signatures; nothing without an error."""
         error = self.error
         if error is None:
@@ -171,7 +171,7 @@ class BuildLog:
         tool = _tool(_COMMANDS, text)
         if tool is not None:
             self._begun = True
-            line = Line(number, text[:_SHOWN], tool)
+            line = LogLine(number, text[:_SHOWN], tool)
             if tool == "pip":
                 self._installer = self._installer or line
             elif self._command is None:
@@ -183,13 +183,13 @@ class BuildLog:
         if tool is not None:
             if self._error is None and _PROBE.search(text) is None:
                 message = _below(content, end) if tool == "CMake" else ""
-                self._error = Line(number, (text + message)[:_SHOWN], tool)
+                self._error = LogLine(number, (text + message)[:_SHOWN], tool)
             return
         if self._begun and self._plain is None:
             tool = _tool(_PLAIN, text)
             caught = _CAUGHT in content[end : end + _AFTER_A_TRACEBACK]
             if tool is not None and not caught and _FOLLOWS.search(text) is None:
-                self._plain = Line(number, text[:_SHOWN], tool)
+                self._plain = LogLine(number, text[:_SHOWN], tool)
                 return
         self._begun = self._begun or re.search(_BEGUN, text) is not None
 

@@ -34,7 +34,7 @@ _WRAPPER = re.compile(
 _CHAINED = re.compile(rb"During handling of the above exception|was the direct cause of the following exception")
 
 
-class Tail:
+class TextEnd:
     """The end of a text, taken from its blocks as they are read."""
 
     def __init__(self) -> None:

@@ -13,7 +13,7 @@ import msgspec
 from envmedic.model.playbook import LoadedPlaybook, ReadText, TextMatch
 from envmedic.playbook.matching.blocks import blocks, joined
 from envmedic.playbook.matching.build_log import BuildLog
-from envmedic.playbook.matching.failures import Tail
+from envmedic.playbook.matching.failures import TextEnd
 from envmedic.playbook.matching.lines import Reading
 from envmedic.playbook.matching.log_stream import LogStream
 from envmedic.playbook.matching.signatures import Hit, Key, Signatures
@@ -35,7 +35,7 @@ def read_text(lines: Iterable[bytes], playbooks: Sequence[LoadedPlaybook]) -> Re
     signatures = Signatures(playbooks)
     if not signatures.entries:
         return ReadText()
-    tally, tail, build = _Tally(), Tail(), BuildLog()
+    tally, tail, build = _Tally(), TextEnd(), BuildLog()
     for block in blocks(lines.chunks() if isinstance(lines, LogStream) else joined(lines)):
         build.see(block)
         for number, window in block.windows(signatures.may_match):
