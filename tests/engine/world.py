@@ -55,6 +55,7 @@ name, version = sys.argv[1:]
 info = site / f"{name}-{version}.dist-info"
 info.mkdir()
 (info / "METADATA").write_text(f"Name: {name}\nVersion: {version}\n")
+(info / "RECORD").write_text(f"{name}/__init__.py,,\n{info.name}/METADATA,,\n")
 first = f"#!{sys.executable}\n"
 if " " in first:
     first = f"#!/bin/sh\n'''exec' \"{sys.executable}\" \"$0\" \"$@\"\n' '''\n"
@@ -272,7 +273,8 @@ def artifact(name: str, version: str) -> Artifact:
 
 _ADD = (
     "cd '{site}'; mkdir {item.name} {item.name}-{item.version}.dist-info; "
-    "echo '__version__ = \"{item.version}\"' > {item.name}/__init__.py"
+    "echo '__version__ = \"{item.version}\"' > {item.name}/__init__.py; "
+    "echo {item.name}-{item.version}.dist-info/METADATA,, > {item.name}-{item.version}.dist-info/RECORD"
 )
 
 

@@ -9,9 +9,11 @@ from functools import partial
 from pathlib import Path
 
 from tests.cli.support import Done
+from tests.envs.nms_cuda.case import REPAIRED
 from tests.faults.cases import Case
 from tests.faults.room import Room, Skipped, told
 from tests.faults.shim import Shim, with_shim
+from tests.support.venvs import site_packages
 
 KILL, SHORT = -1, 0
 _EVERY = -1
@@ -40,10 +42,10 @@ class Faulty:
     room: Room
     shim: Shim
 
-    def run(self, call: str, number: int, do: int) -> Done:
-        """Repair while a call beside the environment does what it is told to do."""
+    def run(self, call: str, number: int, do: int, below: Path | None = None) -> Done:
+        """Repair while a call beside the environment, or on paths that begin with `below`, does what it is told to do."""
         self.shim.reset()
-        user = self.room.user.having(**self.shim.variables(call, number, do, self.room.prefix.parent))
+        user = self.room.user.having(**self.shim.variables(call, number, do, below or self.room.prefix.parent))
         return user.envmedic(*self.room.repairing())
 
     def counted(self, call: str) -> int:
@@ -55,6 +57,22 @@ class Faulty:
 
     def survives(self, call: str, number: int, do: int) -> tuple[str, str]:
         """Repair under the fault, and see what is there."""
+        with self.room.given_back():
+            return self._survives(call, number, do)
+
+    def refuses_without_record(self) -> tuple[str, str]:
+        """Every write of a RECORD fails, which uv does not tell: the repair must see it."""
+        record = site_packages(self.room.prefix) / f"torchvision-{REPAIRED}.dist-info" / "RECORD"
+        with self.room.given_back():
+            done = self.run("write", _EVERY, errno.EIO, record)
+            assert self.shim.faults, "nothing was written there"
+            said = told(done, 1, ("RECORD",))
+            side = self.room.settled()
+            assert side == "old", done.told()
+            self.room.take_back()
+            return side, said
+
+    def _survives(self, call: str, number: int, do: int) -> tuple[str, str]:
         done = self.run(call, number, do)
         if not self.shim.faults:
             raise Skipped("fewer calls this time")
@@ -88,6 +106,7 @@ def _cases(folder: Path, shim: Shim, *, short: bool) -> Iterator[Case]:
     faulty = Faulty(room, shim)
     for call, do in EVERY[:1] if short else EVERY:
         yield f"every {call}: {name_of(do)}", partial(faulty.survives, call, _EVERY, do)
+    yield "every write of a RECORD: EIO", faulty.refuses_without_record
     for call in () if short else CALLS:
         count = faulty.counted(call)
         for number in _spread(count, _SAMPLES):

@@ -12,7 +12,8 @@ import stat
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -253,6 +254,28 @@ class Room:
             self.whole("undo")
             assert self.side(read=False) == "old", "undo did not bring the old environment back"
         self.forget()
+
+    @contextmanager
+    def given_back(self) -> Iterator[None]:
+        """Put a copy of the old environment in its place where the case in the block fails, for those that follow."""
+        kept = self.root / "kept"
+        if not kept.exists():
+            shutil.copytree(self.prefix, kept, symlinks=True)
+        try:
+            yield
+        except (AssertionError, OSError, ValueError, KeyError, subprocess.SubprocessError):
+            self._replace_by(kept)
+            raise
+
+    def _replace_by(self, kept: Path) -> None:
+        left = [path for path in self.prefix.parent.iterdir() if path.name not in self.beside]
+        for path in (self.prefix, *left, *self.temporary.iterdir()):
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path)
+            else:
+                path.unlink(missing_ok=True)
+        shutil.copytree(kept, self.prefix, symlinks=True)
+        self.hashes.clear()
 
     def forget(self) -> None:
         """Delete the store."""

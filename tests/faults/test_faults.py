@@ -12,12 +12,12 @@ import pytest
 from tests.cli.support import LIMIT_S, ROOT
 from tests.faults import mutations, sigkill, tables
 from tests.faults.cases import Tried, attempt, rows, summary
-from tests.faults.room import Skipped
+from tests.faults.room import Room, Skipped
 
 OUTCOMES = {
     "sigkill": {"old", "new"},
     "turns": {"old"},
-    "calls": {"new"},
+    "calls": {"new", "old"},
     "limits": {"old"},
     "children": {"old"},
     "memory": {"old"},
@@ -70,6 +70,24 @@ def test_what_does_not_hold_fails_its_case_and_says_where() -> None:
 def test_what_is_broken_on_purpose_is_still_there(mutation: mutations.Mutation) -> None:
     assert mutation.part in OUTCOMES
     assert mutations.mutated(mutation, ROOT / "envmedic")
+
+
+def test_a_case_that_fails_leaves_the_old_environment_to_the_next_one(tmp_path: Path) -> None:
+    room = Room.build(tmp_path)
+
+    def fail() -> None:
+        with room.given_back():
+            (room.prefix / "pyvenv.cfg").unlink()
+            (room.prefix / "bin" / "new").touch()
+            (room.prefix.parent / ".envmedic").mkdir()
+            (room.temporary / "left").touch()
+            raise AssertionError("neither")
+
+    with pytest.raises(AssertionError, match="neither"):
+        fail()
+    assert room.side() == "old"
+    assert not room.leaks()
+    room.whole("apply")
 
 
 def test_what_cannot_be_tried_is_skipped_with_its_reason() -> None:

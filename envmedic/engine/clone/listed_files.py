@@ -16,9 +16,14 @@ def listed_files(tree: Path, without: Iterable[Path]) -> frozenset[str]:
     """
     root = Path(os.path.realpath(tree))
     gone = {os.fspath(path) for path in without}
-    found = {file for site in _sites(root) for file in _of_site(site, gone)}
+    found = {file for site in site_packages(root) for file in _of_site(site, gone)}
     found.update(file for record in root.glob("conda-meta/*.json") for file in _of_conda(record, root))
     return frozenset(found)
+
+
+def site_packages(root: Path) -> tuple[str, ...]:
+    """The site-packages directories of a prefix, each once however many links lead to it."""
+    return tuple(dict.fromkeys(os.path.realpath(path) for path in root.glob("lib*/python*/site-packages")))
 
 
 def own_files(tree: Path, metadata: str) -> tuple[Path, ...]:
@@ -57,11 +62,6 @@ def unlisted(path: Path, listed: frozenset[str]) -> Iterator[Path]:
         return
     for entry in sorted(path.iterdir()):
         yield from unlisted(entry, own)
-
-
-def _sites(root: Path) -> tuple[str, ...]:
-    """Site-packages directories, each once however many links lead to it."""
-    return tuple(dict.fromkeys(os.path.realpath(path) for path in root.glob("lib*/python*/site-packages")))
 
 
 def _of_site(site: str, gone: set[str]) -> Iterator[str]:

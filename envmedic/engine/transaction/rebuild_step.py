@@ -19,10 +19,10 @@ from urllib.parse import unquote, urlsplit
 
 from packaging.utils import canonicalize_name, parse_wheel_filename
 
-from envmedic.engine.clone.shared_links import unshare
 from envmedic.engine.fs import trash
 from envmedic.engine.fs.safe_paths import replace_file
 from envmedic.engine.store.workspace import Workplace, run
+from envmedic.engine.transaction.installed_record import remove_or_install
 from envmedic.engine.verify.kernel_session import KERNELS
 from envmedic.errors import InstallerError
 from envmedic.model.plan import Artifact, Install, Rebuild
@@ -42,7 +42,7 @@ def carry_out(step: Rebuild, place: Workplace) -> str:
         _copy_source(step, place)
         run(place.installer.build_command(step, str(place.runner.python)), place, env=_variables(step, place))
         wheel = _wheel(step, workshop)
-        _install(wheel, place)
+        remove_or_install(Install(artifacts=(wheel,)), place)
         _remember_source(step, place)
     finally:
         _clear(workshop, place)
@@ -92,13 +92,6 @@ def _wheel(step: Rebuild, workshop: Path) -> Artifact:
         size_bytes=len(content),
         local_path=os.fspath(wheel),
     )
-
-
-def _install(wheel: Artifact, place: Workplace) -> None:
-    install = Install(artifacts=(wheel,))
-    unshare(install, place.tree, place.runner.python.parent.parent)
-    for argv in place.installer.commands(install, str(place.runner.python)):
-        run(argv, place)
 
 
 def _remember_source(step: Rebuild, place: Workplace) -> None:

@@ -15,11 +15,12 @@ from packaging.utils import canonicalize_name
 
 from envmedic.conda_meta.pins_and_marks import PINNED
 from envmedic.engine.clone import listed_files
-from envmedic.engine.clone.shared_links import refuse_outside, unshare
+from envmedic.engine.clone.shared_links import refuse_outside
 from envmedic.engine.fs import trash
 from envmedic.engine.fs.safe_paths import locate, replace_file
-from envmedic.engine.store.workspace import Workplace, run
+from envmedic.engine.store.workspace import Workplace
 from envmedic.engine.transaction import activation_edits, rebuild_step
+from envmedic.engine.transaction.installed_record import remove_or_install
 from envmedic.model.conda import CondaChange
 from envmedic.model.events import Notice
 from envmedic.model.plan import CONDA_PINS, CONSTRAINTS, Advise, Install, Pin, Purge, Rebuild, SetEnv, Step, UnsetEnv
@@ -46,8 +47,8 @@ def commands(step: Step, place: Workplace) -> tuple[tuple[str, ...], ...]:
 def carry_out(step: Step, place: Workplace) -> str:
     """Do `step` in the clone and return what there is to say of it.
 
-    Raises InstallerError when a command fails, InputError for a path outside the clone, PreflightError for
-    files that clone and original share, OSError.
+    Raises InstallerError when a command fails or leaves a distribution in parts, InputError for a path outside the
+    clone, PreflightError for files that clone and original share, OSError.
     """
     had_lock = os.path.lexists(place.tree / UV_LOCK)
     if isinstance(step, CondaChange):
@@ -56,9 +57,7 @@ def carry_out(step: Step, place: Workplace) -> str:
     if isinstance(step, Rebuild):
         told = rebuild_step.carry_out(step, place)
     elif isinstance(step, Purge | Install):
-        unshare(step, place.tree, place.runner.python.parent.parent)
-        for argv in commands(step, place):
-            run(argv, place)
+        remove_or_install(step, place)
     _drop_notes_of_uv(step, place, had_lock=had_lock)
     if isinstance(step, Purge):
         return _delete(step, place)

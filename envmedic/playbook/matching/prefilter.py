@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from functools import cached_property, lru_cache
 from typing import Any
@@ -17,8 +16,6 @@ _KEPT = 4096
 """Limit of remembered squeezed texts. Lines that differ only in numbers have the same squeezed text."""
 _LONGEST_KEPT = 4096
 """Limit of their length in bytes."""
-_POINTER = re.compile(rb"0x[0-9a-fA-F]{9,16}\b")
-"""An address in memory, which no pattern states. Error codes, which patterns do state, have at most eight digits."""
 
 
 class Prefilter:
@@ -46,8 +43,7 @@ class Prefilter:
 
     def candidates(self, content: bytes) -> frozenset[int]:
         """Return the indexes of the patterns that may match in a few lines."""
-        # squeezing leaves letters of addresses: with them, no two lines of a flood would have the same text
-        text = squeezed(_POINTER.sub(b"0x", content) if b"0x" in content else content)
+        text = squeezed(content)
         return self._candidates(text) if len(text) <= _LONGEST_KEPT else self._candidates_in(text)
 
     def _candidates_in(self, text: bytes) -> frozenset[int]:
