@@ -1,10 +1,15 @@
 """Every guard of the engine taken away in turn, in a copy, and the short tests nearest to it asked whether they see it.
 
     python -m tests.faults.guards [--list] [--only TEXT] [--share I/N] [--limit S] [--minutes M] [--resume FILE] [--again]
+        [--passing FILE]
 
 The guards are found in the source, not listed: syncs, locks, modes, owners, flags of opens and renames, comparisons that
 raise, calls of functions that do nothing else, and writes of the journal, the record and the marker. Looked at are the
 modules of the engine and those outside that they import and that touch the file system.
+
+First the short tests run once with every guard in its place, which tell whom they pass (`tests.faults.passing`). Then each
+guard is taken away, and the tests that pass it run, those that take least first. Those of its file and nearest to it run
+where none passes it: what is evaluated at import, and what nobody tests.
 """
 
 from __future__ import annotations
@@ -22,6 +27,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
+from itertools import accumulate
 from pathlib import Path
 
 import msgspec
@@ -29,13 +35,15 @@ import msgspec
 from tests import quick
 from tests.cli.support import ROOT
 from tests.faults.cases import Case
+from tests.faults.passing import Passing, marked, recorded
 from tests.faults.tables import table
 
 ENGINE = "envmedic.engine"
-_LIMIT_S = 240.0
-"""For the tests of one guard. Where none has failed by then, nobody saw it."""
-_TEST_S = 60
-"""For one test. What hangs is seen."""
+_LIMIT_S = 120.0
+"""Seconds that the tests of one guard take together while nothing is missing."""
+_HANGS = 10
+_LEAST_S = 240.0
+"""What takes so many times as long, and at least so many seconds, hangs. What hangs is seen."""
 _COPIED = ("envmedic", "tests", "playbooks", "docs", "pyproject.toml", "README.md")
 _SLOW = ("tests/faults/", "tests/envs/", "tests/bench/", "tests/conda/", "tests/real/", "tests/gpu/", "tests/tui/")
 """Folders whose tests are not short."""
@@ -85,6 +93,8 @@ class Guard:
     end: int
     """Where it stands in the file, in bytes."""
     instead: str
+    runs: bool = True
+    """In the body of a function, not evaluated at import."""
 
     @property
     def name(self) -> str:
@@ -99,8 +109,9 @@ class Guard:
 
 def cases(folder: Path) -> Iterator[Case]:
     """Every guard that is not equivalent to none."""
-    copy = Copy(folder)
-    for guard in guards():
+    found = guards()
+    copy = Copy(folder, passing_of(folder, found))
+    for guard in found:
         if guard.key not in EQUIVALENT:
             yield f"guard: {guard.name}", partial(_missing, copy, guard)
 
@@ -172,11 +183,13 @@ def _guards(file: str, tree: ast.AST, refusing: set[str]) -> Iterator[Guard]:
         assert node.end_col_offset is not None
         return offsets[node.lineno - 1] + node.col_offset, offsets[node.end_lineno - 1] + node.end_col_offset
 
+    bodies = [(place(node.body[0])[0], place(node)[1]) for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
     for kind, node, instead, whole in _absences(tree, refusing):
         start, end = place(node)
+        runs = any(first <= start and end <= last for first, last in bodies)
         shown = source[slice(*place(whole))].decode()
         text = " ".join(shown.split())[:100]
-        yield Guard(file, node.lineno, kind, text, start, end, _put(instead, source, place))
+        yield Guard(file, node.lineno, kind, text, start, end, _put(instead, source, place), runs)
 
 
 def _put(instead: str | ast.expr, source: bytes, place: object) -> str:
@@ -275,16 +288,56 @@ def _size(test: str) -> int:
     return (ROOT / test).stat().st_size
 
 
+def copied(root: Path) -> Path:
+    """Copy the product and its tests."""
+    root.mkdir()
+    for name in _COPIED:
+        source = ROOT / name
+        (shutil.copytree if source.is_dir() else shutil.copyfile)(source, root / name)
+    return root
+
+
+def passing_of(folder: Path, found: Sequence[Guard]) -> Passing:
+    """Run the short tests once, in a copy whose guards tell that they run."""
+    root = copied(folder / "marked")
+    places: dict[str, list[tuple[int, int, int, bool]]] = {}
+    for number, guard in enumerate(found):
+        if guard.runs:
+            places.setdefault(guard.file, []).append((number, guard.start, guard.end, guard.instead == "pass"))
+    for file, marks in places.items():
+        (root / file).write_bytes(marked((root / file).read_bytes(), marks, root))
+    tests = {test for file in {guard.file for guard in found} for test in _tests(file)}
+    _pytest(root, sorted(tests), "-p", "tests.faults.passing", limit_s=None)
+    return recorded(root, [guard.name for guard in found])
+
+
+def _pytest(root: Path, tests: Iterable[str], *options: str, limit_s: float | None) -> tuple[int, str]:
+    """Exit status and output of pytest in a copy. Raises TimeoutExpired, all its processes killed."""
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--no-header", "--tb=no"]
+    surroundings = {**os.environ, "PYTHONPATH": str(root), "PYTHONDONTWRITEBYTECODE": ""}
+    with subprocess.Popen(
+        [*command, *options, *tests], cwd=root, env=surroundings, start_new_session=True, text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+    ) as run:  # fmt: skip
+        try:
+            said, _ = run.communicate(timeout=limit_s)
+        except subprocess.TimeoutExpired:
+            os.killpg(run.pid, signal.SIGKILL)
+            run.wait()
+            raise
+    return run.returncode, said
+
+
 class Copy:
     """A copy of the product and its tests, broken in one place at a time."""
 
-    def __init__(self, folder: Path, limit_s: float = _LIMIT_S) -> None:
-        self.root = folder / "guarded"
+    def __init__(self, folder: Path, passing: Passing, limit_s: float = _LIMIT_S) -> None:
+        self.root = copied(folder / "guarded")
+        self._passing = passing
         self._limit_s = limit_s
-        self.root.mkdir()
-        for name in _COPIED:
-            source = ROOT / name
-            (shutil.copytree if source.is_dir() else shutil.copyfile)(source, self.root / name)
+        self._beside: dict[str, list[str]] = {}
+        for name in passing.passed:
+            self._beside.setdefault(name.partition(":")[0], []).append(name)
 
     def without(self, guard: Guard) -> Judged:
         """Take the guard away, ask the tests, and put it back."""
@@ -295,7 +348,7 @@ class Copy:
         file.write_bytes(broken)
         try:
             ast.parse(broken)
-            by = self._ask(_tests(guard.file))
+            by = self._ask(self._chosen(guard))
         finally:
             file.write_bytes(source)
         return Judged(
@@ -303,35 +356,30 @@ class Copy:
             seconds=round(time.monotonic() - started, 1),
         )  # fmt: skip
 
+    def _chosen(self, guard: Guard) -> list[str]:
+        """The tests that pass the guard, or stand nearest to it, as many as the limit takes."""
+        passing = self._passing
+        chosen = passing.of([guard.name]) or passing.of(self._beside.get(guard.file, ()))
+        if not passing.passed.get(guard.name):
+            files = _tests(guard.file)
+            known = set(chosen)
+            chosen += [
+                test for file in files for test in passing.seconds if test.startswith(f"{file}::") and test not in known
+            ]
+        together = accumulate(passing.seconds[test] for test in chosen)
+        return [test for test, seconds in zip(chosen, together, strict=True) if seconds <= self._limit_s] or chosen[:1]
+
     def _ask(self, tests: Sequence[str]) -> str:
-        """The first test that fails; "" where none does."""
-        command = [
-            sys.executable,
-            "-m",
-            "pytest",
-            "-q",
-            "-x",
-            "-p",
-            "no:cacheprovider",
-            "--no-header",
-            "--tb=no",
-            *tests,
-        ]
-        surroundings = {**os.environ, "PYTHONPATH": str(self.root), "PYTHONDONTWRITEBYTECODE": ""}
-        with subprocess.Popen(
-            command, cwd=self.root, env=surroundings, start_new_session=True, text=True,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-        ) as run:  # fmt: skip
-            try:
-                said, _ = run.communicate(timeout=self._limit_s)
-            except subprocess.TimeoutExpired:
-                os.killpg(run.pid, signal.SIGKILL)
-                run.wait()
-                return ""
-        if run.returncode == 0:
+        """The first test that fails, in this order; "" where none does."""
+        usual = sum(self._passing.seconds[test] for test in tests)
+        try:
+            status, said = _pytest(self.root, tests, "-x", limit_s=max(_LEAST_S, _HANGS * usual))
+        except subprocess.TimeoutExpired:
+            return "hangs"
+        if status == 0:
             return ""
         failed = [line for line in said.splitlines() if line.startswith(("FAILED", "ERROR"))]
-        return failed[0].partition(" ")[2].partition(" - ")[0] if failed else f"pytest ends with {run.returncode}"
+        return failed[0].partition(" ")[2].partition(" - ")[0] if failed else f"pytest ends with {status}"
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -340,10 +388,13 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--list", action="store_true", help="print the guards, and take none away")
     parser.add_argument("--only", default="", help="guards whose name has this in it")
     parser.add_argument("--share", default="0/1", help="I/N: the Ith of N processes, from 0")
-    parser.add_argument("--limit", type=float, default=_LIMIT_S, help="seconds for the tests of one guard")
+    parser.add_argument("--limit", type=float, default=_LIMIT_S, help="seconds for the tests of one guard, undisturbed")
     parser.add_argument("--minutes", type=float, default=float("inf"), help="begin none after that time")
     parser.add_argument("--resume", type=Path, help="what was tried is kept here, and not tried again")
     parser.add_argument("--again", action="store_true", help="try those again that were missed by nobody")
+    parser.add_argument(
+        "--passing", type=Path, help="which tests pass which guard: read, or written where it is missing"
+    )
     options = parser.parse_args(arguments)
     found = [guard for guard in guards() if options.only in guard.name]
     if options.list:
@@ -353,10 +404,21 @@ def main(arguments: Sequence[str]) -> int:
     number, of = map(int, options.share.split("/"))
     until = time.monotonic() + 60 * options.minutes
     with tempfile.TemporaryDirectory(prefix="envmedic-guards-") as folder:
-        copy = Copy(Path(folder), options.limit)
+        Path(folder).chmod(0o755)  # tests become other users
+        copy = Copy(Path(folder), _known_passing(options.passing, Path(folder)), options.limit)
         judged = [*judge(copy, found[number::of], options.resume, until=until, again=options.again)]
     sys.stdout.writelines(f"{line}\n" for line in counted(found, judged))
     return int(not all(item.caught for item in judged))
+
+
+def _known_passing(file: Path | None, folder: Path) -> Passing:
+    if file is not None and file.exists():
+        return msgspec.json.decode(file.read_bytes(), type=Passing)
+    passing = passing_of(folder, guards())
+    if file is not None:
+        file.write_bytes(msgspec.json.encode(passing))
+    sys.stdout.writelines(f"fails with every guard in its place, and is not asked: {test}\n" for test in passing.failed)
+    return passing
 
 
 def judge(
