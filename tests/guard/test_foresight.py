@@ -12,7 +12,7 @@ from envmedic.api import guarding
 from envmedic.api.context.settings import Settings
 from envmedic.model.events import EventStream
 from tests.guard.conftest import World, installed
-from tests.support.venvs import uv
+from tests.support.venvs import site_packages, uv
 
 COMMANDS = [
     "pip install alpha",
@@ -193,3 +193,19 @@ def test_credentials_are_not_shown(world: World) -> None:
     done = world.ask("pip install --extra-index-url https://user:secret@127.0.0.1:9/simple --no-index alpha")
     assert "secret" not in done.out + done.err
     assert "****@127.0.0.1" in " ".join(done.document["command"])
+
+
+@pytest.mark.parametrize("command", ["pip install -U alpha", "uv pip sync pinned.txt"])
+def test_a_dry_run_starts_no_python_with_the_secrets_of_the_shell(
+    world: World, files: Path, tmp_path: Path, command: str
+) -> None:
+    prefix = world.copied(tmp_path / "env")
+    told = tmp_path / "told"
+    hook = f"import os; open({str(told)!r}, 'a').write(' '.join(os.environ) + '\\n')\n"
+    (site_packages(prefix) / "hook.pth").write_text(hook)
+    shell = world.shell.having(MY_NOTES="x", LC_TIME="C", UV_CACHE_DIR=str(tmp_path / "cache"))
+    done = shell.envmedic("guard", "--json", "-p", str(prefix), command.replace("pinned", f"{files}/pinned"))
+    assert done.code in {0, 1}, done.told()
+    asked = [line.split() for line in told.read_text().splitlines()]
+    assert any("LC_TIME" in names for names in asked)
+    assert not any("MY_NOTES" in names for names in asked)

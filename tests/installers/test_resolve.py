@@ -14,6 +14,7 @@ from envmedic.model.plan import Artifact
 from envmedic.model.ports import Resolution, ResolveRequest
 from tests.installers.observed import environment
 from tests.support.index import IndexServer, write_index
+from tests.support.venvs import site_packages
 from tests.support.wheels import Wheel, make_wheel
 
 
@@ -70,6 +71,22 @@ def test_a_pin_becomes_the_exact_wheel(venv: Path, family: dict[str, Wheel], qui
     folder = quick / ".cache/envmedic/wheels" / wheel.sha256[:2] / wheel.sha256
     assert Path(artifact.local_path) == folder / wheel.path.name
     assert artifact.requires == ("torch==2.5.1", "numpy", 'scipy; extra == "scipy"')
+
+
+@pytest.mark.usefixtures("index")
+def test_uv_asks_the_environment_s_python_without_the_secrets_of_the_shell(
+    venv: Path, family: dict[str, Wheel], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = tmp_path / "told"
+    hook = f"import os; open({str(told)!r}, 'a').write(' '.join(os.environ) + '\\n')\n"
+    (site_packages(venv) / "hook.pth").write_text(hook)
+    monkeypatch.setenv("MY_NOTES", "x")
+    monkeypatch.setenv("LC_TIME", "C")
+    resolve(venv, "torchvision==0.20.1", installed=(family["torch==2.5.1"], family["numpy==1.26.4"]))
+    asked = [line.split() for line in told.read_text().splitlines()]
+    assert asked
+    assert all("LC_TIME" in names for names in asked)
+    assert not any({"MY_NOTES", "PIP_INDEX_URL"} & {*names} for names in asked)
 
 
 @pytest.mark.usefixtures("index")

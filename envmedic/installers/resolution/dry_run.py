@@ -19,11 +19,12 @@ import tomli
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name, parse_wheel_filename
 
-from envmedic import limits, proc
+from envmedic import limits
 from envmedic.errors import InputError, InstallerError, NoSolution
 from envmedic.installers.index import configuration
 from envmedic.installers.index.configuration import IndexConfiguration, PipConfiguration, UvConfiguration
 from envmedic.installers.resolution import uv_options
+from envmedic.installers.resolution.pythons import run_for
 from envmedic.installers.resolution.requirement_files import has_editable, requirements
 from envmedic.installers.resolution.uv_errors import error_from
 from envmedic.installers.wheels.remote_metadata import local_file
@@ -108,7 +109,7 @@ def foresee(asking: DryRunRequest) -> DryRunResult:
         python = _stand_in(asking, folder / "env")
         verb = "sync" if command.verb == "sync" else "install"
         options = [f"--python={python}", "--no-build", *_sources(asking), *_inputs(asking)]
-        result = _run(asking, ["pip", verb, "--dry-run", *options])
+        result = _run(asking, python, ["pip", verb, "--dry-run", *options])
         if result.returncode == 0:
             planned = _planned(result.stderr + result.stdout, asking.environment)
             return DryRunResult(planned, unknown=_built_instead(asking, planned, python, folder))
@@ -141,7 +142,7 @@ def _built_instead(asking: DryRunRequest, planned: Iterable[Planned], python: Pa
     listed.write_text("".join(f"{text}\n" for name, text in asked.items() if name in new), encoding="utf-8")
     ask = ["pip", "compile", "--no-deps", "--no-header", "--no-annotate", f"--python={python}", *_sources(asking)]
     with_wheels, any_kind = (
-        _run(asking, [*ask, *build, str(listed)]).stdout.splitlines() for build in (["--no-build"], [])
+        _run(asking, python, [*ask, *build, str(listed)]).stdout.splitlines() for build in (["--no-build"], [])
     )
     others = sorted(set(any_kind) - set(with_wheels))
     return f"it would build {', '.join(others)} from a source archive" if others else None
@@ -213,8 +214,9 @@ def _as_pip(asking: DryRunRequest) -> IndexConfiguration:
     return IndexConfiguration(pip=pip, uv=UvConfiguration())
 
 
-def _run(asking: DryRunRequest, arguments: Sequence[str]) -> CommandResult:
-    return proc.run([asking.uv, *arguments], env=_variables(asking), timeout_s=asking.timeout_s or TIMEOUT_S)
+def _run(asking: DryRunRequest, python: Path, arguments: Sequence[str]) -> CommandResult:
+    timeout_s = asking.timeout_s or TIMEOUT_S
+    return run_for(str(python), [asking.uv, *arguments], env=_variables(asking), timeout_s=timeout_s)
 
 
 def _variables(asking: DryRunRequest) -> dict[str, str | None]:
@@ -250,7 +252,7 @@ def _stand_in(asking: DryRunRequest, folder: Path) -> Path:
         f"--python={python}",
         str(folder),
     ]
-    result = proc.run(argv, env=_variables(asking), timeout_s=TIMEOUT_S)
+    result = run_for(python, argv, env=_variables(asking), timeout_s=TIMEOUT_S)
     site = next(folder.glob("lib/python3*/site-packages"), None)
     if result.returncode != 0 or site is None:
         raise InstallerError(

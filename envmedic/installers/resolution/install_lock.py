@@ -12,11 +12,11 @@ import tomli
 from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
 from packaging.version import InvalidVersion, Version
 
-from envmedic import proc
 from envmedic.errors import InputError, IntegrityError
 from envmedic.installers.index import configuration
 from envmedic.installers.index.credentials import without_credentials
 from envmedic.installers.resolution import uv_options
+from envmedic.installers.resolution.pythons import run_for
 from envmedic.installers.resolution.uv_errors import error_from
 from envmedic.installers.wheels import download_cache, wheel_files
 from envmedic.installers.wheels.remote_metadata import local_file
@@ -131,7 +131,7 @@ def _asked(wanted: Sequence[LockedPackage], python: Interpreter, sources: LockSo
             *("--no-deps", "--only-binary=:all:", "--no-python-downloads", f"--python={python.path}"),
             *(f"--python-version={python.version}", *told.arguments, "-o", str(output), str(asked)),
         ]
-        result = proc.run(argv, env=told.environment, timeout_s=_TIMEOUT_S)
+        result = run_for(python.path, argv, env=told.environment, timeout_s=_TIMEOUT_S)
         if result.returncode != 0:
             raise error_from(result, pins)
         document = tomli.loads(output.read_text(encoding="utf-8"))

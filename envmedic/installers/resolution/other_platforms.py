@@ -13,10 +13,10 @@ import tomli
 from packaging.tags import Tag, compatible_tags, cpython_tags, mac_platforms
 from packaging.utils import canonicalize_name, parse_wheel_filename
 
-from envmedic import proc
 from envmedic.errors import NoSolution
 from envmedic.installers.index import configuration
 from envmedic.installers.resolution import uv_options
+from envmedic.installers.resolution.pythons import run_for
 from envmedic.installers.resolution.simple_index import TIMEOUT_S, Offered, files_of
 from envmedic.installers.resolution.uv_errors import error_from
 from envmedic.model.events import Emit, Notice
@@ -87,7 +87,7 @@ def _ask(
             *("-c", str(_write(folder / "constraints.txt", _pins(wanted.others) if pinned else ()))),
             *(*asked.arguments, "-o", str(output), str(_write(folder / "roots.in", _pins(wanted.roots)))),
         ]
-        result = proc.run(argv, env=asked.environment, timeout_s=TIMEOUT_S)
+        result = run_for(environment.interpreter.path, argv, env=asked.environment, timeout_s=TIMEOUT_S)
         if result.returncode != 0:
             raise error_from(result, _pins(wanted.roots), None)
         packages = tomli.loads(output.read_text(encoding="utf-8")).get("packages", ())

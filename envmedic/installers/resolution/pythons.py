@@ -1,12 +1,36 @@
-"""Search for a Python on this machine by uv, without downloads."""
+"""Pythons and uv: commands of uv for one, and the search for one on this machine, without downloads."""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping, Sequence
+
 from envmedic import proc
 from envmedic.errors import InstallerError
+from envmedic.model.ports import CommandResult
 
 _VERSION = "import sys; print('%d.%d.%d' % sys.version_info[:3])"
 _TIMEOUT_S = 60.0
+_FOR_UV = (
+    "HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "TMPDIR", "PATH", "UV_CACHE_DIR", "UV_CONFIG_FILE", "UV_NO_CONFIG",
+)  # fmt: skip
+"""Where uv finds its cache. None of them holds a secret."""
+
+
+def run_for(
+    python: str, argv: Sequence[str], *, env: Mapping[str, str | None] | None = None, timeout_s: float
+) -> CommandResult:
+    """Run a command of uv, `argv`, for a Python of an untrusted environment; otherwise as `proc.run`.
+
+    uv starts the Python, to ask it for its tags, with all variables that uv has: logins of indexes, tokens of the
+    shell. So it is made to ask before, without those, and finds the answer in its cache. Where it keeps no cache
+    (UV_NO_CACHE), it asks once more.
+    """
+    given = {**os.environ, **(env or {})}
+    bare = {**proc.without_others(), **{name: given.get(name) for name in _FOR_UV}}
+    first = (argv[0], "python", "find", "--no-project", "--no-python-downloads", "--offline", "--quiet", python)
+    proc.ask(first, env=bare, timeout_s=_TIMEOUT_S)  # where that fails, `argv` says why
+    return proc.run(argv, env=env, timeout_s=timeout_s)
 
 
 def find(uv: str, wanted: str, *, given: str | None = None) -> tuple[str, str]:

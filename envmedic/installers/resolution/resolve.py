@@ -23,10 +23,10 @@ from packaging.tags import Tag
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from envmedic import proc
 from envmedic.errors import InstallerError, NoSolution
 from envmedic.installers.index.credentials import without_credentials
 from envmedic.installers.index.http import IndexSession
+from envmedic.installers.resolution.pythons import run_for
 from envmedic.installers.resolution.uv_errors import error_from
 from envmedic.installers.resolution.uv_options import UvOptions, require_interpreter, variant_index
 from envmedic.installers.wheels import download_cache, remote_metadata, wheel_files
@@ -170,7 +170,8 @@ def _ask(question: ResolveQuery, kept: Iterable[str], excluded: Sequence[str]) -
             *(f"--excludes={left_out}", "-c", str(constraints), *question.options.arguments),
             *("-o", str(output), str(asked)),
         ]
-        result = proc.run(argv, env=question.options.environment, timeout_s=TIMEOUT_S)
+        python = question.environment.interpreter.path
+        result = run_for(python, argv, env=question.options.environment, timeout_s=TIMEOUT_S)
         if result.returncode != 0:
             raise error_from(result, question.request.pins, variant_index(question.request))
         ranks = wheel_files.tag_ranks(question.environment.interpreter)

@@ -21,9 +21,9 @@ from urllib.parse import unquote, urldefrag, urljoin, urlsplit
 import msgspec
 import tomli
 
-from envmedic import proc
 from envmedic.errors import NetworkError, NoSolution
 from envmedic.installers.index.credentials import without_credentials
+from envmedic.installers.resolution.pythons import run_for
 from envmedic.installers.resolution.uv_errors import error_from
 from envmedic.installers.resolution.uv_options import UvOptions
 from envmedic.model.facts import Environment
@@ -114,7 +114,8 @@ def _ask(asking: IndexQuery, pins: Sequence[Pin], *more: str) -> str:
             *(("--offline",) if asking.offline else ()),
             *("-o", str(output), str(wanted)),
         ]
-        result = proc.run(argv, env=asking.options.environment, timeout_s=TIMEOUT_S)
+        python = asking.environment.interpreter.path
+        result = run_for(python, argv, env=asking.options.environment, timeout_s=TIMEOUT_S)
         if result.returncode != 0:
             raise error_from(result, tuple(f"{name}=={version}" for name, version in pins), None)
         return output.read_text(encoding="utf-8")
