@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
+from envmedic.engine.fs import trash
 from envmedic.engine.generations.generations import history
 from envmedic.engine.generations.state_diff import difference
+from envmedic.engine.store import retention
 from envmedic.engine.store.installed_by_repairs import unchanged
 from envmedic.engine.store.live_records import live_records
+from envmedic.model.events import Notice
 from envmedic.model.ports import ApplyOptions
 from tests.engine.test_crashes import small_world
 from tests.engine.world import Crash, World, distributions, fails_in_place, in_child, replacement
@@ -139,3 +145,42 @@ def test_a_kill_between_two_removals_leaves_a_store_that_is_read_and_trimmed_lat
         assert len([*files(world.store)]) == 9, sorted(map(os.fspath, files(world.store)))
         number += 1
     assert number > 5
+
+
+@pytest.mark.parametrize(
+    "refused", [(retention, "trim"), (trash, "discard"), (trash, "empty")], ids=lambda item: item[1]
+)
+def test_a_repair_is_done_where_what_is_old_cannot_be_removed(
+    quick: World, monkeypatch: pytest.MonkeyPatch, refused: tuple[object, str]
+) -> None:
+    repair(quick, 1)
+
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    def refuse_from(name: str) -> None:
+        if name == "after-done":
+            monkeypatch.setattr(*refused, refuse)
+
+    steps = replacement("3.0", before="2.0")
+    record = quick.apply(quick.plan(*steps, version="3.0"), point=refuse_from)
+    assert (record.state, record.environment, record.failure) == ("done", "repaired", None)
+    assert any("Input/output error" in note for note in record.notes)
+    assert "trash-left" in [item.code for item in quick.events if isinstance(item, Notice)]
+    monkeypatch.undo()
+    assert history(quick.prefix).generations[0].live
+
+
+def test_a_failed_repair_is_told_as_such_where_what_is_old_cannot_be_removed(
+    quick: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    quick.checks = fails_in_place(quick)
+    monkeypatch.setattr(retention, "trim", refuse)
+    record = quick.apply()
+    assert record.state == "aborted"
+    assert record.failure is not None
+    assert record.failure.code == "checks-failed"
+    assert "trash-left" in [item.code for item in quick.events if isinstance(item, Notice)]

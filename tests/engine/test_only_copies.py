@@ -10,10 +10,10 @@ from envmedic.engine.generations import generations
 from envmedic.engine.generations.generations import history, prune
 from envmedic.engine.generations.only_copies import only_copies
 from envmedic.engine.store.layout import TransactionDirectory
-from envmedic.errors import EnvironmentBusy
+from envmedic.errors import EnvironmentBusy, PreflightError
 from envmedic.model.ports import ApplyOptions
 from envmedic.model.record import KeptTree, State
-from tests.engine.world import SITE, World
+from tests.engine.world import SITE, World, fails_in_place
 
 MODEL = f"{SITE}/checkpoints/model.pt"
 
@@ -109,3 +109,29 @@ def test_edits_in_place_of_shared_files_keep_no_tree(quick: World) -> None:
     shared.write_text("edited in both trees\n")
     assert shared.samefile(quick.store / first / "env" / SITE / "other3" / "__init__.py")
     assert quick.prune(0) == (first,)
+
+
+def test_a_redo_loses_no_file_that_was_made_since_the_undo(quick: World) -> None:
+    quick.apply()
+    quick.undo()
+    mine = quick.site / "mine.txt"
+    mine.write_text("mine")
+    with pytest.raises(PreflightError):
+        quick.redo()
+    record = quick.redo(force=True)
+    (kept,) = quick.store.glob(f"*/env/{SITE}/mine.txt")
+    assert any(f"{SITE}/mine.txt" in note and "They stay there" in note for note in record.notes)
+    quick.prune(0)
+    assert kept.read_text() == "mine"
+    quick.undo()  # nothing of it would be lost, so nothing is asked
+    assert mine.read_text() == "mine"
+
+
+def test_a_redo_that_is_taken_back_names_no_file_of_the_tree_that_is_live(quick: World) -> None:
+    quick.apply()
+    quick.undo()
+    (quick.site / "mine.txt").write_text("mine")
+    quick.checks = fails_in_place(quick)
+    record = quick.redo(force=True)
+    assert record.state == "undone"
+    assert not record.notes

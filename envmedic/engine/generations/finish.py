@@ -69,7 +69,10 @@ def drop(transaction: OpenTransaction, failure: EnvmedicError) -> Record:
     transaction.discard_tree()
     transaction.empty_trash()  # before the journal is written: the disk may be full
     record = transaction.finish("aborted", failure=failure)
-    retention.trim(transaction.session.store, transaction.session.point)
+    try:
+        retention.trim(transaction.session.store, transaction.session.point)
+    except OSError as error:  # the next transaction tries again
+        transaction.session.notice("trash-left", f"Files of earlier transactions could not be deleted: {error}")
     return record
 
 
@@ -77,6 +80,8 @@ def conclude(transaction: OpenTransaction, runner: Runner, *, redo: bool = False
     """End a transaction whose clone is at the prefix: keep it if it works there, else put the old tree back."""
     failure = smoke(transaction, runner)
     if failure is None:
+        if redo:
+            note_only_copies(transaction, "done")
         return transaction.finish("done")
     session = transaction.session
     session.notice("exchanging-back", f"{failure.summary}: the environment as it was is put back")

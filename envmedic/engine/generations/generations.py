@@ -244,8 +244,7 @@ def _undo(session: TransactionContext, item: _Known, accept: Accept | None, keep
         found = undo_losses.changes(directory.live_fingerprint, session.prefix)
         new = carry_over.new_files(directory.tree, session.prefix, found)
         keeps = new.any and keep_new is not None and _asked(session, keep_new, new)
-        carry, carried = new.files if keeps else (), item.record.carried
-        loss = undo_losses.of_undo(directory, session.prefix, found, carry=carry, carried=carried)
+        loss = undo_losses.of_undo(directory, session.prefix, found, carry=new.files if keeps else ())
         _ask(session, loss, accept)
         if keeps:
             stack.enter_context(carry_over.carried_over(transaction, new))
@@ -348,7 +347,7 @@ def prune(
         try:
             return prune_trees(store, keep, stream.emit, point, drop_new).removed
         except OSError as error:
-            raise _not_pruned(store, error) from error
+            raise not_pruned(store, error) from error
 
 
 @dataclass(frozen=True)
@@ -403,7 +402,7 @@ def _remove_tree(directory: TransactionDirectory, emit: Emit, point: Point) -> N
     emit(StageFinished(stage="prune", seconds=time.monotonic() - started))
 
 
-def _not_pruned(store: Store, error: OSError) -> EnvmedicError:
+def not_pruned(store: Store, error: OSError) -> EnvmedicError:
     """The error for a kept tree that the system did not let go. The live tree is never touched."""
     what = STORAGE_HINTS.get(error.errno or 0, "Mend that")
     for item in store.transactions():

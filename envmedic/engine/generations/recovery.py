@@ -140,7 +140,6 @@ def _bring_back(transaction: OpenTransaction, *, live: bool) -> Record:
         sync(session.prefix, transaction.directory)
     else:
         exchange_again(transaction)
-    note_only_copies(transaction, "done")
     return conclude(transaction, _in_place(session), redo=True)
 
 

@@ -33,19 +33,16 @@ def of_undo(
     found: tree.Differences,
     *,
     carry: Collection[str] = (),
-    carried: Collection[str] = (),
 ) -> Loss:
     """What an undo would lose of `found`, the changes at `prefix`, that copies the files `carry` over.
 
-    `carried` are those that an earlier undo copied. Raises RecoveryNeeded where a fingerprint cannot be read, OSError
+    Files that were added to the kept tree, before a redo or by an undo that carried them over, come back with it. Raises RecoveryNeeded where a fingerprint cannot be read, OSError
     where a tree cannot.
     """
     # Shared files are compared in the live tree only. If that one has changed, the kept tree is compared in full.
     twin = None if found else directory.live_fingerprint
     kept = changes(directory.fingerprint, directory.tree, twin=twin)
-    earlier = _with_parents(carried)
-    known = {name for name, text in zip(kept.added, tree.readable(kept.added), strict=True) if text in earlier}
-    damaged = tuple(sorted({*kept.names} - known))
+    damaged = tuple(sorted({*kept.names} - {*kept.added}))
     return Loss(directory.transaction, _hidden(found, prefix, directory.tree, carry), damaged)
 
 

@@ -15,7 +15,7 @@ from envmedic.engine.clone import losses
 from envmedic.engine.clone.clone import clone
 from envmedic.engine.fs.exchange import sync_filesystem
 from envmedic.engine.generations.finish import conclude, drop, exchange_again, recoverable, set_aside, unfinished
-from envmedic.engine.generations.generations import prune_trees, spared_told
+from envmedic.engine.generations.generations import not_pruned, prune_trees, spared_told
 from envmedic.engine.generations.late_writes import LISTED, changed_meanwhile, late_writes
 from envmedic.engine.generations.recovery import settle
 from envmedic.engine.stage import relocate
@@ -351,16 +351,24 @@ def _finish(run: Run, uv: ExitStack) -> Record:
 
 
 def _pruned(transaction: OpenTransaction) -> Record | None:
-    """Prune old generations; the record with a note where one stays for the files that only it has, else None."""
+    """Prune old generations; the record with a note where one stays, else None. The repair has ended well by then."""
     session = transaction.session
-    pruned = prune_trees(session.store, session.options.keep, session.emit, session.point)
-    spared = tuple(map(spared_told, pruned.spared))
-    if not spared:
+    try:
+        pruned = prune_trees(session.store, session.options.keep, session.emit, session.point)
+        notes = tuple(map(spared_told, pruned.spared))
+        code = "kept-files"
+    except OSError as error:
+        why = not_pruned(session.store, error)
+        notes, code = (f"{why.summary}: {why.cause}. {why.hint}",), "trash-left"
+    if not notes:
         return None
-    for told in spared:
-        session.notice("kept-files", told)
-    transaction.note(notes=(*transaction.record.notes, *spared))
-    transaction.save()
+    for told in notes:
+        session.notice(code, told)
+    transaction.note(notes=(*transaction.record.notes, *notes))
+    try:
+        transaction.save()
+    except OSError as error:
+        session.notice("trash-left", f"The record could not be written once more: {error}")
     return transaction.record
 
 
