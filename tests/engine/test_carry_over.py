@@ -18,7 +18,7 @@ from envmedic.engine.store.context import TransactionContext
 from envmedic.engine.store.layout import Store
 from envmedic.engine.store.swap import Point, no_point
 from envmedic.engine.store.unsettled import unsettled
-from envmedic.errors import EnvironmentBusy, Interrupted, PreflightError, RecoveryNeeded
+from envmedic.errors import EnvironmentBusy, EnvmedicError, Interrupted, PreflightError, RecoveryNeeded
 from envmedic.model.ports import ApplyOptions
 from envmedic.model.record import NewFiles, Record
 from envmedic.tree import fingerprint
@@ -26,6 +26,7 @@ from tests.engine.durability import Disk
 from tests.engine.test_crashes import is_settled, make_live, recover_under_fire, small_world
 from tests.engine.test_durability import moved
 from tests.engine.world import SITE, Crash, World, in_child, replacement
+from tests.support.races import at
 
 Manifest = dict[str, fingerprint.Content]
 MODEL = f"{SITE}/checkpoints/first run/model.pt"
@@ -470,3 +471,29 @@ def test_copies_are_gone_from_the_disk_before_their_list(quick: World, monkeypat
     gone = disk.calls.index("unlink carried.json")
     assert disk.calls[gone - 1].startswith("syncfs")
     assert disk.calls[gone + 1] == "fsync .envmedic/TX"
+
+
+@pytest.mark.parametrize("planted", ["source", "target"])
+def test_a_new_file_is_copied_from_and_to_no_file_that_came_meanwhile(
+    quick: World, monkeypatch: pytest.MonkeyPatch, planted: str
+) -> None:
+    quick.apply()
+    secret, mine = quick.prefix.parent / "secret", quick.site / "mine.txt"
+    secret.write_text("secret")
+    mine.write_text("mine")
+    (kept,) = quick.store.glob(f"*/env/{SITE}")
+
+    def act() -> None:
+        if planted == "source":
+            mine.unlink()
+            mine.symlink_to(secret)
+        else:
+            (kept / "mine.txt").hardlink_to(secret)
+
+    at(monkeypatch, "open", "mine.txt", act)
+    with pytest.raises((EnvmedicError, OSError)):
+        quick.undo(keep_new=lambda _new: True)
+    assert secret.read_text() == "secret"
+    assert quick.version() == "2.0"
+    copied = kept / "mine.txt"
+    assert not copied.exists() or copied.samefile(secret)

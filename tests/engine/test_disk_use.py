@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -166,6 +167,7 @@ def test_a_repair_is_done_where_what_is_old_cannot_be_removed(
     record = quick.apply(quick.plan(*steps, version="3.0"), point=refuse_from)
     assert (record.state, record.environment, record.failure) == ("done", "repaired", None)
     assert any("Input/output error" in note for note in record.notes)
+    assert json.loads((quick.store / record.transaction / "record.json").read_bytes())["notes"] == [*record.notes]
     assert "trash-left" in [item.code for item in quick.events if isinstance(item, Notice)]
     monkeypatch.undo()
     assert history(quick.prefix).generations[0].live

@@ -11,9 +11,12 @@ from pathlib import Path
 import pytest
 
 from envmedic.engine.store import lock as locks
+from envmedic.engine.store.installed_by_repairs import noted
+from envmedic.engine.store.journal import interrupted
 from envmedic.engine.store.layout import Store
 from envmedic.engine.store.lock import locked
 from envmedic.errors import EnvironmentBusy, PreflightError, RecoveryNeeded
+from envmedic.tree.fingerprint import MARKER
 from tests.engine.world import Crash, World, in_child, make_environment
 
 HOLD = """
@@ -144,3 +147,28 @@ def test_a_lock_that_cannot_be_written_is_no_bug(
     assert caught.value.environment == ("recoverable" if interrupted else "unchanged")
     monkeypatch.undo()
     assert bool(quick.recover()) is interrupted
+
+
+def test_nothing_is_done_while_another_envmedic_works_on_the_environment(quick: World) -> None:
+    record = quick.apply()
+    store = Store.of(quick.prefix)
+    with locked(store):
+        with pytest.raises(EnvironmentBusy):
+            quick.undo()
+        with pytest.raises(EnvironmentBusy):
+            noted(quick.prefix, record, ("a note",))
+    quick.undo()
+    with locked(store), pytest.raises(EnvironmentBusy):
+        quick.redo()
+    assert quick.version() == "1.0"
+
+
+def test_an_interrupted_repair_is_settled_by_none_but_the_holder_of_the_lock(quick: World) -> None:
+    assert not in_child(lambda: quick.apply(point=Crash(0, {"swapped"})))
+    with locked(Store.of(quick.prefix)):
+        before = (quick.prefix / MARKER).read_bytes()
+        with pytest.raises(EnvironmentBusy):
+            quick.apply()
+        assert (quick.prefix / MARKER).read_bytes() == before
+        assert Store.of(quick.prefix).transactions()
+        assert interrupted(Store.of(quick.prefix))

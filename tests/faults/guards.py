@@ -67,16 +67,45 @@ FLAGS = frozenset({
 """O_CLOEXEC is none of them: Python opens nothing that its children inherit, with it or without."""
 
 _PRIVATE = "in the directory of the transaction, which nobody else enters, until the mode of the original follows"
-EQUIVALENT: dict[tuple[str, str], str] = {
-    ("envmedic/engine/clone/clone.py", "target.mkdir(0o700)"): _PRIVATE,
-    ("envmedic/engine/clone/directory_entries.py", "os.mkdir(name, 0o700, dir_fd=self._target)"): _PRIVATE,
+_GONE = "right before the directory is removed"
+_DIRECTORY = "what is no directory is refused by the next call all the same"
+EQUIVALENT: dict[tuple[str, str, str], str] = {
+    ("envmedic/engine/clone/clone.py", "mode", "target.mkdir(0o700)"): _PRIVATE,
+    ("envmedic/engine/clone/directory_entries.py", "mode", "os.mkdir(name, 0o700, dir_fd=self._target)"): _PRIVATE,
     (
         "envmedic/engine/clone/directory_entries.py",
+        "mode",
         "os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600, dir_fd=self._target)",
     ): _PRIVATE,
-    ("envmedic/engine/fs/file_copy.py", "os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)"): _PRIVATE,
+    ("envmedic/engine/clone/directory_entries.py", "flag", "os.O_EXCL"): _PRIVATE,
+    (
+        "envmedic/engine/clone/clone.py",
+        "flag",
+        "os.link(old, new, src_dir_fd=opened[0], dst_dir_fd=opened[1], follow_symlinks=False)",
+    ): _PRIVATE,
+    (
+        "envmedic/engine/clone/clone.py",
+        "flag",
+        'os.link(sample, place / "link", follow_symlinks=False)',
+    ): "removed at once: only whether it can be made counts",
+    (
+        "envmedic/engine/clone/disk_space.py",
+        "flag",
+        "entry.stat(follow_symlinks=False)",
+    ): "of a regular file; one that a link replaces meanwhile changes an estimate",
+    (
+        "envmedic/engine/fs/file_copy.py",
+        "mode",
+        "os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)",
+    ): _PRIVATE,
+    ("envmedic/engine/fs/durable.py", "flag", "os.O_NOFOLLOW"): "O_EXCL beside it follows no link either",
+    ("envmedic/engine/clone/clone.py", "flag", "os.O_DIRECTORY"): _DIRECTORY,
+    ("envmedic/engine/fs/exchange.py", "flag", "os.O_DIRECTORY"): "the parent of a path is a directory",
+    ("envmedic/engine/transaction/create.py", "flag", "os.O_DIRECTORY"): "what is no directory is never removed there",
+    ("envmedic/engine/generations/carry_over.py", "mode", "os.fchmod(directory, 0o700)"): _GONE,
+    ("envmedic/engine/transaction/create.py", "mode", "Path(folder).chmod(0o700)"): _GONE,
 }
-"""File and text of the guard → why nothing that a test can see depends on it."""
+"""File, kind and text of the guard → why nothing that a test can see depends on it."""
 
 
 @dataclass(frozen=True, order=True)
@@ -102,9 +131,9 @@ class Guard:
         return f"{self.file}:{self.line} {self.kind}: {self.text}"
 
     @property
-    def key(self) -> tuple[str, str]:
+    def key(self) -> tuple[str, str, str]:
         """As in `EQUIVALENT`: without the line, which moves."""
-        return self.file, self.text
+        return self.file, self.kind, self.text
 
 
 def cases(folder: Path) -> Iterator[Case]:

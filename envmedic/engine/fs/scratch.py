@@ -32,7 +32,7 @@ def scratch(directory: Path, start: str) -> Iterator[Path]:
 @contextmanager
 def held(directory: Path) -> Iterator[None]:
     """Let nobody take `directory` for left over meanwhile. Raises OSError."""
-    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    descriptor = os.open(directory, os.O_RDONLY | os.O_CLOEXEC)
     try:
         _lock(descriptor, fcntl.LOCK_SH)
         yield

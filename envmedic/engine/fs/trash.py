@@ -75,7 +75,7 @@ def _remove(name: str, parent: int | None, counter: _Counter) -> None:
         mode = stat.S_IMODE(os.fstat(place).st_mode)
         if mode & _WRITABLE != _WRITABLE:
             os.chmod(f"/proc/self/fd/{place}", mode | _WRITABLE)  # noqa: PTH101  # the file itself, not its path
-        directory = os.open(".", os.O_RDONLY | os.O_DIRECTORY, dir_fd=place)
+        directory = os.open(".", os.O_RDONLY, dir_fd=place)
     finally:
         os.close(place)
     try:
