@@ -8,7 +8,7 @@ raise, calls of functions that do nothing else, and writes of the journal, the r
 modules of the engine and those outside that they import and that touch the file system.
 
 First the short tests run once with every guard in its place, which tell whom they pass (`tests.faults.passing`). Then each
-guard is taken away, and the tests that pass it run, those that take least first. Those of its file and nearest to it run
+guard is taken away, and the tests that pass it run: those in which it refuses something, then those that take least. Those of its file and nearest to it run
 where none passes it: what is evaluated at import, and what nobody tests.
 """
 
@@ -35,7 +35,7 @@ import msgspec
 from tests import quick
 from tests.cli.support import ROOT
 from tests.faults.cases import Case
-from tests.faults.passing import Passing, marked, recorded
+from tests.faults.passing import Passing, Place, marked, recorded
 from tests.faults.tables import table
 
 ENGINE = "envmedic.engine"
@@ -124,6 +124,13 @@ class Guard:
     instead: str
     runs: bool = True
     """In the body of a function, not evaluated at import."""
+
+    @property
+    def how(self) -> str:
+        """How it is marked, see `passing.marked`."""
+        if self.kind in {"comparison", "refusal"}:
+            return "condition" if self.kind == "comparison" else "refusal"
+        return "statement" if self.instead == "pass" else "value"
 
     @property
     def name(self) -> str:
@@ -329,10 +336,10 @@ def copied(root: Path) -> Path:
 def passing_of(folder: Path, found: Sequence[Guard]) -> Passing:
     """Run the short tests once, in a copy whose guards tell that they run."""
     root = copied(folder / "marked")
-    places: dict[str, list[tuple[int, int, int, bool]]] = {}
+    places: dict[str, list[Place]] = {}
     for number, guard in enumerate(found):
         if guard.runs:
-            places.setdefault(guard.file, []).append((number, guard.start, guard.end, guard.instead == "pass"))
+            places.setdefault(guard.file, []).append((number, guard.start, guard.end, guard.how))
     for file, marks in places.items():
         (root / file).write_bytes(marked((root / file).read_bytes(), marks, root))
     tests = {test for file in {guard.file for guard in found} for test in _tests(file)}
@@ -388,7 +395,7 @@ class Copy:
     def _chosen(self, guard: Guard) -> list[str]:
         """The tests that pass the guard, or stand nearest to it, as many as the limit takes."""
         passing = self._passing
-        chosen = passing.of([guard.name]) or passing.of(self._beside.get(guard.file, ()))
+        chosen = passing.of([guard.name]) or passing.of(self._beside.get(guard.file, []))
         if not passing.passed.get(guard.name):
             files = _tests(guard.file)
             known = set(chosen)

@@ -7,22 +7,22 @@ what came of it. What a test forks or starts tells as well, also where it ends b
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from tests.faults.seen import NOW, SEEN, TESTS, append
+from tests.faults.seen import NOW, SEEN, TESTS, TRIPPED, append
 
 _ROOT = Path(__file__).resolve().parents[2]
 _BEGINNING = """\
 import sys
 sys.path.append({root!r})
 try:
-    from tests.faults.seen import seen as _seen
+    from tests.faults.seen import raising as _raising, seen as _seen, true as _true
 except ImportError:  # hidden from this process
-    _seen = lambda _: None
+    _seen, _true, _raising = lambda _: None, lambda _, value: value, lambda _, call: call()
 sys.path.remove({root!r})
 """
 
@@ -34,26 +34,38 @@ class Passing(msgspec.Struct, frozen=True):
     """Tests that succeed, with what they take."""
     failed: list[str]
     passed: dict[str, list[str]]
-    """Guard → tests of `seconds` in which its line runs, in any process."""
+    """Guard → tests of `seconds` in which it runs, in any process."""
+    tripped: dict[str, list[str]]
+    """Guard → tests in which it raises."""
 
-    def of(self, names: Iterable[str]) -> list[str]:
-        """Tests that pass one of these guards, those that take least first."""
+    def of(self, names: Collection[str]) -> list[str]:
+        """Tests that pass one of these guards, those in which one raises first, then those that take least."""
         found = {test for name in names for test in self.passed.get(name, ())}
-        return sorted(found, key=lambda test: (self.seconds[test], test))
+        tripped = {test for name in names for test in self.tripped.get(name, ())}
+        return sorted(found, key=lambda test: (test not in tripped, self.seconds[test], test))
 
 
-def marked(source: bytes, places: Iterable[tuple[int, int, int, bool]], root: Path) -> bytes:
-    """Return a source whose guards tell that they run: number, start, end, and whether it is a statement, of each.
+Place = tuple[int, int, int, str]
+"""Number of a guard, where it stands in its source, and how it is marked: a key of `_MARKS`."""
+_MARKS = {
+    "value": ("(_seen({}) or (", "))"),
+    "statement": ("_seen({}); ", ""),
+    "condition": ("_true({}, (", "))"),
+    "refusal": ("_raising({}, lambda: (", "))"),
+}
+
+
+def marked(source: bytes, places: Iterable[Place], root: Path) -> bytes:
+    """Return a source whose guards tell that they run; conditions and refusals, whether they have held something up.
 
     Lines keep their numbers. `root` is the copy: programs that Python runs in isolation know nothing of it.
     """
     beginning = f"; exec({_BEGINNING.format(root=str(root))!r})"
     added: list[tuple[int, int, int, str]] = [(_after_future(source), 0, 0, beginning)]
-    for number, start, end, statement in places:
-        if statement:
-            added.append((start, 0, start - end, f"_seen({number}); "))
-        else:  # at one place: ends first, the inner ones first; then starts, the outer ones first
-            added += [(start, 1, start - end, f"(_seen({number}) or ("), (end, -1, end - start, "))")]
+    for number, start, end, how in places:
+        before, after = _MARKS[how]
+        # at one place: ends first, the inner ones first; then starts, the outer ones first
+        added += [(start, 1, start - end, before.format(number)), (end, -1, end - start, after)]
     for where, _, _, text in sorted(added, reverse=True):
         source = source[:where] + text.encode() + source[where:]
     return source
@@ -101,10 +113,13 @@ def recorded(root: Path, names: list[str]) -> Passing:
             failed.append(test)
     seconds = {test: round(took, 3) for test, took in seconds.items() if test not in without}
     passed: dict[str, set[str]] = {}
+    tripped: dict[str, set[str]] = {}
     for line in (root / SEEN).read_text(encoding="utf-8").splitlines():
         number, _, test = line.partition(" ")
-        passed.setdefault(names[int(number)], set()).update(_tests(test, seconds))
-    return Passing(seconds, failed, {name: sorted(tests) for name, tests in sorted(passed.items())})
+        found = tripped if number.endswith(TRIPPED) else passed
+        found.setdefault(names[int(number.rstrip(TRIPPED))], set()).update(_tests(test, seconds))
+    in_order = ({name: sorted(tests) for name, tests in sorted(item.items())} for item in (passed, tripped))
+    return Passing(seconds, failed, *in_order)
 
 
 def _tests(told: str, known: Iterable[str]) -> Iterator[str]:

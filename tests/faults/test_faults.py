@@ -93,9 +93,9 @@ def test_a_case_that_fails_leaves_the_old_environment_to_the_next_one(tmp_path: 
 
 def test_a_marked_guard_tells_and_does_what_it_did(monkeypatch: pytest.MonkeyPatch) -> None:
     source = b"from __future__ import annotations\ndef work(a: int) -> int:\n    str(a)\n    return (a | 2) + 1\n"
-    places = [(0, source.index(b"str"), source.index(b"str") + 6, True)]
+    places = [(0, source.index(b"str"), source.index(b"str") + 6, "statement")]
     for number, text in ((1, b"a | 2"), (2, b"(a | 2) + 1"), (3, b"2")):
-        places.append((number, source.index(text), source.index(text) + len(text), False))
+        places.append((number, source.index(text), source.index(text) + len(text), "value"))
     told: list[int] = []
     monkeypatch.setattr(seen, "seen", told.append)
     names: dict[str, Any] = {}
@@ -109,10 +109,10 @@ def test_tests_that_pass_a_guard_come_in_the_order_of_their_time(tmp_path: Path)
         "passed 2.0 t.py::slow\npassed 0.5 t.py::quick\nfailed 0.1 t.py::bad\npassed 1.0 u.py::other\n"
     )
     (tmp_path / seen.SEEN).write_text(
-        "0 t.py::slow (call)\n0 t.py::quick (call)\n0 t.py::bad (call)\n1 t.py::bad (setup)\n"
+        "0 t.py::slow (call)\n0 t.py::quick (call)\n0! t.py::slow (call)\n0 t.py::bad (call)\n1 t.py::bad (setup)\n"
     )
     found = passing.recorded(tmp_path, ["first", "second"])
-    assert found.of(["first"]) == ["t.py::quick", "t.py::slow"]
+    assert found.of(["first"]) == ["t.py::slow", "t.py::quick"]
     assert found.of(["second"]) == ["t.py::quick", "t.py::slow"], "what a fixture did concerns all tests of the file"
     assert found.failed == ["t.py::bad"]
 
