@@ -34,7 +34,7 @@ from envmedic.engine.transaction import transaction
 from envmedic.engine.transaction.preflight import preflight
 from envmedic.errors import InputError, NothingToRepair
 from envmedic.model.base import from_json
-from envmedic.model.findings import Diagnosis, Finding
+from envmedic.model.findings import Diagnosis, Finding, of_shell
 from envmedic.model.plan import Plan
 from envmedic.model.playbook import LoadedPlaybook
 from envmedic.model.ports import ApplyOptions, Exchange, Means
@@ -167,7 +167,7 @@ def find_choices(settings: Settings, prefix: Path, wish: RepairRequest) -> PlanC
     facts = diagnosis.facts or facts  # with what a search has found
     if wish.playbook is None and diagnosis.verdict == "healthy" and not wish.command:
         return diagnosis
-    if diagnosis.verdict == "shell":
+    if diagnosis.verdict == "shell" and not _by_activation(diagnosis.findings[0]):
         raise NothingToRepair(
             f"A variable of the shell: {diagnosis.reason or diagnosis.findings[0].summary}",
             cause="It is set where the program is started, so no repair of an environment can help",
@@ -180,6 +180,11 @@ def find_choices(settings: Settings, prefix: Path, wish: RepairRequest) -> PlanC
     findings = (_finding_of(playbooks[0], diagnosis),) if wish.playbook else _repairable(diagnosis)
     wanted = RepairGoal(facts, playbooks, findings, wish.command, extendable=not wish.playbook, way=wish.way)
     return PlanChoices(settings, installer_of(settings), wanted)
+
+
+def _by_activation(finding: Finding) -> bool:
+    """Whether the environment's activation can set the variable of the shell right."""
+    return finding.fix_kind == "change-env-var" and not of_shell(finding.fault)
 
 
 def _finding_of(loaded: LoadedPlaybook, diagnosis: Diagnosis) -> Finding:
@@ -205,7 +210,7 @@ def _finding_of(loaded: LoadedPlaybook, diagnosis: Diagnosis) -> Finding:
 def _repairable(diagnosis: Diagnosis) -> tuple[Finding, ...]:
     """Return the repairable findings, best first. Raises NothingToRepair with the reason if there is none."""
     found = repairable(diagnosis)
-    if diagnosis.verdict == "env" and found:
+    if diagnosis.verdict in {"env", "shell"} and found:
         return found
     if diagnosis.verdict == "not-an-env-problem":
         raise NothingToRepair(

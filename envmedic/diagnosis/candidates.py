@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
+from envmedic.analysis.jit_caches import cache_facts
 from envmedic.analysis.text_statements import with_text
 from envmedic.diagnosis.derived import Derived
 from envmedic.model.facts import TextStatement
@@ -15,7 +16,7 @@ from envmedic.model.findings import FixKind
 from envmedic.model.playbook import AdviseStep, Condition, LoadedPlaybook, Playbook, Signature, TextMatch
 from envmedic.model.registries.faults import Fault
 from envmedic.playbook.schema.conditions import Evaluation, evaluate, mentions, weighed
-from envmedic.playbook.schema.template import fill
+from envmedic.playbook.schema.template import fill, placeholders
 
 CERTAIN_ENOUGH = 0.5
 """Findings below this confidence leave the verdict `unknown`."""
@@ -136,9 +137,26 @@ class Cause:
         return fill(own if own is not None else self.playbook.title, self.values)
 
     @property
+    def shell_line(self) -> str | None:
+        """The line that mends it in the shell; None where it is mended elsewhere, or what the line names is not known."""
+        return None if self.refuted else _shell_line(self.playbook, self.signature, self.values)
+
+    @property
     def advice(self) -> tuple[str, ...]:
-        """The texts of the playbook's `advise` steps."""
-        return tuple(fill(step.text, self.values) for step in self.playbook.steps if isinstance(step, AdviseStep))
+        """The line for the shell, and the texts of the playbook's `advise` steps."""
+        line = self.shell_line
+        first = (f"In the shell that starts the program: {line}",) if line is not None else ()
+        return first + tuple(
+            fill(step.text, self.values) for step in self.playbook.steps if isinstance(step, AdviseStep)
+        )
+
+
+def _shell_line(playbook: Playbook, signature: Signature | None, values: Derived) -> str | None:
+    own = signature.shell_line if signature is not None else None
+    text = own if own is not None else playbook.shell_line
+    if text is None or any(values.get(name) is None for name in placeholders(text)):
+        return None
+    return fill(text, values)
 
 
 def _place(match: TextMatch) -> tuple[int, int]:
@@ -218,7 +236,8 @@ def _values(
     """Facts, groups of the match, and the playbook's variables, whose texts may name both."""
     groups = match.groups if match is not None else {}
     # a later mapping wins: the text of the case at hand is more specific than a fact of the same name
-    values: Derived = {**(with_text(groups, statements, derived) if derived else {}), **groups}
+    cache = cache_facts(match.line, derived.get("shell.caches")) if match is not None else {}
+    values: Derived = {**(with_text(groups, statements, derived) if derived else {}), **cache, **groups}
     return values | {name: fill(text, values) for name, text in playbook.vars.items()}
 
 
@@ -234,4 +253,7 @@ def _evaluation(playbook: Playbook, signature: Signature | None, values: Derived
         stated = {name: value for name, value in values.items() if name.startswith("text.")}
         alone = evaluate(playbook.when, stated)
         return alone if alone.truth is True else evaluate(_AS_STATED, stated)
-    return weighed(found, playbook.when, values, here=here)
+    weighty = weighed(found, playbook.when, values, here=here)
+    # the files of an environment say nothing of a file in a cache, nor of what a variable puts before its own
+    outside = weighty.truth is False and _shell_line(playbook, signature, values) is not None
+    return Evaluation(None, ()) if outside else weighty

@@ -89,9 +89,8 @@ def diagnose(
 
 def _advice(best: Cause, reason: str | None) -> tuple[str, ...]:
     """The advice of the deciding cause; only the line for the shell where the reason is one of its variables."""
-    line = best.values.get("shell.gpus-line")
     if reason is not None and reason == best.values.get("shell.gpus-hidden"):
-        return (f"In the shell that starts the program: {line}",)
+        return (f"In the shell that starts the program: {best.values.get('shell.gpus-line')}",)
     return best.advice
 
 
@@ -224,7 +223,7 @@ def _verdict(
         shown = next((cause for cause in causes if cause.confirmed and cause.fault is not None), None)
         besides = f"; besides, the facts show {shown.fault}: {shown.summary}" if shown is not None else ""
         return NO_FAULT, best.summary + besides
-    if of_shell(best.fault):
+    if of_shell(best.fault) or best.shell_line is not None:
         return "shell", None
     if not of_host(best.fault, best.fix_kind):
         return "env", None

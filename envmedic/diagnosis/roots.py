@@ -39,10 +39,10 @@ def ranked(causes: Sequence[Cause]) -> tuple[Cause, ...]:
             cause.refuted,
             cause.fault is None and cause.passing,  # a harmless warning explains no other message
             not cause.certain,
-            not cause.confirmed,
+            not cause.confirmed or _survived(cause),
             # roots go before symptoms, except a root that is only a generic reading of the same message
             explained(cause.fault, present(cause)),
-            cause.passing,
+            cause.passing or _survived(cause),
             # rounded: below a tenth the order of the text tells more, since in chains of exceptions, build logs and
             # retries later errors follow from earlier ones
             -round(cause.confidence, 1),
@@ -53,6 +53,11 @@ def ranked(causes: Sequence[Cause]) -> tuple[Cause, ...]:
     return tuple(sorted(causes, key=rank))
 
 
+def _survived(cause: Cause) -> bool:
+    """Whether it is a fault after which programs go on, so that another error ended this one."""
+    return cause.fault is not None and cause.playbook.harmless
+
+
 def chosen(causes: Sequence[Cause], failures: Failures = NO_TEXT.failures) -> Cause | None:
     """The cause that decides the verdict, from the result of `ranked`; None without one.
 
@@ -60,7 +65,11 @@ def chosen(causes: Sequence[Cause], failures: Failures = NO_TEXT.failures) -> Ca
     and `failures`, those of the text, end in it: a paste often has such lines before, between and after those of the
     failure that was asked about.
     """
-    faults = [cause for cause in causes if cause.fault is not None]
+    faults = [
+        cause
+        for cause in causes
+        if cause.fault is not None and (not _survived(cause) or failures.failing <= cause.lines)
+    ]
     others = [cause for cause in causes if cause.fault is None and cause.certain]
     stated = next((cause for cause in others if _ends(cause, others, failures)), None)
     standing = next((cause for cause in faults if cause.certain and not cause.refuted), None)

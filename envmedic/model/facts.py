@@ -105,6 +105,8 @@ class Host(Model, frozen=True, kw_only=True):
     """Names of the network interfaces, empty where they are not known."""
     stub_drivers: tuple[str, ...] = ()
     """Entries of LD_LIBRARY_PATH with a toolkit's stand-in named libcuda.so.1."""
+    lost_preloads: tuple[str, ...] = ()
+    """Entries of LD_PRELOAD that lead to no file."""
     container: str | None = None
     wsl: bool = False
     source: str = "observed"

@@ -48,6 +48,8 @@ class Signature(Strict, frozen=True, kw_only=True):
     """What the match means, with ``{group}`` and ``{fact}`` filled in; the playbook's title by default."""
     fix_kind: FixKind | None = None
     """How to repair it, if not as the playbook states; ``not-an-env-problem`` rules a repair out."""
+    shell_line: Text | None = None
+    """The line for the shell, if not as the playbook states."""
     symptoms: tuple[Fault, ...] = ()
     """Faults that only follow from it in the same text, where it is no fault itself."""
 
@@ -216,6 +218,9 @@ class Playbook(Strict, frozen=True, kw_only=True):
     """Texts by name, to be used as ``{name}``."""
     steps: tuple[PlaybookStep, ...]
     """The repair, in order."""
+    shell_line: Text | None = None
+    """The line that mends it in the shell that starts the program. Where all that it names has a value, the verdict is
+    ``shell``."""
     checks: tuple[Text, ...] = ()
     """Names of checks that fail before the repair and must pass after it."""
     alternatives: tuple[Text, ...] = ()

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from envmedic.diagnosis.areas.shell_variables import derive
 from envmedic.diagnosis.derived import Derived
 from envmedic.diagnosis.findings import diagnose
-from envmedic.model.facts import Environment, Facts, Gpu, Host, KeptVariable, Variable
+from envmedic.model.facts import CudaLibrary, Environment, Facts, Gpu, Host, KeptVariable, Variable
 from envmedic.model.findings import Diagnosis
 from envmedic.model.playbook import NO_TEXT
 from envmedic.playbook.matching.match import read_text
@@ -19,6 +20,7 @@ STUBS = "/usr/local/cuda/lib64/stubs"
 
 
 def host(*gpus: Gpu, **variables: str) -> Host:
+    """A host with these variables, on which LD_PRELOAD leads to files in /opt alone."""
     return Host(
         driver_version="580.95.05",
         driver_source="nvml",
@@ -26,6 +28,9 @@ def host(*gpus: Gpu, **variables: str) -> Host:
         variables=tuple(Variable(name=name, value=value) for name, value in variables.items()),
         network_interfaces=("eth0", "lo"),
         stub_drivers=(STUBS,),
+        lost_preloads=tuple(
+            item for item in variables.get("LD_PRELOAD", "").split(":") if item and not item.startswith("/opt")
+        ),
     )
 
 
@@ -34,8 +39,12 @@ def derived(*gpus: Gpu, observed: Environment | None = None, **variables: str) -
 
 
 def told(text: str, *gpus: Gpu, **variables: str) -> Diagnosis:
-    facts = Facts(host=host(*gpus, **variables), environment=environment())
-    return diagnose(read_text([text.encode()], load_all()), facts, load_all(), prefix="/env", log="log")
+    return told_of(environment(), text, *gpus, **variables)
+
+
+def told_of(observed: Environment, text: str, *gpus: Gpu, **variables: str) -> Diagnosis:
+    facts = Facts(host=host(*gpus, **variables), environment=observed)
+    return diagnose(read_text(text.encode().splitlines(), load_all()), facts, load_all(), prefix="/env", log="log")
 
 
 def test_the_stand_in_is_taken_out_of_the_library_path() -> None:
@@ -63,8 +72,6 @@ def test_an_interface_is_read_as_nccl_reads_it(value: str, wrong: bool) -> None:
 
 
 def test_variables_of_the_environment_are_not_those_of_the_shell() -> None:
-    from msgspec.structs import replace
-
     own = replace(
         environment(), variables=(KeptVariable(name="NCCL_SOCKET_IFNAME", value="nope0", source="activate.d"),)
     )
@@ -123,3 +130,203 @@ def test_the_exact_line_is_given(text: str, playbook: str, variables: dict[str, 
 def test_facts_alone_tell_of_a_stand_in() -> None:
     facts = Facts(host=host(GPUS[0], LD_LIBRARY_PATH=STUBS), environment=environment())
     assert diagnose(NO_TEXT, facts, load_all(), prefix="/env", log=None).verdict == "shell"
+
+
+OTHER_LT = CudaLibrary(
+    soname="libcublasLt.so.12",
+    path="/usr/local/cuda-12.1/lib64/libcublasLt.so.12",
+    instead_of="lib/python3.11/site-packages/nvidia/cublas/lib/libcublasLt.so.12",
+)
+STATUS = "RuntimeError: CUDA error: CUBLAS_STATUS_INVALID_VALUE when calling `cublasSgemm( handle, opa, opb, m, n, k)`"
+
+
+def with_libraries(*libraries: CudaLibrary) -> Environment:
+    return replace(environment(), cuda_libraries=libraries)
+
+
+@pytest.mark.parametrize(
+    ("variables", "line"),
+    [
+        (
+            {"LD_LIBRARY_PATH": "/opt/a b:/usr/local/cuda-12.1/lib64/:/opt/c"},
+            "export LD_LIBRARY_PATH='/opt/a b:/opt/c'",
+        ),
+        ({"LD_LIBRARY_PATH": "/usr/local/cuda-12.1/lib64"}, "unset LD_LIBRARY_PATH"),
+        (
+            {"LD_PRELOAD": "/opt/tcmalloc.so:/usr/local/cuda-12.1/lib64/libcublasLt.so.12"},
+            "export LD_PRELOAD=/opt/tcmalloc.so",
+        ),
+        ({"LD_PRELOAD": "libcublasLt.so.12", "LD_LIBRARY_PATH": "/usr/local/cuda-12.1/lib64"}, "unset LD_PRELOAD"),
+        ({"LD_LIBRARY_PATH": "/opt/c"}, None),
+    ],
+)
+def test_what_hides_a_library_of_torch_is_taken_out(variables: dict[str, str], line: str | None) -> None:
+    assert derived(observed=with_libraries(OTHER_LT), **variables)["shell.cuda-line"] == line
+
+
+def test_another_cuda_before_torchs_own_wheels_is_a_variable_of_the_shell() -> None:
+    variables = {"LD_LIBRARY_PATH": "/usr/local/cuda-12.1/lib64:/opt/c"}
+    found = told_of(with_libraries(OTHER_LT), STATUS, GPUS[0], **variables)
+    first = found.findings[0]
+    assert (found.verdict, first.fault, first.confirmed) == ("shell", "nvidia-wheel-conflict", True)
+    assert found.advice[0].endswith(": export LD_LIBRARY_PATH=/opt/c")
+    assert any("libcublasLt.so.12 from /usr/local/cuda-12.1/lib64/" in item.what for item in first.evidence)
+
+
+def test_a_library_that_hides_one_of_torch_is_no_fault_without_an_error() -> None:
+    facts = Facts(
+        host=host(GPUS[0], LD_LIBRARY_PATH="/usr/local/cuda-12.1/lib64"), environment=with_libraries(OTHER_LT)
+    )
+    assert diagnose(NO_TEXT, facts, load_all(), prefix="/env", log=None).verdict == "healthy"
+
+
+def test_the_same_error_without_another_cuda_is_not_blamed_on_the_shell() -> None:
+    assert told(STATUS, GPUS[0], LD_LIBRARY_PATH="/opt/c").verdict == "unknown"
+
+
+LOST = "ERROR: ld.so: object '/gone/libiomp5.so' from LD_PRELOAD cannot be preloaded (cannot open shared object file): ignored."
+
+
+def test_a_preloaded_library_that_is_gone_is_taken_out() -> None:
+    found = told(LOST, GPUS[0], LD_PRELOAD="/gone/libiomp5.so:/opt/tcmalloc.so")
+    assert (found.verdict, found.findings[0].playbook, found.findings[0].confirmed) == ("shell", "shell-preload", True)
+    assert found.advice[0].endswith(": export LD_PRELOAD=/opt/tcmalloc.so")
+
+
+@pytest.mark.parametrize(
+    ("error", "verdict"),
+    [
+        ("RuntimeError: Ninja is required to load C++ extensions", "env"),
+        ("ValueError: an error of the program that nobody knows", "unknown"),
+    ],
+)
+def test_what_the_loader_leaves_out_explains_no_error_behind_it(error: str, verdict: str) -> None:
+    text = f'{LOST}\nTraceback (most recent call last):\n  File "a.py", line 1, in <module>\n    f()\n{error}'
+    found = told(text, GPUS[0], LD_PRELOAD="/gone/libiomp5.so")
+    assert found.verdict == verdict
+    assert verdict == "unknown" or found.findings[0].playbook != "shell-preload"
+
+
+ORDINAL = "RuntimeError: CUDA error: invalid device ordinal"
+UUIDS = (replace(GPUS[0], uuid="GPU-8f2a"), replace(GPUS[1], uuid="GPU-91bc", visible=True))
+
+
+@pytest.mark.parametrize(
+    ("setting", "unknown"),
+    [
+        ("0,9", "9"),
+        ("9", "9"),
+        ("GPU-77", "GPU-77"),
+        ("GPU-8f,GPU-77", "GPU-77"),
+        ("all", "all"),
+        ("0,1", None),
+        ("GPU-91bc,0", None),
+        ("", None),
+        ("-1", None),
+        ("1,-1,7", None),
+        ("NoDevFiles", None),
+        ("MIG-1234", None),
+    ],
+)
+def test_devices_that_do_not_exist_are_named(setting: str, unknown: str | None) -> None:
+    found = derived(*UUIDS, CUDA_VISIBLE_DEVICES=setting)["shell.devices-unknown"]
+    expected = f"CUDA_VISIBLE_DEVICES={setting} names {unknown}, which no GPU of this host is: there are 0, 1"
+    assert found == (expected if unknown else None)
+
+
+def test_an_invalid_ordinal_is_the_shells_where_the_variable_names_what_is_not_there() -> None:
+    found = told(ORDINAL, GPUS[0], CUDA_VISIBLE_DEVICES="0,9")
+    assert (found.verdict, found.findings[0].playbook) == ("shell", "shell-visible-devices")
+    assert found.advice[0].endswith(": unset CUDA_VISIBLE_DEVICES")
+    assert told(ORDINAL, GPUS[0], CUDA_VISIBLE_DEVICES="0").verdict == "not-an-env-problem"
+
+
+CACHE = "/home/user/.cache/torch_extensions/py311_cu124"
+
+
+@pytest.mark.parametrize(
+    ("text", "fault", "line"),
+    [
+        (
+            f"ImportError: {CACHE}/boxes/boxes.so: undefined symbol: _ZN3c105ErrorC2ENS_14SourceLocationESs",
+            "extension-undefined-symbol",
+            f"rm -r {CACHE}/boxes",
+        ),
+        (
+            f"ImportError: {CACHE}/cpu_adam/cpu_adam.so: undefined symbol: curandCreateGenerator",
+            "extension-undefined-symbol",
+            f"rm -r {CACHE}/cpu_adam",
+        ),
+        (
+            "ImportError: /scratch/my ext/boxes/boxes.so: undefined symbol: _ZN3c105ErrorC2ENS_14SourceLocationESs",
+            "extension-undefined-symbol",
+            None,
+        ),
+        (
+            "ImportError: /scratch/ext/boxes/boxes.so: undefined symbol: _ZN3c105ErrorC2ENS_14SourceLocationESs",
+            "extension-undefined-symbol",
+            "rm -r /scratch/ext/boxes",
+        ),
+        (
+            f"ImportError: {CACHE}/utils/utils.so: file too short",
+            "shell-variable",
+            f"rm -r {CACHE}/utils",
+        ),
+        (
+            "PermissionError: [Errno 13] Permission denied: '/app/engine/.triton'",
+            "shell-variable",
+            'export TRITON_CACHE_DIR="$(mktemp -d)"',
+        ),
+        (
+            "OSError: [Errno 28] No space left on device: '/tmp/torchinductor_user/ab/cab.py'",
+            "shell-variable",
+            "rm -r /tmp/torchinductor_user",
+        ),
+        (
+            "FileNotFoundError: [Errno 2] No such file or directory: '/root/.triton/cache/5a9f/kernel.cubin.tmp.pid_7_11'",
+            "shell-variable",
+            'export TRITON_CACHE_DIR="$(mktemp -d)"',
+        ),
+    ],
+)
+def test_a_file_of_a_cache_gives_the_line_for_that_cache(text: str, fault: str, line: str | None) -> None:
+    found = told(text, GPUS[0], TORCH_EXTENSIONS_DIR="/scratch/ext")
+    assert (found.verdict == "shell", found.findings[0].fault) == (line is not None, fault)
+    assert line is None or found.advice[0] == f"In the shell that starts the program: {line}"
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        (
+            'NotImplementedError: Using RTX 4000 series doesn\'t support faster communication broadband via P2P or IB. Please set `NCCL_P2P_DISABLE="1"` and `NCCL_IB_DISABLE="1"`',
+            "export NCCL_P2P_DISABLE=1 NCCL_IB_DISABLE=1",
+        ),
+        (
+            "node:9608:10337 [0] transport/p2p.cc:238 NCCL WARN failed to open CUDA IPC handle : 217 peer access is not supported between these two devices",
+            "export NCCL_P2P_DISABLE=1",
+        ),
+        (
+            "node:1:2 [0] misc/ibvwrap.cc:262 NCCL WARN Call to ibv_modify_qp failed with error Invalid argument",
+            "export NCCL_IB_DISABLE=1",
+        ),
+        ("RuntimeError: cannot map buffers, please set NCCL_CUMEM_ENABLE=0", "export NCCL_CUMEM_ENABLE=0"),
+    ],
+)
+def test_a_way_between_gpus_that_fails_is_left_out(text: str, line: str) -> None:
+    found = told(text, GPUS[0])
+    assert (found.verdict, found.findings[0].playbook) == ("shell", "shell-nccl")
+    assert found.advice[0] == f"In the shell that starts the program: {line}"
+
+
+def test_a_peer_that_is_not_reached_points_to_the_interface() -> None:
+    text = "n:1:2 [0] misc/socket.cc:483 NCCL WARN socketStartConnect: Connect to 10.0.0.2<45763> failed : Software caused connection abort"
+    assert told(text, GPUS[0]).verdict == "shell"
+    found = told(text, GPUS[0], NCCL_SOCKET_IFNAME="nope0")
+    assert (found.findings[0].confirmed, found.advice[0][-24:]) == (True, "unset NCCL_SOCKET_IFNAME")
+
+
+def test_an_override_of_the_precision_explains_results_that_differ() -> None:
+    found = told("AssertionError: Tensor-likes are not close!", GPUS[0], NVIDIA_TF32_OVERRIDE="1")
+    assert (found.verdict, found.advice[0][-26:]) == ("shell", "unset NVIDIA_TF32_OVERRIDE")
+    assert told("AssertionError: Tensor-likes are not close!", GPUS[0], NVIDIA_TF32_OVERRIDE="0").verdict == "unknown"

@@ -138,6 +138,18 @@ def test_credentials_of_urls_are_hidden(text: str, expected: str) -> None:
     assert redact.redact_url(text) == expected
 
 
+def test_preloaded_libraries_that_lead_to_no_file(tmp_path: Path) -> None:
+    (tmp_path / "libhere.so").touch()
+    entries = [f"{tmp_path}/libhere.so", "libhere.so", "/gone/libiomp5.so", "libgone_of_nobody.so", "/opt/$LIB/libx.so"]
+    given = {"LD_LIBRARY_PATH": str(tmp_path), "LD_PRELOAD": ":".join(entries)}
+    assert host.lost_preloads(given) == ("/gone/libiomp5.so", "libgone_of_nobody.so")
+
+
+def test_variables_of_caches_and_of_gloo_are_kept() -> None:
+    given = {"TRITON_CACHE_DIR": "/a", "TORCHINDUCTOR_CACHE_DIR": "/b", "GLOO_SOCKET_IFNAME": "eth7", "TRIVIAL": "1"}
+    assert {item.name for item in host.relevant(given)} == given.keys() - {"TRIVIAL"}
+
+
 def test_container_technologies(tmp_path: Path) -> None:
     assert host.container(tmp_path, {}) is None
     (tmp_path / "proc/1").mkdir(parents=True)

@@ -24,14 +24,17 @@ class HostCase:
     code: int = 5
     """Exit code of `diagnose`."""
 
-    def text_leads_to_advice(self) -> None:
-        """The text makes the verdict, whatever the environment; nothing is planned or changed."""
+    def text_leads_to_advice(self, *, refused: int = 5) -> None:
+        """The text makes the verdict, whatever the environment; nothing is planned or changed.
+
+        `refused` is the exit code of `apply`.
+        """
         case = self.case
         before = fingerprint.digest(case.prefix)
         self._is_told(case.envmedic("diagnose", str(self.log), "--log-only", "--json"))
         self._is_told(case.envmedic("diagnose", str(self.log), "-p", str(case.prefix), "--json"))
         done = case.apply("--log", str(self.log))
-        assert done.code == 5, done.told()
+        assert done.code == refused, done.told()
         assert fingerprint.digest(case.prefix) == before
 
     def text_alone_tells(self) -> None:

@@ -18,6 +18,19 @@ _ROWS: tuple[tuple[str, FactType, str, str | None], ...] = (
         "shell.stubs",
     ),
     (
+        "shell.cuda-line",
+        "string",
+        "the line that takes what hides the environment's CUDA libraries out of LD_LIBRARY_PATH and LD_PRELOAD, else None",
+        "nvidia.shadowed",
+    ),
+    ("shell.preloads-lost", "strings", "entries of LD_PRELOAD that lead to no file", None),
+    (
+        "shell.preloads-line",
+        "string",
+        "the line for the shell that takes them out of LD_PRELOAD, None without any",
+        "shell.preloads-lost",
+    ),
+    (
         "shell.interface-unknown",
         "string",
         "value of NCCL_SOCKET_IFNAME or GLOO_SOCKET_IFNAME that names no network interface of this host, else None",
@@ -31,6 +44,26 @@ _ROWS: tuple[tuple[str, FactType, str, str | None], ...] = (
         "shell.allocator-line",
     ),
     ("shell.allocator-line", "string", "the line for the shell that unsets it, None where none is set", None),
+    (
+        "shell.precision",
+        "string",
+        "NVIDIA_TF32_OVERRIDE or TORCH_ALLOW_TF32_CUBLAS_OVERRIDE with its value where it forces TF32, else None",
+        "shell.precision-line",
+    ),
+    ("shell.precision-line", "string", "the line for the shell that unsets it, None where none is set", None),
+    (
+        "shell.caches",
+        "strings",
+        "the variables that name directories of caches of compiled code, with their values",
+        None,
+    ),
+    (
+        "shell.devices-unknown",
+        "string",
+        "the entries of CUDA_VISIBLE_DEVICES that no GPU of this host has, in a sentence, None without any",
+        "shell.devices-line",
+    ),
+    ("shell.devices-line", "string", "the line for the shell that unsets it, None where nothing is wrong", None),
     (
         "shell.gpus-hidden",
         "string",

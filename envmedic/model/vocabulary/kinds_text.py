@@ -25,5 +25,19 @@ KINDS: tuple[FactKind, ...] = (
         doc="what extras of installed distributions require of a module that the match names and that is missing, one "
         "sentence each; None without such a match",
     ),
+    FactKind(
+        name="text.cache-remove",
+        type="string",
+        doc="the line for the shell that removes the part of a cache of compiled code (TORCH_EXTENSIONS_DIR, "
+        "TRITON_CACHE_DIR, TORCHINDUCTOR_CACHE_DIR, CUDA_CACHE_PATH) that the matched line names a file of, None without one",
+    ),
+    FactKind(
+        name="text.cache-clear", type="string", doc="the line for the shell that removes that cache, None without one"
+    ),
+    FactKind(
+        name="text.cache-redirect",
+        type="string",
+        doc="the line for the shell that puts that cache into a new directory, None without one",
+    ),
     FactKind(name="text.observed", type="string", doc="what the files say of it, in words"),
 )

@@ -12,15 +12,17 @@ from pathlib import Path
 
 from envmedic.model.facts import Host, Variable
 from envmedic.probe.elf import ldcache
+from envmedic.probe.elf.loader import Search
 from envmedic.probe.machine import driver, gpu_host, toolchain
 from envmedic.probe.prefix import shell_scripts
-from envmedic.probe.readable import names, read_text
+from envmedic.probe.readable import is_file, names, read_text
 from envmedic.probe.text import encodable
 from envmedic.redact import redact_variable
 
 _PREFIXES = (
     "CUDA_", "CUDNN_", "TORCH_", "TORCHVISION_", "TORCHAUDIO_", "PYTORCH_", "NCCL_", "NVIDIA_", "NVCC_", "CONDA_",
-    "MAMBA_", "PIP_", "UV_", "PYTHON", "TCNN_", "LD_", "OMP_", "KMP_", "MKL_", "CMAKE_",
+    "MAMBA_", "PIP_", "UV_", "PYTHON", "TCNN_", "LD_", "OMP_", "KMP_", "MKL_", "CMAKE_", "GLOO_", "TRITON_",
+    "TORCHINDUCTOR_",
 )  # fmt: skip
 _NAMES = frozenset({
     "FORCE_CUDA", "VIRTUAL_ENV", "CC", "CXX", "CFLAGS", "CXXFLAGS", "CPPFLAGS", "LDFLAGS", "LIBRARY_PATH", "CPATH",
@@ -61,6 +63,7 @@ def observe_host(variables: Mapping[str, str] | None = None) -> Host:
         libcuda=toolchain.libcuda(),
         network_interfaces=network_interfaces(),
         stub_drivers=stub_drivers(given),
+        lost_preloads=lost_preloads(given),
         container=container(root, given),
         wsl=is_wsl(platform.release()),
     )
@@ -96,6 +99,22 @@ def stub_drivers(variables: Mapping[str, str]) -> tuple[str, ...]:
         for item in dict.fromkeys(entries)
         if "libcuda.so.1" in names(Path(item)) and "stubs" in Path(os.path.realpath(f"{item}/libcuda.so.1")).parts
     )
+
+
+def lost_preloads(variables: Mapping[str, str]) -> tuple[str, ...]:
+    """Entries of LD_PRELOAD that lead to no file, by the loader's own search."""
+    search = Search.here(variables)
+    folders = (*search.library_path, *search.defaults)
+
+    def found(entry: str) -> bool:
+        if "$" in entry:  # only the loader knows what $LIB and $PLATFORM stand for
+            return True
+        if "/" in entry:
+            return is_file(Path(entry))
+        # a system without the loader's cache (musl) has directories of its own
+        return not search.cache or entry in search.cache or any(is_file(Path(folder, entry)) for folder in folders)
+
+    return tuple(entry for entry in dict.fromkeys(search.preload) if not found(entry))
 
 
 def distribution(os_release: str) -> str | None:

@@ -12,7 +12,7 @@ VERDICTS = {
     "healthy": "no fault found in this environment",
     "env": "a fault of this environment",
     "host": "a fault of the host: no repair of an environment can help",
-    "shell": "a variable of the shell: no repair of an environment can help",
+    "shell": "a variable or a cache of the shell, to be mended there",
     "not-an-env-problem": "not an environment problem",
     "unknown": "no playbook of envmedic explains this",
 }

@@ -13,6 +13,10 @@ def test_the_directory_that_hides_a_library_is_left_out_on_activation(tmp_path: 
     assert case.run().code == 0
     log = case.log(LD_LIBRARY_PATH=variable)
     assert "undefined symbol: __nvJitLinkCreate_12_4" in log.read_text(encoding="utf-8")
+    told = case.envmedic("diagnose", str(log), "-p", str(case.prefix), "--json", LD_LIBRARY_PATH=variable).document
+    left = variable.rpartition(":")[2]
+    assert told["verdict"] == "shell"
+    assert told["advice"][0] == f"In the shell that starts the program: export LD_LIBRARY_PATH={left}"
     done = case.apply("--log", str(log), LD_LIBRARY_PATH=variable)
     assert done.code == 0, done.told()
     assert done.document["plan"]["finding"]["playbook"] == "nvidia-shadowed"
