@@ -25,6 +25,7 @@ from envmedic.model.events import Notice
 from envmedic.model.facts import Environment, Facts
 from envmedic.model.registries.check_kinds import CHECKS, GPU_CHECKS, PROFILES
 from envmedic.planner import import_targets
+from envmedic.probe.machine import gpu
 
 
 def verify(settings: Settings, prefix: Path, wish: VerifyWish) -> Verification:
@@ -84,6 +85,7 @@ def _checked(
         settings.stream.emit(Notice(code="no-torch", message=text, level="warning"))
     wanted = wish.names or tuple(name for name in PROFILES[wish.profile] if _meaningful(name, environment))
     chosen = tuple(check for name in wanted for check in _checks(name, environment, wish))
+    _tell_full_gpus(settings, chosen, wish)
     target, no_gpu = EnvironmentTarget(prefix, Path(environment.real_prefix)), wish.no_gpu
     run = check_runner(settings, target, host=lambda: facts.host, no_gpu=no_gpu)
     runner = ActivatedRunner(DirectRunner(target.real), target.real, Interruption())
@@ -92,6 +94,14 @@ def _checked(
     before = None if baseline is None else verdict.comparable(baseline, wish.profile, wanted)
     found = verdict.verification(str(prefix), outcomes, profile=wish.profile, no_gpu=no_gpu, baseline=before)
     return msgspec.structs.replace(found, baseline=wish.baseline)
+
+
+def _tell_full_gpus(settings: Settings, chosen: tuple[Check, ...], wish: VerifyWish) -> None:
+    if wish.no_gpu or not any(check.gpu for check in chosen):
+        return
+    told = gpu.full_devices()
+    if told:
+        settings.stream.emit(Notice(code="gpu-full", message=told, level="warning"))
 
 
 def _require_start(environment: Environment) -> None:

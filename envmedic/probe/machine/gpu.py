@@ -22,11 +22,20 @@ def usable(found: driver.Driver, setting: str | None) -> tuple[bool, str]:
     shown = [gpu for gpu in found.gpus if gpu.visible]
     if not shown:
         return False, reason(found, setting)
+    return any(not _full(found, gpu) for gpu in shown), _of_full(found)
+
+
+def full_devices() -> str:
+    """Return which visible GPUs are full, by what, and on how many checks run then; empty where all are free."""
+    return _of_full(driver.observe(os.environ))
+
+
+def _of_full(found: driver.Driver) -> str:
+    shown = [gpu for gpu in found.gpus if gpu.visible]
     full = [gpu for gpu in shown if _full(found, gpu)]
     told = "; ".join(_told(gpu, found.uses[gpu.index]) for gpu in full)
-    if len(full) == len(shown):
-        return False, told
-    return True, f"{told}: checks run on {len(shown) - len(full)} of {len(shown)} GPUs" if full else ""
+    free = len(shown) - len(full)
+    return f"{told}: checks run on {free} of {len(shown)} GPUs" if full and free else told
 
 
 def free_devices() -> str | None:
