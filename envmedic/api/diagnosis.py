@@ -95,8 +95,9 @@ def diagnose_output(
 
         facts = with_statements(playbooks, facts, matches)
         # hashes first: a search for crashing imports takes minutes, and finds the library with wrong bytes guilty at best
-        hashed = with_contents(settings, playbooks, facts, matches)
-        facts = hashed if hashed is not facts and damaged(hashed) else with_crash(settings, playbooks, facts, matches)
+        hashed = with_contents(settings, playbooks, facts, read)
+        found = hashed is not facts and damaged(hashed)
+        facts = hashed if found else with_crash(settings, playbooks, hashed, matches)
     return conclude(playbooks, facts, read, prefix, name, here=here)
 
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
-from envmedic.analysis.jit_caches import cache_facts
 from envmedic.analysis.text_statements import with_text
 from envmedic.diagnosis.derived import Derived
+from envmedic.diagnosis.jit_caches import cache_facts
 from envmedic.model.facts import TextStatement
 from envmedic.model.findings import FixKind
 from envmedic.model.playbook import AdviseStep, Condition, LoadedPlaybook, Playbook, Signature, TextMatch

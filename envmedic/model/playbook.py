@@ -284,6 +284,8 @@ class Failures(Model, frozen=True, kw_only=True):
     """Lines with any word of a failure, raised errors among them."""
     warned: frozenset[int] = frozenset()
     """Lines with such a word in a warning or information."""
+    sources: tuple[str, ...] = ()
+    """Modules in site-packages that the last error on a name, an attribute, an import or syntax was raised in or names."""
     whole: bool = False
     """Whether these are the failures of the whole text."""
 

@@ -1,9 +1,10 @@
-"""Hashing of the libraries concerned, where a text tells of a crash or of a library that cannot be what it was."""
+"""Hashing of the files concerned, where a text tells of a crash or of a file that cannot be what it was."""
 
 from __future__ import annotations
 
+import posixpath
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 import msgspec
@@ -11,7 +12,7 @@ import msgspec
 from envmedic.api.context.settings import Settings
 from envmedic.model.events import Notice
 from envmedic.model.facts import Environment, Facts
-from envmedic.model.playbook import LoadedPlaybook, TextMatch
+from envmedic.model.playbook import LoadedPlaybook, ReadText, TextMatch
 from envmedic.model.registries.faults import Fault
 from envmedic.probe.packages import library_hashes
 
@@ -21,37 +22,68 @@ _ABOUT: Final[frozenset[Fault]] = frozenset({
 """Faults whose texts wrong bytes of a library bring about as well."""
 _FAMILY: Final = re.compile(r"torch(?:vision|audio)?|triton|nvidia-.+")
 """Distributions whose libraries a program of torch has loaded, where the text names none."""
+_CONDA_FAMILY: Final = re.compile(
+    r"(?:lib)?(?:py)?torch(?:vision|audio)?|triton|lib(?:cu|nv|npp)\w+|cuda-(?:cudart|cupti|nvrtc|nvtx)|cudatoolkit"
+    r"|cudnn|nccl|mkl|llvm-openmp|libgcc|libstdcxx"
+)
+"""The same of conda packages."""
 _FILE = re.compile(r"(?:site|dist)-packages[/\\](?P<top>[\w-]+)")
+_PATH = re.compile(r"/[^\s'\"`:;,()<>\[\]]+")
+_SITE = re.compile(r"^.*[/\\](?:site|dist)-packages[/\\]")
 _WORD = re.compile(r"[A-Za-z_]\w*")
 
 
-def with_contents(
-    settings: Settings, playbooks: Sequence[LoadedPlaybook], facts: Facts, matches: Sequence[TextMatch]
-) -> Facts:
-    """Return `facts` with the hashes of the libraries concerned compared, where a match of the text asks for it."""
+def with_contents(settings: Settings, playbooks: Sequence[LoadedPlaybook], facts: Facts, read: ReadText) -> Facts:
+    """Return `facts` with the hashes of the files concerned compared, where the text asks for it.
+
+    Libraries where a match tells of a crash or of wrong bytes; modules where the last error was raised by one.
+    """
     environment = facts.environment
     about = {loaded.playbook.id for loaded in playbooks if loaded.playbook.fault in _ABOUT}
-    telling = [match for match in matches if match.playbook in about and not match.passing]
-    if environment is None or settings.deep or not telling:
+    telling = [match for match in read.matches if match.playbook in about and not match.passing]
+    sources = read.failures.sources
+    if environment is None or settings.deep or not (telling or sources):
         return facts
-    wanted = frozenset(_concerned(environment, telling))
-    if not wanted:
+    names = frozenset(_concerned(environment, telling)) if telling else frozenset()
+    libraries = (path for match in telling for path in _PATH.findall(match.line) if ".so" in path)
+    files = frozenset(_places(environment, (*sources, *libraries)))
+    if not names and not files:
         return facts
-    message = f"comparing the libraries of {len(wanted)} distributions with their recorded hashes"
-    settings.stream.emit(Notice(code="library-hashes", message=message))
-    return msgspec.structs.replace(facts, environment=library_hashes.compare(environment, wanted))
+    if names:
+        message = f"comparing the libraries of {len(names)} packages with their recorded hashes"
+        settings.stream.emit(Notice(code="library-hashes", message=message))
+    return msgspec.structs.replace(facts, environment=library_hashes.compare(environment, names, files))
+
+
+def _places(environment: Environment, paths: Iterable[str]) -> Iterator[str]:
+    """Where the files of a text would be in the environment, which it may name by another path."""
+    for path in paths:
+        inside = _SITE.sub("", path).replace("\\", "/")
+        for prefix in (environment.prefix, environment.real_prefix):
+            if path.startswith(f"{prefix}/"):
+                yield posixpath.normpath(path.removeprefix(f"{prefix}/"))
+        if inside != path:
+            yield from (posixpath.normpath(f"{item.site}/{inside}") for item in environment.distributions)
+        else:
+            yield f"lib/{posixpath.basename(path)}"
 
 
 def _concerned(environment: Environment, matches: Sequence[TextMatch]) -> Iterator[str]:
-    """Names of the distributions whose files or packages the lines name, else of torch's family."""
+    """Names of the distributions and conda packages whose files or modules the lines name, else of torch's family."""
     lines = [match.line for match in matches]
     named = {found["top"] for line in lines for found in _FILE.finditer(line)}
     named = named or {word for line in lines for word in _WORD.findall(line)}
-    compiled = [item for item in environment.distributions if any(not tag.endswith("-any") for tag in item.tags)]
-    own = [item.name for item in compiled if named.intersection(item.import_names)]
+    # metadata of conda's packages may lack tags
+    compiled = [
+        item
+        for item in environment.distributions
+        if any(not tag.endswith("-any") for tag in item.tags) or (item.owner == "conda" and not item.tags)
+    ]
+    own = {item.name for item in compiled if named.intersection(item.import_names)}
+    packages = environment.conda.packages if environment.conda is not None else ()
+    yield from own
+    yield from (item.name for item in packages if own.intersection(item.distributions))
     # torch loads NVIDIA's libraries, so that their damage shows in its own lines
-    if own and "torch" not in own:
-        yield from own
-    else:
+    if not own or "torch" in own:
         yield from (item.name for item in environment.distributions if _FAMILY.fullmatch(item.name))
-        yield from own
+        yield from (item.name for item in packages if _CONDA_FAMILY.fullmatch(item.name))

@@ -8,8 +8,8 @@ import shlex
 from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 
-from envmedic.analysis.jit_caches import VARIABLES as CACHES
 from envmedic.diagnosis.derived import Derived
+from envmedic.diagnosis.jit_caches import VARIABLES as CACHES
 from envmedic.model.facts import Environment, Facts, Gpu, Host
 
 _INTERFACES = ("NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME")

@@ -32,6 +32,13 @@ _WRAPPER = re.compile(
     rb"|EngineDeadError|Engine (?:core|process|loop)[\w ]{0,30}(?:fail|dead|died)|WorkerDiedError|BrokenProcessPool"
 )
 _CHAINED = re.compile(rb"During handling of the above exception|was the direct cause of the following exception")
+_FRAME = re.compile(rb'File "([^"]{1,400}[/\\\\](?:site|dist)-packages[/\\\\][^"]{1,300}\.py)", line \d+')
+_OF_SOURCE = re.compile(
+    rb"(?:Syntax|Indentation|Tab|Import|ModuleNotFound|Attribute|Name|Unicode\w{0,10})Error:|null bytes"
+)
+"""Errors that wrong bytes in a module bring about."""
+_NAMED = re.compile(rb"\(([^()]{1,400}[/\\\\](?:site|dist)-packages[/\\\\][^()]{1,300}\.py)\)")
+"""The module in ``cannot import name 'x' from 'y' (/…/y.py)``."""
 
 
 class TextEnd:
@@ -70,7 +77,10 @@ def failures(lines: Iterable[tuple[int, bytes]]) -> Failures:
     last: set[int] = set()
     message = b""
     chained = False
+    frame: list[bytes] = []
+    sources: list[bytes] = []
     for number, line in lines:
+        frame = _FRAME.findall(line[:LINE_LIMIT]) or frame
         if _CHAINED.search(line) is not None:
             chained = True
         elif _FAILING.search(line) is not None and passing(line):
@@ -81,6 +91,8 @@ def failures(lines: Iterable[tuple[int, bytes]]) -> Failures:
                 last = {*last, number} if chained else {number}
                 raised.append(number)
                 message, chained = line, False
+                told = _OF_SOURCE.search(line[:LINE_LIMIT]) is not None
+                sources, frame = ([*frame, *_NAMED.findall(line[:LINE_LIMIT])] if told else []), []
     shown = redact_text(cleaned(message[:LINE_LIMIT]))[:_SHOWN_CHARACTERS] if message else None
     return Failures(
         raised=tuple(raised),
@@ -88,4 +100,5 @@ def failures(lines: Iterable[tuple[int, bytes]]) -> Failures:
         message=shown,
         failing=frozenset(failing),
         warned=frozenset(warned),
+        sources=tuple(dict.fromkeys(source.decode("utf-8", "replace") for source in sources)),
     )

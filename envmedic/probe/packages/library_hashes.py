@@ -1,62 +1,113 @@
-"""Hashes of the libraries of single distributions: a library of the recorded size may hold something else."""
+"""Hashes of single files that a text concerns: a file of the recorded size may hold something else."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Collection
+import posixpath
+from collections.abc import Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import msgspec
 
+from envmedic.conda_meta import records
 from envmedic.model.facts import Distribution, DistributionFiles, Environment
+from envmedic.probe.conda import conda_files
 from envmedic.probe.metadata import parse_record
 from envmedic.probe.packages import contents
 from envmedic.probe.readable import read_bytes
 
+_Recorded = tuple[DistributionFiles, list[tuple[str, str]]]
+"""A distribution or conda package of which nothing is compared yet, and paths of its files with their hashes."""
 
-def compare(environment: Environment, wanted: Collection[str]) -> Environment:
-    """Return `environment` with what the libraries of the `wanted` distributions hold, as ``--deep`` finds it for all.
 
-    conda's packages are left out: their RECORD lists hashes from before conda rewrites the prefix in files.
+def compare(environment: Environment, names: Collection[str], files: Collection[str] = ()) -> Environment:
+    """Return `environment` with what files hold whose content decides, as ``--deep`` finds it for all.
+
+    These are the libraries of the distributions and conda packages `names`, and the `files`, relative to the prefix.
+    Files of distributions that conda installed are compared with conda's records: their RECORD lists hashes from before
+    conda rewrites the prefix in files.
     """
-    own = [
-        item
-        for item in environment.distributions
-        if item.name in wanted and item.has_record and item.owner != "conda" and not item.outside_prefix
-    ]
+    prefix = Path(environment.real_prefix)
+    # messages name libraries by links, and conda's records have the hashes of what these lead to
+    files = {*files, *(os.path.relpath(os.path.realpath(prefix / path), prefix) for path in files)}
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        found = {item.metadata_path: _altered(Path(environment.real_prefix), item, pool) for item in own}
-    altered = {path: names for path, names in found.items() if names}
-    if not altered:
+        found: dict[str, tuple[DistributionFiles, tuple[str, ...]]] = {}
+        for report, rows in (*_of_wheels(environment, names, files), *_of_conda(environment, names, files)):
+            read = pool.map(contents.digest, (prefix / path for path, _ in rows))
+            altered = [path for (path, sha256), there in zip(rows, read, strict=True) if there not in {None, sha256}]
+            if altered:
+                found[report.metadata_path] = (report, tuple(altered))
+    if not found:
         return environment
     known = {item.metadata_path: item for item in environment.files or ()}
-    for item in own:
-        if item.metadata_path in altered:
-            known[item.metadata_path] = _report(item, known.get(item.metadata_path), altered[item.metadata_path])
+    for where, (report, paths) in found.items():
+        known[where] = _with(known.get(where, report), paths, prefix)
     return msgspec.structs.replace(environment, files=tuple(known.values()))
 
 
-def _altered(prefix: Path, item: Distribution, pool: ThreadPoolExecutor) -> tuple[str, ...]:
-    """The libraries, relative to the prefix, that can be read and have another hash than recorded."""
-    record = parse_record(read_bytes(prefix / item.metadata_path / "RECORD") or b"")
-    rows = [
-        (os.path.normpath(f"{item.site}/{path}"), sha256)
-        for path, sha256 in zip(record.paths, record.hashes, strict=False)
-        if sha256.startswith("sha256=") and contents.is_library(path) and not path.startswith(("/", ".."))
-    ]
-    read = pool.map(contents.digest, (prefix / path for path, _ in rows))
-    return tuple(path for (path, sha256), there in zip(rows, read, strict=True) if there not in {None, sha256})
+def _of_wheels(environment: Environment, names: Collection[str], files: Collection[str]) -> Iterator[_Recorded]:
+    tops = {path.removeprefix(f"{item.site}/").partition("/")[0] for item in environment.distributions for path in files
+            if path.startswith(f"{item.site}/")}  # fmt: skip
+    for item in environment.distributions:
+        own = item.has_record and item.owner != "conda" and not item.outside_prefix
+        if own and (item.name in names or tops.intersection(item.import_names)):
+            yield _empty(item.name, item.version, item.metadata_path), list(_rows(environment, item, names, files))
 
 
-def _report(item: Distribution, known: DistributionFiles | None, altered: tuple[str, ...]) -> DistributionFiles:
-    before = known or DistributionFiles(
-        distribution=item.name, version=item.version, metadata_path=item.metadata_path, recorded=0, matching=0
-    )
-    changed = tuple(path for path in before.changed if path not in altered)
+def _rows(
+    environment: Environment, item: Distribution, names: Collection[str], files: Collection[str]
+) -> Iterator[tuple[str, str]]:
+    record = parse_record(read_bytes(Path(environment.real_prefix, item.metadata_path, "RECORD")) or b"")
+    for path, sha256 in zip(record.paths, record.hashes, strict=False):
+        place = os.path.normpath(f"{item.site}/{path}")
+        asked = place in files or (item.name in names and contents.is_library(path))
+        if asked and sha256.startswith("sha256=") and not path.startswith(("/", "..")):
+            yield place, sha256
+
+
+def _of_conda(environment: Environment, names: Collection[str], files: Collection[str]) -> Iterator[_Recorded]:
+    if environment.conda is None:
+        return
+    prefix = Path(environment.real_prefix)
+    installed = records.read_brief(prefix, python=environment.interpreter.version)
+    index = conda_files.index(installed)
+    # another installer has put its own files over these
+    over = {item.package for item in environment.conda.overlaid}
+    for package in environment.conda.packages:
+        chosen = {
+            path
+            for path, _ in index.files.get(package.record, ())
+            if path in files or (package.name in names and contents.is_library(path))
+        }.difference(index.contested)
+        if chosen and package.name not in over:
+            full = conda_files.full(prefix, package.record)
+            pairs = (
+                (path, conda_files.digest_of(item.installed_sha256))
+                for path, item in full.files(installed.site_packages)
+                if path in chosen
+            )
+            rows = [(path, sha256) for path, sha256 in pairs if sha256 is not None]
+            yield _empty(package.name, package.version, package.record), rows
+
+
+def _empty(name: str, version: str, where: str) -> DistributionFiles:
+    return DistributionFiles(distribution=name, version=version, metadata_path=where, recorded=0, matching=0)
+
+
+def _with(before: DistributionFiles, altered: tuple[str, ...], prefix: Path) -> DistributionFiles:
+    """The comparison with the altered files: damage of libraries and of modules with zeros, edits of other modules."""
+    damaged = [path for path in altered if contents.is_library(path) or _zeroed(prefix / path)]
+    changed = [path for path in before.changed if path not in altered]
+    edited = [path for path in altered if path not in damaged]
     return msgspec.structs.replace(
         before,
-        cut_off=tuple(dict.fromkeys((*before.cut_off, *altered))),
-        changed=changed,
-        changed_count=before.changed_count - (len(before.changed) - len(changed)),
+        cut_off=tuple(dict.fromkeys((*before.cut_off, *damaged))),
+        changed=(*changed, *edited),
+        changed_count=before.changed_count - (len(before.changed) - len(changed)) + len(edited),
     )
+
+
+def _zeroed(path: Path) -> bool:
+    # a crash of the machine leaves blocks of zeros, which no editor writes
+    return posixpath.splitext(path)[1] == ".py" and b"\0" in (read_bytes(path) or b"")
