@@ -18,6 +18,9 @@ from envmedic.model.playbook import FactValue
 
 _MODULE = re.compile(r"[A-Za-z_]\w*(?:\.\w+)*")
 _FACTS = ("text.holds", "text.observed", "text.conflicts", "text.extras")
+_OF_GPUS = ("torch.gpu-code-missing", "torch.nvrtc-unknown", "extensions.without-gpu-code")
+"""Facts on code for the GPUs of this host."""
+_CAPABILITY = re.compile(r"(?:sm_|compute_)?(?P<major>\d{1,2})\.?(?P<minor>\d)[af]?")
 _NAME = re.compile(r"[A-Za-z][\w-]*")
 _ALIASES = {"pytorch": "torch", "protobuf-python": "protobuf"}
 """Names in messages that differ from those of the distributions."""
@@ -106,7 +109,15 @@ def with_text(
     for item in statements:
         if (item.module, item.name, item.requirement) == wanted and item.holds is not None:
             found |= {"text.holds": item.holds, "text.observed": item.told, "text.extras": item.extras}
-    return {name: value for name, value in facts.items() if name not in _FACTS} | found
+    left_out = {*_FACTS, *(_OF_GPUS if _of_other_gpu(groups, facts.get("gpu.capabilities")) else ())}
+    return {name: value for name, value in facts.items() if name not in left_out} | found
+
+
+def _of_other_gpu(groups: Mapping[str, str], capabilities: FactValue) -> bool:
+    """Whether the match names a GPU that is none of this host: the text is of another one."""
+    found = _CAPABILITY.fullmatch(groups.get("arch") or groups.get("capability") or "")
+    named = f"{found['major']}.{found['minor']}" if found is not None else None
+    return named is not None and isinstance(capabilities, tuple) and named not in capabilities
 
 
 def _conflicts(groups: Mapping[str, str], every: FactValue) -> FactValue:

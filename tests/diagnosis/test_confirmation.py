@@ -10,7 +10,7 @@ import pytest
 from envmedic.analysis.text_statements import Asked, asked, asked_by_extras, of_requirement
 from envmedic.diagnosis.consequences import below_roots
 from envmedic.diagnosis.findings import diagnose
-from envmedic.model.facts import Building, Environment, Facts, GeneratedModule, Host, TextStatement, TorchBuild
+from envmedic.model.facts import Building, Environment, Facts, GeneratedModule, Gpu, Host, TextStatement, TorchBuild
 from envmedic.model.findings import Diagnosis, Evidence, Finding
 from envmedic.model.playbook import LoadedPlaybook
 from envmedic.model.registries.faults import Fault
@@ -298,3 +298,23 @@ def test_an_extra_that_asks_for_a_missing_module_confirms_it() -> None:
     assert (
         first(text, "missing-requirement", Facts(host=HOST, environment=here, statements=(no_extra,))).confirmed is None
     )
+
+
+@pytest.mark.parametrize(
+    ("text", "capability", "confirmed"),
+    [
+        ("RuntimeError: CUDA error: no kernel image is available for execution on the device", "9.0", False),
+        ("RuntimeError: CUDA error: no kernel image is available for execution on the device", "12.0", True),
+        ("RuntimeError: CUDA error: device kernel image is invalid", "8.9", False),
+        ("GPU with CUDA capability sm_90 is not compatible with the current PyTorch installation.", "9.0", False),
+        # of another host: what this one has says nothing of it
+        ("GPU with CUDA capability sm_120 is not compatible with the current PyTorch installation.", "9.0", None),
+        ("    Found GPU0 Tesla K40c which is of cuda capability 3.5.", "9.0", None),
+    ],
+)
+def test_code_for_the_gpu_refutes_that_there_is_none(text: str, capability: str, confirmed: bool | None) -> None:  # noqa: FBT001  # a row of a table
+    gpu = Gpu(index=0, name="NVIDIA H200", compute_capability=capability)
+    host = Host(driver_version="580.95.05", driver_source="nvml", gpus=(gpu,))
+    torch = TorchBuild(version="2.5.1", cuda="12.4", arch_list=("8.0", "8.6", "9.0"))
+    facts = Facts(host=host, environment=msgspec.structs.replace(environment(), torch=torch))
+    assert first(text, "no-kernel-image", facts).confirmed is confirmed
