@@ -10,7 +10,7 @@ from envmedic.model.registries.faults import FAULT_CLASSES, Fault
 
 HARDLY_SURE = 0.6
 """Confidence below which a signature is generic, such as "some library lacks a symbol"."""
-_Rank = tuple[bool, bool, bool, bool, bool, bool, float, tuple[int, int], float]
+_Rank = tuple[bool, bool, bool, bool, bool, bool, bool, float, tuple[int, int], float]
 
 
 def explained(fault: Fault | None, present: frozenset[Fault]) -> bool:
@@ -38,11 +38,12 @@ def ranked(causes: Sequence[Cause]) -> tuple[Cause, ...]:
         return (
             cause.refuted,
             cause.fault is None and cause.passing,  # a harmless warning explains no other message
+            _survived(cause),
             not cause.certain,
-            not cause.confirmed or _survived(cause),
+            not cause.confirmed,
             # roots go before symptoms, except a root that is only a generic reading of the same message
             explained(cause.fault, present(cause)),
-            cause.passing or _survived(cause),
+            cause.passing,
             # rounded: below a tenth the order of the text tells more, since in chains of exceptions, build logs and
             # retries later errors follow from earlier ones
             -round(cause.confidence, 1),
@@ -68,7 +69,7 @@ def chosen(causes: Sequence[Cause], failures: Failures = NO_TEXT.failures) -> Ca
     faults = [
         cause
         for cause in causes
-        if cause.fault is not None and (not _survived(cause) or failures.failing <= cause.lines)
+        if cause.fault is not None and (not _survived(cause) or failures.failing <= cause.starts)
     ]
     others = [cause for cause in causes if cause.fault is None and cause.certain]
     stated = next((cause for cause in others if _ends(cause, others, failures)), None)

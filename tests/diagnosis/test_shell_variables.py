@@ -207,6 +207,10 @@ def test_what_the_loader_leaves_out_explains_no_error_behind_it(error: str, verd
     assert verdict == "unknown" or found.findings[0].playbook != "shell-preload"
 
 
+def test_a_process_that_was_killed_did_not_end_for_want_of_a_preloaded_library() -> None:
+    assert told(f"{LOST}\nKilled", GPUS[0], LD_PRELOAD="/gone/libiomp5.so").verdict == "not-an-env-problem"
+
+
 ORDINAL = "RuntimeError: CUDA error: invalid device ordinal"
 UUIDS = (replace(GPUS[0], uuid="GPU-8f2a"), replace(GPUS[1], uuid="GPU-91bc", visible=True))
 

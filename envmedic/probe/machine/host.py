@@ -103,6 +103,8 @@ def stub_drivers(variables: Mapping[str, str]) -> tuple[str, ...]:
 
 def lost_preloads(variables: Mapping[str, str]) -> tuple[str, ...]:
     """Entries of LD_PRELOAD that lead to no file, by the loader's own search."""
+    if not variables.get("LD_PRELOAD"):
+        return ()
     search = Search.here(variables)
     folders = (*search.library_path, *search.defaults)
 
