@@ -180,6 +180,12 @@ def test_a_library_that_hides_one_of_torch_is_no_fault_without_an_error() -> Non
     assert diagnose(NO_TEXT, facts, load_all(), prefix="/env", log=None).verdict == "healthy"
 
 
+def test_a_status_of_cublas_is_not_that_of_another_library() -> None:
+    linker = replace(OTHER_LT, soname="libnvJitLink.so.12", path="/usr/local/cuda-12.1/lib64/libnvJitLink.so.12")
+    observed = with_libraries(linker)
+    assert told_of(observed, STATUS, GPUS[0], LD_LIBRARY_PATH="/usr/local/cuda-12.1/lib64").verdict == "unknown"
+
+
 def test_the_same_error_without_another_cuda_is_not_blamed_on_the_shell() -> None:
     assert told(STATUS, GPUS[0], LD_LIBRARY_PATH="/opt/c").verdict == "unknown"
 

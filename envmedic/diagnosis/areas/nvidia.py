@@ -109,6 +109,7 @@ def _shadowed(environment: Environment) -> Derived:
     shadowed = [item for item in environment.cuda_libraries if item.instead_of is not None]
     return {
         "nvidia.shadowed": tuple(f"{item.soname} from {item.path}, before {item.instead_of}" for item in shadowed),
+        "nvidia.shadowed-sonames": " ".join(item.soname for item in shadowed) or None,
         "cudnn.shadowed": tuple(item.soname for item in shadowed if item.soname.startswith("libcudnn_")),
     }
 

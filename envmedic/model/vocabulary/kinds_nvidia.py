@@ -88,6 +88,12 @@ KINDS: tuple[FactKind, ...] = (
         doc="CUDA libraries that torch would take from elsewhere, through LD_LIBRARY_PATH or LD_PRELOAD",
     ),
     FactKind(
+        name="nvidia.shadowed-sonames",
+        type="string",
+        doc="their sonames, separated by spaces, None without any",
+        detail="nvidia.shadowed",
+    ),
+    FactKind(
         name="nvidia.nvrtc-preloaded",
         type="strings",
         doc="libraries of LD_PRELOAD that torch gets in the place of its own run-time compiler (NVRTC)",
