@@ -164,6 +164,13 @@ def test_what_hides_a_library_of_torch_is_taken_out(variables: dict[str, str], l
     assert derived(observed=with_libraries(OTHER_LT), **variables)["shell.cuda-line"] == line
 
 
+def test_a_library_path_that_the_environment_sets_itself_is_no_fault_of_the_shell() -> None:
+    kept = KeptVariable(name="LD_LIBRARY_PATH", value="/usr/local/cuda-12.1/lib64", source="activate.d")
+    observed = replace(with_libraries(OTHER_LT), variables=(kept,))
+    found = told_of(observed, STATUS, GPUS[0], LD_LIBRARY_PATH=kept.value)
+    assert (found.verdict, found.findings[0].playbook) == ("env", "nvidia-shadowed")
+
+
 def test_another_cuda_before_torchs_own_wheels_is_a_variable_of_the_shell() -> None:
     variables = {"LD_LIBRARY_PATH": "/usr/local/cuda-12.1/lib64:/opt/c"}
     found = told_of(with_libraries(OTHER_LT), STATUS, GPUS[0], **variables)
@@ -330,7 +337,7 @@ def test_a_way_between_gpus_that_fails_is_left_out(text: str, line: str) -> None
 
 
 def test_a_peer_that_is_not_reached_points_to_the_interface() -> None:
-    text = "n:1:2 [0] misc/socket.cc:483 NCCL WARN socketStartConnect: Connect to 10.0.0.2<45763> failed : Software caused connection abort"
+    text = "Last error:\nsocketStartConnect: Connect to 10.0.0.2<45763> failed : Software caused connection abort"
     assert told(text, GPUS[0]).verdict == "shell"
     found = told(text, GPUS[0], NCCL_SOCKET_IFNAME="nope0")
     assert (found.findings[0].confirmed, found.advice[0][-24:]) == (True, "unset NCCL_SOCKET_IFNAME")
