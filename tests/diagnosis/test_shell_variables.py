@@ -165,9 +165,10 @@ def test_what_hides_a_library_of_torch_is_taken_out(variables: dict[str, str], l
 
 
 def test_a_library_path_that_the_environment_sets_itself_is_no_fault_of_the_shell() -> None:
-    kept = KeptVariable(name="LD_LIBRARY_PATH", value="/usr/local/cuda-12.1/lib64", source="activate.d")
+    value = "/usr/local/cuda-12.1/lib64"
+    kept = KeptVariable(name="LD_LIBRARY_PATH", value=value, source="activate.d")
     observed = replace(with_libraries(OTHER_LT), variables=(kept,))
-    found = told_of(observed, STATUS, GPUS[0], LD_LIBRARY_PATH=kept.value)
+    found = told_of(observed, STATUS, GPUS[0], LD_LIBRARY_PATH=value)
     assert (found.verdict, found.findings[0].playbook) == ("env", "nvidia-shadowed")
 
 

@@ -13,7 +13,7 @@ import msgspec
 from envmedic.conda_meta import records
 from envmedic.model.facts import Distribution, DistributionFiles, Environment
 from envmedic.probe.conda import conda_files
-from envmedic.probe.metadata import parse_record
+from envmedic.probe.metadata import normalise, parse_record
 from envmedic.probe.packages import contents
 from envmedic.probe.readable import read_bytes
 
@@ -70,25 +70,22 @@ def _of_conda(environment: Environment, names: Collection[str], files: Collectio
     if environment.conda is None:
         return
     prefix = Path(environment.real_prefix)
-    installed = records.read_brief(prefix, python=environment.interpreter.version)
+    # with the hashes of all: a record that is damaged in these alone is left out, as any other
+    installed = records.read(prefix, python=environment.interpreter.version)
     index = conda_files.index(installed)
     # another installer has put its own files over these
     over = {item.package for item in environment.conda.overlaid}
-    for package in environment.conda.packages:
-        chosen = {
-            path
-            for path, _ in index.files.get(package.record, ())
-            if path in files or (package.name in names and contents.is_library(path))
-        }.difference(index.contested)
-        if chosen and package.name not in over:
-            full = conda_files.full(prefix, package.record)
-            pairs = (
-                (path, conda_files.digest_of(item.installed_sha256))
-                for path, item in full.files(installed.site_packages)
-                if path in chosen
-            )
-            rows = [(path, sha256) for path, sha256 in pairs if sha256 is not None]
-            yield _empty(package.name, package.version, package.record), rows
+    for where, record in installed.packages.items():
+        pairs = (
+            (path, conda_files.digest_of(item.installed_sha256))
+            for path, item in record.files(installed.site_packages)
+            if path in files or (record.name in names and contents.is_library(path))
+        )
+        # where several packages list a path, its content is that of the last one linked
+        own = {path for path, _ in index.files[where]}.difference(index.contested)
+        rows = [(path, sha256) for path, sha256 in pairs if sha256 is not None and path in own]
+        if rows and record.name not in over:
+            yield _empty(normalise(record.name), record.version, where), rows
 
 
 def _empty(name: str, version: str, where: str) -> DistributionFiles:
