@@ -32,6 +32,8 @@ class ExitCode(IntEnum):
     """A fault of the host: no repair of an environment can help."""
     BUSY = 6
     """The environment is busy, or an interrupted transaction needs recovery."""
+    PARTIAL = 7
+    """A part was repaired and kept, as agreed; what was reported fails still."""
     INTERNAL = 70
     """A bug of envmedic."""
     INTERRUPTED = 130
@@ -220,6 +222,12 @@ class ChecksFailed(EnvmedicError):
 
     exit_code = ExitCode.CHECKS
     code = "checks-failed"
+
+
+class PartialRepair(ChecksFailed):
+    """The steps repaired a part, and what was reported fails still; the clone was not swapped in."""
+
+    code = "partial"
 
 
 class HostFault(EnvmedicError):

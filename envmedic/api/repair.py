@@ -38,10 +38,11 @@ from envmedic.model.findings import Diagnosis, Finding, of_shell
 from envmedic.model.plan import Plan
 from envmedic.model.playbook import LoadedPlaybook
 from envmedic.model.ports import ApplyOptions, Exchange, Means
-from envmedic.model.record import Record
+from envmedic.model.record import Left, Record
 from envmedic.probe.prefix import processes
 
 Confirm = Callable[[Plan], bool]
+AcceptPartial = Callable[[tuple[Left, ...]], bool]
 BeforeExchange = Callable[[Exchange], bool]
 
 
@@ -88,7 +89,13 @@ def _first(choices: PlanChoices) -> Plan:
 
 
 def apply(
-    settings: Settings, prefix: Path, wish: RepairRequest, options: ApplyOptions, confirm: Confirm
+    settings: Settings,
+    prefix: Path,
+    wish: RepairRequest,
+    options: ApplyOptions,
+    confirm: Confirm,
+    *,
+    accept_partial: AcceptPartial | None = None,
 ) -> Record | Diagnosis:
     """Plan, confirm, and carry out; return the diagnosis if nothing was requested and nothing found.
 
@@ -98,13 +105,22 @@ def apply(
     require_repair_packages()
     refuse_protected(EnvironmentTarget.of(prefix).real, options.allow)
     prepared = prepare(settings, prefix, wish)
-    return prepared if isinstance(prepared, Diagnosis) else carry_out(prepared, options, confirm)
+    if isinstance(prepared, Diagnosis):
+        return prepared
+    return carry_out(prepared, options, confirm, accept_partial=accept_partial)
 
 
-def apply_plan(settings: Settings, made: Plan, options: ApplyOptions, confirm: Confirm) -> Record:
+def apply_plan(
+    settings: Settings,
+    made: Plan,
+    options: ApplyOptions,
+    confirm: Confirm,
+    *,
+    accept_partial: AcceptPartial | None = None,
+) -> Record:
     """Carry `made` out as it is. Raises StalePlan if the environment has changed since."""
     require_repair_packages()
-    return carry_out(Prepared(made, settings, None), options, confirm)
+    return carry_out(Prepared(made, settings, None), options, confirm, accept_partial=accept_partial)
 
 
 def carry_out(
@@ -113,10 +129,13 @@ def carry_out(
     confirm: Confirm,
     *,
     cancel: Cancel = never,
+    accept_partial: AcceptPartial | None = None,
     before_exchange: BeforeExchange | None = None,
 ) -> Record:
     """Carry out a prepared plan and the plans that the repair loop adds; `confirm` is asked about each.
 
+    `accept_partial` is asked about a repair that leaves a part of what was reported; without it and without the
+    option such a one is dropped.
     `cancel` is polled, and stops everything before the commit point. `before_exchange` is asked after the clone is
     verified. Errors before the transaction begins are raised (StalePlan if the environment has changed since); later
     ones are in the record.
@@ -134,6 +153,7 @@ def carry_out(
             confirm=confirm,
             extend=Loop(settings, choices) if choices is not None else None,
             conda=conda_of(settings, target.real) if (target.real / "conda-meta").is_dir() else None,
+            accept_partial=accept_partial,
             before_exchange=before_exchange,
         ),
         # the plan's host may come from --host: checks are judged for the machine that the plan is for
@@ -178,7 +198,16 @@ def find_choices(settings: Settings, prefix: Path, wish: RepairRequest) -> PlanC
         advice = "\n".join(diagnosis.advice) or f"`envmedic diagnose{target}` shows the evidence"
         raise host_fault(diagnosis.findings[0].summary, advice)
     findings = (_finding_of(playbooks[0], diagnosis),) if wish.playbook else _repairable(diagnosis)
-    wanted = RepairGoal(facts, playbooks, findings, wish.command, extendable=not wish.playbook, way=wish.way)
+    wanted = RepairGoal(
+        facts,
+        playbooks,
+        findings,
+        wish.command,
+        extendable=not wish.playbook,
+        way=wish.way,
+        importing=diagnosis.importing,
+        reported=next((item for item in findings if item.signature is not None), None),
+    )
     return PlanChoices(settings, installer_of(settings), wanted)
 
 

@@ -75,13 +75,16 @@ def options_of(args: argparse.Namespace) -> ApplyOptions:
         max_rounds=args.max_rounds,
         timeout_s=args.timeout,
         keep=args.keep,
+        keep_partial=args.keep_partial,
     )
 
 
 def print_record(record: Record, output: CommandOutput, *, moved: bool = False) -> int:
     """Print what a transaction did (`moved`: one that went back or forth), and return its exit code."""
     output.document(record, record_lines(record, moved=moved))
-    return int(ExitCode.OK if record.failure is None else ExitCode(record.failure.exit_code))
+    if record.failure is not None:
+        return int(ExitCode(record.failure.exit_code))
+    return int(ExitCode.PARTIAL if record.outcome == "partial" and not moved else ExitCode.OK)
 
 
 def require_terminal(otherwise: str) -> None:

@@ -240,6 +240,9 @@ def _apply(parser: Parser) -> None:
     )
     parser.option("--keep", group=group, type=at_least(0), default=1, help="generations kept for undo (default: 1)")
     parser.option(
+        "--keep-partial", group=group, action="store_true", help="keep a repair that leaves a part of what was reported"
+    )
+    parser.option(
         "--allow",
         group=group,
         action="append",

@@ -82,6 +82,7 @@ def diagnose(
         also=tuple(_aside(cause) for cause in causes if cause.fault is None and cause is not best and cause.matches),
         advice=_advice(best, reason) if best is not None and advised else (),
         log=log,
+        importing=text.failures.importing,
         examined=_examined(facts),
         unexamined=_unexamined(facts),
     )

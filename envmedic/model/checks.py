@@ -171,6 +171,10 @@ class Judgement(Model, frozen=True, kw_only=True):
     skipped_required: tuple[str, ...] = ()
     not_reproduced: tuple[str, ...] = ()
     """Checks of the reported fault that did not fail before."""
+    lasting: tuple[str, ...] = ()
+    """Required checks that failed before and fail still."""
+    partial: bool = False
+    """Whether all that keeps it from passing is `lasting`, while another required check failed before and passes now."""
     still_failing: tuple[str, ...] = ()
     """Checks that failed before and after; shown, but they block nothing."""
     gpu: GpuVerdict

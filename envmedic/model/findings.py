@@ -136,6 +136,8 @@ class Diagnosis(Model, frozen=True, kw_only=True):
     """What was not looked at, so that nothing is known of it."""
     log: str | None = None
     """Name of the log that was read."""
+    importing: str | None = None
+    """Module of an installed package whose import the last traceback of the log shows failing."""
     interrupted: str | None = None
     """The interrupted transaction on the environment, which `envmedic recover` settles; null without one."""
 

@@ -247,6 +247,8 @@ class Plan(Model, frozen=True, kw_only=True):
     """Sets and ways that were considered and not chosen."""
     notes: tuple[str, ...] = ()
     """What the user should know."""
+    unanswered: tuple[str, ...] = ()
+    """The fault that the text reports, in one line, where this plan is about another and no fact would show its end."""
     # A named playbook or a plan file is a decision of the user: a further round would go beyond it.
     extendable: bool = False
     """Whether the repair loop may extend it (never with ``--playbook`` or a plan file)."""

@@ -280,6 +280,8 @@ class Failures(Model, frozen=True, kw_only=True):
     """Those of the last chain of exceptions."""
     message: str | None = None
     """Text of the last one."""
+    importing: str | None = None
+    """Module of an installed package whose import the traceback of the last one shows failing."""
     failing: frozenset[int] = frozenset()
     """Lines with any word of a failure, raised errors among them."""
     warned: frozenset[int] = frozenset()

@@ -15,7 +15,7 @@ from envmedic.model.conda import CondaArtifact, CondaChange, CondaPackage, Conda
 from envmedic.model.events import Emit
 from envmedic.model.facts import Environment, Host
 from envmedic.model.plan import Artifact, Install, Plan, Purge, Rebuild
-from envmedic.model.record import DistributionState, Record
+from envmedic.model.record import DistributionState, Left, Record
 from envmedic.model.registries.modes import AllowName, CloneMode, ExchangeMethod, StagingMode
 
 OnLine = Callable[[str], None]
@@ -180,6 +180,8 @@ class ApplyOptions(Model, frozen=True, kw_only=True):
     """Limit for one check or step; None takes each one's own."""
     keep: int = 1
     """Generations kept for undo after this one."""
+    keep_partial: bool = False
+    """Whether a repair may take the environment's place that leaves a part of what was reported."""
 
 
 # Plain structs from here on, not models: they hold functions and exceptions, and are never written as JSON.
@@ -255,5 +257,7 @@ class EnginePorts(msgspec.Struct, frozen=True):
     """Carries out what changes of the conda packages; None outside a conda prefix."""
     observe: Callable[[Path], Environment] | None = None
     """Observes a clone as it will be at the prefix; what `ExtendRequest.environment` is made from."""
+    accept_partial: Callable[[tuple[Left, ...]], bool] | None = None
+    """Asks whether a repair is kept that leaves this; None keeps none, unless the options say so."""
     before_exchange: Callable[[Exchange], bool] | None = None
     """Asks once more when the clone is proven, before it takes the environment's place; None goes on unasked."""

@@ -48,6 +48,17 @@ class Round(Model, frozen=True, kw_only=True):
     """The fault that it was about, in one line."""
 
 
+class Left(Model, frozen=True, kw_only=True):
+    """A fault that a repair left."""
+
+    summary: str
+    """The fault, or the check that fails, in one line."""
+    why: str
+    """Why it was not repaired, or what the check says."""
+    reported: bool
+    """Whether the text, the command or the request was about it; such a one makes a repair partial."""
+
+
 class Record(Model, frozen=True, kw_only=True):
     """The document of ``envmedic apply --json``."""
 
@@ -64,6 +75,12 @@ class Record(Model, frozen=True, kw_only=True):
     """How far it came; ``done``, ``undone`` and ``aborted`` are final."""
     environment: Literal["unchanged", "repaired", "restored"]
     """What became of the environment."""
+    outcome: Literal["repaired", "partial", "unchanged"] | None = None
+    """Whether what was reported is gone; ``partial`` is exit code 7. Null while it runs, and in records of version 0.1."""
+    left: tuple[Left, ...] = ()
+    """Faults that stay, reported ones first."""
+    program: Literal["passed", "failed", "not run"] = "not run"
+    """How the user's command ended in the repaired clone."""
     started: str
     """RFC 3339, UTC."""
     finished: str | None = None

@@ -228,12 +228,26 @@ def test_what_only_the_text_says_is_repaired_where_a_check_shows_it(
     assert sorted(playbooks(done.document)) == ["duplicate-install", "nms-cuda", "reported"]
 
 
-def test_what_no_check_shows_takes_nothing_away(user: Shell, case: Case, reported: tuple[str, str]) -> None:
-    done = apply(user, case, *reported)
-    assert done.code == 0, done.told()
-    assert playbooks(done.document) == ["nms-cuda"]
-    told = "Not repaired: The text says that pillow is too old: The fault does not reproduce"
-    assert any(note.startswith(told) for note in done.document["notes"])
+def test_another_repair_does_not_stand_for_the_one_that_was_asked_for(
+    user: Shell, case: Case, reported: tuple[str, str]
+) -> None:
+    before = state_of(case.prefix)
+    refused = apply(user, case, *reported)
+    assert refused.code == 4, refused.told()
+    error = refused.document["failure"]
+    assert (error["code"], error["summary"]) == (
+        "partial",
+        "Only a part is repaired: The text says that pillow is too old",
+    )
+    assert (refused.document["outcome"], refused.document["environment"]) == ("unchanged", "unchanged")
+    assert state_of(case.prefix) == before
+    done = apply(user, case, *reported, "--keep-partial")
+    assert done.code == 7, done.told()
+    assert (done.document["outcome"], playbooks(done.document)) == ("partial", ["nms-cuda"])
+    (left,) = done.document["left"]
+    assert left["summary"] == "The text says that pillow is too old"
+    assert left["why"].startswith("The fault does not reproduce")
+    assert left["reported"]
     assert torchvision(case.prefix) == REPAIRED
 
 

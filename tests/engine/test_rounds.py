@@ -14,6 +14,7 @@ from envmedic.model.events import CheckFinished, Notice, RoundStarted, StageStar
 from envmedic.model.facts import Environment
 from envmedic.model.plan import Install, Plan, Purge, Step
 from envmedic.model.ports import ApplyOptions, ExtendRequest, PlanExtension
+from envmedic.model.record import Left
 from envmedic.tree import fingerprint
 from tests.engine.test_apply import failure_code, unchanged
 from tests.engine.world import SITE, World, artifact, finding, replacement
@@ -198,7 +199,8 @@ def test_a_further_fault_that_cannot_be_repaired_takes_nothing_away(world: World
     assert not (world.site / "unhelpful").exists()
     assert record.extensions == ()
     assert [item.id for item in record.abandoned] == ["plan-2"]
-    assert any(note.startswith("Not repaired: ") for note in record.notes)
+    assert record.outcome == "repaired"
+    assert [item.reported for item in record.left] == [False]
     assert [item.check for item in record.checks_after] == ["fam-imports"]
     world.undo()
     assert world.version() == "1.0"
@@ -213,7 +215,7 @@ def test_a_further_plan_that_breaks_something_is_given_up(world: World) -> None:
     assert record.state == "done"
     assert (world.site / "other3").is_dir()
     assert not (world.site / "companion").exists()
-    assert any("bystander" in note for note in record.notes)
+    assert [(item.reported, "bystander" in item.why) for item in record.left] == [(False, True)]
 
 
 @pytest.mark.parametrize("how", ["declined", "no network"])
@@ -234,7 +236,88 @@ def test_without_leave_or_wheels_for_more_the_first_repair_stands(world: World, 
     record = world.apply(plan)
     assert record.state == "done"
     assert world.version() == "2.0"
-    assert any(note.startswith("Not repaired: ") for note in record.notes)
+    assert record.outcome == "repaired"
+    assert [item.reported for item in record.left] == [False]
+
+
+PROGRAM = Check(
+    name="program", role="reproduction", arguments=("import fam, nothing_has_this; assert fam.__version__ > '1'",)
+)
+
+
+def partial(world: World) -> Plan:
+    """A plan whose steps end the fault that facts show, and not the failure of the program."""
+    return world.plan(checks=(PROGRAM, *world.plan().checks))
+
+
+def test_a_repair_that_leaves_the_reported_failure_is_none(world: World) -> None:
+    before = fingerprint.manifest(world.prefix)
+    record = world.apply(partial(world))
+    assert failure_code(record) == "partial"
+    assert record.outcome == "unchanged"
+    assert unchanged(world, before, record)
+    assert record.failure is not None
+    assert record.failure.details == (
+        "Not repaired: program on cpu: fail, ModuleNotFoundError: No module named 'nothing_has_this'",
+    )
+
+
+@pytest.mark.parametrize("how", ["by option", "asked"])
+def test_a_part_is_kept_where_the_user_wants_it(world: World, how: str) -> None:
+    asked: list[tuple[str, ...]] = []
+
+    def accept(left: tuple[Left, ...]) -> bool:
+        asked.append(tuple(item.summary for item in left))
+        return True
+
+    world.options = ApplyOptions(keep_partial=how == "by option")
+    world.accept_partial = accept
+    record = world.apply(partial(world))
+    assert (record.state, record.outcome) == ("done", "partial")
+    assert [(item.summary, item.reported) for item in record.left] == [("program on cpu", True)]
+    assert asked == ([] if how == "by option" else [("program on cpu",)])
+    assert world.version() == "2.0"
+    world.undo()
+    assert world.version() == "1.0"
+
+
+def test_what_makes_nothing_better_is_no_part(world: World) -> None:
+    world.options = ApplyOptions(keep_partial=True)
+    record = world.apply(world.plan(checks=(PROGRAM,)))
+    assert failure_code(record) == "checks-failed"
+
+
+def test_what_gets_worse_is_no_part(world: World) -> None:
+    world.options = ApplyOptions(keep_partial=True)
+    bystander = Check(name="bystander", role="regression", arguments=("import other3",))
+    harm = (*replacement("2.0"), Purge(leftovers=(f"{SITE}/other3-3.1.dist-info", f"{SITE}/other3")))
+    record = world.apply(world.plan(*harm, checks=(*partial(world).checks, bystander)))
+    assert failure_code(record) == "checks-failed"
+    assert world.version() == "1.0"
+
+
+def test_the_part_stands_where_a_further_plan_fails(world: World) -> None:
+    world.options = ApplyOptions(keep_partial=True)
+    plan = msgspec.structs.replace(partial(world), extendable=True)
+    extra = another(plan, *install("unhelpful"))
+    world.extend = after_checks(
+        lambda request: PlanExtension(plan=extra, because="more", keep=1) if len(request.plans) == 1 else None
+    )
+    record = world.apply(plan)
+    assert (record.state, record.outcome) == ("done", "partial")
+    assert world.version() == "2.0"
+
+
+def test_a_reported_fault_without_plan_and_facts_is_left(world: World) -> None:
+    world.options = ApplyOptions(keep_partial=True)
+    record = world.apply(world.plan(unanswered=("the text is about another one",)))
+    assert (record.outcome, [item.summary for item in record.left]) == ("partial", ["the text is about another one"])
+
+
+def test_a_reported_fault_without_plan_is_gone_with_its_failure(world: World) -> None:
+    program = msgspec.structs.replace(world.plan().checks[0], name="program", role="reproduction")
+    record = world.apply(world.plan(unanswered=("the text is about another one",), checks=(program,)))
+    assert (record.outcome, record.left) == ("repaired", ())
 
 
 def test_where_the_first_fault_is_not_there_another_plan_may_be_taken(world: World) -> None:

@@ -34,7 +34,7 @@ from envmedic.model.ports import (
     ResolveRequest,
     Runner,
 )
-from envmedic.model.record import DistributionState, Record
+from envmedic.model.record import DistributionState, Left, Record
 from envmedic.tree import fingerprint
 
 SITE = f"lib/python{sys.version_info.major}.{sys.version_info.minor}/site-packages"
@@ -163,6 +163,7 @@ class World:
     confirm: Callable[[Plan], bool] = lambda _plan: True
     extend: Callable[[ExtendRequest], PlanExtension | None] | None = None
     observe: Callable[[Path], Environment] | None = None
+    accept_partial: Callable[[tuple[Left, ...]], bool] | None = None
     before_exchange: Callable[[Exchange], bool] | None = None
     processes: Callable[[Path], tuple[ProcessUser, ...]] = nobody
     gpu: tuple[bool, str] = (False, "no driver")
@@ -185,6 +186,7 @@ class World:
             confirm=self.confirm,
             extend=self.extend,
             observe=self.observe,
+            accept_partial=self.accept_partial,
             before_exchange=self.before_exchange,
         )
 

@@ -24,6 +24,7 @@ from envmedic.model.ports import (
     PlanExtension,
     Runner,
 )
+from envmedic.model.record import Left
 from envmedic.model.registries.installers import OF_WHEELS
 from envmedic.model.registries.registry import complete
 from envmedic.probe.machine import gpu
@@ -106,6 +107,7 @@ def engine_ports(
     confirm: Callable[[Plan], bool],
     extend: Callable[[ExtendRequest], PlanExtension | None] | None = None,
     conda: CondaInstaller | None = None,
+    accept_partial: Callable[[tuple[Left, ...]], bool] | None = None,
     before_exchange: Callable[[Exchange], bool] | None = None,
 ) -> EnginePorts:
     """Return everything that a transaction on `target` uses from outside the engine."""
@@ -119,5 +121,6 @@ def engine_ports(
         extend=extend,
         conda=conda,
         observe=lambda tree: observe_clone(settings, tree, target.real),
+        accept_partial=accept_partial,
         before_exchange=before_exchange,
     )

@@ -11,12 +11,15 @@ from envmedic import planner
 from envmedic.api.context.settings import Settings
 from envmedic.api.planning.proposals import PlanningCase, plans
 from envmedic.errors import EnvmedicError, HostFault, NoSolution, NothingToRepair
+from envmedic.model.checks import Check, Confirmation
 from envmedic.model.conda import CondaChange
 from envmedic.model.facts import Facts
 from envmedic.model.findings import Diagnosis, Finding, of_host
 from envmedic.model.plan import Advise, Change, Install, Plan, Purge, SetEnv, Step, UnsetEnv
 from envmedic.model.playbook import LoadedPlaybook
 from envmedic.model.ports import Installer
+from envmedic.model.registries.faults import FAULT_CLASSES
+from envmedic.planner.checks import FACTS
 
 CERTAIN_ENOUGH = 0.5
 """Findings below this confidence are reported and not repaired."""
@@ -37,6 +40,10 @@ class RepairGoal:
     extendable: bool = False
     way: str | None = None
     """Title of the way to take first for the best finding; None takes the best."""
+    importing: str | None = None
+    """Module whose import the text shows failing; None where it shows none."""
+    reported: Finding | None = None
+    """The best finding of the user's text; None without a text."""
 
     def playbook(self, finding: Finding) -> LoadedPlaybook:
         """Return the playbook that repairs `finding`."""
@@ -95,6 +102,7 @@ class PlanChoices:
                 self.wanted.command,
                 extendable=self.wanted.extendable,
                 way=None if number else self.wanted.way,
+                importing=self.wanted.importing,
             )
             try:
                 for plan in plans(self._settings, case, self.installer):
@@ -115,9 +123,39 @@ class PlanChoices:
         self.skipped[finding.summary] = advice or reason
 
     def _noted(self, plan: Plan) -> Plan:
-        """Return `plan` with notes on the better findings that have no plan."""
+        """Return `plan` with notes on the better findings that have no plan, and with the proof that the report asks for.
+
+        Where it is about another finding than the reported one, facts that confirm that one tell its end too; where
+        none does, it stays unanswered.
+        """
         notes = tuple(f"Not repaired: {summary}: {why}" for summary, why in self.skipped.items())
-        return planner.named(msgspec.structs.replace(plan, notes=(*plan.notes, *notes))) if notes else plan
+        asked = self.wanted.reported
+        if asked is None or any(_is_about(item, asked) for item in (*self._earlier, plan)):
+            return planner.named(msgspec.structs.replace(plan, notes=(*plan.notes, *notes))) if notes else plan
+        end = self._end_of(asked)
+        return planner.named(
+            msgspec.structs.replace(
+                plan,
+                notes=(*plan.notes, *notes),
+                checks=(end, *plan.checks) if end is not None else plan.checks,
+                unanswered=(asked.summary,) if end is None else (),
+            )
+        )
+
+    def _end_of(self, finding: Finding) -> Check | None:
+        """The check that facts no longer confirm a finding; None where they do not, or do not prove its end."""
+        playbook = self.wanted.playbook(finding).playbook
+        asked = Confirmation.of(playbook, finding.groups)
+        if asked is None or not finding.confirmed or FACTS not in playbook.checks:
+            return None
+        return Check(name="facts", role="reproduction", arguments=(asked.playbook,), confirmation=asked)
+
+
+def _is_about(plan: Plan, finding: Finding) -> bool:
+    """Whether a plan is for the class of a finding, or for one that brings it about."""
+    return plan.fault is not None and (
+        plan.fault == finding.fault or finding.fault in FAULT_CLASSES[plan.fault].symptoms
+    )
 
 
 def _refusal(plan: Plan, earlier: Sequence[Plan]) -> EnvmedicError | None:

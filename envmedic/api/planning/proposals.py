@@ -43,6 +43,8 @@ class PlanningCase:
     extendable: bool = False
     way: str | None = None
     """Title of the way to take first; None takes the best."""
+    importing: str | None = None
+    """Module whose import the text shows failing; None where it shows none."""
 
 
 def plans(settings: Settings, case: PlanningCase, installer: Installer) -> Iterator[Plan]:
@@ -72,7 +74,7 @@ def plans(settings: Settings, case: PlanningCase, installer: Installer) -> Itera
             maker.failed[proposal.title] = error.cause or error.summary
             errors.append(error)
             continue
-        yield _with_command(_keeping(settings, made, environment), case.command)
+        yield _with_reproductions(_keeping(settings, made, environment), case, environment)
         maker.failed[proposal.title] = "it was tried in a clone, and did not prove itself"
     if len(errors) == len(considered.proposals):
         raise _none(errors)
@@ -234,9 +236,12 @@ def _without_own_pins(environment: Environment) -> Environment:
     return msgspec.structs.replace(environment, conda=msgspec.structs.replace(environment.conda, pinned=left))
 
 
-def _with_command(plan: Plan, command: tuple[str, ...]) -> Plan:
-    """Return `plan` with the user's command as a check that must fail before the steps and pass after them."""
-    if not command:
-        return plan
-    check = Check(name="command", role="reproduction", arguments=command)
-    return planner.named(msgspec.structs.replace(plan, checks=(check, *plan.checks)))
+def _with_reproductions(plan: Plan, case: PlanningCase, environment: Environment) -> Plan:
+    """Return `plan` with the user's command and the reported import, which fail before the steps and pass after them."""
+    checks = []
+    if case.command:
+        checks.append(Check(name="command", role="reproduction", arguments=case.command))
+    top = (case.importing or "").partition(".")[0]
+    if case.importing and any(top in item.import_names for item in environment.distributions):
+        checks.append(Check(name="import", role="reproduction", arguments=(case.importing,)))
+    return planner.named(msgspec.structs.replace(plan, checks=(*checks, *plan.checks))) if checks else plan

@@ -78,7 +78,13 @@ class Loop:
         pointed = {fault for item in failed for fault in item.points_to}
         found = tuple(item for item in repairable(diagnosis, pointed) if request.verified or item.confirmed)
         findings = (*found, *self._reported(facts))
-        wanted = RepairGoal(facts=facts, playbooks=self._playbooks, findings=findings, extendable=True)
+        wanted = RepairGoal(
+            facts=facts,
+            playbooks=self._playbooks,
+            findings=findings,
+            extendable=True,
+            reported=self._levels[0].wanted.reported,
+        )
         choices = PlanChoices(self._settings, self._levels[-1].installer, wanted, earlier=request.plans)
         plan = self._untried(choices, request.plans)
         self._tell(choices)

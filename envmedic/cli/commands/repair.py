@@ -29,11 +29,12 @@ from envmedic.model.base import to_json
 from envmedic.model.checks import VerifyWish
 from envmedic.model.findings import Diagnosis
 from envmedic.model.plan import Plan
-from envmedic.model.record import Record
+from envmedic.model.record import Left, Record
 from envmedic.planner.identity import named
 from envmedic.render.documents.checks import verification_lines
 from envmedic.render.documents.diagnosis import diagnosis_lines
 from envmedic.render.documents.plan import plan_lines
+from envmedic.render.documents.record import left_lines
 from envmedic.render.next_command import apply_command
 from envmedic.render.text import line
 
@@ -99,11 +100,18 @@ def apply(args: argparse.Namespace, output: CommandOutput) -> int:
         locks.require_folder(Path(args.lock))
     settings = settings_of(args, output)
     confirm = partial(_confirm_plan, output=output, yes=args.yes)
+    accept = None if args.yes else partial(_accept_partial, output=output)
     if args.plan:
         made = _read_plan(args, settings, output)
-        return _print_repair(repair.apply_plan(settings, made, options_of(args), confirm), settings, args, output)
+        record = repair.apply_plan(settings, made, options_of(args), confirm, accept_partial=accept)
+        return _print_repair(record, settings, args, output)
     done = repair.apply(
-        settings, prefix_to_change(target_of(args), settings, output), wish_of(args), options_of(args), confirm
+        settings,
+        prefix_to_change(target_of(args), settings, output),
+        wish_of(args),
+        options_of(args),
+        confirm,
+        accept_partial=accept,
     )
     return _print_healthy(done, output) if isinstance(done, Diagnosis) else _print_repair(done, settings, args, output)
 
@@ -145,6 +153,11 @@ def _read_plan(args: argparse.Namespace, settings: Settings, output: CommandOutp
 def _confirm_plan(made: Plan, *, output: CommandOutput, yes: bool) -> bool:
     output.narrate_lines([*plan_lines(made, alternatives=not yes), line("")])
     return yes or ask("Repair the environment in a clone and swap it in when the checks pass?")
+
+
+def _accept_partial(left: tuple[Left, ...], *, output: CommandOutput) -> bool:
+    output.narrate_lines([line(""), *left_lines(left)])
+    return ask("A part is repaired, and nothing got worse. Swap it in all the same?")
 
 
 def verify(args: argparse.Namespace, output: CommandOutput) -> int:

@@ -189,9 +189,13 @@ class OpenTransaction:
 
     def finish(self, state: State, *, failure: EnvmedicError | None = None) -> Record:
         """Save the record as that of a transaction in the final `state`, move there, and empty the trash."""
+        environment = environment_after(state)
+        # an undo takes a repair back, which stays what it was
+        kept = environment != "unchanged" and failure is None
         self.note(
             state=state,
-            environment=environment_after(state),
+            environment=environment,
+            outcome=self.record.outcome if kept else "unchanged",
             finished=journals.now(),
             error=failure.summary if failure else None,
             failure=error_document(failure) if failure else None,

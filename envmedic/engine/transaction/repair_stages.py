@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 
 import msgspec
 
@@ -17,12 +18,12 @@ from envmedic.engine.transaction import steps
 from envmedic.engine.transaction.preflight import Capabilities
 from envmedic.engine.verify.verdict import PROOF, judge, not_reproduced, reproduced
 from envmedic.errors import ChecksFailed, EnvmedicError, NothingToRepair, RepairDeclined
-from envmedic.model.checks import Check, Judgement, Outcome
+from envmedic.model.checks import Check, Judgement, Outcome, name_of
 from envmedic.model.conda import CondaChange
 from envmedic.model.events import EventData, StepFinished, StepStarted, distinct
 from envmedic.model.plan import Install, Plan, Step
 from envmedic.model.ports import Runner
-from envmedic.model.record import Round
+from envmedic.model.record import Left, Round
 from envmedic.tree import fingerprint
 
 
@@ -222,7 +223,7 @@ def verify(run: Run, *, proofs_only: bool = False) -> Judgement:
         after = run.session.checks(chosen, run.runner, "after", run.session.emit)
     confirmed = _confirmed(run.parts[0].plan)
     judgement = judge(before, after, no_gpu=run.session.options.no_gpu, confirmed=confirmed)
-    run.transaction.note(checks_after=after, regressions=judgement.regressions)
+    run.transaction.note(checks_after=after, regressions=judgement.regressions, program=_program(after))
     if confirmed:
         _note_not_reproduced(run, judgement)
     _note_gpu(run, judgement)
@@ -230,9 +231,22 @@ def verify(run: Run, *, proofs_only: bool = False) -> Judgement:
     return judgement
 
 
+def _program(after: Sequence[Outcome]) -> Literal["passed", "failed", "not run"]:
+    """How the user's command ended; one that could not be started has not run."""
+    ended = [outcome.status for outcome in after if name_of(outcome.check) == "command" and outcome.status != "skip"]
+    return "not run" if not ended else "passed" if ended == ["pass"] else "failed"
+
+
 def _note_not_reproduced(run: Run, judgement: Judgement) -> None:
     new = (f"{check}: did not fail before; the facts confirm the fault" for check in judgement.not_reproduced)
     add_notes(run, new)
+
+
+def leave(run: Run, *faults: Left) -> None:
+    """Put faults that stay into the record, each once, reported ones first."""
+    found = sorted((*run.transaction.record.left, *faults), key=lambda item: not item.reported)
+    once = {item.summary: item for item in reversed(found)}
+    run.transaction.note(left=tuple(reversed(once.values())))
 
 
 def add_notes(run: Run, texts: Iterable[str]) -> None:

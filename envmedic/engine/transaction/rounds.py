@@ -13,16 +13,16 @@ from dataclasses import dataclass
 from envmedic.engine.transaction.repair_stages import (
     RepairPart,
     Run,
-    add_notes,
     add_part,
     confirm,
     fetch,
+    leave,
     reasons,
     take_steps,
     unproven,
     verify,
 )
-from envmedic.engine.verify.verdict import blocking, otherwise
+from envmedic.engine.verify.verdict import blocking, otherwise, reproduction_ended
 from envmedic.errors import (
     EnvmedicError,
     InputError,
@@ -30,6 +30,7 @@ from envmedic.errors import (
     IntegrityError,
     InternalError,
     NetworkError,
+    PartialRepair,
     PreflightError,
     RepairDeclined,
 )
@@ -38,10 +39,13 @@ from envmedic.model.events import RoundStarted
 from envmedic.model.facts import Environment
 from envmedic.model.plan import Plan
 from envmedic.model.ports import ExtendRequest, PlanExtension
-from envmedic.model.record import Round
+from envmedic.model.record import Left, Round
 
 _OF_STEPS = (InstallerError, PreflightError, InputError)
 """Errors of one plan's steps that another plan may avoid. Others, such as a full disk, end the transaction."""
+
+
+_SILENT = "no check of it failed before and passes now, and no fact tells that it is gone"
 
 
 @dataclass
@@ -79,6 +83,7 @@ class _Result:
 def repair(run: Run) -> None:
     """Carry plans out until the clone is proven. Raises ChecksFailed, or what ended the steps."""
     good: tuple[RepairPart, ...] = ()  # the longest sequence of plans whose checks all passed
+    progress: tuple[RepairPart, ...] = ()  # likewise of plans that end a part of what was reported
     because = ""
     while True:
         result = _round(run, because, good)
@@ -88,10 +93,14 @@ def repair(run: Run) -> None:
             result.further = result.further or _ask_about_lasting(run, good)
             if result.further is None:
                 _note_what_is_left(run)
+                _answer(run)
                 return
+        elif result.judgement is not None and result.judgement.partial:
+            progress = tuple(run.parts)
         extension = result.further or _ask(run, result, good)
         if extension is None or not _go_on(run, extension, result, proven=bool(good)):
-            _fall_back(run, good, result)
+            _fall_back(run, good, progress, result)
+            _answer(run)
             return
         because = extension.because
 
@@ -137,7 +146,7 @@ def _judge(run: Run, result: _Result, good: Sequence[RepairPart]) -> None:
     elif result.further.keep == len(run.parts):
         result.judgement = verify(run, proofs_only=True)
         if not result.judgement.passed:
-            result.further = None
+            result.further, result.judgement = None, verify(run)
 
 
 def _ask(run: Run, result: _Result, good: Sequence[RepairPart]) -> PlanExtension | None:
@@ -190,7 +199,7 @@ def _note_what_is_left(run: Run) -> None:
     rounds = run.session.options.max_rounds
     left = _next(run, _Result(), run.parts, verified=False) if len(run.rounds) >= rounds else None
     if left is not None and left.keep == len(run.parts):
-        add_notes(run, (f"Not repaired, since --max-rounds is {rounds}: {left.because}",))
+        leave(run, Left(summary=left.because, why=f"--max-rounds is {rounds}", reported=False))
 
 
 def _observe_clone(run: Run) -> Environment:
@@ -210,7 +219,7 @@ def _go_on(run: Run, extension: PlanExtension, result: _Result, *, proven: bool)
     except (RepairDeclined, NetworkError, IntegrityError) as error:
         if not proven:
             raise
-        add_notes(run, (f"Not repaired: {_fault(extension.plan)}: {error.summary}",))
+        leave(run, Left(summary=_fault(extension.plan), why=error.summary, reported=False))
         return False
     on_top = extension.keep == len(run.parts)
     if not on_top:
@@ -237,8 +246,11 @@ def _start_again(run: Run, parts: Sequence[RepairPart]) -> None:
         run.note_parts()
 
 
-def _fall_back(run: Run, good: tuple[RepairPart, ...], result: _Result) -> None:
-    """End with the longest proven sequence of plans. Raises the error of the round if none is proven."""
+def _fall_back(run: Run, good: tuple[RepairPart, ...], progress: tuple[RepairPart, ...], result: _Result) -> None:
+    """End with the longest proven sequence of plans, else with the longest that ends a part of what was reported.
+
+    Raises the error of the round without either.
+    """
     if result.good:
         if verify(run).passed:
             return
@@ -253,10 +265,55 @@ def _fall_back(run: Run, good: tuple[RepairPart, ...], result: _Result) -> None:
         judgement = verify(run)
         if judgement.passed:
             why = "; ".join(result.failed) or "its repair could not be proven"
-            add_notes(run, (f"Not repaired: {_fault(plan)}: {why}" for plan in lost))
+            leave(run, *(Left(summary=_fault(plan), why=why, reported=False) for plan in lost))
             return
         good, error = good[:-1], error or unproven(judgement, tried(run))
+    if progress:
+        reached = result.judgement
+        if tuple(run.parts) != progress:
+            _start_again(run, progress)
+            reached = verify(run)
+        if reached is not None and reached.partial:
+            leave(run, *map(_lasting, reached.lasting))
+            return
     raise error or InternalError("Nothing is proven and nothing failed")
+
+
+def _lasting(told: str) -> Left:
+    check, _, why = told.partition(": ")
+    return Left(summary=check, why=why, reported=True)
+
+
+def _unanswered(run: Run) -> tuple[Left, ...]:
+    """The reported faults that no plan in the clone is about, where no failure that came with the report has ended."""
+    record = run.transaction.record
+    if reproduction_ended(record.checks_before, record.checks_after):
+        return ()
+    asked = dict.fromkeys(text for plan in run.plans for text in plan.unanswered)
+    tried = {item.summary: item.failed[0] for item in run.rounds if item.failed}
+    answered = {_fault(plan) for plan in run.plans}
+    return tuple(
+        Left(summary=text, why=tried.get(text, _SILENT), reported=True) for text in asked if text not in answered
+    )
+
+
+def _answer(run: Run) -> None:
+    """Compare the clone with what was reported. Raises PartialRepair for a rest that the user does not accept."""
+    leave(run, *_unanswered(run))
+    left = tuple(item for item in run.transaction.record.left if item.reported)
+    run.transaction.note(outcome="partial" if left else "repaired")
+    if not left or run.session.options.keep_partial:
+        return
+    ask = run.session.ports.accept_partial
+    with run.session.interruption.at_once():
+        agreed = ask is not None and ask(left)
+    if not agreed:
+        raise PartialRepair(
+            f"Only a part is repaired: {left[0].summary}",
+            cause=left[0].why,
+            hint="Give the text of what fails now with --log, or take what is repaired with --keep-partial",
+            details=tuple(f"Not repaired: {item.summary}: {item.why}" for item in left),
+        )
 
 
 def _fault(plan: Plan) -> str:

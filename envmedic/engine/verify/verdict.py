@@ -33,6 +33,10 @@ def judge(before: Sequence[Outcome], after: Sequence[Outcome], *, no_gpu: bool, 
     unproven = not_reproduced(before, no_gpu=no_gpu)
     if not confirmed:
         failed += [f"{check}: the fault was not reproduced, it did not fail before" for check in unproven]
+    pairs = [(_counterpart(outcome, before), outcome) for outcome in proof]
+    red = [(old, new) for old, new in pairs if old is not None and old.status in FAILURES]
+    lasting = tuple(told(new) for _, new in red if new.status in FAILURES)
+    better = any(new.status == "pass" for _, new in red)
     verdict, reason = gpu_verdict(after)
     return Judgement(
         passed=not (failed or skipped or regressions),
@@ -40,6 +44,8 @@ def judge(before: Sequence[Outcome], after: Sequence[Outcome], *, no_gpu: bool, 
         failed_required=tuple(failed),
         skipped_required=tuple(skipped),
         not_reproduced=unproven,
+        lasting=lasting,
+        partial=better and 0 < len(failed) == len(lasting) and not (skipped or regressions),
         still_failing=tuple(told(new) for old, new in others if new.status in FAILURES and not worse(old, new)),
         gpu=verdict,
         gpu_reason=reason,
@@ -49,6 +55,13 @@ def judge(before: Sequence[Outcome], after: Sequence[Outcome], *, no_gpu: bool, 
 def reproduced(outcomes: Iterable[Outcome]) -> bool:
     """Whether a check that is to prove the repair fails: the fault is really there."""
     return any(outcome.role in PROOF and outcome.status in FAILURES for outcome in outcomes)
+
+
+def reproduction_ended(before: Sequence[Outcome], after: Sequence[Outcome]) -> bool:
+    """Whether a check of the reported fault itself failed before and passes now."""
+    passing = [outcome for outcome in after if outcome.role == "reproduction" and outcome.status == "pass"]
+    found = (_counterpart(outcome, before) for outcome in passing)
+    return any(old is not None and old.status in FAILURES for old in found)
 
 
 def blocking(before: Sequence[Outcome], after: Sequence[Outcome]) -> tuple[Outcome, ...]:

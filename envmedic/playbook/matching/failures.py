@@ -31,6 +31,8 @@ _WRAPPER = re.compile(
     rb"ChildFailedError|CalledProcessError|Process(?:Raised|Exited)Exception|Ray(?:Task|Actor)Error|ActorDiedError"
     rb"|EngineDeadError|Engine (?:core|process|loop)[\w ]{0,30}(?:fail|dead|died)|WorkerDiedError|BrokenProcessPool"
 )
+_ANY_FRAME = re.compile(rb'File "(?P<path>[^"\n]+)", line \d+, in (?P<function>\S+)')
+_OF_PACKAGE = re.compile(rb"/(?:site|dist)-packages/(?P<module>[A-Za-z_]\w*(?:/[A-Za-z_]\w*)*?)(?:/__init__)?\.py$")
 _CHAINED = re.compile(rb"During handling of the above exception|was the direct cause of the following exception")
 _FRAME = re.compile(rb'File "([^"]{1,400}[/\\\\](?:site|dist)-packages[/\\\\][^"]{1,300}\.py)", line \d+')
 _OF_SOURCE = re.compile(
@@ -69,6 +71,28 @@ def _end(block: Block) -> Iterable[tuple[int, bytes]]:
     return enumerate(block.content[start : block.keep].split(b"\n"), start=number)
 
 
+class _Imports:
+    """The outermost import of an installed package in each traceback: what follows happens while it is imported."""
+
+    def __init__(self) -> None:
+        self.failed: str | None = None
+        """That of the last error."""
+        self._module: str | None = None
+
+    def see(self, line: bytes) -> None:
+        """Read the next line."""
+        if b"Traceback (most recent call last)" in line:
+            self._module = None
+        frame = _ANY_FRAME.search(line[:LINE_LIMIT]) if self._module is None else None
+        if frame is not None and frame["function"] == b"<module>":
+            found = _OF_PACKAGE.search(frame["path"])
+            self._module = found["module"].decode().replace("/", ".") if found is not None else None
+
+    def end(self) -> None:
+        """Take what was read as the traceback of an error."""
+        self.failed, self._module = self._module, None
+
+
 def failures(lines: Iterable[tuple[int, bytes]]) -> Failures:
     """The failures of numbered `lines`."""
     raised: list[int] = []
@@ -77,9 +101,11 @@ def failures(lines: Iterable[tuple[int, bytes]]) -> Failures:
     last: set[int] = set()
     message = b""
     chained = False
+    imports = _Imports()
     frame: list[bytes] = []
     sources: list[bytes] = []
     for number, line in lines:
+        imports.see(line)
         frame = _FRAME.findall(line[:LINE_LIMIT]) or frame
         if _CHAINED.search(line) is not None:
             chained = True
@@ -91,6 +117,7 @@ def failures(lines: Iterable[tuple[int, bytes]]) -> Failures:
                 last = {*last, number} if chained else {number}
                 raised.append(number)
                 message, chained = line, False
+                imports.end()
                 told = _OF_SOURCE.search(line[:LINE_LIMIT]) is not None
                 sources, frame = ([*frame, *_NAMED.findall(line[:LINE_LIMIT])] if told else []), []
     shown = redact_text(cleaned(message[:LINE_LIMIT]))[:_SHOWN_CHARACTERS] if message else None
@@ -98,6 +125,7 @@ def failures(lines: Iterable[tuple[int, bytes]]) -> Failures:
         raised=tuple(raised),
         last=frozenset(last),
         message=shown,
+        importing=imports.failed,
         failing=frozenset(failing),
         warned=frozenset(warned),
         sources=tuple(dict.fromkeys(source.decode("utf-8", "replace") for source in sources)),

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 
-from envmedic.model.record import Difference, Generation, History, Record
+from envmedic.model.record import Difference, Generation, History, Left, Record
 from envmedic.render.documents.checks import comparison_lines
 from envmedic.render.documents.errors import failure_lines
 from envmedic.render.style import duration, size
@@ -31,9 +32,15 @@ def record_lines(record: Record, *, moved: bool = False) -> list[Line]:
         *_changed(record),
         *(line(f"regression: {item}") for item in record.regressions if record.failure is None),
         *(line(f"note: {item}") for item in record.notes),
+        *(left_lines(record.left) if record.failure is None else []),
         line(""),
         *_result(record, moved=moved),
     ]
+
+
+def left_lines(left: Sequence[Left]) -> list[Line]:
+    """The faults that a repair leaves, with the reasons."""
+    return [line(f"Not repaired: {item.summary}: {item.why}", "warn" if item.reported else "plain") for item in left]
 
 
 def _rounds(record: Record) -> list[Line]:
@@ -75,10 +82,13 @@ def _result(record: Record, *, moved: bool) -> list[Line]:
         return lines if record.failure else [*lines, line(f"To bring the repair back: envmedic redo -p {target}")]
     proven = record.gpu != "not verified"
     state = part("repaired and verified", "good") if proven else part("repaired", "warn")
+    if record.outcome == "partial":
+        state = part("repaired in part", "warn")
     how = ", brought back" if moved else f" in {duration(sum(record.seconds.values()))}"
     return [
         joined(head, "  ", state, how),
         *([joined(part("GPU", "bold"), f"          {gpu_proof(record)}")] if record.gpu != "not needed" else []),
+        *([joined(part("Program", "bold"), f"      {record.program}")] if record.program != "not run" else []),
         line(f"To go back: envmedic undo -p {target}"),
     ]
 

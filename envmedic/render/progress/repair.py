@@ -12,7 +12,7 @@ from envmedic.model.record import Record
 from envmedic.model.registries.modes import EXCHANGE_METHODS
 from envmedic.render.cells import end, pairs, width
 from envmedic.render.documents.plan import change_rows, plan_lines
-from envmedic.render.documents.record import gpu_proof
+from envmedic.render.documents.record import gpu_proof, left_lines
 from envmedic.render.events import STAGES, amount, event_lines
 from envmedic.render.progress.check_table import FAILURES
 from envmedic.render.progress.repair_state import Asked, Part, Repair, StageRow
@@ -182,8 +182,10 @@ def _exchange_lines(asked: Exchange) -> list[Line]:
     in_one_step = record.exchange == "exchange"
     swap = "both trees change places in one step" if in_one_step else EXCHANGE_METHODS["two-renames"]
     gpu = "" if record.gpu == "not needed" else f"; GPU: {gpu_proof(record)}"
+    done = "proven" if record.outcome != "partial" else "better, and a part of what was reported stays"
     lines = [
-        line("The repaired copy is proven. Your environment is untouched so far.", "bold"),
+        line(f"The repaired copy is {done}. Your environment is untouched so far.", "bold"),
+        *left_lines(record.left),
         line(""),
         *pairs(
             [

@@ -126,6 +126,8 @@ class Repairs:
                 # the user agreed to the first plan on its screen; each further round has a new one
                 lambda plan: plan.id == prepared.plan.id or not asks or ask(plan),
                 cancel=job.token,
+                # the question before the exchange shows what is left
+                accept_partial=(lambda _: True) if asks else None,
                 before_exchange=ask if asks else None,
             )
 
