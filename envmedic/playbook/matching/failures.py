@@ -20,6 +20,7 @@ _FAILING = re.compile(
     rb"|missing|no module|not (?:found|available|compiled|supported|compatible|installed|permitted)|undefined|invalid|illegal"
     rb"|panic|(?:core )?dumped|mismatch|incompat|unsupported|denied|refused|time[ds]? ?out|exit (?:code|status)|out of|lost"
     rb"|corrupt|broken|signal|does ?n[o']t|does not|will not|must|nan\b)"
+    rb"|^\W{0,4}#\d{1,3} +0x[0-9a-f]{6,16} in "  # frames of a debugger, which is asked where something failed
     rb"|fehler|nicht |erreur|introuvable|impossible|\berro\b|falh|fallo|[\xd0-\xd3\xd8-\xdb\xe3-\xed][\x80-\xbf]"
 )
 """Words of failures, and letters of scripts in which none of them is written."""
