@@ -6,7 +6,7 @@ undecided. Without a log, facts alone give findings.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
@@ -79,7 +79,7 @@ def diagnose(
         verdict=verdict,
         findings=() if verdict == NO_FAULT else _below_roots((*_findings(causes, known=bool(derived)), *latent), facts),
         reason=reason,
-        also=tuple(_aside(cause) for cause in causes if cause.fault is None and cause is not best and cause.matches),
+        also=(*_asides(causes, best), *_elsewhere(text.failures)),
         advice=_advice(best, reason) if best is not None and advised else (),
         log=log,
         importing=text.failures.importing,
@@ -200,8 +200,18 @@ def _alternative(text: str) -> Alternative:
     return Alternative(title=title.rstrip("."), why_not=why_not.strip())
 
 
-def _aside(cause: Cause) -> Aside:
-    return Aside(text=cause.matches[0].line, reason=cause.summary)
+def _asides(causes: Sequence[Cause], best: Cause | None) -> Iterator[Aside]:
+    """What else the text says that is no fault."""
+    for cause in causes:
+        if cause.fault is None and cause is not best and cause.matches:
+            yield Aside(text=cause.matches[0].line, reason=cause.summary)
+
+
+def _elsewhere(failures: Failures) -> Iterator[Aside]:
+    """That the text is of a system on which nothing is repaired."""
+    if failures.foreign is not None:
+        reason = f"the text is from {failures.foreign.system}: envmedic repairs environments on Linux, WSL among them"
+        yield Aside(text=failures.foreign.line, reason=reason)
 
 
 def _rejected(cause: Cause, fault: Fault) -> tuple[Rejected, ...]:

@@ -271,6 +271,15 @@ class TextMatch(Model, frozen=True, kw_only=True):
     """Number of the part, where one line contains a whole text, as in JSON."""
 
 
+class ForeignPath(Model, frozen=True, kw_only=True):
+    """A path of a system on which envmedic repairs nothing."""
+
+    system: Literal["Windows", "macOS"]
+    """The system."""
+    line: str
+    """The line that has it."""
+
+
 class Failures(Model, frozen=True, kw_only=True):
     """The lines near the end of a text that tell of failures, by their numbers. Warnings are not among them."""
 
@@ -290,6 +299,8 @@ class Failures(Model, frozen=True, kw_only=True):
     """Modules in site-packages that the last error on a name, an attribute, an import or syntax was raised in or names."""
     whole: bool = False
     """Whether these are the failures of the whole text."""
+    foreign: ForeignPath | None = None
+    """The first path of another system, where no path is of Linux."""
 
 
 class ReadText(Model, frozen=True, kw_only=True):

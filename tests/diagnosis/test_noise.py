@@ -83,7 +83,7 @@ def test_what_is_no_fault_is_told_beside_the_fault() -> None:
     assert found.verdict == "env"
     assert [item.text for item in found.also] == [NO_MEMORY.splitlines()[0]]
     lines = ["".join(piece.text for piece in line) for line in diagnosis_lines(found)]
-    assert any(line.startswith("  no fault of the environment: ") for line in lines)
+    assert any(line.startswith("  besides, no fault: ") for line in lines)
 
 
 @pytest.mark.parametrize(("title", "text"), FAULTS, ids=[title for title, _ in FAULTS])

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Final, Literal
 
 import msgspec
 
-from envmedic.model.playbook import Failures
+from envmedic.model.playbook import Failures, ForeignPath
 from envmedic.playbook.matching.blocks import Block
 from envmedic.playbook.matching.lines import LINE_LIMIT, cleaned, passing
 from envmedic.redact import redact_text
@@ -42,6 +43,14 @@ _OF_SOURCE = re.compile(
 """Errors that wrong bytes in a module bring about."""
 _NAMED = re.compile(rb"\(([^()]{1,400}[/\\\\](?:site|dist)-packages[/\\\\][^()]{1,300}\.py)\)")
 """The module in ``cannot import name 'x' from 'y' (/…/y.py)``."""
+
+
+_PATHS: Final[tuple[tuple[Literal["Windows", "macOS"] | None, re.Pattern[bytes]], ...]] = (
+    (None, re.compile(rb"(?<![\w/.:])/(?:home|usr|opt|root|mnt|lib|lib64)/")),
+    ("Windows", re.compile(rb"(?<![\w/])[A-Za-z]:\\\\?[^\\\s\"'<>|:*?][^\\\"'<>|:*?]*\\")),
+    ("macOS", re.compile(rb"(?<![\w/.])/Users/\w")),
+)
+"""Beginnings of paths by system, Linux first."""
 
 
 class TextEnd:
@@ -94,6 +103,18 @@ class _Imports:
         self.failed, self._module = self._module, None
 
 
+def _foreign(systems: Mapping[str | None, bytes]) -> ForeignPath | None:
+    """The first path of another system; None beside a path of Linux, since a paste may quote both."""
+    system, line = next(iter(systems.items()), (None, b""))
+    if None in systems or system is None:
+        return None
+    return msgspec.convert({"system": system, "line": _shown(line)}, ForeignPath)
+
+
+def _shown(line: bytes) -> str:
+    return redact_text(cleaned(line[:LINE_LIMIT]))[:_SHOWN_CHARACTERS]
+
+
 def failures(lines: Iterable[tuple[int, bytes]]) -> Failures:
     """The failures of numbered `lines`."""
     raised: list[int] = []
@@ -102,11 +123,14 @@ def failures(lines: Iterable[tuple[int, bytes]]) -> Failures:
     last: set[int] = set()
     message = b""
     chained = False
-    imports = _Imports()
+    imports, systems = _Imports(), dict[str | None, bytes]()
     frame: list[bytes] = []
     sources: list[bytes] = []
     for number, line in lines:
         imports.see(line)
+        for system, path in _PATHS if None not in systems else ():
+            if system not in systems and path.search(line[:LINE_LIMIT]) is not None:
+                systems[system] = line
         frame = _FRAME.findall(line[:LINE_LIMIT]) or frame
         if _CHAINED.search(line) is not None:
             chained = True
@@ -121,12 +145,12 @@ def failures(lines: Iterable[tuple[int, bytes]]) -> Failures:
                 imports.end()
                 told = _OF_SOURCE.search(line[:LINE_LIMIT]) is not None
                 sources, frame = ([*frame, *_NAMED.findall(line[:LINE_LIMIT])] if told else []), []
-    shown = redact_text(cleaned(message[:LINE_LIMIT]))[:_SHOWN_CHARACTERS] if message else None
     return Failures(
         raised=tuple(raised),
         last=frozenset(last),
-        message=shown,
+        message=_shown(message) if message else None,
         importing=imports.failed,
+        foreign=_foreign(systems),
         failing=frozenset(failing),
         warned=frozenset(warned),
         sources=tuple(dict.fromkeys(source.decode("utf-8", "replace") for source in sources)),

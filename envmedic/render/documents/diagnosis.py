@@ -35,7 +35,7 @@ def diagnosis_lines(diagnosis: Diagnosis) -> list[Line]:
         *([line(f"  {diagnosis.reason}")] if diagnosis.reason else []),
         *(line(f"  {text}") for text in diagnosis.advice),
         *(
-            line(f"  no fault of the environment: {item.reason} ({item.text.strip()[:_SHOWN_CHARACTERS]})")
+            line(f"  besides, no fault: {item.reason} ({item.text.strip()[:_SHOWN_CHARACTERS]})")
             for item in diagnosis.also
         ),
         *_coverage(diagnosis),

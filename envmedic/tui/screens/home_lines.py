@@ -69,7 +69,7 @@ def verdict_lines(session: AppState) -> list[Line]:
     word, tone = verdict_of(diagnosis)
     told = "" if diagnosis.verdict == "healthy" else f"  {VERDICTS[diagnosis.verdict]}"  # its word says it already
     reasons = [*([diagnosis.reason] if diagnosis.reason else []), *diagnosis.advice]
-    reasons += [f"no fault of the environment: {item.reason}" for item in diagnosis.also]
+    reasons += [f"besides, no fault: {item.reason}" for item in diagnosis.also]
     return [*lines, (TextPart(word, tone), TextPart(told)), *map(line, reasons)]
 
 

@@ -1,4 +1,4 @@
-"""The import that the last traceback of a text shows failing."""
+"""What the paths in a text say: the import that its last traceback shows failing, and the system that it is of."""
 
 from __future__ import annotations
 
@@ -60,3 +60,20 @@ LAZY = text(
 def test_the_outermost_import_of_a_package_counts(log: str, module: str | None) -> None:
     lines = enumerate((line.encode() for line in log.split("\n")), start=1)
     assert failures(lines).importing == module
+
+
+@pytest.mark.parametrize(
+    ("log", "system"),
+    [
+        ('File "C:\\Users\\u\\env\\Lib\\site-packages\\torch\\__init__.py", line 3', "Windows"),
+        ('OSError: [WinError 126] Error loading "D:\\\\ai tools\\\\torch\\\\lib\\\\fbgemm.dll"', "Windows"),
+        ('File "/Users/u/env/lib/python3.12/site-packages/torch/__init__.py", line 3', "macOS"),
+        ('File "/home/u/env/lib/python3.12/site-packages/torch/__init__.py", line 3', None),
+        ("mounted C:\\work\\data at /mnt/c/work", None),
+        ("see https://example.org/Users/guide for torch:\\n", None),
+        ("no path", None),
+    ],
+)
+def test_a_text_of_another_system_is_known_by_its_paths(log: str, system: str | None) -> None:
+    found = failures([(1, log.encode())]).foreign
+    assert (found.system if found is not None else None) == system
