@@ -18,7 +18,7 @@ _MARKED = re.compile(r"(<!-- table: (?P<name>[\w-]+) -->\n).*?(\n<!-- end -->)",
 
 def schema_text(name: str) -> str:
     """The content of a schema file."""
-    return json.dumps(schema(name), indent=2, ensure_ascii=False) + "\n"
+    return json.dumps(schema(name), indent=1, ensure_ascii=False) + "\n"
 
 
 def filled(page: str) -> str:

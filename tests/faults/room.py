@@ -22,6 +22,7 @@ from envmedic.tree.fingerprint import MARKER
 from tests.cli.support import LIMIT_S, Done, Shell, user_of
 from tests.envs.nms_cuda.case import Case, build
 from tests.real.manifest import Entry
+from tests.support.forking import IMPORTERS
 from tests.support.venvs import uv
 
 REAL_PACKAGES = ("django==5.1.4", "babel==2.16.0", "tzdata==2024.2", "lxml==5.3.0", "sqlparse==0.5.3", "asgiref==3.8.1")
@@ -352,11 +353,14 @@ KEPT: set[int] = set()
 
 
 def children() -> list[int]:
-    """Processes whose parent is this one, zombies too; orphans come here once `adopt_orphans` was called."""
+    """Processes whose parent is this one, zombies too; orphans come here once `adopt_orphans` was called.
+
+    Those in which tests run commands stay until the tests end.
+    """
     found: list[int] = []
     for path in Path("/proc/self/task").glob("*/children"):
         found += map(int, path.read_text().split())
-    return [pid for pid in found if pid not in KEPT]
+    return [pid for pid in found if pid not in KEPT | IMPORTERS]
 
 
 def no_children(of: str, limit_s: float = 300.0) -> int:

@@ -18,15 +18,15 @@ def text(*frames: str, error: str = "ImportError: libcudnn.so.9: cannot open sha
 
 
 IN_FUNCTION = text(
-    frame("/home/u/train.py"), frame(f"{SITE}/torch/nn/functional.py", "conv2d"), error="RuntimeError: no"
+    frame("/home/user/train.py"), frame(f"{SITE}/torch/nn/functional.py", "conv2d"), error="RuntimeError: no"
 )
 IN_IMPORT = text(
-    frame("/home/u/train.py"),
+    frame("/home/user/train.py"),
     frame(f"{SITE}/torchvision/__init__.py"),
     frame(f"{SITE}/torchvision/_meta_registrations.py"),
 )
 LAZY = text(
-    frame("/home/u/train.py"),
+    frame("/home/user/train.py"),
     frame(f"{SITE}/transformers/utils/import_utils.py", "__getattr__"),
     frame(f"{SITE}/transformers/models/llama/modeling_llama.py"),
 )
@@ -38,12 +38,12 @@ LAZY = text(
         (IN_IMPORT, "torchvision"),
         (LAZY, "transformers.models.llama.modeling_llama"),
         (IN_FUNCTION, None),
-        (text(frame("/home/u/train.py")), None),
+        (text(frame("/home/user/train.py")), None),
         (f"{IN_FUNCTION}\n{IN_IMPORT}", "torchvision"),
         (f"{IN_IMPORT}\n{IN_FUNCTION}", None),
         (IN_IMPORT.replace("\n", "\n[rank0]: "), "torchvision"),
         (text(frame("/usr/lib/python3/dist-packages/yaml/_yaml.py")), "yaml._yaml"),
-        (text(frame("/home/u/src/pkg/__init__.py")), None),
+        (text(frame("/home/user/src/pkg/__init__.py")), None),
     ],
     ids=[
         "import",
@@ -68,7 +68,7 @@ def test_the_outermost_import_of_a_package_counts(log: str, module: str | None) 
         ('File "C:\\Users\\u\\env\\Lib\\site-packages\\torch\\__init__.py", line 3', "Windows"),
         ('OSError: [WinError 126] Error loading "D:\\\\ai tools\\\\torch\\\\lib\\\\fbgemm.dll"', "Windows"),
         ('File "/Users/u/env/lib/python3.12/site-packages/torch/__init__.py", line 3', "macOS"),
-        ('File "/home/u/env/lib/python3.12/site-packages/torch/__init__.py", line 3', None),
+        ('File "/home/user/env/lib/python3.12/site-packages/torch/__init__.py", line 3', None),
         ("mounted C:\\work\\data at /mnt/c/work", None),
         ("see https://example.org/Users/guide for torch:\\n", None),
         ("no path", None),
