@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: quick faults docs tutorial test-install fuzz gpu bench-static help demo demo-real pictures test test-conda test-locks test-real lint bench bench-diagnosis bench-repair clean
+.PHONY: quick faults flushes docs tutorial test-install fuzz gpu bench-static help demo demo-real pictures test test-conda test-locks test-real lint bench bench-diagnosis bench-repair clean
 
 help:
 	@echo "make demo       a small broken environment, diagnosed, repaired and undone (no GPU, no torch)"
@@ -20,11 +20,12 @@ help:
 	@echo "make test-real  repairs of real torch environments (some GB)"
 	@echo "make gpu        checks seen to fail, and genuine faults repaired, on an NVIDIA GPU (GPU_PREFIX: an environment with torch)"
 	@echo "make faults     SIGKILL, full disks, failing calls, networks, installers, file systems (as root; hours)"
+	@echo "make flushes    a power cut at every flush of a virtual machine's disk (as root, with qemu; half an hour)"
 	@echo "make bench      ratios of clone, probe, overhead, reading logs and the terminal UI"
 	@echo "make bench-diagnosis  how many reports of a labelled corpus are diagnosed rightly (ENVMEDIC_CORPUS)"
 	@echo "make bench-static  verdicts on compiled files against the real loader (several GB)"
 	@echo "make fuzz       readers of what strangers write, given mutated real files: what was tried, and what was read wrongly"
-	@echo "make bench-repair  real environments broken in some thirty ways, repaired and undone (some GB, an hour)"
+	@echo "make bench-repair  real environments broken in some sixty ways and in stacks of them, repaired, judged, undone and redone (some GB, hours)"
 
 $(INSTALLED): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "envmedic needs Python 3.10 or newer; set PYTHON=/path/to/python3")'
@@ -91,11 +92,18 @@ gpu: $(INSTALLED)
 	$(BIN)/python -m tests.gpu --prefix $(GPU_PREFIX) --jobs $(GPU_JOBS)
 
 # What was tried is kept in .faults, and a second run goes on from there.
-FAULTS := turns limits children memory calls clocks network installers filesystems renames sharing state mutations
+FAULTS := turns limits children memory calls clocks network installers filesystems powercut renames sharing state mutations
 faults: $(INSTALLED)
 	@mkdir -p .faults
 	$(BIN)/python -m tests.faults --part sigkill --resume .faults/sigkill
 	$(BIN)/python -m tests.faults $(addprefix --part ,$(FAULTS)) --resume .faults/tried.jsonl
+
+# As root, on Debian, with qemu-system-x86, qemu-system-common and busybox-static; the kernel is fetched as a package.
+flushes: $(INSTALLED)
+	@mkdir -p .faults/kernel
+	@cd .faults/kernel && { test -d boot || { apt-get download -q \
+	    "$$(apt-cache depends --important linux-image-cloud-amd64 | sed -n 's/.*Depends: //p')" && dpkg-deb -x ./*.deb .; }; }
+	ENVMEDIC_TEST_KERNEL=.faults/kernel $(BIN)/python -m tests.faults --part flushes --resume .faults/flushes.jsonl
 
 bench: $(INSTALLED)
 	$(BIN)/python -m tests.bench
@@ -112,7 +120,7 @@ fuzz: $(INSTALLED)
 	$(BIN)/python -m tests.fuzz $(FUZZ)
 
 bench-repair: $(INSTALLED)
-	$(BIN)/python -m tests.gallery
+	$(BIN)/python -m tests.gallery --stack 64 --light 32 $(GALLERY)
 
 clean:
 	rm -rf $(VENV) .demo .bench .real .gallery .faults .gpu .fuzz .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist

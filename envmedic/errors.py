@@ -196,6 +196,8 @@ class NoSolution(EnvmedicError):
     """No coherent set of distributions exists for this host and environment; `details` says why."""
 
     code = "no-solution"
+    held: tuple[str, ...] = ()
+    """Installed distributions that were to stay and that candidates do not fit."""
 
 
 class NothingToRepair(EnvmedicError):

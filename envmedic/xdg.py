@@ -31,6 +31,11 @@ def data(variables: Mapping[str, str] | None = None) -> Path:
     return _stated("XDG_DATA_HOME", ".local/share", variables)
 
 
+def state(variables: Mapping[str, str] | None = None) -> Path:
+    """Where programs keep what they remember between runs: ``$XDG_STATE_HOME``."""
+    return _stated("XDG_STATE_HOME", ".local/state", variables)
+
+
 def _stated(name: str, usual: str, variables: Mapping[str, str] | None) -> Path:
     """Source: the XDG Base Directory Specification."""
     stated = (os.environ if variables is None else variables).get(name)

@@ -63,5 +63,5 @@ def test_every_check_has_its_code_in_the_catalogue_of_kernels_or_runs_without_on
         for key in node.value.keys
         if isinstance(key, ast.Constant)
     }
-    assert set(CHECKS) - coded == {"import", "import-sequence", "pip-check", "facts", "command"}
+    assert set(CHECKS) - coded == {"import", "import-sequence", "pip-check", "programs", "facts", "command"}
     assert coded <= set(CHECKS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
@@ -54,3 +55,20 @@ def test_links_are_followed_to_files_of_the_same_name_and_in_their_directory_alo
         with pytest.raises(OSError, match="link"):
             safe_io.read(inside / name, 99)
         assert safe_io.read(inside / name, 99, follow=True) == b"id_rsa"
+
+
+def test_a_link_to_nothing_is_absent(tmp_path: Path) -> None:
+    (tmp_path / "a").symlink_to(tmp_path / "elsewhere" / "b")
+    with pytest.raises(FileNotFoundError):
+        safe_io.read(tmp_path / "a", 99, follow=True)
+
+
+def test_a_link_that_takes_the_place_of_the_file_meanwhile_is_not_followed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "key").write_text("secret")
+    (tmp_path / "real").symlink_to("key")
+    (tmp_path / "a").symlink_to("real")
+    monkeypatch.setattr(safe_io, "_led", lambda _path: str(tmp_path / "real"))
+    with pytest.raises(OSError, match=os.strerror(errno.ELOOP)):
+        safe_io.read(tmp_path / "a", 99)

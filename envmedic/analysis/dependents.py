@@ -56,6 +56,15 @@ class Dependants:
         parsed = parse(version)
         return sum(parsed is not None and item.specifier.contains(parsed, prereleases=True) for item in self.of(name))
 
+    def met(self, by: str, name: str) -> bool:
+        """Whether what a distribution requires of another one accepts the installed version, or that is missing."""
+        installed = self._environment.distribution(name)
+        parsed = parse(installed.version) if installed is not None else None
+        if parsed is None:
+            return True
+        limits = (item.specifier for owner, item in self._applicable(name) if owner == by)
+        return all(item.contains(parsed, prereleases=True) for item in limits)
+
     def asked(self, name: str) -> str:
         """One requirement with all their limits, such as ``numpy<2,>=1.17``."""
         specifiers = {str(part) for item in self.of(name) for part in item.specifier}

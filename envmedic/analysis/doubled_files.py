@@ -7,9 +7,11 @@ from collections.abc import Sequence
 import msgspec
 
 from envmedic.analysis.dependents import Dependants, parse
+from envmedic.analysis.numpy_generation import modules_for_one
+from envmedic.compat.versions import allows
 from envmedic.model.facts import Distribution, Environment, FileConflict
 
-_RESTORABLE = frozenset({"index", "archive", "unknown"})
+RESTORABLE = frozenset({"index", "archive", "unknown"})
 """Kinds of origin whose version an index can provide again."""
 
 
@@ -48,7 +50,7 @@ def overwritings(environment: Environment, dependants: Dependants) -> tuple[Over
         pair = [by_name[name] for name in conflict.distributions if name in by_name and not conflict.conda]
         # both, since purging one deletes the shared paths, and the other must be installed again
         if len(pair) == len(conflict.distributions) and all(map(restorable, pair)):
-            right = _kept(conflict, pair, dependants)
+            right = _kept(conflict, pair, dependants, environment)
             if right is not None:
                 found.append(Overwriting(conflict, right))
     return tuple(found)
@@ -62,7 +64,7 @@ def own(environment: Environment) -> list[Distribution]:
 
 def restorable(item: Distribution) -> bool:
     """Whether an index can give that version again."""
-    return item.owner != "conda" and item.origin.kind in _RESTORABLE and parse(item.version) is not None
+    return item.owner != "conda" and item.origin.kind in RESTORABLE and parse(item.version) is not None
 
 
 def pin(item: Distribution) -> str:
@@ -99,14 +101,29 @@ def _agreement(environment: Environment, item: Distribution) -> float:
     return report.matching / report.recorded if report is not None and report.recorded else 0.0
 
 
-def _kept(conflict: FileConflict, pair: Sequence[Distribution], dependants: Dependants) -> Distribution | None:
-    """The one of two to keep; None where others require both."""
+def _kept(
+    conflict: FileConflict, pair: Sequence[Distribution], dependants: Dependants, environment: Environment
+) -> Distribution | None:
+    """The one of two to keep; None where others require both.
+
+    Where nothing requires either, it is the one that fits Python and NumPy, then the newer, then the one with more of
+    its content on disk, which was installed last.
+    """
     names = {item.name for item in pair}
     required = [item for item in pair if dependants.of(item.name, apart_from=names)]
     if len(required) == len(pair):
         return None
     if required:
         return required[0]
-    # nothing requires either: the one with more of its content on disk was installed last, so it was meant
-    first, second = conflict.content_of
-    return pair[0] if first >= second else pair[1]
+    content = dict(zip(pair, conflict.content_of, strict=True))
+    return max(pair, key=lambda item: (fits(item, dependants, environment), _order(item.version), content[item]))
+
+
+def fits(item: Distribution, dependants: Dependants, environment: Environment) -> bool:
+    """Whether an installed distribution fits the environment's Python and NumPy."""
+    python, asked = environment.interpreter.version, item.requires_python
+    if python is not None and asked and not allows(asked, python):
+        return False
+    return dependants.met(item.name, "numpy") and f"{item.name} {item.version}" not in (
+        modules_for_one(environment) or {}
+    )

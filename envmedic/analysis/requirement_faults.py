@@ -40,6 +40,8 @@ class RequirementFaults(msgspec.Struct, frozen=True, kw_only=True):
     hugging_face: tuple[Demand, ...]
     """Requirements that make an import of transformers, or of a library around it, fail."""
     protobuf: tuple[Demand, ...]
+    unstated: tuple[Demand, ...]
+    """Requirements that no metadata has, met or not."""
     generated: tuple[Demand, ...]
     """The limits of generated modules on protobuf that no metadata state, met or not; empty where not looked at."""
 
@@ -57,7 +59,8 @@ class RequirementFaults(msgspec.Struct, frozen=True, kw_only=True):
 
 def requirement_faults(environment: Environment, host: Host) -> RequirementFaults:
     """Return the requirements that are not met in the environment on `host`."""
-    every = (*demands(environment, markers(environment, host)), *_unstated(environment))
+    unstated = tuple(_unstated(environment))
+    every = (*demands(environment, markers(environment, host)), *unstated)
     return RequirementFaults(
         every=every,
         conflicts=_conflicts(every),
@@ -65,6 +68,7 @@ def requirement_faults(environment: Environment, host: Host) -> RequirementFault
         of_torch=_of_torch(every),
         hugging_face=tuple(item for item in every if not item.met and _stops_hugging_face(item)),
         protobuf=_conflicting(every, "protobuf"),
+        unstated=unstated,
         generated=_of_generated_code(environment),
     )
 

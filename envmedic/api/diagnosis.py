@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 
 from envmedic.api.context.settings import Settings
+from envmedic.api.obstacles import in_diagnosis
 from envmedic.api.playbooks import load_playbooks
 from envmedic.diagnosis import findings
 from envmedic.model.events import Notice
@@ -86,7 +87,7 @@ def diagnose_output(
 
     `here` says that the text was written on the host of `facts`.
     """
-    read = _read(text, playbooks)
+    read = read_output(text, playbooks)
     matches = read.matches
     if facts is not None:
         from envmedic.api.planning.crashes import with_crash
@@ -106,7 +107,8 @@ def damaged(facts: Facts) -> bool:
     return facts.environment is not None and any(item.cut_off for item in facts.environment.files or ())
 
 
-def _read(lines: Iterable[bytes], playbooks: Sequence[LoadedPlaybook]) -> ReadText:
+def read_output(lines: Iterable[bytes], playbooks: Sequence[LoadedPlaybook]) -> ReadText:
+    """Return what the signatures of `playbooks` find in the lines of an output, and its failures."""
     from envmedic.playbook.matching.match import read_text
 
     return read_text(lines, playbooks)
@@ -116,7 +118,7 @@ def diagnose_lines(
     playbooks: tuple[LoadedPlaybook, ...], facts: Facts, lines: Iterable[bytes], prefix: Path
 ) -> Diagnosis:
     """Return the diagnosis of what checks have printed on this host."""
-    return conclude(playbooks, facts, _read(lines, playbooks), prefix, "checks", here=True)
+    return conclude(playbooks, facts, read_output(lines, playbooks), prefix, "checks", here=True)
 
 
 def conclude(
@@ -130,4 +132,15 @@ def conclude(
 ) -> Diagnosis:
     """Combine what a text says and facts into a diagnosis; `here` is that of `findings.diagnose`."""
     place = None if prefix is None else str(prefix)
-    return findings.diagnose(text, facts, playbooks, prefix=place, log=log, here=here)
+    found = findings.diagnose(text, facts, playbooks, prefix=place, log=log, here=here)
+    return in_diagnosis(msgspec.structs.replace(found, differs=_differs(facts)))
+
+
+def _differs(facts: Facts | None) -> tuple[str, ...]:
+    """Where the project of the environment disagrees with it; most environments have none."""
+    if facts is None or facts.environment is None or facts.environment.project is None:
+        return ()
+    from envmedic.planner import markers
+    from envmedic.planner.project_sync import disagreements
+
+    return disagreements(facts.environment, markers(facts.environment, facts.host))

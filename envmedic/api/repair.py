@@ -21,14 +21,20 @@ from envmedic.api.context.wiring import (
     require_repair_packages,
 )
 from envmedic.api.diagnosis import diagnose_text
+from envmedic.api.generations import difference
+from envmedic.api.obstacles import protections, without_gpu
 from envmedic.api.planning import crashes
+from envmedic.api.planning.cases import diagnose_case, load, program_of
 from envmedic.api.planning.family_move import move
 from envmedic.api.planning.plan_choice import PlanChoices, RepairGoal, host_fault, repairable
 from envmedic.api.planning.plan_paths import refuse_other_places
 from envmedic.api.planning.rounds import Loop
 from envmedic.api.playbooks import find_playbook, load_playbooks
 from envmedic.api.running import diagnose_command
+from envmedic.diagnosis.findings import alternatives
+from envmedic.diagnosis.vocabulary import derive
 from envmedic.engine.store.interruption import Cancel, never
+from envmedic.engine.store.live_records import live_records
 from envmedic.engine.store.protection import refuse_protected
 from envmedic.engine.transaction import transaction
 from envmedic.engine.transaction.preflight import preflight
@@ -63,9 +69,15 @@ def prepare(settings: Settings, prefix: Path, wish: RepairRequest) -> Prepared |
     Changes nothing. Raises NothingToRepair, NoSolution, HostFault, InputError and installer errors.
     """
     if wish.policy is not None:
-        return Prepared(move(settings, prefix, wish.policy, wish.way), settings, None)
+        return Prepared(_with_obstacles(move(settings, prefix, wish.policy, wish.way)), settings, None)
     choices = find_choices(settings, prefix, wish)
-    return choices if isinstance(choices, Diagnosis) else Prepared(_first(choices), settings, choices)
+    return choices if isinstance(choices, Diagnosis) else Prepared(_with_obstacles(_first(choices)), settings, choices)
+
+
+def _with_obstacles(plan: Plan) -> Plan:
+    """Return `plan` with what is in the way of carrying it out."""
+    found = protections(Path(plan.real_prefix)) + (without_gpu(plan.host) if plan.gpu_checks else ())
+    return planner.named(msgspec.structs.replace(plan, obstacles=found)) if found else plan
 
 
 def plan(settings: Settings, prefix: Path, wish: RepairRequest) -> Plan | Diagnosis:
@@ -118,9 +130,29 @@ def apply_plan(
     *,
     accept_partial: AcceptPartial | None = None,
 ) -> Record:
-    """Carry `made` out as it is. Raises StalePlan if the environment has changed since."""
+    """Carry `made` out as it is; where that was done before and nothing has changed since, return its record.
+
+    Raises StalePlan if the environment has changed since the plan was made.
+    """
     require_repair_packages()
+    before = _carried_out(settings, made)
+    if before is not None:
+        return before
     return carry_out(Prepared(made, settings, None), options, confirm, accept_partial=accept_partial)
+
+
+def _carried_out(settings: Settings, made: Plan) -> Record | None:
+    """Return the record of `made` where its repair is live and the environment is as it left it."""
+    prefix = Path(made.real_prefix)
+    newest = next(iter(live_records(prefix)), None)
+    if (
+        newest is None
+        or newest.plan.id != made.id
+        or newest.outcome != "repaired"
+        or not difference(settings, prefix).none
+    ):
+        return None
+    return msgspec.structs.replace(newest, outcome="already")
 
 
 def carry_out(
@@ -175,17 +207,22 @@ def means(made: Plan, options: ApplyOptions) -> Means:
 
 def find_choices(settings: Settings, prefix: Path, wish: RepairRequest) -> PlanChoices | Diagnosis:
     """Return the plans for the named playbook or for the findings of log and facts; the diagnosis if healthy."""
+    case = load(prefix) if wish.last else None
     facts = observe(settings, prefix)
     playbooks = (find_playbook(settings, wish.playbook),) if wish.playbook else load_playbooks(settings)
     # a named playbook comes without a text that could start the search for crashes
     if wish.playbook and crashes.SEARCHED in playbooks[0].playbook.checks:
         facts = crashes.search(settings, facts, ())
-    diagnosis = diagnose_text(settings, playbooks, facts, wish.log, prefix)
+    diagnosis = (
+        diagnose_text(settings, playbooks, facts, wish.log, prefix)
+        if case is None
+        else diagnose_case(settings, playbooks, facts, prefix, case)
+    )
     # the command runs only if facts explain nothing: it may take hours, and change files
     if wish.command and not wish.log and not wish.playbook and not diagnosis.explains:
         diagnosis = diagnose_command(settings, playbooks, facts, prefix, wish.command)
     facts = diagnosis.facts or facts  # with what a search has found
-    if wish.playbook is None and diagnosis.verdict == "healthy" and not wish.command:
+    if wish.playbook is None and diagnosis.verdict == "healthy" and not (wish.command or case):
         return diagnosis
     if diagnosis.verdict == "shell" and not _by_activation(diagnosis.findings[0]):
         raise NothingToRepair(
@@ -202,7 +239,8 @@ def find_choices(settings: Settings, prefix: Path, wish: RepairRequest) -> PlanC
         facts,
         playbooks,
         findings,
-        wish.command,
+        wish.command if case is None else case.argv,
+        program=program_of(case, playbooks, diagnosis, wish.pass_after_s) if case is not None else None,
         extendable=not wish.playbook,
         way=wish.way,
         importing=diagnosis.importing,
@@ -233,6 +271,7 @@ def _finding_of(loaded: LoadedPlaybook, diagnosis: Diagnosis) -> Finding:
         confirmed=None,
         summary=loaded.playbook.title,
         fix_kind=loaded.playbook.fix_kind,
+        alternatives=alternatives(loaded.playbook, derive(diagnosis.facts) if diagnosis.facts is not None else {}),
     )
 
 

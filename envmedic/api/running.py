@@ -6,7 +6,8 @@ import os
 import shlex
 import shutil
 import signal
-from collections.abc import Callable, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
@@ -43,6 +44,10 @@ class Ran:
     argv: tuple[str, ...]
     ending: Ending
     output: OutputTail = field(default_factory=OutputTail)
+    variables: Mapping[str, str] = field(default_factory=dict)
+    """Those that it was given."""
+    seconds: float = 0.0
+    """How long it ran."""
 
     @property
     def exit_code(self) -> int:
@@ -57,10 +62,19 @@ class Ran:
 
     def how(self) -> str:
         """Return how it ended, in words."""
-        number = -self.ending.returncode
-        if number <= 0:
-            return f"exit code {self.ending.returncode}"
-        return f"{signal.strsignal(number) or 'ended'} ({signal_name(number)}, signal {number})"
+        return told_ending(self.ending.returncode)
+
+    def lines(self) -> Iterator[bytes]:
+        """Return what it printed, and how it ended."""
+        # a shell would have printed how the command ended ("Segmentation fault"), and signatures look for that
+        return chain(self.output.lines(), [(self.how() + "\n").encode()])
+
+
+def told_ending(returncode: int) -> str:
+    """Return an exit status, or minus a signal's number, in words."""
+    if returncode >= 0:
+        return f"exit code {returncode}"
+    return f"{signal.strsignal(-returncode) or 'ended'} ({signal_name(-returncode)}, signal {-returncode})"
 
 
 def signal_name(number: int) -> str:
@@ -76,10 +90,10 @@ def run(argv: Sequence[str], *, prefix: Path | None = None) -> Ran:
 
     Raises OSError when there is no such program, or it cannot be started.
     """
-    variables = _variables(prefix)
-    output = OutputTail()
+    variables, output = _variables(prefix), OutputTail()
+    started = time.monotonic()
     ending = run_through(_program(argv[0], variables), argv, variables, output)
-    return Ran(tuple(argv), ending, output)
+    return Ran(tuple(argv), ending, output, variables, time.monotonic() - started)
 
 
 def _variables(prefix: Path | None) -> dict[str, str]:
@@ -209,8 +223,6 @@ def diagnose_run(settings: Settings, prefix: Path | None, ran: Ran) -> Diagnosis
 def _diagnosed(
     settings: Settings, playbooks: tuple[LoadedPlaybook, ...], facts: Facts | None, prefix: Path | None, ran: Ran
 ) -> Diagnosis:
-    # a shell would have printed how the command ended ("Segmentation fault"), and signatures look for that
-    lines = chain(ran.output.lines(), [(ran.how() + "\n").encode()])
     name = f"the command {ran.argv[0]}: {ran.how()}"
     here = settings.host_file is None
-    return diagnose_output(settings, playbooks, facts, lines, prefix=prefix, name=name, here=here)
+    return diagnose_output(settings, playbooks, facts, ran.lines(), prefix=prefix, name=name, here=here)

@@ -13,12 +13,13 @@ from envmedic.api.context.settings import Settings
 from envmedic.api.context.target import EnvironmentTarget
 from envmedic.api.context.wiring import check_runner
 from envmedic.api.locking.locks import lock_of
+from envmedic.api.locking.project_exports import read_lock
 from envmedic.engine.stage.activated_runner import ActivatedRunner
 from envmedic.engine.stage.runners import DirectRunner
 from envmedic.engine.store.interruption import Interruption
 from envmedic.engine.verify import verdict
 from envmedic.errors import InputError, PreflightError
-from envmedic.locks import comparison, reading
+from envmedic.locks import comparison
 from envmedic.model.base import from_json
 from envmedic.model.checks import Check, Verification, VerifyWish, named_check
 from envmedic.model.events import Notice
@@ -45,7 +46,7 @@ def verify_lock(settings: Settings, prefix: Path, lock: Path, wish: VerifyWish) 
     Raises InputError for an invalid lock or baseline.
     """
     baseline = read_baseline(wish.baseline)
-    wanted = reading.read(lock)
+    wanted = read_lock(lock)
     facts = observe(settings, prefix)
     found = comparison.compare(wanted, lock_of(settings, facts))
     files = facts.environment.files if facts.environment is not None else None

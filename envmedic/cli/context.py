@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 import sys
 from pathlib import Path
+
+import msgspec
 
 from envmedic.api import playbooks
 from envmedic.api.context.settings import TORCH_INDEX, NamedTarget, Settings
@@ -12,9 +15,10 @@ from envmedic.api.context.target import find_prefix
 from envmedic.api.recovery import settled_prefix, tell_unsettled
 from envmedic.cli.options import installers
 from envmedic.cli.output import CommandOutput
-from envmedic.errors import ConfirmationNeeded, ExitCode
+from envmedic.errors import ConfirmationNeeded, ExitCode, RepairDeclined
 from envmedic.model.ports import ApplyOptions
 from envmedic.model.record import Record
+from envmedic.probe.prefix import targets
 from envmedic.render.documents.record import record_lines
 from envmedic.render.streams import write
 
@@ -36,6 +40,9 @@ def settings_of(args: argparse.Namespace, output: CommandOutput) -> Settings:
         timeout_s=options.get("timeout"),
         deep=options.get("deep", False),
         pin=options.get("pin", False),
+        unnamed=targets.is_unnamed(
+            name=options.get("name"), prefix=options.get("prefix"), python=options.get("python")
+        ),
         # an id needs no file: shipped playbooks and the user's own are always loaded
         playbook_files=(playbook,) if playbook and playbooks.is_playbook_file(playbook) else (),
     )
@@ -51,10 +58,37 @@ def prefix_of(target: NamedTarget, settings: Settings, output: CommandOutput) ->
 
     Reports an interrupted transaction on it, there and in the command's document, and does not settle it.
     """
-    prefix = find_prefix(target)
-    output.narrate(f"environment: {prefix}")
+    try:
+        prefix = find_prefix(target)
+        output.narrate(f"environment: {prefix}")
+    except targets.NoneActive:
+        if not settings.unnamed:
+            raise
+        prefix = targets.of_project()
+        output.narrate(f"environment: {prefix} (that of this project; none is named or active)")
     output.interrupted = tell_unsettled(settings, prefix)
     return prefix
+
+
+def agreed(target: NamedTarget, settings: Settings) -> tuple[NamedTarget, Settings]:
+    """The environment for a command that runs its programs, or changes it, with the settings that allow this.
+
+    That of the project around the working directory is taken after a yes. Raises ConfirmationNeeded without a terminal,
+    and RepairDeclined.
+    """
+    if not settings.unnamed or target != NamedTarget():
+        return target, msgspec.structs.replace(settings, unnamed=False)
+    prefix = targets.of_project()
+    name = f"-p {shlex.quote(str(prefix))}"
+    if not sys.stdin.isatty():
+        raise ConfirmationNeeded(
+            f"{prefix}, the environment of this project, is not named, and its own code would run",
+            cause="the project may come from others, with an environment that they prepared",
+            hint=f"Name it: {name}",
+        )
+    if not ask(f"None is named or active. Take {prefix}, that of this project, and run its code?"):
+        raise RepairDeclined("Declined")
+    return NamedTarget(prefix=str(prefix)), msgspec.structs.replace(settings, unnamed=False)
 
 
 def prefix_to_change(target: NamedTarget, settings: Settings, output: CommandOutput) -> Path:
@@ -75,6 +109,7 @@ def options_of(args: argparse.Namespace) -> ApplyOptions:
         max_rounds=args.max_rounds,
         timeout_s=args.timeout,
         keep=args.keep,
+        profile=args.profile,
         keep_partial=args.keep_partial,
     )
 

@@ -162,6 +162,22 @@ def _what(parser: Parser) -> None:
     group.add_argument(
         "--reproduce", action="store_true", help="with `-- CMD…`: the failing command, whose outcome is the check"
     )
+    _last(group)
+    parser.option(
+        "--pass-after",
+        group=group,
+        type=seconds,
+        metavar="SECONDS",
+        help="with --last: the program has passed after this time without the reported error, and is stopped "
+        "(default: twice the time to its failure, at least 60)",
+    )
+
+
+def _last(group: argparse._ActionsContainer) -> None:
+    # no variable may set it: it is about one failure
+    group.add_argument(
+        "--last", action="store_true", help="the last failure under `envmedic run -- CMD`; in a repair, CMD decides"
+    )
 
 
 def _checks(parser: Parser) -> None:
@@ -177,6 +193,7 @@ def _diagnose(parser: Parser) -> None:
         action="store_true",
         help="with `-- CMD…`: run it in the environment as it is, without a terminal, and diagnose how it fails",
     )
+    _last(parser)
     parser.option("--playbook", metavar="FILE", help="also match this playbook")
     _host(parser)
     _deep(parser)
@@ -237,6 +254,13 @@ def _apply(parser: Parser) -> None:
     )
     parser.option(
         "--max-rounds", group=group, type=at_least(1), default=4, help="rounds of the repair loop (default: 4)"
+    )
+    parser.option(
+        "--profile",
+        group=group,
+        choices=("standard", "full"),
+        default="standard",
+        help="full: import packages that nothing of what changes can affect, too",
     )
     parser.option("--keep", group=group, type=at_least(0), default=1, help="generations kept for undo (default: 1)")
     parser.option(

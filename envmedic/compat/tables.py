@@ -221,6 +221,8 @@ class ExtensionRow(Model, frozen=True, kw_only=True):
     distribution: str
     compiled_for_torch: bool
     stable_abi_from: str | None = None
+    gpu_build: dict[str, str] | None = None
+    """What its build is told besides FORCE_CUDA to compile the GPU code that it always has; None where it need not."""
     source: tuple[str, ...]
 
 

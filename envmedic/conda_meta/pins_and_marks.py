@@ -58,7 +58,7 @@ def frozen(prefix: Path) -> Frozen | None:
         return Frozen(message=text or None)
 
 
-class Project(msgspec.Struct, frozen=True, kw_only=True):
+class CondaProject(msgspec.Struct, frozen=True, kw_only=True):
     """The project whose tool keeps an environment equal to its manifest and lock."""
 
     tool: Literal["pixi", "conda-workspaces"]
@@ -73,7 +73,7 @@ class _Pixi(msgspec.Struct):
     environment_name: str | None = None
 
 
-def project(prefix: Path) -> Project | None:
+def project(prefix: Path) -> CondaProject | None:
     """Return the project that owns an environment, from its path and the files of pixi; None without one."""
     # both tools put environments at PROJECT/.TOOL/envs/NAME
     root = prefix.parent.parent.parent
@@ -86,9 +86,9 @@ def project(prefix: Path) -> Project | None:
         by_path = str(root) if within == (".pixi", "envs") and _has_manifest(root) else None
         # the manifest counts first: pixi can put environments outside the project (`detached-environments`)
         folder = str(Path(stated.manifest_path).parent) if stated.manifest_path else by_path
-        return Project(tool="pixi", folder=folder, environment=stated.environment_name or prefix.name)
+        return CondaProject(tool="pixi", folder=folder, environment=stated.environment_name or prefix.name)
     if within == (".conda", "envs") and _has_manifest(root):
-        return Project(tool="conda-workspaces", folder=str(root), environment=prefix.name)
+        return CondaProject(tool="conda-workspaces", folder=str(root), environment=prefix.name)
     return None
 
 

@@ -36,10 +36,14 @@ def _sure(cause: Cause) -> bool:
 
 def _reads(cause: Cause, number: int) -> bool:
     """Whether a good signature of `cause` matches at the line `number`, or in the lines that it is wrapped over."""
-    if cause.refuted or not _sure(cause):
+    if cause.refuted or cause.playbook.harmless or not _sure(cause):
         return False
     known = {signature.id: signature.confidence for signature in cause.playbook.signatures}
     return any(
-        abs(match.line_number - number) < ONE_MESSAGE and known[match.signature] >= HARDLY_SURE and not match.passing
+        abs(match.line_number - number) < ONE_MESSAGE
+        # an exception before the build is another message, which ends where the build's own begins
+        and not (cause.fault is None and cause.raised and match.line_number < number)
+        and known[match.signature] >= HARDLY_SURE
+        and not match.passing
         for match in cause.matches
     )

@@ -16,7 +16,7 @@ from envmedic.model.findings import FixKind
 from envmedic.model.playbook import AdviseStep, Condition, LoadedPlaybook, Playbook, Signature, TextMatch
 from envmedic.model.registries.faults import Fault
 from envmedic.playbook.schema.conditions import Evaluation, evaluate, mentions, weighed
-from envmedic.playbook.schema.template import fill, placeholders
+from envmedic.playbook.schema.template import fill, placeholders, sole_placeholder
 
 CERTAIN_ENOUGH = 0.5
 """Findings below this confidence leave the verdict `unknown`."""
@@ -121,9 +121,7 @@ class Cause:
     @cached_property
     def starts(self) -> frozenset[int]:
         """First lines of its messages, as far as they are known."""
-        return frozenset(
-            number for match in self.matches for number in (match.line_number, match.last_line or match.line_number)
-        )
+        return frozenset(number for match in self.matches for number in (match.line_number, *match.later_lines))
 
     @cached_property
     def lines(self) -> frozenset[int]:
@@ -146,9 +144,12 @@ class Cause:
         """The line for the shell, and the texts of the playbook's `advise` steps."""
         line = self.shell_line
         first = (f"In the shell that starts the program: {line}",) if line is not None else ()
-        return first + tuple(
-            fill(step.text, self.values) for step in self.playbook.steps if isinstance(step, AdviseStep)
+        steps = (step.text.strip() for step in self.playbook.steps if isinstance(step, AdviseStep))
+        # advice that is one fact as a whole says nothing where the fact is not known
+        known = (
+            text for text in steps if (name := sole_placeholder(text)) is None or self.values.get(name) is not None
         )
+        return first + tuple(fill(text, self.values) for text in known)
 
 
 def _shell_line(playbook: Playbook, signature: Signature | None, values: Derived) -> str | None:
@@ -251,7 +252,8 @@ def _evaluation(playbook: Playbook, signature: Signature | None, values: Derived
     if values.get("text.holds") is False and mentions(playbook.when, "text.holds"):
         # what the files say of the very statement goes before all that other facts could have to do with it
         stated = {name: value for name, value in values.items() if name.startswith("text.")}
-        alone = evaluate(playbook.when, stated)
+        # a playbook without a fault says who else is to blame: there the other facts count too
+        alone = found if playbook.fault is None else evaluate(playbook.when, stated)
         return alone if alone.truth is True else evaluate(_AS_STATED, stated)
     weighty = weighed(found, playbook.when, values, here=here)
     # the files of an environment say nothing of a file in a cache, nor of what a variable puts before its own

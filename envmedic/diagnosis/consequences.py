@@ -12,6 +12,7 @@ from envmedic.diagnosis.candidates import CERTAIN_ENOUGH
 from envmedic.model.facts import Environment
 from envmedic.model.findings import Finding
 from envmedic.model.registries.faults import FAULT_CLASSES
+from envmedic.model.vocabulary.names import described
 
 _WORD = re.compile(r"[\w.+-]+")
 _GENERIC: Final = frozenset({"torch"})
@@ -41,23 +42,45 @@ def _subjects(finding: Finding, names: frozenset[str]) -> frozenset[str]:
         word.rstrip(".")
         for item in finding.evidence
         if item.kind == "fact"
-        for word in (*_WORD.findall(item.what), item.where.partition(".")[0])
+        for word in (*_WORD.findall(item.what.removeprefix(described(item.where))), item.where.partition(".")[0])
     }
     return frozenset(word for word in found if word in names or ".so" in word)
 
 
 def _parent(finding: Finding, findings: Sequence[Finding], about: Mapping[int, frozenset[str]]) -> Finding | None:
-    """The first finding that this one follows from: its class explains it, and both are about one thing."""
+    """The first finding that this one follows from.
+
+    Either the class of that finding explains it, and both are about one thing, or an earlier finding states all its facts.
+    """
     if finding.confirmed is not True:
         return None
+    before = True
     for other in findings:
-        known = other.confirmed is True and other.confidence >= CERTAIN_ENOUGH
-        if other is finding or not known or finding.fault not in FAULT_CLASSES[other.fault].symptoms:
+        if other is finding:
+            before = False
+            continue
+        if other.confirmed is not True or other.confidence < CERTAIN_ENOUGH:
+            continue
+        if before and _states(other, finding):
+            return other
+        if finding.fault not in FAULT_CLASSES[other.fault].symptoms:
             continue
         subjects = about[id(other)]
         if FAULT_CLASSES[other.fault].of_host or subjects & (_GENERIC | about[id(finding)]):
             return other
     return None
+
+
+def _states(other: Finding, finding: Finding) -> bool:
+    """Whether each piece of evidence of `finding` is one of the facts that `other` lists."""
+    stated = {
+        value
+        for item in other.evidence
+        if item.kind == "fact" and item.supports
+        for value in item.what.removeprefix(described(item.where)).removeprefix(": ").split("; ")
+    }
+    own = {item.what for item in finding.evidence if item.supports}
+    return bool(own) and own <= stated
 
 
 def _root(finding: Finding, parents: Mapping[int, Finding]) -> Finding:

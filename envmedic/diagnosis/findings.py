@@ -6,12 +6,12 @@ undecided. Without a log, facts alone give findings.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
 from envmedic.diagnosis.build_reason import by_first_error
-from envmedic.diagnosis.candidates import NO_FAULT, Cause, candidates
+from envmedic.diagnosis.candidates import CERTAIN_ENOUGH, NO_FAULT, Cause, candidates
 from envmedic.diagnosis.derived import Derived
 from envmedic.diagnosis.roots import chosen, ranked
 from envmedic.model.facts import Facts
@@ -26,11 +26,20 @@ from envmedic.model.findings import (
     of_host,
     of_shell,
 )
-from envmedic.model.playbook import AdviseStep, Failures, LoadedPlaybook, ReadText, TextMatch
+from envmedic.model.playbook import (
+    AdviseStep,
+    FactValue,
+    Failures,
+    LoadedPlaybook,
+    Playbook,
+    ReadText,
+    TextMatch,
+    TextOrigin,
+)
 from envmedic.model.registries.faults import Fault
 from envmedic.model.vocabulary.names import fact_source
 from envmedic.playbook.schema.conditions import Evaluation
-from envmedic.playbook.schema.template import fill
+from envmedic.playbook.schema.template import fill, placeholders
 
 _SHOWN_LINES = 5
 _WEAK = {
@@ -70,7 +79,7 @@ def diagnose(
         best = None
     else:
         verdict, reason = _verdict(best, causes, facts, log, text.failures)
-    if verdict == "healthy" and latent:
+    if verdict == "healthy" and any(item.confidence >= CERTAIN_ENOUGH for item in latent):
         verdict = "env"
     advised = best is not None and verdict in {"host", "shell", NO_FAULT}
     return Diagnosis(
@@ -79,12 +88,27 @@ def diagnose(
         verdict=verdict,
         findings=() if verdict == NO_FAULT else _below_roots((*_findings(causes, known=bool(derived)), *latent), facts),
         reason=reason,
-        also=(*_asides(causes, best), *_elsewhere(text.failures)),
+        origin=_origin(text.origin, facts),
+        also=tuple(_asides(causes, best)),
         advice=_advice(best, reason) if best is not None and advised else (),
         log=log,
         importing=text.failures.importing,
         examined=_examined(facts),
         unexamined=_unexamined(facts),
+    )
+
+
+def _origin(origin: TextOrigin, facts: Facts | None) -> tuple[str, ...]:
+    """What the user has to know of a text that was written elsewhere, as far as its paths tell."""
+    if origin.system is not None:
+        return (
+            f"{origin.path} is a path of {origin.system}, and envmedic repairs environments on Linux, WSL among them",
+        )
+    environment = facts.environment if facts is not None else None
+    if environment is None or not origin.prefixes or {environment.prefix, environment.real_prefix} & {*origin.prefixes}:
+        return ()
+    return (
+        f"the error was raised in {origin.prefixes[-1]}, and {environment.prefix} was examined: -p names another one",
     )
 
 
@@ -164,7 +188,7 @@ def _finding(cause: Cause, fault: Fault, *, known: bool) -> Finding:
         evidence=(*_text_evidence(cause.matches), *_fact_evidence(cause.evaluation, known=known)),
         fix_kind=cause.fix_kind,
         groups=cause.matches[0].groups if cause.matches else {},
-        alternatives=tuple(_alternative(fill(text, cause.values)) for text in cause.playbook.alternatives),
+        alternatives=alternatives(cause.playbook, cause.values),
         rejected=_rejected(cause, fault),
         advice=cause.advice if all(isinstance(step, AdviseStep) for step in cause.playbook.steps) else (),
     )
@@ -194,6 +218,15 @@ def _fact_evidence(evaluation: Evaluation, *, known: bool) -> list[Evidence]:
     ]
 
 
+def alternatives(playbook: Playbook, values: Mapping[str, FactValue]) -> tuple[Alternative, ...]:
+    """Return the playbook's other ways, without those that name what is not known here."""
+    return tuple(
+        _alternative(fill(text, values))
+        for text in playbook.alternatives
+        if all(values.get(name) is not None for name in placeholders(text))
+    )
+
+
 def _alternative(text: str) -> Alternative:
     """An alternative from its text: the first sentence is the title, the rest says why it is not the first choice."""
     title, _, why_not = text.strip().partition(". ")
@@ -205,13 +238,6 @@ def _asides(causes: Sequence[Cause], best: Cause | None) -> Iterator[Aside]:
     for cause in causes:
         if cause.fault is None and cause is not best and cause.matches:
             yield Aside(text=cause.matches[0].line, reason=cause.summary)
-
-
-def _elsewhere(failures: Failures) -> Iterator[Aside]:
-    """That the text is of a system on which nothing is repaired."""
-    if failures.foreign is not None:
-        reason = f"the text is from {failures.foreign.system}: envmedic repairs environments on Linux, WSL among them"
-        yield Aside(text=failures.foreign.line, reason=reason)
 
 
 def _rejected(cause: Cause, fault: Fault) -> tuple[Rejected, ...]:

@@ -5,7 +5,7 @@ A latent finding is reported and makes the verdict `env`; a repair takes it up o
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from envmedic.analysis.requirement_faults import HUGGING_FACE, RequirementFaults, requirement_faults
@@ -21,6 +21,8 @@ REQUIREMENT: Final = 0.6
 """Confidence that an unmet requirement is a fault: many are stated more strictly than need be."""
 EDITED: Final = 0.5
 """The same of a file that somebody has changed, mostly on purpose."""
+CERTIFICATES: Final = 0.2
+"""The same of a bundle of certificates, which is made to be added to: too little for a verdict."""
 _AGAIN: Final = (
     "Install the distribution again in the same version: `uv pip install --reinstall --no-deps NAME==VERSION`"
 )
@@ -51,16 +53,6 @@ _KINDS: dict[DefectKind, _Kind] = {
         "Run `python3 -m venv --upgrade DIRECTORY` (or `uv venv --allow-existing DIRECTORY`) with the Python that it was "
         "made with; packages stay",
     ),
-    "moved": _Kind(
-        0.6,
-        "the environment was moved or copied from where it was made",
-        "Move it back, or make it again here; until then use `bin/python -m NAME` instead of its scripts",
-    ),
-    "program": _Kind(
-        0.6,
-        "programs of installed distributions cannot be started",
-        _AGAIN,
-    ),
     "start-hook": _Kind(
         0.85,
         "code that runs whenever Python starts breaks it",
@@ -84,19 +76,29 @@ _KINDS: dict[DefectKind, _Kind] = {
 }
 
 
+_OF_BASE_PYTHON: Final = frozenset[DefectKind]({"interpreter-version", "pyvenv"})
+
+
 def find(facts: Facts) -> tuple[Finding, ...]:
     """Return the findings that facts alone give, surest first; none without an environment."""
     environment = facts.environment
     if environment is None:
         return ()
-    found = [*_defects(environment.defects), *_requirements(facts, environment), *_edited(environment)]
+    found = [*_defects(_without_plan(environment)), *_requirements(facts, environment), *_edited(environment)]
     found += [*_lacking_records(environment), *_unreadable(environment)]
     return tuple(sorted(found, key=lambda item: -item.confidence))
 
 
-def _defects(defects: Sequence[Defect]) -> Iterator[Finding]:
+def _without_plan(environment: Environment) -> Iterator[Defect]:
+    """The defects that another Python of the host does not end, see the playbook base-python."""
+    replaced = environment.interpreter.replacement is not None
+    yield from (item for item in environment.defects if not (replaced and item.kind in _OF_BASE_PYTHON))
+
+
+def _defects(found: Iterable[Defect]) -> Iterator[Finding]:
+    defects = tuple(found)
     for kind, meaning in _KINDS.items():
-        own = [item for item in defects if item.kind == kind]
+        own = [item for item in defects if item.kind == kind and item.now is None]
         if own:
             yield _finding(
                 "half-installed",
@@ -191,15 +193,16 @@ def _edited(environment: Environment) -> Iterator[Finding]:
         if item.distribution not in environment.duplicates
         for path in item.changed
     ]
-    if changed:
+    bundles = [item for item in changed if item.where.endswith(".pem")]
+    others = [item for item in changed if item not in bundles]
+    if others:
         advice = "envmedic leaves them as they are; install the distribution again only if the change was not meant"
-        yield _finding(
-            "half-installed",
-            EDITED,
-            "installed files differ from the lists of their distributions",
-            changed,
-            advice=advice,
-        )
+        summary = "installed files differ from the lists of their distributions"
+        yield _finding("half-installed", EDITED, summary, others, advice=advice)
+    if bundles:
+        advice = "Companies add their own certificates there; install the distribution again only if this was not meant"
+        summary = "bundles of certificates differ from the installed ones"
+        yield _finding("half-installed", CERTIFICATES, summary, bundles, advice=advice)
 
 
 def _lacking_records(environment: Environment) -> Iterator[Finding]:

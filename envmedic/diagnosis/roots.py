@@ -10,7 +10,7 @@ from envmedic.model.registries.faults import FAULT_CLASSES, Fault
 
 HARDLY_SURE = 0.6
 """Confidence below which a signature is generic, such as "some library lacks a symbol"."""
-_Rank = tuple[bool, bool, bool, bool, bool, bool, bool, float, tuple[int, int], float]
+_Rank = tuple[bool, bool, bool, bool, bool, bool, bool, bool, float, tuple[int, int], float]
 
 
 def explained(fault: Fault | None, present: frozenset[Fault]) -> bool:
@@ -31,6 +31,8 @@ def ranked(causes: Sequence[Cause]) -> tuple[Cause, ...]:
     """Causes, best first. `rank` has the criteria, the strongest one first."""
     sure = [cause for cause in causes if cause.fault is not None and cause.certain and not cause.refuted]
 
+    raised = frozenset(cause.fault for cause in sure if cause.fault is not None and cause.raised)
+
     def present(cause: Cause) -> frozenset[Fault]:
         return frozenset(other.fault for other in sure if other.fault is not None and not _outdone(other, cause))
 
@@ -39,6 +41,8 @@ def ranked(causes: Sequence[Cause]) -> tuple[Cause, ...]:
             cause.refuted,
             cause.fault is None and cause.passing,  # a harmless warning explains no other message
             _survived(cause),
+            # what was only warned of explains an error that was raised, or stands behind it
+            cause.fault is not None and cause.passing and not raised <= _follow_from(cause.fault),
             not cause.certain,
             not cause.confirmed,
             # roots go before symptoms, except a root that is only a generic reading of the same message
@@ -52,6 +56,11 @@ def ranked(causes: Sequence[Cause]) -> tuple[Cause, ...]:
         )
 
     return tuple(sorted(causes, key=rank))
+
+
+def _follow_from(fault: Fault) -> frozenset[Fault]:
+    """The class itself and those of its symptoms."""
+    return FAULT_CLASSES[fault].symptoms | {fault}
 
 
 def _survived(cause: Cause) -> bool:
@@ -100,14 +109,21 @@ def _follows(fault: Cause, root: Cause) -> bool:
     return root.signature is not None and fault.fault in root.signature.symptoms and root.line <= fault.line
 
 
+def _tells(cause: Cause, number: int, failures: Failures) -> bool:
+    """Whether a message of `cause` includes line `number`: one has up to three lines, and ends before another is raised."""
+    begins = max((start for start in cause.starts if start <= number < start + ONE_MESSAGE), default=None)
+    return begins is not None and sum(begins <= raised <= number for raised in failures.raised) <= 1
+
+
 def _ends(cause: Cause, others: Sequence[Cause], failures: Failures) -> bool:
     """Whether `cause`, one of the `others` that are no fault, explains the end of a text with `failures`."""
     if cause.playbook.harmless or cause.passing:
-        # programs go on after it: it is all there is to say only where nothing failed
-        lines = frozenset(line for other in others for line in other.lines)
+        # it is all there is to say only where nothing failed, and nothing else was warned of, which may be the failure
         starts = frozenset(line for other in others for line in other.starts)
-        return failures.failing <= lines and starts.issuperset(failures.raised)
+        return failures.failing | failures.warned <= starts
+    if any(_tells(cause, number, failures) for number in failures.last):
+        return True
     if cause.raised:
-        return not failures.last or not failures.last.isdisjoint(cause.lines)
+        return not failures.last
     # from outside: what was killed or interrupted after an error ended because of it, and before one went on
     return cause.starts.issuperset(failures.raised)

@@ -9,6 +9,10 @@ from functools import cache
 from importlib import util
 from pathlib import Path
 
+from msgspec.structs import replace
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
 from envmedic.errors import InstallerError, RepairPackageMissing
 from envmedic.installers import removal
 from envmedic.installers.index import configuration
@@ -86,9 +90,13 @@ class UvInstaller:
         """Return exact wheels for the pins and their dependencies. Raises NetworkError, NoSolution, InstallerError."""
         del emit  # a resolution takes about a second: the stage event of the caller is enough
         from envmedic.installers.index import http as session
-        from envmedic.installers.resolution import resolve, uv_options
+        from envmedic.installers.resolution import project_lock, resolve, uv_options
 
-        self._prefix = Path(environment.prefix)
+        names = frozenset(canonicalize_name(Requirement(pin).name) for pin in request.pins)
+        sources = project_lock.indexes(environment, names)
+        known = (configuration.with_login(item.url, item.name, os.environ) for item in sources)
+        request = replace(request, indexes=tuple(dict.fromkeys((*request.indexes, *known))))
+        self._prefix = configuration.place(environment)
         read = configuration.read(self._prefix)
         # Constraints of an earlier `apply --pin` would refuse the very versions that this repair is about.
         own = Path(environment.real_prefix) / CONSTRAINTS

@@ -83,6 +83,10 @@ SLOW = ("torch-compile", "all-reduce", "extension-smoke", "extension-build")
 """Checks that run by hand only when they are named."""
 
 
+TOGETHER = frozenset(CHECKS) - {*SLOW}
+"""Checks that share a process and its context on a GPU; the others start processes, compile or import packages."""
+
+
 class Gpus:
     """The visible GPUs as (device, name) pairs; without any, the status and reason of every GPU outcome."""
 

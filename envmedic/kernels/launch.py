@@ -1,6 +1,7 @@
-"""Launcher of the user's own command: ``python -I -S -c <this text> DIRECTORY PYTHON COMMAND…``.
+"""Launcher of the user's own command: ``python -I -S -c <this text> DIRECTORY PYTHON CHANGES COMMAND…``.
 
-The command is looked up in the PATH of the environment and runs in DIRECTORY. PYTHON itself runs a script in its own
+The command is looked up in the PATH of the environment and runs in DIRECTORY, with the variables that CHANGES, a JSON
+object, sets and (null) unsets. PYTHON itself runs a script in its own
 directory, whose first line may name another copy of the environment. If the command cannot be started, a marked line
 says so, which keeps it from being taken for a failure of the command.
 """
@@ -28,8 +29,13 @@ def interpreted(program, python):
     return head.startswith(b"#!") and b"python" in head
 
 
-def main(directory, python, *command):
+def main(directory, python, changes, *command):
     """Replace this process by the command."""
+    for name, value in json.loads(changes).items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value
     try:
         os.chdir(directory)
     except OSError as error:

@@ -1,12 +1,13 @@
 """One verification: runs each check in its own process, and prints the outcomes as lines on stdout.
 
 Processes: this one imports nothing but the standard library and forks a child for each imported name, several at a
-time. The *zygotes* are children too: one imports torch, and forks from itself a child for each check and device; those
-forked from that import torchvision or torchaudio on top, while the first checks run. So torch is imported once, and a
-crash, hang or abort, of an import or of a check, ends that child alone. That a zygote could import its module is the
-outcome of that import; if it could not, the import is tried in a child of its own as any other. A process that
-forks neither initialises CUDA (its children could not use it) nor computes in parallel before (libgomp hangs in the
-children: seen with torch 2.5); importing torch does neither.
+time. The *zygotes* are children too, beside them: one imports torch, and forks from itself a child for the numerical
+checks of each GPU, one for each other check, and one for what does not pass beside others; those forked from that
+import torchvision or torchaudio on top, while the first checks run. So torch is imported once, and a crash, hang or
+abort, of an import or of a check, ends that child alone. That a zygote could import its module is the outcome of that
+import; if it could not, the import is tried in a child of its own as any other. A process that forks neither
+initialises CUDA (its children could not use it) nor computes in parallel before (libgomp hangs in the children: seen
+with torch 2.5); importing torch does neither.
 
 The only parts of torch that are used here: ``torch.version.cuda``, ``torch.cuda.is_available()``,
 ``torch.cuda.init()`` (for the reason, when there is no GPU), ``torch.cuda.device_count()``,
@@ -19,9 +20,10 @@ import argparse
 import json
 import os
 
-from envmedic_kernels.catalogue import BY_MODULE, CHECKS, NOWHERE, ON_TORCH, SLOW, Gpus, units_of
+from envmedic_kernels.catalogue import BY_MODULE, CHECKS, NOWHERE, ON_TORCH, SLOW, TOGETHER, Gpus, units_of
 from envmedic_kernels.harness import imports, supervise
 from envmedic_kernels.harness.sequence import run_sequences
+from envmedic_kernels.harness.together import run_together
 from envmedic_kernels.harness.units import SEED, describe, last_words, run_side_by_side
 from envmedic_kernels.zygote import Zygote
 
@@ -66,9 +68,13 @@ def find_gpus(limit_s):
 def run_units(requests, gpus, report):
     """Run every unit of `requests` from this process, which holds what they import.
 
-    One check at a time, on all GPUs at once: each GPU has its own work, and they are not slower for each other's.
+    Those of one GPU share a process or two, and what does not pass there is run again alone. Of the others one check
+    runs at a time. All GPUs work at once: each has its own work, and they are not slower for each other's.
     """
     waiting = units_of(requests, gpus)
+    shared = [unit for unit in waiting if unit.request["name"] in TOGETHER and unit.on_gpu and unit.device != "cuda"]
+    again = run_together(shared, AT_ONCE, report)
+    waiting = [unit for unit in waiting if unit in again or unit not in shared]
     while waiting:
         first = waiting[0]
         together = [unit for unit in waiting if unit.name == first.name and unit.key[0] == first.key[0]]
@@ -80,10 +86,10 @@ def run_units(requests, gpus, report):
             run_side_by_side(together, AT_ONCE if first.on_gpu else 1, report)
 
 
-def run_torch(requests, own, no_gpu, report):
-    """Run all checks that need torch: in its zygote, and in the zygotes forked from it for other modules.
+def begun(requests, own, no_gpu, report, on_top=(), workers=1):
+    """The zygote of torch, which runs all checks that need torch, and forks zygotes for other modules from itself.
 
-    `own` has the units that import these modules, by module.
+    `own` has the units that import these modules, by module; `on_top` are imports that begin with torch imported.
     """
 
     def work(send):
@@ -94,11 +100,14 @@ def run_torch(requests, own, no_gpu, report):
         if not no_gpu and any(request["gpu"] for request in requests):
             gpus = find_gpus(max(request["timeout_s"] for request in requests))
         send(gpus.as_message())
+        imports.run_imports(on_top, workers, send)
         run_units([request for request in requests if request["name"] in ON_TORCH], gpus, send)
         for zygote in zygotes:
             zygote.proceed(gpus)
 
-    Zygote("torch", requests, report, own.get("torch")).run(work)
+    zygote = Zygote("torch", requests, report, own.get("torch"), on_top)
+    zygote.begin(work)
+    return zygote
 
 
 def zygote_of(module, requests, own, send):
@@ -111,26 +120,32 @@ def zygote_of(module, requests, own, send):
     return zygote
 
 
-def run(requests, no_gpu, report, workers=1):
+def run(requests, no_gpu, report, workers=1, *, torch_once=False):
     """Run a session: `requests` are dictionaries with ``index, name, arguments, gpu, timeout_s``.
 
-    `workers` is the number of imports that run at a time.
+    `workers` is the number of processes that import at a time. With `torch_once`, what is imported is imported on top
+    of the one torch that the checks use: it proves less of its own, and costs no second import of torch.
     """
     on_torch = [request for request in requests if request["name"] in CHECKS]
-    alone, own = imports.divided(
-        [item for item in requests if item["name"] == "import"], OF_ZYGOTES if on_torch else ()
-    )
-    imports.run_imports(alone, workers, report)
+    wanted = [request for request in requests if request["name"] == "import"]
+    family = on_torch or (torch_once and any("torch" in request["arguments"] for request in wanted))
+    alone, own = imports.divided(wanted, OF_ZYGOTES if family else ())
+    heard, zygote = set(), None
+
+    def hear(message):
+        heard.add(key_of(message))
+        report(message)
+
+    if family:
+        on_top, alone = (alone, []) if torch_once else ([], alone)
+        zygote = begun(on_torch, own, no_gpu, hear, on_top, workers)
+    # beside the checks: they wait for one process each, and those on GPUs hardly use a CPU
+    imports.run_imports(alone, workers, report, zygote and zygote.child)
     run_sequences([request for request in requests if request["name"] == "import-sequence"], workers, report)
-    if on_torch:
-        heard = set()
-
-        def hear(message):
-            heard.add(key_of(message))
-            report(message)
-
-        run_torch(on_torch, own, no_gpu, hear)
-        imports.run_imports([unit for unit in own.values() if unit.key not in heard], workers, report)
+    if zygote:
+        zygote.end()
+        left = [unit for unit in (*own.values(), *on_top) if unit.key not in heard]
+        imports.run_imports(left, workers, report)
     report({"end": True})
 
 
@@ -219,7 +234,8 @@ def main(argv):
     options = parse(argv)
     if options.spec is not None:
         spec = json.loads(options.spec)
-        run(spec["requests"], spec.get("no_gpu", ""), print_line, spec.get("workers", 1))
+        more = {"torch_once": spec.get("torch_once", False)}
+        run(spec["requests"], spec.get("no_gpu", ""), print_line, spec.get("workers", 1), **more)
         return 0
     show = Human() if options.human else print_line
     run(requests_of(options), "", show, options.workers)

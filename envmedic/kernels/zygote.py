@@ -20,15 +20,16 @@ class Zygote:
     """A child that imports `module` and then works with it in memory.
 
     Every unit of `requests` gets an outcome, whatever happens to the child. `own`, the unit of the import itself, gets
-    one only if the import succeeded or never ended.
+    one only if the import succeeded or never ended. `on_top` are further units that the child runs, and may leave out.
     """
 
-    def __init__(self, module, requests, report, own=None):
+    def __init__(self, module, requests, report, own=None, on_top=()):
         self.module = module
         self.requests = requests
         self.gpus = Gpus()
         self.report = report
         self.own = own
+        self.on_top = on_top
         self.done = set()
         self.ready = False
         self.failure = None
@@ -37,9 +38,13 @@ class Zygote:
         self._go = None
         self._told = False
 
-    def run(self, work):
-        """Import, run ``work(send)``, and wait for the end."""
+    def begin(self, work):
+        """Begin to import and to run ``work(send)``, heard while this process waits for other children."""
         self._start(work)
+        self.child.attend()
+
+    def end(self):
+        """Wait for the end of what has begun."""
         self._end()
 
     def start(self, work):
@@ -131,7 +136,8 @@ class Zygote:
             return
         units = len(units_of(self.requests, self.gpus)) + 1
         longest = max((request["timeout_s"] for request in self.requests), default=0.0)
-        self.child.deadline = supervise.now() + units * longest + ZYGOTE_SLACK_S
+        limits = sum(unit.request["timeout_s"] for unit in self.on_top)
+        self.child.deadline = supervise.now() + units * longest + limits + ZYGOTE_SLACK_S
 
     def _missing(self, unit, ending):
         if self.failure and self.failure["absent"]:

@@ -11,11 +11,13 @@ from envmedic.locks.lock_format import LockFormat
 from envmedic.model.lock import Incomplete, Lock, LockedPackage
 
 FETCH: Final = "lock again with --fetch-hashes to take it from the index"
+ABSENT: Final = "no index that is configured for pip or uv has its file; install it again from one that has"
 
 
 def with_gaps(lock: Lock, form: LockFormat) -> Lock:
     """`lock` in that format, with the entries that the format cannot hold in `incomplete`."""
-    found = [_incomplete(item, reason) for item in lock.packages if (reason := missing(item, form)) is not None]
+    every = ((item, missing(item, form, asked=lock.asked)) for item in lock.packages)
+    found = [_incomplete(item, reason) for item, reason in every if reason is not None]
     if form.needs_conda and not any(item.manager == "conda" for item in lock.packages):
         reason = f"the environment has no conda packages, so a {form.name} file has no Python: choose pylock"
         found.append(Incomplete(name="python", version=lock.python, reason=reason))
@@ -27,9 +29,11 @@ def complete(lock: Lock, form: LockFormat) -> tuple[LockedPackage, ...]:
     return tuple(item for item in lock.packages if missing(item, form) is None)
 
 
-def missing(item: LockedPackage, form: LockFormat) -> str | None:
-    """Why the format cannot hold the entry, with advice; None where it can."""
-    return _conda_missing(item, form) if item.manager == "conda" else _pip_missing(item, form)
+def missing(item: LockedPackage, form: LockFormat, *, asked: bool = False) -> str | None:
+    """Why the format cannot hold the entry, with advice; None where it can. `asked` says that the indexes were asked."""
+    return (
+        _conda_missing(item, form) if item.manager == "conda" else _pip_missing(item, form, ABSENT if asked else FETCH)
+    )
 
 
 def _conda_missing(item: LockedPackage, form: LockFormat) -> str | None:
@@ -44,14 +48,14 @@ def _conda_missing(item: LockedPackage, form: LockFormat) -> str | None:
     return None
 
 
-def _pip_missing(item: LockedPackage, form: LockFormat) -> str | None:
+def _pip_missing(item: LockedPackage, form: LockFormat, advice: str) -> str | None:
     if form.needs_pep440 and not _has_version(item):
         return f"its version {item.version} is none by PEP 440, which {form.name} wants"
     # before the hash: a hash of a local build would not help anyone else to install it
     local = _local(item)
     if local is not None or not form.holds_hashes:
         return local
-    return _repository(item, form) if item.kind == "vcs" else _file_missing(item, form)
+    return _repository(item, form) if item.kind == "vcs" else _file_missing(item, form, advice)
 
 
 def _has_version(item: LockedPackage) -> bool:
@@ -62,11 +66,11 @@ def _has_version(item: LockedPackage) -> bool:
     return True
 
 
-def _file_missing(item: LockedPackage, form: LockFormat) -> str | None:
+def _file_missing(item: LockedPackage, form: LockFormat, advice: str) -> str | None:
     if item.sha256 is None:
-        return f"no SHA-256 of what was installed is known: {FETCH}"
+        return f"no SHA-256 of what was installed is known: {advice}"
     if item.url is None and form.needs_url:
-        return f"no URL of what was installed is known: {FETCH}"
+        return f"no URL of what was installed is known: {advice}"
     if item.subdirectory and not form.holds_subdirectories:
         return f"from the directory {item.subdirectory} of an archive, which only pylock can hold"
     return None

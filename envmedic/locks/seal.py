@@ -31,9 +31,9 @@ def require(entries: object, stated: str | None, source: str) -> None:
 
 def facts(lock: Lock) -> dict[str, str]:
     """The fields of a lock besides its entries, as texts by name; empty ones are left out."""
+    # without the time: an unchanged environment gives the same bytes, which a repository and its reviewers can compare
     found = {
         "envmedic": lock.envmedic,
-        "created": lock.created,
         "platform": lock.platform,
         "python": lock.python,
         "cuda": lock.cuda or "",

@@ -11,6 +11,7 @@ from envmedic.errors import InputError
 from envmedic.model.base import Model
 from envmedic.model.lock import LockDifference
 from envmedic.model.playbook import Condition, Playbook
+from envmedic.model.program import Program, ProgramEnd
 from envmedic.model.registries.check_kinds import CHECK_NAMES, GPU_CHECKS, Profile
 from envmedic.model.registries.faults import Fault
 
@@ -63,6 +64,8 @@ class Check(Model, frozen=True, kw_only=True):
     """Whether it is run once more when the repaired environment is at its own path; proofs always are."""
     confirmation: Confirmation | None = None
     """Of ``facts``: the fault that must be gone; without it, every fault that facts can confirm is asked for."""
+    program: Program | None = None
+    """Of ``command``: how it failed before, by which it is judged; without it, only exit status 0 passes."""
 
     @property
     def required(self) -> bool:
@@ -152,6 +155,8 @@ class Outcome(Model, frozen=True, kw_only=True):
     # A package may need another one only for a part that nobody here uses.
     excuse: str = ""
     """Why a failed import alone does not make an environment broken, such as ``seaborn is not installed``."""
+    program: ProgramEnd | None = None
+    """Of ``command``: how the user's program ended; null where it did not run."""
 
     @property
     def key(self) -> tuple[str, str | None]:

@@ -6,6 +6,7 @@ from typing import Final, Literal
 
 from envmedic.model.base import Model
 from envmedic.model.conda import CondaEnvironment
+from envmedic.model.pins import Project, UserPin
 
 FACTS_SCHEMA: Final = "envmedic.facts/1"
 
@@ -123,6 +124,7 @@ DefectKind = Literal[
     "pyvenv",
     "moved",
     "program",
+    "program-mode",
     "start-hook",
     "source-gone",
     "metadata",
@@ -140,6 +142,13 @@ class Defect(Model, frozen=True, kw_only=True):
     """Normalised name of the distribution concerned, None where it is the environment itself."""
     detail: str
     """What is wrong with it, to be read after its path."""
+    names: str | None = None
+    """The wrong path in it: of ``moved`` where the environment was made, of ``program`` the interpreter of a script, of
+    ``source-gone`` the source."""
+    now: str | None = None
+    """Where the directory that it names is now, as far as the former place of the environment tells."""
+    entry_point: str | None = None
+    """Of ``program``: the function that the script calls, as ``module:function``."""
 
 
 # Without site-packages (-I -S): a broken .pth file or sitecustomize says nothing about the interpreter.
@@ -159,6 +168,12 @@ class Interpreter(Model, frozen=True, kw_only=True):
     free_threaded: bool = False
     lacks: tuple[str, ...] = ()
     """Modules of the standard library that every program may take for granted, and that are not there."""
+    replacement: str | None = None
+    """Of a virtual environment without the Python that it was made for: one of the host that can take its place."""
+    named: bool = True
+    """Whether the user named or activated the environment. No program of one that was found by directory is started."""
+    answers: str | None = None
+    """The Python of the host that answers for one that nobody named; None where only files were read."""
 
 
 class Origin(Model, frozen=True, kw_only=True):
@@ -599,6 +614,10 @@ class Environment(Model, frozen=True, kw_only=True):
     """Conda's packages, None outside a conda prefix."""
     variables: tuple[KeptVariable, ...] = ()
     """What activation sets and unsets."""
+    project: Project | None = None
+    """The project that it belongs to; None where no file beside it tells of one."""
+    pins: tuple[UserPin, ...] = ()
+    """Versions that constraints, the manifest and the lock state, with file and line."""
     externally_managed: bool = False
     frozen: bool = False
     digest: str = ""

@@ -23,6 +23,7 @@ FixKind = Literal[
     "pin-build-dep",
     "host-compiler",
     "upgrade-driver",
+    "change-host",
     "not-an-env-problem",
     "other",
 ]
@@ -31,7 +32,7 @@ FixKind = Literal[
 def of_host(fault: Fault | None, fix_kind: FixKind | None) -> bool:
     """Whether the machine is at fault, so that no repair of an environment helps."""
     # some classes are of the host or of the environment, case by case: there the signature's way of repair decides
-    return fix_kind == "upgrade-driver" or (fault is not None and FAULT_CLASSES[fault].of_host)
+    return fix_kind in {"upgrade-driver", "change-host"} or (fault is not None and FAULT_CLASSES[fault].of_host)
 
 
 def of_shell(fault: Fault | None) -> bool:
@@ -112,6 +113,17 @@ class Aside(Model, frozen=True, kw_only=True):
     """What it is instead."""
 
 
+class Obstacle(Model, frozen=True, kw_only=True):
+    """Why ``apply`` would refuse to begin, or could not prove its repair here."""
+
+    kind: Literal["protected", "unproven"]
+    """The environment is to stay as it is, or checks of the repair cannot run on this machine."""
+    text: str
+    """What is in the way, in one line."""
+    hint: str
+    """What to do about it."""
+
+
 class Diagnosis(Model, frozen=True, kw_only=True):
     """The document of ``envmedic diagnose --json``. Findings are ordered, best first."""
 
@@ -128,12 +140,18 @@ class Diagnosis(Model, frozen=True, kw_only=True):
     """For ``not-an-env-problem`` and ``unknown``: why."""
     also: tuple[Aside, ...] = ()
     """What else the text says that is no fault of an environment: out of memory, warnings, an interruption."""
+    origin: tuple[str, ...] = ()
+    """What the paths of the text say of where it was written: in another environment, on another operating system."""
     advice: tuple[str, ...] = ()
     """What would help, where no repair of an environment does."""
     examined: tuple[str, ...] = ()
     """What the facts of the environment were read from."""
     unexamined: tuple[str, ...] = ()
     """What was not looked at, so that nothing is known of it."""
+    obstacles: tuple[Obstacle, ...] = ()
+    """What would keep ``apply`` from beginning, or from proving a repair here."""
+    differs: tuple[str, ...] = ()
+    """Where environment, lock and manifest of the project disagree, with package, file and line of each."""
     log: str | None = None
     """Name of the log that was read."""
     importing: str | None = None

@@ -137,6 +137,8 @@ class Lock(Model, frozen=True, kw_only=True):
     """Where it was written, None where it was not."""
     name: str = ""
     """Of the environment, for formats that name one."""
+    asked: bool = False
+    """Whether the indexes were asked for hashes and URLs that are not known here."""
     builds: bool = False
     """Whether a distribution of it is compiled where it is installed, or was compiled here, so that a CUDA toolkit is
     needed to make it again."""

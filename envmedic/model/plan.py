@@ -8,7 +8,8 @@ from envmedic.model.base import Model
 from envmedic.model.checks import Check
 from envmedic.model.conda import CondaChange
 from envmedic.model.facts import Host, Origin
-from envmedic.model.findings import Finding
+from envmedic.model.findings import Finding, Obstacle
+from envmedic.model.pins import NextSync
 from envmedic.model.registries.faults import Fault
 
 PLAN_SCHEMA: Final = "envmedic.plan/1"
@@ -150,6 +151,58 @@ class Pin(Model, frozen=True, kw_only=True, tag="pin"):
         return "pin " + ", ".join((*self.constraints, *(f"{spec} (conda)" for spec in self.conda)))
 
 
+class Relocate(Model, frozen=True, kw_only=True, tag="relocate"):
+    """Let scripts, activation, settings and editable installs name the present path of a moved environment."""
+
+    former: str
+    """Where it was made."""
+    programs: tuple[str, ...] = ()
+    """Scripts that are run by its former path, relative to the prefix."""
+    sources: dict[str, str] = {}
+    """Present path of each directory of sources that moved with it, by the former one."""
+
+    def describe(self) -> str:
+        """One line for people."""
+        also = "".join(f", and {old} to {new}" for old, new in sorted(self.sources.items()))
+        count = f" of {len(self.programs)} scripts" if self.programs else ""
+        return f"rewrite paths{count}, activation and settings from {self.former} to the environment's own{also}"
+
+
+class MakeExecutable(Model, frozen=True, kw_only=True, tag="make_executable"):
+    """Let programs be executed by all who may read them."""
+
+    programs: tuple[str, ...]
+    """Relative to the prefix."""
+
+    def describe(self) -> str:
+        """One line for people."""
+        return f"make executable {', '.join(self.programs)}"
+
+
+class ProgramScript(Model, frozen=True, kw_only=True):
+    """A script in ``bin``."""
+
+    path: str
+    """Relative to the prefix."""
+    entry_point: str | None = None
+    """The function that it calls, as ``module:function``; None where only its first line is made again."""
+
+
+class WriteScripts(Model, frozen=True, kw_only=True, tag="write_scripts"):
+    """Write scripts again as an installer writes them, run by the environment's Python."""
+
+    scripts: tuple[ProgramScript, ...]
+
+    @property
+    def programs(self) -> tuple[str, ...]:
+        """Paths of the scripts, relative to the prefix."""
+        return tuple(item.path for item in self.scripts)
+
+    def describe(self) -> str:
+        """One line for people."""
+        return "write " + ", ".join(f"{item.path} ({item.entry_point or 'first line'})" for item in self.scripts)
+
+
 class Advise(Model, frozen=True, kw_only=True, tag="advise"):
     """What the user has to do; never applied by envmedic."""
 
@@ -160,7 +213,35 @@ class Advise(Model, frozen=True, kw_only=True, tag="advise"):
         return self.text
 
 
-Step = Purge | CondaChange | Install | Rebuild | SetEnv | UnsetEnv | Pin | Advise
+class ReplaceBase(Model, frozen=True, kw_only=True, tag="replace_base"):
+    """Let a virtual environment be run by another Python of the host, of the same release series."""
+
+    python: str
+    """That Python."""
+    programs: tuple[str, ...] = ()
+    """Scripts that are run by the environment's Python, relative to the prefix."""
+
+    def describe(self) -> str:
+        """One line for people."""
+        return f"lead bin/python and pyvenv.cfg to {self.python}"
+
+
+FileRepair = Relocate | MakeExecutable | WriteScripts | ReplaceBase
+"""Steps that repair files in place, without an installer."""
+Step = (
+    Purge
+    | CondaChange
+    | Install
+    | Rebuild
+    | SetEnv
+    | UnsetEnv
+    | Pin
+    | Relocate
+    | MakeExecutable
+    | WriteScripts
+    | ReplaceBase
+    | Advise
+)
 
 
 class Change(Model, frozen=True, kw_only=True):
@@ -198,6 +279,34 @@ class PlanAlternative(Model, frozen=True, kw_only=True):
     title: str
     why_not: str
     feasible: bool = True
+
+
+class MoveCost(Model, frozen=True, kw_only=True):
+    """What a way out of a conflict of requirements moves of what is installed; less of the first that differs is better."""
+
+    moves: tuple[str, ...]
+    """Installed distributions that change or go."""
+    dependents: int
+    """Number of installed distributions that accept these in the installed versions; one for what nothing requires."""
+    majors: int
+    """Number of those that get another major release."""
+    downgrades: int
+    """Number of those that get an older release."""
+    new: int = 0
+    """Number of distributions that come in addition."""
+
+
+class PlanChoice(Model, frozen=True, kw_only=True):
+    """Why a plan moves these distributions and no others."""
+
+    cost: MoveCost
+    """What it moves."""
+    why: str
+    """The comparison with the other ways, as a clause."""
+    resolved: int
+    """Number of ways whose solution was looked for."""
+    cut: bool = False
+    """Whether there are more ways, which a limit left unresolved."""
 
 
 class Plan(Model, frozen=True, kw_only=True):
@@ -245,8 +354,14 @@ class Plan(Model, frozen=True, kw_only=True):
     """What is not in the wheel cache yet."""
     alternatives: tuple[PlanAlternative, ...] = ()
     """Sets and ways that were considered and not chosen."""
+    choice: PlanChoice | None = None
+    """Why these distributions move and no others; null where requirements left no choice."""
     notes: tuple[str, ...] = ()
     """What the user should know."""
+    next_sync: NextSync | None = None
+    """What the project's own tool does to the environment afterwards; null where it does nothing, or nothing is known."""
+    obstacles: tuple[Obstacle, ...] = ()
+    """What would keep ``apply`` from beginning, or from proving a repair here."""
     unanswered: tuple[str, ...] = ()
     """The fault that the text reports, in one line, where this plan is about another and no fact would show its end."""
     # A named playbook or a plan file is a decision of the user: a further round would go beyond it.

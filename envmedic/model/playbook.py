@@ -258,8 +258,8 @@ class TextMatch(Model, frozen=True, kw_only=True):
     signature: str
     line_number: int
     """1-based, in the log as given: of the first such line."""
-    last_line: int = 0
-    """Of the last line on which it matched with these groups; 0 if it was not counted."""
+    later_lines: tuple[int, ...] = ()
+    """Of the next lines on which it matched with these groups: the first ones, and the last one."""
     line: str
     """The line without escapes and prefixes, at most 500 characters."""
     groups: dict[str, str] = {}
@@ -269,15 +269,6 @@ class TextMatch(Model, frozen=True, kw_only=True):
     """Whether the line is a warning or information, after which programs go on."""
     part: int = 0
     """Number of the part, where one line contains a whole text, as in JSON."""
-
-
-class ForeignPath(Model, frozen=True, kw_only=True):
-    """A path of a system on which envmedic repairs nothing."""
-
-    system: Literal["Windows", "macOS"]
-    """The system."""
-    line: str
-    """The line that has it."""
 
 
 class Failures(Model, frozen=True, kw_only=True):
@@ -299,8 +290,17 @@ class Failures(Model, frozen=True, kw_only=True):
     """Modules in site-packages that the last error on a name, an attribute, an import or syntax was raised in or names."""
     whole: bool = False
     """Whether these are the failures of the whole text."""
-    foreign: ForeignPath | None = None
-    """The first path of another system, where no path is of Linux."""
+
+
+class TextOrigin(Model, frozen=True, kw_only=True):
+    """Where a text was written, as far as its paths tell."""
+
+    prefixes: tuple[str, ...] = ()
+    """Those of the environments in which its last error was raised."""
+    system: str | None = None
+    """The operating system, where all its paths are of another one than Linux."""
+    path: str | None = None
+    """The path that shows the operating system."""
 
 
 class ReadText(Model, frozen=True, kw_only=True):
@@ -310,6 +310,8 @@ class ReadText(Model, frozen=True, kw_only=True):
     """Every match of a signature, by line number. One repeated with the same groups is counted."""
     failures: Failures = Failures()
     """Lines near its end that tell of failures."""
+    origin: TextOrigin = TextOrigin()
+    """Where it was written, by the paths near its end."""
 
 
 NO_TEXT: Final = ReadText()

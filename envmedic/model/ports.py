@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, Protocol
 
@@ -82,6 +82,10 @@ class ResolveRequest(Model, frozen=True, kw_only=True):
     torch_index: str = "https://download.pytorch.org/whl/{variant}"
     indexes: tuple[str, ...] = ()
     """URLs of indexes that are asked before the user's own."""
+    settles: tuple[str, ...] = ()
+    """Installed distributions on which no requirement of a new wheel may be unmet, whatever was unmet before."""
+    constraints: tuple[str, ...] = ()
+    """Limits on the versions of whatever is chosen, such as ``setuptools<81``."""
 
 
 class Resolution(Model, frozen=True, kw_only=True):
@@ -158,6 +162,22 @@ class FactsJudge(Protocol):
         """Observe the environment that `runner` runs commands in, and say whether the fault is there."""
 
 
+class ProgramOutput(Model, frozen=True, kw_only=True):
+    """What the output of a program that did not exit with 0 says of its failure."""
+
+    kind: Literal["reported", "elsewhere", "other"]
+    """The reported error again, what is no fault of an environment, or anything else."""
+    why: str
+    """The reason, in one line."""
+
+
+class ProgramJudge(Protocol):
+    """Reads the output of the user's program."""
+
+    def __call__(self, check: Check, lines: Iterable[bytes], returncode: int | None, prefix: Path) -> ProgramOutput:
+        """Say what `lines` tell of a program that ran in `prefix`; `returncode` is None while it is alive."""
+
+
 class ProcessUser(Model, frozen=True, kw_only=True):
     """A process that runs from a prefix."""
 
@@ -180,6 +200,8 @@ class ApplyOptions(Model, frozen=True, kw_only=True):
     """Limit for one check or step; None takes each one's own."""
     keep: int = 1
     """Generations kept for undo after this one."""
+    profile: Literal["standard", "full"] = "standard"
+    """Whether imports are checked that nothing of what changed can affect, too."""
     keep_partial: bool = False
     """Whether a repair may take the environment's place that leaves a part of what was reported."""
 
@@ -261,3 +283,7 @@ class EnginePorts(msgspec.Struct, frozen=True):
     """Asks whether a repair is kept that leaves this; None keeps none, unless the options say so."""
     before_exchange: Callable[[Exchange], bool] | None = None
     """Asks once more when the clone is proven, before it takes the environment's place; None goes on unasked."""
+    host: Callable[[], Host] | None = None
+    """Observes this machine; None where a proof of another time never counts."""
+    unaffected: Callable[[Path, Path, Collection[str], Collection[str]], frozenset[str]] | None = None
+    """Import names that changes between two trees, as paths and as distributions, cannot affect; None where all can."""

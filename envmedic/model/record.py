@@ -8,6 +8,7 @@ from envmedic.errors import EnvmedicError
 from envmedic.model.base import Model
 from envmedic.model.checks import Outcome
 from envmedic.model.plan import Plan
+from envmedic.model.program import ProgramEnd
 from envmedic.redact import redact_text
 
 RECORD_SCHEMA: Final = "envmedic.record/1"
@@ -75,12 +76,14 @@ class Record(Model, frozen=True, kw_only=True):
     """How far it came; ``done``, ``undone`` and ``aborted`` are final."""
     environment: Literal["unchanged", "repaired", "restored"]
     """What became of the environment."""
-    outcome: Literal["repaired", "partial", "unchanged"] | None = None
-    """Whether what was reported is gone; ``partial`` is exit code 7. Null while it runs, and in records of version 0.1."""
+    outcome: Literal["repaired", "partial", "unchanged", "already"] | None = None
+    """Whether what was reported is gone; ``partial`` is exit code 7, ``already`` a plan that this transaction had carried
+    out before, so that nothing was done. Null while it runs, and in records of version 0.1."""
     left: tuple[Left, ...] = ()
     """Faults that stay, reported ones first."""
-    program: Literal["passed", "failed", "not run"] = "not run"
-    """How the user's command ended in the repaired clone."""
+    program: ProgramEnd | Literal["not run"] = "not run"
+    """How the user's program ended in the repaired clone. ``passed the point``: it was stopped after a time without the
+    reported error. ``failed elsewhere``: by what is no fault of an environment, which decides nothing."""
     started: str
     """RFC 3339, UTC."""
     finished: str | None = None
@@ -102,7 +105,7 @@ class Record(Model, frozen=True, kw_only=True):
     after: tuple[DistributionState, ...] = ()
     """Installed distributions after it."""
     checks_before: tuple[Outcome, ...] = ()
-    """Outcomes in the clone before the first step."""
+    """Outcomes before the first step: of what can show the fault, and of what does not pass after the last one."""
     checks_after: tuple[Outcome, ...] = ()
     """Outcomes in the clone after the last step."""
     smoke: tuple[Outcome, ...] = ()
@@ -242,6 +245,11 @@ class Difference(Model, frozen=True, kw_only=True):
     """False where the list of the files of a state was removed with its tree: then only distributions are compared."""
     interrupted: str | None = None
     """The interrupted transaction on the environment, which `envmedic recover` settles; null without one."""
+
+    @property
+    def none(self) -> bool:
+        """Whether the files of both states were compared and nothing differs."""
+        return self.files_compared and not (self.distributions or self.added or self.removed or self.changed)
 
 
 class ErrorDocument(Model, frozen=True, kw_only=True):

@@ -5,10 +5,11 @@ from __future__ import annotations
 from envmedic.planner.assemble import PlanInstallers, ResolvedProposal, build
 from envmedic.planner.changes.requirement_checks import Unmet, markers, unmet
 from envmedic.planner.conda_split.conda_constraints import divided, loosened
-from envmedic.planner.identity import named, stale, verify_id
+from envmedic.planner.identity import named, stale, steps_key, verify_id
 from envmedic.planner.proposal import Proposal, Proposals
 from envmedic.planner.proposal_case import Options
 from envmedic.planner.proposals import proposals
+from envmedic.planner.user_pins import binding, blamed
 
 __all__ = [
     "Options",
@@ -17,6 +18,8 @@ __all__ = [
     "Proposals",
     "ResolvedProposal",
     "Unmet",
+    "binding",
+    "blamed",
     "build",
     "divided",
     "loosened",
@@ -24,6 +27,7 @@ __all__ = [
     "named",
     "proposals",
     "stale",
+    "steps_key",
     "unmet",
     "verify_id",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -13,10 +14,11 @@ from envmedic.errors import NoSolution, NotAnEnvironment
 from envmedic.model.conda import CondaChange
 from envmedic.model.facts import Environment, Facts
 from envmedic.model.findings import Finding
+from envmedic.model.pins import UserPin
 from envmedic.model.plan import Artifact, Change, Install, Plan, PlanAlternative, Purge, Rebuild, Step
 from envmedic.model.playbook import LoadedPlaybook
 from envmedic.model.ports import CondaInstaller, Installer, Resolution
-from envmedic.planner import checks
+from envmedic.planner import checks, user_pins
 from envmedic.planner.changes import removal
 from envmedic.planner.changes.ownership import Owners, only_wheels
 from envmedic.planner.changes.requirement_checks import key, markers, newly_unmet, unmet, unmet_already
@@ -24,6 +26,7 @@ from envmedic.planner.conda_split import conda_changes
 from envmedic.planner.family.family_query import FAMILY
 from envmedic.planner.family.torch_bound import bound
 from envmedic.planner.identity import named
+from envmedic.planner.project_sync import next_sync
 from envmedic.planner.proposal import IN_THE_WAY, Proposal, Proposals
 
 UNPACKED_FACTOR = 4
@@ -43,6 +46,8 @@ class ResolvedProposal:
     """Every proposal and rejection, for the plan's alternatives."""
     failed: Mapping[str, str] = field(default_factory=dict)
     """Why other proposals could not be resolved, by title."""
+    pins: tuple[UserPin, ...] = ()
+    """The user's limits that hold for the environment."""
 
 
 @dataclass(frozen=True)
@@ -110,6 +115,7 @@ def build(
     proposal, resolution = resolved.proposal, resolved.resolution
     draft = _draft(environment, proposal, resolution or Resolution(artifacts=()), values)
     _refuse_unmet(draft, values)
+    _refuse_unpinned(draft, resolved.pins)
     steps = _steps(draft)
     expected = checks.expected_environment(facts, proposal, removed=draft.removed, installed=_new(draft))
     return named(
@@ -132,8 +138,14 @@ def build(
             stays_count=len({item.name for item in environment.distributions} - {*draft.before, *_new(draft)}),
             disk_bytes=UNPACKED_FACTOR * _packed_bytes(draft),
             download_bytes=_download_bytes(draft, resolved.fetched),
-            alternatives=_alternatives(loaded, resolved),
-            notes=(*proposal.notes, *(resolution.notes if resolution else ()), *_size_notes(draft)),
+            alternatives=_alternatives(finding, resolved),
+            notes=(
+                *proposal.notes,
+                *user_pins.kept(resolved.pins, _after(draft)),
+                *(resolution.notes if resolution else ()),
+                *_size_notes(draft),
+            ),
+            next_sync=next_sync(environment, values, _after(draft), proposal.request.pins if proposal.request else ()),
             extendable=extendable,
             gpu_checks=expected.cuda_build,
         )
@@ -177,6 +189,23 @@ def _refuse_unmet(draft: _Draft, values: Mapping[str, str]) -> None:
             hint="Give an index or a directory with what is missing (--find-links), or choose another way from the plan",
             details=sentences,
         )
+
+
+def _refuse_unpinned(draft: _Draft, pins: tuple[UserPin, ...]) -> None:
+    """Refuse a plan that would not keep what the user states elsewhere: the next installation would undo it."""
+    found = tuple(user_pins.broken(pins, _after(draft)))
+    if found:
+        summary = f"{draft.proposal.title} would break what you have pinned"
+        raise NoSolution(summary, cause=found[0], hint=user_pins.HINT, details=found)
+
+
+def _after(draft: _Draft) -> dict[str, str | None]:
+    """Return the version of each distribution that changes, None for one that is gone."""
+    copies = Counter(item.name for item in draft.environment.distributions)
+    # of several copies one may stay
+    removed = (name for name in draft.removed if copies[name] == 1)
+    new = {name: version for name, version in _new(draft).items() if version is not None}
+    return {**dict.fromkeys(removed), **new}
 
 
 def _steps(draft: _Draft) -> tuple[Step, ...]:
@@ -311,7 +340,7 @@ def _size_notes(draft: _Draft) -> tuple[str, ...]:
     )
 
 
-def _alternatives(loaded: LoadedPlaybook, resolved: ResolvedProposal) -> tuple[PlanAlternative, ...]:
+def _alternatives(finding: Finding | None, resolved: ResolvedProposal) -> tuple[PlanAlternative, ...]:
     """Return every other way, with the reason against it."""
     chosen, considered, failed = resolved.proposal, resolved.considered, resolved.failed
     found = [
@@ -324,12 +353,8 @@ def _alternatives(loaded: LoadedPlaybook, resolved: ResolvedProposal) -> tuple[P
         # the wider form of the chosen proposal is the same way with more freedom for the resolver, no alternative
         if msgspec.to_builtins(item) != msgspec.to_builtins(chosen) and item.title != chosen.title + IN_THE_WAY
     ]
-    # a playbook's own alternative is one text: its first sentence is the title, the rest the reason against it
-    parts = (text.partition(". ") for text in loaded.playbook.alternatives)
     own = (
-        PlanAlternative(
-            title=title.rstrip("."), why_not=why_not or "envmedic does not take it by itself", feasible=False
-        )
-        for title, _, why_not in parts
+        PlanAlternative(title=item.title, why_not=item.why_not or "envmedic does not take it by itself", feasible=False)
+        for item in (finding.alternatives if finding is not None else ())
     )
     return (*found, *(considered.rejected if considered else ()), *own)

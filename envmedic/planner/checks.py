@@ -10,6 +10,7 @@ from envmedic.compat.installed_requirements import demands, markers
 from envmedic.model.checks import Check, Confirmation, named_check
 from envmedic.model.facts import Environment, Facts
 from envmedic.model.findings import Finding
+from envmedic.model.plan import FileRepair
 from envmedic.model.playbook import LoadedPlaybook
 from envmedic.model.registries.check_kinds import GPU_CHECKS, PROFILES
 from envmedic.planner import import_targets
@@ -17,6 +18,7 @@ from envmedic.planner.proposal import Proposal
 
 FACTS = "facts"
 SEQUENCE = "import-sequence"
+PROGRAMS = "programs"
 _OF_TORCH = ("nvidia", "triton")
 """Prefixes of the import names of libraries that torch loads."""
 ON_EVERY_TORCH = ("matmul", "conv")
@@ -40,6 +42,8 @@ class ExpectedEnvironment:
     """The sequence of imports that crashed before the plan."""
     extensions: tuple[str, ...] = ()
     """Extension packages whose operators can be called."""
+    programs: tuple[str, ...] = ()
+    """Programs that the plan repairs, relative to the prefix."""
 
 
 def expected_environment(
@@ -67,6 +71,7 @@ def expected_environment(
         ),
         sequence=facts.import_crash.sequence if facts.import_crash is not None else (),
         extensions=import_targets.extensions(stays),
+        programs=tuple(name for step in proposal.after if isinstance(step, FileRepair) for name in step.programs),
     )
 
 
@@ -103,8 +108,8 @@ def checks(loaded: LoadedPlaybook, finding: Finding | None, state: ExpectedEnvir
             arguments=_names(name, state),
         )
         for name in own
-        # without a crash on record there is no sequence to repeat
-        if name != SEQUENCE or state.sequence
+        # without a crash on record there is no sequence to repeat, and not every moved environment has scripts
+        if name not in {SEQUENCE, PROGRAMS} or _names(name, state)
     )
     informative = tuple(
         named_check(name, cuda_build=state.cuda_build, arguments=state.extensions if name == SMOKE else ())
@@ -140,6 +145,8 @@ def _names(check: str, state: ExpectedEnvironment) -> tuple[str, ...]:
     """Return the import names that a check is about."""
     if check == SEQUENCE:
         return state.sequence
+    if check == PROGRAMS:
+        return state.programs
     if check != "import":
         return ()
     # importing torch takes seconds, so a repair that cannot concern it does without

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 
 import msgspec
 
 from envmedic.model.facts import Environment
-from envmedic.model.plan import Plan
+from envmedic.model.plan import Plan, Step
+
+_INCIDENTAL = frozenset({"size_bytes", "local_path", "metadata"})
+"""Fields that describe files and change nothing in what a step does."""
 
 
 def plan_id(plan: Plan) -> str:
@@ -20,6 +24,18 @@ def plan_id(plan: Plan) -> str:
 def named(plan: Plan) -> Plan:
     """Return `plan` with its id."""
     return msgspec.structs.replace(plan, id=plan_id(plan))
+
+
+def steps_key(steps: Iterable[Step]) -> str:
+    """Return a key of steps by what they do: equal steps have equal keys, whatever the sizes and records of files are."""
+    return msgspec.json.encode([_bare(msgspec.to_builtins(step)) for step in steps], order="deterministic").decode()
+
+
+def _bare(value: object) -> object:
+    if isinstance(value, dict):
+        # a build leaves a copy of another size, and a channel's record has the time of its upload
+        return {name: _bare(item) for name, item in value.items() if name not in _INCIDENTAL}
+    return [_bare(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def verify_id(plan: Plan) -> bool:

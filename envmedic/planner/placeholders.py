@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from envmedic.errors import NoSolution
 from envmedic.model.findings import Finding
 from envmedic.model.playbook import FactValue, LoadedPlaybook
-from envmedic.model.vocabulary.names import LISTED_PACKAGES, fact_kind, package_fact
+from envmedic.model.vocabulary.names import LISTED_PACKAGES, described, fact_kind
 from envmedic.planner.remedies.remedy import THE_TORCH_ENVIRONMENT
 from envmedic.playbook.schema.template import fill, placeholders, sole_placeholder
 
@@ -46,28 +46,21 @@ def _refusal(missing: Sequence[str], values: Values) -> NoSolution:
             f"The error text has to say which {' and '.join(said)} it is about, and none was given that does",
             hint="Give the whole error text with --log FILE",
         )
-    described = "; ".join(map(_described, facts))
+    told = "; ".join(map(described, facts))
     installed = values.get(LISTED_PACKAGES)
     # a list that was not observed is no proof that torch is missing
     no_torch = isinstance(installed, tuple) and "torch" not in installed
     if no_torch and all(name.startswith(_OF_TORCH) for name in facts):
         return NoSolution(
-            f"No torch is installed here, so nothing is known of what this repair needs: {described}",
+            f"No torch is installed here, so nothing is known of what this repair needs: {told}",
             hint=THE_TORCH_ENVIRONMENT,
         )
     # an observed absence has a value of None; a fact that was not observed has no entry
     looked_for = all(name in values for name in facts)
     return NoSolution(
-        f"This repair depends on what {'is not here' if looked_for else 'could not be observed here'}: {described}",
+        f"This repair depends on what {'is not here' if looked_for else 'could not be observed here'}: {told}",
         hint="`envmedic facts` shows what was found: put in place what is missing, or plan on the machine that has it",
     )
-
-
-def _described(name: str) -> str:
-    """Return the doc of a fact as a clause, without its remarks on other cases."""
-    kind = fact_kind(name)
-    doc = (kind.doc if kind is not None else name).partition(", None ")[0].partition("; ")[0]
-    return doc.replace("that distribution", name.split(".")[1]) if package_fact(name) else doc
 
 
 def listed(texts: Iterable[str], values: Values) -> tuple[str, ...]:

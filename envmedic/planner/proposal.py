@@ -8,6 +8,7 @@ from envmedic.model.conda import CondaRequest
 from envmedic.model.family import FamilySet
 from envmedic.model.plan import PlanAlternative, Purge, Step
 from envmedic.model.ports import ResolveRequest
+from envmedic.planner.moves.conflict_graph import Conflicts
 
 IN_THE_WAY = ", with what is in its way"
 """End of the title of a proposal that may change other packages too."""
@@ -40,6 +41,8 @@ class Proposals(Model, frozen=True, kw_only=True):
 
     proposals: tuple[Proposal, ...]
     rejected: tuple[PlanAlternative, ...] = ()
+    conflicts: Conflicts | None = None
+    """The conflicts of requirements that the proposals end in one of several ways; None where there is one way."""
 
     def best(self) -> Proposal:
         """Return the first proposal. Raises `NoSolution`, with every reason, when there is none."""

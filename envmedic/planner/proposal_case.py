@@ -14,6 +14,7 @@ from envmedic.compat.torch_family import conda_families as channels
 from envmedic.model.conda import CondaEnvironment
 from envmedic.model.facts import Environment, Host
 from envmedic.model.family import FamilySet
+from envmedic.model.pins import UserPin
 from envmedic.model.playbook import TorchFamilyStep
 from envmedic.model.ports import ResolveRequest
 from envmedic.planner.changes.ownership import Owners
@@ -25,11 +26,13 @@ from envmedic.planner.requested_changes import RequestedChanges
 
 @dataclass(frozen=True)
 class Options:
-    """The user's choice of sources for wheels."""
+    """The user's choice of sources for wheels, and limits on versions."""
 
     find_links: tuple[str, ...] = ()
     offline: bool = False
     torch_index: str = ResolveRequest(pins=()).torch_index
+    pins: tuple[UserPin, ...] = ()
+    """The user's limits that hold for the environment."""
 
 
 @dataclass(frozen=True)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from envmedic.compat.installed_requirements import satisfying
 from envmedic.compat.torch_family import conda_families as channels
 from envmedic.compat.torch_family import family
+from envmedic.compat.versions import allows
 from envmedic.errors import NoSolution, NotAnEnvironment
 from envmedic.model.conda import CondaEnvironment
 from envmedic.model.facts import Environment, Facts
@@ -18,13 +20,14 @@ from envmedic.model.findings import Finding
 from envmedic.model.plan import PlanAlternative, Purge
 from envmedic.model.playbook import FactValue, LoadedPlaybook
 from envmedic.model.ports import ResolveRequest
-from envmedic.planner import family_move
+from envmedic.planner import family_move, user_pins
 from envmedic.planner.changes import rebuild_plan, removal
 from envmedic.planner.changes.dependents import Dependents, along, following
 from envmedic.planner.changes.ownership import Owners
 from envmedic.planner.changes.requirement_checks import Unmet, applicable, markers, meets, newly_unmet
 from envmedic.planner.conda_split.split import DistributionChanges, Divider, pinned, widened
 from envmedic.planner.family import family_query, local_versions, members
+from envmedic.planner.moves.hitting_sets import MoveSet
 from envmedic.planner.placeholders import values_of
 from envmedic.planner.proposal import IN_THE_WAY, Proposal, Proposals
 from envmedic.planner.proposal_case import Options, ProposalCase, cases, cuda_build, family_step, no_wheel, suffix
@@ -34,6 +37,8 @@ from envmedic.planner.requested_changes import RequestedChanges, gather
 
 WITH_TORCH = ("nvidia-*", "cuda-toolkit", "cuda-bindings", "cuda-pathfinder", "triton", "pytorch-triton")
 """Distributions that torch pins exactly. The new torch may require others than the installed one did."""
+_WITH_RESOURCES = "<82"
+"""Releases of setuptools that have pkg_resources. Source: the history of setuptools."""
 TORCHS_OWN = ("filelock", "fsspec", "jinja2", "mpmath", "networkx", "setuptools", "sympy", "typing-extensions")
 """Requirements of every torch wheel that are not its own. Source: METADATA of torch 2.0 to 2.15."""
 
@@ -45,10 +50,12 @@ def proposals(
     *,
     values: Mapping[str, FactValue] | None = None,
     options: Options | None = None,
+    moves: MoveSet | None = None,
 ) -> Proposals:
     """Return the proposals for `loaded`, best first, and the rejected ones with their reasons.
 
-    Without a `finding` there is no fault, and the torch family is to move to other releases.
+    Without a `finding` there is no fault, and the torch family is to move to other releases. `moves` is the way out of
+    conflicts of requirements, where there are several; None takes the one that should move least.
     `values` are the derived facts that placeholders may name. Raises `NotAnEnvironment` without
     facts of an environment, and `NoSolution` for unsupported steps, for remedies that cannot decide here, and for
     damaged records of conda.
@@ -57,7 +64,7 @@ def proposals(
     if environment is None:
         raise NotAnEnvironment("No environment was observed", hint="Name one with -p PREFIX")
     groups = finding.groups if finding is not None else {}
-    wanted = gather(loaded, values_of(loaded, finding, values or {}), Situation(facts, environment, groups))
+    wanted = gather(loaded, values_of(loaded, finding, values or {}), Situation(facts, environment, groups), moves)
     builds = build_inputs(facts)
     case = ProposalCase(
         environment=environment,
@@ -71,7 +78,7 @@ def proposals(
     # Before the cases are split: builds add requirements to `wanted`, which all cases share.
     _plan_builds(wanted, environment, builds)
     if environment.conda is None:
-        return _of_case(case, facts, loaded)
+        return msgspec.structs.replace(_of_case(case, facts, loaded), conflicts=wanted.conflicts)
     found = [(item, _of_case(item, facts, loaded)) for item in cases(case)]
     ready = tuple(item for _, one in found for item in one.proposals)
     # advice and variables touch no file, so damaged records do not matter to them
@@ -82,7 +89,8 @@ def proposals(
     if refused and not any(one.proposals for way, one in found if way.by_conda):
         told = f"conda has no torch family that fits, so it comes as wheels: {refused[0].title}: {refused[0].why_not}"
         ready = tuple(msgspec.structs.replace(item, notes=(told, *item.notes)) for item in ready)
-    return Proposals(proposals=ready, rejected=tuple(dict.fromkeys(item for _, one in found for item in one.rejected)))
+    rejected = tuple(dict.fromkeys(item for _, one in found for item in one.rejected))
+    return Proposals(proposals=ready, rejected=rejected, conflicts=wanted.conflicts)
 
 
 def _refuse_damaged(conda: CondaEnvironment) -> None:
@@ -155,7 +163,7 @@ def _proposal(
     if case.moving:
         # a repair never upgrades bystanders; a move may, because the user asked for other releases
         follows = along(follows, unmet, case.environment, _moved(case))
-    refusal = _refusal(case, unmet, follows)
+    refusal = _refusal(case, unmet, follows) or "; ".join(_unpinned(case, found, changed))
     if refusal:
         return (), (PlanAlternative(title=title + suffix(case), why_not=refusal, feasible=False),)
     draft = Proposal(
@@ -307,7 +315,23 @@ def _request(
         offline=case.options.offline,
         torch_index=case.options.torch_index,
         indexes=tuple(wanted.indexes),
+        constraints=(*user_pins.constraints(case.options.pins), *_limits(case.environment, pins)),
+        settles=tuple(dict.fromkeys(item.name for item in wanted.conflicts.violated))
+        if wanted.conflicts is not None
+        else (),
     )
+
+
+def _limits(environment: Environment, pins: tuple[str, ...]) -> tuple[str, ...]:
+    """Return limits on what comes along, beyond requirements.
+
+    setuptools 82 has no pkg_resources, which many import without a requirement on it: no repair takes it from them.
+    """
+    installed = environment.distribution("setuptools")
+    new = installed is not None and not allows(_WITH_RESOURCES, installed.version)
+    asked = [str(item.specifier) for item in map(Requirement, pins) if canonicalize_name(item.name) == "setuptools"]
+    found = satisfying("setuptools", (), ",".join((*filter(None, asked), _WITH_RESOURCES)))
+    return () if new or found is None else (f"setuptools{_WITH_RESOURCES}",)
 
 
 def _repins_torch(case: ProposalCase) -> bool:
@@ -359,6 +383,14 @@ def _unmet(
     # the resolver decides the version of a pinned distribution, so it cannot be judged before
     after = {name: value for name, value in after.items() if name not in pinned}
     return newly_unmet(case.environment, after, values=case.values)
+
+
+def _unpinned(case: ProposalCase, found: FamilySet | None, changed: tuple[str, ...]) -> Iterator[str]:
+    """Yield the user's limits that the new members of the family would not keep."""
+    if found is not None:
+        # a limit may name the build too, as in a file of `pip freeze`
+        new = {name: f"{found.versions[name]}+{found.variant}" for name in changed}
+        yield from user_pins.broken(case.options.pins, new)
 
 
 def _pinned(case: ProposalCase) -> set[str]:

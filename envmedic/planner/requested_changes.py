@@ -27,6 +27,8 @@ from envmedic.model.playbook import (
     TorchFamilyStep,
     UnsetEnvStep,
 )
+from envmedic.planner.moves.conflict_graph import Conflicts
+from envmedic.planner.moves.hitting_sets import MoveSet
 from envmedic.planner.placeholders import Values, filled, listed
 from envmedic.planner.remedies import Situation, decide
 from envmedic.playbook.schema.template import fill
@@ -55,10 +57,14 @@ class RequestedChanges:
     after: list[Step] = field(default_factory=list)
     sound: list[str] = field(default_factory=list)
     """Why remedies of the playbook change nothing."""
+    conflicts: Conflicts | None = None
+    """The conflicts that `pins` end in one of several ways."""
 
 
-def gather(loaded: LoadedPlaybook, values: Values, situation: Situation) -> RequestedChanges:
-    """Interpret the steps; remedies decide on the `situation`.
+def gather(
+    loaded: LoadedPlaybook, values: Values, situation: Situation, moves: MoveSet | None = None
+) -> RequestedChanges:
+    """Interpret the steps; remedies decide on the `situation`. `moves` is the way out of conflicts, None for the least.
 
     Raises `NoSolution` for unsupported kinds of steps, listing them all, and for remedies that cannot decide.
     """
@@ -74,7 +80,7 @@ def gather(loaded: LoadedPlaybook, values: Values, situation: Situation) -> Requ
     wanted = RequestedChanges()
     for step in loaded.playbook.steps:
         if isinstance(step, RemedyStep):
-            _remedy(step, wanted, situation)
+            _remedy(step, wanted, situation, moves)
         else:
             _gather_one(step, wanted, values)
     return wanted
@@ -103,16 +109,19 @@ def _gather_one(step: PlaybookStep, wanted: RequestedChanges, values: Values) ->
         wanted.after += _following(step, values)
 
 
-def _remedy(step: RemedyStep, wanted: RequestedChanges, situation: Situation) -> None:
+def _remedy(step: RemedyStep, wanted: RequestedChanges, situation: Situation, moves: MoveSet | None) -> None:
     remedy = decide(step.name, situation)
     # no error: another step of the playbook may still have something to do
     if remedy.empty:
         wanted.sound.append(remedy.why)
     _add(wanted.purged, map(canonicalize_name, remedy.purge))
     wanted.leftovers = wanted.leftovers or remedy.leftovers
-    _add(wanted.pins, map(_requirement, remedy.install))
+    wanted.conflicts = wanted.conflicts or remedy.conflicts
+    chosen = moves.pins if moves is not None and remedy.conflicts is not None else remedy.install
+    _add(wanted.pins, map(_requirement, chosen))
     if remedy.variables:
         wanted.after.append(SetEnv(variables=remedy.variables))
+    wanted.after += remedy.steps
 
 
 def _add(known: list[str], new: Iterable[str]) -> None:

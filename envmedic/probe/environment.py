@@ -13,6 +13,7 @@ from envmedic import activation as kept
 from envmedic import forked
 from envmedic.model.facts import (
     CompanionBuild,
+    Defect,
     Distribution,
     Environment,
     Interpreter,
@@ -25,9 +26,17 @@ from envmedic.probe import layout
 from envmedic.probe.binaries import bundled, family_files, load_checks, numpy_api, openmp, torch_family
 from envmedic.probe.binaries.family_files import Package
 from envmedic.probe.elf.loader import Search
-from envmedic.probe.integrity import defects
+from envmedic.probe.integrity import byte_code, defects, structure
 from envmedic.probe.machine import build_tools
-from envmedic.probe.packages import distributions, index_configuration, leftovers, record_check, shadows
+from envmedic.probe.packages import (
+    distributions,
+    index_configuration,
+    leftovers,
+    project,
+    record_check,
+    shadows,
+    user_pins,
+)
 from envmedic.probe.prefix import import_paths, interpreter, kept_variables
 from envmedic.probe.readable import names
 from envmedic.probe.text import encodable
@@ -37,7 +46,7 @@ if TYPE_CHECKING:
     from envmedic.probe.conda.conda_prefix import Conda
 
 _MANY_CORES = 4
-"""With so many there is one left for NumPy's texts, beside this process, the walk and the compiled modules."""
+"""With so many there is one left for NumPy's texts and for byte code, beside this process, the walk and the compiled modules."""
 _COMPANIONS: tuple[Literal["torchvision", "torchaudio"], ...] = ("torchvision", "torchaudio")
 
 
@@ -47,27 +56,34 @@ def observe_environment(
     *,
     deep: bool = False,
     meanwhile: Callable[[], None] | None = None,
+    known_as: Path | None = None,
+    named: bool = True,
 ) -> Environment:
     """Observe the environment at `prefix` without importing anything of it or writing into it.
 
     `variables` are those of the shell that activates it, by default this process's; `deep` reads and hashes every
-    installed file; `meanwhile` is called once, before other processes are waited for. Raises `NotAnEnvironment` when
+    installed file; `meanwhile` is called once, before other processes are waited for; `known_as` is the environment of
+    which `prefix` is a copy, whose path the scripts of the copy name. No program of an environment that nobody `named`
+    is started. Raises `NotAnEnvironment` when
     there is none, and `PreflightError` as root on another user's. Damage inside it is a fact, never an error.
     """
     require_own(prefix)
     found = layout.read_layout(Path(os.path.abspath(prefix)))  # noqa: PTH100  # the user's spelling, links kept
     # The walk needs no other fact, so it begins first; the compiled modules are the longest work, so they come next.
     with forked.begun(lambda: survey(found.prefix)) as walk:
-        inputs = _first_inputs(found, os.environ if variables is None else variables)
+        inputs = _first_inputs(found, os.environ if variables is None else variables, known_as, named=named)
         with (
             forked.begun(inputs.compiled) as binaries,
             forked.begun(inputs.numpy_one, cores=_MANY_CORES) as numpy_one,
+            forked.begun(inputs.byte_code, cores=_MANY_CORES) as stale,
         ):
             environment = _from_metadata(inputs)
             if meanwhile is not None:
                 meanwhile()
             environment = _with_files(environment, inputs, walk.value(), deep=deep)
-            environment = msgspec.structs.replace(environment, numpy_one=numpy_one.value())
+            environment = msgspec.structs.replace(
+                environment, numpy_one=numpy_one.value(), defects=(*environment.defects, *stale.value())
+            )
             # once, at the end: a file name that is not UTF-8 can come from every reader
             return encodable(_with_compiled(environment, inputs, binaries.value()))
 
@@ -76,6 +92,8 @@ class _Inputs(msgspec.Struct, frozen=True):
     """Results of the first readers, which the others take as input."""
 
     found: layout.Layout
+    homes: tuple[Path, ...]
+    """Paths by which the files of the environment may name it: its own, where it was made, and that of this copy."""
     python: Interpreter
     sites: tuple[Path, ...]
     scans: tuple[distributions.Scan, ...]
@@ -93,13 +111,19 @@ class _Inputs(msgspec.Struct, frozen=True):
             self.found.prefix, self.found.python, self.packages, search, scans=self.scans, soabi=self.python.soabi
         )
 
+    def byte_code(self) -> tuple[Defect, ...]:
+        """Ask the environment's Python about the byte code of its modules."""
+        return tuple(byte_code.observe(self.found, self.python, self.scans))
+
     def numpy_one(self) -> tuple[NumpyModule, ...] | None:
         """Search the compiled modules for the NumPy that they were compiled with."""
         return numpy_api.observe(self.scans, self.found.prefix)
 
 
-def _first_inputs(found: layout.Layout, given: Mapping[str, str]) -> _Inputs:
-    python = interpreter.observe(found)
+def _first_inputs(found: layout.Layout, given: Mapping[str, str], known_as: Path | None, *, named: bool) -> _Inputs:
+    python = interpreter.observe(found, named=named)
+    own_path = known_as or found.prefix
+    outside = structure.seen_through_mount(found, own_path)
     # the interpreter's answer first: a prefix can keep the libraries of several Python versions
     sites = layout.site_packages(found, python.version or found.version)
     scans = tuple(distributions.scan(site, found.prefix, soabi=python.soabi) for site in sites)
@@ -109,6 +133,7 @@ def _first_inputs(found: layout.Layout, given: Mapping[str, str]) -> _Inputs:
     installed = tuple(item.distribution for scan in scans for item in scan.installed)
     return _Inputs(
         found=found,
+        homes=(own_path, *((outside,) if outside is not None else ()), found.prefix),
         python=python,
         sites=sites,
         scans=scans,
@@ -126,6 +151,9 @@ def _from_metadata(inputs: _Inputs) -> Environment:
     found, python, sites, scans = inputs.found, inputs.python, inputs.sites, inputs.scans
     prefix = found.prefix
     paths = import_paths.observe(found, python, sites, inputs.activated)
+    # a link beside the project may lead to an environment elsewhere
+    real = Path(os.path.realpath(inputs.homes[0]))
+    beside = next((path for path in (inputs.homes[0], real) if project.observe(path, inputs.given)), real)
     hidden = shadows.observe(paths, inputs.installed, sites, found.kind)
     return Environment(
         prefix=str(prefix),
@@ -144,6 +172,8 @@ def _from_metadata(inputs: _Inputs) -> Environment:
         native_packages=openmp.packages(prefix),
         bitsandbytes_cuda=bundled.bitsandbytes_cuda(scans),
         variables=inputs.own,
+        project=project.observe(beside, inputs.given),
+        pins=user_pins.observe(beside, inputs.given),
         building=build_tools.observe(
             found,
             python,
@@ -165,7 +195,7 @@ def _with_files(environment: Environment, inputs: _Inputs, measured: WalkResult,
     return msgspec.structs.replace(
         environment,
         files=(*held.files, *(condas.files if condas is not None else ())),
-        defects=defects.observe(inputs.found, inputs.python, inputs.scans, measured.sizes),
+        defects=defects.observe(inputs.found, inputs.homes, inputs.python, inputs.scans, measured.sizes),
         conflicts=(*held.conflicts, *(condas.conflicts if condas is not None else ())),
         conda=condas.environment if condas is not None else None,
         digest=measured.digest,
@@ -176,16 +206,41 @@ def _with_compiled(environment: Environment, inputs: _Inputs, binaries: load_che
     """Add the facts of its compiled files."""
     prefix, packages, family = inputs.found.prefix, inputs.packages, binaries.family
     torch = packages.get("torch")
+    build = torch_family.torch_build(torch, _of(torch, family, prefix)) if torch else None
+    companions = _companions(packages, family, prefix)
+    loaded = {item.name: item.version for item in companions} | ({"torch": build.version} if build is not None else {})
     return msgspec.structs.replace(
         environment,
-        torch=torch_family.torch_build(torch, _of(torch, family, prefix)) if torch else None,
-        companions=_companions(packages, family, prefix),
+        distributions=_loaded_first(environment.distributions, loaded),
+        torch=build,
+        companions=companions,
         libraries=family,
         extensions=binaries.extensions.libraries,
         extension_count=binaries.extensions.count,
         cxx_runtimes=binaries.cxx_runtimes,
         cuda_libraries=binaries.cuda,
     )
+
+
+def _loaded_first(installed: Sequence[Distribution], loaded: Mapping[str, str | None]) -> tuple[Distribution, ...]:
+    """Return the distributions with the metadata of what loads before other metadata of the same name and directory.
+
+    The import path says which directory is first, and not which of two metadata directories there is stale: files
+    such as torch/version.py do.
+    """
+
+    def first_place(item: Distribution) -> int:
+        return next(
+            place for place, other in enumerate(installed) if (other.name, other.site) == (item.name, item.site)
+        )
+
+    def stale(item: Distribution) -> bool:
+        version = loaded.get(item.name)
+        return version is not None and item.public != version.partition("+")[0]
+
+    if not any(stale(item) for item in installed):
+        return tuple(installed)
+    return tuple(sorted(installed, key=lambda item: (first_place(item), stale(item))))
 
 
 def _conda(found: layout.Layout, python: Interpreter, scans: Sequence[distributions.Scan]) -> Conda | None:

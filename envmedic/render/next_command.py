@@ -11,8 +11,8 @@ from envmedic.model.registries.installers import DEFAULT
 if TYPE_CHECKING:
     import argparse
 
-_FLAGS = ("offline", "no_gpu", "pin", "deep")
-_VALUES = ("torch_index", "installer", "timeout")
+_FLAGS = ("last", "offline", "no_gpu", "pin", "deep")
+_VALUES = ("pass_after", "torch_index", "installer", "timeout")
 _DEFAULTS = {"installer": DEFAULT}
 
 

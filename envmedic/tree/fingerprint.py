@@ -20,7 +20,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from envmedic.tree import attributes
+from envmedic.tree import attributes, mounts
 from envmedic.tree.walk import (
     KINDS,
     MARKER,
@@ -366,12 +366,8 @@ def _keeps_inodes(root: Path) -> bool:
     """Whether inode numbers stay: on overlayfs a copy-up may change them, on FUSE a new look-up."""
     device = root.stat().st_dev
     wanted = f"{os.major(device)}:{os.minor(device)}"
-    for line in Path("/proc/self/mountinfo").read_text(encoding="utf-8", errors="surrogateescape").splitlines():
-        mount, _, source = line.partition(" - ")
-        if mount.split(" ", 3)[2] == wanted:
-            kind = source.split(" ", 1)[0]
-            return not (kind in _UNSTABLE_INODES or kind.startswith("fuse"))
-    return True
+    kind = next((mount.filesystem for mount in mounts.mounts() if mount.device == wanted), "")
+    return not (kind in _UNSTABLE_INODES or kind.startswith("fuse"))
 
 
 def _sha256(path: Path) -> str:

@@ -13,11 +13,20 @@ from envmedic.api.context.settings import Settings
 from envmedic.api.planning.plan_choice import PlanChoices, RepairGoal, repairable, undoes
 from envmedic.errors import ExitCode, HostFault, InputError, NothingToRepair
 from envmedic.model.events import Emit, EventStream
-from envmedic.model.facts import Environment, Facts
+from envmedic.model.facts import Environment, Facts, Origin
 from envmedic.model.findings import Diagnosis, Finding
-from envmedic.model.plan import Change, Plan, Purge, SetEnv
-from envmedic.model.playbook import AdviseStep, InstallStep, LoadedPlaybook, PurgeStep, SetEnvStep
+from envmedic.model.plan import Change, Plan, Purge, Rebuild, SetEnv
+from envmedic.model.playbook import (
+    AdviseStep,
+    Condition,
+    InstallStep,
+    LoadedPlaybook,
+    PurgeStep,
+    RebuildStep,
+    SetEnvStep,
+)
 from envmedic.model.ports import Resolution, ResolveRequest
+from envmedic.model.registries.faults import Fault
 from tests.planner.support import Spelling, dist, environment, facts, finding, playbook, usual, wheel
 
 
@@ -198,3 +207,37 @@ def test_what_facts_refute_is_not_repaired_whatever_points_to_it() -> None:
     refuted = msgspec.structs.replace(finding(), fault="cudnn-mismatch", confirmed=False)
     nothing = msgspec.structs.replace(finding(), fault="cudnn-mismatch", confidence=0.1, confirmed=None)
     assert repairable(diagnosed(refuted, nothing), {"cudnn-mismatch"}) == ()
+
+
+def test_the_same_build_is_not_run_again_for_the_copy_that_it_made() -> None:
+    item = msgspec.structs.replace(dist("my-ops", "1.0"), origin=Origin(kind="index"))
+    given = facts(environment([*usual(), item], variant="cpu"))
+    book = named("rebuild", RebuildStep(distribution="my-ops"))
+    (first,) = every(choices(given, book)[0])
+    (step,) = (one for one in first.steps if isinstance(one, Rebuild))
+    older = msgspec.structs.replace(step.distribution, metadata_path="site-packages/my_ops-0.9.dist-info")
+    steps = tuple(msgspec.structs.replace(one, distribution=older) if one is step else one for one in first.steps)
+    again, _ = choices(given, book, earlier=(msgspec.structs.replace(first, steps=steps),))
+    assert every(again) == []
+    assert "taken already" in (again.errors[0].cause or "")
+
+
+def test_facts_tell_the_end_of_the_report_also_after_a_plan_of_a_class_that_could_have_brought_it_about() -> None:
+    def of(class_of_fault: Fault, pair: tuple[Finding, LoadedPlaybook]) -> tuple[Finding, LoadedPlaybook]:
+        found, book = pair
+        when = Condition(fact="host.gpus-hidden", operator="exists")
+        inner = msgspec.structs.replace(book.playbook, fault=class_of_fault, when=when, checks=("facts",))
+        return (
+            msgspec.structs.replace(found, fault=class_of_fault, confirmed=True),
+            msgspec.structs.replace(book, playbook=inner),
+        )
+
+    cause = of("duplicate-install", named("cause", InstallStep(requirements=("pillow==9",))))
+    asked = of("companion-version", named("asked", InstallStep(requirements=("lost==1",))))
+    made, installer = choices(facts(), cause, asked)
+    wanted = replace(made.wanted, reported=asked[0])
+    first, second = every(PlanChoices(Settings(stream=EventStream([])), installer, wanted))
+    ends = [check for check in first.checks if check.role == "reproduction"]
+    assert [check.arguments for check in ends] == [("asked",)]
+    assert first.unanswered == ()
+    assert [check for check in second.checks if check.role == "reproduction"] == []

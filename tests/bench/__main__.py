@@ -29,6 +29,7 @@ FEWEST = 1
 CLONE_AIM, PROBE_AIM, OVERHEAD_AIM = 1.3, 8.0, 4.0
 FRAME_AIM = 1.5
 COLLECT_AIM, OWN_AIM, UNDO_AIM = 10.0, 0.1, 2.0
+IMPORT_AIM = 4.0
 EXCHANGE_AIM_S = 0.05
 SMALL_LOG_AIM_S, READING_AIM_S, FLOOD_AIM_S = 0.3, 15.0, 6.0
 """For a log of 1 MB, for one of 100 MB, and for 10 MB of failures, over starting and loading."""
@@ -229,6 +230,13 @@ def report_mending(run: Run) -> None:
     most = max(samples["exchange"])
     run.report.note(
         f"exchange: aim ≤ {EXCHANGE_AIM_S:g} s: {'met' if most <= EXCHANGE_AIM_S else 'NOT met'} ({most:.3f} s)"
+    )
+    run.report.compare(
+        mending.against_imports(),
+        "whole",
+        "imports",
+        "the whole repair / two imports of torch and torchvision",
+        Aim(IMPORT_AIM),
     )
     run.report.compare(mending.parts(), "own", "others", "own part / installer and checks", Aim(OWN_AIM))
     run.report.note("Stages: " + ", ".join(f"{name} {seconds:.2f} s" for name, seconds in mending.by_stage().items()))

@@ -16,7 +16,7 @@ from statistics import median
 from typing import Any
 
 from tests.bench import scan
-from tests.bench.measures import SkippedError, variables
+from tests.bench.measures import IMPORTS, SkippedError, variables
 from tests.bench.sampling import Samples, rounds
 from tests.gpu.replays.packing import pack
 from tests.support.venvs import python_of, site_packages, uv
@@ -58,6 +58,8 @@ class Mending:
     """Seconds of the exchange of each undo, from the journal's word that it begins to its word that it is over."""
     repairs: list[dict[str, float]] = field(default_factory=list)
     """Seconds of each repair by stage, and the ``whole``."""
+    imports: list[float] = field(default_factory=list)
+    """Seconds of two imports of torch and torchvision, each in a new process, after each repair."""
     skipped: str = ""
     """Why the environment was not made anew."""
 
@@ -92,6 +94,10 @@ class Mending:
         own = [stages["whole"] - other for stages, other in zip(self.repairs[1:], others, strict=True)]
         return {"own": tuple(own), "others": tuple(others)}
 
+    def against_imports(self) -> Samples:
+        """Seconds of each ``whole`` repair with its checks, and of the two ``imports`` after it."""
+        return {"whole": tuple(stages["whole"] for stages in self.repairs[1:]), "imports": tuple(self.imports[1:])}
+
     def by_stage(self) -> dict[str, float]:
         """Median seconds of each stage, and of what lies between them."""
         stages = self.repairs[1:]
@@ -119,6 +125,8 @@ class Mending:
         whole = time.perf_counter() - started
         seconds = stage_seconds(events)
         self.repairs.append(seconds | {"whole": whole})
+        argv = [str(python_of(env)), "-c", IMPORTS]
+        self.imports.append(_timed(argv, variables()) + _timed(argv, variables()))
         return whole - sum(seconds.get(stage, 0.0) for stage in CHECKS)
 
     def _back(self, env: Path) -> float:

@@ -83,13 +83,14 @@ class Shell:
         *arguments: str,
         stdin: bytes = b"",
         limit_s: float = LIMIT_S,
+        folder: Path = ROOT,
     ) -> Done:
-        """Run envmedic to its end."""
+        """Run envmedic to its end, with `folder` as working directory."""
         if self.forked and self.program == ENVMEDIC and limit_s == LIMIT_S:
-            code, out, err = forking.run_envmedic(arguments, self.environment(), stdin=stdin)
+            code, out, err = forking.run_envmedic(arguments, self.environment(), folder, stdin=stdin)
         else:
             argv = [*self.program, *arguments]
-            code, out, err = forking.run_process(argv, self.environment(), ROOT, stdin=stdin, limit_s=limit_s)
+            code, out, err = forking.run_process(argv, self.environment(), folder, stdin=stdin, limit_s=limit_s)
         return Done(code, out.decode(), err.decode())
 
     @contextmanager

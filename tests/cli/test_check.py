@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tests.cli.support import Done, Shell, state_of
 from tests.envs.nms_cuda.case import BROKEN, REPAIRED, TORCH, Case
+from tests.support.index import write_index
+from tests.support.wheels import make_wheel
 
 
 def asked(reader: Shell, case: Case, *requirements: str) -> Done:
@@ -58,3 +62,17 @@ def test_people_read_the_answer_first(reader: Shell, shared: Case) -> None:
     done = reader.envmedic("check", "-p", str(shared.prefix), f"torchvision=={REPAIRED}")
     assert done.out.startswith("yes, with changes  torchvision")
     assert f"{BROKEN} -> {REPAIRED}" in done.out
+
+
+@pytest.mark.parametrize("named", ["", "mine="])
+def test_indexes_of_uv_count_beside_those_of_pip(reader: Shell, shared: Case, tmp_path: Path, named: str) -> None:
+    wheel = make_wheel(tmp_path, "of-uv", "1.0")
+    own = write_index(tmp_path / "uv", [wheel])
+    extra = write_index(tmp_path / "pip", [make_wheel(tmp_path, "of-pip", "1.0")])
+    both = reader.having(UV_INDEX=f"{named}{own}", PIP_EXTRA_INDEX_URL=extra)
+    for name in ("of-uv", "of-pip"):
+        done = asked(both, shared, name)
+        assert done.code == 0, done.told()
+        assert [row["name"] for row in done.document["changes"]] == [name]
+    planned = both.envmedic("plan", "--playbook", "nms-cuda", "--no-gpu", "-p", str(shared.prefix))
+    assert planned.code == 0, planned.told()

@@ -89,7 +89,7 @@ FINDING = Finding(
     fix_kind="reinstall-matching-wheel",
     evidence=(
         Evidence(kind="text", where="log:7", what="no \x1b[2Jkernel"),
-        Evidence(kind="fact", where="torch.version", what="torch.version is 2.5.1"),
+        Evidence(kind="fact", where="torch.version", what="version of the installed torch: 2.5.1"),
     ),
     alternatives=(Alternative(title="Change torch", why_not="More depends on it."),),
 )
@@ -152,7 +152,7 @@ def test_a_diagnosis_names_each_fact_once_and_the_next_command() -> None:
     diagnosis = Diagnosis(prefix="/my env", facts=None, verdict="env", findings=(FINDING,))
     lines = PLAIN.text(diagnosis_lines(diagnosis))
     assert lines[0] == "Verdict  env: a fault of this environment"
-    assert "   + torch.version is 2.5.1" in lines
+    assert "   + version of the installed torch: 2.5.1" in lines
     assert "   + log:7  no ␛[2Jkernel" in lines
     assert "   or: Change torch. More depends on it." in lines
     assert lines[-1] == "Next: envmedic plan --playbook nms-cuda -p '/my env'"
@@ -245,18 +245,27 @@ def test_the_next_command_carries_the_options_that_matter(given: dict[str, objec
 
 def test_a_record_of_a_repair() -> None:
     lines = PLAIN.text(record_lines(RECORD))
-    assert lines[-3:] == [
+    program = [
+        "Program      your program was not run; to run it, and to let it decide if it fails:",
+        "  envmedic run -p '/my env' -- CMD",
+        "  envmedic apply --last -p '/my env'",
+    ]
+    assert lines[-6:] == [
         "Environment  repaired and verified in 1 min 12 s",
         "GPU          verified",
+        *program,
         "To go back: envmedic undo -p '/my env'",
     ]
     assert "  torchvision  0.18.1  ->  0.20.1" in lines
     assert "  nms    cpu     fail    pass   0.5 s" in lines
     waived = msgspec.structs.replace(RECORD, gpu="not verified", gpu_reason="--no-gpu was given")
-    assert PLAIN.text(record_lines(waived))[-3:-1] == [
+    assert PLAIN.text(record_lines(waived))[-6:-1] == [
         "Environment  repaired in 1 min 12 s",
         "GPU          not verified (--no-gpu was given)",
+        *program,
     ]
+    passed = msgspec.structs.replace(RECORD, program="passed")
+    assert PLAIN.text(record_lines(passed))[-2] == "Program      passed"
 
 
 def test_a_record_of_going_back_and_coming_again() -> None:

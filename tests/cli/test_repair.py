@@ -9,6 +9,7 @@ import select
 import subprocess
 import time
 from pathlib import Path
+from typing import Any
 
 from tests.cli.support import ENVMEDIC, LIMIT_S, REPAIR, ROOT, SAMPLES, Done, Shell, failure, state_of, torchvision
 from tests.envs.nms_cuda.case import BROKEN, EDIT, REPAIRED, Case
@@ -37,6 +38,21 @@ def on_terminal(user: Shell, *arguments: str, answer: bytes) -> Done:
     return Done(process.returncode, out.decode(), told.decode().replace("\r\n", "\n"))
 
 
+def carried_out_again(user: Shell, case: Case, plan_file: Path, record: dict[str, Any]) -> None:
+    """A plan whose repair is in place is told as that; after an edit in the environment it is refused."""
+    again = user.envmedic("apply", str(plan_file), "--yes", "--no-gpu", "--json")
+    assert (again.code, again.document) == (0, record | {"outcome": "already"})
+    told = user.envmedic("apply", str(plan_file), "--yes", "--no-gpu")
+    assert "Environment  repaired before, and unchanged since: nothing was done" in told.out
+    (edited,) = case.prefix.glob("lib/python*/site-packages/torchvision/version.py")
+    content, status = edited.read_bytes(), edited.stat()
+    edited.write_bytes(content + b"# edited")
+    stale = user.envmedic("apply", str(plan_file), "--yes", "--no-gpu", "--json")
+    failure(stale, code=2, kind="stale-plan", says="has changed since the plan was made")
+    edited.write_bytes(content)
+    os.utime(edited, ns=(status.st_atime_ns, status.st_mtime_ns))
+
+
 def test_the_whole_story(user: Shell, case: Case, room: Path) -> None:
     prefix, target = case.prefix, ("-p", str(case.prefix))
     plan_file = room / "plan.json"
@@ -55,8 +71,8 @@ def test_the_whole_story(user: Shell, case: Case, room: Path) -> None:
     assert torchvision(prefix) == REPAIRED
     repaired = state_of(prefix)
 
-    stale = user.envmedic("apply", str(plan_file), "--yes", "--no-gpu", "--json")
-    failure(stale, code=2, kind="stale-plan", says="has changed since the plan was made")
+    carried_out_again(user, case, plan_file, record)
+    assert state_of(prefix) == repaired
 
     assert not (prefix / ".lock").exists()
     (info,) = prefix.glob("lib/python*/site-packages/torchvision-*.dist-info")

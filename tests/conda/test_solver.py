@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 
@@ -32,11 +33,13 @@ class Asked:
         self.conda = CondaEnvironment()
         self.events: list[EventData] = []
         self.configuration = CondaConfiguration(sources=self.sources)
+        self.prefix = Path("/nowhere/env")
         self._cache = cache
 
     def resolve(self, request: CondaRequest) -> CondaChange:
+        environment = msgspec.structs.replace(environment_of(self.conda), real_prefix=str(self.prefix))
         solver = solving.Solver(
-            environment_of(self.conda), self.host, self.configuration, self.events.append, str(self._cache), "rattler"
+            environment, self.host, self.configuration, self.events.append, str(self._cache), "rattler"
         )
         return solver.change(request)
 
@@ -166,6 +169,23 @@ def test_pins_bind_what_comes_and_not_what_stays(asked: Asked) -> None:
     with pytest.raises(NoSolution) as refusal:
         asked.resolve(CondaRequest(specs=("pytorch=2.4.1",), replaceable=("torch*",)))
     assert "2.3.*" in " ".join(refusal.value.details)
+
+
+def test_pins_in_the_way_are_named_with_their_place(asked: Asked, tmp_path: Path) -> None:
+    asked.install(*GPU)
+    asked.prefix = tmp_path / "env"
+    (asked.prefix / "conda-meta").mkdir(parents=True)
+    (asked.prefix / "conda-meta/pinned").write_text("# held\n\npytorch 2.3.*\n", encoding="utf-8")
+    asked.conda = msgspec.structs.replace(asked.conda, pinned=("pytorch 2.3.*",))
+    with pytest.raises(NoSolution) as refusal:
+        asked.resolve(CondaRequest(specs=("pytorch=2.4.1",), replaceable=("torch*",)))
+    assert (refusal.value.cause or "").startswith(f"{asked.prefix}/conda-meta/pinned:3 pins pytorch 2.3.*")
+    (asked.prefix / "conda-meta/pinned").unlink()
+    asked.conda = msgspec.structs.replace(asked.conda, pinned=())
+    asked.configuration = dataclasses.replace(asked.configuration, pinned=("pytorch 2.3.*",))
+    with pytest.raises(NoSolution, match="that you have pinned") as refusal:
+        asked.resolve(CondaRequest(remove=("pytorch",), removable=("*",)))
+    assert refusal.value.cause == "pinned_packages of conda's configuration pins pytorch 2.3.*"
 
 
 def test_a_pin_that_cannot_be_read_is_named(asked: Asked) -> None:

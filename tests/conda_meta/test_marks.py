@@ -55,11 +55,13 @@ def test_pixis_environments_are_known_by_its_file_and_by_their_place(tmp_path: P
     prefix = _prefix(tmp_path, "detached")
     (prefix / "conda-meta/pixi").write_text("{}")
     assert pins_and_marks.made_by(prefix, ()) == "pixi"
-    assert pins_and_marks.project(prefix) == pins_and_marks.Project(tool="pixi", folder=None, environment="detached")
+    assert pins_and_marks.project(prefix) == pins_and_marks.CondaProject(
+        tool="pixi", folder=None, environment="detached"
+    )
     inside = _prefix(tmp_path, "project/.pixi/envs/default")
     (tmp_path / "project/pixi.toml").write_text("")
     assert pins_and_marks.made_by(inside, ()) == "pixi"
-    expected = pins_and_marks.Project(tool="pixi", folder=str(tmp_path / "project"), environment="default")
+    expected = pins_and_marks.CondaProject(tool="pixi", folder=str(tmp_path / "project"), environment="default")
     assert pins_and_marks.project(inside) == expected
 
 
@@ -67,14 +69,16 @@ def test_pixis_own_file_names_project_and_environment(tmp_path: Path) -> None:
     prefix = _prefix(tmp_path, "cache/envs/x-1234")
     told = {"manifest_path": "/srv/app/pixi.toml", "environment_name": "gpu", "pixi_version": "0.81.0"}
     (prefix / "conda-meta/pixi").write_text(json.dumps(told))
-    assert pins_and_marks.project(prefix) == pins_and_marks.Project(tool="pixi", folder="/srv/app", environment="gpu")
+    assert pins_and_marks.project(prefix) == pins_and_marks.CondaProject(
+        tool="pixi", folder="/srv/app", environment="gpu"
+    )
     (prefix / "conda-meta/pixi").write_text("{")
-    assert pins_and_marks.project(prefix) == pins_and_marks.Project(tool="pixi", folder=None, environment="x-1234")
+    assert pins_and_marks.project(prefix) == pins_and_marks.CondaProject(tool="pixi", folder=None, environment="x-1234")
 
 
 def test_pixis_global_environments_have_no_project(tmp_path: Path) -> None:
     prefix = _prefix(tmp_path, "home/.pixi/envs/tools")
-    assert pins_and_marks.project(prefix) == pins_and_marks.Project(tool="pixi", folder=None, environment="tools")
+    assert pins_and_marks.project(prefix) == pins_and_marks.CondaProject(tool="pixi", folder=None, environment="tools")
 
 
 def test_workspaces_are_told_from_condas_own_directory_in_the_home(tmp_path: Path) -> None:

@@ -10,7 +10,17 @@ import pytest
 from envmedic.analysis.text_statements import Asked, asked, asked_by_extras, of_requirement
 from envmedic.diagnosis.consequences import below_roots
 from envmedic.diagnosis.findings import diagnose
-from envmedic.model.facts import Building, Environment, Facts, GeneratedModule, Gpu, Host, TextStatement, TorchBuild
+from envmedic.model.facts import (
+    Building,
+    Defect,
+    Environment,
+    Facts,
+    GeneratedModule,
+    Gpu,
+    Host,
+    TextStatement,
+    TorchBuild,
+)
 from envmedic.model.findings import Diagnosis, Evidence, Finding
 from envmedic.model.playbook import LoadedPlaybook
 from envmedic.model.registries.faults import Fault
@@ -74,7 +84,7 @@ def test_this_host_refutes_no_text_of_another() -> None:
     finding = first(CUDA_WANTED, "cpu-only-torch", login)
     assert finding.confirmed is None
     assert [item.what for item in finding.evidence if not item.supports] == [
-        "gpu.count is 0 on this host; the text may be of another"
+        "number of visible GPUs: 0 on this host; the text may be of another"
     ]
     assert judged(CUDA_WANTED, "cpu-only-torch", login, here=True).findings[0].confirmed is False
     # the files of the environment are the same on every host
@@ -155,7 +165,9 @@ def test_generated_code_shows_which_protobuf_it_needs() -> None:
 
 def stated(text: str, facts: Facts, *, module: str, holds: bool) -> Diagnosis:
     """The diagnosis by all playbooks that a missing module concerns."""
-    playbooks = shipped("other-interpreter", "build-isolation", "build-requirements", "missing-requirement")
+    playbooks = shipped(
+        "other-interpreter", "build-isolation", "build-requirements", "missing-requirement", "moved-environment"
+    )
     item = TextStatement(module=module, holds=holds, told=f"of {module}")
     facts = msgspec.structs.replace(facts, statements=(item,))
     return diagnose(read_text(text.encode().split(b"\n"), playbooks), facts, playbooks, prefix="/env", log="log")
@@ -174,7 +186,7 @@ OTHER_PYTHONS = {
 @pytest.mark.parametrize("module", ["torch", "numpy", "yaml"])
 @pytest.mark.parametrize("text", OTHER_PYTHONS.values(), ids=OTHER_PYTHONS.keys())
 def test_a_module_that_is_here_was_missing_in_another_python(text: str, module: str) -> None:
-    facts = Facts(host=HOST, environment=environment())
+    facts = Facts(host=HOST, environment=msgspec.structs.replace(environment(), files=()))
     found = stated(text.format(module), facts, module=module, holds=False)
     assert (found.verdict, found.findings) == ("not-an-env-problem", ())
     assert found.reason == f"{module} is in this environment: the program ran in another Python"
@@ -182,6 +194,14 @@ def test_a_module_that_is_here_was_missing_in_another_python(text: str, module: 
     elsewhere = stated(text.format(module), facts, module=module, holds=True)
     assert elsewhere.verdict == "unknown"
     assert all(item.confirmed is not True for item in elsewhere.findings)
+
+
+def test_activation_of_a_moved_environment_leads_to_another_python() -> None:
+    moved = Defect(kind="moved", path="bin/activate", detail="was moved", names="/old/env", now="/env")
+    facts = Facts(host=HOST, environment=msgspec.structs.replace(environment(), defects=(moved,), files=()))
+    found = stated(OTHER_PYTHONS["python -c"].format("torch"), facts, module="torch", holds=False)
+    assert found.verdict == "env"
+    assert (found.findings[0].playbook, found.findings[0].confirmed) == ("moved-environment", True)
 
 
 def test_a_build_that_misses_an_installed_module_is_a_build() -> None:
@@ -271,6 +291,14 @@ def test_a_torch_that_is_damaged_and_a_host_without_gpus_show_anywhere() -> None
     assert folded(torch, operators) == [("half-installed", ["torchvision-ops"])]
     host = fault("gpu-host-fault", "host.gpus-lost is GPU 0")
     assert folded(host, operators) == [("gpu-host-fault", ["torchvision-ops"])]
+
+
+def test_a_finding_whose_facts_another_states_is_shown_below_it() -> None:
+    unmet = "pillow 1.0 requires triton<1, 1.0 is there"
+    root = fault("numpy-abi", f"{unmet}; torch 1.0 requires triton<1, 1.0 is there")
+    assert folded(root, fault("companion-version", unmet)) == [("numpy-abi", ["companion-version"])]
+    assert len(folded(fault("companion-version", unmet), root)) == 2, "the later one is no root of the earlier"
+    assert len(folded(root, fault("companion-version", f"{unmet} too"))) == 2
 
 
 def test_consequences_of_consequences_are_below_the_root() -> None:

@@ -189,7 +189,7 @@ def test_what_facts_confirm_ranks_above_what_they_leave_open_and_refuted_comes_l
     names = matches("refuted", "stated", "confirmed")
     diagnosis = diagnose(ReadText(matches=tuple(names)), observed, [refuted, stated, confirmed], prefix=None, log="log")
     assert [item.fault for item in diagnosis.findings[0].rejected] == ["mkl-openmp"]
-    assert "env.kind is venv" in diagnosis.findings[0].rejected[0].reason
+    assert "kind of the environment: venv" in diagnosis.findings[0].rejected[0].reason
 
 
 @pytest.mark.parametrize(
@@ -293,6 +293,19 @@ def test_what_stopped_the_program_ranks_above_what_it_warned_of() -> None:
     )
     alone = diagnose(ReadText(matches=tuple(found[:1])), None, [warned], prefix=None, log="log")
     assert alone.verdict == "env", "a warning is all there is"
+
+
+def test_a_warning_that_facts_confirm_does_not_outrank_what_was_raised() -> None:
+    venv = Condition(fact="env.kind", operator="is", value="venv")
+    warned = playbook("warned", "libstdcxx", confidence=0.99, when=venv)
+    stopped = playbook("stopped", "numpy-abi", confidence=0.8)
+    texts = text_of(("warned", "/x/y.py:13: UserWarning: oops"), ("stopped", "ImportError: oops"))
+    found = diagnose(ReadText(matches=texts), facts(environment()), [warned, stopped], prefix="/env", log="log")
+    assert [item.playbook for item in found.findings] == ["stopped", "warned"]
+    root = playbook("warned", "duplicate-install", confidence=0.99, when=venv)
+    follows = playbook("stopped", "torchvision-ops", confidence=0.8)
+    found = diagnose(ReadText(matches=texts), facts(environment()), [root, follows], prefix="/env", log="log")
+    assert [item.playbook for item in found.findings] == ["warned", "stopped"], "it explains what was raised"
 
 
 def test_a_harmless_warning_outweighs_nothing() -> None:

@@ -76,6 +76,34 @@ def test_a_process_that_was_killed_after_an_error_ended_because_of_the_error() -
     assert judged(f"{UNKNOWN}\nKilled").verdict == "unknown"
 
 
+def test_a_message_of_three_lines_ends_before_another_error_is_raised() -> None:
+    text = "quux.SealError: the seal of shard 3 is gone"
+    assert judged(f"{NO_MEMORY}\n{text}").verdict == "unknown"
+
+
+REPEATED = {
+    "time limit": """srun: Job step aborted: Waiting up to 32 seconds for job step to finish.
+slurmstepd: error: *** JOB 12 ON n1 CANCELLED AT 2026-05-01T10:00:00 DUE TO TIME LIMIT ***
+slurmstepd: error: *** STEP 12.0 ON n1 CANCELLED AT 2026-05-01T10:00:00 DUE TO TIME LIMIT ***""",
+    "optional part": 'a.py:1: UserWarning: xFormers is not available\n  warnings.warn("xFormers is not available")\n'
+    * 4,
+}
+
+
+@pytest.mark.parametrize("text", REPEATED.values(), ids=REPEATED.keys())
+def test_a_notice_that_is_repeated_is_known_on_each_line(text: str) -> None:
+    assert judged(text).verdict == "not-an-env-problem"
+
+
+def test_the_message_of_an_error_may_be_on_the_next_line() -> None:
+    shapes = "mat1 and mat2 shapes cannot be multiplied (4x3 and 5x6)"
+    assert (
+        judged(f"Exception has occurred: RuntimeError\n{shapes}\n  File 'a.py', line 3").verdict == "not-an-env-problem"
+    )
+    found = judged("Exception has occurred: SealError\nthe seal of shard 3 is gone")
+    assert "SealError: the seal of shard 3 is gone" in (found.reason or "")
+
+
 def test_what_is_no_fault_is_told_beside_the_fault() -> None:
     found = judged(
         f"{NO_MEMORY}\nNotImplementedError: Could not run 'torchvision::nms' with arguments from the 'CUDA' backend."
@@ -84,6 +112,20 @@ def test_what_is_no_fault_is_told_beside_the_fault() -> None:
     assert [item.text for item in found.also] == [NO_MEMORY.splitlines()[0]]
     lines = ["".join(piece.text for piece in line) for line in diagnosis_lines(found)]
     assert any(line.startswith("  besides, no fault: ") for line in lines)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The frobnicator of the device was not found.",
+        "cl : Command line error D8021 : invalid numeric argument '/Wno-unused-function'",
+        "UserWarning: the frobnicator cannot be initialized",
+    ],
+)
+def test_noise_says_nothing_of_an_unknown_failure(text: str) -> None:
+    for noise in NOISE.values():
+        assert lost(text, f"{noise}\n{text}") is None
+        assert lost(text, f"{text}\n{noise}") is None
 
 
 @pytest.mark.parametrize(("title", "text"), FAULTS, ids=[title for title, _ in FAULTS])
@@ -98,3 +140,13 @@ def test_noise_beside_a_fault_changes_nothing(title: str, text: str) -> None:
             if place != "between" or named(text) <= named(between):
                 assert lost(text, noisy) is None, (name, place)
     assert lost(text, f"{NO_MEMORY}\n{text}") is None
+
+
+def test_an_error_just_before_a_build_does_not_explain_its_failure() -> None:
+    build = (
+        "      /opt/env/bin/ld: bin/libbox.so: undefined reference to `box_init'\n"
+        "      collect2: error: ld returned 1 exit status\n      ninja: build stopped: subcommand failed.\n"
+        "  ERROR: Failed building wheel for box\nFailed to build box"
+    )
+    assert judged(build).verdict == "env"
+    assert judged(f"{NO_MEMORY}\n{build}").verdict == "env"

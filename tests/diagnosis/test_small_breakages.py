@@ -39,7 +39,7 @@ def intact(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     wheels = [
         make_wheel(links, "alpha", "1.0", files={"alpha/__init__.py": SOURCE}, requires=["beta>=1", "gamma"]),
         make_wheel(links, "beta", "1.5", files={"beta.py": SOURCE}),
-        make_wheel(links, "gamma", "2.0", files={"gamma/__init__.py": SOURCE, "gamma/part.py": SOURCE,
+        make_wheel(links, "gamma", "2.0", files={"gamma/__init__.py": SOURCE, "gamma/part.py": SOURCE, "gamma/bundle.pem": "A",
                                                  f"gamma/_fast.{TAG}-x86_64-linux-gnu.so": library}),
         make_wheel(links, "delta", "1.0", files={"delta/__init__.py": "def main():\n    pass\n"},
                    entry_points="[console_scripts]\ndelta = delta:main\n", requires=["beta<2"]),
@@ -249,6 +249,13 @@ def test_the_intact_environment_is_healthy_and_says_what_was_looked_at(prefix: P
     assert (found.verdict, found.findings) == ("healthy", ())
     assert any("7 distributions" in text for text in found.examined)
     assert any("envmedic verify" in text for text in found.unexamined)
+
+
+def test_certificates_of_a_company_are_told_and_no_fault(prefix: Path) -> None:
+    (site_packages(prefix) / "gamma" / "bundle.pem").write_text("AB")
+    found = found_in(prefix)
+    assert found.verdict == "healthy"
+    assert "bundle.pem" in found.findings[0].summary
 
 
 @pytest.mark.parametrize("change", BREAKAGES.values(), ids=BREAKAGES.keys())

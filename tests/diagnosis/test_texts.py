@@ -20,6 +20,7 @@ from envmedic.playbook.schema import loader
 
 FOLDER = Path(__file__).parent
 NONE = "none"
+NOT_OURS = "not-an-env-problem"
 
 
 def texts(name: str) -> Iterator[tuple[str, str, str]]:
@@ -138,3 +139,37 @@ def test_what_no_environment_is_to_blame_for_is_explained(title: str, text: str)
     assert diagnosis.verdict in {"not-an-env-problem", "unknown"}
     assert diagnosis.reason
     assert (diagnosis.verdict == "not-an-env-problem") == bool(diagnosis.advice)
+
+
+@pytest.mark.parametrize(
+    ("text", "verdict"),
+    [
+        ("ImportError: /lib64/libc.so.6: version `GLIBC_2.34' not found (required by /opt/venv/x.so)", "host"),
+        ("ImportError: /lib64/libstdc++.so.6: version `GLIBCXX_3.4.30' not found (required by /opt/venv/x.so)", "env"),
+        # what no environment can give goes before what one can
+        (("x: /lib64/libstdc++.so.6: version `GLIBCXX_3.4.25' not found (required by x)\n"
+          "x: /lib64/libm.so.6: version `GLIBC_2.27' not found (required by x)"), "host"),
+        ("FileNotFoundError: [Errno 2] No such file or directory: ':/usr/local/cuda/bin/nvcc'", "shell"),
+        ("No devices were found", "host"),
+        (('  File "/opt/venv/lib/python3.11/site-packages/pip/_vendor/pyproject_hooks/_in_process/_in_process.py", line 353, '
+          "in <module>\n    main()\nModuleNotFoundError: No module named 'torch'"), "env"),
+        ("Illegal instruction (core dumped)", "host"),
+        (("#9 1.2 ERROR: Exception:\n#9 1.2 Traceback (most recent call last):\n"
+         '#9 1.2   File "/usr/lib/python3/dist-packages/pip/_vendor/urllib3/response.py", line 438, in _error_catcher'),
+         NOT_OURS),
+        ("TimeoutError: The read operation timed out", NOT_OURS),
+        (("error: Failed to download `torch`\n  Caused by: Failed to download distribution due to network timeout. "
+         "Try increasing UV_HTTP_TIMEOUT (current value: 30s)."), NOT_OURS),
+        (("/x/pandas/_libs/__init__.py:4: RuntimeWarning: numpy.dtype size changed, may indicate binary "
+         "incompatibility. Expected 96, got 88"), "unknown"),
+        ("ValueError: numpy.dtype size changed, may indicate binary incompatibility. Expected 96, got 88", "env"),
+    ],
+)  # fmt: skip
+def test_who_has_to_act(text: str, verdict: str) -> None:
+    assert judged(text).verdict == verdict
+
+
+def test_advice_that_is_one_unknown_fact_is_left_out() -> None:
+    found = judged("ImportError: /lib64/libc.so.6: version `GLIBC_2.34' not found (required by /opt/venv/x.so)")
+    assert found.advice == ()
+    assert found.findings[0].advice == ()

@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from envmedic.model import checks, conda, events, facts, findings, lock, plan, playbook, record
+from envmedic.model import checks, conda, events, facts, findings, lock, pins, plan, playbook, program, record
 from envmedic.model.answers import compatibility, environments, explanation, guard, playbook_trial
 from envmedic.model.base import Model
 from envmedic.playbook.schema import library
@@ -36,9 +36,11 @@ MODULES: tuple[ModuleType, ...] = (
     guard,
     library,
     lock,
+    pins,
     plan,
     playbook,
     playbook_trial,
+    program,
     record,
 )
 

@@ -6,6 +6,7 @@ import os
 import stat
 import subprocess
 import sys
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
@@ -14,14 +15,15 @@ import pytest
 
 from envmedic.engine.verify.verification import run_checks
 from envmedic.errors import ChecksFailed, EnvironmentBusy, PreflightError, RecoveryNeeded, RepairDeclined, StalePlan
-from envmedic.model.checks import Check
-from envmedic.model.events import Event, Notice, StageStarted, StateChanged, StepFinished
+from envmedic.model.checks import Check, Outcome, Phase
+from envmedic.model.events import Emit, Event, Notice, StageStarted, StateChanged, StepFinished
+from envmedic.model.findings import Evidence, Finding
 from envmedic.model.plan import Install, Purge
-from envmedic.model.ports import ApplyOptions, ProcessUser
+from envmedic.model.ports import ApplyOptions, CheckRunner, ProcessUser, Runner
 from envmedic.model.record import Record
 from envmedic.model.registries.modes import AllowName
 from envmedic.tree import fingerprint
-from tests.engine.world import SITE, World, artifact, finding, make_environment, replacement
+from tests.engine.world import SITE, World, artifact, finding, make_environment, replacement, run_python_checks
 
 STAGINGS = ("namespace", "relocate")
 
@@ -124,6 +126,53 @@ def test_a_fault_that_neither_reproduces_nor_is_confirmed_is_not_repaired(world:
 
 def test_an_unconfirmed_fault_that_reproduces_is_repaired(world: World) -> None:
     assert world.apply(world.plan(finding=finding(confirmed=None))).state == "done"
+
+
+def by_module(asked: list[str]) -> CheckRunner:
+    """Run import checks a module at a time, as the kernels do; note what was asked before the steps."""
+
+    def run(checks: Sequence[Check], runner: Runner, phase: Phase, emit: Emit) -> tuple[Outcome, ...]:
+        asked.extend(f"{check.name} {check.role}" for check in checks if phase == "before")
+        found: list[Outcome] = []
+        for check in checks:
+            if check.name != "import":
+                found += run_python_checks((check,), runner, phase, emit)
+                continue
+            for name in check.arguments:
+                code = msgspec.structs.replace(check, name=f"import {name}", arguments=(f"import {name}",))
+                found += run_python_checks((code,), runner, phase, emit)
+        return tuple(found)
+
+    return run
+
+
+def reported(error: str) -> Finding:
+    seen = Evidence(kind="text", where="log:1", what=f"{error} (2 lines like it)")
+    return msgspec.structs.replace(finding(confirmed=None), evidence=(seen,))
+
+
+PASSES = Check(name="facts", role="playbook", arguments=("pass",))
+IMPORTS = Check(name="import", role="regression", arguments=("json", "fam"))
+LONG = Check(name="long", role="informative", arguments=("pass",))
+
+
+def test_a_check_of_any_role_that_shows_the_reported_error_reproduces_the_fault(world: World) -> None:
+    asked: list[str] = []
+    world.checks = by_module(asked)
+    error = reported("ImportError: built for another torch")
+    record = world.apply(world.plan(checks=(PASSES, IMPORTS, LONG), finding=error))
+    assert record.state == "done", record.failure
+    assert asked == ["facts playbook", "import regression"], "what passes afterwards is not asked before"
+    roles = {item.check: item.role for item in (*record.checks_before, *record.checks_after)}
+    assert (roles["import fam"], roles["import json"]) == ("reproduction", "regression")
+
+
+def test_what_no_check_shows_ends_before_the_long_checks(world: World) -> None:
+    asked: list[str] = []
+    world.checks = by_module(asked)
+    record = world.apply(world.plan(checks=(PASSES, IMPORTS, LONG), finding=reported("ImportError: quite another one")))
+    assert failure_code(record) == "not-confirmed"
+    assert asked == ["facts playbook", "import regression"]
 
 
 def test_a_failing_step_leaves_the_environment_unchanged(world: World) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import itertools
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,10 +15,12 @@ from envmedic.engine.fs.exchange import rename_noreplace
 from envmedic.engine.generations.generations import history
 from envmedic.engine.store import swap
 from envmedic.errors import RecoveryNeeded
+from envmedic.model.plan import MakeExecutable, ProgramScript, Relocate, ReplaceBase, Step, WriteScripts
 from envmedic.model.ports import ApplyOptions
 from envmedic.model.record import FINAL_STATES
 from envmedic.tree import fingerprint
 from tests.engine.world import (
+    SITE,
     Crash,
     ShellInstaller,
     World,
@@ -33,9 +36,27 @@ AROUND_THE_SWAP = frozenset({
 })  # fmt: skip
 
 
+MOVED, PROGRAM, SCRIPT = "bin/fam-moved", f"{SITE}/fam-programs/tool", "bin/fam-script"
+IN_PLACE: tuple[Step, ...] = (
+    Relocate(former="/former/env", programs=(MOVED,)),
+    MakeExecutable(programs=(PROGRAM,)),
+    WriteScripts(scripts=(ProgramScript(path=SCRIPT, entry_point="fam:main"),)),
+    ReplaceBase(python=sys.executable),
+)
+"""A step of each kind that repairs files of the clone without an installer."""
+PYTHONS = frozenset({"bin/python", "bin/python3", "pyvenv.cfg"})
+"""What `ReplaceBase` makes again."""
+
+
 def small_world(root: Path) -> World:
+    """An environment whose repair takes a step of every kind but those of conda and compilers."""
     prefix = make_environment(root / "env")
-    return World(prefix, ApplyOptions(staging="relocate"), ShellInstaller(), checks=run_file_checks)
+    (prefix / PROGRAM).parent.mkdir(exist_ok=True)
+    for name, mode in ((MOVED, 0o755), (SCRIPT, 0o755), (PROGRAM, 0o640)):
+        if not (prefix / name).exists():
+            (prefix / name).write_text("#!/former/env/bin/python\nimport fam\n")
+            (prefix / name).chmod(mode)
+    return World(prefix, ApplyOptions(staging="relocate"), ShellInstaller(), checks=run_file_checks, also=IN_PLACE)
 
 
 def recover_under_fire(world: World) -> None:
@@ -57,9 +78,11 @@ def is_settled(world: World) -> bool:
 
 
 def is_repaired(now: Manifest, old: Manifest) -> bool:
-    """Whether `now` is the repaired tree: fam replaced, every other file and link as it was."""
-    others = {name: content for name, content in old.items() if content.entry.kind != "d" and "/fam" not in name}
-    return others.items() <= now.items() and any(name.endswith("/fam-2.0.dist-info") for name in now)
+    """Whether `now` is the repaired tree: fam replaced, files repaired in place, every other file and link as it was."""
+    files = {name: content for name, content in old.items() if content.entry.kind != "d"}
+    others = {name: content for name, content in files.items() if "/fam" not in name and name not in PYTHONS}
+    in_place = all(now.get(name, files[name]) != files[name] for name in (MOVED, PROGRAM, SCRIPT, *PYTHONS))
+    return in_place and others.items() <= now.items() and any(name.endswith("/fam-2.0.dist-info") for name in now)
 
 
 def check_whole(world: World, old: Manifest, *, recovered: bool) -> None:

@@ -24,7 +24,7 @@ def test_a_disk_that_is_full_before_the_transaction_ends_in_an_error_with_a_next
         if name == "before-create":
             raise no_space()
 
-    with pytest.raises(PreflightError, match="No space left") as caught:
+    with pytest.raises(PreflightError, match="no room left") as caught:
         quick.apply(point=fill)
     assert caught.value.hint
     assert quick.version() == "1.0"
@@ -42,7 +42,7 @@ def test_an_announcement_that_cannot_be_written_drops_the_transaction(
     record = quick.apply()
     assert record.state == "aborted"
     assert record.failure is not None
-    assert "No space left" in record.failure.summary
+    assert "no room left" in record.failure.summary
     assert is_settled(quick)
     assert quick.version() == "1.0"
 

@@ -167,7 +167,11 @@ class World:
     before_exchange: Callable[[Exchange], bool] | None = None
     processes: Callable[[Path], tuple[ProcessUser, ...]] = nobody
     gpu: tuple[bool, str] = (False, "no driver")
+    host: Host | None = None
+    unaffected: Callable[[Path, Path, Collection[str], Collection[str]], frozenset[str]] | None = None
     checks: CheckRunner = run_python_checks
+    also: tuple[Step, ...] = ()
+    """Steps of each plan after those that replace fam."""
 
     @property
     def store(self) -> Path:
@@ -188,6 +192,8 @@ class World:
             observe=self.observe,
             accept_partial=self.accept_partial,
             before_exchange=self.before_exchange,
+            host=None if self.host is None else lambda: self.host or Host(),
+            unaffected=self.unaffected,
         )
 
     def stream(self) -> EventStream:
@@ -208,7 +214,7 @@ class World:
             fault="torchvision-ops",
             finding=finding(),
             host=Host(),
-            steps=steps or replacement(version),
+            steps=steps or (*replacement(version), *self.also),
             checks=(Check(name="fam-imports", role="playbook", arguments=("import fam",)),),
             changes=(Change(kind="change", name="fam", before="1.0", after=version),),
         )

@@ -68,7 +68,7 @@ def test_a_condition_reads_as_its_comparisons() -> None:
         "not:",
         "  one of:",
         "    first component of torch's version: is at least 2 [torch.major]",
-        "    cu124, cpu or rocm6.2: is there [torch.variant]",
+        "    CUDA variant of torch, such as cu124, cpu or rocm6.2: is there [torch.variant]",
     ]
 
 
@@ -85,7 +85,7 @@ def test_what_the_text_tells_is_not_taken_for_a_fact() -> None:
         "  the text tells `symbol`",
         "  the text does not tell `limit`",
         "  `library` in the text: is libcudnn",
-        "  torchvision: installed version with its local label: is there [torchvision.version]",
+        "  torchvision: installed version, with its local label: is there [torchvision.version]",
     ]
 
 

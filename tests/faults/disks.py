@@ -54,16 +54,21 @@ def require(kind: str, *programs: str) -> None:
 @contextmanager
 def image(folder: Path, kind: str, mebibytes: int, *make: str) -> Iterator[Path]:
     """A file system of its own in a sparse file below `folder`; `make` are options of its mkfs."""
-    require(kind, _MAKE[kind][0], "mount", "umount")
     file = folder / f"{kind}.img"
-    with file.open("wb") as opened:
-        opened.truncate(mebibytes * MEBIBYTE)
-    run(*_MAKE[kind], *make, file)
+    make_image(file, kind, mebibytes, *make)
     try:
         with mounted(folder / kind, "-o", "loop", file) as where:
             yield where
     finally:
         file.unlink()
+
+
+def make_image(file: Path, kind: str, mebibytes: int, *make: str) -> None:
+    """Make a file system in a new sparse file. Raises Skipped where that cannot be mounted here."""
+    require(kind, _MAKE[kind][0], "mount", "umount")
+    with file.open("wb") as opened:
+        opened.truncate(mebibytes * MEBIBYTE)
+    run(*_MAKE[kind], *make, file)
 
 
 @contextmanager

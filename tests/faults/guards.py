@@ -5,7 +5,7 @@
 
 The guards are found in the source, not listed: syncs, locks, modes, owners, flags of opens and renames, comparisons that
 raise, calls of functions that do nothing else, and writes of the journal, the record and the marker. Looked at are the
-modules of the engine and those outside that they import and that touch the file system.
+modules of the engine, those outside that they import and that touch the file system, and what else keeps state of the user's.
 
 First the short tests run once with every guard in its place, which tell whom they pass (`tests.faults.passing`). Then each
 guard is taken away, and the tests that pass it run: those in which it refuses something, then those that take least. Those of its file and nearest to it run
@@ -39,6 +39,8 @@ from tests.faults.passing import Passing, Place, marked, recorded
 from tests.faults.tables import table
 
 ENGINE = "envmedic.engine"
+_KEEPING = frozenset({"envmedic.api.planning.cases"})
+"""Modules outside of the engine that keep a user's files."""
 _LIMIT_S = 120.0
 """Seconds that the tests of one guard take together while nothing is missing."""
 _HANGS = 10
@@ -184,10 +186,10 @@ def _files() -> Iterator[str]:
     graph = quick.graph()
     engine = {ENGINE, *graph.find_descendants(ENGINE)}
     used = {name for module in engine for name in graph.find_modules_directly_imported_by(module)} - engine
-    for module in engine | used:
+    for module in engine | used | _KEEPING:
         path = Path(*module.split("."))
         file = f"{path}.py" if (ROOT / f"{path}.py").exists() else f"{path}/__init__.py"
-        if module in engine or (
+        if module in engine | _KEEPING or (
             module.startswith("envmedic.") and _touches_files(ast.parse((ROOT / file).read_bytes()))
         ):
             yield file

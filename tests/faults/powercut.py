@@ -28,7 +28,7 @@ from tests.engine.world import World
 from tests.faults.cases import Case
 from tests.faults.syscall_log import FileSystem, Inode, record
 
-_OPERATIONS = ("apply", "undo", "redo")
+OPERATIONS = ("apply", "undo", "redo")
 _SAMPLES = 3
 """Beginnings, and directories left behind, that are tried after each call; all where there are no more."""
 _SHORT_EVERY = 8
@@ -43,7 +43,8 @@ operation, root, exchange = sys.argv[1:]
 world = powercut.world_at(Path(root))
 measured = transaction.preflight
 transaction.preflight = lambda *a, **b: dataclasses.replace(measured(*a, **b), exchange=exchange)
-getattr(world, operation)()
+record = getattr(world, operation)()
+assert record.failure is None, record.failure
 """
 
 Entries = dict[Inode, dict[str, Inode]]
@@ -60,7 +61,7 @@ class State:
 def cases(folder: Path, *, short: bool = False) -> Iterator[Case]:
     """Every operation, with each way to exchange two directories."""
     for method in ("exchange",) if short else ("exchange", "two-renames"):
-        for operation in _OPERATIONS[:1] if short else _OPERATIONS:
+        for operation in OPERATIONS[:1] if short else OPERATIONS:
             yield f"{operation}, {method}", partial(survive, folder / "cut", operation, method, short=short)
 
 
@@ -80,7 +81,7 @@ def survive(root: Path, operation: str, method: str, *, short: bool = False) -> 
     old = fingerprint.manifest(world.prefix)
     log = root.with_name("calls")
     try:
-        for earlier in _OPERATIONS[: _OPERATIONS.index(operation)]:
+        for earlier in OPERATIONS[: OPERATIONS.index(operation)]:
             getattr(world, earlier)()
         disk = FileSystem(root)
         before = _kinds(root, disk)
@@ -188,21 +189,30 @@ class Cut:
         assert there or self._method != "exchange", "no environment in its place"
         # inode numbers of files made anew say nothing; as on overlayfs, fingerprints go without
         with mock.patch.object(fingerprint, "_keeps_inodes", return_value=False):
-            try:
-                world.recover()
-                assert is_settled(world)
-                generations = history(world.prefix).generations
-                if any(item.live for item in generations):
-                    self.new += 1
-                    assert is_repaired(fingerprint.manifest(world.prefix), old), "neither old nor new"
-                    world.undo(force=True)
-                else:
-                    self.old += 1
-                assert fingerprint.manifest(world.prefix) == old, "not the old one to the byte"
-                if any(item.redo_possible for item in generations):
-                    assert is_repaired(_redone(world), old), "the kept tree is not whole"
-            except EnvmedicError as error:
-                raise AssertionError(f"{error.summary}: {error.cause}") from error
+            side = recovered(world, old)
+        self.new += side == "new"
+        self.old += side == "old"
+
+
+def recovered(world: World, old: Manifest) -> str:
+    """Recover; returns ``old`` or ``new``, whichever is there, whole. The other one is an undo or redo away.
+
+    Raises AssertionError where anything else is there.
+    """
+    try:
+        world.recover()
+        assert is_settled(world)
+        generations = history(world.prefix).generations
+        live = any(item.live for item in generations)
+        if live:
+            assert is_repaired(fingerprint.manifest(world.prefix), old), "neither old nor new"
+            world.undo(force=True)
+        assert fingerprint.manifest(world.prefix) == old, "not the old one to the byte"
+        if any(item.redo_possible for item in generations):
+            assert is_repaired(_redone(world), old), "the kept tree is not whole"
+    except EnvmedicError as error:
+        raise AssertionError(f"{error.summary}: {error.cause}") from error
+    return "new" if live else "old"
 
 
 def _redone(world: World) -> Manifest:

@@ -18,6 +18,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
+from envmedic.model.base import from_json, to_json
+from envmedic.model.plan import MakeExecutable, Plan, ProgramScript, Relocate, ReplaceBase, WriteScripts
+from envmedic.planner.identity import named
 from envmedic.tree.fingerprint import MARKER
 from tests.cli.support import LIMIT_S, Done, Shell, user_of
 from tests.envs.nms_cuda.case import Case, build
@@ -36,6 +41,11 @@ _TRANSACTION_FILES = {
 _HALF_WRITTEN = re.compile(r"\..*\.tmp")
 """A file whose writing SIGKILL cut: the next writing of it replaces it."""
 _TRANSACTION = re.compile(r"[0-9]{8}T[0-9]{12}Z-[0-9a-f]{6}")
+
+MOVED, PROGRAM, SCRIPT = "bin/moved", "bin/program", "bin/broken"
+"""Scripts that a repair mends in place: of another path, without permission to execute, and written by nobody."""
+WORK = "work"
+"""A directory of the user's, made since the repair."""
 
 Content = dict[str, tuple[str, int, str]]
 """Path → kind, mode, SHA-256 or target of a link."""
@@ -64,6 +74,8 @@ class Room:
     """What a repair that nothing disturbs makes of it, once known."""
     program: Callable[..., Done] | None = None
     """Runs envmedic; None for a process of its own."""
+    work: dict[str, Entry] = field(default_factory=dict)
+    """What is in `WORK`, and has to stay with whichever environment is there."""
     hashes: dict[tuple[int, int, int], str] = field(default_factory=dict)
     """SHA-256 by inode, size and time of modification."""
 
@@ -73,6 +85,7 @@ class Room:
         case = build(root / "case", python=python)
         if real:
             _install(case)
+        _break_files(case.prefix)
         user = _user(case, home or root / "home")
         made = cls(root, case, user, root / "plan.json", {}, real)
         made.plan_again()
@@ -85,6 +98,14 @@ class Room:
             "plan", "--playbook", "nms-cuda", "-o", str(self.plan), "-p", str(self.prefix), *options
         )
         assert done.code == 0, done.told()
+        plan = from_json(self.plan.read_bytes(), Plan, source="the plan")
+        in_place = (
+            Relocate(former="/former/env", programs=(MOVED,)),
+            MakeExecutable(programs=(PROGRAM,)),
+            WriteScripts(scripts=(ProgramScript(path=SCRIPT, entry_point="platform:platform"),)),
+            ReplaceBase(python=os.path.realpath(self.case.python)),
+        )
+        self.plan.write_text(to_json(named(msgspec.structs.replace(plan, steps=(*plan.steps, *in_place)))))
 
     def now(self) -> Content:
         """What is there."""
@@ -126,7 +147,7 @@ class Room:
 
     def arguments(self, operation: str, *options: str) -> tuple[str, ...]:
         """Of the command line; `options` are those of a repair."""
-        return self.repairing(*options) if operation == "apply" else self.command(operation)
+        return self.repairing(*options) if operation == "apply" else self.command(*operation.split())
 
     def run(self, *arguments: str) -> Done:
         """Run envmedic to its end, and see that no process is left of it."""
@@ -176,7 +197,26 @@ class Room:
         told = (f"not the {name} one ({_difference(tree, contents(found))})" for name, tree in trees.items())
         raise AssertionError(", ".join(told))
 
+    def begin_work(self) -> None:
+        """Make what an undo is to carry over: a file in a directory, and a link to it."""
+        (self.prefix / WORK / "first run").mkdir(parents=True, mode=0o750)
+        (self.prefix / WORK / "first run" / "model").write_bytes(b"weights" * 100_000)
+        (self.prefix / WORK / "latest").symlink_to("first run/model")
+        self.work = _work_in(manifest_of(self.prefix, self.hashes))
+
+    def end_work(self) -> None:
+        """Remove it, as if it had never been there."""
+        shutil.rmtree(self.prefix / WORK)
+        self.work = {}
+        if (made := self.old["."][2]) != self.prefix.stat().st_mtime_ns:
+            os.utime(self.prefix, ns=(made, made))
+
     def _side_of(self, found: dict[str, Entry]) -> str | None:
+        if self.work:
+            if _work_in(found) != self.work:
+                return None
+            found = {path: entry for path, entry in found.items() if path.split("/")[0] != WORK}
+            found["."] = self.old["."]  # whose time the copies change
         if found == self.old:
             return "old"
         return "new" if self.new is not None and contents(found) == self.new else None
@@ -282,6 +322,20 @@ class Room:
         """Delete the store."""
         if self.store.exists():
             shutil.rmtree(self.store)
+
+
+def _work_in(found: dict[str, Entry]) -> dict[str, Entry]:
+    """All of `WORK` but the time of a link, which stays that of its making."""
+    mine = {path: entry for path, entry in found.items() if path.split("/")[0] == WORK}
+    return {
+        path: (entry[0], entry[1], 0 if entry[0] == "link" else entry[2], *entry[3:]) for path, entry in mine.items()
+    }
+
+
+def _break_files(prefix: Path) -> None:
+    for name, mode in ((MOVED, 0o755), (PROGRAM, 0o640), (SCRIPT, 0o755)):
+        (prefix / name).write_text("#!/former/env/bin/python\n")
+        (prefix / name).chmod(mode)
 
 
 def _install(case: Case) -> None:

@@ -33,6 +33,7 @@ while True:
         break
 """
 _AT_ONCE = 4
+_WORK = 'cd "$0" && mkdir -p work && echo weights > work/model'
 _ATTACK = "the owner renames, links and swaps while root repairs, undoes, redoes and prunes"
 _TRIES = 20_000
 """Of the attacker, before it is believed that there is no way."""
@@ -248,10 +249,15 @@ def _attacked(folder: Path) -> tuple[str, str]:
         rounds += 1
         room = _owned(folder, f"attacked{rounds}", 0o755)
         room.user = replace(room.user, program=_readable())
+        room.plan = room.prefix.parent / "plan.json"  # which the owner writes
+        room.plan_again()
         with attacker.started(attacker.RANDOM, _OWNER, _system_python(), room.store, target) as tried:
+            room.user.envmedic(*room.repairing())
+            # by the owner: root would write through a link
+            subprocess.run([*attacker.becoming(_OWNER), "/bin/sh", "-c", _WORK, room.prefix], check=False)
             for words in (
-                _planning(room),
-                *(room.command(name) for name in ("undo", "redo")),
+                room.command("undo", "--keep-new"),
+                room.command("redo"),
                 ("prune", "--yes", "-p", str(room.prefix)),
             ):
                 room.user.envmedic(*words)

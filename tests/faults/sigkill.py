@@ -20,6 +20,7 @@ from tests.faults import armed
 from tests.faults.room import Room
 
 _SEED = 20261122
+KEEPING = "undo --keep-new"
 _INSIDE = 8
 """SIGKILLs in the recoveries that follow a SIGKILL, one each, as long as there is something to recover."""
 _FIRST_STEPS = 9
@@ -130,11 +131,17 @@ class Sweep:
             return
         if self.mode != mode:
             self.clean()
-        self.room.prepare(operation, *mode.options)
+        if self.room.work:
+            self.clean()
+        self.room.prepare(operation.split(maxsplit=1)[0], *mode.options)
         self.mode = mode
+        if operation == KEEPING:
+            self.room.begin_work()
 
     def clean(self) -> None:
         """As it was found, without a history."""
+        if self.room.work:
+            self.room.end_work()
         self.room.take_back()
         self.mode = None
 
@@ -152,10 +159,10 @@ class Sweep:
         steps = {
             (operation, staging): self.steps_of(operation, mode)  # the way to clone changes no step
             for staging, mode in {mode.staging: mode for mode in reversed(self.modes)}.items()
-            for operation in ("apply", "undo", "redo")
+            for operation in ("apply", "undo", "redo", KEEPING)
         }
         for mode in self.modes:
-            for operation in ("undo", "redo"):
+            for operation in (KEEPING, "undo", "redo"):
                 yield from self._of_operation(operation, mode, steps[operation, mode.staging])
         yield from self._recoveries()
         yield from self._moments()

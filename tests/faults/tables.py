@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
-from tests.faults.sigkill import Survived
+from tests.faults.sigkill import KEEPING, Survived
 
 _COLUMNS = ("operation", "staging", "clone", "runs", "SIGKILLs", "old", "new", "orphans", "failed")
 
@@ -35,7 +35,8 @@ def by_step(survived: Iterable[Survived]) -> Iterator[str]:
     for kill, number in counts.items():
         operation, _, step = kill.partition(": ")
         rows.setdefault(step, Counter())[operation] += number
-    operations = ("apply", "undo", "redo", "recover")
+    more = (KEEPING,) if any(found[KEEPING] for found in rows.values()) else ()
+    operations = ("apply", "undo", *more, "redo", "recover")
     numbers = [(step, *(found[name] or "" for name in operations)) for step, found in sorted(rows.items())]
     yield from table(("step", *operations), numbers)
 

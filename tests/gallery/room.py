@@ -1,4 +1,4 @@
-"""Copies of one real environment that may be broken: hard links, in which files are replaced, never edited."""
+"""Copies of real environments that may be broken: hard links, in which files are replaced, never edited."""
 
 from __future__ import annotations
 
@@ -9,11 +9,22 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import uv
 
-BASE = ("torch==2.5.1", "torchvision==0.20.1", "numpy==2.2.6", "pillow", "transformers==4.46.3")
-LIMIT_S = 600.0
+Base = Literal["torch", "plain", "light"]
+BASES: dict[Base, tuple[str, ...]] = {
+    "torch": ("torch==2.5.1", "torchvision==0.20.1", "numpy==2.2.6", "pillow", "transformers==4.46.3"),
+    # Compiled wheels and their users without torch: imports take seconds instead of half a minute
+    "plain": (
+        "numpy==2.2.6", "pandas==2.3.3", "scipy==1.15.3", "numba==0.61.2", "opencv-python-headless==4.12.0.88",
+        "transformers==4.46.3", "protobuf==5.29.5", "click", "pillow",
+    ),
+    # A few seconds for all imports
+    "light": ("numpy==2.2.6", "pandas==2.3.3", "contourpy==1.3.2", "pillow", "requests", "click", "tqdm"),
+}  # fmt: skip
+LIMIT_S = 900.0
 
 
 @dataclass(frozen=True)
@@ -77,46 +88,53 @@ class Room:
             raise FileNotFoundError(f"nothing matches {patterns} in {self.site}")
         return found
 
-    def activated(self, command: Sequence[str]) -> subprocess.CompletedProcess[str]:
-        """Run `command` as a shell does in which the environment is active."""
+    def activated(self, command: Sequence[str], *, text: str | None = None) -> subprocess.CompletedProcess[str]:
+        """Run `command` as a shell does in which the environment is active, with `text` on stdin."""
         script = f'. "{self.prefix}/bin/activate"; exec "$@"'
-        return run(["bash", "-c", script, "bash", *command])
+        return run(["bash", "-c", script, "bash", *command], text=text)
 
-    def smoke(self, code: str) -> subprocess.CompletedProcess[str]:
-        """Run a program in the activated environment."""
-        return self.activated(["python", "-c", code])
+    def pin(self, *requirements: str) -> None:
+        """State limits of the user, in the directory that holds the environment."""
+        (self.prefix.parent / "requirements.txt").write_text("".join(f"{line}\n" for line in requirements))
+
+    def smoke(self, code: str, *, text: str | None = None) -> subprocess.CompletedProcess[str]:
+        """Run a program in the activated environment, by its own Python even where activation leads elsewhere."""
+        return self.activated([str(self.python), "-c", code], text=text)
 
 
 def _install(python: Path) -> list[str]:
     return [uv.find_uv_bin(), "pip", "install", "-q", "--link-mode=copy", "--python", str(python)]
 
 
-def run(argv: Sequence[str]) -> subprocess.CompletedProcess[str]:
+def run(argv: Sequence[str], *, text: str | None = None) -> subprocess.CompletedProcess[str]:
     """Run to the end, without leaving byte code."""
     environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "CUDA_VISIBLE_DEVICES": ""}
-    return subprocess.run(argv, capture_output=True, text=True, check=False, env=environment, timeout=LIMIT_S)
+    return subprocess.run(
+        argv, capture_output=True, text=True, check=False, env=environment, timeout=LIMIT_S, input=text
+    )
 
 
-def base(folder: Path) -> Room:
-    """The environment that all copies are made from; built once (some GB)."""
-    room = Room(folder / "base")
-    if not (folder / "base.done").exists():
+def base(folder: Path, name: Base) -> Room:
+    """The environment that all copies are made from; built once."""
+    room = Room(folder / name)
+    done = folder / f"{name}.done"
+    if not done.exists():
         shutil.rmtree(room.prefix, ignore_errors=True)
         subprocess.run([sys.executable, "-m", "venv", str(room.prefix)], check=True)
-        run([uv.find_uv_bin(), "pip", "install", "-q", "--python", str(room.python), *BASE]).check_returncode()
-        (folder / "base.done").touch()
+        run([*_install(room.python), "--compile-bytecode", *BASES[name]]).check_returncode()
+        done.touch()
     return room
 
 
 def copy(origin: Room, prefix: Path) -> Room:
-    """A copy of hard links whose scripts name its own path."""
+    """A copy of hard links whose scripts and settings name its own path."""
     shutil.rmtree(prefix, ignore_errors=True)
     shutil.copytree(origin.prefix, prefix, symlinks=True, copy_function=os.link)
     room = Room(prefix)
-    for script in (prefix / "bin").iterdir():
-        if script.is_symlink() or not script.is_file():
+    for path in (prefix / "pyvenv.cfg", *(prefix / "bin").iterdir()):
+        if path.is_symlink() or not path.is_file():
             continue
-        content = script.read_bytes()
+        content = path.read_bytes()
         if str(origin.prefix).encode() in content:
-            room.write(script, content.replace(str(origin.prefix).encode(), str(prefix).encode()))
+            room.write(path, content.replace(str(origin.prefix).encode(), str(prefix).encode()))
     return room

@@ -137,6 +137,7 @@ def test_a_closed_port(wheel: Wheel) -> None:
     with pytest.raises(NetworkError, match=r"http://127\.0\.0\.1:9 cannot be reached") as raised:
         get(artifact(wheel, f"http://127.0.0.1:9/{wheel.path.name}"))
     assert "Connection refused" in str(raised.value.cause)
+    assert "object at 0x" not in str(raised.value.cause)
 
 
 def test_a_host_name_that_does_not_resolve(wheel: Wheel) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from envmedic.errors import InputError, InstallerError, NetworkError, NoSolution
@@ -12,6 +14,8 @@ from envmedic.installers.uv import UvInstaller
 from envmedic.model.facts import Interpreter
 from envmedic.model.plan import Artifact
 from envmedic.model.ports import Resolution, ResolveRequest
+from envmedic.planner.user_pins import blamed, constraints
+from envmedic.probe.packages import user_pins
 from tests.installers.observed import environment
 from tests.support.index import IndexServer, write_index
 from tests.support.venvs import site_packages
@@ -281,6 +285,17 @@ def test_the_best_wheel_for_this_python_and_machine_is_chosen(
     assert only(resolve(venv, "native==1.0")).filename == wheels[0].path.name
 
 
+@pytest.mark.usefixtures("index")
+def test_wheels_are_resolved_while_only_the_clone_has_a_python(venv: Path, tmp_path: Path) -> None:
+    seen = environment(venv)
+    interpreter = msgspec.structs.replace(
+        seen.interpreter, path=str(tmp_path / "gone" / "bin" / "python"), base_prefix=sys.base_prefix
+    )
+    observed = msgspec.structs.replace(seen, interpreter=interpreter)
+    resolution = UvInstaller().resolve(ResolveRequest(pins=("numpy==2.1.0",)), observed, lambda _: None)
+    assert names(resolution) == ["numpy 2.1.0"]
+
+
 def test_an_interpreter_that_does_not_start_is_named_before_uv_runs(venv: Path) -> None:
     broken = environment(venv)
     interpreter = Interpreter(path="/gone/python", starts=False, error="No such file or directory")
@@ -348,3 +363,17 @@ def test_a_wheel_here_without_a_hash_in_uvs_answer_is_hashed(tmp_path: Path) -> 
     package["wheels"] = [{"url": "http://127.0.0.1:9/torch-2.5.1-py3-none-any.whl", "hashes": {}}]
     with pytest.raises(InstallerError, match="gives no SHA-256 for torch"):
         candidates({"packages": [package]}, ranks)
+
+
+def test_a_limit_that_leaves_the_resolver_no_way_is_named(
+    tmp_path: Path, venv: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wheels = [make_wheel(tmp_path, "numpy", "1.26.4"), make_wheel(tmp_path, "numpy", "2.1.0")]
+    monkeypatch.setenv("PIP_INDEX_URL", write_index(tmp_path / "index", wheels))
+    (venv.parent / "requirements.txt").write_text("scipy\nnumpy>=2,<3\n", encoding="utf-8")
+    pins = user_pins.observe(venv)
+    with pytest.raises(NoSolution) as raised:
+        resolve(venv, "numpy<2", constraints=constraints(pins))
+    told = blamed(pins, raised.value)
+    assert f"{venv.parent / 'requirements.txt'}:2 says numpy<3,>=2" in (told.cause or "")
+    assert "scipy" not in (told.cause or "")

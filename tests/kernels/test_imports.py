@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 import time
 from pathlib import Path
 
 import pytest
 
-from tests.kernels.driving import drive, statuses
+from tests.kernels.driving import STAND_IN, drive, statuses
 
 MEET = """
 import os, time
@@ -127,3 +129,79 @@ def test_what_ought_to_be_there_is_none(failing: dict[str, dict[str, object]], n
 
 def test_a_script_is_no_broken_module(failing: dict[str, dict[str, object]]) -> None:
     assert failing["leaves"]["excuse"] == "it is a script"
+
+
+COUNTED = "open({notes!r}, 'a').write('{name} ')\n"
+WRAPPED = (
+    "raise RuntimeError('operator torchvision::nms does not exist')",
+    "import m0",
+    "try:\n    import m0\nexcept RuntimeError as error:\n    raise ImportError('cannot import m2') from error",
+    "try:\n    import m1\nexcept RuntimeError:\n    raise ValueError('during another one')",
+)
+
+
+def counted(directory: Path, **modules: str) -> Path:
+    """Modules that note each of their runs."""
+    notes = directory / "notes"
+    write(directory, **{name: COUNTED.format(notes=str(notes), name=name) + text for name, text in modules.items()})
+    return notes
+
+
+def test_of_failures_with_one_root_error_one_is_tried_again(tmp_path: Path) -> None:
+    sources = {f"m{number}": source for number, source in enumerate(WRAPPED)}
+    notes = counted(tmp_path, other="raise KeyError('of its own')", **sources)
+    found = imports(tmp_path, *sources, "other", workers=2)
+    assert set(found.values()) == {"fail"}
+    ran = notes.read_text().split()
+    assert ran.count("other") == 2
+    # each once, and once more the first that failed; m0 is a part of all of them
+    assert ran.count("m0") == len(sources) + 1
+
+
+def test_what_is_tried_again_runs_side_by_side(tmp_path: Path) -> None:
+    again = "import os\nif not os.path.exists({mark!r}):\n    open({mark!r}, 'w').close()\n    raise {error}\n" + MEET
+    one, other = str(tmp_path / "1"), str(tmp_path / "2")
+    write(
+        tmp_path,
+        a=again.format(mark=str(tmp_path / "a"), error="KeyError('a')", mine=one, other=other),
+        b=again.format(mark=str(tmp_path / "b"), error="ValueError('b')", mine=other, other=one),
+    )
+    assert imports(tmp_path, "a", "b", workers=2) == {"a": "pass", "b": "pass"}
+
+
+def test_what_the_first_of_its_kind_passes_is_tried_for_each(tmp_path: Path) -> None:
+    source = EXCLUSIVE.format(lock=str(tmp_path / "lock"))
+    names = ("a", "b", "c", "d")
+    write(tmp_path, **dict.fromkeys(names, source))
+    assert set(imports(tmp_path, *names, workers=4).values()) == {"pass"}
+
+
+def once(path: Path, checks: dict[str, tuple[str, ...]], workers: int = 2) -> dict[str, str]:
+    """Statuses of a session in which torch is imported once."""
+    requests = [
+        {"index": index, "name": name, "arguments": arguments, "gpu": False, "timeout_s": 60}
+        for index, (name, arguments) in enumerate(checks.items())
+    ]
+    spec = json.dumps({"requests": requests, "workers": workers, "torch_once": True})
+    return {check: status for (check, _), status in statuses(drive("--spec", spec, path=path)).items()}
+
+
+@pytest.mark.parametrize("checks", [{}, {"torchvision-dispatch": ()}])
+def test_in_place_torch_is_imported_once_for_everything(tmp_path: Path, checks: dict[str, tuple[str, ...]]) -> None:
+    path, notes = tmp_path / "path", tmp_path / "notes"
+    shutil.copytree(STAND_IN, path)
+    with (path / "torch" / "__init__.py").open("a") as module:
+        module.write(f"open({str(notes)!r}, 'a').write('torch ')\n")
+    write(path, functorch="import torch", user="import torch, torchvision", bad="import torch\nraise KeyError('bad')")
+    names = ("torch", "torchvision", "functorch", "user", "bad")
+    found = once(path, {"import": names, **checks})
+    assert {found.pop(f"import {name}") for name in names if name != "bad"} == {"pass"}
+    assert found.pop("import bad") == "fail"
+    assert set(found.values()) <= {"pass"}
+    assert notes.read_text().split() == ["torch"]
+
+
+def test_without_a_torch_that_imports_the_others_are_imported_alone(tmp_path: Path) -> None:
+    write(tmp_path, torch="raise ImportError('broken')", plain="", user="import torch")
+    found = once(tmp_path, {"import": ("torch", "plain", "user")})
+    assert found == {"import torch": "fail", "import plain": "pass", "import user": "fail"}

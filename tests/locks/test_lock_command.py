@@ -7,8 +7,7 @@ import json
 import shutil
 from pathlib import Path
 
-import tomli
-
+from envmedic import toml
 from envmedic.locks.reading import read
 from tests.locks.world import World
 from tests.support.index import write_index
@@ -31,7 +30,7 @@ def test_a_pylock_is_what_uv_pip_sync_installs(room: World) -> None:
     new = room.empty()
     room.uv("pip", "sync", "--python", str(python_of(new)), "--preview-features", "pylock", str(path))
     assert room.installed(new) == ALL
-    document = tomli.loads(path.read_text(encoding="utf-8"))
+    document = toml.loads(path.read_text(encoding="utf-8"))
     digests = {item["name"]: item["wheels"][0]["hashes"]["sha256"] for item in document["packages"]}
     assert digests == {name: wheel.sha256 for name, wheel in room.wheels.items()}
 
@@ -106,6 +105,16 @@ def test_a_wheel_that_is_named_otherwise_is_told_by_its_content(world: World) ->
     assert done.code == 0, done.told()
     found = next(item for item in done.document["packages"] if item["name"] == "gamma")
     assert found["sha256"] == gamma.sha256
+
+
+def test_no_option_is_advised_that_was_given(world: World) -> None:
+    shutil.rmtree(world.room / "index" / "simple" / "gamma")
+    done = world.forget().lock("--fetch-hashes", "--json")
+    assert done.code == 1, done.told()
+    (left,) = done.document["incomplete"]
+    assert left["name"] == "gamma"
+    assert "no index that is configured for pip or uv has its file" in left["reason"]
+    assert "--fetch-hashes" not in done.err
 
 
 def test_a_file_edited_since_proves_nothing(world: World) -> None:

@@ -6,9 +6,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
-import tomli
 from packaging.pylock import Pylock
 
+from envmedic import toml
 from envmedic.installers.resolution.other_platforms import tag_ranks
 from envmedic.installers.wheels.wheel_files import rank
 from envmedic.locks.reading import read
@@ -46,7 +46,7 @@ def test_a_pylock_has_the_wheels_of_each_platform_with_markers(both: World) -> N
     path = both.room / "pylock.toml"
     done = both.lock("--platform", "linux-aarch64", "-o", str(path))
     assert done.code == 0, done.told()
-    document = Pylock.from_dict(tomli.loads(path.read_text(encoding="utf-8")))
+    document = Pylock.from_dict(toml.loads(path.read_text(encoding="utf-8")))
     packages = {str(item.name): item for item in document.packages}
     assert set(packages) == {"alpha", "beta", "delta"}
     assert len(packages["alpha"].wheels or ()) == 1

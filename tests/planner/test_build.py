@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from envmedic import planner
+from envmedic.diagnosis.findings import alternatives
 from envmedic.errors import NoSolution
 from envmedic.model.base import from_json, to_json
 from envmedic.model.facts import CompanionBuild, Facts, Leftover
@@ -38,7 +39,8 @@ def made(
     considered = planner.proposals(observed, finding(), loaded)
     resolution = Resolution(artifacts=(torchvision(),) if wheels is None else wheels, notes=("from the cache",))
     resolved = planner.ResolvedProposal(considered.best(), resolution, considered=considered, **more)  # type: ignore[arg-type]
-    return planner.build(observed, finding(), loaded, resolved, planner.PlanInstallers(Spelling()), now=now)
+    known = msgspec.structs.replace(finding(), alternatives=alternatives(loaded.playbook, {}))
+    return planner.build(observed, known, loaded, resolved, planner.PlanInstallers(Spelling()), now=now)
 
 
 def test_the_plan_of_a_wrong_torchvision() -> None:

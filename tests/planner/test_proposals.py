@@ -17,6 +17,7 @@ from envmedic.model.facts import (
     Host,
     Leftover,
     Library,
+    Origin,
     Toolkit,
 )
 from envmedic.model.family import Member
@@ -29,6 +30,7 @@ from envmedic.model.playbook import (
     PinStep,
     PlaybookStep,
     PurgeStep,
+    RebuildStep,
     ReplaceStep,
     SetEnvStep,
     TorchFamilyStep,
@@ -238,6 +240,43 @@ def test_a_library_that_links_torch_is_built_again_for_another_one() -> None:
     assert found.notes == ("my-ops is built again for the torch that comes",)
     assert found.request is not None
     assert {"setuptools", "wheel"} <= set(found.request.pins)
+
+
+def built_without_gpu_code(name: str, *toolkits: Toolkit) -> Facts:
+    """An extension whose installed copy has no GPU code, beside a CUDA build of torch."""
+    library = Library(path="lib/x/_ext.so", distribution=name, needed=("libc10.so", "libtorch.so"))
+    item = msgspec.structs.replace(dist(name, "2.2.0"), origin=Origin(kind="index"))
+    compiler = Compiler(path="/usr/bin/g++", name="g++", version="12.2", found_by="PATH")
+    building = Building(toolkits=toolkits, compilers=(compiler,), architectures=("8.0", "8.6"))
+    env = environment([*usual(), item], libraries=(library,))
+    return facts(msgspec.structs.replace(env, building=building))
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("mmcv", {"MMCV_WITH_OPS": "1"}),
+        ("flash-attn", {"FLASH_ATTENTION_FORCE_BUILD": "TRUE"}),
+        ("torch-scatter", {}),
+    ],
+)
+def test_what_lost_its_gpu_code_is_built_with_it(name: str, told: dict[str, str]) -> None:
+    home = "/usr/local/cuda-12.4"
+    toolkit = Toolkit(path=home, version="12.4", nvcc=f"{home}/bin/nvcc", found_by="PATH")
+    found = best(built_without_gpu_code(name, toolkit), finding(), playbook(RebuildStep(distribution=name)))
+    (step,) = (item for item in found.after if isinstance(item, Rebuild))
+    assert {"FORCE_CUDA": "1", "CUDA_HOME": home, **told}.items() <= step.variables.items()
+
+
+@pytest.mark.parametrize("version", [None, "11.8"])
+def test_a_build_without_a_fitting_toolkit_is_refused_before_it_begins(version: str | None) -> None:
+    home = f"/usr/local/cuda-{version}"
+    toolkits = (Toolkit(path=home, version=version, nvcc=f"{home}/bin/nvcc", found_by="PATH"),) if version else ()
+    observed = built_without_gpu_code("mmcv", *toolkits)
+    with pytest.raises(NoSolution) as refused:
+        planner.proposals(observed, finding(), playbook(RebuildStep(distribution="mmcv")))
+    assert "no CUDA toolkit of torch's version 12.4" in (refused.value.cause or "")
+    assert (version or "no nvcc") in (refused.value.cause or "")
 
 
 def test_gpu_code_is_not_built_for_another_cuda() -> None:

@@ -154,7 +154,7 @@ def test_evidence_says_what_was_observed_with_its_detail() -> None:
     condition = Condition(fact="torchvision.accepts-torch", operator="is", value=False)
     values: dict[str, FactValue] = {"torchvision.accepts-torch": False, "torchvision.requires-torch": "torch==2.3.1"}
     (leaf,) = evaluate(condition, values).leaves
-    assert leaf.text == "torchvision.accepts-torch is no: torch==2.3.1"
+    assert leaf.text == "torchvision: whether its own requirement on torch accepts the installed one: no: torch==2.3.1"
 
 
 @given(st.sampled_from(sorted(FACTS)), st.data())

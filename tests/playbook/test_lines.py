@@ -132,6 +132,18 @@ WARNINGS = (
     "WARNING[XFORMERS]: oops",
     "ERROR: pip's dependency resolver does not currently take into account oops",
     '{"level": "warning", "msg": "oops"}',
+    '{"asctime": "2026-01-05 05:58:46", "levelname": "WARNING", "message": "oops"}',
+    'time="2026-01-05T05:58:46Z" level=warning msg="oops"',
+    "2026-01-05T05:58:46Z [warning  ] oops",
+    "2026-01-05 05:58:46.123 | WARNING  | my.module:load:12 - oops",
+    "W0105 05:58:46.123456 140000 x.py:12] oops",
+    "WARNING:absl:oops",
+    "2026-01-05 05:58:46.123456: W tensorflow/core/x.cc:64] oops",
+    "01/05/2026 05:58:46 - WARNING - accelerate.utils - oops",
+    "[rank: 0] Warning: oops",
+    "[2026-01-05 05:58:46,123] [WARNING] [x.py:12:load] oops",
+    "svc-1  | WARNING: oops",
+    "svc-1  | W0105 05:58:46.123456 140000 x.py:12] oops",
 )
 
 
@@ -143,7 +155,10 @@ def test_programs_go_on_after_a_warning(line: str) -> None:
 @pytest.mark.parametrize(
     "line",
     ["ImportError: oops", "ERROR 05-07 05:58:46 [x.py:1] oops", "E0731 10:11:12.131 oops", "raise Warning(oops)",
-     "RuntimeError: INFOrmation is missing", "[E ProcessGroupNCCL.cpp:1] oops", "see the warnings above: oops"],
+     "RuntimeError: INFOrmation is missing", "[E ProcessGroupNCCL.cpp:1] oops", "see the warnings above: oops",
+     "svc-1  | E0612 05:58:46.123456 140000 x.py:12] oops", "svc-1  | ERROR: oops", 'level=error msg="oops"',
+     "2026-01-05 05:58:46.123456: E tensorflow/core/x.cc:64] oops", "2026-01-05T05:58:46Z [error    ] oops",
+     "2026-01-05 05:58:46.123 | ERROR    | my.module:load:12 - oops"],
 )  # fmt: skip
 def test_and_not_after_an_error(line: str) -> None:
     assert not passing(line.encode())

@@ -5,6 +5,7 @@ import shutil
 import stat
 import subprocess
 import sys
+import zlib
 from pathlib import Path
 
 import pytest
@@ -53,17 +54,23 @@ def test_changed_content_is_read_again(tmp_path: Path, parses: list[str]) -> Non
     assert len(parses) == 2
 
 
+@pytest.mark.parametrize("packed", [False, True])
 @pytest.mark.parametrize("damage", ["", "{", "null", "\x00\xff", "half", "other-title"])
-def test_a_damaged_cache_file_is_read_again_and_repaired(tmp_path: Path, parses: list[str], damage: str) -> None:
+def test_a_damaged_cache_file_is_read_again_and_repaired(
+    tmp_path: Path, parses: list[str], damage: str, *, packed: bool
+) -> None:
     file = write(tmp_path / "mine.yaml")
     expected = loader.load_file(file)
     (cached,) = (cache.user_root() / "playbooks").iterdir()
-    good = cached.read_text(encoding="utf-8")
-    broken = {"half": good[: len(good) // 2], "other-title": good.replace("A title", "C title")}.get(damage, damage)
-    cached.write_text(broken, encoding="latin-1")
+    good = cached.read_bytes()
+    content = zlib.decompress(good) if packed else good
+    broken = {"half": content[: len(content) // 2], "other-title": content.replace(b"A title", b"C title")}
+    written = broken.get(damage, damage.encode("latin-1"))
+    cached.write_bytes(zlib.compress(written) if packed else written)
     assert loader.load_file(file) == expected
-    assert len(parses) == 2
-    assert cached.read_text(encoding="utf-8") == good
+    # without the packing the title is not found in it, and nothing is damaged
+    assert len(parses) == (1 if damage == "other-title" and not packed else 2)
+    assert cached.read_bytes() == good
 
 
 def test_another_version_of_envmedic_does_not_use_the_cache(
@@ -98,7 +105,7 @@ def test_without_a_usable_cache_directory_playbooks_load(tmp_path: Path, monkeyp
 def test_the_cache_leaves_no_temporary_files(tmp_path: Path) -> None:
     loader.load_file(write(tmp_path / "mine.yaml"))
     (cached,) = (cache.user_root() / "playbooks").iterdir()
-    assert cached.suffix == ".json"
+    assert cached.name.endswith(".json.z")
     assert stat.S_IMODE(cached.stat().st_mode) & 0o077 == 0
 
 

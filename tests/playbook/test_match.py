@@ -47,7 +47,6 @@ def test_a_match_tells_its_line_its_number_and_its_groups() -> None:
         playbook="mine",
         signature="missing",
         line_number=2,
-        last_line=2,
         line="RuntimeError: operator torchvision::nms does not exist",
         groups={"operator": "torchvision::nms"},
     )

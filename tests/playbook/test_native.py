@@ -67,8 +67,6 @@ def test_what_leaves_no_doubt_is_found(playbook: str, text: str) -> None:
         "munmap_chunk(): invalid pointer",
         "*** Error in `python3': free(): invalid pointer: 0x000055e59b686ba8 ***",
         "*** stack smashing detected ***: terminated",
-        "Illegal instruction (core dumped)",
-        "zsh: illegal hardware instruction  python",
         "Bus error (core dumped)",
         "terminate called after throwing an instance of 'std::runtime_error'",
         "Aborted (core dumped)",
@@ -80,6 +78,13 @@ def test_lines_that_many_causes_share_are_guesses(text: str) -> None:
     assert found, text
     assert {item.fault for item in found} == {"native-crash"}
     assert all(item.confidence < SURE for item in found)
+
+
+@pytest.mark.parametrize("text", ["Illegal instruction (core dumped)", "zsh: illegal hardware instruction  python"])
+def test_instructions_that_the_processor_lacks_are_of_the_machine(text: str) -> None:
+    (found,) = findings(text)
+    assert (found.fault, found.fix_kind) == ("native-crash", "change-host")
+    assert found.confidence >= SURE
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from envmedic.playbook.matching.failures import failures
+from envmedic.playbook.matching.named_paths import named_paths
 
 SITE = "/opt/env/lib/python3.11/site-packages"
 
@@ -75,5 +76,4 @@ def test_the_outermost_import_of_a_package_counts(log: str, module: str | None) 
     ],
 )
 def test_a_text_of_another_system_is_known_by_its_paths(log: str, system: str | None) -> None:
-    found = failures([(1, log.encode())]).foreign
-    assert (found.system if found is not None else None) == system
+    assert named_paths([(1, log.encode())]).origin.system == system

@@ -112,6 +112,18 @@ def test_nothing_named_and_nothing_active() -> None:
     assert "-p PREFIX" in caught.value.hint
 
 
+def test_the_environments_of_the_project_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in (".venv", "venv"):
+        make_prefix(tmp_path / "shop" / name)
+    (tmp_path / "shop" / "src").mkdir()
+    monkeypatch.chdir(tmp_path / "shop" / "src")
+    with pytest.raises(targets.NoneActive) as caught:
+        resolve()
+    assert str(caught.value.hint).startswith(
+        f"Perhaps it is this one: -p {tmp_path / 'shop' / '.venv'} or -p {tmp_path / 'shop' / 'venv'}. "
+    )
+
+
 def test_two_options_contradict() -> None:
     with pytest.raises(InputError, match="More than one"):
         resolve(name="a", prefix="/b")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from envmedic.model.events import CheckFinished, EventData, OutputLine
 from envmedic.model.registries.check_kinds import CHECK_NAMES, CHECKS, GPU_CHECKS, PROFILES
 from envmedic.model.registries.faults import FAULTS
 from tests.kernels.driving import STAND_IN
+from tests.support.venvs import make_venv, python_of, site_packages
 from tests.verify.runners import LocalRunner
 
 SOUND = {"PYTHONPATH": str(STAND_IN)}
@@ -83,6 +85,20 @@ def test_no_byte_code_is_left_behind(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.rglob("*")) == ["fresh.py"]
 
 
+def test_no_temporary_file_of_a_crash_is_left_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    modules, room = tmp_path / "modules", tmp_path / "room"
+    modules.mkdir()
+    room.mkdir()
+    (modules / "untidy.py").write_text("import os, tempfile\ntempfile.mkdtemp()\nos.abort()\n")
+    monkeypatch.setattr(tempfile, "tempdir", str(room))
+    outcome, *_ = _run(
+        Check(name="import", arguments=("untidy",)),
+        runner=LocalRunner({"PYTHONPATH": str(modules), "TMPDIR": str(room)}),
+    )
+    assert outcome.status == "crash"
+    assert not list(room.iterdir())
+
+
 def test_terminal_escapes_do_not_reach_the_outcome(tmp_path: Path) -> None:
     (tmp_path / "rude.py").write_text("raise ImportError('\\x1b[31mred\\x1b[0m \\x1b]0;title\\x07and\\x08 done')")
     outcome, *_ = _run(Check(name="import", arguments=("rude",)), runner=LocalRunner({"PYTHONPATH": str(tmp_path)}))
@@ -110,9 +126,9 @@ def test_a_session_that_is_cut_off_proves_nothing(tmp_path: Path) -> None:
     (tmp_path / "slow.py").write_text("import time; time.sleep(60)")
     runner = LocalRunner({"PYTHONPATH": f"{STAND_IN}:{tmp_path}"}, limit_s=2)
     outcomes = _run(Check(name="import", arguments=("json", "slow")), Check(name="matmul"), runner=runner)
-    assert [(o.check, o.status) for o in outcomes] == [
-        ("import json", "pass"), ("import slow", "timeout"), ("matmul", "timeout"),
-    ]  # fmt: skip
+    found = [(outcome.check, outcome.status) for outcome in outcomes]
+    assert found[:2] == [("import json", "pass"), ("import slow", "timeout")]
+    assert found[-1] == ("matmul", "timeout"), "also where parts of it, which run beside the imports, have passed"
     assert "cut off: no end within" in outcomes[1].reason
 
 
@@ -239,7 +255,7 @@ def test_pip_check_lists_the_problems_alone() -> None:
     ("argv", "status", "reason"),
     [
         ((sys.executable, "-c", ""), "pass", ""),
-        ((sys.executable, "-c", PIP_OUTPUT.format(code=2)), "fail", "exit status 2: The package"),
+        ((sys.executable, "-c", PIP_OUTPUT.format(code=2)), "crash", "exit status 2: The package"),
         ((sys.executable, "-c", "import os; os.abort()"), "crash", "ended by SIGABRT"),
         (("/nowhere/uv", "pip", "check"), "crash", "/nowhere/uv cannot be started"),
         (None, "skip", "there is no installer to ask"),
@@ -304,6 +320,26 @@ def test_the_users_command_ends_as_it_ends(argv: tuple[str, ...], status: str, s
     outcome = _command(*argv, timeout_s=2)
     assert (outcome.status, outcome.signal) == (status, signal)
     assert outcome.reason.startswith(reason)
+
+
+def test_a_command_fails_while_the_python_that_starts_it_does_not_start(tmp_path: Path) -> None:
+    outcome = _command("true", runner=LocalRunner(_path(), python=tmp_path / "bin" / "python"))
+    assert outcome.status == "crash"
+    assert "cannot be started" in outcome.reason
+
+
+def test_a_program_is_started_without_leaving_byte_code(tmp_path: Path) -> None:
+    prefix = make_venv(tmp_path / "env")
+    site = site_packages(prefix)
+    (site / "hooked.py").write_text("")
+    (site / "hooked.pth").write_text("import hooked\n")
+    script = prefix / "bin" / "tool"
+    script.write_text(f"#!{python_of(prefix)}\n")
+    script.chmod(0o755)
+    check = Check(name="programs", role="playbook", arguments=("bin/tool",))
+    (outcome,) = run_checks((check,), LocalRunner(python=python_of(prefix), tree=prefix), "after", Heard(), home=prefix)
+    assert outcome.status == "pass"
+    assert not (site / "__pycache__").exists()
 
 
 def test_a_directory_that_cannot_be_entered_is_no_failure_of_the_command(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,7 +15,7 @@ from envmedic import __version__, forked
 from envmedic.api.context.settings import Settings
 from envmedic.errors import InputError
 from envmedic.model.base import from_json, to_json
-from envmedic.model.events import EventStream, Stage, StageFinished, StageStarted
+from envmedic.model.events import EventStream, Notice, Stage, StageFinished, StageStarted
 from envmedic.model.facts import Environment, Facts, Host
 from envmedic.probe.environment import observe_environment
 from envmedic.probe.machine.host import observe_host
@@ -45,12 +46,23 @@ def observe(settings: Settings, prefix: Path | None, *, meanwhile: Callable[[], 
             return settings.observer.observe(settings, prefix)
         if settings.host_file is not None or prefix is None:
             host = host_of(settings)  # first: the file of --host may be wrong
-            environment = None if prefix is None else observe_environment(prefix, deep=settings.deep)
+            environment = None if prefix is None else _environment(settings, prefix)
             return Facts(envmedic=__version__, host=host, environment=environment)
         # To observe the host is mostly to wait for the driver's answer.
         with forked.begun(observe_host) as asked:
-            environment = observe_environment(prefix, deep=settings.deep, meanwhile=meanwhile)
+            environment = _environment(settings, prefix, meanwhile)
             return Facts(envmedic=__version__, host=asked.value(), environment=environment)
+
+
+def _environment(settings: Settings, prefix: Path, meanwhile: Callable[[], None] | None = None) -> Environment:
+    found = observe_environment(prefix, deep=settings.deep, meanwhile=meanwhile, named=not settings.unnamed)
+    if settings.unnamed and found.interpreter.answers is None:
+        message = (
+            f"its Python is not started, since it is none of yours or of the system's outside of the project: its files "
+            f"alone are read. To have it asked: -p {shlex.quote(str(prefix))}"
+        )
+        settings.stream.emit(Notice(code="files-alone", message=message))
+    return found
 
 
 def observe_clone(settings: Settings, tree: Path, prefix: Path) -> Environment:
@@ -63,7 +75,7 @@ def observe_clone(settings: Settings, tree: Path, prefix: Path) -> Environment:
     # PYTHONPATH, LD_LIBRARY_PATH and others of this process may lead into the environment; for the clone they must
     # lead into the clone, or its facts would be those of the live files
     variables = {name: value.replace(str(prefix), str(tree)) for name, value in os.environ.items()}
-    text = to_json(observe_environment(tree, variables, deep=deep), indent=0)
+    text = to_json(observe_environment(tree, variables, deep=deep, known_as=prefix), indent=0)
     # replaced in the JSON, where every path of every fact is found, in the spelling of JSON strings
     seen, wanted = (msgspec.json.encode(str(path)).decode()[1:-1] for path in (tree, prefix))
     return from_json(text.replace(seen, wanted), Environment, source="the observed clone")

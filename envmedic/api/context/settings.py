@@ -51,6 +51,9 @@ class Settings(msgspec.Struct, frozen=True):
     """Write constraints that keep the versions of a repair."""
     deep: bool = False
     """Read and hash every installed file; without it, their existence and size are compared."""
+    unnamed: bool = False
+    """Nobody named or activated the environment: it is that of the project around the working directory, and none of its
+    programs is started."""
     observer: Observer | None = None
     """Observes environments for front ends that must hear keys meanwhile; None observes in this process."""
 
@@ -72,6 +75,10 @@ class RepairRequest(msgspec.Struct, frozen=True):
     """File with the error text, or ``-``."""
     command: tuple[str, ...] = ()
     """The failing command, whose outcome is a check."""
+    last: bool = False
+    """Whether the last failure of a program in the environment is repaired, and that program decides."""
+    pass_after_s: float | None = None
+    """Seconds without the reported error after which that program has passed; None takes the default."""
     policy: Policy | None = None
     """The policy of a move of the torch family; None repairs a fault."""
     way: str | None = None

@@ -28,11 +28,13 @@ from envmedic.model.record import Left
 from envmedic.model.registries.installers import OF_WHEELS
 from envmedic.model.registries.registry import complete
 from envmedic.probe.machine import gpu
+from envmedic.probe.packages import affected
 from envmedic.probe.packages.distributions import states
 from envmedic.probe.prefix import processes
 
 if TYPE_CHECKING:
     from envmedic.api.planning.facts_check import FactsProof
+    from envmedic.api.planning.program_judge import OutputJudge
     from envmedic.model.registries.installers import WheelInstaller
 
 
@@ -82,6 +84,12 @@ def check_runner(
 
         return FactsProof(settings, target.real, host or cache(partial(host_of, settings)))
 
+    @cache
+    def output_judge() -> OutputJudge:
+        from envmedic.api.planning.program_judge import OutputJudge
+
+        return OutputJudge(settings)
+
     def run(checks: Sequence[Check], runner: Runner, phase: Phase, emit: Emit) -> tuple[Outcome, ...]:
         from envmedic.engine.verify import verification
 
@@ -92,6 +100,8 @@ def check_runner(
             emit,
             pip_check=installer().check_command(str(runner.python)),
             facts=proof().of_one_run(),
+            judge=output_judge() if any(check.program is not None for check in checks) else None,
+            home=target.real,
             no_gpu=no_gpu,
             timeout_s=settings.timeout_s,
             devices=None if no_gpu or not any(check.gpu for check in checks) else devices(),
@@ -123,4 +133,6 @@ def engine_ports(
         observe=lambda tree: observe_clone(settings, tree, target.real),
         accept_partial=accept_partial,
         before_exchange=before_exchange,
+        host=cache(partial(host_of, settings)),
+        unaffected=affected.unaffected,
     )

@@ -11,6 +11,7 @@ from envmedic import xdg
 from envmedic.api.context.observation import host_of, stage
 from envmedic.api.context.settings import Settings
 from envmedic.api.context.wiring import installer_of, require_repair_packages
+from envmedic.api.locking.project_exports import read_lock
 from envmedic.api.verification import verify_lock
 from envmedic.engine.transaction import create as making
 from envmedic.errors import InputError, InstallerError, IntegrityError
@@ -20,7 +21,6 @@ from envmedic.installers.conda.configuration import client, registration
 from envmedic.installers.conda.install import creation
 from envmedic.installers.conda.solve import virtual_packages
 from envmedic.installers.resolution import install_lock, pythons
-from envmedic.locks import reading
 from envmedic.model.checks import Verification, VerifyWish
 from envmedic.model.events import Notice, OutputLine, distinct
 from envmedic.model.facts import Interpreter
@@ -52,7 +52,7 @@ def create(
     IntegrityError, InstallerError, PreflightError.
     """
     require_repair_packages()
-    wanted = reading.read(lock_file)
+    wanted = read_lock(lock_file)
     prefix = _prefix(place, wanted)
     making.require_free(prefix)
     _require_platform(wanted, lock_file)

@@ -46,6 +46,7 @@ def lock_of(settings: Settings, facts: Facts, *, fetch_hashes: bool = False) -> 
         known = provenance.find_files(facts.environment, _unknown(facts.environment), sources)
     created = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     found = collect.collect(facts.environment, facts.host, known, envmedic=__version__, created=created)
+    found = msgspec.structs.replace(found, asked=sources.fetch)
     # the repair's checks say nothing about packages that changed after it
     return _verified(found, behind[0]) if behind and installed_by_repairs.unchanged(real, behind[0]) else found
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
@@ -48,6 +49,10 @@ def with_crash(
 def search(settings: Settings, facts: Facts, matches: Sequence[TextMatch]) -> Facts:
     """Return `facts` with the crashing imports among the names in `matches` and the usual suspects."""
     environment = facts.environment
+    if environment is not None and not environment.interpreter.named:
+        message = f"imports that crash are looked for in a named environment: -p {shlex.quote(environment.prefix)}"
+        settings.stream.emit(Notice(code="crash-search", message=message))
+        return facts
     names = candidates(environment, matches) if environment is not None else ()
     if environment is None or not names:
         return facts

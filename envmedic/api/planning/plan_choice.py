@@ -15,9 +15,10 @@ from envmedic.model.checks import Check, Confirmation
 from envmedic.model.conda import CondaChange
 from envmedic.model.facts import Facts
 from envmedic.model.findings import Diagnosis, Finding, of_host
-from envmedic.model.plan import Advise, Change, Install, Plan, Purge, SetEnv, Step, UnsetEnv
+from envmedic.model.plan import Advise, Change, FileRepair, Install, Plan, Purge, Rebuild, SetEnv, Step, UnsetEnv
 from envmedic.model.playbook import LoadedPlaybook
 from envmedic.model.ports import Installer
+from envmedic.model.program import Program
 from envmedic.model.registries.faults import FAULT_CLASSES
 from envmedic.planner.checks import FACTS
 
@@ -37,6 +38,8 @@ class RepairGoal:
     findings: tuple[Finding, ...]
     command: tuple[str, ...] = ()
     """The user's failing command; empty where none was given."""
+    program: Program | None = None
+    """How that command failed and decides; None where only its exit status does."""
     extendable: bool = False
     way: str | None = None
     """Title of the way to take first for the best finding; None takes the best."""
@@ -103,6 +106,7 @@ class PlanChoices:
                 extendable=self.wanted.extendable,
                 way=None if number else self.wanted.way,
                 importing=self.wanted.importing,
+                program=self.wanted.program,
             )
             try:
                 for plan in plans(self._settings, case, self.installer):
@@ -129,10 +133,12 @@ class PlanChoices:
         none does, it stays unanswered.
         """
         notes = tuple(f"Not repaired: {summary}: {why}" for summary, why in self.skipped.items())
-        asked = self.wanted.reported
-        if asked is None or any(_is_about(item, asked) for item in (*self._earlier, plan)):
+        asked, every = self.wanted.reported, (*self._earlier, plan)
+        own = asked is None or any(item.playbook == asked.playbook for item in every)
+        end = self._end_of(asked) if asked is not None and not own else None
+        # A class that can bring the reported one about need not have done so here: facts that show its end decide
+        if asked is None or (end is None and any(_is_about(item, asked) for item in every)):
             return planner.named(msgspec.structs.replace(plan, notes=(*plan.notes, *notes))) if notes else plan
-        end = self._end_of(asked)
         return planner.named(
             msgspec.structs.replace(
                 plan,
@@ -153,9 +159,11 @@ class PlanChoices:
 
 def _is_about(plan: Plan, finding: Finding) -> bool:
     """Whether a plan is for the class of a finding, or for one that brings it about."""
-    return plan.fault is not None and (
-        plan.fault == finding.fault or finding.fault in FAULT_CLASSES[plan.fault].symptoms
-    )
+    if plan.fault is None or plan.fault == finding.fault:
+        return plan.fault is not None
+    # what leaves every package as it is ends a fault inside one only where a check shows that
+    of_packages = not all(isinstance(step, FileRepair) for step in plan.steps)
+    return of_packages and finding.fault in FAULT_CLASSES[plan.fault].symptoms
 
 
 def _refusal(plan: Plan, earlier: Sequence[Plan]) -> EnvmedicError | None:
@@ -208,14 +216,23 @@ def _repeats(plan: Plan, earlier: Sequence[Plan]) -> bool:
     """Whether `earlier` plans already did everything that `plan` does."""
     changed = {_outcome(change) for item in earlier for change in item.changes}
     steps = [step for item in earlier for step in item.steps]
+    done = {planner.steps_key((step,)) for step in steps}
     left = {path for step in steps if isinstance(step, Purge) for path in step.leftovers}
+    built = [_build(step) for step in steps if isinstance(step, Rebuild)]
     # installs are compared by their changes: two resolutions of one version may have different artifacts
     return all(_outcome(change) in changed for change in plan.changes) and all(
         left.issuperset(step.leftovers)
         if isinstance(step, Purge)
-        else isinstance(step, Install | CondaChange) or step in steps
+        else _build(step) in built
+        if isinstance(step, Rebuild)
+        else isinstance(step, Install | CondaChange) or planner.steps_key((step,)) in done
         for step in plan.steps
     )
+
+
+def _build(step: Rebuild) -> tuple[object, ...]:
+    """Return what a build is made of: the copy that it replaces is another one each time."""
+    return step.distribution.name, step.source, tuple(sorted(step.variables.items()))
 
 
 def undoes(plan: Plan, earlier: Sequence[Plan]) -> str:

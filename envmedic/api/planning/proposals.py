@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
 import msgspec
@@ -21,11 +21,16 @@ from envmedic.errors import EnvmedicError, InputError, NetworkError, NoSolution,
 from envmedic.model.checks import Check
 from envmedic.model.facts import Environment, Facts
 from envmedic.model.findings import Finding
+from envmedic.model.pins import UserPin
 from envmedic.model.plan import CONDA_PINS, CONSTRAINTS, Plan
 from envmedic.model.playbook import LoadedPlaybook
 from envmedic.model.ports import CondaInstaller, Installer, Resolution, ResolveRequest
+from envmedic.model.program import Program
 from envmedic.planner.constraints import keeping
 from envmedic.planner.family_move import UNCHANGED
+from envmedic.planner.moves.comparison import ResolvedMoves, compare
+from envmedic.planner.moves.conflict_graph import Conflicts
+from envmedic.planner.moves.hitting_sets import MoveSet
 
 PASSED_OVER = "another way was asked for"
 """The reason against a way that ranks above the chosen one."""
@@ -45,6 +50,8 @@ class PlanningCase:
     """Title of the way to take first; None takes the best."""
     importing: str | None = None
     """Module whose import the text shows failing; None where it shows none."""
+    program: Program | None = None
+    """How the command failed and decides; None where only its exit status does."""
 
 
 def plans(settings: Settings, case: PlanningCase, installer: Installer) -> Iterator[Plan]:
@@ -52,16 +59,39 @@ def plans(settings: Settings, case: PlanningCase, installer: Installer) -> Itera
 
     Raises NoSolution without any plan, InputError for an unknown way, NetworkError and InstallerError.
     """
-    options = planner.Options(
-        find_links=settings.find_links, offline=settings.offline, torch_index=settings.torch_index
-    )
+    pins = _pins(case.facts)
+    stated = tuple(item for item in pins if item.kind != "lock")
+    begun = False
+    try:
+        for made in _plans(settings, case, installer, pins):
+            begun = True
+            yield made
+    except NoSolution:
+        # a tool made the lock from what the user states: it gives way where nothing in it is a repair
+        if begun or stated == pins:
+            raise
+        yield from _plans(settings, case, installer, stated)
+
+
+def _plans(settings: Settings, case: PlanningCase, installer: Installer, pins: tuple[UserPin, ...]) -> Iterator[Plan]:
     environment = case.facts.environment
-    considered = planner.proposals(case.facts, case.finding, case.playbook, values=derive(case.facts), options=options)
+    options = planner.Options(
+        find_links=settings.find_links, offline=settings.offline, torch_index=settings.torch_index, pins=pins
+    )
+    consider = partial(
+        planner.proposals, case.facts, case.finding, case.playbook, values=derive(case.facts), options=options
+    )
+    considered = consider()
     if environment is None or not considered.proposals:
         raise _no_way(case.facts, considered) if case.finding is not None else _no_move(considered)
+    if considered.conflicts is not None:
+        maker = _PlanMaker(settings, case, environment, installer, planner.Proposals(proposals=()), pins)
+        for made in _least_moves(maker, considered.conflicts, consider):
+            yield _with_reproductions(_keeping(settings, made, environment), case, environment)
+        return
     if case.way is not None:
         considered = _led_by(considered, case.way)
-    maker = _PlanMaker(settings, case, environment, installer, considered)
+    maker = _PlanMaker(settings, case, environment, installer, considered, pins)
     errors: list[NoSolution | NetworkError] = []
     for proposal in considered.proposals:
         try:
@@ -78,6 +108,44 @@ def plans(settings: Settings, case: PlanningCase, installer: Installer) -> Itera
         maker.failed[proposal.title] = "it was tried in a clone, and did not prove itself"
     if len(errors) == len(considered.proposals):
         raise _none(errors)
+
+
+def _least_moves(maker: _PlanMaker, conflicts: Conflicts, consider: Callable[..., planner.Proposals]) -> Iterator[Plan]:
+    """Yield the plans that end `conflicts`, those that move the least first. Raises NoSolution and InputError."""
+    made: dict[MoveSet, Plan] = {}
+    errors: list[NoSolution | NetworkError] = []
+
+    def resolves(moves: MoveSet) -> ResolvedMoves:
+        held: tuple[str, ...] = ()
+        for proposal in consider(moves=moves).proposals:
+            try:
+                made[moves] = maker.make(proposal)
+            except (NoSolution, NetworkError) as error:
+                # an unreachable network is no reason to leave the way that moves least for a worse one
+                if isinstance(error, NetworkError) and not errors:
+                    raise
+                maker.failed[moves.title] = error.cause or error.summary
+                errors.append(error)
+                held = (*held, *(error.held if isinstance(error, NoSolution) else ()))
+                continue
+            return ResolvedMoves(made[moves].changes)
+        return ResolvedMoves(None, held)
+
+    compared = compare(conflicts, resolves)
+    if not compared.ways:
+        raise _none(errors) if errors else _no_way(maker.case.facts, consider())
+    ways = list(compared.ways)
+    asked = maker.case.way
+    if asked is not None:
+        titles = tuple(item.moves.title for item in ways)
+        if asked not in titles:
+            raise InputError(
+                f"There is no way called {asked!r} to repair this here", hint="Name one of these", details=titles
+            )
+        ways.sort(key=lambda item: item.moves.title != asked)
+    for way in ways:
+        yield planner.named(compared.explained(made[way.moves], way, maker.failed))
+        maker.failed[way.moves.title] = "it was tried in a clone, and did not prove itself"
 
 
 def _led_by(considered: planner.Proposals, title: str) -> planner.Proposals:
@@ -113,6 +181,7 @@ class _PlanMaker:
     environment: Environment
     installer: Installer
     considered: planner.Proposals
+    pins: tuple[UserPin, ...]
     failed: dict[str, str] = field(default_factory=dict)
 
     @cached_property
@@ -128,7 +197,9 @@ class _PlanMaker:
             self.case.facts,
             self.case.finding,
             self.case.playbook,
-            planner.ResolvedProposal(proposal, resolution, _fetched(resolution, conda), self.considered, self.failed),
+            planner.ResolvedProposal(
+                proposal, resolution, _fetched(resolution, conda), self.considered, self.failed, self.pins
+            ),
             planner.PlanInstallers(self.installer, conda),
             now=now(),
             extendable=self.case.extendable,
@@ -159,11 +230,21 @@ class _PlanMaker:
             # no wheels for conda's packages as they are; perhaps for other versions, which conda can then install
             loosened = planner.loosened(proposal, environment)
             if loosened is None:
-                raise
+                raise planner.blamed(self.pins, error) from error
             try:
                 return self.installer.resolve(loosened, environment, emit)
             except NoSolution:
-                raise error from None  # the first reason names the packages that the user has
+                raise planner.blamed(
+                    self.pins, error
+                ) from None  # the first reason names the packages that the user has
+
+
+def _pins(facts: Facts) -> tuple[UserPin, ...]:
+    """Return what the user states about the environment outside of it, as far as it holds there."""
+    environment = facts.environment
+    if environment is None:
+        return ()
+    return planner.binding(environment.pins, environment, planner.markers(environment, facts.host))
 
 
 def now() -> str:
@@ -174,6 +255,14 @@ def now() -> str:
 def _no_way(facts: Facts, considered: planner.Proposals) -> NoSolution:
     environment = facts.environment
     reasons = tuple(f"{item.title}: {item.why_not}" for item in considered.rejected)
+    if reasons and all(item.why_not.startswith(UNCHANGED) for item in considered.rejected):
+        sound = (item.why_not.removeprefix(UNCHANGED).removeprefix(": ") for item in considered.rejected)
+        return NoSolution(
+            "There is nothing that this repair would change here",
+            cause="; ".join(dict.fromkeys(filter(None, sound))) or None,
+            hint="Run the program again: envmedic run -- CMD; if it still fails, name the environment that it runs in with -p",
+            details=reasons,
+        )
     if environment is not None and environment.torch is None and environment.distribution("torch") is None:
         hint = "Name the environment that the program runs in; this one has no torch"
     elif facts.host.driver_version is None:
@@ -240,7 +329,7 @@ def _with_reproductions(plan: Plan, case: PlanningCase, environment: Environment
     """Return `plan` with the user's command and the reported import, which fail before the steps and pass after them."""
     checks = []
     if case.command:
-        checks.append(Check(name="command", role="reproduction", arguments=case.command))
+        checks.append(Check(name="command", role="reproduction", arguments=case.command, program=case.program))
     top = (case.importing or "").partition(".")[0]
     if case.importing and any(top in item.import_names for item in environment.distributions):
         checks.append(Check(name="import", role="reproduction", arguments=(case.importing,)))

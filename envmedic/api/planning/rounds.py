@@ -10,13 +10,13 @@ from envmedic.api.diagnosis import diagnose_lines
 from envmedic.api.planning.plan_choice import PlanChoices, RepairGoal, repairable
 from envmedic.diagnosis.vocabulary import derive
 from envmedic.errors import InstallerError, NetworkError, NothingToRepair
-from envmedic.model.base import to_json
 from envmedic.model.checks import Confirmation, Outcome
 from envmedic.model.events import Notice
 from envmedic.model.facts import Facts
 from envmedic.model.findings import Finding
 from envmedic.model.plan import Plan
 from envmedic.model.ports import ExtendRequest, PlanExtension
+from envmedic.planner import steps_key
 from envmedic.playbook.schema.conditions import confirms, refutes
 
 
@@ -146,8 +146,7 @@ class Loop:
 
 def _path(plans: Iterable[Plan]) -> str:
     """Return the steps that lead to a state of the clone, as a key."""
-    # as text, since steps contain mappings, which cannot be hashed
-    return to_json([plan.steps for plan in plans], indent=0)
+    return "\n".join(steps_key(plan.steps) for plan in plans)
 
 
 def _summary(finding: Finding | None) -> str:

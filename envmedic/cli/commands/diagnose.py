@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import shlex
+from pathlib import Path
 
 from envmedic.api import diagnosis, playbooks
 from envmedic.api.context.settings import Settings
-from envmedic.cli.context import prefix_of, settings_of, target_of
+from envmedic.cli.context import agreed, prefix_of, settings_of, target_of
 from envmedic.cli.output import CommandOutput
 from envmedic.errors import ExitCode, InputError
 from envmedic.model.findings import Diagnoses, Diagnosis
+from envmedic.probe.prefix.targets import NoneActive
 from envmedic.render.documents.diagnosis import diagnosis_lines
 from envmedic.render.documents.facts import facts_lines
 from envmedic.render.text import Line, line
@@ -28,25 +31,55 @@ def diagnose(args: argparse.Namespace, output: CommandOutput) -> int:
     found: tuple[Diagnosis, ...]
     if args.reproduce:
         found = (_reproduced(args, settings, output),)
+    elif args.last:
+        found = (_last(args, settings, output),)
     else:
-        prefix = None if args.log_only else prefix_of(target_of(args), settings, output)
+        prefix = None if args.log_only else _prefix(args, settings, output)
         found = diagnosis.diagnose(settings, prefix, args.logs)
     document: Diagnosis | Diagnoses = found[0] if len(found) == 1 else Diagnoses(diagnoses=found)
-    lines = [row for item in found for row in [*_log_title(item, len(found)), *diagnosis_lines(item)]]
+    lines = [
+        row for item in found for row in [*_log_title(item, len(found)), *diagnosis_lines(item, _plan(args, item))]
+    ]
     output.document(document, lines)
     # of several texts, the one with the highest exit code decides
     return max(int(_VERDICT_EXIT.get(item.verdict, ExitCode.PROBLEM)) for item in found)
 
 
+def _plan(args: argparse.Namespace, found: Diagnosis) -> str:
+    """The command that plans with the program of the kept failure; empty for any other text."""
+    return shlex.join(["envmedic", "plan", "--last", "-p", found.prefix]) if args.last and found.prefix else ""
+
+
+def _prefix(args: argparse.Namespace, settings: Settings, output: CommandOutput) -> Path | None:
+    """The environment; None with a word on what it would add, where there is a text and no environment."""
+    try:
+        return prefix_of(target_of(args), settings, output)
+    except NoneActive as error:
+        if not args.logs:
+            raise
+        output.narrate("no environment is named and none is active: the text alone is read")
+        output.narrate(f"the files of one would confirm or refute it, and lead to a plan. {error.hint}")
+        return None
+
+
 def _reproduced(args: argparse.Namespace, settings: Settings, output: CommandOutput) -> Diagnosis:
     from envmedic.api import running
 
-    if args.logs or args.log_only or not args.user_command:
+    if args.logs or args.log_only or args.last or not args.user_command:
         raise InputError(
             "--reproduce takes a command in the place of a LOG",
             hint="Give it after `--`: envmedic diagnose --reproduce -- python train.py",
         )
-    return running.diagnose_reproduced(settings, prefix_of(target_of(args), settings, output), args.user_command)
+    target, settings = agreed(target_of(args), settings)
+    return running.diagnose_reproduced(settings, prefix_of(target, settings, output), args.user_command)
+
+
+def _last(args: argparse.Namespace, settings: Settings, output: CommandOutput) -> Diagnosis:
+    from envmedic.api.planning import cases
+
+    if args.logs or args.log_only:
+        raise InputError("--last brings a text of its own", hint="Leave out --last, or LOG and --log-only")
+    return cases.diagnose_last(settings, prefix_of(target_of(args), settings, output))
 
 
 def _log_title(found: Diagnosis, count: int) -> list[Line]:

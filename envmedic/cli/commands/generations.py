@@ -8,6 +8,7 @@ from functools import partial
 
 from envmedic.api import generations, recovery
 from envmedic.cli.context import (
+    agreed,
     ask,
     prefix_of,
     prefix_to_change,
@@ -49,9 +50,9 @@ def _travel(args: argparse.Namespace, output: CommandOutput, travel: generations
     asks = not args.yes and (travel is not generations.redo or sys.stdin.isatty())
     if asks:
         require_terminal(SEE_HISTORY)
-    settings = settings_of(args, output)
+    target, settings = agreed(target_of(args), settings_of(args, output))
     # found before the question: a mistyped name fails before anything is asked
-    prefix = prefix_to_change(target_of(args), settings, output)
+    prefix = prefix_to_change(target, settings, output)
     if asks and not ask(f"{question}?"):
         raise RepairDeclined("Declined")
 
@@ -96,8 +97,8 @@ def prune(args: argparse.Namespace, output: CommandOutput) -> int:
     """``envmedic prune``."""
     if not args.yes:
         require_terminal(SEE_HISTORY)
-    settings = settings_of(args, output)
-    prefix = prefix_to_change(target_of(args), settings, output)
+    target, settings = agreed(target_of(args), settings_of(args, output))
+    prefix = prefix_to_change(target, settings, output)
     which = f"all kept generations but the {args.keep} nearest" if args.keep else "all kept generations"
     if not (args.yes or ask(f"Remove {which}? There is no way back then")):
         raise RepairDeclined("Declined")

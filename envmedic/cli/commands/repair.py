@@ -14,6 +14,7 @@ from envmedic.api import fetching, repair, verification
 from envmedic.api.context.settings import NamedTarget, RepairRequest, Settings
 from envmedic.api.locking import locks
 from envmedic.cli.context import (
+    agreed,
     ask,
     options_of,
     prefix_of,
@@ -43,20 +44,34 @@ NOTHING_TO_DO = "Nothing to repair. If a program fails all the same, give its er
 
 def wish_of(args: argparse.Namespace) -> RepairRequest:
     """The repair or the change of release that the options request. Raises InputError if they request both."""
-    if args.policy and (args.playbook or args.log or args.user_command):
+    if args.policy and (args.playbook or args.log or args.user_command or args.last):
         raise InputError(
             "--policy moves an environment on in which nothing is at fault",
-            hint="Repair the fault first; leave out --policy, or --playbook, --log and --reproduce",
+            hint="Repair the fault first; leave out --policy, or --playbook, --log, --last and --reproduce",
         )
+    if args.last and (args.log or args.user_command):
+        raise InputError(
+            "--last brings a text and a command of its own", hint="Leave out --last, or --log and --reproduce"
+        )
+    if args.pass_after and not args.last:
+        raise InputError("--pass-after is about the program of --last", hint="Add --last, or leave it out")
     return RepairRequest(
-        playbook=args.playbook, log=args.log, command=args.user_command, policy=args.policy, way=args.way
+        playbook=args.playbook,
+        log=args.log,
+        command=args.user_command,
+        last=args.last,
+        pass_after_s=args.pass_after,
+        policy=args.policy,
+        way=args.way,
     )
 
 
 def plan(args: argparse.Namespace, output: CommandOutput) -> int:
     """``envmedic plan``."""
-    settings = settings_of(args, output)
-    made = repair.plan(settings, prefix_of(target_of(args), settings, output), wish_of(args))
+    target, settings = target_of(args), settings_of(args, output)
+    if args.user_command:
+        target, settings = agreed(target, settings)
+    made = repair.plan(settings, prefix_of(target, settings, output), wish_of(args))
     if isinstance(made, Diagnosis):
         return _print_healthy(made, output)
     if output.interrupted is not None:
@@ -102,12 +117,14 @@ def apply(args: argparse.Namespace, output: CommandOutput) -> int:
     confirm = partial(_confirm_plan, output=output, yes=args.yes)
     accept = None if args.yes else partial(_accept_partial, output=output)
     if args.plan:
+        settings = replace(settings, unnamed=False)  # the plan names it
         made = _read_plan(args, settings, output)
         record = repair.apply_plan(settings, made, options_of(args), confirm, accept_partial=accept)
         return _print_repair(record, settings, args, output)
+    target, settings = agreed(target_of(args), settings)
     done = repair.apply(
         settings,
-        prefix_to_change(target_of(args), settings, output),
+        prefix_to_change(target, settings, output),
         wish_of(args),
         options_of(args),
         confirm,
@@ -131,9 +148,10 @@ def _dry_run(args: argparse.Namespace, output: CommandOutput) -> int:
 
 
 def _read_plan(args: argparse.Namespace, settings: Settings, output: CommandOutput) -> Plan:
-    if args.playbook or args.log or args.user_command or args.way or args.policy:
+    if args.playbook or args.log or args.user_command or args.way or args.policy or args.last or args.pass_after:
         raise InputError(
-            "A plan file says what to repair", hint="Leave out --playbook, --log, --policy, --way, --reproduce"
+            "A plan file says what to repair",
+            hint="Leave out --playbook, --log, --last, --pass-after, --policy, --way, --reproduce",
         )
     made = repair.read_plan(Path(args.plan))
     given = target_of(args) if args.name or args.prefix or args.python else None
@@ -152,7 +170,8 @@ def _read_plan(args: argparse.Namespace, settings: Settings, output: CommandOutp
 
 def _confirm_plan(made: Plan, *, output: CommandOutput, yes: bool) -> bool:
     output.narrate_lines([*plan_lines(made, alternatives=not yes), line("")])
-    return yes or ask("Repair the environment in a clone and swap it in when the checks pass?")
+    program = ", run your program there," if any(check.program for check in made.checks) else ""
+    return yes or ask(f"Repair the environment in a clone{program} and swap it in when the checks pass?")
 
 
 def _accept_partial(left: tuple[Left, ...], *, output: CommandOutput) -> bool:
@@ -162,8 +181,8 @@ def _accept_partial(left: tuple[Left, ...], *, output: CommandOutput) -> bool:
 
 def verify(args: argparse.Namespace, output: CommandOutput) -> int:
     """``envmedic verify``."""
-    settings = settings_of(args, output)
-    prefix = prefix_of(target_of(args), settings, output)
+    target, settings = agreed(target_of(args), settings_of(args, output))
+    prefix = prefix_of(target, settings, output)
     names = tuple(args.check)
     wish = VerifyWish(names=names, profile=args.profile, no_gpu=args.no_gpu, baseline=args.baseline)
     if args.lock is None:

@@ -8,11 +8,15 @@ from __future__ import annotations
 
 import argparse
 import errno
+import shlex
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from envmedic.api import running
 from envmedic.api.context.settings import NamedTarget
 from envmedic.api.context.target import find_prefix
+from envmedic.api.planning import cases
 from envmedic.api.recovery import tell_unsettled
 from envmedic.cli.context import settings_of, target_of
 from envmedic.cli.output import CommandOutput
@@ -29,7 +33,7 @@ def run(args: argparse.Namespace, output: CommandOutput) -> int:
     """Run the command after ``--``; the exit code is its own."""
     if not args.user_command:
         raise InputError("There is no command to run", hint="Give it after `--`: envmedic run -- python train.py")
-    settings = settings_of(args, output)
+    settings = replace(settings_of(args, output), unnamed=False)  # the command runs the environment
     # an environment that was not named is looked for after a failure only: a program that works must not wait
     prefix = find_prefix(target_of(args)) if args.name or args.prefix or args.python else None
     try:
@@ -40,7 +44,9 @@ def run(args: argparse.Namespace, output: CommandOutput) -> int:
         try:
             where = prefix or _environment(ran.argv, output)
             output.interrupted = None if where is None else tell_unsettled(settings, where)
-            _report(args, output, running.diagnose_run(settings, where, ran), ran.how())
+            kept = where is not None and _keep(where, ran, output)
+            repair = _repair_command(where) if where is not None and kept else ""
+            _report(args, output, running.diagnose_run(settings, where, ran), ran.how(), repair)
         except EnvmedicError as error:
             output.error_beside(error)
         # the command has ended by itself: its exit code counts, not that of the interrupted diagnosis
@@ -72,9 +78,28 @@ def _environment(argv: tuple[str, ...], output: CommandOutput) -> Path | None:
         return None
 
 
-def _report(args: argparse.Namespace, output: CommandOutput, diagnosis: Diagnosis, how: str) -> None:
+def _keep(prefix: Path, ran: running.Ran, output: CommandOutput) -> bool:
+    """Keep the failure for `apply --last`; returns whether that was possible."""
+    try:
+        cases.keep(prefix, ran)
+    except OSError as error:
+        output.narrate(f"The failure is not kept for `envmedic apply --last`: {error.strerror} ({error.filename})")
+        return False
+    return True
+
+
+def _repair_command(prefix: Path) -> str:
+    """The command that repairs the environment and lets the program decide; with -p where that is not the active one."""
+    try:
+        active: Path | None = find_prefix(NamedTarget())
+    except EnvmedicError:
+        active = None
+    return shlex.join(["envmedic", "apply", "--last", *(() if active == prefix else ("-p", str(prefix)))])
+
+
+def _report(args: argparse.Namespace, output: CommandOutput, diagnosis: Diagnosis, how: str, repair: str) -> None:
     where = f" in {diagnosis.prefix}" if diagnosis.prefix else ""
-    lines = [line(f"envmedic: the command failed{where}: {how}"), *diagnosis_lines(diagnosis)]
+    lines = [line(f"envmedic: the command failed{where}: {how}"), *diagnosis_lines(diagnosis, repair)]
     output.report(diagnosis, lines, args.report)
     if args.report:
         output.narrate(f"envmedic: the command failed: {how}; why is in {visible(args.report)}")

@@ -6,10 +6,12 @@ import os
 import stat
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import PurePosixPath
 
 from envmedic.engine.fs.file_copy import NO_LINK, Counts, copy_special, copy_symlink, keep_metadata, reflink_or_copy
 from envmedic.engine.fs.syscalls import open_beneath
 from envmedic.model.registries.modes import CloneMode
+from envmedic.tree.fingerprint import Fingerprint
 
 _PRIVATE_TREES = frozenset({"bin", "etc", "conda-meta", "share/jupyter/kernels"})
 _PRIVATE_SUFFIXES = (".pth", ".egg-link", ".egg-info")
@@ -158,3 +160,26 @@ class _Directory:
         if first != path:
             self._counts.deferred.append((first, path))
         return first == path
+
+
+def changed_files(original: Fingerprint, clone: Fingerprint, mode: CloneMode) -> tuple[str, ...]:
+    """Paths of the files that differ between an environment and its clone, made by `mode`, after some steps.
+
+    A file that a hard link shares has another inode once it is replaced; other clones have other inodes anyway.
+    """
+    old, new = original.entries, clone.entries
+    found = [name for name in old.keys() | new.keys() if name not in old or name not in new]
+    for name in old.keys() & new.keys():
+        before, after = old[name], new[name]
+        if before == after or before.kind == after.kind == "d":
+            continue
+        if before._replace(inode=after.inode) != after or (mode == "link" and not _is_copied(name)):
+            found.append(name)
+    return tuple(sorted(found))
+
+
+def _is_copied(name: str) -> bool:
+    """Whether a clone by hard links copies a file."""
+    path = PurePosixPath(name)
+    folders = (str(folder) for folder in path.parents)
+    return "/" not in name or is_private_file(path.name) or any(map(is_private_tree, folders))

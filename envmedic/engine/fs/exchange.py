@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from envmedic.engine.fs import mounts, scratch, syscalls
+from envmedic.engine.fs import scratch, syscalls
 from envmedic.model.registries.modes import ExchangeMethod
+from envmedic.tree import mounts
 
 ExchangeObstacle = Literal["", "mount-point", "image-layer", "cross-device", "permission", "unsupported", "error"]
 

@@ -21,6 +21,7 @@ from envmedic.engine.generations.finish import conclude, exchange_again, note_on
 from envmedic.engine.generations.late_writes import changed_meanwhile, late_writes
 from envmedic.engine.generations.only_copies import only_copies, only_copies_told
 from envmedic.engine.generations.recovery import settle
+from envmedic.engine.generations.still_proven import still_proven
 from envmedic.engine.generations.undo_losses import Loss
 from envmedic.engine.stage.activated_runner import ActivatedRunner
 from envmedic.engine.stage.runners import DirectRunner
@@ -42,7 +43,7 @@ from envmedic.errors import (
     RecoveryNeeded,
     RepairDeclined,
 )
-from envmedic.model.events import Emit, EventStream, Progress, StageFinished, StageStarted
+from envmedic.model.events import Emit, EventStream, Notice, Progress, StageFinished, StageStarted
 from envmedic.model.plan import Change
 from envmedic.model.record import Generation, History, KeptTree, NewFiles, Record
 from envmedic.tree.fingerprint import readable
@@ -170,7 +171,8 @@ def redo(
 ) -> Record:
     """Put an undone repair in place again, by default the one that was undone last.
 
-    It is smoke-tested in place; on failure the exchange is reverted, and the record is `undone` with a `failure`.
+    It is smoke-tested in place, unless nothing that its proof depends on has changed since (`still_proven`); on
+    failure the exchange is reverted, and the record is `undone` with a `failure`.
     `to`, `force`, `accept` and the errors are those of `undo`.
     """
     with session.interruption.watching(), locked(session.store) as lock:
@@ -261,7 +263,13 @@ def _redo(session: TransactionContext, item: _Known, accept: Accept | None, lock
     with recoverable(session.prefix), transaction.opened(), session.stage("redo"):
         found = undo_losses.changes(directory.fingerprint, session.prefix)
         _ask(session, undo_losses.of_redo(directory, session.prefix, found), accept)
+        proven = still_proven(transaction, session.ports)
         _go(transaction, "redoing", "undone", found.names, directory.fingerprint)
+        if proven:
+            told = "Not checked again: its files, the driver and the GPUs are those that the repair was proven with"
+            session.emit(Notice(code="still-proven", message=told))
+            note_only_copies(transaction, "done")
+            return transaction.finish("done")
         runner = ActivatedRunner(DirectRunner(session.prefix, inherit=[lock]), session.prefix, session.interruption)
         return conclude(transaction, runner, redo=True)
 

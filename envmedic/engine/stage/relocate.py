@@ -14,7 +14,7 @@ import json
 import os
 import re
 import urllib.parse
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,6 +32,8 @@ _SHELL_FORM = re.compile(
 _DANGEROUS = frozenset(b"'\"\\$`\n")
 """Bytes that need quoting in scripts and settings, each in its own way."""
 _MOST_LISTED = 20
+_FINDER = "__editable__"
+"""Beginning of the modules by which setuptools finds an editable install."""
 _NO_HASH = ""
 
 
@@ -53,9 +55,43 @@ def rewrite(clone: Path, staging: Path, final: Path) -> Relocation:
     in `details`, when the staging path is left in one (nothing is claimed about the clone then),
     and OSError.
     """
-    paths = _Paths(os.fsencode(staging), os.fsencode(final))
+    rewritten, left = _replaced(clone, _candidates(clone), _Paths(os.fsencode(staging), os.fsencode(final)))
+    if left:
+        raise PreflightError(
+            "The clone still names the path where it was staged",
+            cause=f"{len(left)} of its files hold {staging} in a form that cannot be rewritten safely",
+            hint="Use --staging namespace, where the host allows it",
+            details=tuple(left[:_MOST_LISTED]),
+        )
+    return Relocation(tuple(sorted({*rewritten, *update_records(clone, rewritten)})))
+
+
+def rewrite_former(
+    clone: Path, former: Path, present: Path, sources: Mapping[str, str]
+) -> tuple[Relocation, list[str]]:
+    """Replace the path at which an environment was made by its present one, as `rewrite` does.
+
+    In files of editable installs the directories of `sources` are replaced too. Returns what was rewritten, and files
+    that still name the former path because no form of the present one is safe in them. Raises OSError.
+    """
+    paths = _Paths(os.fsencode(former), os.fsencode(present), whole=True)
+    rewritten, left = _replaced(clone, _candidates(clone), paths)
+    editable = [path for path in _candidates(clone) if _of_editable(path)]
+    for old, new in sources.items():
+        more, kept = _replaced(clone, editable, _Paths(os.fsencode(old), os.fsencode(new), whole=True))
+        rewritten, left = [*rewritten, *more], [*left, *kept]
+    every = sorted({*rewritten, *update_records(clone, rewritten)})
+    return Relocation(tuple(every)), sorted(set(left))
+
+
+def _of_editable(path: str) -> bool:
+    return path.endswith((".pth", ".egg-link", "/direct_url.json")) or "/__editable__" in path
+
+
+def _replaced(clone: Path, candidates: Iterable[str], paths: _Paths) -> tuple[list[str], list[str]]:
+    """Replace paths in files; returns the rewritten ones, and those in which that is not safe."""
     rewritten, left = [], []
-    for relative in sorted(_candidates(clone)):
+    for relative in sorted(candidates):
         before = (clone / relative).read_bytes()
         if not paths.named_in(before):
             continue
@@ -65,14 +101,14 @@ def rewrite(clone: Path, staging: Path, final: Path) -> Relocation:
         else:
             _write(clone / relative, after)
             rewritten.append(relative)
-    if left:
-        raise PreflightError(
-            "The clone still names the path where it was staged",
-            cause=f"{len(left)} of its files hold {staging} in a form that cannot be rewritten safely",
-            hint="Use --staging namespace, where the host allows it",
-            details=tuple(left[:_MOST_LISTED]),
-        )
-    return Relocation(tuple(sorted({*rewritten, *_update_records(clone, rewritten)})))
+    return rewritten, left
+
+
+def with_interpreter(content: bytes, program: Path) -> bytes:
+    """Return a script with a first line that names `program`."""
+    found = _SHELL_FORM.match(content) or re.match(rb"#![ \t]*\S+(?P<rest>(?:[ \t\r\f\v][^\n]*)?)\n", content)
+    rest, body = (found["rest"], content[found.end() :]) if found else (b"", content)
+    return _first_lines(os.fsencode(program), rest) + body
 
 
 def interpreter_of(content: bytes) -> bytes | None:
@@ -82,11 +118,19 @@ def interpreter_of(content: bytes) -> bytes | None:
 
 
 class _Paths:
-    """The staging and the final path, in every form in which text files hold them."""
+    """The staging and the final path, in every form in which text files hold them.
 
-    def __init__(self, staging: bytes, final: bytes) -> None:
+    A `whole` path is no end of a longer one, and no beginning of the final path, which files may name already.
+    """
+
+    def __init__(self, staging: bytes, final: bytes, *, whole: bool = False) -> None:
         self._staging = staging
         self._final = final
+        self._before, self._after = b"", rb"(?![\w.-])"
+        if whole:
+            self._before = rb"(?<![\w.~+@-])"
+            if final.startswith(staging + b"/"):
+                self._after += rb"(?!" + re.escape(final[len(staging) :]) + rb"(?![\w.-]))"
         old, new = os.fsdecode(staging), os.fsdecode(final)
         self._url = (b"file://" + _quote(staging), b"file://" + _quote(final))
         self._json = (_in_json(old), _in_json(new))
@@ -98,18 +142,26 @@ class _Paths:
 
     def named_in(self, content: bytes) -> bool:
         """Whether the staging path is in `content` in any form."""
-        return any(form in content for form in self._old_forms)
+        found = (form for form in self._old_forms if form in content)
+        return any(not self._before or re.search(self._pattern(form), content) for form in found)
+
+    def _pattern(self, form: bytes) -> bytes:
+        return self._before + re.escape(form) + self._after
+
+    def _swap(self, content: bytes, old: bytes, new: bytes) -> bytes:
+        """Replace the path `old`, but not a longer path that begins with it, such as ``/env2`` for ``/env``."""
+        return re.sub(self._pattern(old), lambda _: new, content)
 
     def replace(self, content: bytes, *, is_json: bool) -> bytes:
         """Return `content` with the final path wherever that is safe."""
-        content = _swap(self._script(content), *self._url)
+        content = self._swap(self._script(content), *self._url)
         if is_json:
-            content = _swap(content, *self._json)
-            return _swap(content, self._staging, self._json[1])
+            content = self._swap(content, *self._json)
+            return self._swap(content, self._staging, self._json[1])
         if not self._plain_is_safe:
             return content  # `rewrite` then finds the staging path left over and refuses the clone
         quoted = (path.replace(b"'", b"'\"'\"'") for path in (self._staging, self._final))
-        return _swap(_swap(content, *quoted), self._staging, self._final)
+        return self._swap(self._swap(content, *quoted), self._staging, self._final)
 
     def _script(self, content: bytes) -> bytes:
         """Make a script's first line anew when it names an interpreter of the clone.
@@ -119,7 +171,7 @@ class _Paths:
         """
         found = _SHELL_FORM.match(content) or self._plain_script.match(content)
         program = _unquoted(found["program"]) if found else b""
-        if found is None or not program.startswith(self._staging + b"/"):
+        if found is None or not re.match(self._pattern(self._staging) + b"/", program):
             return content
         moved = self._final + program[len(self._staging) :]
         return _first_lines(moved, found["rest"]) + content[found.end() :]
@@ -131,11 +183,6 @@ def _quote(path: bytes) -> bytes:
 
 def _in_json(path: str) -> bytes:
     return json.dumps(path)[1:-1].encode()
-
-
-def _swap(content: bytes, old: bytes, new: bytes) -> bytes:
-    """Replace the path `old`, but not a longer path that begins with it, such as ``/env2`` for ``/env``."""
-    return re.sub(re.escape(old) + rb"(?![\w.-])", lambda _: new, content)
 
 
 def _unquoted(word: bytes) -> bytes:
@@ -165,12 +212,14 @@ def _candidates(root: Path) -> Iterator[str]:
                 if entry.is_dir(follow_symlinks=False):
                     if entry.name != "__pycache__":
                         pending.append((path + "/", private or is_private_tree(path)))
-                elif entry.is_file(follow_symlinks=False) and (private or not base or is_private_file(entry.name)):
+                elif entry.is_file(follow_symlinks=False) and (
+                    private or not base or is_private_file(entry.name) or entry.name.startswith(_FINDER)
+                ):
                     yield path
 
 
-def _update_records(root: Path, rewritten: Sequence[str]) -> Iterator[str]:
-    """Give rewritten files their new hash and size in the RECORD that lists them."""
+def update_records(root: Path, rewritten: Sequence[str]) -> Iterator[str]:
+    """Give rewritten files their new hash and size in the RECORD that lists them; yields these RECORDs."""
     changed = {os.path.normpath(root / path) for path in rewritten}
     names = {os.fsencode(Path(path).name) for path in rewritten}
     for relative in list(_candidates(root)):

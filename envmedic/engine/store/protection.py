@@ -23,23 +23,32 @@ def refuse_protected(prefix: Path, allow: Sequence[AllowName]) -> None:
     Never repaired are envmedic's own environment and parts of the operating system. Base, frozen
     and externally managed environments are when `allow` names them, which the error's `allow` says.
     """
+    for error in refusals(prefix):
+        if error.allow is None or error.allow not in allow:
+            raise error
+
+
+def refusals(prefix: Path) -> Iterator[PreflightError]:
+    """Yield the error for each reason for which an environment must stay as it is; `prefix` is a real path.
+
+    The error's `allow` says what lifts it.
+    """
     if os.fspath(prefix) in _OPERATING_SYSTEM:
-        raise PreflightError(
+        yield PreflightError(
             f"{prefix} belongs to the operating system",
             cause="envmedic repairs environments; this one holds the system's own programs",
             hint="Create a virtual environment and name it with --prefix",
         )
     if _is_own(prefix):  # running code would be exchanged under this process, `undo` included
-        raise PreflightError(
+        yield PreflightError(
             f"{prefix} is the Python that envmedic itself runs from",
             cause="It cannot exchange the files that it is running from",
             hint="Install envmedic into an environment of its own, for example with `uv tool install 'envmedic[repair]'`",
         )
     for protection in _protections(prefix):
-        if protection.allow not in allow:
-            error = PreflightError(f"{prefix} is protected", cause=protection.cause, hint=protection.hint)
-            error.allow = protection.allow
-            raise error
+        error = PreflightError(f"{prefix} is protected", cause=protection.cause, hint=protection.hint)
+        error.allow = protection.allow
+        yield error
 
 
 def refuse_in_use(prefix: Path, processes: Sequence[ProcessUser], allow: Sequence[AllowName]) -> None:
@@ -113,7 +122,7 @@ def _frozen(prefix: Path) -> pins_and_marks.Frozen | None:
         return pins_and_marks.Frozen()
 
 
-def _way(project: pins_and_marks.Project) -> str:
+def _way(project: pins_and_marks.CondaProject) -> str:
     """The command that changes a package of it."""
     name = project.environment
     if project.tool == "conda-workspaces":

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import os
+import re
+import shutil
+import signal
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from envmedic.errors import InstallerError, InternalError
+from envmedic.errors import EnvmedicError, InstallerError, InternalError, Killed, StorageError
 from envmedic.model.events import Emit, OutputLine
 from envmedic.model.ports import CommandResult, CondaInstaller, Installer, Runner
 
 _TAIL_LINES = 20
+_KILLED = re.compile(r"Killed signal terminated program|\bsignal(?:led)?:? (?:9|SIGKILL)\b|died with <Signals\.SIGKILL")
+"""What compilers, build tools and Python say of a child that was killed."""
+_FULL = re.compile(r"No space left on device|[Dd]isk quota exceeded|\[Errno (?:28|122)\]|os error (?:28|122)\b")
 
 
 @dataclass(frozen=True)
@@ -54,7 +60,7 @@ def run(argv: tuple[str, ...], place: Workplace, *, env: Mapping[str, str] | Non
     result = place.runner(argv, env=env, on_line=on_line, timeout_s=place.timeout_s)
     place.poll()
     if result.returncode != 0:
-        raise _failed(result)
+        raise _failed(result, place.tree)
 
 
 def called(argv: Sequence[str]) -> str:
@@ -67,7 +73,28 @@ def called(argv: Sequence[str]) -> str:
     return os.path.basename(words[0])  # noqa: PTH119  # a word for people
 
 
-def _failed(result: CommandResult) -> InstallerError:
+def _failed(result: CommandResult, tree: Path) -> EnvmedicError:
+    lines = (result.stdout + result.stderr).splitlines()
+    details = (" ".join(result.argv), *lines[-_TAIL_LINES:])
+    # The kernel's choice where memory runs out may be envmedic's child, or a compiler below it.
+    below = next((line for line in reversed(lines) if _KILLED.search(line)), None)
+    if not result.timed_out and (result.signal == signal.SIGKILL or below is not None):
+        killed = Killed(called(result.argv) if below is None else f"A program that {called(result.argv)} ran")
+        killed.details = details
+        return killed
+    full = next((line.strip() for line in reversed(lines) if _FULL.search(line)), None)
+    if full is not None:
+        free = shutil.disk_usage(tree).free
+        return StorageError(
+            f"There is no room left for {called(result.argv)}",
+            cause=f"{full} ({free / 1e6:,.0f} MB are free at {tree.parent})",
+            hint="Make room there, and where TMPDIR and the caches of pip and uv are; `envmedic prune` removes kept generations",
+            details=details,
+        )
+    return _unexplained(result, details)
+
+
+def _unexplained(result: CommandResult, details: tuple[str, ...]) -> InstallerError:
     hint = "See the output above, and `envmedic plan` for other ways"
     if result.timed_out:
         how, silent = (
@@ -79,10 +106,9 @@ def _failed(result: CommandResult) -> InstallerError:
         how, silent = f"was ended by signal {result.signal}", "It said nothing before"
     else:
         how, silent = f"exited with status {result.returncode}", "It did not say why"
-    lines = (result.stdout + result.stderr).splitlines()[-_TAIL_LINES:]
     return InstallerError(
         f"{called(result.argv)} {how}",
-        cause=next((line for line in reversed(lines) if line.strip()), silent),
+        cause=next((line for line in reversed(details[1:]) if line.strip()), silent),
         hint=hint,
-        details=(" ".join(result.argv), *lines),
+        details=details,
     )

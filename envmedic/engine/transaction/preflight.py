@@ -11,7 +11,7 @@ from pathlib import Path
 
 from envmedic.engine.clone import disk_space, losses
 from envmedic.engine.clone.clone import probe_modes
-from envmedic.engine.fs import mounts, scratch
+from envmedic.engine.fs import scratch
 from envmedic.engine.fs.exchange import ExchangeObstacle, probe_exchange
 from envmedic.engine.stage.runners import probe_namespace
 from envmedic.engine.store.protection import refuse_in_use, refuse_protected
@@ -19,6 +19,7 @@ from envmedic.errors import NotAnEnvironment, PreflightError
 from envmedic.model.plan import Plan
 from envmedic.model.ports import ApplyOptions, ProcessUser
 from envmedic.model.registries.modes import CLONE_MODES, CloneMode, ExchangeMethod, StagingMode
+from envmedic.tree import mounts
 
 _MARGIN_BYTES = 64 << 20
 _MARGIN_INODES = 2000
@@ -193,19 +194,21 @@ def _first_working(refused: dict[CloneMode, str]) -> CloneMode:
 
 def _refuse_no_space(workdir: Path, size: disk_space.Size, plan: Plan) -> None:
     free_bytes, free_inodes = disk_space.free(workdir)
-    needed = size.clone_bytes + plan.disk_bytes + plan.download_bytes + _MARGIN_BYTES
+    # a second clone is made where what passed before is asked for; of copies there is never more than one
+    clones = 1 if size.mode == "copy" else 2
+    needed = clones * size.clone_bytes + plan.disk_bytes + plan.download_bytes + _MARGIN_BYTES
     if free_bytes < needed:
         raise PreflightError(
             f"Not enough free space in {workdir.parent}: {_megabytes(free_bytes)} of {_megabytes(needed)}",
-            cause=f"The clone ({size.mode}) takes up to {_megabytes(size.clone_bytes)}, the repair up to "
+            cause=f"The clone ({size.mode}) takes up to {_megabytes(clones * size.clone_bytes)}, the repair up to "
             f"{_megabytes(plan.disk_bytes + plan.download_bytes)}",
             hint="Free some space; `envmedic prune` removes kept generations",
         )
-    inodes = size.clone_inodes + _MARGIN_INODES
+    inodes = clones * size.clone_inodes + _MARGIN_INODES
     if free_inodes is not None and free_inodes < inodes:
         raise PreflightError(
             f"Not enough free inodes in {workdir.parent}: {free_inodes} of {inodes}",
-            cause=f"The clone ({size.mode}) takes {size.clone_inodes}",
+            cause=f"The clone ({size.mode}) takes {clones * size.clone_inodes}",
             hint="Remove some files; `envmedic prune` removes kept generations",
         )
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -12,19 +13,27 @@ from typing import Literal
 
 import msgspec
 
+from envmedic.engine.clone.directory_entries import changed_files
 from envmedic.engine.store.context import OpenTransaction, TransactionContext
 from envmedic.engine.store.workspace import required
-from envmedic.engine.transaction import steps
+from envmedic.engine.transaction import compiling, steps
 from envmedic.engine.transaction.preflight import Capabilities
-from envmedic.engine.verify.verdict import PROOF, judge, not_reproduced, reproduced
+from envmedic.engine.verify.verdict import FAILURES, PROOF, judge, not_reproduced, reproduced, unasked
 from envmedic.errors import ChecksFailed, EnvmedicError, NothingToRepair, RepairDeclined
-from envmedic.model.checks import Check, Judgement, Outcome, name_of
+from envmedic.model.checks import Check, Judgement, Outcome
 from envmedic.model.conda import CondaChange
-from envmedic.model.events import EventData, StepFinished, StepStarted, distinct
-from envmedic.model.plan import Install, Plan, Step
+from envmedic.model.events import EventData, Notice, StepFinished, StepStarted, distinct
+from envmedic.model.plan import Advise, Install, Pin, Plan, Purge, Rebuild, Step
 from envmedic.model.ports import Runner
+from envmedic.model.program import ProgramEnd
 from envmedic.model.record import Left, Round
 from envmedic.tree import fingerprint
+
+FACTS = "facts"
+"""The check that compares facts after the steps with those before: only what they refuted then counts."""
+_COUNT = re.compile(r" \(\d+ lines like it\)$")
+_ERROR = re.compile(r"\w+(?:Error|Exception): \S.{9,}")
+"""The last line of a traceback with a message that tells failures apart."""
 
 
 @dataclass(eq=False)
@@ -58,6 +67,8 @@ class Run:
     """Fingerprint of the environment right before it was cloned."""
     make_clone: Callable[[Run], None]
     """Clones the environment again after `discard_tree`."""
+    runner_of_original: Callable[[Run], Runner]
+    """A runner for another clone of the environment, made at the first call: it stays as the environment is."""
     parts: list[RepairPart] = field(default_factory=list)
     """The plans that the clone holds, and the one that comes next."""
     rounds: list[Round] = field(default_factory=list)
@@ -135,17 +146,80 @@ def add_part(run: Run, plan: Plan, *, seen: bool = False) -> None:
     part = RepairPart(plan, _new(run.checks, plan.checks))
     run.parts.append(part)
     with run.session.stage("reproduce"):
-        part.before = run.session.checks(part.checks, run.runner, "before", run.session.emit) if part.checks else ()
+        if seen or _confirmed(plan):
+            part.before = _before(run, [check for check in part.checks if _asked_first(run, check)])
+        else:
+            _reproduce_part(run, part)
     run.note_parts()
     run.session.point("reproduced")
+
+
+def _asked_first(run: Run, check: Check) -> bool:
+    """Whether a check runs before the steps: it can show the fault, or the outcome after them depends on it.
+
+    Others are asked of another clone, for what fails after the steps (`_ask_original`). Where a clone costs the whole
+    environment again, all run.
+    """
+    return check.role in PROOF or check.name == FACTS or run.how.clone == "copy"
+
+
+def _before(run: Run, checks: Sequence[Check]) -> tuple[Outcome, ...]:
+    return run.session.checks(tuple(checks), run.runner, "before", run.session.emit) if checks else ()
+
+
+def _reproduce_part(run: Run, part: RepairPart) -> None:
+    """Run the checks that can show the fault, imports only where no proof shows a reported one."""
+    reported = part.plan.finding is not None and any(item.kind == "text" for item in part.plan.finding.evidence)
+    proofs = [check for check in part.checks if check.role in PROOF]
+    others = [check for check in part.checks if check.role not in PROOF]
+    part.before = _before(run, proofs)
     # Checks can disagree: one passes while another reproduces the fault. Only a confirmed finding overrides a pass.
     passed = not_reproduced(part.before, no_gpu=run.session.options.no_gpu)
-    if not seen and not _confirmed(plan) and (passed or not reproduced(part.before)):
+    if reported and not passed and not reproduced(part.before):
+        imports = [check for check in others if check.name == "import"]
+        others = [check for check in others if check.name != "import"]
+        part.before += _before(run, imports)
+        _promote(part)
+    if passed or not reproduced(part.before):
         part.unseen = NothingToRepair(
             "The fault does not reproduce in a copy of the environment, and no fact confirms it",
             cause=_by_status(part.before) or "no check could tell",
             hint="Give the failing command with --reproduce -- CMD, or the full error text with --log",
         )
+    else:
+        part.before += _before(run, [check for check in others if _asked_first(run, check)])
+
+
+def _promote(part: RepairPart) -> None:
+    """Let each import that fails with the reported error decide, whoever asked for it."""
+    names = {item.check.partition(" ")[2] for item in part.before if _shows(item, part.plan)}
+    if not names:
+        return
+    part.before = tuple(
+        msgspec.structs.replace(item, role="reproduction")
+        if item.check.startswith("import ") and item.check.partition(" ")[2] in names
+        else item
+        for item in part.before
+    )
+    deciding = Check(name="import", role="reproduction", arguments=tuple(sorted(names)))
+    rest = (
+        msgspec.structs.replace(check, arguments=tuple(name for name in check.arguments if name not in names))
+        if check.name == "import"
+        else check
+        for check in part.checks
+    )
+    part.checks = (deciding, *(check for check in rest if check.name != "import" or check.arguments))
+
+
+def _shows(outcome: Outcome, plan: Plan) -> bool:
+    """Whether a failed import ended with the error of the text that the plan is about."""
+    if outcome.status not in FAILURES or not outcome.check.startswith("import ") or plan.finding is None:
+        return False
+    reported = [_COUNT.sub("", item.what).strip() for item in plan.finding.evidence if item.kind == "text"]
+    # the name of an exception alone is shared by too many failures
+    own = outcome.reason if _ERROR.fullmatch(outcome.reason) else None
+    said = f"{outcome.reason}\n{outcome.detail}"
+    return any((text and text in said) or (own is not None and own in text) for text in reported)
 
 
 def _new(known: Sequence[Check], checks: Iterable[Check]) -> tuple[Check, ...]:
@@ -203,6 +277,7 @@ def take_steps(run: Run, part: RepairPart) -> None:
                 StepStarted(index=index, total=len(plan.steps), description=step.describe(), commands=commands)
             )
             _take_step(run, index, step, place)
+            compiling.compile_as_before(step, place, session.prefix)
             session.point("step-taken")
 
 
@@ -211,6 +286,11 @@ def _take_step(run: Run, index: int, step: Step, place: steps.Workplace) -> None
     try:
         detail = steps.carry_out(step, place)
         ok = True
+    except EnvmedicError as error:
+        seen = _by_status(run.before)
+        where = f"in step {index}: {step.describe()}"
+        error.details = (where, *((f"before the steps: {seen}",) if seen else ()), *error.details)
+        raise
     finally:
         run.session.emit(StepFinished(index=index, seconds=time.monotonic() - started, ok=ok, detail=detail))
 
@@ -218,9 +298,11 @@ def _take_step(run: Run, index: int, step: Step, place: steps.Workplace) -> None
 def verify(run: Run, *, proofs_only: bool = False) -> Judgement:
     """Run the checks of every part again and judge the outcomes; `proofs_only` takes only the checks of the faults."""
     chosen = tuple(check for check in run.checks if not proofs_only or check.role in PROOF)
-    before = tuple(outcome for outcome in run.before if not proofs_only or outcome.role in PROOF)
     with run.session.stage("verify"):
+        chosen = _narrowed(run, chosen)
         after = run.session.checks(chosen, run.runner, "after", run.session.emit)
+        _ask_original(run, after)
+    before = tuple(outcome for outcome in run.before if not proofs_only or outcome.role in PROOF)
     confirmed = _confirmed(run.parts[0].plan)
     judgement = judge(before, after, no_gpu=run.session.options.no_gpu, confirmed=confirmed)
     run.transaction.note(checks_after=after, regressions=judgement.regressions, program=_program(after))
@@ -231,10 +313,53 @@ def verify(run: Run, *, proofs_only: bool = False) -> Judgement:
     return judgement
 
 
-def _program(after: Sequence[Outcome]) -> Literal["passed", "failed", "not run"]:
-    """How the user's command ended; one that could not be started has not run."""
-    ended = [outcome.status for outcome in after if name_of(outcome.check) == "command" and outcome.status != "skip"]
-    return "not run" if not ended else "passed" if ended == ["pass"] else "failed"
+def _narrowed(run: Run, checks: tuple[Check, ...]) -> tuple[Check, ...]:
+    """`checks` without the imports that nothing of what changed in the clone can affect."""
+    find = run.session.ports.unaffected
+    steps_taken = [step for plan in run.plans for step in plan.steps]
+    known = all(isinstance(step, Purge | Install | Rebuild | Pin | Advise) for step in steps_taken)
+    if find is None or not known or run.session.options.profile == "full" or not any(map(_may_narrow, checks)):
+        return checks
+    clone = run.transaction.directory.tree
+    changed = changed_files(run.original, fingerprint.fingerprint(clone, twin=run.original), run.how.clone)
+    moved = {change.name for plan in run.plans for change in plan.changes}
+    spared = find(run.session.prefix, clone, changed, moved)
+    asked = {outcome.check for outcome in run.before}  # what was asked before is compared
+    found, left = [], 0
+    for check in checks:
+        names = check.arguments
+        if _may_narrow(check):
+            names = tuple(name for name in names if name.partition(".")[0] not in spared or f"import {name}" in asked)
+        left += len(check.arguments) - len(names)
+        if names or not check.arguments:
+            found.append(msgspec.structs.replace(check, arguments=names))
+    if left:
+        told = f"{left} imports are left out: nothing that they load has changed (--profile full runs them)"
+        run.session.emit(Notice(code="imports-left-out", message=told))
+    return tuple(found)
+
+
+def _may_narrow(check: Check) -> bool:
+    return check.name == "import" and check.role not in PROOF and not check.in_place
+
+
+def _ask_original(run: Run, after: Sequence[Outcome]) -> None:
+    """Run what does not pass now, and was not asked before the steps, in the environment as it was."""
+    for part in run.parts:
+        asked = unasked(part.checks, run.before, after, no_gpu=run.session.options.no_gpu)
+        if asked:
+            run.session.emit(Notice(code="asked-before", message=f"Did they pass before? {_told(asked)}"))
+            part.before += run.session.checks(asked, run.runner_of_original(run), "before", run.session.emit)
+    run.note_parts()
+
+
+def _told(checks: Iterable[Check]) -> str:
+    return ", ".join(f"import {' '.join(item.arguments)}" if item.name == "import" else item.name for item in checks)
+
+
+def _program(after: Sequence[Outcome]) -> ProgramEnd | Literal["not run"]:
+    """How the user's program ended; one that could not be started has not run."""
+    return next((outcome.program for outcome in after if outcome.program is not None), "not run")
 
 
 def _note_not_reproduced(run: Run, judgement: Judgement) -> None:

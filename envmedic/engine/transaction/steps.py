@@ -19,11 +19,23 @@ from envmedic.engine.clone.shared_links import refuse_outside
 from envmedic.engine.fs import trash
 from envmedic.engine.fs.safe_paths import locate, replace_file
 from envmedic.engine.store.workspace import Workplace
-from envmedic.engine.transaction import activation_edits, rebuild_step
+from envmedic.engine.transaction import activation_edits, file_repairs, rebuild_step
 from envmedic.engine.transaction.installed_record import remove_or_install
 from envmedic.model.conda import CondaChange
 from envmedic.model.events import Notice
-from envmedic.model.plan import CONDA_PINS, CONSTRAINTS, Advise, Install, Pin, Purge, Rebuild, SetEnv, Step, UnsetEnv
+from envmedic.model.plan import (
+    CONDA_PINS,
+    CONSTRAINTS,
+    Advise,
+    FileRepair,
+    Install,
+    Pin,
+    Purge,
+    Rebuild,
+    SetEnv,
+    Step,
+    UnsetEnv,
+)
 from envmedic.tree.fingerprint import UV_LOCK
 
 __all__ = ["CONSTRAINTS", "Workplace", "carry_out", "commands"]
@@ -61,12 +73,12 @@ def carry_out(step: Step, place: Workplace) -> str:
     _drop_notes_of_uv(step, place, had_lock=had_lock)
     if isinstance(step, Purge):
         return _delete(step, place)
-    if isinstance(step, SetEnv):
-        return _keep(dict(step.variables), place)
-    if isinstance(step, UnsetEnv):
-        return _keep(dict.fromkeys(step.names), place)
+    if isinstance(step, SetEnv | UnsetEnv):
+        return _keep({**step.variables} if isinstance(step, SetEnv) else dict.fromkeys(step.names), place)
     if isinstance(step, Pin):
         return _pin(step, place)
+    if isinstance(step, FileRepair):
+        return file_repairs.carry_out(step, place)
     if isinstance(step, Advise):
         place.emit(Notice(code="advice", message=step.text))
     return told

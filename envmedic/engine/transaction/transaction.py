@@ -6,6 +6,7 @@ exchange the transaction always finishes, even when the user asks to stop.
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
@@ -13,6 +14,7 @@ from pathlib import Path
 from envmedic import __version__
 from envmedic.engine.clone import losses
 from envmedic.engine.clone.clone import clone
+from envmedic.engine.fs.durable import make_directory
 from envmedic.engine.fs.exchange import sync_filesystem
 from envmedic.engine.generations.finish import conclude, drop, exchange_again, recoverable, set_aside, unfinished
 from envmedic.engine.generations.generations import not_pruned, prune_trees, spared_told
@@ -171,11 +173,12 @@ def _begin(session: TransactionContext, plan: Plan, how: Capabilities, lock: int
     )
     session.point("created")
     transaction = OpenTransaction(session, directory, journal, record)
-    return Run(session, transaction, how, lock, plan, _runner(transaction, how, lock), original, _make_clone)
+    runner = _runner(transaction, how, lock, directory.tree)
+    return Run(session, transaction, how, lock, plan, runner, original, _make_clone, _original)
 
 
-def _runner(transaction: OpenTransaction, how: Capabilities, lock: int) -> Runner:
-    session, clone_path = transaction.session, transaction.directory.tree
+def _runner(transaction: OpenTransaction, how: Capabilities, lock: int, clone_path: Path) -> Runner:
+    session = transaction.session
     poll = session.interruption.poll
     inner: Runner
     if how.staging == "namespace":
@@ -246,6 +249,22 @@ def _make_clone(run: Run) -> None:
     # What preflight could not foresee, such as hard links that the kernel refuses
     losses.refuse(session.prefix, made.lost, session.options.allow)
     add_notes(run, losses.notes(made.lost))
+
+
+def _original(run: Run) -> Runner:
+    session, directory = run.session, run.transaction.directory
+    # in the trash from its beginning: it goes with the end of the transaction, or of the recovery after a kill
+    copy = directory.trash / "original"
+    if not copy.exists():
+        if not directory.trash.is_dir():
+            make_directory(directory.trash)
+
+        def on_progress(_files: int) -> None:
+            session.point("cloning-original")
+            session.interruption.poll()
+
+        clone(session.prefix, copy, run.how.clone, on_progress=on_progress)
+    return _runner(run.transaction, run.how, run.lock, copy)
 
 
 def _ask(run: Run) -> None:
@@ -407,6 +426,12 @@ def _note_changes(run: Run) -> None:
 
 
 def _of_system(error: OSError) -> PreflightError:
+    if error.errno in {errno.ENOSPC, errno.EDQUOT}:
+        return PreflightError(
+            "There is no room left beside the environment" if error.errno == errno.ENOSPC else "The quota is used up",
+            cause=f"{error.filename}: {error.strerror}" if error.filename else str(error),
+            hint="Make room there; `envmedic prune` removes kept generations",
+        )
     return PreflightError(
         f"The repair cannot go on: {error.strerror}",
         cause=f"{error.filename}: {error}" if error.filename else str(error),

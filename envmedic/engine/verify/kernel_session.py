@@ -8,8 +8,10 @@ from __future__ import annotations
 import json
 import os
 import re
+import tempfile
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NoReturn
 
 import msgspec
@@ -122,21 +124,26 @@ def start(
     *,
     no_gpu: str,
     devices: str | None = None,
+    torch_once: bool = False,
 ) -> CommandResult:
     """Run `checks` (by the index under which they are reported) in one session.
 
     `no_gpu` is the reason for which GPUs are left alone, empty where they are not; `devices` is the
-    value of CUDA_VISIBLE_DEVICES, None for that of this process. Raises OSError when the
+    value of CUDA_VISIBLE_DEVICES, None for that of this process; with `torch_once` no import begins with a process of
+    its own where torch is imported anyway. Raises OSError when the
     interpreter cannot be started.
     """
     requests = [
         {"index": i, "name": c.name, "arguments": c.arguments, "gpu": c.gpu, "timeout_s": c.timeout_s}
         for i, c in checks.items()
     ]
-    spec = json.dumps({"requests": requests, "no_gpu": no_gpu, "workers": concurrency.at_once()})
+    workers = concurrency.at_once()
+    spec = json.dumps({"requests": requests, "no_gpu": no_gpu, "workers": workers, "torch_once": torch_once})
     argv = (os.fspath(runner.python), "-B", os.fspath(KERNELS / "driver.py"), "--spec", spec)
     env = {**NO_BYTECODE, **({"CUDA_VISIBLE_DEVICES": devices} if devices is not None else {})}
-    return runner(argv, env=env, on_line=on_line, timeout_s=_net(checks.values()))
+    # a check that crashes or is stopped leaves its temporary files
+    with tempfile.TemporaryDirectory(prefix="envmedic-checks-", ignore_cleanup_errors=True) as room:
+        return runner(argv, env=env | {"TMPDIR": room}, on_line=on_line, timeout_s=_net(checks.values()))
 
 
 def _net(checks: Collection[Check]) -> float:
@@ -146,8 +153,19 @@ def _net(checks: Collection[Check]) -> float:
     return sum(count * (check.timeout_s + 1) for count, check in zip(units, checks, strict=True)) + _NET_SLACK_S
 
 
-def launcher(runner: Runner, command: Sequence[str]) -> tuple[str, ...]:
-    """Argv that runs the user's own `command` in the environment and in the present directory."""
+def launcher(
+    runner: Runner,
+    command: Sequence[str],
+    *,
+    directory: str | None = None,
+    changes: Mapping[str, str | None] = MappingProxyType({}),
+) -> tuple[str, ...]:
+    """Argv that runs the user's own `command` in the environment and in `directory`, by default the present one.
+
+    `changes` of variables are for the command alone; None unsets one.
+    """
     text = (KERNELS / "launch.py").read_text(encoding="utf-8")
+    place = os.fspath(Path.cwd()) if directory is None else directory
     # -I -S: neither PYTHON* variables nor a broken sitecustomize may stop the launcher; the command itself gets both.
-    return (os.fspath(runner.python), "-I", "-S", "-c", text, os.fspath(Path.cwd()), os.fspath(runner.python), *command)
+    python = os.fspath(runner.python)
+    return (python, "-I", "-S", "-c", text, place, python, json.dumps(dict(changes)), *command)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from envmedic.model.checks import GpuVerdict, Judgement, Outcome, Verification, name_of
+import msgspec
+
+from envmedic.model.checks import Check, GpuVerdict, Judgement, Outcome, Verification, name_of
 from envmedic.model.registries.check_kinds import Profile
 
 FAILURES = frozenset({"fail", "crash", "timeout"})
@@ -22,7 +24,8 @@ def judge(before: Sequence[Outcome], after: Sequence[Outcome], *, no_gpu: bool, 
     The playbook's checks and the reproduction must pass; a reproduction must have failed before, unless facts
     `confirmed` the fault; what passed before must pass still, and nothing may fail that could not be run before.
     What failed before and fails still is told only. A required outcome that was skipped, or not reported again, is
-    never passed; with `no_gpu` the user accepts that for GPUs.
+    never passed; with `no_gpu` the user accepts that for GPUs. A program that failed elsewhere decides nothing, and is
+    no proof where nothing else is.
     """
     relevant = [outcome for outcome in after if not _excused(outcome, no_gpu=no_gpu)]
     proof = [outcome for outcome in relevant if outcome.role in PROOF]
@@ -37,6 +40,10 @@ def judge(before: Sequence[Outcome], after: Sequence[Outcome], *, no_gpu: bool, 
     red = [(old, new) for old, new in pairs if old is not None and old.status in FAILURES]
     lasting = tuple(told(new) for _, new in red if new.status in FAILURES)
     better = any(new.status == "pass" for _, new in red)
+    if not (confirmed or better):
+        # its silence on the fault would be all that speaks for the repair
+        elsewhere = (o for o in after if o.program == "failed elsewhere" and o.role in PROOF)
+        failed += [f"{told(o)}, and no other check failed before and passes now" for o in elsewhere]
     verdict, reason = gpu_verdict(after)
     return Judgement(
         passed=not (failed or skipped or regressions),
@@ -78,6 +85,30 @@ def otherwise(before: Sequence[Outcome], after: Sequence[Outcome]) -> tuple[Outc
         for old, new in pairs
         if old is not None and old.status in FAILURES and new.status in FAILURES and old.reason != new.reason
     )
+
+
+def unasked(
+    checks: Iterable[Check], before: Sequence[Outcome], after: Sequence[Outcome], *, no_gpu: bool
+) -> tuple[Check, ...]:
+    """Those of `checks` whose outcome `after` counts only if it was better before, and was not asked `before`.
+
+    Of imports only the names that do not pass.
+    """
+    names = {
+        outcome.check
+        for outcome in after
+        if outcome.status != "pass" and outcome.role not in PROOF and not _excused(outcome, no_gpu=no_gpu)
+        if _counterpart(outcome, before) is None
+    }
+    found = []
+    for check in checks:
+        if check.name == "import":
+            left = tuple(name for name in check.arguments if f"import {name}" in names)
+            if left and check.role not in PROOF:
+                found.append(msgspec.structs.replace(check, arguments=left))
+        elif check.role not in PROOF and any(check.name in {name, name_of(name)} for name in names):
+            found.append(check)
+    return tuple(found)
 
 
 def worse(old: Outcome | None, new: Outcome) -> tuple[str, ...]:

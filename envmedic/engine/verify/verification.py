@@ -6,15 +6,16 @@ import re
 import signal
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import msgspec
 
-from envmedic.engine.verify import kernel_session
+from envmedic.engine.verify import kernel_session, program, programs
 from envmedic.engine.verify.kernel_session import NO_BYTECODE, KernelSession, message_of, plain
 from envmedic.engine.verify.verdict import FAILURES, judge, reproduced, verification
 from envmedic.model.checks import Check, Outcome, Phase, Role, known_check
 from envmedic.model.events import CheckFinished, Emit, OutputLine
-from envmedic.model.ports import CommandResult, FactsJudge, Runner
+from envmedic.model.ports import CommandResult, FactsJudge, ProgramJudge, Runner
 from envmedic.model.registries.check_kinds import CHECKS
 from envmedic.redact import redact_text
 
@@ -23,7 +24,7 @@ __all__ = ["judge", "merged", "reproduced", "run_checks", "verification"]
 _ROLES: tuple[Role, ...] = ("informative", "regression", "playbook", "reproduction")
 """Weakest first: each asks for at least what those before it ask for."""
 _KEPT_DETAIL = 4000
-_NO_KERNELS = ("pip-check", "facts", "command")
+_NO_KERNELS = ("pip-check", "programs", "facts", "command")
 """Checks that no script in the environment runs."""
 _OF_NAMES = frozenset({"import", "import-sequence", "extension-smoke"})
 """Checks whose arguments are names."""
@@ -64,9 +65,10 @@ class _Run:
         return tuple(outcome for index, check in enumerate(self.checks) for outcome in self._of(index, check))
 
     def _of(self, index: int, check: Check) -> list[Outcome]:
-        """The outcomes of one check; imports, which run side by side, in the order of their names."""
+        """The outcomes of one check, whose units run side by side: imports by their names, others the CPU first."""
         places = {f"import {name}": place for place, name in enumerate(check.arguments)}
-        return sorted(self.outcomes.get(index, ()), key=lambda outcome: places.get(outcome.check, 0))
+        found = self.outcomes.get(index, ())
+        return sorted(found, key=lambda outcome: (places.get(outcome.check, 0), outcome.device not in {None, "cpu"}))
 
 
 def run_checks(
@@ -77,14 +79,18 @@ def run_checks(
     *,
     pip_check: Sequence[str] | None = None,
     facts: FactsJudge | None = None,
+    judge: ProgramJudge | None = None,
+    home: Path | None = None,
     no_gpu: bool = False,
     timeout_s: float | None = None,
     devices: str | None = None,
 ) -> tuple[Outcome, ...]:
     """Run every check on every device that it needs, and emit `CheckFinished` for each outcome as it comes.
 
-    `pip_check` is the argv that lists unmet requirements; `facts` judges what is observed; `no_gpu` leaves GPUs alone;
-    `timeout_s` replaces each check's own limit; `devices` is the value of CUDA_VISIBLE_DEVICES for them. Equal checks
+    `pip_check` is the argv that lists unmet requirements; `facts` judges what is observed, `judge` what a user's
+    program of a kept case prints; `home` is the environment of which the runner may have a copy; `no_gpu` leaves GPUs
+    alone; `timeout_s` replaces each check's own limit, such a program's apart; `devices` is the value of
+    CUDA_VISIBLE_DEVICES for them. Equal checks
     run once, in the strongest of their roles. A crash, a hang or an interpreter that does not start is an outcome.
     Raises InputError for an unknown check.
     """
@@ -94,10 +100,12 @@ def run_checks(
     _run_kernels(run, "--no-gpu was given" if no_gpu else "", devices)
     for index in run.indices("pip-check"):
         run.add(index, _pip_check(run, run.checks[index], pip_check))
+    for index in run.indices("programs"):
+        run.add(index, programs.start(run.checks[index], run.runner, home))
     for index in run.indices("facts"):
         _judge_facts(run, index, facts)
     for index in run.indices("command"):
-        run.add(index, _command(run, run.checks[index]))
+        run.add(index, _command(run, run.checks[index], judge))
     return run.in_order()
 
 
@@ -145,7 +153,9 @@ def _run_kernels(run: _Run, no_gpu: str, devices: str | None) -> None:
 
     chosen = {index: run.checks[index] for index in indices}
     try:
-        result = kernel_session.start(chosen, run.runner, on_line, no_gpu=no_gpu, devices=devices)
+        # in place only the path is new: torch is imported once for all that is looked at there
+        once = run.phase == "smoke"
+        result = kernel_session.start(chosen, run.runner, on_line, no_gpu=no_gpu, devices=devices, torch_once=once)
     except OSError as error:
         _cut_off(run, indices, "crash", f"{run.runner.python} cannot be started: {error.strerror}", "")
         return
@@ -197,14 +207,25 @@ def _pip_check(run: _Run, check: Check, argv: Sequence[str] | None) -> Outcome:
         return _outcome(check, "pass", seconds=result.seconds)
     output = plain(result.stdout + result.stderr)
     if result.timed_out or result.returncode != 1:
-        return _failed(check, result, output)
+        # an installer that could not ask the interpreter lists nothing, with which a later list could be compared
+        failed = _failed(check, result, output)
+        return msgspec.structs.replace(failed, status="crash") if failed.status == "fail" else failed
     problems = sorted({line.rstrip() for line in output.splitlines() if line.strip() and not _NOISE.match(line)})
     reason = problems[0] if len(problems) == 1 else f"{len(problems)} unmet requirements"
     return _outcome(check, "fail", reason=reason, detail="\n".join(problems), seconds=result.seconds)
 
 
-def _command(run: _Run, check: Check) -> Outcome:
-    """Run the user's command; one that cannot be started is skipped, and so never passes nor reproduces a fault."""
+def _command(run: _Run, check: Check, judge: ProgramJudge | None) -> Outcome:
+    """Run the user's command.
+
+    One that cannot be started is skipped, and so never passes nor reproduces a fault. That the environment's own
+    Python, which starts it, does not is a fault of the environment.
+    """
+    if check.program is not None and judge is not None:
+        try:
+            return program.run(check, check.program, run.runner, run.phase, run.emit, judge=judge)
+        except OSError as error:
+            return _outcome(check, "crash", reason=f"{run.runner.python} cannot be started: {error.strerror}")
     named = msgspec.structs.replace(check, name=" ".join(("command", *check.arguments)))
     refused = ""
 
@@ -219,12 +240,13 @@ def _command(run: _Run, check: Check) -> Outcome:
     try:
         result = run.runner(argv, env=NO_BYTECODE, on_line=on_line, timeout_s=check.timeout_s)
     except OSError as error:
-        return _outcome(named, "skip", reason=f"{argv[0]} cannot be started: {error.strerror}")
+        return _outcome(named, "crash", reason=f"{argv[0]} cannot be started: {error.strerror}")
     if refused:
         return _outcome(named, "skip", reason=refused)
     if result.returncode == 0 and not result.timed_out:
-        return _outcome(named, "pass", seconds=result.seconds)
-    return _failed(named, result, plain(result.stdout + result.stderr))
+        return _outcome(named, "pass", seconds=result.seconds, program="passed")
+    failed = _failed(named, result, plain(result.stdout + result.stderr))
+    return msgspec.structs.replace(failed, program="failed")
 
 
 def _failed(check: Check, result: CommandResult, output: str) -> Outcome:

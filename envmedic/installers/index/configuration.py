@@ -17,10 +17,10 @@ from typing import Any
 from urllib.parse import quote, urlsplit
 
 import msgspec
-import tomli
 
-from envmedic import limits, safe_io, xdg
+from envmedic import limits, safe_io, toml, xdg
 from envmedic.errors import InputError
+from envmedic.model.facts import Environment
 from envmedic.redact import redact_text
 
 _PIP_SECTIONS = ("global", "install")
@@ -78,6 +78,19 @@ class IndexConfiguration:
 def read(prefix: Path | None, environ: Mapping[str, str] = os.environ) -> IndexConfiguration:
     """Read both configurations; `prefix` adds the environment's own ``pip.conf``."""
     return IndexConfiguration(pip=read_pip(prefix, environ), uv=read_uv(environ))
+
+
+def of(environment: Environment) -> IndexConfiguration:
+    """Read both configurations for an environment."""
+    return read(place(environment))
+
+
+def place(environment: Environment) -> Path | None:
+    """Where the environment's own ``pip.conf`` is; None for one that nobody named.
+
+    That file could lead logins of other indexes to a proxy of its author.
+    """
+    return Path(environment.prefix) if environment.interpreter.named else None
 
 
 def read_pip(prefix: Path | None, environ: Mapping[str, str]) -> PipConfiguration:
@@ -184,7 +197,7 @@ class _UvTable(msgspec.Struct, rename="kebab"):
 
 
 def _from_table(table: _UvTable, environ: Mapping[str, str]) -> UvConfiguration:
-    urls = [(_with_login(item.url, item.name, environ), item.default) for item in table.index if item.url]
+    urls = [(with_login(item.url, item.name, environ), item.default) for item in table.index if item.url]
     return UvConfiguration(
         default_index=next((url for url, default in urls if default), None) or table.index_url,
         extra_indexes=(*(url for url, default in urls if not default), *table.extra_index_url),
@@ -197,10 +210,10 @@ def _named_index(value: str, environ: Mapping[str, str]) -> str:
     """URL of an index that may be written ``name=url``."""
     name, equals, url = value.partition("=")
     # A bare URL may hold "=" in its query too; a name never holds "://".
-    return _with_login(url, name, environ) if equals and "://" not in name else value
+    return with_login(url, name, environ) if equals and "://" not in name else value
 
 
-def _with_login(url: str, name: str | None, environ: Mapping[str, str]) -> str:
+def with_login(url: str, name: str | None, environ: Mapping[str, str]) -> str:
     """`url` with the login that ``UV_INDEX_<NAME>_USERNAME`` and ``_PASSWORD`` give a named index."""
     # uv's rule for the variables of a named index: upper case, everything but letters and digits becomes "_".
     variable = "UV_INDEX_" + re.sub(r"[^A-Za-z0-9]", "_", name or "").upper()
@@ -250,7 +263,7 @@ def _settings(path: Path, table: object = None) -> _UvTable:
 def _toml(path: Path) -> Mapping[str, Any]:
     """A TOML file's content; empty when there is none."""
     try:
-        return tomli.loads(safe_io.read(path, _LARGEST, follow=True).decode())
+        return toml.loads(safe_io.read(path, _LARGEST, follow=True).decode())
     except (FileNotFoundError, NotADirectoryError, PermissionError):
         return {}
     except OSError as error:

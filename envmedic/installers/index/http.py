@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 import warnings
 from collections.abc import Collection, Iterator, Mapping
@@ -175,7 +176,9 @@ def _connection_cause(error: Exception, reason: object) -> str:
         return "it did not answer in time"
     if is_broken(error):
         return "the connection broke off in the middle of an answer, repeatedly"
-    return f"the connection failed: {' '.join(str(reason or error).split())}"
+    # urllib3 begins with the representation of its connection
+    told = re.sub(r"^<?[\w.]*(?:Connection|Pool)[^>]*>?: ", "", " ".join(str(reason or error).split()))
+    return f"the connection failed: {told}"
 
 
 @contextmanager

@@ -15,16 +15,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-import tomli
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name, parse_wheel_filename
 
-from envmedic import limits
+from envmedic import limits, toml
 from envmedic.errors import InputError, InstallerError, NoSolution
 from envmedic.installers.index import configuration
 from envmedic.installers.index.configuration import IndexConfiguration, PipConfiguration, UvConfiguration
 from envmedic.installers.resolution import uv_options
-from envmedic.installers.resolution.pythons import run_for
+from envmedic.installers.resolution.pythons import python_for, run_for
 from envmedic.installers.resolution.requirement_files import has_editable, requirements
 from envmedic.installers.resolution.uv_errors import error_from
 from envmedic.installers.wheels.remote_metadata import local_file
@@ -142,10 +141,16 @@ def _built_instead(asking: DryRunRequest, planned: Iterable[Planned], python: Pa
     listed.write_text("".join(f"{text}\n" for name, text in asked.items() if name in new), encoding="utf-8")
     ask = ["pip", "compile", "--no-deps", "--no-header", "--no-annotate", f"--python={python}", *_sources(asking)]
     with_wheels, any_kind = (
-        _run(asking, python, [*ask, *build, str(listed)]).stdout.splitlines() for build in (["--no-build"], [])
+        _run(asking, python, [*ask, *build, str(listed)]).stdout.splitlines()
+        for build in (["--no-build"], _unbound(asking))
     )
     others = sorted(set(any_kind) - set(with_wheels))
     return f"it would build {', '.join(others)} from a source archive" if others else None
+
+
+def _unbound(asking: DryRunRequest) -> list[str]:
+    """Without --no-build, uv may build an archive for its metadata: none from an index that a foreign project states."""
+    return [] if asking.environment.interpreter.named else ["--no-config"]
 
 
 def _by_name(command: PipCommand) -> dict[str, str]:
@@ -191,8 +196,13 @@ def _sources(asking: DryRunRequest) -> Iterator[str]:
     yield from asking.command.sources
     if asking.command.tool == "pip":
         yield "--no-config"
-        read = _as_pip(asking)
-        yield from uv_options.translate(read, ResolveRequest(pins=()), asking.variables).arguments
+        yield from _for_pip(asking).arguments
+
+
+def _for_pip(asking: DryRunRequest) -> uv_options.UvOptions:
+    """The configuration of pip in uv's terms, without the variables of uv, which pip would not read."""
+    variables = {name: value for name, value in asking.variables.items() if not name.startswith("UV_")}
+    return uv_options.translate(_as_pip(asking), ResolveRequest(pins=()), variables)
 
 
 def _as_pip(asking: DryRunRequest) -> IndexConfiguration:
@@ -202,7 +212,7 @@ def _as_pip(asking: DryRunRequest) -> IndexConfiguration:
         variables = {name: value for name, value in variables.items() if not name.startswith("PIP_")}
         # pip's --isolated ignores the user's configuration files too; these are found below HOME.
         variables |= {"HOME": os.devnull, "XDG_CONFIG_HOME": os.devnull}
-    pip: PipConfiguration = configuration.read_pip(Path(asking.environment.prefix), variables)
+    pip: PipConfiguration = configuration.read_pip(configuration.place(asking.environment), variables)
     pip = replace(
         pip,
         index_url=command.index_url or pip.index_url,
@@ -230,7 +240,7 @@ def _variables(asking: DryRunRequest) -> dict[str, str | None]:
     if asking.command.tool == "pip":
         # pip would not read them.
         found |= {name: None for name in found if name.startswith("UV_") and not name.startswith(_UVS_OWN)}
-        found |= uv_options.translate(_as_pip(asking), ResolveRequest(pins=()), asking.variables).environment
+        found |= _for_pip(asking).environment
     return found
 
 
@@ -242,7 +252,7 @@ def path_outside(path: str, prefix: Path) -> str:
 def _stand_in(asking: DryRunRequest, folder: Path) -> Path:
     """Create the stand-in and return the path of its Python. Raises InstallerError."""
     environment = asking.environment
-    python = environment.interpreter.path
+    python = python_for(environment.interpreter)
     argv = [
         asking.uv,
         "venv",
@@ -313,7 +323,7 @@ def _version_at(url: str) -> str:
     path = local_file(url)
     project = path / "pyproject.toml" if path is not None else None
     if project is not None and project.is_file():
-        version = tomli.loads(project.read_text(encoding="utf-8")).get("project", {}).get("version")
+        version = toml.loads(project.read_text(encoding="utf-8")).get("project", {}).get("version")
         if isinstance(version, str):
             return version
     raise InstallerError(

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import tomli
 from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
 from packaging.version import InvalidVersion, Version
 
+from envmedic import toml
 from envmedic.errors import InputError, IntegrityError
 from envmedic.installers.index import configuration
 from envmedic.installers.index.credentials import without_credentials
@@ -134,7 +134,7 @@ def _asked(wanted: Sequence[LockedPackage], python: Interpreter, sources: LockSo
         result = run_for(python.path, argv, env=told.environment, timeout_s=_TIMEOUT_S)
         if result.returncode != 0:
             raise error_from(result, pins)
-        document = tomli.loads(output.read_text(encoding="utf-8"))
+        document = toml.loads(output.read_text(encoding="utf-8"))
     offered = {
         str(canonicalize_name(package["name"])): list(_offered(package)) for package in document.get("packages", ())
     }

@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-import tomli
 from packaging.tags import Tag, compatible_tags, cpython_tags, mac_platforms
 from packaging.utils import canonicalize_name, parse_wheel_filename
 
+from envmedic import toml
 from envmedic.errors import NoSolution
 from envmedic.installers.index import configuration
 from envmedic.installers.resolution import uv_options
-from envmedic.installers.resolution.pythons import run_for
+from envmedic.installers.resolution.pythons import python_for, run_for
 from envmedic.installers.resolution.simple_index import TIMEOUT_S, Offered, files_of
 from envmedic.installers.resolution.uv_errors import error_from
 from envmedic.model.events import Emit, Notice
@@ -73,7 +73,8 @@ def wheels(
 def _ask(
     uv: str, environment: Environment, wanted: PlatformRequest, torch_index: str, *, pinned: bool
 ) -> tuple[WheelFile, ...]:
-    read = configuration.read(Path(environment.prefix))
+    read = configuration.of(environment)
+    python = python_for(environment.interpreter)
     asked = uv_options.translate(read, ResolveRequest(pins=(), torch_index=torch_index))
     version = ".".join((environment.interpreter.version or "").split(".")[:2])
     with tempfile.TemporaryDirectory(prefix="envmedic-elsewhere-") as name:
@@ -81,16 +82,16 @@ def _ask(
         output = folder / "pylock.toml"
         argv = [
             *(uv, "pip", "compile", "--format=pylock.toml", "--no-header", "--color=never", "--no-progress"),
-            *("--only-binary=:all:", "--no-python-downloads", f"--python={environment.interpreter.path}"),
+            *("--only-binary=:all:", "--no-python-downloads", f"--python={python}"),
             *(f"--python-platform={TRIPLES[wanted.platform]}", f"--python-version={version}"),
             f"--excludes={_write(folder / 'excluded.txt', wanted.left_out)}",
             *("-c", str(_write(folder / "constraints.txt", _pins(wanted.others) if pinned else ()))),
             *(*asked.arguments, "-o", str(output), str(_write(folder / "roots.in", _pins(wanted.roots)))),
         ]
-        result = run_for(environment.interpreter.path, argv, env=asked.environment, timeout_s=TIMEOUT_S)
+        result = run_for(python, argv, env=asked.environment, timeout_s=TIMEOUT_S)
         if result.returncode != 0:
             raise error_from(result, _pins(wanted.roots), None)
-        packages = tomli.loads(output.read_text(encoding="utf-8")).get("packages", ())
+        packages = toml.loads(output.read_text(encoding="utf-8")).get("packages", ())
     ranks = tag_ranks(version, wanted.platform)
     return tuple(_chosen(item["name"], item["version"], files_of(item), ranks) for item in packages)
 

@@ -123,7 +123,7 @@ def _of_artifact(item: Artifact) -> WheelFile:
 
 
 def _folders(environment: Environment, sources: FileSources) -> list[Path]:
-    pip = configuration.read(Path(environment.prefix)).pip
+    pip = configuration.of(environment).pip
     given = (remote_metadata.local_file(where) or Path(where) for where in (*sources.find_links, *pip.find_links))
     return [path for path in given if path.is_dir()]
 
@@ -132,7 +132,7 @@ def _from_indexes(
     environment: Environment, lacking: Sequence[Distribution], found: Mapping[Key, WheelFile], sources: FileSources
 ) -> dict[Key, WheelFile]:
     """Files of distributions without file or URL, by indexes: from uv's cache first, then from the network."""
-    read = configuration.read(Path(environment.prefix))
+    read = configuration.of(environment)
     chosen: dict[Key, WheelFile] = {}
     with _session(read) if sources.fetch else nullcontext() as session:
         # uv's cache first even where the network is allowed: most pages are in it since the installation.

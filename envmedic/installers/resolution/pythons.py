@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Mapping, Sequence
 
 from envmedic import proc
-from envmedic.errors import InstallerError
+from envmedic.errors import InputError, InstallerError
+from envmedic.model.facts import Interpreter
 from envmedic.model.ports import CommandResult
 
 _VERSION = "import sys; print('%d.%d.%d' % sys.version_info[:3])"
@@ -15,6 +17,28 @@ _FOR_UV = (
     "HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "TMPDIR", "PATH", "UV_CACHE_DIR", "UV_CONFIG_FILE", "UV_NO_CONFIG",
 )  # fmt: skip
 """Where uv finds its cache. None of them holds a secret."""
+
+
+def python_for(interpreter: Interpreter) -> str:
+    """The Python that uv asks for tags: the environment's own, else the one that it is made with.
+
+    The two differ while the environment is still broken and only its clone has a Python that starts. uv starts it with
+    the .pth files of its site-packages, so that for an environment that nobody named, the Python that answers for it is
+    asked; raises InputError where there is none.
+    """
+    path = interpreter.path
+    if not interpreter.named:
+        if interpreter.answers is None:
+            raise InputError(
+                f"{path} is not started, since nobody named its environment",
+                cause="it leads to no Python of yours or of the system's outside of the project",
+                hint=f"Name it: -p {shlex.quote(os.path.dirname(os.path.dirname(path)))}",  # noqa: PTH120
+            )
+        return interpreter.answers
+    if os.access(path, os.X_OK) or not interpreter.base_prefix or not interpreter.version:
+        return path
+    base = f"{interpreter.base_prefix}/bin/python{interpreter.version.rpartition('.')[0]}"
+    return base if os.access(base, os.X_OK) else path
 
 
 def run_for(

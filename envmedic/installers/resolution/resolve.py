@@ -13,20 +13,26 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-import tomli
 from packaging.markers import default_environment
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.tags import Tag
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
+from envmedic import toml
+from envmedic.compat.installed_requirements import demands
+from envmedic.compat.versions import version
 from envmedic.errors import InstallerError, NoSolution
 from envmedic.installers.index.credentials import without_credentials
 from envmedic.installers.index.http import IndexSession
-from envmedic.installers.resolution.pythons import run_for
+from envmedic.installers.resolution import project_lock
+from envmedic.installers.resolution.held import hold
+from envmedic.installers.resolution.project_lock import Locked
+from envmedic.installers.resolution.pythons import python_for, run_for
 from envmedic.installers.resolution.uv_errors import error_from
 from envmedic.installers.resolution.uv_options import UvOptions, require_interpreter, variant_index
 from envmedic.installers.wheels import download_cache, remote_metadata, wheel_files
@@ -68,6 +74,8 @@ class Misfit:
     reason: str
     another_build: bool = False
     """Whether another build of the same public version would do."""
+    held: str | None = None
+    """The installed distribution that it does not fit."""
 
 
 @dataclass(frozen=True)
@@ -121,8 +129,8 @@ def resolve(question: ResolveQuery, session: IndexSession) -> Resolution:
     require_interpreter(question.environment)
     kept = question.kept()
     rejected: list[Misfit] = []
-    # Installed distributions are not constraints for uv: a conflict among them that is there already would leave it
-    # without any solution. So its answer is checked here, and one candidate at a time is excluded.
+    # At first uv does not know what is installed, and its answer is checked here: requirements of the user's packages
+    # that are unmet already would leave it without any solution. What an answer does not fit, uv is told afterwards.
     for _ in range(ROUNDS):
         chosen = _changed(_ask_again(question, kept, rejected), question)
         artifacts, notes = _artifacts(chosen, session)
@@ -136,10 +144,12 @@ def resolve(question: ResolveQuery, session: IndexSession) -> Resolution:
     raise _no_fit(question, rejected)
 
 
-def _ask_again(question: ResolveQuery, kept: Iterable[str], rejected: Sequence[Misfit]) -> list[WheelCandidate]:
+def _ask_again(
+    question: ResolveQuery, kept: Mapping[str, Sequence[str]], rejected: Sequence[Misfit]
+) -> list[WheelCandidate]:
     """Run uv; if the exclusions leave no solution, raise the reason of the last one instead of uv's."""
     try:
-        return _ask(question, kept, [f"{item.name}!={item.version}" for item in rejected])
+        return _ask(question, kept, rejected)
     except NoSolution as error:
         if not rejected:
             raise
@@ -147,35 +157,57 @@ def _ask_again(question: ResolveQuery, kept: Iterable[str], rejected: Sequence[M
 
 
 def _no_fit(question: ResolveQuery, rejected: Sequence[Misfit]) -> NoSolution:
-    return NoSolution(
+    error = NoSolution(
         f"No wheel for {', '.join(question.request.pins)} fits what is installed",
         cause=rejected[-1].reason,
         hint="Give a directory with a fitting wheel with --find-links, or change what is named so that it fits",
         details=tuple(item.reason for item in rejected),
     )
+    error.held = tuple(dict.fromkeys(item.held for item in rejected if item.held is not None))
+    return error
 
 
-def _ask(question: ResolveQuery, kept: Iterable[str], excluded: Sequence[str]) -> list[WheelCandidate]:
+def _ask(question: ResolveQuery, kept: Mapping[str, Sequence[str]], rejected: Sequence[Misfit]) -> list[WheelCandidate]:
     """Run uv once."""
     with tempfile.TemporaryDirectory(prefix="envmedic-resolve-") as name:
         folder = Path(name)
         asked = _write(folder / "requirements.in", question.pins())
-        left_out = _write(folder / "installed.txt", sorted(kept))
-        constraints = _write(folder / "constraints.txt", excluded)
+        known = _binding(question, kept) if any(item.held is not None for item in rejected) else {}
+        left_out = _write(folder / "installed.txt", sorted(set(kept) - set(known)))
+        excluded = (f"{item.name}!={item.version}" for item in rejected)
+        limits = (*question.request.constraints, *excluded, *hold(known, folder))
+        constraints = _write(folder / "constraints.txt", limits)
         # uv insists on this name for the format; pylock (PEP 751) has URL, hash and size of every wheel.
         output = folder / "pylock.toml"
+        python = python_for(question.environment.interpreter)
         argv = [
             *(question.uv, "pip", "compile", "--format=pylock.toml", "--no-header", "--color=never", "--no-progress"),
-            *("--only-binary=:all:", "--no-python-downloads", f"--python={question.environment.interpreter.path}"),
+            *("--only-binary=:all:", "--no-python-downloads", f"--python={python}"),
             *(f"--excludes={left_out}", "-c", str(constraints), *question.options.arguments),
             *("-o", str(output), str(asked)),
         ]
-        python = question.environment.interpreter.path
         result = run_for(python, argv, env=question.options.environment, timeout_s=TIMEOUT_S)
         if result.returncode != 0:
             raise error_from(result, question.request.pins, variant_index(question.request))
         ranks = wheel_files.tag_ranks(question.environment.interpreter)
-        return candidates(tomli.loads(output.read_text(encoding="utf-8")), ranks)
+        lock = toml.loads(output.read_text(encoding="utf-8"))
+        packages = [item for item in lock.get("packages", ()) if item["name"] not in known]
+        return candidates({"packages": packages}, ranks, project_lock.wheels(question.environment))
+
+
+def _binding(question: ResolveQuery, kept: Mapping[str, Sequence[str]]) -> dict[str, str]:
+    """Versions of what stays and binds every new wheel.
+
+    Not of what an installed distribution that may change does not fit today: its next release need not fit either.
+    """
+    every = demands(question.environment, marker_environment(question.environment))
+    unmet = {item.name for item in every if item.by.name not in kept and not item.met}
+    free = unmet - set(question.request.settles)
+    return {
+        name: versions[0]
+        for name, versions in kept.items()
+        if len(versions) == 1 and name not in free and version(versions[0]) is not None
+    }
 
 
 def _write(path: Path, lines: Iterable[str]) -> Path:
@@ -183,9 +215,31 @@ def _write(path: Path, lines: Iterable[str]) -> Path:
     return path
 
 
-def candidates(lock: Mapping[str, Any], ranks: dict[Tag, int]) -> list[WheelCandidate]:
-    """The distributions of a pylock document (PEP 751), each with its best wheel for these tags."""
-    return [_candidate(package, ranks) for package in lock.get("packages", ())]
+def candidates(
+    lock: Mapping[str, Any], ranks: dict[Tag, int], locked: Locked = MappingProxyType({})
+) -> list[WheelCandidate]:
+    """The distributions of a pylock document (PEP 751), each with its best wheel for these tags.
+
+    Of a release that the project has locked, that is the wheel of its lock.
+    """
+    return [_locked(package, ranks, locked) or _candidate(package, ranks) for package in lock.get("packages", ())]
+
+
+def _locked(package: Mapping[str, Any], ranks: dict[Tag, int], locked: Locked) -> WheelCandidate | None:
+    """The file that the project's lock has of that release, as its own sync would install; None for another release."""
+    name, release = canonicalize_name(package["name"]), package["version"]
+    wanted = project_lock.choose(name, release, locked, ranks)
+    if not wanted:
+        return None
+    offered = [_wheel(package, wheel) for wheel in package.get("wheels", ())]
+    for file in wanted:
+        same = next((item for item in offered if item.sha256 == file.sha256), None)
+        if file.url is not None:
+            url = same.url if same is not None and same.url.startswith("file:") else file.url
+            return WheelCandidate(name, release, url, file.sha256, file.size_bytes)
+        if same is not None:
+            return same
+    raise project_lock.refusal(name, release)
 
 
 def _candidate(package: Mapping[str, Any], ranks: dict[Tag, int]) -> WheelCandidate:
@@ -274,16 +328,17 @@ def _misfit(artifacts: Sequence[Artifact], kept: Mapping[str, list[str]], questi
         known = _required_already(artifact.name, question.environment)
         for text in artifact.requires:
             requirement = Requirement(text)
-            if str(requirement) in known:
+            name = canonicalize_name(requirement.name)
+            if str(requirement) in known and name not in question.request.settles:
                 continue  # unmet already before the repair, which is not about it
-            versions = kept.get(canonicalize_name(requirement.name), [])
+            versions = kept.get(name, [])
             # Installed is installed: packaging would reject a pre-release that nobody asked for.
             met = any(requirement.specifier.contains(version, prereleases=True) for version in versions)
             applies = requirement.marker is None or requirement.marker.evaluate(markers)
             if versions and applies and not met:
                 needs = f"{artifact.name} {artifact.version} needs {requirement.name}{requirement.specifier}"
                 reason = f"{needs}, but {' and '.join(versions)} is installed"
-                return Misfit(artifact.name, artifact.version, reason)
+                return Misfit(artifact.name, artifact.version, reason, held=name)
     return None
 
 

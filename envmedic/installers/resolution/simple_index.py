@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urldefrag, urljoin, urlsplit
 
 import msgspec
-import tomli
 
+from envmedic import toml
 from envmedic.errors import NetworkError, NoSolution
 from envmedic.installers.index.credentials import without_credentials
-from envmedic.installers.resolution.pythons import run_for
+from envmedic.installers.resolution.pythons import python_for, run_for
 from envmedic.installers.resolution.uv_errors import error_from
 from envmedic.installers.resolution.uv_options import UvOptions
 from envmedic.model.facts import Environment
@@ -90,7 +90,9 @@ def offered_wheels(asking: IndexQuery, pins: Sequence[Pin]) -> dict[Pin, tuple[O
 
 def wheels_and_archives(asking: IndexQuery, pins: Sequence[Pin]) -> dict[Pin, tuple[Offered, ...]]:
     """The wheels and source archive of each pin. Every pin must have a wheel: uv would build the archive otherwise."""
-    return _read(_ask(asking, pins, "--format=pylock.toml")) if pins else {}
+    # the index of a foreign project could offer the wheel once, and an archive with code the second time
+    more = () if asking.environment.interpreter.named else ("--no-build",)
+    return _read(_ask(asking, pins, "--format=pylock.toml", *more)) if pins else {}
 
 
 def default_index(asking: IndexQuery) -> str | None:
@@ -107,14 +109,14 @@ def _ask(asking: IndexQuery, pins: Sequence[Pin], *more: str) -> str:
         exact = (f"{name}==={version}\n" for name, version in pins)
         wanted.write_text("".join(exact), encoding="utf-8")
         output = folder / ("pylock.toml" if pins else "requirements.txt")  # uv derives the format from the name
+        python = python_for(asking.environment.interpreter)
         argv = [
             *(asking.uv, "pip", "compile", "--no-header", "--no-deps", "--color=never", "--no-progress"),
-            *("--no-annotate", "--no-python-downloads", f"--python={asking.environment.interpreter.path}", *more),
+            *("--no-annotate", "--no-python-downloads", f"--python={python}", *more),
             *asking.options.arguments,
             *(("--offline",) if asking.offline else ()),
             *("-o", str(output), str(wanted)),
         ]
-        python = asking.environment.interpreter.path
         result = run_for(python, argv, env=asking.options.environment, timeout_s=TIMEOUT_S)
         if result.returncode != 0:
             raise error_from(result, tuple(f"{name}=={version}" for name, version in pins), None)
@@ -122,7 +124,7 @@ def _ask(asking: IndexQuery, pins: Sequence[Pin], *more: str) -> str:
 
 
 def _read(pylock: str) -> dict[Pin, tuple[Offered, ...]]:
-    packages = tomli.loads(pylock).get("packages", ())
+    packages = toml.loads(pylock).get("packages", ())
     return {(item["name"], item["version"]): files_of(item) for item in packages if "version" in item}
 
 

@@ -36,22 +36,34 @@ def translate(
     """Return the options that uv needs beyond its own configuration. Raises InputError for an invalid address."""
     _require_addresses(configuration, request)
     indexes = _index_arguments(configuration, request)
+    words, variables = _beside_own(tuple(argument for argument, _ in indexes), environ)
     arguments = [
         *(f"--find-links={where}" for where in _find_links(configuration, request)),
-        *(argument for argument, _ in indexes),
+        *words,
         *(argument for path in configuration.pip.constraints for argument in ("-c", path)),
         *(f"--allow-insecure-host={host}" for host in configuration.pip.trusted_hosts),
     ]
     # --no-index would also disable the index that the user has configured for uv itself.
     if configuration.pip.no_index and not configuration.uv.default_index:
         arguments.append("--no-index")
-    if len(indexes) > 1 and configuration.uv.strategy is None:
+    if len(indexes) + len(environ.get("UV_INDEX", "").split()) > 1 and indexes and configuration.uv.strategy is None:
         # As pip does; uv's default stops at the first index that has the name.
         arguments.append("--index-strategy=unsafe-best-match")
     if request.offline:
         arguments.append("--offline")
     shown = tuple(without_credentials(url) for _, url in indexes)
-    return UvOptions(arguments=tuple(arguments), environment=_environment(configuration, environ), indexes=shown)
+    environment = {**_environment(configuration, environ), **variables}
+    return UvOptions(arguments=tuple(arguments), environment=environment, indexes=shown)
+
+
+def _beside_own(arguments: tuple[str, ...], environ: Mapping[str, str]) -> tuple[tuple[str, ...], dict[str, str]]:
+    """Index arguments, and those of them that go into UV_INDEX, since an option would replace the user's indexes there."""
+    own, option = environ.get("UV_INDEX", "").strip(), "--index="
+    if not own or not any(item.startswith(option) for item in arguments):
+        return arguments, {}
+    ours = (item.removeprefix(option) for item in arguments if item.startswith(option))
+    rest = tuple(item for item in arguments if not item.startswith(option))
+    return rest, {"UV_INDEX": " ".join((*ours, own))}
 
 
 def _require_addresses(configuration: IndexConfiguration, request: ResolveRequest) -> None:

@@ -60,25 +60,63 @@ def divided(requests, zygotes):
     return alone, own
 
 
-def run_imports(units, workers, report):
-    """Import each name in a child of this process, which has imported none of them, `workers` at a time.
+def run_imports(units, workers, report, beside=None):
+    """Import each name in a child of this process, `workers` at a time; `beside` is a child that counts as one of them.
 
-    What fails beside others runs once more alone, and only that counts: memory, a lock or a port that another one
-    held is no fault of the environment.
+    What fails beside others may fail by what another one held: memory, a lock, a port. So it is run again, but of those
+    with one root error only the first, side by side with those of other errors: where that fails by it once more, the
+    others count as they are.
     """
-    workers = min(workers, len(units))
-    # several processes that import torch at once can run out of memory, which is no fault of the environment
-    again = []
+    failed = _attempted(units, workers, report, beside)
+    if min(workers, len(units) + bool(beside)) <= 1:
+        for _, message in failed:
+            report(message)
+        return
+    # the kernel kills where memory has run out: such an import needs the machine for itself
+    killed = [unit for unit, message in failed if message["outcome"].get("signal") == "SIGKILL"]
+    groups = {}
+    for unit, message in failed:
+        if unit not in killed:
+            groups.setdefault(_root(unit, message), []).append((unit, message))
+    while groups:
+        again = dict(_attempted([group[0][0] for group in groups.values()], workers, report, beside))
+        rest = [(root, _undecided(root, group, again, report)) for root, group in groups.items()]
+        groups = {root: group for root, group in rest if group}
+    for unit in killed:
+        run_unit(unit, report)
 
-    def together(unit):
+
+def _attempted(units, workers, report, beside):
+    """Run `units` and report those that do not fail; the others with their messages."""
+    failed = []
+
+    def listener(unit):
         def listen(message):
-            if workers > 1 and message["outcome"]["status"] in ("fail", "crash"):
-                again.append(unit)
+            if message["outcome"]["status"] in ("fail", "crash"):
+                failed.append((unit, message))
             else:
                 report(message)
 
-        return job_of(unit, listen)
+        return listen
 
-    supervise.run_all([together(unit) for unit in units], workers)
-    for unit in again:
-        run_unit(unit, report)
+    supervise.run_all([job_of(unit, listener(unit)) for unit in units], workers, beside)
+    return failed
+
+
+def _undecided(root, group, again, report):
+    """Those of `group`, which failed by `root`, that its first member's second run decides nothing about."""
+    first, *others = group
+    message = again.get(first[0])
+    if message is None:
+        return others
+    report(message)
+    if _root(first[0], message) != root:
+        return others
+    for _, same in others:
+        report(same)
+    return []
+
+
+def _root(unit, message):
+    """The error at the root of a failure; a crash names none, so each is its own."""
+    return message.get("root") or unit

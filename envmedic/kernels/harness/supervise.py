@@ -208,11 +208,19 @@ def run(work, limit_s, on_message):
     return Supervised(work, limit_s, on_message).wait()
 
 
-def run_all(jobs, at_once):
-    """Run `jobs` in children, `at_once` of them at a time, or fewer where the system allows no more processes."""
+def run_all(jobs, at_once, beside=None):
+    """Run `jobs` in children, `at_once` of them at a time, or fewer where the system allows no more processes.
+
+    `beside`, an attended child, counts as one of them as long as it runs.
+    """
     waiting, running = list(reversed(jobs)), []
     while waiting or running:
-        while waiting and len(running) < at_once:
+        taken = beside is not None and not beside.ended()
+        if taken and not running and at_once <= 1:
+            listen([beside])
+            beside.press()
+            continue
+        while waiting and len(running) + taken < at_once:
             job = waiting[-1]
             try:
                 running.append((Supervised(job.work, job.limit_s, job.on_message), job))
@@ -220,7 +228,7 @@ def run_all(jobs, at_once):
             except OSError:
                 if not running:
                     raise
-                at_once = len(running)
+                at_once = len(running) + taken
             else:
                 waiting.pop()
         listen([child for child, _ in running])

@@ -70,10 +70,12 @@ def ended_badly(unit, ending):
     )
 
 
-def attempt(unit, context, send):
-    """Run a unit's check in this process and send its outcome."""
+def attempt(unit, context, send, settle=None):
+    """Run a unit's check in this process and send its outcome; `settle` raises what is still to come of it."""
     try:
         result = unit.function(context)
+        if settle:
+            settle()
     except NotApplicable as reason:
         send(unit.outcome("skip", str(reason), applicable=False))
     except Skipped as reason:
@@ -86,9 +88,19 @@ def attempt(unit, context, send):
     # SystemExit too: a package that exits on import has not been imported.
     except BaseException as error:
         traceback.print_exc()
-        send(unit.outcome("fail", describe(error), excuse=unit.excuse(error)))
+        send({**unit.outcome("fail", describe(error), excuse=unit.excuse(error)), "root": describe(root_of(error))})
     else:
         send(unit.outcome("pass", result.note, max_relative_error=finite(result.error), tolerance=result.tolerance))
+
+
+def root_of(error):
+    """The first error of the chain that `error` ends, as Python prints it: packages wrap errors in their own."""
+    # a chain can be circular
+    seen = []
+    while error is not None and id(error) not in seen:
+        seen.append(id(error))
+        last, error = error, error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+    return last
 
 
 def finite(number):
@@ -96,10 +108,15 @@ def finite(number):
     return number if number is not None and abs(number) < float("inf") else None
 
 
+def context_of(unit):
+    """The parameters of a unit's check."""
+    arguments = dict(part.split("=", 1) for part in unit.request["arguments"] if "=" in part)
+    return Context(unit.device or "cpu", int(arguments.get("seed", SEED)), int(arguments.get("rounds", 1)))
+
+
 def job_of(unit, report):
     """The job that runs a unit in a child and reports its one outcome."""
-    arguments = dict(part.split("=", 1) for part in unit.request["arguments"] if "=" in part)
-    context = Context(unit.device or "cpu", int(arguments.get("seed", SEED)), int(arguments.get("rounds", 1)))
+    context = context_of(unit)
     messages = []
 
     def on_end(ending):

@@ -84,6 +84,11 @@ def _stand_in(name: str) -> ModuleType:
     return module
 
 
+def _is_lock(content: str) -> bool:
+    """Whether a text has both tables of the format, whatever the file is called."""
+    return all(re.search(rf"^{key}:", content, re.MULTILINE) for key in ("metadata", "package"))
+
+
 def text(lock: Lock) -> str:
     """The file, in version 1 of the format. Raises InstallerError without conda-lock."""
     used = libraries()
@@ -102,7 +107,6 @@ def text(lock: Lock) -> str:
                     "channels": list(lock.channels),
                     "platforms": platforms,
                     "sources": [],
-                    "time_metadata": {"created_at": lock.created},
                     "custom_metadata": {**seal.facts(lock), "digest": seal.digest(packages)},
                 },
             }
@@ -275,7 +279,7 @@ FORMAT: Final = LockFormat(
     holds_subdirectories=False,
     holds_platforms=True,
     noun="a conda-lock.yml",
-    recognises=lambda path, content: is_yaml(path) and not has_dependencies(content),
+    recognises=lambda path, content: (is_yaml(path) or _is_lock(content)) and not has_dependencies(content),
     write=text,
     read=parse,
 )

@@ -6,11 +6,11 @@ https://packaging.python.org/en/latest/specifications/pylock-toml/
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 from urllib.parse import unquote
 
-import tomli
 from packaging.markers import Marker
 from packaging.pylock import (
     Package,
@@ -26,6 +26,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
+from envmedic import toml
 from envmedic.errors import InputError, InstallerError
 from envmedic.locks import seal
 from envmedic.locks.completeness import complete
@@ -34,6 +35,7 @@ from envmedic.locks.markers import variables
 from envmedic.model.lock import Lock, LockedKind, LockedPackage
 
 _LOCK_VERSION = Version("1.0")
+_MARK = re.compile(r"^lock-version\s*=", re.MULTILINE)
 
 
 def text(lock: Lock) -> str:
@@ -54,7 +56,7 @@ def text(lock: Lock) -> str:
     missing = [f"# not in it: {item.name} {item.version}: {item.reason}" for item in lock.incomplete]
     head = ["# What is installed, exactly; made by `envmedic lock`.", *missing]
     try:
-        Pylock.from_dict(tomli.loads(body))  # _toml is our own writer: prove the text before anyone relies on it
+        Pylock.from_dict(toml.loads(body))  # _toml is our own writer: prove the text before anyone relies on it
     except PylockValidationError as error:
         hint = "Choose another --format"
         raise InstallerError("The environment cannot be locked as pylock", cause=str(error), hint=hint) from error
@@ -110,7 +112,7 @@ def _wheel(item: LockedPackage) -> PackageWheel:
 def parse(content: str, source: str) -> Lock:
     """The lock in `content`. Raises InputError where it is none, of an unknown version, or edited by hand."""
     try:
-        raw = tomli.loads(content)
+        raw = toml.loads(content)
         document = Pylock.from_dict(raw)
     except PylockUnsupportedVersionError as error:
         hint = f"envmedic reads lock-version 1.0 of pylock; {seal.AGAIN[0].lower()}{seal.AGAIN[1:]}"
@@ -220,7 +222,7 @@ FORMAT: Final = LockFormat(
     holds_subdirectories=True,
     holds_platforms=True,
     noun="a pylock.toml",
-    recognises=lambda path, _content: path.suffix.lower() == ".toml",
+    recognises=lambda path, content: path.suffix.lower() == ".toml" or _MARK.search(content) is not None,
     write=text,
     read=lambda content, source, _platform: parse(content, source),
 )

@@ -190,6 +190,13 @@ _ROWS: Final = (
         points_to=("companion-version", "unsatisfiable", "half-installed"),
     ),
     CheckKind(
+        # In no profile: only a repair of these programs asks.
+        name="programs",
+        proves="each program given starts: a binary with --version, and of a script the Python of its first line",
+        profile=None,
+        points_to=("half-installed",),
+    ),
+    CheckKind(
         # In no profile, as is `command`: these two are about the fault or the command of one repair.
         name="facts",
         proves="no fact confirms the fault any more; without a playbook: none confirms a fault that was not there before",

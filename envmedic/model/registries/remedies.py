@@ -17,6 +17,7 @@ class RemedyKind(Model, frozen=True, kw_only=True):
 
 
 _ROWS: tuple[tuple[str, str], ...] = (
+    ("base-python", "lead a virtual environment to a Python of the host with the release series of its packages"),
     ("build-isolation", "install what a build of an extension needs without isolation and is missing"),
     ("build-setuptools", "install wheel, and the setuptools that has what torch's builder and old projects import"),
     ("clobbered", "remove the distributions that wrote over each other's files, and install the one that is to stay"),
@@ -42,10 +43,12 @@ _ROWS: tuple[tuple[str, str], ...] = (
     ("libstdcxx-library-path", "take the entries that lead to too old a libstdc++ out of LD_LIBRARY_PATH"),
     ("link-libcuda", "put a directory with libcuda.so, or with the stub for it, first in LIBRARY_PATH"),
     ("missing-requirement", "install what is required and missing, in a release that all accept"),
+    ("make-executable", "let programs of installed distributions be executed that lost the permission"),
     ("mkl-libraries", "remove MKL's wheels and install them again, or what torch requires of MKL where none is there"),
+    ("moved-environment", "rewrite the former path of a moved environment in its scripts, activation and settings"),
     (
         "numpy-abi",
-        "install a NumPy that fits all that is compiled for it, else newer releases of what is too old for NumPy 2",
+        "install a NumPy that fits all that is compiled for it, or newer releases of what is too old for NumPy 2",
     ),
     (
         "nvidia-shadowed",
@@ -55,16 +58,17 @@ _ROWS: tuple[tuple[str, str], ...] = (
     ("nvrtc-preloaded", "take other run-time compilers than torch's own out of LD_PRELOAD"),
     ("openmp-runtimes", "remove wheels that bring nothing but a second OpenMP runtime and that nothing requires"),
     ("protobuf-version", "install a protobuf that all that require it accept"),
+    ("scripts", "write scripts again from the entry points of their distributions, or install what brings them again"),
     ("torch-companions", "install the torchcodec that was made for the installed torch"),
     (
         "transformers-family",
         (
-            "install what transformers and the libraries around it require of each other; where two exclude each other, a "
-            "newer release of the one that is not satisfied"
+            "install other releases of the libraries around transformers that are out of step, so that as little as "
+            "possible moves"
         ),
     ),
     ("triton-version", "install the triton that the installed torch requires"),
-    ("unmet-requirement", "install releases that all accept of what is there in a wrong version"),
+    ("unmet-requirement", "install other releases of what is out of step, so that as little as possible moves"),
     ("xformers-build", "install the xformers that was built for the installed torch"),
 )
 

@@ -34,6 +34,34 @@ KINDS: tuple[FactKind, ...] = (
     FactKind(name="files.first-missing", type="string", doc="the first of them, None where none is"),
     FactKind(name="files.cut-off", type="strings", doc="files that are empty or end before their content does"),
     FactKind(name="files.changed", type="strings", doc="files that somebody changed after their installation"),
+    FactKind(
+        name="env.python-replacement",
+        type="string",
+        doc="Python of the host that can take the place of the one that the virtual environment was made with, None where "
+        "that one is in place or there is none",
+    ),
+    FactKind(
+        name="files.moved-from",
+        type="string",
+        doc="directory where a moved environment was made, None where it is there",
+    ),
+    FactKind(
+        name="files.naming-it",
+        type="strings",
+        doc="scripts and sources of a moved environment that name that directory",
+    ),
+    FactKind(
+        name="programs.not-executable",
+        type="strings",
+        doc="scripts and binaries of installed distributions without permission to execute",
+    ),
+    FactKind(
+        name="programs.broken",
+        type="strings",
+        doc="scripts of installed distributions that are gone, or run by a Python that is gone or of another environment",
+        detail="programs.reasons",
+    ),
+    FactKind(name="programs.reasons", type="strings", doc="what is wrong with each of them"),
     FactKind(name="duplicates.reasons", type="strings", doc="which versions there are, and why that one is right"),
     FactKind(name="clobbered.reasons", type="strings", doc="which files, and whose content lies there"),
     FactKind(

@@ -20,7 +20,7 @@ KINDS: tuple[FactKind, ...] = (
     FactKind(
         name="torch.nvrtc-unknown",
         type="strings",
-        doc="compute capabilities of visible GPUs that this compiler does not know",
+        doc="compute capabilities of visible GPUs that torch's run-time compiler does not know",
         detail="torch.nvrtc",
     ),
     FactKind(

@@ -30,7 +30,7 @@ PLAYBOOK_CHECKS = tuple(name for name in CHECK_NAMES if name != "command")
 """Checks that a playbook may name: all but the user's own command."""
 
 _GENERAL: tuple[tuple[str, FactType, str], ...] = (
-    ("host.system", "string", "sys.platform of the host"),
+    ("host.system", "string", "operating system of the host, as Python names it"),
     ("host.machine", "string", "machine of the host, such as x86_64"),
     ("host.glibc", "version", "version of the C library"),
     ("host.container", "string", "container technology, None outside of one"),
@@ -44,7 +44,7 @@ _GENERAL: tuple[tuple[str, FactType, str], ...] = (
     ("gpu.highest-capability", "version", "highest compute capability of a visible GPU"),
     ("toolkit.count", "int", "number of CUDA toolkits found"),
     ("toolkit.versions", "strings", "versions of the CUDA toolkits found"),
-    ("env.kind", "string", "venv, virtualenv, uv, conda, system or unknown"),
+    ("env.kind", "string", "kind of the environment, one of venv, virtualenv, uv, conda, system and unknown"),
     ("env.interpreter", "string", "path of the interpreter"),
     ("env.python", "version", "version of the interpreter"),
     ("env.python-starts", "bool", "whether the interpreter starts"),
@@ -56,25 +56,25 @@ _GENERAL: tuple[tuple[str, FactType, str], ...] = (
     ("env.pythonpath-set", "bool", "whether PYTHONPATH adds directories"),
     ("env.ld-library-path-set", "bool", "whether LD_LIBRARY_PATH adds directories"),
     ("env.ld-preload-set", "bool", "whether LD_PRELOAD names libraries"),
-    ("torch.version", "version", "installed torch with its local label, None when not installed"),
+    ("torch.version", "version", "version of the installed torch, with its local label, None when not installed"),
     ("torch.major", "int", "first component of torch's version"),
     ("torch.minor", "int", "second component of torch's version"),
-    ("torch.variant", "string", "cu124, cpu or rocm6.2"),
+    ("torch.variant", "string", "CUDA variant of torch, such as cu124, cpu or rocm6.2"),
     ("torch.cuda", "version", "CUDA version that torch was compiled with, None for a CPU build"),
     ("torch.cuda-major", "int", "major version of the CUDA that torch was compiled with"),
     ("torch.cuda-build", "bool", "whether torch is a CUDA build"),
     ("torch.arch-list", "strings", "compute capabilities that torch has machine code for"),
-    ("torch.owner", "string", "who installed torch: pip, uv, conda or other"),
+    ("torch.owner", "string", "who installed torch, one of pip, uv, conda and other"),
     ("torch.copies", "int", "number of installed metadata directories of torch"),
     ("family.coherent", "bool", "whether torch and its companions belong together"),
     ("family.problems", "strings", "what does not belong together, one sentence each"),
 )
 
 _COMPANION: tuple[tuple[str, FactType, str], ...] = (
-    ("version", "version", "installed version with its local label, None when not installed"),
-    ("variant", "string", "cu124, cpu or rocm6.2"),
+    ("version", "version", "installed version, with its local label, None when not installed"),
+    ("variant", "string", "CUDA variant, such as cu124, cpu or rocm6.2"),
     ("cuda", "version", "CUDA version that it was compiled with"),
-    ("cuda-major", "int", "first component of that CUDA version"),
+    ("cuda-major", "int", "major version of the CUDA that it was compiled with"),
     (
         "same-cuda-major",
         "bool",
@@ -85,11 +85,15 @@ _COMPANION: tuple[tuple[str, FactType, str], ...] = (
     ("unreadable-libraries", "strings", "its operator libraries that could not be read"),
     ("missing-libraries", "strings", "sonames that its operator libraries need and do not find"),
     ("unresolved-symbols", "int", "number of symbols that its libraries need and nothing defines"),
-    ("first-unresolved", "string", "the first such symbol, demangled where possible"),
+    ("first-unresolved", "string", "first symbol that its libraries need and nothing defines"),
     ("requires-torch", "string", "its own requirement on torch, such as torch==2.5.1"),
-    ("accepts-torch", "bool", "whether that requirement accepts the installed torch, None where it states none"),
+    (
+        "accepts-torch",
+        "bool",
+        "whether its own requirement on torch accepts the installed one, None where it states none",
+    ),
     ("coherent", "bool", "whether the compatibility data accepts it beside the installed torch"),
-    ("owner", "string", "who installed it: pip, uv, conda or other"),
+    ("owner", "string", "who installed it, one of pip, uv, conda and other"),
     ("copies", "int", "number of installed metadata directories"),
     ("leftovers", "int", "number of leftovers that carry its name"),
 )
@@ -147,7 +151,7 @@ PACKAGE_FACTS: tuple[FactKind, ...] = (
     FactKind(
         name="package.<name>.owner",
         type="string",
-        doc="who installed that distribution: pip, uv, conda or other",
+        doc="who installed that distribution, one of pip, uv, conda and other",
     ),
 )
 """Facts that every distribution has, under its normalised name (lower case, hyphens)."""
@@ -170,6 +174,20 @@ def package_fact(name: str) -> bool:
     return name.startswith("package.") and fact_kind(name) is not None
 
 
+def described(name: str) -> str:
+    """Return a fact in words for people, who do not know its name; a group of a match by its name."""
+    kind = fact_kind(name)
+    if kind is None:
+        return f"{name} in the text"
+    # examples and other cases are for authors of playbooks
+    clause = _REMARK.split(kind.doc, maxsplit=1)[0]
+    return clause.replace("that distribution", name.split(".")[1]) if package_fact(name) else clause
+
+
+_REMARK = re.compile(
+    r", (?:else )?None\b|; |, such as |, with its local label|, one of |, and else not observed|, one sentence |, in sentences"
+)
+"""Begin of a remark in the description of a fact."""
 _OF_HOST = ("host.", "driver.", "gpu.", "toolkit.", "toolchain.", "variables.", "shell.", "libc.")
 """Beginnings of the names of facts on the machine and on the shell that asks."""
 _OF_FILES = frozenset({"toolchain.missing-tools", "toolchain.setuptools-suits"})

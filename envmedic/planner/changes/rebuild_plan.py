@@ -8,6 +8,7 @@ from pathlib import PurePosixPath
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
+from envmedic.compat import tables
 from envmedic.errors import NoSolution
 from envmedic.model.facts import Distribution, Environment, RecordedSource
 from envmedic.model.plan import Rebuild
@@ -76,10 +77,14 @@ def _recorded(item: Distribution, environment: Environment) -> RecordedSource | 
 
 
 def _compiles_cuda(item: Distribution, source: RecordedSource | None, environment: Environment) -> bool:
-    """Whether the build compiles GPU code: by its source, or by the installed copy."""
+    """Whether the build compiles GPU code: by what is known of it, by its source, or by the installed copy."""
     # torch.utils.cpp_extension builds CUDAExtension only beside a CUDA build of torch
     if environment.torch is None or environment.torch.cuda is None:
         return False
+    # the installed copy may be the one that was built without its GPU code
+    row = tables.extensions().get(item.name)
+    if row is not None and row.gpu_build is not None:
+        return True
     known = (*environment.libraries, *environment.extensions)
     built = (library.uses_cuda for library in known if library.distribution == item.name)
     return (source is not None and source.cuda) or any(built)
@@ -116,7 +121,8 @@ def _cuda_variables(item: Distribution, builds: BuildInputs) -> dict[str, str]:
     """Return the variables for a build of GPU code: its request, the toolkit, the architectures, the compiler."""
     tools = builds.toolchain
     # setup.py of many projects compiles GPU code only if a GPU is visible, which a login node lacks
-    told = {"FORCE_CUDA": "1"}
+    row = tables.extensions().get(item.name)
+    told = {"FORCE_CUDA": "1", **((row.gpu_build or {}) if row is not None else {})}
     if tools is not None and tools.matching_home is not None:
         told = {"CUDA_HOME": tools.matching_home, **told}
     if builds.architectures is not None:

@@ -66,7 +66,10 @@ def newly_unmet(
 
     `after` gives the new version of each changed distribution, None for a removed one.
     """
-    before = {item.name: item.version for item in reversed(environment.distributions)}
+    # of a distribution with several copies only what all of them meet counts as met: which one stays is open
+    before: dict[str, list[str]] = {}
+    for item in environment.distributions:
+        before.setdefault(item.name, []).append(item.version)
     broken = []
     for item in environment.distributions:
         if item.name in after:
@@ -79,7 +82,8 @@ def newly_unmet(
             new = after[name]
             # A requirement that is unmet today is not the plan's doing, and must not block the repair of something
             # else.
-            if meets(requirement, before[name]) and (new is None or not meets(requirement, new)):
+            met = all(meets(requirement, version) for version in before[name])
+            if met and (new is None or not meets(requirement, new)):
                 asked = f"{requirement.name}{requirement.specifier}"
                 broken.append(Unmet(distribution=f"{item.name} {item.version}", requirement=asked, found=new))
     return tuple(broken)

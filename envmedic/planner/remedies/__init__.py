@@ -11,6 +11,7 @@ from envmedic.planner.remedies import (
     installed_files,
     numpy_abi,
     nvidia,
+    program_files,
     releases,
     shared_runtimes,
 )
@@ -20,6 +21,7 @@ __all__ = ["DECISIONS", "Remedy", "Situation", "decide"]
 
 DECISIONS: Mapping[str, Callable[[Situation], Remedy]] = MappingProxyType(
     {
+        "base-python": program_files.base_python,
         "build-isolation": building.build_isolation,
         "build-setuptools": building.build_setuptools,
         "clobbered": installed_files.clobbered,
@@ -30,13 +32,16 @@ DECISIONS: Mapping[str, Callable[[Situation], Remedy]] = MappingProxyType(
         "libstdcxx-library-path": shared_runtimes.libstdcxx_library_path,
         "link-libcuda": building.link_libcuda,
         "missing-requirement": releases.missing_requirement,
+        "make-executable": program_files.make_executable,
         "mkl-libraries": shared_runtimes.mkl_libraries,
+        "moved-environment": program_files.moved_environment,
         "numpy-abi": numpy_abi.numpy_abi,
         "nvidia-shadowed": nvidia.nvidia_shadowed,
         "nvidia-wheels": nvidia.nvidia_wheels,
         "nvrtc-preloaded": nvidia.nvrtc_preloaded,
         "openmp-runtimes": shared_runtimes.openmp_runtimes,
         "protobuf-version": releases.protobuf_version,
+        "scripts": program_files.scripts,
         "torch-companions": releases.torch_companions,
         "transformers-family": releases.transformers_family,
         "triton-version": releases.triton_version,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from envmedic.analysis.dependents import Dependants, parse
-from envmedic.analysis.doubled_files import duplicates, overwritings, pin, restorable
-from envmedic.model.facts import Environment, Leftover
+from envmedic.analysis.doubled_files import duplicates, fits, overwritings, pin, restorable
+from envmedic.model.facts import Distribution, Environment, Leftover
 from envmedic.planner.remedies.remedy import Remedy, Situation
 
 
@@ -29,15 +29,24 @@ def duplicate_install(situation: Situation) -> Remedy:
 def clobbered(situation: Situation) -> Remedy:
     """Remove both distributions of a pair and install the one that is to stay, so that its files are whole."""
     environment = situation.environment
-    found = overwritings(environment, Dependants(environment, situation.host))
+    dependants = Dependants(environment, situation.host)
+    found = overwritings(environment, dependants)
     names = (name for item in found for name in item.conflict.distributions)
     return Remedy(
         purge=tuple(dict.fromkeys(names)),
-        install=tuple(dict.fromkeys(pin(item.right) for item in found)),
-        why="other distributions require these, or most of the files are theirs"
+        install=tuple(dict.fromkeys(_wanted(item.right, dependants, environment) for item in found)),
+        why="other distributions require these, or they fit Python and NumPy and are the newer ones"
         if found
         else "of no two distributions that share files one could go",
     )
+
+
+def _wanted(right: Distribution, dependants: Dependants, environment: Environment) -> str:
+    """Return the requirement on the one that stays: its version, or another one where that fits neither Python nor NumPy."""
+    if fits(right, dependants, environment):
+        return pin(right)
+    asked = dependants.asked(right.name)
+    return f"{asked}{',' if asked != right.name else ''}!={right.version}"
 
 
 def _lost(environment: Environment, dependants: Dependants) -> tuple[str, ...]:

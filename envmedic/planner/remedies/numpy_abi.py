@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 from envmedic.analysis.numpy_generation import asked_of_numpy, modules_for_one
+from envmedic.analysis.requirement_faults import requirement_faults
 from envmedic.compat import tables
-from envmedic.compat.installed_requirements import satisfying
+from envmedic.compat.installed_requirements import Demand, satisfying
 from envmedic.compat.versions import allows, parsed
 from envmedic.errors import NoSolution
-from envmedic.planner.remedies.remedy import Remedy, Situation
+from envmedic.model.facts import Environment
+from envmedic.planner.moves.conflict_graph import conflicts
+from envmedic.planner.remedies.remedy import Remedy, Situation, moving
 
 
 def numpy_abi(situation: Situation) -> Remedy:
-    """Install a NumPy that all dependents accept, else newer releases of dependents that are too old for NumPy 2."""
+    """Install a NumPy that all dependents accept, or newer releases of what is too old for the installed one."""
     environment = situation.environment
-    if environment.distribution("numpy") is None:
+    numpy = environment.distribution("numpy")
+    if numpy is None:
         return Remedy(why="NumPy is not installed here")
     every, modules = asked_of_numpy(environment, situation.host), modules_for_one(environment)
     if modules is None:
@@ -25,24 +31,36 @@ def numpy_abi(situation: Situation) -> Remedy:
     if not modules and all(item.met for item in every):
         return Remedy(why="NumPy fits all that is compiled for it")
     python = ".".join((environment.interpreter.version or "").split(".")[:2])
-    wanted = satisfying("numpy", every)
-    if wanted is not None and modules:
-        # modules that are compiled for NumPy 1 crash with NumPy 2; those compiled for 2 also run with 1.x
-        wanted = f"{wanted}{',' if wanted != 'numpy' else ''}<2"
-    if wanted is not None and _exists(wanted.removeprefix("numpy"), python):
-        return Remedy(
-            install=(wanted,), why="all that is compiled for NumPy, and all that requires it, accepts this one"
-        )
-    built = [item.partition(" ") for item in modules]
-    if not built or any(name == "torch" for name, _, _ in built):  # another torch is no answer to a question of NumPy
-        return Remedy(why="no NumPy is known that all accept, and no newer release of what is too old")
-    # only newer releases can know NumPy 2; which one, the resolver finds
-    upgrades = tuple(f"{name}>{version}" for name, _, version in built)
-    return Remedy(install=upgrades, why="something asks for NumPy 2, which these releases do not know")
+    # modules that are compiled for NumPy 1 crash with NumPy 2; those compiled for 2 also run with 1.x
+    compiled = tuple(_for_one(modules, environment, numpy.version))
+    unmet = (*compiled, *(item for item in every if not item.met))
+    stays = () if _exists(satisfying("numpy", unmet), python) else ("numpy",)
+    return moving(
+        conflicts(
+            environment,
+            unmet,
+            (*requirement_faults(environment, situation.host).every, *compiled),
+            unstated=compiled,
+            fixed=frozenset(stays),
+        ),
+        why="these releases fit all that is compiled for NumPy, and all that requires it",
+        otherwise="no NumPy is known that all accept, and no newer release of what is too old",
+    )
 
 
-def _exists(specifier: str, python: str) -> bool:
-    """Whether a NumPy that the data knows, or the one that is pinned, is in that range and has wheels for Python."""
+def _for_one(modules: Iterable[str], environment: Environment, numpy: str) -> Iterator[Demand]:
+    """Yield distributions with modules compiled for NumPy 1, each ``name version``, as requirements on NumPy."""
+    for name in dict.fromkeys(item.partition(" ")[0] for item in modules):
+        owner = environment.distribution(name)
+        if owner is not None:
+            yield Demand(owner, "numpy", "<2", numpy)
+
+
+def _exists(requirement: str | None, python: str) -> bool:
+    """Whether a NumPy that the data knows, or the one that is pinned, meets it and has wheels for Python."""
+    if requirement is None:
+        return False
+    specifier = requirement.removeprefix("numpy")
     rows = (
         row for row in tables.numpy_releases() if parsed(row.wheels_min) <= parsed(python) <= parsed(row.wheels_max)
     )

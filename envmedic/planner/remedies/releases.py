@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from packaging.requirements import Requirement
 
-from envmedic.analysis.requirement_faults import HUGGING_FACE, foreign_torchcodec, requirement_faults
+from envmedic.analysis.requirement_faults import (
+    HUGGING_FACE,
+    RequirementFaults,
+    foreign_torchcodec,
+    requirement_faults,
+)
 from envmedic.analysis.text_statements import Asked, asked, asked_by_extras
 from envmedic.compat import couplings
 from envmedic.compat.installed_requirements import Demand, satisfying
 from envmedic.compat.versions import version
 from envmedic.model.facts import TextStatement
-from envmedic.planner.remedies.remedy import Remedy, Situation
+from envmedic.planner.moves.conflict_graph import Conflicts, conflicts
+from envmedic.planner.remedies.remedy import Remedy, Situation, moving
 
 _MOVED_TOGETHER = frozenset({"torch", "torchvision", "torchaudio", "triton", "numpy"})
 _ACCEPTED = "all that require these accept them"
@@ -23,18 +29,20 @@ def missing_requirement(situation: Situation) -> Remedy:
     found = requirement_faults(situation.environment, situation.host)
     extras = asked_by_extras(situation.environment, situation.host, situation.groups)
     missing = [item for item in extras if item.found is None]
-    install = _accepted((*found.missing, *missing), (*found.every, *missing))
-    return Remedy(
-        install=install, why=_ACCEPTED if install else "nothing is missing of which a release would do for all"
+    return moving(
+        conflicts(situation.environment, (*found.missing, *missing), found.every, unstated=found.unstated),
+        why=_ACCEPTED,
+        otherwise="nothing is missing of which a release would do for all",
     )
 
 
 def unmet_requirement(situation: Situation) -> Remedy:
-    """Install other releases of distributions in a wrong version, torch's own dependencies first."""
+    """Install other releases of the distributions that are out of step with the others."""
     found = requirement_faults(situation.environment, situation.host)
-    install = (*_stated(situation, found.every), *_accepted((*found.of_torch, *found.conflicts), found.every))
-    return Remedy(
-        install=install, why=_ACCEPTED if install else "nothing is wrong of which another release would do for all"
+    return moving(
+        _conflicts(situation, found, (*found.of_torch, *found.conflicts)),
+        why=_ACCEPTED,
+        otherwise="nothing is wrong of which another release would do for all",
     )
 
 
@@ -42,23 +50,22 @@ def protobuf_version(situation: Situation) -> Remedy:
     """Install a protobuf that all accept."""
     found = requirement_faults(situation.environment, situation.host)
     unmet = (*found.protobuf, *(item for item in found.generated if not item.met))
-    install = _accepted(unmet, (*found.every, *found.generated))
-    return Remedy(install=install, why=_ACCEPTED if install else "no other protobuf would do for all that require it")
+    every = (*found.every, *found.generated)
+    return moving(
+        conflicts(situation.environment, unmet, every, unstated=(*found.unstated, *found.generated)),
+        why=_ACCEPTED,
+        otherwise="no other protobuf would do for all that require it",
+    )
 
 
 def transformers_family(situation: Situation) -> Remedy:
-    """Install what transformers and the libraries around it require of each other.
-
-    Where two libraries exclude each other on a third one, the one that is not satisfied is upgraded.
-    """
+    """Install other releases of the libraries around transformers that are out of step with the others."""
     found = requirement_faults(situation.environment, situation.host)
-    stuck = [item.by for item in found.hugging_face if satisfying(item.name, found.every) is None]
-    # no version satisfies both sides, so the side that is not satisfied today moves
-    upgrades = dict.fromkeys(f"{by.name}>{by.version}" for by in stuck)
-    install = (*_stated(situation, found.every), *_accepted(found.hugging_face, found.every), *upgrades)
-    if not install:
-        return Remedy(why="the libraries around transformers fit each other")
-    return Remedy(install=install, why="these libraries compare each other's versions when they are imported")
+    return moving(
+        _conflicts(situation, found, found.hugging_face),
+        why="these libraries compare each other's versions when they are imported",
+        otherwise="the libraries around transformers fit each other",
+    )
 
 
 def triton_version(situation: Situation) -> Remedy:
@@ -93,6 +100,15 @@ def torch_companions(situation: Situation) -> Remedy:
     return Remedy(
         install=(f"torchcodec=={minor}.*",), why=f"it is the torchcodec that was made for torch {torch.version}"
     )
+
+
+def _conflicts(situation: Situation, found: RequirementFaults, violated: tuple[Demand, ...]) -> Conflicts:
+    """Return the conflicts of violated requirements, and of what the text asks for."""
+    wanted = _stated(situation, found.every)
+    # where an installed distribution requires it too, that one may move instead
+    known = {item.name for item in violated}
+    asked = tuple(text for text in wanted if Requirement(text).name not in known)
+    return conflicts(situation.environment, violated, found.every, wanted=asked, unstated=found.unstated)
 
 
 def _stated(situation: Situation, every: Sequence[Demand]) -> tuple[str, ...]:
@@ -131,9 +147,3 @@ def _newer(situation: Situation, wanted: Asked, every: Sequence[Demand]) -> tupl
 
 def _key(item: TextStatement) -> Asked:
     return Asked(item.module, item.name, item.requirement)
-
-
-def _accepted(unmet: Iterable[Demand], every: Sequence[Demand]) -> tuple[str, ...]:
-    """Return for each name one requirement that combines all demands on it, where one exists."""
-    found = (satisfying(name, every) for name in dict.fromkeys(item.name for item in unmet))
-    return tuple(item for item in found if item is not None)

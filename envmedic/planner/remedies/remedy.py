@@ -8,6 +8,9 @@ from dataclasses import dataclass, field
 from envmedic.errors import NoSolution
 from envmedic.model.base import Model
 from envmedic.model.facts import Distribution, Environment, Facts, Host
+from envmedic.model.plan import Step
+from envmedic.planner.moves.conflict_graph import Conflicts
+from envmedic.planner.moves.hitting_sets import HittingSets
 
 THE_TORCH_ENVIRONMENT = "Name the environment that has torch with -p PREFIX, or install torch first"
 """The next step where torch itself is missing."""
@@ -24,13 +27,23 @@ class Remedy(Model, frozen=True, kw_only=True):
     """Requirements to install."""
     variables: dict[str, str] = {}
     """Variables that the environment keeps."""
+    steps: tuple[Step, ...] = ()
+    """Steps that repair files in place."""
     why: str
     """Why this is to change, or why nothing is, as a clause."""
+    conflicts: Conflicts | None = None
+    """The conflicts that `install` ends by the least change; a resolver decides between this way and others."""
 
     @property
     def empty(self) -> bool:
         """Whether nothing is to change."""
-        return not (self.purge or self.install or self.variables)
+        return not (self.purge or self.install or self.variables or self.steps)
+
+
+def moving(conflicts: Conflicts, *, why: str, otherwise: str) -> Remedy:
+    """Return the remedy that ends `conflicts`; `why` says why something moves, `otherwise` why nothing does."""
+    least = next(iter(HittingSets(conflicts)), None)
+    return Remedy(why=otherwise) if least is None else Remedy(install=least.pins, why=why, conflicts=conflicts)
 
 
 @dataclass(frozen=True)

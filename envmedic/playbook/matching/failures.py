@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from typing import Final, Literal
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from envmedic.model.playbook import Failures, ForeignPath
+from envmedic.model.playbook import Failures
 from envmedic.playbook.matching.blocks import Block
 from envmedic.playbook.matching.lines import LINE_LIMIT, cleaned, passing
 from envmedic.redact import redact_text
@@ -35,6 +34,8 @@ _WRAPPER = re.compile(
 )
 _ANY_FRAME = re.compile(rb'File "(?P<path>[^"\n]+)", line \d+, in (?P<function>\S+)')
 _OF_PACKAGE = re.compile(rb"/(?:site|dist)-packages/(?P<module>[A-Za-z_]\w*(?:/[A-Za-z_]\w*)*?)(?:/__init__)?\.py$")
+_TRACEBACK = re.compile(rb"Traceback \(most recent call last\)")
+_INTERRUPTED = re.compile(rb"(?<!except )(?<!raise )(?<![\w(,.-])KeyboardInterrupt\b")
 _CHAINED = re.compile(rb"During handling of the above exception|was the direct cause of the following exception")
 _FRAME = re.compile(rb'File "([^"]{1,400}[/\\\\](?:site|dist)-packages[/\\\\][^"]{1,300}\.py)", line \d+')
 _OF_SOURCE = re.compile(
@@ -43,14 +44,6 @@ _OF_SOURCE = re.compile(
 """Errors that wrong bytes in a module bring about."""
 _NAMED = re.compile(rb"\(([^()]{1,400}[/\\\\](?:site|dist)-packages[/\\\\][^()]{1,300}\.py)\)")
 """The module in ``cannot import name 'x' from 'y' (/…/y.py)``."""
-
-
-_PATHS: Final[tuple[tuple[Literal["Windows", "macOS"] | None, re.Pattern[bytes]], ...]] = (
-    (None, re.compile(rb"(?<![\w/.:])/(?:home|usr|opt|root|mnt|lib|lib64)/")),
-    ("Windows", re.compile(rb"(?<![\w/])[A-Za-z]:\\\\?[^\\\s\"'<>|:*?][^\\\"'<>|:*?]*\\")),
-    ("macOS", re.compile(rb"(?<![\w/.])/Users/\w")),
-)
-"""Beginnings of paths by system, Linux first."""
 
 
 class TextEnd:
@@ -66,9 +59,13 @@ class TextEnd:
         self._blocks = (*self._blocks[-1:], block)
         self._count += 1
 
+    def lines(self) -> Iterator[tuple[int, bytes]]:
+        """The lines of the end with their numbers."""
+        return (line for block in self._blocks for line in _end(block))
+
     def failures(self) -> Failures:
         """The failures of the end."""
-        found = failures(line for block in self._blocks for line in _end(block))
+        found = failures(self.lines())
         whole = all(block.keep <= TAIL_BYTES for block in self._blocks) and self._count == len(self._blocks)
         return msgspec.structs.replace(found, whole=whole)
 
@@ -103,14 +100,6 @@ class _Imports:
         self.failed, self._module = self._module, None
 
 
-def _foreign(systems: Mapping[str | None, bytes]) -> ForeignPath | None:
-    """The first path of another system; None beside a path of Linux, since a paste may quote both."""
-    system, line = next(iter(systems.items()), (None, b""))
-    if None in systems or system is None:
-        return None
-    return msgspec.convert({"system": system, "line": _shown(line)}, ForeignPath)
-
-
 def _shown(line: bytes) -> str:
     return redact_text(cleaned(line[:LINE_LIMIT]))[:_SHOWN_CHARACTERS]
 
@@ -122,24 +111,36 @@ def failures(lines: Iterable[tuple[int, bytes]]) -> Failures:
     warned: set[int] = set()
     last: set[int] = set()
     message = b""
+    bare = False
     chained = False
-    imports, systems = _Imports(), dict[str | None, bytes]()
+    imports = _Imports()
+    header = 0
     frame: list[bytes] = []
     sources: list[bytes] = []
     for number, line in lines:
         imports.see(line)
-        for system, path in _PATHS if None not in systems else ():
-            if system not in systems and path.search(line[:LINE_LIMIT]) is not None:
-                systems[system] = line
+        if bare and line.strip():
+            # an error without a message, as debuggers of editors show it: the message is the next line
+            told = _ANY_FRAME.search(line[:LINE_LIMIT]) is None and _RAISED.search(line[:LINE_LIMIT]) is None
+            last, message = ({*last, number}, message.rstrip() + b": " + line) if told else (last, message)
+            bare = False
         frame = _FRAME.findall(line[:LINE_LIMIT]) or frame
-        if _CHAINED.search(line) is not None:
+        if _TRACEBACK.search(line) is not None:
+            header = number
+        if header and _INTERRUPTED.search(line[:LINE_LIMIT]) is not None:
+            # its traceback shows where the program was, and may contain any word
+            failing -= {*range(header, number)}
+            header = 0
+        elif _CHAINED.search(line) is not None:
             chained = True
         elif _FAILING.search(line) is not None and passing(line):
             warned.add(number)
         elif _FAILING.search(line) is not None:
             failing.add(number)
-            if _RAISED.search(line[:LINE_LIMIT]) is not None and _WRAPPER.search(line) is None:
-                last = {*last, number} if chained else {number}
+            error = _RAISED.search(line[:LINE_LIMIT])
+            if error is not None and _WRAPPER.search(line) is None:
+                bare = not line[error.end() :].strip(b"\r\n\t '\"")
+                last, header = ({*last, number} if chained else {number}), 0
                 raised.append(number)
                 message, chained = line, False
                 imports.end()
@@ -150,7 +151,6 @@ def failures(lines: Iterable[tuple[int, bytes]]) -> Failures:
         last=frozenset(last),
         message=_shown(message) if message else None,
         importing=imports.failed,
-        foreign=_foreign(systems),
         failing=frozenset(failing),
         warned=frozenset(warned),
         sources=tuple(dict.fromkeys(source.decode("utf-8", "replace") for source in sources)),

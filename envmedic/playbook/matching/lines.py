@@ -92,7 +92,9 @@ _MOST_PREFIXES = 40
 _PASSING = re.compile(
     r"""(?x)
     (?:.{0,80}?[\s\[|:-]|\W{0,3})(?:WARN(?:ING)?|INFO|DEBUG|NOTICE)[\s\]\[|:-]   # levels of loggers
-    | .{0,4000}?(?:"level(?:name)?":\ ?"(?:warn(?:ing)?|info|debug)"
+    | .{0,80}?\[(?:warn(?:ing)?|info|debug)\ *\]\s                                 # in lower case, as structlog does
+    | .{0,4000}?(?:(?i:"(?:log_?)?(?:level|severity)(?:_?name)?":\ ?"(?:warn(?:ing)?|info|debug)")
+        | (?<![\w.])(?:level|lvl|severity)=(?i:"?(?:warn(?:ing)?|info|debug)\b)     # logfmt
         | \b[A-Z]\w{1,60}Warning:                                              # categories of Python's warnings
         | (?<![^\s:\d)])[Ww]arning(?:\ \#?\d+)?(?:-D)?\s?:                     # compilers and linkers
         | \bpip's\ dependency\ resolver\ does\ not\ currently                  # an ERROR after which pip goes on
@@ -100,7 +102,12 @@ _PASSING = re.compile(
     """
 )
 _PASSING_HINT = re.compile(r"(?i)warn|info|debug|notice|resolver|incompatible")
-_GLOG = re.compile(r"\W{0,3}(?:\[?(?:rank|default)\d{1,5}\]?:\s?)?\[?[WI](?:\d{3,4})?\ (?:\d\d:|\w{1,60}\.\w{1,9}:\d)")
+_GLOG = re.compile(
+    r"""(?x)\W{0,3}
+    (?:[\w.-]{1,64}\s{1,40}\|\ |\[?(?:rank|default)\d{1,5}\]?:\s?|\d{4}-\d\d-\d\d\ [\d:.]{8,18}:\ ){0,2}   # Compose, ranks, TensorFlow
+    \[?[WI](?:\d{3,4})?\ (?:\d\d:|[\w./-]{1,99}\.\w{1,9}:\d)
+    """
+)
 
 
 _ZEROS = bytes.maketrans(b"123456789", b"0" * 9)

@@ -16,10 +16,13 @@ from envmedic.playbook.matching.build_log import BuildLog
 from envmedic.playbook.matching.failures import TextEnd
 from envmedic.playbook.matching.lines import Reading
 from envmedic.playbook.matching.log_stream import LogStream
+from envmedic.playbook.matching.named_paths import named_paths
 from envmedic.playbook.matching.signatures import Hit, Key, Signatures
 
 DISTINCT_MATCHES = 64
 """Limit of distinct matches of one signature; further ones count for the first."""
+LATER_LINES = 16
+"""Limit of the numbers that are kept of lines which repeat a match, the last line apart."""
 
 
 def scan(lines: Iterable[bytes], playbooks: Sequence[LoadedPlaybook]) -> tuple[TextMatch, ...]:
@@ -42,24 +45,33 @@ def read_text(lines: Iterable[bytes], playbooks: Sequence[LoadedPlaybook]) -> Re
             for hit in signatures.hits(window):
                 tally.add(hit, number)
         tail.add(block)
-    for line, sentence in build.sentences():
+    named = named_paths(tail.lines())
+    said = [(line.number, line.text, sentence) for line, sentence in build.sentences()]
+    for number, text, sentence in (*said, *named.sentences):
         for hit in signatures.hits((sentence.encode(),)):
             # the words of the line itself were searched where they stand
             if hit.start == 0:
-                tally.add(msgspec.structs.replace(hit, reading=Reading(line.text, line.text.encode())), line.number)
-    return ReadText(matches=tally.matches(), failures=tail.failures())
+                tally.add(msgspec.structs.replace(hit, reading=Reading(text, text.encode())), number)
+    return ReadText(matches=tally.matches(), failures=tail.failures(), origin=named.origin)
 
 
 class _Counted:
     """A match and the number of lines that have it."""
 
-    __slots__ = ("count", "last", "match")
+    __slots__ = ("count", "last", "later", "match")
 
     def __init__(self, match: TextMatch) -> None:
         self.match = match
         self.count = 0
         self.last = 0
         """Number of the last counted line."""
+        self.later: list[int] = []
+        """Numbers of the first lines after that of the match."""
+
+    def counted(self) -> TextMatch:
+        """The match with the lines that repeat it."""
+        last = (self.last,) if self.count > len(self.later) + 1 else ()
+        return msgspec.structs.replace(self.match, count=self.count, later_lines=(*self.later, *last))
 
 
 class _Tally:
@@ -73,7 +85,11 @@ class _Tally:
         """Count a match on line `number`."""
         # once for each line: the windows of a very long line overlap, and find a match twice
         counted = self._counted.get(hit.key) or self._new(hit, number)
-        counted.count += counted.last != number
+        if counted.last == number:
+            return
+        if counted.count and len(counted.later) < LATER_LINES:
+            counted.later.append(number)
+        counted.count += 1
         counted.last = number
 
     def _new(self, hit: Hit, number: int) -> _Counted:
@@ -87,8 +103,5 @@ class _Tally:
 
     def matches(self) -> tuple[TextMatch, ...]:
         """Return the matches by line number, and on one line by part."""
-        found = (
-            msgspec.structs.replace(item.match, count=item.count, last_line=item.last)
-            for item in self._counted.values()
-        )
+        found = (item.counted() for item in self._counted.values())
         return tuple(sorted(found, key=lambda match: (match.line_number, match.part)))

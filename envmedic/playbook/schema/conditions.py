@@ -12,7 +12,7 @@ import msgspec
 from envmedic.model.checks import Confirmation
 from envmedic.model.playbook import Condition, FactValue
 from envmedic.model.vocabulary.fact_kind import FactType
-from envmedic.model.vocabulary.names import LISTED_PACKAGES, fact_kind, fact_source, package_fact
+from envmedic.model.vocabulary.names import LISTED_PACKAGES, described, fact_kind, fact_source, package_fact
 from envmedic.playbook.matching.patterns import compiled
 from envmedic.playbook.schema.template import fill, placeholders, shown
 
@@ -40,7 +40,7 @@ class Leaf(msgspec.Struct, frozen=True):
     name: str
     truth: Truth
     text: str
-    """The observation in words, such as ``torchvision.copies is 2``."""
+    """The observation in words, such as ``number of visible GPUs: 2``."""
 
 
 class Evaluation(msgspec.Struct, frozen=True):
@@ -128,11 +128,11 @@ def _combined(parts: Sequence[Evaluation], combine: Callable[[Sequence[Truth]], 
 def _leaf(condition: Condition, values: Values) -> Leaf:
     name, operator = condition.fact or "", condition.operator or "exists"
     if not _was_observed(name, values):
-        return Leaf(name, None, f"{name} was not observed")
+        return Leaf(name, None, f"{described(name)}: not observed")
     observed = values.get(name)
     wanted, missing = (condition.value, None) if operator == "matches" else _wanted(condition.value, values)
     if missing:
-        return Leaf(name, None, f"{missing} was not observed")
+        return Leaf(name, None, f"{described(missing)}: not observed")
     kind = fact_kind(name)
     positive = _NEGATED.get(operator, operator)
     truth = _positive(positive, "string" if kind is None else kind.type, observed, wanted)
@@ -154,7 +154,7 @@ def _observation(name: str, observed: FactValue, values: Values) -> str:
     kind = fact_kind(name)
     detail = values.get(kind.detail) if kind is not None and kind.detail is not None else None
     more = f": {shown(detail)}" if detail else ""
-    return f"{name} is {found}{more}"
+    return f"{described(name)}: {found}{more}"
 
 
 def _wanted(value: FactValue, values: Values) -> tuple[FactValue, str | None]:

@@ -77,7 +77,7 @@ _WORDS = {
 def observe(found: Layout, python: Interpreter, scans: Sequence[Scan]) -> Iterator[Defect]:
     """Yield byte code that Python would take in place of the source and that is damaged or of other source."""
     modules = sorted(_first(scans), key=lambda path: path.count("/"))[:_MOST]
-    if not python.starts or python.implementation != "cpython" or not modules:
+    if not python.starts or not python.named or python.implementation != "cpython" or not modules:
         return
     argv = [python.path, "-I", "-S", "-B", "-W", "ignore", "-c", _QUESTION, str(_COMPILED_BYTES), *modules]
     try:

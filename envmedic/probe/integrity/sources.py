@@ -14,15 +14,18 @@ from envmedic.probe.readable import is_directory, read_text
 _LARGEST = 1 << 20
 
 
-def observe(prefix: Path, scans: Sequence[Scan]) -> Iterator[Defect]:
-    """Yield editable installs without their source, and distributions whose METADATA was emptied."""
+def observe(prefix: Path, scans: Sequence[Scan], *, moved: tuple[str, str] | None) -> Iterator[Defect]:
+    """Yield editable installs without their source, and distributions whose METADATA was emptied.
+
+    `moved` is the former and the present path of a moved environment: sources may have moved along with it.
+    """
     for scan in scans:
         for item in scan.installed:
-            yield from _source(scan.site, item)
+            yield from _source(scan.site, item, moved)
             yield from _metadata(prefix, item)
 
 
-def _source(site: Path, item: Installed) -> Iterator[Defect]:
+def _source(site: Path, item: Installed, moved: tuple[str, str] | None) -> Iterator[Defect]:
     if item.distribution.origin.kind != "editable":
         return
     url = item.distribution.origin.url
@@ -39,8 +42,23 @@ def _source(site: Path, item: Installed) -> Iterator[Defect]:
                 path=item.distribution.metadata_path,
                 distribution=item.distribution.name,
                 detail=detail,
+                names=str(folder),
+                now=_moved_along(folder, moved),
             )
             return
+
+
+def _moved_along(folder: Path, moved: tuple[str, str] | None) -> str | None:
+    """Where a source is that moved with its environment: a project's directory was renamed with all that is in it."""
+    if moved is None:
+        return None
+    before, after = map(Path, moved)
+    while before.name == after.name and before.name:
+        before, after = before.parent, after.parent
+    if not folder.is_relative_to(before):
+        return None
+    found = after / folder.relative_to(before)
+    return str(found) if is_directory(found) else None
 
 
 def _metadata(prefix: Path, item: Installed) -> Iterator[Defect]:

@@ -11,6 +11,7 @@ from envmedic.model.facts import Defect, Interpreter
 from envmedic.probe.layout import Layout
 from envmedic.probe.packages.distributions import Scan
 from envmedic.probe.readable import is_directory, read_text
+from envmedic.tree import mounts
 
 _ACTIVATED = re.compile(r"^\s*VIRTUAL_ENV=(['\"]?)(?P<path>/[^'\"\n$`]*)\1\s*$", re.MULTILINE)
 """The assignment in ``bin/activate`` of venv, virtualenv and uv."""
@@ -18,14 +19,17 @@ _VENVS = frozenset({"venv", "virtualenv", "uv"})
 _LARGEST = 1 << 20
 
 
-def observe(found: Layout, python: Interpreter, scans: Sequence[Scan]) -> Iterator[Defect]:
-    """Yield what does not belong together; nothing about an interpreter that does not start, which is told elsewhere."""
+def observe(found: Layout, homes: Sequence[Path], python: Interpreter, scans: Sequence[Scan]) -> Iterator[Defect]:
+    """Yield what does not belong together; nothing about an interpreter that does not start, which is told elsewhere.
+
+    `homes` are the paths by which the activation script may name the environment, its own first.
+    """
     if python.starts:
         yield from _version(found, python, scans)
         if python.lacks:
             yield Defect(kind="standard-library", path=python.base_prefix or "", detail=", ".join(python.lacks))
     yield from _configuration(found, python)
-    yield from _moved(found)
+    yield from _moved(found, homes)
 
 
 def _version(found: Layout, python: Interpreter, scans: Sequence[Scan]) -> Iterator[Defect]:
@@ -51,14 +55,40 @@ def _configuration(found: Layout, python: Interpreter) -> Iterator[Defect]:
         yield Defect(kind="pyvenv", path="pyvenv.cfg", detail=detail)
 
 
-def _moved(found: Layout) -> Iterator[Defect]:
+def _moved(found: Layout, homes: Sequence[Path]) -> Iterator[Defect]:
     """A virtual environment whose activation script names another directory, which no longer is this one."""
+    stated = made_at(found)
+    if stated is not None and not any(_same(stated, home) for home in homes):
+        detail = f"it was made at {stated}: its scripts and activation name that directory"
+        yield Defect(kind="moved", path="bin/activate", detail=detail, names=stated, now=str(homes[0]))
+
+
+def made_at(found: Layout) -> str | None:
+    """Return the directory that the activation script of a virtual environment names."""
     text = read_text(found.prefix / "bin" / "activate", _LARGEST) if found.kind in _VENVS else None
     match = _ACTIVATED.search(text or "")
-    if match is not None and not _same(match["path"], found.prefix):
-        detail = f"it was made at {match['path']}: its scripts and activation name that directory"
-        yield Defect(kind="moved", path="bin/activate", detail=detail)
+    return match["path"].rstrip("/") if match is not None else None
+
+
+def seen_through_mount(found: Layout, home: Path) -> Path | None:
+    """Return the directory where an environment was made that is seen at `home` through a bind mount, as in a container.
+
+    Its files are right where it was made: it was not moved.
+    """
+    stated = made_at(found)
+    if stated is None or _same(stated, home):
+        return None
+    try:
+        outside = mounts.path_in_filesystem(Path(os.path.realpath(home)))
+    except OSError:
+        return None  # without /proc nothing tells of mounts
+    # the host may have mounted the file system at a directory of its own
+    return Path(stated) if outside is not None and stated.endswith(outside) else None
 
 
 def _same(stated: str, prefix: Path) -> bool:
-    return os.path.realpath(stated) == os.path.realpath(prefix)
+    """Whether both are one directory, also where it is mounted at two places."""
+    try:
+        return Path(stated).samefile(prefix)
+    except OSError:
+        return os.path.realpath(stated) == os.path.realpath(prefix)

@@ -40,7 +40,7 @@ def observe(
 ) -> Building:
     """Find the build tools. Programs run: compilers that variables name, and an nvcc without a version file.
 
-    `variables` are those of the shell that activates the environment.
+    None runs where nobody named the environment. `variables` are those of the shell that activates the environment.
     """
     prefix = found.prefix
     assigned = shell_scripts.assignments(prefix, variables)
@@ -51,8 +51,8 @@ def observe(
     builder = read_text(torch.folder / "utils" / "cpp_extension.py") or "" if torch is not None else ""
     return Building(
         assignments=assigned,
-        toolkits=tuple(_toolkits(prefix, sites, assigned)),
-        compilers=toolchain.named(_set(prefix, assigned, "CC", "CXX"), path),
+        toolkits=tuple(_toolkits(prefix, sites, assigned, start=python.named)),
+        compilers=toolchain.named(_set(prefix, assigned, "CC", "CXX"), path) if python.named else (),
         ninja=shutil.which("ninja", path=path),
         python_headers=_headers(found, python),
         architectures=_items(_LIST, builder, _QUOTED),
@@ -62,13 +62,15 @@ def observe(
     )
 
 
-def _toolkits(prefix: Path, sites: Iterable[Path], assigned: Iterable[KeptVariable]) -> Iterator[Toolkit]:
+def _toolkits(
+    prefix: Path, sites: Iterable[Path], assigned: Iterable[KeptVariable], *, start: bool
+) -> Iterator[Toolkit]:
     seen: set[str] = set()
     for folder, found_by in (*_named(prefix, assigned), *_inside(prefix, sites)):
         real = os.path.realpath(folder)
         if real not in seen and is_directory(folder):
             seen.add(real)
-            yield toolchain.toolkit(folder, found_by)
+            yield toolchain.toolkit(folder, found_by, start=start)
 
 
 def _named(prefix: Path, assigned: Iterable[KeptVariable]) -> Iterator[tuple[Path, str]]:

@@ -66,12 +66,14 @@ def _home_of(nvcc: str) -> Path:
     return Path(os.path.realpath(target[1] if target else nvcc)).parent.parent
 
 
-def toolkit(folder: Path, found_by: str) -> Toolkit:
-    """Describe the toolkit in `folder`, which may lack any of its parts."""
+def toolkit(folder: Path, found_by: str, *, start: bool = True) -> Toolkit:
+    """Describe the toolkit in `folder`, which may lack any of its parts; its nvcc tells its release if it may `start`."""
     nvcc = folder / "bin" / "nvcc"
     exists = os.access(nvcc, os.X_OK)
     # version.json first: a file is read faster than a program starts, and nvcc may belong to another user
-    version = _stated_version(folder) or (nvcc_version(_output(str(nvcc), "--version")) if exists else None)
+    version = _stated_version(folder)
+    if version is None and exists and start:
+        version = nvcc_version(_output(str(nvcc), "--version"))
     return Toolkit(
         path=str(folder),
         version=version,

@@ -8,12 +8,11 @@ hidden: these facts are shared, and the installer reads the user's configuration
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Literal, cast
 
-from envmedic import limits, xdg
+from envmedic import limits, toml, xdg
 from envmedic.model.facts import InstallerSetting
 from envmedic.probe.readable import is_file, read_text
 from envmedic.redact import redact_url
@@ -140,12 +139,8 @@ def uv_files(variables: Mapping[str, str]) -> tuple[Path, ...]:
 
 def parse_uv(text: str, source: str) -> tuple[InstallerSetting, ...]:
     """Settings in the text of a uv.toml, its ``[pip]`` table and its ``[[index]]`` entries."""
-    if sys.version_info >= (3, 11):
-        import tomllib
-    else:
-        import tomli as tomllib
     try:
-        content = cast("dict[str, object]", tomllib.loads(text))
+        content = cast("dict[str, object]", toml.loads(text))
     except (ValueError, RecursionError) as error:  # a number of thousands of digits is no TOMLDecodeError
         return (_setting("uv", "unreadable", str(error), source),)
     tables = [content, content["pip"]] if isinstance(content.get("pip"), dict) else [content]

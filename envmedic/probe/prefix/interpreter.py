@@ -8,11 +8,14 @@ import re
 import signal
 from pathlib import Path
 
+import msgspec
+
 from envmedic.errors import require_spare
 from envmedic.model.facts import Interpreter
 from envmedic.model.ports import CommandResult
 from envmedic.owner import owner
 from envmedic.probe.layout import Layout
+from envmedic.probe.prefix import base_pythons, unnamed
 from envmedic.probe.readable import is_file
 from envmedic.proc import ask, without_others
 
@@ -70,20 +73,66 @@ _VERSION = re.compile(r"\d{1,2}\.\d{1,2}(?:\.\d{1,3})?(?:[A-Za-z.+][A-Za-z0-9.+]
 """``3.14.0rc1+`` too."""
 
 
-def observe(layout: Layout) -> Interpreter:
+def observe(layout: Layout, *, named: bool = True) -> Interpreter:
     """Start the interpreter of an environment and return its answer.
 
     It runs in isolated mode, without its site-packages and without writing byte code. One that does not start is a
-    fact with its error; its version then comes from the files.
+    fact with its error; its version then comes from the files. For an environment that was not `named`, the Python
+    that it leads to is started in its place, or none.
     """
-    # before any start: the kernel answers ENOEXEC or ENOENT for several causes that need different repairs
+    if not named:
+        return _unnamed(layout)
+    found = _observed(layout)
+    series = ".".join((found.version or "").split(".")[:2])
+    if found.starts and layout.libraries in {(), (f"python{series}",), (f"python{series}t",)}:
+        return found
+    return msgspec.structs.replace(found, replacement=base_pythons.replacement(layout))
+
+
+def _unnamed(layout: Layout) -> Interpreter:
+    """What is known without running anything of the environment: its pyvenv.cfg may lead Python to any library."""
     hopeless = why_absent(layout.python) or why_no_program(layout.python)
+    if hopeless is not None:
+        found = msgspec.structs.replace(_dead(layout, hopeless), named=False)
+        return msgspec.structs.replace(found, replacement=base_pythons.replacement(layout, by_itself=False))
+    program = unnamed.outside_python(layout.python, layout.prefix)
+    if program is not None:
+        found = _observed(layout, program)
+        if found.starts:
+            return msgspec.structs.replace(found, named=False, answers=str(program))
+    return _by_files(layout)
+
+
+def _by_files(layout: Layout) -> Interpreter:
+    """The interpreter as its files tell, taken for one that starts."""
+    threads = "t" if layout.libraries and layout.libraries[-1].endswith("t") else ""
+    series = "".join((layout.version or "").split(".")[:2])
+    cpython = layout.settings.get("implementation", "CPython").lower() == "cpython" and bool(series)
+    machine = os.uname().machine
+    return Interpreter(
+        path=str(layout.python),
+        starts=True,
+        version=layout.version,
+        implementation="cpython" if cpython else None,
+        soabi=f"cpython-{series}{threads}-{machine}-linux-gnu" if cpython else None,
+        base_prefix=_base_by_files(layout),
+        platform_tag=f"linux_{machine}",
+        free_threaded=bool(threads),
+        named=False,
+    )
+
+
+def _observed(layout: Layout, program: Path | None = None) -> Interpreter:
+    """Ask the interpreter, or `program` in its place."""
+    program = program or layout.python
+    # before any start: the kernel answers ENOEXEC or ENOENT for several causes that need different repairs
+    hopeless = why_absent(program) or why_no_program(program)
     if hopeless is not None:
         return _dead(layout, hopeless)
     try:
-        user = owner(layout.python)  # root runs programs of another user as that user
+        user = owner(program)  # root runs programs of another user as that user
         # -S: a broken .pth file or sitecustomize must not decide whether the interpreter counts as working
-        argv = [str(layout.python), "-I", "-S", "-B", "-c", _QUESTION]
+        argv = [str(program), "-I", "-S", "-B", "-c", _QUESTION]
         result = ask(argv, env={**without_others(), "LC_ALL": "C"}, cwd="/", timeout_s=TIMEOUT_S, user=user)
     except OSError as error:
         return _dead(layout, f"it cannot be started: {error.strerror}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import os
 import re
+import shlex
 import shutil
 import sys
 from collections.abc import Mapping
@@ -13,13 +14,15 @@ from pathlib import Path
 from envmedic.errors import InputError, NotAnEnvironment
 from envmedic.owner import require_own
 from envmedic.probe import layout
-from envmedic.probe.prefix import finder
+from envmedic.probe.prefix import finder, unnamed
 
 _INTERPRETER = re.compile(r"(python|pypy)[\w.-]*")
-_WITHIN = (*finder.PROJECT_VENVS, ".pixi/envs/default", ".conda/envs/default")
-"""Where a project keeps its environment."""
 _ACTIVE = ("VIRTUAL_ENV", "CONDA_PREFIX")
 """Variables that name the active environment, the strongest first."""
+
+
+class NoneActive(InputError):
+    """No environment is named and none is active."""
 
 
 def resolve_prefix(*, name: str | None, prefix: str | None, python: str | None) -> Path:
@@ -113,18 +116,11 @@ def _require_python(prefix: Path) -> None:
     try:
         layout.read_layout(prefix)
     except NotAnEnvironment as error:
-        near = next(filter(_is_environment, (prefix.parent, *(prefix / name for name in _WITHIN))), None)
+        places = (prefix.parent, *(prefix / name for name in unnamed.WITHIN))
+        near = next(filter(unnamed.is_environment, places), None)
         if near is not None:
             error.hint = f"Perhaps it is this one: -p {near}"
         raise
-
-
-def _is_environment(prefix: Path) -> bool:
-    try:
-        layout.read_layout(prefix)
-    except NotAnEnvironment:
-        return False
-    return os.path.realpath(prefix) != "/"
 
 
 def _require_unicode(prefix: Path) -> None:
@@ -169,12 +165,46 @@ def active(variables: Mapping[str, str]) -> Path:
     for variable in _ACTIVE:
         if variables.get(variable):
             return _existing(_absolute(variables[variable]), variable)
-    raise InputError(
+    raise _none_active()
+
+
+def _none_active() -> NoneActive:
+    near = " or ".join(f"-p {shlex.quote(str(path))}" for path in nearby(Path.cwd()))
+    return NoneActive(
         "No environment is named and none is active",
         cause="neither VIRTUAL_ENV nor CONDA_PREFIX is set",
-        hint="Activate the environment, or name it with -p PREFIX, -n NAME or --python PATH; "
+        hint=(f"Perhaps it is this one: {near}. " if near else "")
+        + "Activate the environment, or name it with -p PREFIX, -n NAME or --python PATH; "
         "`envmedic diagnose --log-only LOG` looks at a text without any",
     )
+
+
+def nearby(folder: Path) -> tuple[Path, ...]:
+    """Return the environments that the project around `folder` keeps, but for envmedic's own."""
+    found = unnamed.candidates(folder, os.environ)
+    return tuple(path for path in found if os.path.realpath(path) != os.path.realpath(sys.prefix))
+
+
+def is_unnamed(*, name: str | None, prefix: str | None, python: str | None) -> bool:
+    """Whether no option names an environment and none is active."""
+    return name is prefix is python is None and not any(os.environ.get(variable) for variable in _ACTIVE)
+
+
+def of_project() -> Path:
+    """Return the one environment of the project around the working directory, where nobody named or activated any.
+
+    Raises NoneActive where there is none, several, or one that others than the caller and root can change, and the
+    errors of `checked`.
+    """
+    found = nearby(Path.cwd())
+    if len(found) != 1:
+        raise _none_active()
+    if not unnamed.is_owned(found[0]):
+        error = _none_active()
+        error.cause = f"{found[0]}, that of this project, can be changed by others than you and root"
+        raise error
+    require_own(found[0])
+    return checked(found[0])
 
 
 def _existing(prefix: Path, variable: str) -> Path:

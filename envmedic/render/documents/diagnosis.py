@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterable
 
-from envmedic.model.findings import Diagnosis, Evidence, Finding
+from envmedic.model.findings import Diagnosis, Evidence, Finding, Obstacle
 from envmedic.render.text import Line, Tone, joined, line, part, shortened
 
 EVIDENCE_LENGTH = 240
@@ -27,32 +28,41 @@ _MARKED: dict[str, tuple[str, Tone]] = {
 }
 
 
-def diagnosis_lines(diagnosis: Diagnosis) -> list[Line]:
-    """Verdict first, then each finding with its evidence."""
+def diagnosis_lines(diagnosis: Diagnosis, repair: str = "") -> list[Line]:
+    """Verdict first, then each finding with its evidence, then the command that goes on: `repair`, else a plan."""
     tone: Tone = "good" if diagnosis.verdict == "healthy" else "warn" if diagnosis.verdict == "unknown" else "bad"
     lines = [
         joined(part("Verdict", "bold"), "  ", part(diagnosis.verdict, tone), f": {VERDICTS[diagnosis.verdict]}"),
         *([line(f"  {diagnosis.reason}")] if diagnosis.reason else []),
+        *(line(f"  {text}") for text in diagnosis.origin),
         *(line(f"  {text}") for text in diagnosis.advice),
         *(
             line(f"  besides, no fault: {item.reason} ({item.text.strip()[:_SHOWN_CHARACTERS]})")
             for item in diagnosis.also
         ),
         *_coverage(diagnosis),
+        *(line(f"  the project differs: {text}", "warn") for text in diagnosis.differs),
     ]
     for number, finding in enumerate(diagnosis.findings, start=1):
         lines += [line(""), *_finding_lines(number, finding)]
     environment = diagnosis.facts.environment if diagnosis.facts else None
     # every repair is proven by checks that the environment's own Python runs
-    if environment is not None and diagnosis.findings and not environment.interpreter.starts:
-        reason = environment.interpreter.error or "for no stated reason"
+    python = environment.interpreter if environment is not None else None
+    if python is not None and diagnosis.findings and not python.starts and python.replacement is None:
+        reason = python.error or "for no stated reason"
         return [
             *lines,
             line(""),
             line(f"Its Python does not start: {reason}"),
             line("Nothing can be repaired before it does."),
         ]
-    return lines + _next(diagnosis)
+    in_the_way = obstacle_lines(diagnosis.obstacles)
+    return [*lines, *([line("")] if in_the_way else []), *in_the_way, *_next(diagnosis, repair)]
+
+
+def obstacle_lines(obstacles: Iterable[Obstacle]) -> list[Line]:
+    """What is in the way of a repair, with what to do about it."""
+    return [row for item in obstacles for row in (line(f"! {item.text}", "warn"), line(f"  {item.hint}"))]
 
 
 def _coverage(diagnosis: Diagnosis) -> list[Line]:
@@ -65,7 +75,7 @@ def _coverage(diagnosis: Diagnosis) -> list[Line]:
     ]
 
 
-def _next(diagnosis: Diagnosis) -> list[Line]:
+def _next(diagnosis: Diagnosis, repair: str) -> list[Line]:
     """The next command, or the question whether this is the right environment."""
     best = diagnosis.findings[0] if diagnosis.findings else None
     # facts refute what the text says: most likely the text is from another environment
@@ -78,7 +88,8 @@ def _next(diagnosis: Diagnosis) -> list[Line]:
     if best.advice and not best.latent:
         return []
     target = ["-p", diagnosis.prefix] if diagnosis.prefix else []
-    return [line(""), line("Next: " + shlex.join(["envmedic", "plan", "--playbook", best.playbook, *target]))]
+    plan = shlex.join(["envmedic", "plan", "--playbook", best.playbook, *target])
+    return [line(""), line(f"Next: {repair or plan}")]
 
 
 def _finding_lines(number: int, finding: Finding) -> list[Line]:
@@ -100,10 +111,10 @@ def certainty(finding: Finding) -> str:
 
 
 def evidence_line(evidence: Evidence, indent: str, length: int | None = None) -> Line:
-    """Source and content, cut to `length` characters. The source is left out where the content begins with it."""
+    """Source and content, cut to `length` characters. Of a fact, whose name only authors of playbooks know, the content."""
     mark = part(f"{indent}+ ", "good") if evidence.supports else part(f"{indent}- ", "bad")
     what = evidence.what if length is None else shortened(evidence.what, length)
-    if evidence.what.startswith(f"{evidence.where} "):
+    if evidence.kind == "fact":
         return joined(mark, what)
     return joined(mark, part(f"{evidence.where}  ", "dim"), what)
 

@@ -14,7 +14,7 @@ def facts_lines(facts: Facts) -> list[Line]:
     """Host first, then the environment."""
     lines = [line("Host", "bold"), *table(host_rows(facts.host))]
     if facts.environment is not None:
-        lines += [line(""), line("Environment", "bold"), *_environment(facts.environment)]
+        lines += [line(""), line("Environment", "bold"), *_environment(facts.environment), *_project(facts)]
     return lines
 
 
@@ -63,6 +63,27 @@ def _environment(environment: Environment) -> list[Line]:
     rows += [("path", shortened(f"{item.kind}: {item.where}: {item.adds}")) for item in environment.import_paths]
     rows += [("setting", f"{item.tool} {item.key} = {item.value} ({item.source})") for item in environment.settings]
     return table(rows)
+
+
+def _project(facts: Facts) -> list[Line]:
+    """The project of the environment, and where they disagree."""
+    environment = facts.environment
+    if environment is None or environment.project is None:
+        return []
+    # late: the first frame of the terminal UI needs no planner
+    from envmedic.planner import markers  # noqa: PLC0415
+    from envmedic.planner.project_sync import disagreements  # noqa: PLC0415
+
+    found = environment.project
+    rows = [("tool", found.tool), ("folder", found.folder)]
+    rows += [(word, value) for word, value in (("manifest", found.manifest), ("lock", found.lock)) if value]
+    rows += [("groups", shortened(", ".join(found.groups)))] if found.groups else []
+    rows += [("source", shortened(f"{item.name}: {item.kind} {item.value}".rstrip())) for item in found.sources]
+    rows += [("index", f"{item.name} {item.url}{' (explicit)' if item.explicit else ''}") for item in found.indexes]
+    limits = [item for item in environment.pins if item.kind == "constraint"]
+    rows += [("constraint", shortened(f"{item.requirement} ({item.source})")) for item in limits]
+    told = disagreements(environment, markers(environment, facts.host))
+    return [line(""), line("Project", "bold"), *table(rows), *(line(f"  differs: {text}", "warn") for text in told)]
 
 
 def _conda(conda: CondaEnvironment) -> Iterator[tuple[str, str]]:

@@ -5,8 +5,11 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable
 
+from envmedic.model.checks import Check
+from envmedic.model.pins import NextSync
 from envmedic.model.plan import Change, Plan
-from envmedic.render.style import size
+from envmedic.render.documents.diagnosis import obstacle_lines
+from envmedic.render.style import duration, size
 from envmedic.render.text import Line, joined, line, part, shortened, table
 
 SHOWN_ALTERNATIVES = 3
@@ -28,7 +31,20 @@ def plan_lines(plan: Plan, *, alternatives: bool = True) -> list[Line]:
         *_keeps(plan),
         *(_alternatives(plan) if alternatives else ()),
         *(line(f"Note: {note}") for note in plan.notes),
+        *(sync_lines(plan.next_sync) if plan.next_sync is not None else ()),
+        *obstacle_lines(plan.obstacles),
     ]
+
+
+def sync_lines(found: NextSync, *, after: bool = False) -> list[Line]:
+    """One line on the next sync of the project; `after` says that the repair is done."""
+    command = f"`{shlex.join(found.command)}` in {found.folder}"
+    if not found.undoes:
+        told = f"The lock has these versions, and the environment has not: {command} is the repair of the tool itself"
+        return [] if after else [line(told)]
+    word = "undoes" if found.known else "may undo"
+    keep = f". To keep it: `{shlex.join(found.keeps)}`" if found.keeps else ""
+    return [line(f"The next {command} {word} this: {'; '.join(found.undoes)}{keep}", "warn")]
 
 
 def _head(plan: Plan) -> list[Line]:
@@ -50,6 +66,7 @@ def _changes(plan: Plan) -> list[Line]:
     return [
         line("Changes", "bold"),
         *table(change_rows(plan.changes)),
+        *([line(f"  chosen because it {plan.choice.why}")] if plan.choice is not None else ()),
         line(f"  download {size(plan.download_bytes)}, extra disk at most {size(plan.disk_bytes)}"),
     ]
 
@@ -102,7 +119,26 @@ def _checks(plan: Plan) -> list[Line]:
         for deciding in (True, False)
     )
     lines = [line(""), line("Checks that decide", "bold"), line(f"  required: {', '.join(required) or 'none'}")]
-    return lines + ([line(f"  informative: {', '.join(informative)}")] if informative else [])
+    lines += [line(f"  informative: {', '.join(informative)}")] if informative else []
+    return [*lines, *(row for check in plan.checks for row in _program(check))]
+
+
+def _program(check: Check) -> list[Line]:
+    """How often, where and until when the user's program runs."""
+    program = check.program
+    if program is None:
+        return []
+    passed = f"after {duration(program.pass_after_s)} without the reported error (it failed after"
+    return [
+        line(""),
+        joined(part("Your program decides", "bold"), f"  {shlex.join(check.arguments)}"),
+        line(f"  runs in {program.directory}, with the clone in the place of the environment"),
+        line("  once before the steps, where it must fail, and again after each round of the repair (--max-rounds)"),
+        line(f"  passes with exit code 0, or {passed} {duration(program.failed_after_s)})"),
+        line("  and is then stopped with all its children; before the steps it may run for"
+             f" {duration(program.limit_s(repaired=False))}"),
+        line("  whatever it writes, also outside the environment, stays written"),
+    ]  # fmt: skip
 
 
 def _keeps(plan: Plan) -> list[Line]:

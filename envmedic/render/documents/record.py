@@ -5,9 +5,11 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 
+from envmedic.model.pins import NextSync
 from envmedic.model.record import Difference, Generation, History, Left, Record
 from envmedic.render.documents.checks import comparison_lines
 from envmedic.render.documents.errors import failure_lines
+from envmedic.render.documents.plan import sync_lines
 from envmedic.render.style import duration, size
 from envmedic.render.text import Line, joined, line, part, section, table, visible
 
@@ -22,6 +24,7 @@ _PATHS_SHOWN = 20
 def record_lines(record: Record, *, moved: bool = False) -> list[Line]:
     """The work of a transaction; `moved` says that an undo or redo brought a kept tree back just now."""
     lines = [joined(part("Transaction", "bold"), f"  {record.transaction} on {record.prefix}")]
+    moved = moved or record.outcome == "already"
     if record.checks_after and (record.failure is not None or not moved):
         lines += [line(""), *comparison_lines(record.checks_before, record.checks_after)]
     if record.failure is not None:
@@ -84,13 +87,45 @@ def _result(record: Record, *, moved: bool) -> list[Line]:
     state = part("repaired and verified", "good") if proven else part("repaired", "warn")
     if record.outcome == "partial":
         state = part("repaired in part", "warn")
-    how = ", brought back" if moved else f" in {duration(sum(record.seconds.values()))}"
+    if record.outcome == "already":
+        how = " before, and unchanged since: nothing was done"
+    else:
+        how = ", brought back" if moved else f" in {duration(sum(record.seconds.values()))}"
+    synced = undoing_syncs(record)
+    how += f", {until(synced[0])}" if synced else ""
     return [
         joined(head, "  ", state, how),
         *([joined(part("GPU", "bold"), f"          {gpu_proof(record)}")] if record.gpu != "not needed" else []),
-        *([joined(part("Program", "bold"), f"      {record.program}")] if record.program != "not run" else []),
+        *_program(record, target, moved=moved),
+        *(row for item in synced for row in sync_lines(item, after=True)),
         line(f"To go back: envmedic undo -p {target}"),
     ]
+
+
+def _program(record: Record, target: str, *, moved: bool) -> list[Line]:
+    """How the user's program ended, or how it is run."""
+    if record.program != "not run":
+        said = next((item.reason for item in record.checks_after if item.program == "failed elsewhere"), record.program)
+        return [joined(part("Program", "bold"), f"      {said}")]
+    if moved:
+        return []
+    return [
+        joined(part("Program", "bold"), "      your program was not run; to run it, and to let it decide if it fails:"),
+        line(f"  envmedic run -p {target} -- CMD"),
+        line(f"  envmedic apply --last -p {target}"),
+    ]
+
+
+def until(sync: NextSync) -> str:
+    """How long a repair lasts beside the project's tool."""
+    command = f"the next `{shlex.join(sync.command)}`"
+    return f"until {command}" if sync.known else f"and {command} may undo it"
+
+
+def undoing_syncs(record: Record) -> list[NextSync]:
+    """The syncs of the project that would undo a part of the repair."""
+    found = (plan.next_sync for plan in (record.plan, *record.extensions))
+    return [item for item in found if item is not None and item.undoes]
 
 
 def gpu_proof(record: Record) -> str:

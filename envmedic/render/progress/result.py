@@ -12,7 +12,8 @@ from envmedic.model.record import DistributionState, Record
 from envmedic.render.cells import middle, padded, width
 from envmedic.render.documents.errors import failure_lines
 from envmedic.render.documents.lock import incomplete_lines, lock_lines
-from envmedic.render.documents.record import gpu_proof
+from envmedic.render.documents.plan import sync_lines
+from envmedic.render.documents.record import gpu_proof, undoing_syncs, until
 from envmedic.render.pages.error import error_page
 from envmedic.render.progress.check_table import check_table, evidence, rows_of
 from envmedic.render.progress.repair_state import Repair
@@ -44,6 +45,9 @@ def verdict_line(repair: Repair) -> Line:
     if isinstance(result, Record) and result.failure is None:
         proven = result.gpu != "not verified"
         took = f"  in {duration(sum(result.seconds.values()))}"
+        synced = undoing_syncs(result)
+        if proven and synced:
+            return (part(f"! Repaired and verified, {until(synced[0])}", "warn"), TextPart(took))
         if proven:
             return (TextPart("✓ Repaired and verified", "good"), TextPart(took))
         return (TextPart("! Repaired, not verified on a GPU", "warn"), TextPart(took))
@@ -62,6 +66,7 @@ def verdict_line(repair: Repair) -> Line:
 
 def _repaired(record: Record, repair: Repair, cells: int) -> list[Line]:
     notes = [line(f"  {text}") for text in (*record.regressions, *record.notes)]
+    notes += [(part("  "), *row) for item in undoing_syncs(record) for row in sync_lines(item, after=True)]
     back = line("  The environment as it was is kept whole. z brings it back, or:")
     locks = [row for found in repair.locks for row in _lock(found)]
     return [

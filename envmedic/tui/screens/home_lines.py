@@ -68,7 +68,7 @@ def verdict_lines(session: AppState) -> list[Line]:
         return [*lines, line("… waiting for the facts", "dim")] if waiting or session.searching else lines
     word, tone = verdict_of(diagnosis)
     told = "" if diagnosis.verdict == "healthy" else f"  {VERDICTS[diagnosis.verdict]}"  # its word says it already
-    reasons = [*([diagnosis.reason] if diagnosis.reason else []), *diagnosis.advice]
+    reasons = [*([diagnosis.reason] if diagnosis.reason else []), *diagnosis.origin, *diagnosis.advice]
     reasons += [f"besides, no fault: {item.reason}" for item in diagnosis.also]
     return [*lines, (TextPart(word, tone), TextPart(told)), *map(line, reasons)]
 

@@ -36,7 +36,7 @@ def test_where_no_gpu_is_seen_no_build_is_chosen_by_it(tmp_path: Path) -> None:
     found = case.envmedic("diagnose", log, "-p", str(case.prefix), "--json", *host)
     (finding,) = found.document["findings"]
     assert (finding["fault"], finding["confirmed"]) == ("cpu-only-torch", None), "the text may be of another host"
-    assert any(item["what"].startswith("gpu.count is 0") for item in finding["evidence"])
+    assert any(item["what"].startswith("number of visible GPUs: 0") for item in finding["evidence"])
     refused = case.apply("--log", log, *host)
     assert (refused.code, refused.document["code"]) == (1, "no-solution"), refused.told()
     assert "--host FILE" in refused.document["hint"]

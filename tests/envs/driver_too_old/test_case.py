@@ -34,5 +34,5 @@ def test_a_driver_that_is_new_enough_here_leaves_the_text_of_another_host_open(t
     finding = found.document["findings"][0]
     assert (finding["fault"], finding["confirmed"]) == ("driver-too-old", None), found.told()
     assert [item["what"] for item in finding["evidence"] if not item["supports"]] == [
-        "driver.sufficient-for-torch is yes: 580 on this host; the text may be of another"
+        "whether the driver is new enough for the installed torch: yes: 580 on this host; the text may be of another"
     ]

@@ -11,7 +11,10 @@ def test_the_code_serves_the_gpu_and_the_compiler_does_not_know_it(tmp_path: Pat
     case = build(tmp_path, "12.1")
     done = case.native.envmedic("diagnose", *case.options(), "--json")
     assert [item["playbook"] for item in done.document["findings"]] == ["nvrtc-arch"], done.told()
-    assert done.document["findings"][0]["evidence"][0]["what"] == "torch.nvrtc-unknown is 12.1: 12.8"
+    assert (
+        done.document["findings"][0]["evidence"][0]["what"]
+        == "compute capabilities of visible GPUs that torch's run-time compiler does not know: 12.1: 12.8"
+    )
 
 
 def test_a_gpu_that_it_knows_is_fine(tmp_path: Path) -> None:

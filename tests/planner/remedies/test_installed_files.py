@@ -64,9 +64,25 @@ def test_of_two_that_overwrite_each_other_the_wanted_one_stays() -> None:
     assert not found.leftovers
 
 
-def test_of_two_that_nobody_asks_for_the_one_that_lies_there_stays() -> None:
-    assert overwritten(FULL, LITE, conflicts=(conflict(0, 1),)).install == ("lite==4.1",)
-    assert overwritten(FULL, LITE, conflicts=(conflict(1, 0),)).install == ("full==4.0",)
+def test_of_two_that_nobody_asks_for_the_newer_stays_then_the_one_that_lies_there() -> None:
+    assert overwritten(FULL, LITE, conflicts=(conflict(1, 0),)).install == ("lite==4.1",)
+    same = distribution("lite", "4.0")
+    assert overwritten(FULL, same, conflicts=(conflict(0, 1),)).install == ("lite==4.0",)
+    assert overwritten(FULL, same, conflicts=(conflict(1, 0),)).install == ("full==4.0",)
+
+
+def test_of_two_that_overwrite_each_other_the_one_that_fits_python_and_numpy_stays() -> None:
+    numpy = distribution("numpy", "1.26.4")
+    new = distribution("lite", "4.13", "numpy>=2")
+    assert overwritten(FULL, new, numpy, conflicts=(conflict(0, 1),)).install == ("full==4.0",)
+    refuses = msgspec.structs.replace(LITE, requires_python=">=3.99")
+    assert overwritten(FULL, refuses, conflicts=(conflict(0, 1),)).install == ("full==4.0",)
+
+
+def test_one_that_is_asked_for_and_does_not_fit_comes_in_another_release() -> None:
+    app, numpy = distribution("app", "1", "full>=3"), distribution("numpy", "2.1.0")
+    old = distribution("full", "4.0", "numpy<2")
+    assert overwritten(old, LITE, app, numpy, conflicts=(conflict(0, 1),)).install == ("full>=3,!=4.0",)
 
 
 def test_two_that_are_both_asked_for_stay() -> None:

@@ -28,9 +28,9 @@ def test_wrong_versions_are_replaced_and_torchs_own_helpers_come_first() -> None
     assert found == ("sympy==1.13.1", "rich>=12")
 
 
-def test_requirements_that_exclude_each_other_have_no_common_release() -> None:
+def test_where_requirements_exclude_each_other_one_that_states_them_moves_too() -> None:
     apps = (dist("app", "1.0", "rich>=12"), dist("tool", "2.0", "rich<11"))
-    assert of("unmet-requirement", *apps, dist("rich", "11.0")) == ()
+    assert of("unmet-requirement", *apps, dist("rich", "11.0")) == ("rich<11", "app!=1.0")
 
 
 def test_a_protobuf_comes_that_all_accept() -> None:
@@ -39,13 +39,13 @@ def test_a_protobuf_comes_that_all_accept() -> None:
     assert of("protobuf-version", *apps, dist("protobuf", "3.20.3")) == ()
 
 
-def test_of_two_libraries_that_exclude_each_other_the_one_that_is_not_satisfied_is_upgraded() -> None:
+def test_of_two_libraries_that_exclude_each_other_the_one_that_is_not_satisfied_moves() -> None:
     installed = (
         dist("transformers", "4.40.0", "tokenizers<0.20,>=0.19"),
         dist("peft", "0.13.0", "tokenizers>=0.20"),
         dist("tokenizers", "0.20.3"),
     )
-    assert of("transformers-family", *installed) == ("transformers>4.40.0",)
+    assert of("transformers-family", *installed) == ("transformers!=4.40.0",)
     assert of("transformers-family", installed[0], dist("tokenizers", "0.21.0")) == ("tokenizers<0.20,>=0.19",)
 
 
@@ -85,10 +85,16 @@ OLD_MODULE = NumpyModule(distribution="ops", version="1.0", path="lib/ops/_C.so"
 def test_a_numpy_comes_that_fits_what_is_compiled_for_it() -> None:
     ops = dist("ops", "1.0", "numpy>=1.21")
     observed = with_numpy("2.1.0", ops, modules=(OLD_MODULE,))
-    assert decided("numpy-abi", observed).install == ("numpy>=1.21,<2",)
+    assert decided("numpy-abi", observed).install == ("numpy<2,>=1.21",)
     assert decided("numpy-abi", with_numpy("2.1.0", ops, modules=())).install == ()
     unmet = with_numpy("2.1.0", dist("numba", "0.58", "numpy<1.27"), modules=())
     assert decided("numpy-abi", unmet).install == ("numpy<1.27",)
+
+
+def test_what_is_too_old_moves_rather_than_the_numpy_on_which_others_stand() -> None:
+    others = [dist(f"lib{number}", "1.0", "numpy>=1.23") for number in range(5)]
+    observed = with_numpy("2.1.0", dist("ops", "1.0", "numpy>=1.21"), *others, modules=(OLD_MODULE,))
+    assert decided("numpy-abi", observed).install == ("ops>1.0",)
 
 
 def test_where_something_asks_for_numpy_2_what_is_too_old_is_upgraded_but_never_torch() -> None:

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from envmedic.conda_meta import small_files
+from envmedic.conda_meta.pins_and_marks import PINNED
 from envmedic.conda_meta.urls import without_credentials, without_subdir
 from envmedic.errors import InputError, InstallerError, NetworkError, NotAnEnvironment
 from envmedic.installers.conda.configuration.channels import ChannelSource, unique
@@ -57,11 +59,22 @@ class Solver:
             # Without the channel that could not be read, "no solution" would not be true.
             if answer["skipped"]:
                 raise unreachable(answer["skipped"][0]["why"], offline=self.configuration.offline)
-            raise reasons.no_solution(answer["unsolvable"], _title(request), question.virtual)
+            refusal = reasons.no_solution(answer["unsolvable"], _title(request), question.virtual)
+            raise reasons.with_pins(refusal, self._places(question))
         for item in answer["skipped"]:
             text = f"{shown(item['channel'])} was left out: {_first(item['why'])}"
             self.emit(Notice(code="channel-skipped", message=text, level="warning"))
-        return self._compared(question, answer["packages"])
+        change = self._compared(question, answer["packages"])
+        reasons.refuse_unpinned(change, self._places(question))
+        return change
+
+    def _places(self, question: SolverRequest) -> dict[str, str]:
+        """Where each pin stands, in words: file and line, where it is a file that holds nothing else."""
+        path = Path(self.environment.real_prefix) / PINNED
+        data = small_files.read(path) or b""
+        lines = [line.strip() for line in data.decode("utf-8", "replace").splitlines()]
+        numbered = {line: f"{path}:{number}" for number, line in enumerate(lines, 1)}
+        return {pin: numbered.get(pin, "pinned_packages of conda's configuration") for pin in question.pins}
 
     def _ask(self, question: SolverRequest, *, tolerant: bool) -> dict[str, Any]:
         pinned, preferred = question.documents(tolerant=tolerant)

@@ -259,6 +259,9 @@ class _Cuda:
     def set_device(self, _device: str | int) -> None:
         """Every device is always there."""
 
+    def empty_cache(self) -> None:
+        """Nothing is kept."""
+
     def synchronize(self) -> None:
         """Nothing runs on."""
 

@@ -14,6 +14,10 @@ _OCTAL = re.compile(rb"\\([0-7]{3})")
 class Mount:
     """One line of mountinfo (proc_pid_mountinfo(5))."""
 
+    device: str
+    """Major and minor number, as ``8:1``."""
+    root: str
+    """The directory of the file system that is mounted; another one than ``/`` for a bind mount or a subvolume."""
     point: str
     filesystem: str
     options: frozenset[str]
@@ -52,6 +56,18 @@ def holding(path: Path) -> Mount | None:
     return found
 
 
+def path_in_filesystem(path: Path) -> str | None:
+    """Return the real path `path` as the root of its file system names it; None where that is the same path.
+
+    Through a bind mount, as of a container, this is the end of the path by which the host knows it. Raises OSError.
+    """
+    mount = holding(path)
+    if mount is None or mount.root == "/":
+        return None
+    below_it = os.fspath(path)[len(mount.point) :] if mount.point != "/" else os.fspath(path)
+    return mount.root + below_it
+
+
 def _mount(line: bytes) -> Mount:
     fields, _, rest = line.partition(b" - ")
     parts = fields.split(b" ")
@@ -59,7 +75,13 @@ def _mount(line: bytes) -> Mount:
     super_options = tail.split(b" ")[-1]
     options = {*parts[5].split(b","), *(b"super:" + name for name in super_options.split(b","))}
     return Mount(
-        point=os.fsdecode(_OCTAL.sub(lambda match: bytes([int(match[1], 8)]), parts[4])),
+        device=os.fsdecode(parts[2]),
+        root=_unescaped(parts[3]),
+        point=_unescaped(parts[4]),
         filesystem=os.fsdecode(filesystem),
         options=frozenset(os.fsdecode(name) for name in options),
     )
+
+
+def _unescaped(name: bytes) -> str:
+    return os.fsdecode(_OCTAL.sub(lambda match: bytes([int(match[1], 8)]), name))

@@ -1,0 +1,82 @@
+"""What stands outside of an environment about it: its project, and limits on versions in constraints, manifests, locks."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from envmedic.model.base import Model
+
+PinKind = Literal["constraint", "requirement", "variant", "lock"]
+
+
+class UserPin(Model, frozen=True, kw_only=True):
+    """One statement of the user about one distribution."""
+
+    requirement: str
+    """PEP 508, with its marker."""
+    source: str
+    """File and line, or the variable that holds it."""
+    # `requirements-cpu.txt` beside `requirements-gpu.txt`: only one of them is about this environment
+    kind: PinKind
+    """A constraint limits what is installed, a requirement and a lock also ask for it.
+
+    A variant is a requirement of a file that need not be about this environment.
+    """
+
+
+ProjectTool = Literal["uv", "poetry", "pdm", "hatch", "pixi", "conda-workspaces", "conda-lock", "conda", "pip"]
+
+
+class ProjectSource(Model, frozen=True, kw_only=True):
+    """Where the manifest says that a distribution comes from, instead of the default index."""
+
+    name: str
+    """Of the distribution."""
+    kind: Literal["index", "git", "url", "path", "workspace"]
+    value: str
+    """Name of the index, URL without credentials, or path; empty for a member of the workspace."""
+
+
+class ProjectIndex(Model, frozen=True, kw_only=True):
+    """An index that the manifest lists."""
+
+    name: str
+    url: str
+    """Without credentials."""
+    explicit: bool = False
+    """Whether only those distributions come from it whose source names it."""
+    default: bool = False
+
+
+class Project(Model, frozen=True, kw_only=True):
+    """The project that an environment belongs to, by the files of its directory."""
+
+    tool: ProjectTool
+    folder: str
+    manifest: str | None = None
+    """Name of the file that people edit; None without one."""
+    lock: str | None = None
+    """Name of the file with exact versions; None without one."""
+    sync: tuple[str, ...] = ()
+    """Command that makes the environment as the lock says; empty where no command of the tool changes this one."""
+    exact: bool = False
+    """Whether it also removes what the lock does not have."""
+    groups: tuple[str, ...] = ()
+    """Names of the groups of dependencies, and of the extras."""
+    sources: tuple[ProjectSource, ...] = ()
+    indexes: tuple[ProjectIndex, ...] = ()
+
+
+class NextSync(Model, frozen=True, kw_only=True):
+    """What the project's own tool would do to an environment after a repair."""
+
+    command: tuple[str, ...]
+    """The command that does it."""
+    folder: str
+    """Where it is run."""
+    undoes: tuple[str, ...] = ()
+    """What it would change back, with the place that says so; empty where the repair is as the lock says."""
+    known: bool = True
+    """Whether the versions that the project wants are known; without them it may undo the repair."""
+    keeps: tuple[str, ...] = ()
+    """Command that lets manifest and lock agree with the repair."""

@@ -1,0 +1,270 @@
+"""Owners of the files that a text names: which installation a module came from, by its path.
+
+An error has a chain of frames, and its message may name a file. Where these belong to different installations, that says
+more than the message: the reader writes it as a sentence for the signatures, with the error at its end.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final, Literal, NamedTuple
+
+from envmedic.model.playbook import TextOrigin
+from envmedic.playbook.matching.lines import cleaned
+from envmedic.redact import redact_text
+
+Owner = Literal["build", "cache", "user site", "environment", "system", "libraries"]
+
+_SITE = r"[\\/](?:site|dist)-packages[\\/](?P<module>\w[\w.-]*)"
+_VERSIONED = r"[\\/]lib(?:64)?[\\/]python\d(?:\.\d+)?"
+# the first form that fits decides: a build environment has a site-packages of its own, and a home directory one of its user
+_FORMS: Final[tuple[tuple[Owner, re.Pattern[str]], ...]] = (
+    # pip, build, uv
+    ("build", re.compile(rf"(?P<root>.*[\\/](?:pip-(?:build-env|install|req-build)-[\w-]+|build-env-\w+|builds-v0[\\/]\.tmp\w+))[\\/](?:.*{_SITE})?")),
+    ("cache", re.compile(r"(?P<root>.*[\\/](?:torch_extensions|\.triton[\\/]cache|torchinductor_[^\\/]+|\.nv[\\/]ComputeCache))[\\/]")),
+    ("user site", re.compile(rf"(?P<root>.*(?:[\\/]\.local{_VERSIONED}|[\\/]AppData[\\/]Roaming[\\/]Python[\\/]Python\d+|[\\/]Library[\\/]Python[\\/][\d.]+[\\/]lib[\\/]python)){_SITE}")),
+    ("system", re.compile(rf"(?P<root>/usr(?:/local)?{_VERSIONED}){_SITE}")),
+    ("environment", re.compile(rf"(?P<root>.*?)(?:{_VERSIONED}|[\\/][Ll]ib){_SITE}")),
+    # libtorch as an archive or a build of its own; conda keeps it beside its Python
+    ("libraries", re.compile(r"(?!/usr/lib)(?P<root>.*?)(?:/lib)?/lib(?:torch|c10)(?:_\w+)?\.so\b")),
+)  # fmt: skip
+_FRAME = re.compile(
+    r'(?:^|[\s>])(?:File "(?P<quoted>[^"\n]{1,400})", line \d+'
+    r"|(?:File )?(?P<plain>[~/.][^\s:\"']{1,400}\.py)(?::\d+)?[,(]? ?in [\w<])"
+)
+_PATH = re.compile(r"(?<![\w/:.+~-])(?:[A-Za-z]:[\\/]|~?/)[^\s\"'`<>|;,()\[\]*?:]{3,400}")
+_STATED = re.compile(
+    r"Requirement already satisfied: (?P<name>[\w.-]+)\S{0,80} in (?P<site>\S{1,300}[/\\](?:site|dist)-packages)"
+    r"|<module '[\w.]{1,80}' from '(?P<module>[^']{1,400})'>|^\W{0,4}?(?P<file>[/~]\S{1,400}/__init__\.py)\W{0,4}$"
+)
+_ERROR = re.compile(r"(?<![\w.-])[A-Za-z_][\w.]*(?:Error|Exception)(?=:|\s*$)")
+_NEXT = re.compile(r"Traceback \(|File \"|During handling|The above exception|[A-Za-z_][\w.]*(?:Error|Exception):")
+_WRITTEN_BREAK = re.compile(rb"\\{1,2}n(?=[ ]{2,}|[A-Za-z_][\w.]*(?:Error|Exception)\b|Traceback )")
+_LACKS = re.compile(
+    r"No module named '?(?P<module>[A-Za-z_]\w*)\.(?:\w+\.)*(?P<part>\w+)"
+    r"|cannot import name '(?P<name>\w+)' from (?:partially initialized module )?'(?P<top>[A-Za-z_]\w*)[\w.]*'"
+)
+_OF_MODULE = re.compile(
+    r"module '(?P<module>[A-Za-z_]\w*)' has no attribute|cannot import name '\w+' from (?:partially initialized module )?'(?P<top>[A-Za-z_]\w*)'"
+    r"|No module named '(?P<package>[A-Za-z_]\w*)\.[\w.]+'; '(?P=package)' is not a package"
+)
+# what a source tree lacks until it was built: compiled modules and the version that the build writes
+_MADE_BY_A_BUILD = re.compile(r"_C|_C_\w+|_?ext\w*|\w*_(?:cuda|ext|kernels?|ops|C)|_?version|_cext\w*|_kernels?")
+_LIBRARY = re.compile(r"[\\/][Ll]ib(?:64)?[\\/](?:python\d[\d.]*[\\/])?\w+\.py$")
+_PASSED_THROUGH = re.compile(
+    r"torch[\\/](?:nn[\\/]modules[\\/](?:module|container)|utils[\\/]_contextlib|autograd[\\/]\w+|_dynamo[\\/]eval_frame)\.py$|<frozen |[\\/](?:importlib|functools|contextlib)\b"
+)
+"""Modules that call on whatever they are given."""
+_NAMESPACES = frozenset({"nvidia", "google", "mpl_toolkits", "zope", "ruamel", "azure", "sphinxcontrib", "jaraco"})
+"""Packages whose parts may be in several directories."""
+_QUOTED_BYTES = 4096
+_MESSAGE_LINES = 3
+_SHOWN: Final = 300
+_SYSTEMS: Final = {
+    "Windows": re.compile(r"[A-Za-z]:[\\/]"),
+    "macOS": re.compile(r"/Users/[\w.-]+/|/opt/homebrew/|/private/var/folders/"),
+}
+_OF_LINUX = re.compile(r"/(?:home|root|mnt|workspace|usr/lib)/|.*linux")
+
+
+class Place(NamedTuple):
+    """A file of an installation."""
+
+    owner: Owner
+    root: str
+    """The installation's directory; for a user site and the system that of its Python."""
+    module: str
+    """The module or package at the top, empty where there is none."""
+
+    @property
+    def told(self) -> str:
+        """The place in words."""
+        named = {"environment": self.root, "libraries": self.root}
+        return named.get(self.owner, f"the {self.owner} {self.root}")
+
+
+class PathNotes(NamedTuple):
+    """What the paths of a text say."""
+
+    sentences: tuple[tuple[int, str, str], ...]
+    """Number of a line, the line, and what it says of owners."""
+    origin: TextOrigin
+
+
+def place(path: str) -> Place | None:
+    """Return the installation that owns the file `path`, None where the path does not tell."""
+    for owner, form in _FORMS:
+        found = form.match(path)
+        if found is None:
+            continue
+        groups = found.groupdict()
+        if "..." in groups["root"]:
+            return None
+        module = re.split(r"\.(?:py|pyd|cpython|abi3|so|libs|dist-info|egg-info)\b|-\d", groups.get("module") or "")[0]
+        named = "torch" if owner == "libraries" else module
+        return Place(owner, groups["root"].replace("\\\\", "\\"), named)
+    return None
+
+
+def named_paths(lines: Iterable[tuple[int, bytes]]) -> PathNotes:
+    """Return what the paths in numbered `lines` say."""
+    texts = [(number, cleaned(part)) for number, line in lines for part in _parts(line)]
+    sentences: list[tuple[int, str, str]] = []
+    every: list[str] = []
+    stated: list[tuple[int, str, str]] = []
+    chain: list[str] = []
+    last: list[str] | None = None
+    for index, (number, text) in enumerate(texts):
+        if "Traceback (most recent" in text:
+            chain = []
+        error = _ERROR.search(text)
+        if error is None:
+            chain += _frames(text)
+            every += _named(text)
+            stated += [(number, text, path) for path in _stated(text)]
+            continue
+        message = _message(text[error.start() :], texts[index + 1 : index + _MESSAGE_LINES])
+        last = [*chain, *_frames(text), *_named(message)]
+        every += last
+        said = (*_said(last, message), *_calls(chain), *_own_code(chain, message))
+        sentences += [(number, text, f"{sentence}: {message[:_SHOWN]}") for sentence in said]
+        chain = []
+    sentences += [(*stated[-1][:2], said) for said in _copies(_places(path for *_, path in stated))]
+    known = _places(every if last is None else last)
+    prefixes = dict.fromkeys(redact_text(found.root) for found in known if found.owner == "environment")
+    system, path = _system(every)
+    path = redact_text(path) if path is not None else None
+    return PathNotes(tuple(sentences), TextOrigin(prefixes=tuple(prefixes), system=system, path=path))
+
+
+def _message(first: str, following: Sequence[tuple[int, str]]) -> str:
+    """An error's message with the lines that continue it."""
+    lines = itertools.takewhile(lambda text: text and _NEXT.match(text) is None, (text for _, text in following))
+    return " ".join((first, *lines))
+
+
+def _parts(line: bytes) -> list[bytes]:
+    """The lines that a string in JSON has."""
+    parts = _WRITTEN_BREAK.split(line) if b"\\n" in line else [line]
+    return [part[:_QUOTED_BYTES] for part in parts]
+
+
+def _frames(text: str) -> list[str]:
+    if "in " not in text and "File " not in text:
+        return []
+    return [found["quoted"] or found["plain"] for found in _FRAME.finditer(text)]
+
+
+def _named(text: str) -> list[str]:
+    return _PATH.findall(text) if "/" in text or "\\" in text else []
+
+
+def _stated(text: str) -> list[str]:
+    """The packages that pip or Python says to be in a directory."""
+    if "-packages" not in text:
+        return []
+    found = _STATED.search(text)
+    return [] if found is None else [found["file"] or found["module"] or f"{found['site']}/{found['name']}"]
+
+
+def _system(paths: Sequence[str]) -> tuple[str | None, str | None]:
+    """The other operating system of which `paths` are, and the first of them that shows it."""
+    if any(_OF_LINUX.match(path) for path in paths):
+        return None, None
+    return next(((name, path) for path in paths for name, form in _SYSTEMS.items() if form.match(path)), (None, None))
+
+
+def _places(paths: Iterable[str]) -> list[Place]:
+    return [found for path in paths if (found := place(path)) is not None]
+
+
+def _said(paths: Sequence[str], message: str) -> Iterator[str]:
+    """What the paths of one chain of frames and of its message say of its error."""
+    places = _places(paths)
+    yield from _mixed(places)
+    built = next((item for item in places if item.owner == "build" and item.module == "torch"), None)
+    if built is not None:
+        yield f"Build environment with its own torch, {built.root}"
+    lacks = _LACKS.search(message)
+    if lacks is not None:
+        module, part = lacks["module"] or lacks["top"], lacks["part"] or lacks["name"]
+        tree = _source_tree(paths, module)
+        if tree is not None and _MADE_BY_A_BUILD.fullmatch(part) is not None:
+            yield f"Source tree of {module} in {tree} without {module}.{part}"
+    named = _OF_MODULE.search(message)
+    if named is not None:
+        module = next(name for name in named.groups() if name)
+        own = _own_file(paths, module)
+        if own is not None:
+            library = " of the standard library" if module in sys.stdlib_module_names else ""
+            yield f"Own file {own} in place of the module {module}{library}"
+
+
+def _calls(frames: Sequence[str]) -> Iterator[str]:
+    """The package that an error was raised in, and the other one that called it."""
+    places = [place(path) for path in frames if _PASSED_THROUGH.search(path) is None]
+    last = places[-1] if places else None
+    if last is None or not last.module or last.owner == "build":
+        return
+    caller = next((item for item in reversed(places) if item is None or item.module != last.module), None)
+    # a program may have called it wrongly, and another installation is told as that
+    if caller is not None and caller.module and caller.root == last.root:
+        yield f"Two packages, {caller.module} calls {last.module}"
+
+
+def _own_code(frames: Sequence[str], message: str) -> Iterator[str]:
+    """The user's file that raised an error of its own values."""
+    last = frames[-1] if frames and message.startswith(("IndexError:", "TypeError:")) else None
+    if last is not None and last.endswith(".py") and place(last) is None and _LIBRARY.search(last) is None:
+        yield f"Own code, {last}"
+
+
+def _own_file(paths: Iterable[str], module: str) -> str | None:
+    """The user's file that has the name of `module`, None without one."""
+    name = re.compile(rf"(?:.*[\\/])?{module}\.py")
+    # a traceback has frames of the standard library as well
+    own = (path for path in paths if name.fullmatch(path) and _LIBRARY.search(path) is None)
+    return next((path for path in own if place(path) is None), None)
+
+
+def _source_tree(paths: Sequence[str], module: str) -> str | None:
+    """The directory from which the package `module` was imported, None where that is an installation."""
+    if any(item.module == module for item in _places(paths)):
+        return None
+    parts = (re.sub(r"\\+", "/", path).rpartition(f"/{module}/") for path in paths if place(path) is None)
+    roots = [root or "/" for root, found, _ in parts if found and "..." not in root]
+    # a repository is often called as its package
+    return max(roots, key=len, default=None)
+
+
+def _mixed(places: Sequence[Place]) -> Iterator[str]:
+    """What installations of different owners in one chain say."""
+    yield from _copies(places)
+    installed = [item for item in places if item.module and item.owner in {"environment", "user site", "system"}]
+    environment = next((item for item in installed if item.owner == "environment"), None)
+    other = next(
+        (item for item in reversed(installed) if environment is not None and not _same(item.root, environment.root)),
+        None,
+    )
+    if environment is not None and other is not None:
+        yield f"Two owners, {environment.told} of {environment.module}, {other.told} of {other.module}"
+
+
+def _same(one: str, other: str) -> bool:
+    """Whether two directories may be one: notebooks write the home directory as ``~`` in frames, the loader in full."""
+    short, full = sorted((one, other), key=lambda path: not path.startswith("~"))
+    return one == other or (short.startswith("~") and full.endswith(short[1:]))
+
+
+def _copies(places: Sequence[Place]) -> Iterator[str]:
+    roots: dict[str, dict[str, Place]] = {}
+    for item in places:
+        if item.module and item.module not in _NAMESPACES and item.owner != "build":
+            roots.setdefault(item.module, {}).setdefault(item.root, item)
+    for module, copies in roots.items():
+        if len(copies) > 1:
+            first, second = list(copies.values())[:2]
+            yield f"Two copies of {module}, {first.told} and {second.told}"

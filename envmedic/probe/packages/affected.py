@@ -1,0 +1,227 @@
+"""Which packages changed files can affect when they are imported; read from files, nothing is imported.
+
+A package is affected if its distribution changed, requires one that did, names one in an import or as a text (guarded,
+lazy or in an entry point), uses a part of a package that does, or loads a library that changed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from envmedic.probe.elf.dynamic import Elf, ElfError
+from envmedic.probe.layout import read_layout, site_packages
+from envmedic.probe.metadata import normalise, parse_record
+
+_REQUIRES = re.compile(rb"^Requires-Dist:[ \t]*([A-Za-z0-9][A-Za-z0-9._-]*)", re.MULTILINE)
+_LIBRARY = re.compile(r"(?P<stem>.+?\.so)(\.[0-9.]+)?")
+_GROUP = re.compile(r"^\[([^\]]+)\]", re.MULTILINE)
+_SCRIPTS = frozenset({"console_scripts", "gui_scripts"})
+_EVERYWHERE = re.compile(r"(.*\.pth|pyvenv\.cfg|bin/python[0-9.]*|(.*/)?(site|user)customize\.py)")
+"""Files that every start of Python reads."""
+
+
+@dataclass
+class _Package:
+    """An installed distribution, by its files."""
+
+    name: str
+    site: Path
+    files: tuple[str, ...]
+    requires: frozenset[str] = frozenset()
+    entry_points: str = ""
+    tops: frozenset[str] = field(default_factory=frozenset)
+
+    def modules(self) -> Iterator[str]:
+        """Their paths. Large environments have tens of thousands, so these are texts."""
+        return (f"{self.site}/{file}" for file in self.files if file.endswith(".py"))
+
+    def libraries(self) -> Iterator[Path]:
+        return (self.site / file for file in self.files if ".so" in file and _is_library(file))
+
+
+def unaffected(before: Path, after: Path, changed: Collection[str], distributions: Collection[str]) -> frozenset[str]:
+    """Top-level import names of the tree `after` that `changed` files and `distributions` cannot affect.
+
+    `changed` has paths relative to both trees. Empty where any import can be affected: by what every start of Python
+    reads, by its standard library, or in a conda prefix, whose packages share libraries and data. Raises OSError.
+    """
+    if (after / "conda-meta").is_dir():
+        return frozenset()
+    sites = _sites(after)
+    homes = [site.relative_to(after) for site in sites]
+    loose = [name for name in changed if not any(Path(name).is_relative_to(home) for home in homes)]
+    if not sites or any(map(_EVERYWHERE.fullmatch, changed)) or any(_of_python(name) for name in loose):
+        return frozenset()
+    now = [item for site in sites for item in _packages(site)]
+    old = [item for site in _sites(before) for item in _packages(site)]
+    moved = _changed(old, before, changed) | _changed(now, after, changed) | {normalise(name) for name in distributions}
+    names = {top for item in (*old, *now) if item.name in moved for top in item.tops} | _unowned(now, after, changed)
+    groups = {group for item in (*old, *now) if item.name in moved for group in _groups(item)}
+    libraries = {Path(name).name for name in changed if _is_library(name)}
+    libraries |= {file.name for item in (*old, *now) if item.name in moved for file in item.libraries()}
+    loading = _loading(now, libraries) if libraries else set()
+    known = moved | loading
+    others = [item for item in now if item.name not in known]
+    direct = known | _naming(others, names | groups, {_stem(name) for name in libraries})
+    reached = _requiring(now, direct)
+    others = [item for item in now if item.name not in reached]
+    reached |= _naming_parts(others, {top for item in now if item.name in direct for top in item.tops})
+    left = {top for item in now if item.name in reached for top in item.tops} | names
+    return frozenset({top for item in now for top in item.tops} - left)
+
+
+def _sites(tree: Path) -> tuple[Path, ...]:
+    found = read_layout(tree)
+    return tuple(site for site in site_packages(found, found.version) if site.is_relative_to(tree))
+
+
+def _is_library(file: str) -> bool:
+    return _LIBRARY.fullmatch(file.rpartition("/")[2]) is not None
+
+
+def _of_python(name: str) -> bool:
+    return re.match(r"lib(64)?/python[0-9.]+/(?!site-packages/)", name) is not None
+
+
+def _packages(site: Path) -> Iterator[_Package]:
+    for info in sorted(site.glob("*.dist-info")):
+        record, metadata = info / "RECORD", info / "METADATA"
+        if not (record.is_file() and metadata.is_file()):
+            continue  # its names stay unknown, and are imported
+        files = tuple(row for row in parse_record(record.read_bytes()).paths if not row.startswith(("/", "../")))
+        head = metadata.read_bytes()
+        points = info / "entry_points.txt"
+        yield _Package(
+            name=normalise(info.name.removesuffix(".dist-info").partition("-")[0]),
+            site=site,
+            files=files,
+            requires=frozenset(normalise(found.decode()) for found in _REQUIRES.findall(head)),
+            entry_points=points.read_text(encoding="utf-8", errors="replace") if points.is_file() else "",
+            tops=frozenset(filter(None, map(_top, files))),
+        )
+
+
+def _top(file: str) -> str | None:
+    """The top-level import name that a file of site-packages belongs to."""
+    first, inside, _ = file.partition("/")
+    if first.endswith((".dist-info", ".data")) or first == "__pycache__":
+        return None
+    name = first if inside else first.partition(".")[0] if first.endswith((".py", ".so")) else ""
+    return name if name.isidentifier() else None
+
+
+def _changed(packages: Iterable[_Package], tree: Path, changed: Collection[str]) -> set[str]:
+    """The packages that list one of the files as theirs."""
+    names = set(changed)
+    found = set()
+    for item in packages:
+        base = item.site.relative_to(tree).as_posix()
+        if any(f"{base}/{file}" in names for file in item.files):
+            found.add(item.name)
+    return found
+
+
+def _unowned(packages: Sequence[_Package], tree: Path, changed: Collection[str]) -> set[str]:
+    """Top-level names of changed files in site-packages that no distribution lists."""
+    bases = {item.site: f"{item.site.relative_to(tree).as_posix()}/" for item in packages}
+    listed = {bases[item.site] + file for item in packages for file in item.files}
+    own = [
+        name.removeprefix(base)
+        for name in changed
+        if name not in listed
+        for base in set(bases.values())
+        if name.startswith(base)
+    ]
+    return {top for name in own if (top := _top(name))}
+
+
+def _groups(item: _Package) -> set[str]:
+    """The groups of entry points that others load from a package."""
+    return set(_GROUP.findall(item.entry_points)) - _SCRIPTS
+
+
+def _stem(library: str) -> str:
+    found = _LIBRARY.fullmatch(library)
+    return found["stem"] if found else library
+
+
+def _loading(packages: Iterable[_Package], changed: set[str]) -> set[str]:
+    """The packages with a library that loads one of the `changed`, itself or through others."""
+    needs: dict[Path, tuple[str, frozenset[str], str]] = {}
+    for item in packages:
+        needs |= {file: (item.name, *_needed(file, changed)) for file in item.libraries()}
+    reached = set(changed)
+    found: set[str] = set()
+    while new := [file for file, (_, needed, _) in needs.items() if needed & reached]:
+        for file in new:
+            owner, _, soname = needs.pop(file)
+            found.add(owner)
+            reached |= {file.name, soname}
+    return found
+
+
+def _needed(library: Path, changed: set[str]) -> tuple[frozenset[str], str]:
+    """The names of the libraries that one asks for, and its own; what cannot be read may load any of the `changed`."""
+    try:
+        with closing(Elf(library)) as elf:
+            return frozenset(elf.needed), elf.soname or library.name
+    except (ElfError, OSError):
+        return frozenset(changed), library.name
+
+
+def _naming(packages: Iterable[_Package], names: set[str], libraries: set[str]) -> set[str]:
+    """The packages that name one of `names` in an import, as a text of its own or in an entry point, or a library."""
+    if not names:
+        return set()
+    either = "|".join(sorted(map(re.escape, names)))
+    importing = rf"^[ \t]*(?:from|import)\b[^#\n]*(?<![\w.])(?:{either})(?!\w)"
+    pattern = re.compile(rf"{importing}|[\"'](?:{either})(?:\.[\w.]+)?[\"']".encode(), re.MULTILINE)
+    points = re.compile(rf"=\s*(?:{either})\b")
+    words = [name.encode() for name in names]
+    loaded = [name.encode() for name in libraries]
+    found = set()
+    for item in packages:
+        if points.search(item.entry_points) or any(
+            any(word in data for word in loaded) or (any(word in data for word in words) and pattern.search(data))
+            for data in _sources(item)
+        ):
+            found.add(item.name)
+    return found
+
+
+def _naming_parts(packages: Iterable[_Package], tops: set[str]) -> set[str]:
+    """The packages that import a part of one of `tops`: what `import TOP` alone loads is imported by itself."""
+    if not tops:
+        return set()
+    either = "|".join(sorted(map(re.escape, tops)))
+    part = rf"^[ \t]*(?:from[ \t]+(?:{either})(?:[ \t]+import\b|\.\w)|import\b[^#\n]*(?<![\w.])(?:{either})\.\w)"
+    pattern = re.compile(rf"{part}|[\"'](?:{either})\.[\w.]+[\"']".encode(), re.MULTILINE)
+    words = [name.encode() for name in tops]
+    return {
+        item.name
+        for item in packages
+        if any(any(word in data for word in words) and pattern.search(data) for data in _sources(item))
+    }
+
+
+def _sources(item: _Package) -> Iterator[bytes]:
+    for module in item.modules():
+        try:
+            with open(module, "rb") as file:  # noqa: PTH123  # see `modules`
+                data = file.read()
+        except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
+            continue
+        # a statement may go on in the next line
+        yield data.replace(b"\\\n", b" ") if b"\\\n" in data else data
+
+
+def _requiring(packages: Iterable[_Package], names: set[str]) -> set[str]:
+    """`names` and all that requires one of them, through others too; extras and markers are taken as wanted."""
+    found, known = set(names), list(packages)
+    while new := {item.name for item in known if item.name not in found and item.requires & found}:
+        found |= new
+    return found

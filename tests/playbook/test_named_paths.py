@@ -1,0 +1,138 @@
+"""Owners of the files that a text names."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from envmedic.playbook.matching.named_paths import PathNotes, named_paths, place
+
+
+def read(text: str) -> PathNotes:
+    return named_paths(enumerate(text.encode().split(b"\n"), start=1))
+
+
+def said(text: str) -> list[str]:
+    return [sentence for _, _, sentence in read(text).sentences]
+
+
+def traceback(error: str, *files: str) -> str:
+    frames = "".join(f'  File "{file}", line 3, in <module>\n    import it\n' for file in files)
+    return f"Traceback (most recent call last):\n{frames}{error}"
+
+
+VENV = "/opt/venv/lib/python3.11/site-packages"
+HOME = "/home/user/.local/lib/python3.11/site-packages"
+UNDEFINED = f"ImportError: {VENV}/boxes/_C.abi3.so: undefined symbol: _ZN3c105ErrorC2Ev"
+
+
+@pytest.mark.parametrize(
+    ("path", "owner", "root", "module"),
+    [
+        (f"{VENV}/torch/__init__.py", "environment", "/opt/venv", "torch"),
+        ("/opt/venv/lib64/python3.11/site-packages/torch/_ops.py", "environment", "/opt/venv", "torch"),
+        (f"{VENV}/_boxes.cpython-311-x86_64-linux-gnu.so", "environment", "/opt/venv", "_boxes"),
+        (f"{HOME}/torch/__init__.py", "user site", "/home/user/.local/lib/python3.11", "torch"),
+        ("/home/user/.local/share/pipx/venvs/x/lib/python3.11/site-packages/a.py", "environment", "/home/user/.local/share/pipx/venvs/x", "a"),
+        ("/usr/lib/python3/dist-packages/numpy/__init__.py", "system", "/usr/lib/python3", "numpy"),
+        ("/usr/local/lib/python3.10/dist-packages/torch/_ops.py", "system", "/usr/local/lib/python3.10", "torch"),
+        ("/tmp/pip-build-env-k2lq1x4e/overlay/lib/python3.11/site-packages/torch/_ops.py", "build", "/tmp/pip-build-env-k2lq1x4e", "torch"),
+        ("/root/.cache/uv/builds-v0/.tmpI80vQB/lib/python3.11/site-packages/torch/_ops.py", "build", "/root/.cache/uv/builds-v0/.tmpI80vQB", "torch"),
+        ("/tmp/pip-install-i23mgr98/boxes_9108ab73/setup.py", "build", "/tmp/pip-install-i23mgr98", ""),
+        ("/home/user/.cache/torch_extensions/py311_cu124/boxes/boxes.so", "cache", "/home/user/.cache/torch_extensions", ""),
+        ("/tmp/torchinductor_user/ab/cab.py", "cache", "/tmp/torchinductor_user", ""),
+        ("/home/user/.triton/cache/a1b2/kernel.so", "cache", "/home/user/.triton/cache", ""),
+        ("/usr/local/libtorch/lib/libc10_cuda.so", "libraries", "/usr/local/libtorch", "torch"),
+        ("/opt/conda/envs/train/lib/libtorch_cpu.so", "libraries", "/opt/conda/envs/train", "torch"),
+        (r"C:\Users\u\AppData\Roaming\Python\Python311\site-packages\torch\_ops.py", "user site", r"C:\Users\u\AppData\Roaming\Python\Python311", "torch"),
+        (r"D:\sd\venv\Lib\site-packages\torch\_ops.py", "environment", r"D:\sd\venv", "torch"),
+    ],
+)  # fmt: skip
+def test_the_owner_of_a_file(path: str, owner: str, root: str, module: str) -> None:
+    found = place(path)
+    assert found is not None
+    assert (found.owner, found.root, found.module) == (owner, root, module)
+
+
+@pytest.mark.parametrize(
+    "path", ["/home/user/train.py", "train.py", "/usr/lib/python3.11/ctypes/__init__.py", ".../site-packages/torch/a.py",
+             "<frozen importlib._bootstrap>"],
+)  # fmt: skip
+def test_other_files_have_no_owner(path: str) -> None:
+    assert place(path) is None
+
+
+def test_an_error_with_frames_of_two_owners() -> None:
+    sentence = f"Two owners, /opt/venv of boxes, the user site /home/user/.local/lib/python3.11 of torch: {UNDEFINED}"
+    text = traceback(UNDEFINED, "train.py", f"{VENV}/boxes/__init__.py", f"{HOME}/torch/__init__.py")
+    assert said(text) == [sentence]
+    assert read(text).sentences[0][0] == len(text.split("\n"))
+    assert said(json.dumps({"error": text})) == [sentence + '"}']
+    one = said(traceback(UNDEFINED, "train.py", f"{VENV}/boxes/__init__.py", f"{VENV}/torch/__init__.py"))
+    assert one == [f"Two packages, boxes calls torch: {UNDEFINED}"]
+
+
+def test_two_copies_in_one_chain_and_in_what_pip_lists() -> None:
+    text = traceback(UNDEFINED, f"{VENV}/torch/__init__.py", "/usr/lib/python3/dist-packages/torch/_ops.py")
+    assert said(text)[0] == f"Two copies of torch, /opt/venv and the system /usr/lib/python3: {UNDEFINED}"
+    listed = (
+        "Requirement already satisfied: torch==2.4.0 in /usr/local/lib/python3.11/site-packages\n"
+        f">>> torch.__file__\n'{HOME}/torch/__init__.py'"
+    )
+    assert said(listed) == [
+        "Two copies of torch, the system /usr/local/lib/python3.11 and the user site /home/user/.local/lib/python3.11"
+    ]
+
+
+def test_chains_that_follow_each_other_are_not_mixed() -> None:
+    one, two = (
+        traceback("ImportError: a", f"{VENV}/a/__init__.py"),
+        traceback("ImportError: b", f"{HOME}/b/__init__.py"),
+    )
+    assert said(f"{one}\n{two}") == []
+
+
+def test_parts_of_a_namespace_and_conda_s_libraries_are_no_copies() -> None:
+    text = traceback(
+        "ImportError: /opt/conda/lib/libtorch_cpu.so: undefined symbol: iJIT_NotifyEvent",
+        "/opt/conda/lib/python3.11/site-packages/torch/__init__.py",
+    )
+    assert said(text) == []
+    parts = traceback("OSError: oops", f"{VENV}/nvidia/a.py", "/opt/more/lib/python3.11/site-packages/nvidia/b.py")
+    assert not any(sentence.startswith("Two copies") for sentence in said(parts))
+
+
+def test_a_source_tree_lacks_what_its_build_makes() -> None:
+    error = "ModuleNotFoundError: No module named 'boxes._C'"
+    tree = traceback(error, "/home/user/boxes/demo.py", "/home/user/boxes/boxes/__init__.py")
+    assert said(tree) == [f"Source tree of boxes in /home/user/boxes without boxes._C: {error}"]
+    assert said(traceback(error, f"{VENV}/boxes/__init__.py")) == []
+    assert said(traceback("ModuleNotFoundError: No module named 'boxes.demo'", "/home/user/boxes/boxes/a.py")) == []
+
+
+def test_an_own_file_named_like_a_module() -> None:
+    error = "AttributeError: partially initialized module 'random' has no attribute 'Random'"
+    own = traceback(error, "/home/user/random.py", f"{VENV}/torch/__init__.py")
+    assert said(own) == [
+        f"Own file /home/user/random.py in place of the module random of the standard library: {error}"
+    ]
+    assert said(traceback(error, "/home/user/train.py", "/usr/lib/python3.11/random.py")) == []
+
+
+def test_a_torch_of_a_build_environment() -> None:
+    error = "RuntimeError: \nThe detected CUDA version (12.4) mismatches the version that was used to compile"
+    build = "/tmp/pip-build-env-k2lq1x4e/overlay/lib/python3.11/site-packages"
+    (sentence,) = said(traceback(error, f"{build}/setuptools/build_meta.py", f"{build}/torch/utils/cpp_extension.py"))
+    assert sentence.startswith("Build environment with its own torch, /tmp/pip-build-env-k2lq1x4e: RuntimeError: ")
+    assert "mismatches" in sentence
+
+
+def test_where_a_text_was_written() -> None:
+    text = traceback("ImportError: a", f"{VENV}/a/__init__.py")
+    assert read(text).origin.prefixes == ("/opt/venv",)
+    windows = read(traceback("ImportError: a", r"D:\sd\venv\Lib\site-packages\a\__init__.py")).origin
+    assert (windows.system, windows.path) == ("Windows", r"D:\sd\venv\Lib\site-packages\a\__init__.py")
+    assert read(traceback("ImportError: a", "/Users/u/a.py")).origin.system == "macOS"
+    assert read(traceback("ImportError: a", "/home/user/a.py") + "\nC:\\Users\\u\\x.txt").origin.system is None
+    assert read("see https://example.org/C:/x and file:///C:/y").origin.system is None
