@@ -244,7 +244,7 @@ def find_choices(settings: Settings, prefix: Path, wish: RepairRequest) -> PlanC
         extendable=not wish.playbook,
         way=wish.way,
         importing=diagnosis.importing,
-        reported=next((item for item in findings if item.signature is not None), None),
+        reported=next((one for item in findings for one in item.with_consequences if one.signature is not None), None),
     )
     return PlanChoices(settings, installer_of(settings), wanted)
 

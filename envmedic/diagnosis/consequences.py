@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -23,7 +23,8 @@ def below_roots(findings: Sequence[Finding], environment: Environment | None) ->
     """Return the findings that are roots, in their order, each with those that follow from it."""
     names = frozenset(item.name for item in environment.distributions) if environment is not None else frozenset()
     about = {id(item): _subjects(item, names) for item in findings}
-    parents = {id(item): parent for item in findings if (parent := _parent(item, findings, about)) is not None}
+    gone = {id(item) for item in findings if environment is not None and _of_damaged_file(item, environment)}
+    parents = {id(item): parent for item in findings if (parent := _parent(item, findings, about, gone)) is not None}
     children: dict[int, list[Finding]] = {}
     for item in findings:
         root = _root(item, parents)
@@ -47,10 +48,22 @@ def _subjects(finding: Finding, names: frozenset[str]) -> frozenset[str]:
     return frozenset(word for word in found if word in names or ".so" in word)
 
 
-def _parent(finding: Finding, findings: Sequence[Finding], about: Mapping[int, frozenset[str]]) -> Finding | None:
+def _of_damaged_file(finding: Finding, environment: Environment) -> bool:
+    """Whether the module that a finding's text misses is a file that a distribution lists and has lost."""
+    module = ".".join(finding.groups[key] for key in ("module", "part") if key in finding.groups).replace(".", "/")
+    if not module or environment.files is None:
+        return False
+    file = re.compile(rf"(?:^|/){re.escape(module)}(?:/{re.escape(finding.groups.get('name', '__init__'))})?(?:/|\.\w)")
+    return any(file.search(path) for item in environment.files for path in (*item.missing, *item.cut_off))
+
+
+def _parent(
+    finding: Finding, findings: Sequence[Finding], about: Mapping[int, frozenset[str]], gone: Collection[int]
+) -> Finding | None:
     """The first finding that this one follows from.
 
-    Either the class of that finding explains it, and both are about one thing, or an earlier finding states all its facts.
+    Either the class of that finding explains it, and both are about one thing, or an earlier finding states all its
+    facts, or `gone` has it as the lack of a file that is gone.
     """
     if finding.confirmed is not True:
         return None
@@ -62,6 +75,8 @@ def _parent(finding: Finding, findings: Sequence[Finding], about: Mapping[int, f
         if other.confirmed is not True or other.confidence < CERTAIN_ENOUGH:
             continue
         if before and _states(other, finding):
+            return other
+        if other.fault == "half-installed" and id(finding) in gone:
             return other
         if finding.fault not in FAULT_CLASSES[other.fault].symptoms:
             continue

@@ -103,6 +103,11 @@ class Finding(Model, frozen=True, kw_only=True):
     consequences: tuple[Finding, ...] = ()
     """Confirmed findings that follow from it, and that its repair ends too."""
 
+    @property
+    def with_consequences(self) -> tuple[Finding, ...]:
+        """The finding, then what follows from it."""
+        return (self, *self.consequences)
+
 
 class Aside(Model, frozen=True, kw_only=True):
     """Something in the text that is no fault of an environment, said beside the answer."""
@@ -162,7 +167,7 @@ class Diagnosis(Model, frozen=True, kw_only=True):
     @property
     def every(self) -> tuple[Finding, ...]:
         """The findings, each followed by its consequences."""
-        return tuple(one for item in self.findings for one in (item, *item.consequences))
+        return tuple(one for item in self.findings for one in item.with_consequences)
 
     @property
     def explains(self) -> bool:

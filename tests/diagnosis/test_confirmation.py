@@ -13,6 +13,7 @@ from envmedic.diagnosis.findings import diagnose
 from envmedic.model.facts import (
     Building,
     Defect,
+    DistributionFiles,
     Environment,
     Facts,
     GeneratedModule,
@@ -346,3 +347,29 @@ def test_code_for_the_gpu_refutes_that_there_is_none(text: str, capability: str,
     torch = TorchBuild(version="2.5.1", cuda="12.4", arch_list=("8.0", "8.6", "9.0"))
     facts = Facts(host=host, environment=msgspec.structs.replace(environment(), torch=torch))
     assert first(text, "no-kernel-image", facts).confirmed is confirmed
+
+
+def test_a_module_whose_file_is_gone_is_missing_because_of_that() -> None:
+    """A distribution that lists the file is no other release, whatever the text suggests."""
+    gone = "lib/python3.12/site-packages/torchvision/ops/boxes.py"
+    lost = DistributionFiles(
+        distribution="torchvision",
+        version="0.26.0",
+        metadata_path="lib/python3.12/site-packages/torchvision-0.26.0.dist-info",
+        recorded=198,
+        matching=197,
+        missing=(gone,),
+        missing_count=1,
+    )
+    env = msgspec.structs.replace(installed("torchvision==0.26.0"), files=(lost,))
+    root = fault("half-installed", f"torchvision 0.26.0: 1 of 198 files missing: {gone}")
+    asks = fault("companion-version", "torchvision 0.26.0 has no module torchvision.ops.boxes")
+
+    def roots(**groups: str) -> list[str]:
+        return [item.fault for item in below_roots((msgspec.structs.replace(asks, groups=groups), root), env)]
+
+    assert roots(module="torchvision", part="ops.boxes") == ["half-installed"]
+    assert roots(module="torchvision.ops", name="boxes") == ["half-installed"]
+    assert roots(module="torchvision.ops.boxes", name="nms") == ["half-installed"]
+    assert roots(module="torchvision.io") == ["companion-version", "half-installed"]
+    assert roots(module="vision.ops.boxes") == ["companion-version", "half-installed"]

@@ -130,7 +130,7 @@ def run_python_checks(checks: Sequence[Check], runner: Runner, phase: Phase, emi
     """Each check runs its one argument as Python code; any failure to exit with 0 is a failed check."""
     outcomes = []
     for check in checks:
-        result = runner([str(runner.python), "-c", check.arguments[0]], timeout_s=60)
+        result = runner([str(runner.python), "-B", "-c", check.arguments[0]], timeout_s=60)
         last = (result.stderr.strip().splitlines() or [""])[-1]
         outcomes.append(outcome(check, ok=result.returncode == 0, reason=last))
         emit(CheckFinished(phase=phase, outcome=outcomes[-1]))

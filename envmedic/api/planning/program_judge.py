@@ -25,7 +25,7 @@ def reported_error(
     lines: Iterable[bytes], playbooks: tuple[LoadedPlaybook, ...], diagnosis: Diagnosis
 ) -> ReportedError:
     """Return what tells the error of a text whose `diagnosis` this is."""
-    found = next((item for item in diagnosis.findings if item.signature is not None), None)
+    found = next((item for item in diagnosis.every if item.signature is not None), None)
     message = read_output(lines, playbooks).failures.message
     return ReportedError(signature=found.signature if found is not None else None, message=message)
 

@@ -46,8 +46,14 @@ def diagnose(args: argparse.Namespace, output: CommandOutput) -> int:
 
 
 def _plan(args: argparse.Namespace, found: Diagnosis) -> str:
-    """The command that plans with the program of the kept failure; empty for any other text."""
-    return shlex.join(["envmedic", "plan", "--last", "-p", found.prefix]) if args.last and found.prefix else ""
+    """The command that plans with the same text, whose error has to be gone then; empty where it can't be read again."""
+    if found.prefix is None:
+        return ""
+    if args.last:
+        return shlex.join(["envmedic", "plan", "--last", "-p", found.prefix])
+    by_text = any(item.signature is not None for first in found.findings[:1] for item in first.with_consequences)
+    named = found.log if found.log in args.logs and found.log != "-" else None
+    return shlex.join(["envmedic", "plan", "--log", named, "-p", found.prefix]) if named and by_text else ""
 
 
 def _prefix(args: argparse.Namespace, settings: Settings, output: CommandOutput) -> Path | None:

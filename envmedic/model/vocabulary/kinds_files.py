@@ -8,13 +8,13 @@ KINDS: tuple[FactKind, ...] = (
     FactKind(
         name="files.damaged",
         type="strings",
-        doc="distributions of which files are missing or cut off, as name==version to install again",
+        doc="distributions of which files are missing or cut off; as name==version to install again",
         detail="files.problems",
     ),
     FactKind(
         name="files.unrecorded",
         type="strings",
-        doc="distributions whose RECORD is gone, as name==version to install again",
+        doc="distributions whose RECORD is gone; as name==version to install again",
     ),
     FactKind(
         name="files.beyond-index",

@@ -8,9 +8,9 @@ KINDS: tuple[FactKind, ...] = (
     FactKind(
         name="text.holds",
         type="bool",
-        doc="whether it is so in this environment that a module is missing, lacks a name, or that a requirement is not "
-        "met, as the groups `module`, `name`, `requirement`, `package` and `needed` of the match state; None where they "
-        "state nothing, and not observed where files do not tell",
+        doc="whether the environment is as the text says of a module, a name or a requirement; by the groups `module`, "
+        "`name`, `requirement`, `package` and `needed` of the match, None where they state nothing, and not observed where "
+        "files do not tell",
         detail="text.observed",
     ),
     FactKind(
