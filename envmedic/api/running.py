@@ -144,7 +144,8 @@ def reproduce(settings: Settings, prefix: Path, argv: Sequence[str], cancel: Can
         ) from error
     if cancel is not None and cancel():
         raise Interrupted("The command was stopped", cause="cancelled")
-    return Ran(tuple(argv), Ending(result.returncode), output)
+    given = {name: value for name, value in variables.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return Ran(tuple(argv), Ending(result.returncode), output, given, result.seconds)
 
 
 def diagnose_reproduced(
@@ -168,13 +169,18 @@ def diagnose_command(
 
     Raises Interrupted when `cancel` asked to stop the command.
     """
-    ran = reproduce(settings, prefix, argv, cancel)
-    if not ran.failed:
-        settings.stream.emit(
-            Notice(code="not-reproduced", message=f"{argv[0]} ended with {ran.how()}", level="warning")
-        )
-        return conclude(playbooks, facts, NO_TEXT, prefix, None)
-    return _diagnosed(settings, playbooks, facts, prefix, ran)
+    return diagnose_ended(settings, playbooks, facts, prefix, reproduce(settings, prefix, argv, cancel))
+
+
+def diagnose_ended(
+    settings: Settings, playbooks: tuple[LoadedPlaybook, ...], facts: Facts, prefix: Path, ran: Ran
+) -> Diagnosis:
+    """Return the diagnosis of a command that has ended; of facts alone, with a warning, where it has not failed."""
+    if ran.failed:
+        return _diagnosed(settings, playbooks, facts, prefix, ran)
+    told = f"{ran.argv[0]} ended with {ran.how()}"
+    settings.stream.emit(Notice(code="not-reproduced", message=told, level="warning"))
+    return conclude(playbooks, facts, NO_TEXT, prefix, None)
 
 
 def environment_of(argv: Sequence[str]) -> Path | None:

@@ -27,7 +27,8 @@ def diagnose_line(session: AppState) -> str:
     elif source.kind != "command":
         words.append("--log-only")
     if source is not None:
-        words += ["--reproduce", "--", *source.argv] if source.kind == "command" else [source.name]
+        again = ["--last"] if source.kept else ["--reproduce", "--", *source.argv]
+        words += again if source.kind == "command" else [source.name]
     return shlex.join(words)
 
 
@@ -37,6 +38,7 @@ def plan_line(session: AppState, wish: RepairRequest) -> str:
     # --reproduce and its command come last: all words after `--` belong to the command.
     words += ["--playbook", wish.playbook] if wish.playbook else []
     words += ["--log", wish.log] if wish.log else []
+    words += ["--last"] if wish.last else []
     words += ["--way", wish.way] if wish.way else []
     words += ["-p", session.chosen]
     words += ["--reproduce", "--", *wish.command] if wish.command else []
@@ -53,6 +55,7 @@ def apply_line(session: AppState, plan: Plan, wish: RepairRequest) -> str:
     namespace = Namespace(
         playbook=wish.playbook,
         log=wish.log,
+        last=wish.last,
         way=wish.way,
         user_command=wish.command,
         find_links=settings.find_links,
@@ -76,12 +79,12 @@ def lock_line(prefix: str, form: str, folder: str, name: str, *, incomplete: boo
 
 
 def watch_line(session: AppState, command: str) -> str:
-    """``envmedic diagnose --reproduce`` of a command line in the chosen environment, as far as it is one."""
+    """``envmedic run`` of a command line in the chosen environment, as far as it is one."""
     try:
         argv = words(command)
     except InputError:
         return ""
-    return shlex.join(["envmedic", "diagnose", "-p", session.chosen, "--reproduce", "--", *argv])
+    return shlex.join(["envmedic", "run", "-p", session.chosen, "--", *argv])
 
 
 def words(line: str) -> list[str]:

@@ -59,6 +59,8 @@ class TextSource(msgspec.Struct, frozen=True):
     """The file, or the command line."""
     argv: tuple[str, ...] = ()
     """Words of the command that printed the text."""
+    kept: bool = False
+    """Whether its failure is kept, so that the command can decide on a repair."""
     lines: int = 0
     alone: Diagnosis | None = None
     """Diagnosis from the text alone."""
@@ -173,6 +175,8 @@ class AppState(msgspec.Struct, frozen=True):
         playbook = finding.playbook if finding is not None and finding != best else None
         if source is None:
             return RepairRequest(playbook=playbook or (finding.playbook if finding is not None else None))
+        if source.kept:
+            return RepairRequest(playbook=playbook, last=True)
         if source.kind == "command":
             return RepairRequest(playbook=playbook, command=source.argv)
         return RepairRequest(playbook=playbook, log=source.name)

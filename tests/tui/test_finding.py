@@ -102,7 +102,7 @@ def test_a_command_is_watched_and_diagnosed() -> None:
         assert source.argv == ("python", "-c", "import torchvision")
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(opened.screen, FindingScreen))
-        assert opened.screen.query_one(CommandLine).line.endswith("--reproduce -- python -c 'import torchvision'")
+        assert " --last -p " in opened.screen.query_one(CommandLine).line
 
     drive(scenario)
 

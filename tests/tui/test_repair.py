@@ -308,6 +308,46 @@ async def other_way(opened: EnvmedicApp, pilot: Pilot[int], screen: PlanScreen) 
     await until(pilot, lambda: opened.screen is screen and screen._wish.way != before)
 
 
+def test_the_program_that_was_watched_decides(patient: Case, tmp_path: Path) -> None:
+    program = tmp_path / "train.py"
+    program.write_text(
+        "import torch, torchvision\n"
+        "boxes = torch.tensor([[0.0, 0.0, 10.0, 10.0], [20.0, 20.0, 30.0, 30.0]])\n"
+        "torchvision.ops.nms(boxes, torch.tensor([0.9, 0.8]), 0.5)\n"
+        f"open({str(tmp_path / 'trained.txt')!r}, 'w').close()\n"
+    )
+
+    async def scenario(opened: EnvmedicApp, pilot: Pilot[int]) -> None:
+        await until(pilot, lambda: opened.session.current is not None and opened.session.current.phase == "read")
+        await pilot.press("w", *f"python {program}", "enter")
+        await until(pilot, lambda: opened.session.source is not None and opened.session.source.kept, "the failure")
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(opened.screen, FindingScreen))
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(opened.screen, PlanScreen))
+        await until(pilot, lambda: "swap" in page(opened), "the plan")
+        screen = opened.screen
+        assert isinstance(screen, PlanScreen)
+        assert opened.screen.query_one(CommandLine).line.startswith("envmedic apply --last")
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(opened.screen, StartPanel))
+        question = opened.screen.query_one(LineView).text
+        assert f"Your program decides  python {program}" in question
+        assert "once before the steps, where it must fail" in question
+        assert "is then stopped with all its children" in question
+        assert not (tmp_path / "trained.txt").exists()
+        await pilot.press("y")
+        await until(pilot, asked(opened), "the question before the swap")
+        assert "Program      passed" in opened.screen.query_one(LineView).text
+        await pilot.press("y")
+        await until(pilot, at_result(opened), "the result")
+        assert "Program      passed" in page(opened)
+
+    drive(scenario, LARGE)
+    assert (tmp_path / "trained.txt").exists()
+    assert torchvision(patient.prefix) == REPAIRED
+
+
 def first_fault(tmp_path: Path) -> str:
     """A fault of the user's own playbook, which hides the real one; returns the text that tells of it."""
     folder = tmp_path / "config" / "envmedic" / "playbooks"

@@ -25,7 +25,7 @@ from envmedic.model.events import (
 from envmedic.model.facts import Host
 from envmedic.model.plan import Change, Pin, Plan, Purge
 from envmedic.model.ports import Exchange, Means, ProcessUser
-from envmedic.model.record import DistributionState, Record, Round, error_document
+from envmedic.model.record import DistributionState, Left, Record, Round, error_document
 from envmedic.render.cells import width
 from envmedic.render.pages.starting import gpu_missing, means_lines, start_lines
 from envmedic.render.progress import repair_state
@@ -213,6 +213,12 @@ def test_a_result_has_before_and_after_and_the_way_back() -> None:
     assert "  1. ✗ first: nms: fail" in lines
     assert "  2. ✓ second: repaired" in lines
     assert "  mind the gap" in lines
+    assert "Program      your program was not run; to run it, and to let it decide if it fails:" in lines
+    left = (Left(summary="numpy is old", why="no wheel fits", reported=True),)
+    partly = texts(result_page(BEGUN.ending(record(outcome="partial", left=left, program="passed"), START), 80))
+    assert partly[0] == "! Repaired in part  in 2.0 s"
+    assert "Not repaired: numpy is old: no wheel fits" in partly
+    assert "Program      passed" in partly
 
 
 def test_what_failed_is_told_with_evidence_and_that_nothing_was_changed() -> None:

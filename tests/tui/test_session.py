@@ -84,6 +84,11 @@ def test_facts_of_another_environment_say_nothing_about_the_chosen_one() -> None
             RepairRequest(command=("python", "x.py")),
             "envmedic diagnose -p /a --reproduce -- python x.py",
         ),
+        (
+            TextSource("command", "python x.py", ("python", "x.py"), kept=True),
+            RepairRequest(last=True),
+            "envmedic diagnose -p /a --last",
+        ),
     ],
 )
 def test_the_best_finding_is_repaired_by_what_was_given(
@@ -110,6 +115,8 @@ def test_plan_and_apply_lines_carry_what_matters() -> None:
         fault="torchvision-ops", host=Host(), steps=(),
     )  # fmt: skip
     assert apply_line(FOUND, plan, wish) == "envmedic apply --playbook nms-cuda --log /x -p /a"
+    assert plan_line(FOUND, RepairRequest(last=True)) == "envmedic plan --last -p /a"
+    assert apply_line(FOUND, plan, RepairRequest(last=True)) == "envmedic apply --last -p /a"
     settings = Settings(stream=EventStream([]), find_links=("/w",), offline=True, installer="pip", pin=True)
     other = replace(FOUND, settings=settings, options=ApplyOptions(no_gpu=True))
     expected = "envmedic apply --find-links /w --offline --no-gpu --pin --installer pip -p /a"
@@ -124,7 +131,7 @@ def test_plan_and_apply_lines_carry_what_matters() -> None:
 
 def test_a_command_line_is_split_as_a_shell_does() -> None:
     assert words("python 'a b.py'") == ["python", "a b.py"]
-    assert watch_line(FOUND, "python 'a b.py'") == "envmedic diagnose -p /a --reproduce -- python 'a b.py'"
+    assert watch_line(FOUND, "python 'a b.py'") == "envmedic run -p /a -- python 'a b.py'"
     for bad in ("", "  ", "python 'a"):
         assert watch_line(FOUND, bad) == ""
         with pytest.raises(InputError):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import datetime as dt
 import hashlib
 import socket
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from envmedic import safe_io, xdg
@@ -18,10 +18,11 @@ from envmedic.api.context.target import EnvironmentTarget
 from envmedic.api.diagnosis import diagnose_output
 from envmedic.api.planning.program_judge import reported_error
 from envmedic.api.playbooks import load_playbooks
-from envmedic.api.running import Ran
+from envmedic.api.running import Cancel, Ran, diagnose_ended, reproduce
 from envmedic.engine.fs.durable import write_whole
-from envmedic.errors import InputError
+from envmedic.errors import InputError, PreflightError
 from envmedic.model.base import from_json, to_json
+from envmedic.model.events import Notice
 from envmedic.model.facts import Facts
 from envmedic.model.findings import Diagnosis
 from envmedic.model.playbook import LoadedPlaybook
@@ -80,6 +81,24 @@ def _case(target: EnvironmentTarget, ran: Ran) -> Case:
 
 def _kept(variables: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in sorted(variables.items()) if is_kept(name) and not is_secret(name, value)}
+
+
+def run_and_keep(
+    settings: Settings, prefix: Path, argv: Sequence[str], *, cancel: Cancel | None = None
+) -> tuple[Diagnosis, bool]:
+    """Run `argv` in the environment; return the diagnosis of its end, and whether a failure was kept as the case.
+
+    Raises InputError where it cannot be started, and Interrupted when `cancel` asked to stop it.
+    """
+    ran, kept = reproduce(settings, prefix, argv, cancel), False
+    if ran.failed:
+        try:
+            kept = keep(prefix, ran).is_file()
+        except (OSError, PreflightError) as error:
+            why = error.strerror if isinstance(error, OSError) else error.summary
+            told = f"The failure is not kept, so the program cannot decide on a repair: {why}"
+            settings.stream.emit(Notice(code="not-kept", message=told, level="warning"))
+    return diagnose_ended(settings, load_playbooks(settings), observe(settings, prefix), prefix, ran), kept
 
 
 def load(prefix: Path) -> Case:

@@ -120,11 +120,11 @@ def _checks(plan: Plan) -> list[Line]:
     )
     lines = [line(""), line("Checks that decide", "bold"), line(f"  required: {', '.join(required) or 'none'}")]
     lines += [line(f"  informative: {', '.join(informative)}")] if informative else []
-    return [*lines, *(row for check in plan.checks for row in _program(check))]
+    return [*lines, *(row for check in plan.checks for row in program_lines(check))]
 
 
-def _program(check: Check) -> list[Line]:
-    """How often, where and until when the user's program runs."""
+def program_lines(check: Check) -> list[Line]:
+    """How often, where and until when the user's program runs; nothing for other checks."""
     program = check.program
     if program is None:
         return []

@@ -96,14 +96,15 @@ def _result(record: Record, *, moved: bool) -> list[Line]:
     return [
         joined(head, "  ", state, how),
         *([joined(part("GPU", "bold"), f"          {gpu_proof(record)}")] if record.gpu != "not needed" else []),
-        *_program(record, target, moved=moved),
+        *program_lines(record, moved=moved),
         *(row for item in synced for row in sync_lines(item, after=True)),
         line(f"To go back: envmedic undo -p {target}"),
     ]
 
 
-def _program(record: Record, target: str, *, moved: bool) -> list[Line]:
+def program_lines(record: Record, *, moved: bool = False) -> list[Line]:
     """How the user's program ended, or how it is run."""
+    target = shlex.quote(visible(record.prefix))
     if record.program != "not run":
         said = next((item.reason for item in record.checks_after if item.program == "failed elsewhere"), record.program)
         return [joined(part("Program", "bold"), f"      {said}")]

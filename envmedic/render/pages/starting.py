@@ -7,7 +7,7 @@ from envmedic.model.facts import Host
 from envmedic.model.plan import Plan
 from envmedic.model.ports import Means
 from envmedic.model.registries.modes import CLONE_MODES, EXCHANGE_METHODS, PROTECTIONS, STAGING_MODES, AllowName
-from envmedic.render.documents.plan import change_rows
+from envmedic.render.documents.plan import change_rows, program_lines
 from envmedic.render.pages.error import error_page
 from envmedic.render.style import size
 from envmedic.render.text import Line, TextPart, line, part, table
@@ -70,6 +70,7 @@ def start_lines(plan: Plan, means: Means | EnvmedicError | None, host: Host | No
     ]
     if plan.download_bytes:
         lines.append(line(f"  download {size(plan.download_bytes)}", "dim"))
+    lines += [row for check in plan.checks for row in program_lines(check)]
     if isinstance(means, EnvironmentBusy):
         lines += [line(""), line(f"! {means.summary}. They may mix old and new files until started again:", "warn")]
         lines += [line(f"    {text}") for text in means.details]

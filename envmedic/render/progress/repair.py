@@ -12,7 +12,7 @@ from envmedic.model.record import Record
 from envmedic.model.registries.modes import EXCHANGE_METHODS
 from envmedic.render.cells import end, pairs, width
 from envmedic.render.documents.plan import change_rows, plan_lines
-from envmedic.render.documents.record import gpu_proof, left_lines
+from envmedic.render.documents.record import gpu_proof, left_lines, program_lines
 from envmedic.render.events import STAGES, amount, event_lines
 from envmedic.render.progress.check_table import FAILURES
 from envmedic.render.progress.repair_state import Asked, Part, Repair, StageRow
@@ -186,6 +186,7 @@ def _exchange_lines(asked: Exchange) -> list[Line]:
     lines = [
         line(f"The repaired copy is {done}. Your environment is untouched so far.", "bold"),
         *left_lines(record.left),
+        *(program_lines(record) if record.program != "not run" else []),
         line(""),
         *pairs(
             [

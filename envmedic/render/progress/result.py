@@ -13,7 +13,7 @@ from envmedic.render.cells import middle, padded, width
 from envmedic.render.documents.errors import failure_lines
 from envmedic.render.documents.lock import incomplete_lines, lock_lines
 from envmedic.render.documents.plan import sync_lines
-from envmedic.render.documents.record import gpu_proof, undoing_syncs, until
+from envmedic.render.documents.record import gpu_proof, left_lines, program_lines, undoing_syncs, until
 from envmedic.render.pages.error import error_page
 from envmedic.render.progress.check_table import check_table, evidence, rows_of
 from envmedic.render.progress.repair_state import Repair
@@ -43,14 +43,7 @@ def verdict_line(repair: Repair) -> Line:
     """The result in a few words with a mark."""
     result = repair.result
     if isinstance(result, Record) and result.failure is None:
-        proven = result.gpu != "not verified"
-        took = f"  in {duration(sum(result.seconds.values()))}"
-        synced = undoing_syncs(result)
-        if proven and synced:
-            return (part(f"! Repaired and verified, {until(synced[0])}", "warn"), TextPart(took))
-        if proven:
-            return (TextPart("✓ Repaired and verified", "good"), TextPart(took))
-        return (TextPart("! Repaired, not verified on a GPU", "warn"), TextPart(took))
+        return (_success(result), TextPart(f"  in {duration(sum(result.seconds.values()))}"))
     failure = result.failure if isinstance(result, Record) else result
     code, environment = (failure.code, failure.environment) if failure is not None else ("", "")
     if environment == RECOVERABLE:
@@ -64,6 +57,18 @@ def verdict_line(repair: Repair) -> Line:
 # what succeeded
 
 
+def _success(record: Record) -> TextPart:
+    """How far it is repaired and proven."""
+    if record.outcome == "partial":
+        return TextPart("! Repaired in part", "warn")
+    if record.gpu == "not verified":
+        return TextPart("! Repaired, not verified on a GPU", "warn")
+    synced = undoing_syncs(record)
+    if synced:
+        return part(f"! Repaired and verified, {until(synced[0])}", "warn")
+    return TextPart("✓ Repaired and verified", "good")
+
+
 def _repaired(record: Record, repair: Repair, cells: int) -> list[Line]:
     notes = [line(f"  {text}") for text in (*record.regressions, *record.notes)]
     notes += [(part("  "), *row) for item in undoing_syncs(record) for row in sync_lines(item, after=True)]
@@ -72,6 +77,8 @@ def _repaired(record: Record, repair: Repair, cells: int) -> list[Line]:
     return [
         verdict_line(repair),
         *([line(f"GPU: {gpu_proof(record)}")] if record.gpu != "not needed" else []),
+        *left_lines(record.left),
+        *program_lines(record),
         *section("Packages", package_lines(record.before, record.after, cells), "accent"),
         *section("Checks", check_table(rows_of(record).values(), cells), "accent"),
         *section("Rounds", _rounds(record), "accent"),

@@ -221,8 +221,8 @@ class Effects:
         on_events: Callable[[list[Event]], None],
         ended: Callable[[Diagnosis], None],
         failed: Callable[[EnvmedicError], None],
-    ) -> BackgroundJob[Diagnosis]:
-        """Run a command line in the chosen environment, as it is, and diagnose how it ends.
+    ) -> BackgroundJob[tuple[Diagnosis, bool]]:
+        """Run a command line in the chosen environment, as it is, diagnose how it ends, and keep its failure.
 
         Raises InputError where it is no command line, or no environment is chosen.
         """
@@ -230,13 +230,14 @@ class Effects:
         if not prefix:
             raise InputError("No environment is chosen", hint="Choose one, then run the command in it")
 
-        def work(settings: Settings, job: BackgroundJob[Diagnosis]) -> Diagnosis:
-            from envmedic.api import running
+        def work(settings: Settings, job: BackgroundJob[tuple[Diagnosis, bool]]) -> tuple[Diagnosis, bool]:
+            from envmedic.api.planning import cases
 
-            return running.diagnose_reproduced(settings, Path(prefix), argv, cancel=job.token)
+            return cases.run_and_keep(settings, Path(prefix), argv, cancel=job.token)
 
-        def then(diagnosis: Diagnosis) -> None:
-            source = TextSource("command", line, argv, alone=diagnosis, joined=diagnosis, prefix=prefix)
+        def then(ended_with: tuple[Diagnosis, bool]) -> None:
+            diagnosis, kept = ended_with
+            source = TextSource("command", line, argv, kept=kept, alone=diagnosis, joined=diagnosis, prefix=prefix)
             self._front.update(self._session.with_source(source))
             ended(diagnosis)
 

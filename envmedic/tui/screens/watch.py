@@ -25,7 +25,10 @@ class WatchScreen(BaseScreen):
     """Screen of a running command: its output, then its diagnosis."""
 
     TITLE_TEXT = "Run"
-    HELP = "A command that runs in the chosen environment. s stops it. When it has failed, Enter opens what is found."
+    HELP = (
+        "A command that runs in the chosen environment. s stops it. When it has failed, Enter opens what is found; a repair "
+        "then runs it again, and it decides."
+    )
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("s", "stop", "Stop"),
         Binding("enter", "open", "Open finding", key_display="Enter"),
@@ -38,7 +41,7 @@ class WatchScreen(BaseScreen):
     def __init__(self, command: str) -> None:
         super().__init__()
         self._command = command
-        self._job: BackgroundJob[Diagnosis] | None = None
+        self._job: BackgroundJob[tuple[Diagnosis, bool]] | None = None
         self._found: Finding | None = None
         """The best finding, once the command has failed."""
 
