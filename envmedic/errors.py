@@ -138,6 +138,7 @@ REPAIR_PACKAGES = {
     "requests": "requests",
     "rich": "textual",
     "textual": "textual",
+    "tomlkit": "tomlkit",
     "urllib3": "requests",
     "uv": "uv",
 }

@@ -41,15 +41,17 @@ from envmedic.engine.transaction.preflight import preflight
 from envmedic.errors import InputError, NothingToRepair
 from envmedic.model.base import from_json
 from envmedic.model.findings import Diagnosis, Finding, of_shell
+from envmedic.model.pins import ProjectEdit
 from envmedic.model.plan import Plan
 from envmedic.model.playbook import LoadedPlaybook
-from envmedic.model.ports import ApplyOptions, Exchange, Means
+from envmedic.model.ports import ApplyOptions, Exchange, Means, unedited
 from envmedic.model.record import Left, Record
 from envmedic.probe.prefix import processes
 
 Confirm = Callable[[Plan], bool]
 AcceptPartial = Callable[[tuple[Left, ...]], bool]
 BeforeExchange = Callable[[Exchange], bool]
+EditsProject = Callable[[ProjectEdit], bool]
 
 
 @dataclass(frozen=True)
@@ -108,6 +110,7 @@ def apply(
     confirm: Confirm,
     *,
     accept_partial: AcceptPartial | None = None,
+    edits_project: EditsProject = unedited,
 ) -> Record | Diagnosis:
     """Plan, confirm, and carry out; return the diagnosis if nothing was requested and nothing found.
 
@@ -119,7 +122,7 @@ def apply(
     prepared = prepare(settings, prefix, wish)
     if isinstance(prepared, Diagnosis):
         return prepared
-    return carry_out(prepared, options, confirm, accept_partial=accept_partial)
+    return carry_out(prepared, options, confirm, accept_partial=accept_partial, edits_project=edits_project)
 
 
 def apply_plan(
@@ -129,6 +132,7 @@ def apply_plan(
     confirm: Confirm,
     *,
     accept_partial: AcceptPartial | None = None,
+    edits_project: EditsProject = unedited,
 ) -> Record:
     """Carry `made` out as it is; where that was done before and nothing has changed since, return its record.
 
@@ -138,7 +142,9 @@ def apply_plan(
     before = _carried_out(settings, made)
     if before is not None:
         return before
-    return carry_out(Prepared(made, settings, None), options, confirm, accept_partial=accept_partial)
+    return carry_out(
+        Prepared(made, settings, None), options, confirm, accept_partial=accept_partial, edits_project=edits_project
+    )
 
 
 def _carried_out(settings: Settings, made: Plan) -> Record | None:
@@ -162,12 +168,13 @@ def carry_out(
     *,
     cancel: Cancel = never,
     accept_partial: AcceptPartial | None = None,
+    edits_project: EditsProject = unedited,
     before_exchange: BeforeExchange | None = None,
 ) -> Record:
     """Carry out a prepared plan and the plans that the repair loop adds; `confirm` is asked about each.
 
     `accept_partial` is asked about a repair that leaves a part of what was reported; without it and without the
-    option such a one is dropped.
+    option such a one is dropped. `edits_project` is asked whether manifest and lock of the project are written too.
     `cancel` is polled, and stops everything before the commit point. `before_exchange` is asked after the clone is
     verified. Errors before the transaction begins are raised (StalePlan if the environment has changed since); later
     ones are in the record.
@@ -186,6 +193,7 @@ def carry_out(
             extend=Loop(settings, choices) if choices is not None else None,
             conda=conda_of(settings, target.real) if (target.real / "conda-meta").is_dir() else None,
             accept_partial=accept_partial,
+            edits_project=edits_project,
             before_exchange=before_exchange,
         ),
         # the plan's host may come from --host: checks are judged for the machine that the plan is for

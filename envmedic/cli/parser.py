@@ -267,6 +267,12 @@ def _apply(parser: Parser) -> None:
         "--keep-partial", group=group, action="store_true", help="keep a repair that leaves a part of what was reported"
     )
     parser.option(
+        "--edit-project",
+        group=group,
+        action="store_true",
+        help="write manifest and lock of the project too, as the plan shows them, so that the next sync keeps the repair",
+    )
+    parser.option(
         "--allow",
         group=group,
         action="append",

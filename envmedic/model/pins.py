@@ -80,3 +80,38 @@ class NextSync(Model, frozen=True, kw_only=True):
     """Whether the versions that the project wants are known; without them it may undo the repair."""
     keeps: tuple[str, ...] = ()
     """Command that lets manifest and lock agree with the repair."""
+    unedited: str = ""
+    """Why envmedic does not offer to make that change itself; empty where it does, or where there is no command."""
+
+
+class EditedFile(Model, frozen=True, kw_only=True):
+    """A file of a project as an edit leaves it."""
+
+    name: str
+    """Relative to the folder."""
+    before_sha256: str
+    after_sha256: str
+    after: str
+    """Its whole text."""
+    diff: str
+    """What changes: a unified diff, of a lock the releases by name."""
+
+
+class ProjectEdit(Model, frozen=True, kw_only=True):
+    """Manifest and lock that agree with a repair, made by the project's own tool in a copy of the project."""
+
+    folder: str
+    command: tuple[str, ...]
+    """What the tool was asked; in the folder it would do the same."""
+    files: tuple[EditedFile, ...]
+
+
+class FileDifference(Model, frozen=True, kw_only=True):
+    """A file of a project that was edited after a repair had written it, and that an undo or redo therefore left."""
+
+    name: str
+    since: str = ""
+    """Of an undo: a unified diff from what the repair wrote to what stands there."""
+    left_out: str
+    """What was not done. Of an undo: a unified diff from what the repair wrote to what was there before it; of a repair
+    or a redo: from what stands there to what was to be written."""

@@ -9,7 +9,7 @@ from envmedic.model.checks import Check
 from envmedic.model.conda import CondaChange
 from envmedic.model.facts import Host, Origin
 from envmedic.model.findings import Finding, Obstacle
-from envmedic.model.pins import NextSync
+from envmedic.model.pins import NextSync, ProjectEdit
 from envmedic.model.registries.faults import Fault
 
 PLAN_SCHEMA: Final = "envmedic.plan/1"
@@ -360,6 +360,9 @@ class Plan(Model, frozen=True, kw_only=True):
     """What the user should know."""
     next_sync: NextSync | None = None
     """What the project's own tool does to the environment afterwards; null where it does nothing, or nothing is known."""
+    project_edit: ProjectEdit | None = None
+    """What manifest and lock of the project would say to agree with it, and with the plans before it; null where they
+    agree already or where that could not be made. Written only where the user says so (``--edit-project``)."""
     obstacles: tuple[Obstacle, ...] = ()
     """What would keep ``apply`` from beginning, or from proving a repair here."""
     unanswered: tuple[str, ...] = ()

@@ -14,6 +14,7 @@ from envmedic.model.checks import Check, Outcome, Phase
 from envmedic.model.conda import CondaArtifact, CondaChange, CondaPackage, CondaRequest
 from envmedic.model.events import Emit
 from envmedic.model.facts import Environment, Host
+from envmedic.model.pins import ProjectEdit
 from envmedic.model.plan import Artifact, Install, Plan, Purge, Rebuild
 from envmedic.model.record import DistributionState, Left, Record
 from envmedic.model.registries.modes import AllowName, CloneMode, ExchangeMethod, StagingMode
@@ -259,6 +260,11 @@ class Exchange(msgspec.Struct, frozen=True):
     """What runs from the environment now."""
 
 
+def unedited(_edit: ProjectEdit) -> bool:
+    """Answer of a front end that writes no files of a project."""
+    return False
+
+
 # `engine` must not import its siblings `probe` and `installers`: `api` passes these functions instead.
 class EnginePorts(msgspec.Struct, frozen=True):
     """Everything that a transaction uses from outside `engine`."""
@@ -281,6 +287,8 @@ class EnginePorts(msgspec.Struct, frozen=True):
     """Observes a clone as it will be at the prefix; what `ExtendRequest.environment` is made from."""
     accept_partial: Callable[[tuple[Left, ...]], bool] | None = None
     """Asks whether a repair is kept that leaves this; None keeps none, unless the options say so."""
+    edits_project: Callable[[ProjectEdit], bool] = unedited
+    """Whether manifest and lock of the project are written too; asked before the clone is made and before the exchange."""
     before_exchange: Callable[[Exchange], bool] | None = None
     """Asks once more when the clone is proven, before it takes the environment's place; None goes on unasked."""
     host: Callable[[], Host] | None = None

@@ -7,6 +7,7 @@ from typing import Final, Literal
 from envmedic.errors import EnvmedicError
 from envmedic.model.base import Model
 from envmedic.model.checks import Outcome
+from envmedic.model.pins import FileDifference
 from envmedic.model.plan import Plan
 from envmedic.model.program import ProgramEnd
 from envmedic.redact import redact_text
@@ -128,6 +129,11 @@ class Record(Model, frozen=True, kw_only=True):
     """Plans that were carried out in the clone and given up, since they did not prove themselves."""
     notes: tuple[str, ...] = ()
     """What the user should know."""
+    project: Literal["", "edited", "restored", "left"] = ""
+    """What became of manifest and lock of the project: written as the plan's `project_edit` says, put back, or left as
+    they were found, since somebody had edited them. Empty where the repair was not to write them."""
+    project_left: tuple[FileDifference, ...] = ()
+    """Those files that were found edited, where they were left."""
     carried: tuple[str, ...] = ()
     """Files, relative to the prefix, that ``undo --keep-new`` copied from the repaired tree into the one from before."""
 

@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
+from packaging.version import Version
 
 from envmedic.model.facts import Environment
 from envmedic.model.pins import NextSync, Project, UserPin
@@ -41,7 +43,7 @@ def next_sync(
     moved = all(name in locked and _version(environment, name) != after[name] for name in after)
     if not undone and not moved:
         return None
-    wanted: dict[str, str] = {canonicalize_name(Requirement(text).name): text for text in asked}
+    wanted: dict[str, str] = {canonicalize_name(Requirement(text).name): _short(text) for text in asked}
     changed = [name for name in after if after[name] is not None and not _agrees(locked.get(name), after[name])]
     words = [wanted.get(name) or f"{name}=={(after[name] or '').partition('+')[0]}" for name in sorted(changed)]
     keeps = (*_KEEP[project.tool], *words) if undone and words and project.tool in _KEEP else ()
@@ -91,6 +93,21 @@ def _locked(project: Project, pins: Iterable[UserPin]) -> dict[str, list[UserPin
         if pin.kind == "lock" and pin.source.startswith(f"{project.folder}/{project.lock}:"):
             found.setdefault(canonicalize_name(Requirement(pin.requirement).name), []).append(pin)
     return found
+
+
+def _short(text: str) -> str:
+    """A requirement without the bounds that another of its bounds implies."""
+    requirement = Requirement(text)
+    groups = (({">=", ">"}, max), ({"<=", "<"}, min))
+    kept = [item for item in requirement.specifier if not any(item.operator in operators for operators, _ in groups)]
+    for operators, tightest in groups:
+        bounds = [item for item in requirement.specifier if item.operator in operators]
+        # of equal versions the bound that excludes it
+        kept += (
+            [tightest(bounds, key=lambda item: (Version(item.version), item.operator in {">", "<="}))] if bounds else []
+        )
+    requirement.specifier = SpecifierSet(",".join(map(str, kept)))
+    return str(requirement)
 
 
 def _agrees(pins: Sequence[UserPin] | None, version: str | None) -> bool:

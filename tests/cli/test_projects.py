@@ -93,6 +93,108 @@ def test_a_repair_as_the_lock_says_leaves_the_sync_nothing_to_do(reader: Shell, 
     assert "Would make no changes" in run_uv(project, "sync", "--dry-run")
 
 
+EDIT = (*APPLY, "--edit-project")
+
+
+@pytest.fixture
+def owner(reader: Shell) -> Shell:
+    """Somebody whose uv reads the settings of the project."""
+    return reader.having(UV_NO_CONFIG="false")
+
+
+def locked_badly(project: Path, shared: Case, more: str = "") -> dict[str, bytes]:
+    """Lock and install the lowest torchvision; returns manifest and lock."""
+    write_manifest(project, shared, resolution="lowest", more=more)
+    run_uv(project, "lock")
+    run_uv(project, "sync")
+    return {name: (project / name).read_bytes() for name in ("pyproject.toml", "uv.lock")}
+
+
+def test_manifest_and_lock_are_edited_with_the_repair_and_go_back_with_it(
+    owner: Shell, shared: Case, project: Path
+) -> None:
+    before, where = locked_badly(project, shared), ("-p", str(project / ".venv"))
+    planned = owner.envmedic(*PLAN, *where)
+    version = REPAIRED.partition("+")[0]
+    assert f'+    "torchvision=={version}",' in planned.out, planned.told()
+    assert {name: (project / name).read_bytes() for name in before} == before
+    done = owner.envmedic(*EDIT, *where)
+    assert done.code == 0, done.told()
+    assert f"pyproject.toml and uv.lock in {project} agree with the repair" in done.out
+    assert "until the next" not in done.out
+    assert "Would make no changes" in run_uv(project, "sync", "--dry-run")
+    written = {name: (project / name).read_bytes() for name in before}
+    assert f'"torchvision=={version}"'.encode() in written["pyproject.toml"]
+    back = owner.envmedic("undo", "--yes", *where)
+    assert back.code == 0, back.told()
+    assert f"pyproject.toml and uv.lock in {project} are as they were before the repair" in back.out
+    assert {name: (project / name).read_bytes() for name in before} == before
+    forth = owner.envmedic("redo", "--yes", *where)
+    assert forth.code == 0, forth.told()
+    assert {name: (project / name).read_bytes() for name in before} == written
+    assert "Would make no changes" in run_uv(project, "sync", "--dry-run")
+
+
+def test_what_was_edited_since_stays_and_is_shown(owner: Shell, shared: Case, project: Path) -> None:
+    before, where = locked_badly(project, shared), ("-p", str(project / ".venv"))
+    assert owner.envmedic(*EDIT, *where).code == 0
+    manifest = project / "pyproject.toml"
+    manifest.write_text(
+        manifest.read_text(encoding="utf-8").replace('version = "1"', 'version = "7"'), encoding="utf-8"
+    )
+    now = {name: (project / name).read_bytes() for name in before}
+    back = owner.envmedic("undo", "--yes", *where)
+    assert back.code == 0, back.told()
+    assert {name: (project / name).read_bytes() for name in before} == now
+    assert (
+        f"pyproject.toml and uv.lock in {project} stay as they are, since they were edited after the repair" in back.out
+    )
+    assert '+version = "7"' in back.out
+    assert f'-    "torchvision=={REPAIRED.partition("+")[0]}",' in back.out
+
+
+def test_yes_alone_does_not_write_into_the_project(owner: Shell, shared: Case, project: Path) -> None:
+    before, where = locked_badly(project, shared), ("-p", str(project / ".venv"))
+    done = owner.envmedic(*APPLY, *where)
+    assert done.code == 0, done.told()
+    assert "until the next `uv sync`" in done.out
+    assert {name: (project / name).read_bytes() for name in before} == before
+
+
+def test_a_plan_of_another_manifest_is_stale(owner: Shell, shared: Case, project: Path) -> None:
+    locked_badly(project, shared)
+    where = ("-p", str(project / ".venv"))
+    assert owner.envmedic(*PLAN, "-o", str(project / "plan.json"), *where).code == 0
+    manifest = project / "pyproject.toml"
+    manifest.write_text(manifest.read_text(encoding="utf-8") + "# mine\n", encoding="utf-8")
+    done = owner.envmedic("apply", str(project / "plan.json"), "--no-gpu", "--yes", "--edit-project")
+    assert done.code == 2, done.told()
+    assert f"{manifest} has changed since the plan was made" in done.err
+    done = owner.envmedic("apply", str(project / "plan.json"), "--no-gpu", "--yes")
+    assert done.code == 0, done.told()
+
+
+@pytest.mark.parametrize(
+    ("more", "why"),
+    [
+        ("[tool.uv.workspace]\nmembers = []", "it is a workspace"),
+        ('[tool.uv.sources]\nnumpy = { path = "../numpy" }', "sources in directories"),
+        ('[[tool.uv.index]]\nname = "near"\nurl = "wheels"\nexplicit = true', "an index in a directory relative to"),
+    ],
+)
+def test_a_project_that_a_copy_cannot_stand_for_is_left_with_the_command(
+    owner: Shell, shared: Case, project: Path, more: str, why: str
+) -> None:
+    before = locked_badly(project, shared)
+    manifest = project / "pyproject.toml"
+    manifest.write_bytes(before["pyproject.toml"] + more.encode())
+    planned = owner.envmedic(*PLAN, "-p", str(project / ".venv"))
+    assert planned.code == 0, planned.told()
+    assert "To keep it: `uv add torchvision==" in planned.out
+    assert "envmedic does not do that itself: " in planned.out
+    assert why in planned.out
+
+
 @pytest.fixture
 def explicit(shared: Case, tmp_path: Path) -> Path:
     """A project whose torchvision comes from an index of its own, with other files of the same releases."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import itertools
 import os
+import stat
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -20,6 +21,7 @@ from envmedic.model.ports import ApplyOptions
 from envmedic.model.record import FINAL_STATES
 from envmedic.tree import fingerprint
 from tests.engine.world import (
+    PROJECT,
     SITE,
     Crash,
     ShellInstaller,
@@ -27,6 +29,7 @@ from tests.engine.world import (
     fails_in_place,
     in_child,
     make_environment,
+    project_around,
     run_file_checks,
 )
 
@@ -56,7 +59,16 @@ def small_world(root: Path) -> World:
         if not (prefix / name).exists():
             (prefix / name).write_text("#!/former/env/bin/python\nimport fam\n")
             (prefix / name).chmod(mode)
-    return World(prefix, ApplyOptions(staging="relocate"), ShellInstaller(), checks=run_file_checks, also=IN_PLACE)
+    options, project = ApplyOptions(staging="relocate"), project_around(prefix)
+    return World(prefix, options, ShellInstaller(), checks=run_file_checks, project_edit=project, also=IN_PLACE)
+
+
+def check_project(world: World, *, live: bool | None) -> None:
+    """Manifest and lock are whole; `live` says on which side they must be, None where a kill may have parted them."""
+    for name, sides in PROJECT.items():
+        now = (world.prefix.parent / name).read_bytes()
+        assert now in (sides if live is None else (sides[live],)), name
+        assert stat.S_IMODE((world.prefix.parent / name).stat().st_mode) == 0o640
 
 
 def recover_under_fire(world: World) -> None:
@@ -87,6 +99,8 @@ def is_repaired(now: Manifest, old: Manifest) -> bool:
 
 def check_whole(world: World, old: Manifest, *, recovered: bool) -> None:
     """The prefix holds one whole tree, old or repaired; without exchange it may be missing until the recovery."""
+    if not recovered:
+        check_project(world, live=None)
     if not world.prefix.exists():
         assert not recovered
         assert list(world.store.glob("*/displaced"))
@@ -96,6 +110,8 @@ def check_whole(world: World, old: Manifest, *, recovered: bool) -> None:
         now.pop(fingerprint.UV_LOCK, None)  # held over the exchange: recovery removes what a kill left of it
     live = any(item.live for item in history(world.prefix).generations)
     assert is_repaired(now, old) if live else now == old
+    if recovered:
+        check_project(world, live=live)
 
 
 def check_undo(world: World, old: Manifest) -> None:
@@ -103,6 +119,7 @@ def check_undo(world: World, old: Manifest) -> None:
     if any(item.live for item in history(world.prefix).generations):
         world.undo()
     assert fingerprint.manifest(world.prefix) == old
+    check_project(world, live=False)
 
 
 def kill_repairs(root: Path, names: frozenset[str] = frozenset()) -> int:
@@ -160,6 +177,12 @@ def test_a_repair_by_renames_killed_around_the_swap_leaves_one_whole_environment
     assert kill_repairs(memory, AROUND_THE_SWAP) == len(AROUND_THE_SWAP)
 
 
+@pytest.mark.usefixtures("_no_exchange")
+def test_a_repair_by_renames_killed_between_those_of_the_project_leaves_one_whole_project(memory: Path) -> None:
+    names = frozenset({"project-saved", "project-replaced", "project-file"})
+    assert kill_repairs(memory, names) == len(names) * len(PROJECT)
+
+
 def test_an_undo_killed_anywhere_leaves_one_whole_environment(memory: Path) -> None:
     assert kill_moves(memory, make_live, lambda world, crash: world.undo(point=crash)) >= 6
 
@@ -191,6 +214,7 @@ def test_a_repair_that_fails_in_place_killed_anywhere_leaves_the_old_environment
         recover_under_fire(world)
         assert is_settled(world), f"kill point {number}"
         assert fingerprint.manifest(world.prefix) == old
+        check_project(world, live=False)
         number += 1
     assert number > len(names)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import signal
 import sys
@@ -21,6 +22,7 @@ from envmedic.model.checks import Check, Outcome, Phase
 from envmedic.model.events import CheckFinished, Emit, Event, EventData, EventStream
 from envmedic.model.facts import Environment, Host
 from envmedic.model.findings import Finding
+from envmedic.model.pins import EditedFile, ProjectEdit
 from envmedic.model.plan import Artifact, Change, Install, InstalledReference, Plan, Purge, Rebuild, Step
 from envmedic.model.ports import (
     ApplyOptions,
@@ -170,6 +172,8 @@ class World:
     host: Host | None = None
     unaffected: Callable[[Path, Path, Collection[str], Collection[str]], frozenset[str]] | None = None
     checks: CheckRunner = run_python_checks
+    project_edit: ProjectEdit | None = None
+    """What each plan writes into the project around the environment, wanted by its user."""
     also: tuple[Step, ...] = ()
     """Steps of each plan after those that replace fam."""
 
@@ -191,6 +195,7 @@ class World:
             extend=self.extend,
             observe=self.observe,
             accept_partial=self.accept_partial,
+            edits_project=lambda _edit: True,
             before_exchange=self.before_exchange,
             host=None if self.host is None else lambda: self.host or Host(),
             unaffected=self.unaffected,
@@ -217,6 +222,7 @@ class World:
             steps=steps or (*replacement(version), *self.also),
             checks=(Check(name="fam-imports", role="playbook", arguments=("import fam",)),),
             changes=(Change(kind="change", name="fam", before="1.0", after=version),),
+            project_edit=self.project_edit,
         )
         return msgspec.structs.replace(plan, **changes)
 
@@ -249,6 +255,27 @@ class World:
     def version(self) -> str:
         """The version of fam that the files at the prefix are of."""
         return next(item.version for item in distributions(self.prefix) if item.name == "fam")
+
+
+def project_around(prefix: Path) -> ProjectEdit:
+    """Write manifest and lock beside an environment; returns what is to become of them."""
+    files = []
+    for name, sides in PROJECT.items():
+        path = prefix.parent / name
+        if not path.exists():
+            path.write_bytes(sides[0])
+            path.chmod(0o640)
+        digests = [hashlib.sha256(content).hexdigest() for content in sides]
+        after = sides[1].decode()
+        files.append(EditedFile(name=name, before_sha256=digests[0], after_sha256=digests[1], after=after, diff=""))
+    return ProjectEdit(folder=str(prefix.parent), command=("uv", "add", "fam==2.0"), files=tuple(files))
+
+
+PROJECT = {
+    "pyproject.toml": (b'dependencies = ["fam"]\n', b'dependencies = ["fam==2.0"]\n'),
+    "uv.lock": (b'fam = "1.0"\n', b'fam = "2.0"\n'),
+}
+"""Files of a project before a repair and after it."""
 
 
 def finding(*, confirmed: bool | None = True) -> Finding:
@@ -331,7 +358,7 @@ class Crash:
     With `names` only the points called so count.
     """
 
-    def __init__(self, at: int, names: Collection[str] = (), act: Callable[[], None] = die) -> None:
+    def __init__(self, at: int, names: Collection[str] = (), act: Callable[[], object] = die) -> None:
         self._left = at
         self._names = names
         self._act = act

@@ -40,6 +40,10 @@ def test_a_lock_with_the_fault_brings_it_back() -> None:
     asked = next_sync(environment, values(environment), {"torchvision": "0.20.1"}, ["torchvision<0.21"])
     assert asked is not None
     assert asked.keeps == ("uv", "add", "torchvision<0.21")
+    bounds = "torchvision>=0.16,<0.21,>0.17,>=0.17,!=0.19,<=0.21"
+    joined = next_sync(environment, values(environment), {"torchvision": "0.20.1"}, [bounds])
+    assert joined is not None
+    assert joined.keeps == ("uv", "add", "torchvision!=0.19,<0.21,>0.17")
 
 
 def test_a_lock_without_the_fault_is_the_repair_of_the_tool_itself() -> None:

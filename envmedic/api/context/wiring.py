@@ -13,6 +13,7 @@ from envmedic.api.context.target import EnvironmentTarget
 from envmedic.model.checks import Check, Outcome, Phase
 from envmedic.model.events import Emit
 from envmedic.model.facts import Host
+from envmedic.model.pins import ProjectEdit
 from envmedic.model.plan import Plan
 from envmedic.model.ports import (
     CheckRunner,
@@ -23,6 +24,7 @@ from envmedic.model.ports import (
     Installer,
     PlanExtension,
     Runner,
+    unedited,
 )
 from envmedic.model.record import Left
 from envmedic.model.registries.installers import OF_WHEELS
@@ -118,6 +120,7 @@ def engine_ports(
     extend: Callable[[ExtendRequest], PlanExtension | None] | None = None,
     conda: CondaInstaller | None = None,
     accept_partial: Callable[[tuple[Left, ...]], bool] | None = None,
+    edits_project: Callable[[ProjectEdit], bool] = unedited,
     before_exchange: Callable[[Exchange], bool] | None = None,
 ) -> EnginePorts:
     """Return everything that a transaction on `target` uses from outside the engine."""
@@ -132,6 +135,7 @@ def engine_ports(
         conda=conda,
         observe=lambda tree: observe_clone(settings, tree, target.real),
         accept_partial=accept_partial,
+        edits_project=edits_project,
         before_exchange=before_exchange,
         host=cache(partial(host_of, settings)),
         unaffected=affected.unaffected,

@@ -7,6 +7,7 @@ from pathlib import Path
 from envmedic.api.context.observation import observe
 from envmedic.api.context.settings import Settings
 from envmedic.api.context.wiring import installer_of
+from envmedic.api.planning.project_edits import with_edit
 from envmedic.api.planning.proposals import PlanningCase, plans
 from envmedic.errors import InputError
 from envmedic.model.plan import Plan
@@ -26,4 +27,4 @@ def move(settings: Settings, prefix: Path, policy: Policy, way: str | None = Non
         raise InputError(f"There is no torch in {prefix}", hint="Name the environment that holds it: -p PREFIX")
     # a move is planned as the repair of a case without a finding, so that it has the same ways, rules and checks
     case = PlanningCase(facts, None, family_move.playbook(policy, environment), way=way)
-    return next(plans(settings, case, installer_of(settings)))
+    return with_edit(settings, environment, next(plans(settings, case, installer_of(settings))))

@@ -9,6 +9,7 @@ import msgspec
 
 from envmedic import planner
 from envmedic.api.context.settings import Settings
+from envmedic.api.planning.project_edits import with_edit
 from envmedic.api.planning.proposals import PlanningCase, plans
 from envmedic.errors import EnvmedicError, HostFault, NoSolution, NothingToRepair
 from envmedic.model.checks import Check, Confirmation
@@ -112,7 +113,8 @@ class PlanChoices:
                 for plan in plans(self._settings, case, self.installer):
                     refusal = _refusal(plan, self._earlier)
                     if refusal is None:
-                        yield self._noted(plan)
+                        # the changes of the plans before it are in the clone, and the project is to agree with all
+                        yield with_edit(self._settings, self.wanted.facts.environment, self._noted(plan), self._earlier)
                         # set by `next` while this generator was suspended: the fault does not exist in the clone
                         if self._leave:
                             break

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import shlex
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -29,6 +29,7 @@ from envmedic.errors import ExitCode, InputError
 from envmedic.model.base import to_json
 from envmedic.model.checks import VerifyWish
 from envmedic.model.findings import Diagnosis
+from envmedic.model.pins import ProjectEdit
 from envmedic.model.plan import Plan
 from envmedic.model.record import Left, Record
 from envmedic.planner.identity import named
@@ -114,12 +115,15 @@ def apply(args: argparse.Namespace, output: CommandOutput) -> int:
         # before the repair: a directory that cannot be written must not be discovered after it
         locks.require_folder(Path(args.lock))
     settings = settings_of(args, output)
+    edits = cache(partial(_edits_project, asked=args.edit_project, yes=args.yes))
     confirm = partial(_confirm_plan, output=output, yes=args.yes)
     accept = None if args.yes else partial(_accept_partial, output=output)
     if args.plan:
         settings = replace(settings, unnamed=False)  # the plan names it
         made = _read_plan(args, settings, output)
-        record = repair.apply_plan(settings, made, options_of(args), confirm, accept_partial=accept)
+        record = repair.apply_plan(
+            settings, made, options_of(args), confirm, accept_partial=accept, edits_project=edits
+        )
         return _print_repair(record, settings, args, output)
     target, settings = agreed(target_of(args), settings)
     done = repair.apply(
@@ -129,6 +133,7 @@ def apply(args: argparse.Namespace, output: CommandOutput) -> int:
         options_of(args),
         confirm,
         accept_partial=accept,
+        edits_project=edits,
     )
     return _print_healthy(done, output) if isinstance(done, Diagnosis) else _print_repair(done, settings, args, output)
 
@@ -172,6 +177,12 @@ def _confirm_plan(made: Plan, *, output: CommandOutput, yes: bool) -> bool:
     output.narrate_lines([*plan_lines(made, alternatives=not yes), line("")])
     program = ", run your program there," if any(check.program for check in made.checks) else ""
     return yes or ask(f"Repair the environment in a clone{program} and swap it in when the checks pass?")
+
+
+def _edits_project(edit: ProjectEdit, *, asked: bool, yes: bool) -> bool:
+    """Whether files of the user's own are written: never without a word about them, `--yes` is about the repair."""
+    names = " and ".join(item.name for item in edit.files)
+    return asked or (not yes and ask(f"Write this to {names} in {edit.folder}, too?"))
 
 
 def _accept_partial(left: tuple[Left, ...], *, output: CommandOutput) -> bool:

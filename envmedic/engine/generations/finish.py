@@ -11,6 +11,7 @@ from pathlib import Path
 
 import msgspec
 
+from envmedic.engine.generations import project_files
 from envmedic.engine.generations.only_copies import only_copies, only_copies_told
 from envmedic.engine.stage import shebangs
 from envmedic.engine.store import marker, retention
@@ -66,6 +67,8 @@ def drop(transaction: OpenTransaction, failure: EnvmedicError) -> Record:
     transaction.session.interruption.shield()  # a second Ctrl-C must not leave the clone behind
     if marker.read(transaction.session.prefix) == transaction.directory.transaction:
         raise InternalError("The clone to be dropped is live", environment=RECOVERABLE)
+    project_files.restore(transaction)
+    project_files.forget(transaction)
     transaction.discard_tree()
     transaction.empty_trash()  # before the journal is written: the disk may be full
     record = transaction.finish("aborted", failure=failure)
@@ -82,6 +85,7 @@ def conclude(transaction: OpenTransaction, runner: Runner, *, redo: bool = False
     if failure is None:
         if redo:
             note_only_copies(transaction, "done")
+        project_files.place(transaction)
         return transaction.finish("done")
     session = transaction.session
     session.notice("exchanging-back", f"{failure.summary}: the environment as it was is put back")
@@ -110,6 +114,7 @@ def set_aside(transaction: OpenTransaction, failure: EnvmedicError, *, keep: boo
     names them. Raises OSError.
     """
     written = note_only_copies(transaction, "undone")
+    project_files.restore(transaction)
     return transaction.finish("undone", failure=failure) if keep or written else drop(transaction, failure)
 
 

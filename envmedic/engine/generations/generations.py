@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Literal, TypeVar
 
 from envmedic.engine.fs import trash
-from envmedic.engine.generations import carry_over, undo_losses
+from envmedic.engine.generations import carry_over, project_files, undo_losses
 from envmedic.engine.generations.finish import conclude, exchange_again, note_only_copies, recoverable
 from envmedic.engine.generations.late_writes import changed_meanwhile, late_writes
 from envmedic.engine.generations.only_copies import only_copies, only_copies_told
@@ -255,6 +255,7 @@ def _undo(session: TransactionContext, item: _Known, accept: Accept | None, keep
             lost = f"Edited in place since the repair, so not as before: {', '.join(loss.damaged[:_LISTED])}"
             transaction.note(notes=(*transaction.record.notes, lost))
         note_only_copies(transaction, "undone")
+        project_files.restore(transaction)
         return carry_over.finish(transaction)
 
 
@@ -269,6 +270,7 @@ def _redo(session: TransactionContext, item: _Known, accept: Accept | None, lock
             told = "Not checked again: its files, the driver and the GPUs are those that the repair was proven with"
             session.emit(Notice(code="still-proven", message=told))
             note_only_copies(transaction, "done")
+            project_files.place(transaction)
             return transaction.finish("done")
         runner = ActivatedRunner(DirectRunner(session.prefix, inherit=[lock]), session.prefix, session.interruption)
         return conclude(transaction, runner, redo=True)

@@ -18,7 +18,7 @@ done, undone, aborted  nothing; what was being deleted is deleted
 
 (*) Not dropped but kept, as ``undone``, where files were written into it while it was live.
 
-A crash during recovery is harmless: the same row applies again.
+Edited files of the project go with the tree that stays, see `project_files`. A crash during recovery is harmless: the same row applies again.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ import os
 import shlex
 from pathlib import Path
 
-from envmedic.engine.generations import carry_over
+from envmedic.engine.generations import carry_over, project_files
 from envmedic.engine.generations.finish import conclude, drop, exchange_again, note_only_copies, recoverable, set_aside
 from envmedic.engine.generations.late_writes import changed_meanwhile, late_writes
 from envmedic.engine.generations.undo_losses import loaded
@@ -131,6 +131,7 @@ def _take_back(transaction: OpenTransaction, *, live: bool) -> Record:
     else:
         sync(transaction.session.prefix, transaction.directory)
     note_only_copies(transaction, "undone")
+    project_files.restore(transaction)
     return carry_over.finish(transaction)
 
 

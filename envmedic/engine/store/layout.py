@@ -10,6 +10,8 @@ One store serves every environment of a parent directory::
     .envmedic/<txid>/fingerprint          of the original, taken right after cloning
     .envmedic/<txid>/fingerprint-live     of the repaired tree, taken after the exchange
     .envmedic/<txid>/carried.json         what an undo copies into `env`, while it does
+    .envmedic/<txid>/project              of each edited file of the project the content that is not in place
+    .envmedic/<txid>/project.json         which files those are
     .envmedic/<txid>/env                  the clone before the exchange, the old tree after it
     .envmedic/<txid>/displaced            the old tree in the middle of a swap by renames
     .envmedic/<txid>/trash                what is being deleted
@@ -92,6 +94,16 @@ class TransactionDirectory:
     def carried(self) -> Path:
         """The list of the files that an undo carries over, as long as it is under way, see `carry_over`."""
         return self.path / "carried.json"
+
+    @property
+    def project(self) -> Path:
+        """Of each file of the project that the repair edits, the content that is not in place, see `project_files`."""
+        return self.path / "project"
+
+    @property
+    def project_edit(self) -> Path:
+        """The list of those files; without it none is edited."""
+        return self.path / "project.json"
 
     @property
     def tree(self) -> Path:

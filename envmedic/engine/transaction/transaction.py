@@ -16,6 +16,7 @@ from envmedic.engine.clone import losses
 from envmedic.engine.clone.clone import clone
 from envmedic.engine.fs.durable import make_directory
 from envmedic.engine.fs.exchange import sync_filesystem
+from envmedic.engine.generations import project_files
 from envmedic.engine.generations.finish import conclude, drop, exchange_again, recoverable, set_aside, unfinished
 from envmedic.engine.generations.generations import not_pruned, prune_trees, spared_told
 from envmedic.engine.generations.late_writes import LISTED, changed_meanwhile, late_writes
@@ -47,6 +48,7 @@ from envmedic.errors import (
 )
 from envmedic.model.base import to_json
 from envmedic.model.events import EventStream, Notice, TransactionStarted
+from envmedic.model.pins import ProjectEdit
 from envmedic.model.plan import Plan
 from envmedic.model.ports import ApplyOptions, CheckRunner, EnginePorts, Exchange, Runner
 from envmedic.model.record import Record
@@ -91,9 +93,19 @@ def _apply(session: TransactionContext, plan: Plan) -> Record:
     with locked(session.store) as lock:
         settle(session)  # another process may have been killed between preflight and the lock
         confirm(session, plan)
+        edit = _project_edit(session, plan)
+        if edit is not None:
+            project_files.require_as_planned(edit)
         fetch(session, plan)
         original = _fingerprint(session, plan)
         return _carry_out(_begin(session, plan, how, lock, original))
+
+
+def _project_edit(session: TransactionContext, plan: Plan) -> ProjectEdit | None:
+    """The edit of manifest and lock that goes with `plan`; None where the user does not want it, or there is none."""
+    with session.interruption.at_once():
+        wanted = plan.project_edit is not None and session.ports.edits_project(plan.project_edit)
+    return plan.project_edit if wanted else None
 
 
 def _require_gpu(session: TransactionContext, plan: Plan) -> None:
@@ -322,6 +334,9 @@ def _make_ready(run: Run) -> tree.Fingerprint:
     repaired = tree.fingerprint(directory.tree)
     repaired.save(directory.live_fingerprint)
     run.transaction.note(after=session.ports.distributions(directory.tree))
+    edit = _project_edit(session, run.plans[-1])  # it is that of all plans before it too
+    if edit is not None:
+        project_files.prepare(run.transaction, edit)
     run.transaction.save()
     # One syncfs instead of an fsync per file: the fingerprints and thousands of new files at once.
     sync_filesystem(directory.path)

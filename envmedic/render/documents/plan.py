@@ -6,11 +6,11 @@ import shlex
 from collections.abc import Iterable
 
 from envmedic.model.checks import Check
-from envmedic.model.pins import NextSync
+from envmedic.model.pins import NextSync, ProjectEdit
 from envmedic.model.plan import Change, Plan
 from envmedic.render.documents.diagnosis import obstacle_lines
 from envmedic.render.style import duration, size
-from envmedic.render.text import Line, joined, line, part, shortened, table
+from envmedic.render.text import Line, Tone, joined, line, part, shortened, table
 
 SHOWN_ALTERNATIVES = 3
 _FAMILY = frozenset({"torch", "torchvision", "torchaudio", "pytorch"})
@@ -32,6 +32,7 @@ def plan_lines(plan: Plan, *, alternatives: bool = True) -> list[Line]:
         *(_alternatives(plan) if alternatives else ()),
         *(line(f"Note: {note}") for note in plan.notes),
         *(sync_lines(plan.next_sync) if plan.next_sync is not None else ()),
+        *(edit_lines(plan.project_edit) if plan.project_edit is not None else ()),
         *obstacle_lines(plan.obstacles),
     ]
 
@@ -44,7 +45,25 @@ def sync_lines(found: NextSync, *, after: bool = False) -> list[Line]:
         return [] if after else [line(told)]
     word = "undoes" if found.known else "may undo"
     keep = f". To keep it: `{shlex.join(found.keeps)}`" if found.keeps else ""
-    return [line(f"The next {command} {word} this: {'; '.join(found.undoes)}{keep}", "warn")]
+    rest = [line(f"  envmedic does not do that itself: {found.unedited}")] if found.unedited and not after else []
+    return [line(f"The next {command} {word} this: {'; '.join(found.undoes)}{keep}", "warn"), *rest]
+
+
+def edit_lines(edit: ProjectEdit) -> list[Line]:
+    """What manifest and lock of the project would say, file by file."""
+    lines = [
+        line(f"With --edit-project, the files in {edit.folder} say so too, as `{shlex.join(edit.command)}` has it:")
+    ]
+    for item in edit.files:
+        lines += [line(f"  {item.name}", "bold"), *diff_lines(item.diff)]
+    return lines
+
+
+def diff_lines(diff: str) -> list[Line]:
+    """The lines of a difference, without its head."""
+    tones: dict[str, Tone] = {"+": "good", "-": "warn"}
+    shown = (text for text in diff.splitlines() if not text.startswith(("--- ", "+++ ")))
+    return [line(f"    {text}", tones.get(text[:1], "plain")) for text in shown]
 
 
 def _head(plan: Plan) -> list[Line]:

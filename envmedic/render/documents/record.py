@@ -9,7 +9,7 @@ from envmedic.model.pins import NextSync
 from envmedic.model.record import Difference, Generation, History, Left, Record
 from envmedic.render.documents.checks import comparison_lines
 from envmedic.render.documents.errors import failure_lines
-from envmedic.render.documents.plan import sync_lines
+from envmedic.render.documents.plan import diff_lines, sync_lines
 from envmedic.render.style import duration, size
 from envmedic.render.text import Line, joined, line, part, section, table, visible
 
@@ -81,7 +81,7 @@ def _result(record: Record, *, moved: bool) -> list[Line]:
     if record.environment == "unchanged":
         return [joined(head, "  ", part("unchanged", "warn"))]
     if record.environment == "restored":
-        lines = [joined(head, "  ", part("back as it was before the repair", "good"))]
+        lines = [joined(head, "  ", part("back as it was before the repair", "good")), *_project(record)]
         return lines if record.failure else [*lines, line(f"To bring the repair back: envmedic redo -p {target}")]
     proven = record.gpu != "not verified"
     state = part("repaired and verified", "good") if proven else part("repaired", "warn")
@@ -96,6 +96,7 @@ def _result(record: Record, *, moved: bool) -> list[Line]:
     return [
         joined(head, "  ", state, how),
         *([joined(part("GPU", "bold"), f"          {gpu_proof(record)}")] if record.gpu != "not needed" else []),
+        *_project(record),
         *program_lines(record, moved=moved),
         *(row for item in synced for row in sync_lines(item, after=True)),
         line(f"To go back: envmedic undo -p {target}"),
@@ -123,8 +124,31 @@ def until(sync: NextSync) -> str:
     return f"until {command}" if sync.known else f"and {command} may undo it"
 
 
+def _project(record: Record) -> list[Line]:
+    """What became of manifest and lock of the project; of those that were left, what differs."""
+    edit = (record.plan, *record.extensions)[-1].project_edit
+    if not record.project or edit is None:
+        return []
+    names = " and ".join(item.name for item in edit.files)
+    told = {
+        "edited": f"{names} in {edit.folder} agree with the repair",
+        "restored": f"{names} in {edit.folder} are as they were before the repair",
+        "left": f"{names} in {edit.folder} stay as they are, since they were edited after the plan was made",
+    }
+    if record.project == "left" and record.environment == "restored":
+        told["left"] = f"{names} in {edit.folder} stay as they are, since they were edited after the repair"
+    lines = [joined(part("Project", "bold"), "      ", told[record.project])]
+    for item in record.project_left:
+        if item.since:
+            lines += [line(f"  {item.name}: edited since the repair", "warn"), *diff_lines(item.since)]
+        lines += [line(f"  {item.name}: what was not done", "warn"), *diff_lines(item.left_out)]
+    return lines
+
+
 def undoing_syncs(record: Record) -> list[NextSync]:
     """The syncs of the project that would undo a part of the repair."""
+    if record.project == "edited":
+        return []
     found = (plan.next_sync for plan in (record.plan, *record.extensions))
     return [item for item in found if item is not None and item.undoes]
 

@@ -1,0 +1,17 @@
+"""Differences of texts, for people."""
+
+from __future__ import annotations
+
+import difflib
+
+_AROUND = 2
+"""Unchanged lines that are shown around a change."""
+
+
+def unified(name: str, before: str, after: str) -> str:
+    """Return the difference of two texts as a unified diff, without time stamps; empty where they are equal."""
+    return "".join(difflib.unified_diff(_lines(before), _lines(after), name, name, n=_AROUND))
+
+
+def _lines(text: str) -> list[str]:
+    return [line if line.endswith("\n") else f"{line}\n" for line in text.splitlines(keepends=True)]

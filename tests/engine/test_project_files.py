@@ -1,0 +1,123 @@
+"""Manifest and lock of a project go with the environment, and only where nobody else has edited them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from envmedic.errors import StalePlan
+from envmedic.model.ports import Exchange
+from tests.engine.world import PROJECT, Crash, World, fails_in_place, in_child, project_around
+
+
+@pytest.fixture
+def owned(quick: World) -> World:
+    """As `quick`, in a project."""
+    quick.project_edit = project_around(quick.prefix)
+    return quick
+
+
+def contents(world: World) -> tuple[bytes, ...]:
+    return tuple((world.prefix.parent / name).read_bytes() for name in PROJECT)
+
+
+BEFORE, AFTER = (tuple(sides[side] for sides in PROJECT.values()) for side in (0, 1))
+
+
+def test_they_go_and_come_with_the_environment(owned: World) -> None:
+    manifest = owned.prefix.parent / "pyproject.toml"
+    was = manifest.stat()
+    assert owned.apply().project == "edited"
+    assert contents(owned) == AFTER
+    assert owned.undo().project == "restored"
+    assert contents(owned) == BEFORE
+    now = manifest.stat()
+    assert (now.st_ino, now.st_mtime_ns, now.st_mode) == (was.st_ino, was.st_mtime_ns, was.st_mode)
+    assert owned.redo().project == "edited"
+    assert contents(owned) == AFTER
+    assert owned.undo().project == "restored"
+
+
+@pytest.mark.usefixtures("_no_exchange")
+def test_by_renames_too(owned: World) -> None:
+    manifest = owned.prefix.parent / "pyproject.toml"
+    was = manifest.stat()
+    owned.apply()
+    assert contents(owned) == AFTER
+    owned.undo()
+    assert contents(owned) == BEFORE
+    assert (manifest.stat().st_mtime_ns, manifest.stat().st_mode) == (was.st_mtime_ns, was.st_mode)
+
+
+def test_a_file_edited_before_the_exchange_ends_the_repair(owned: World) -> None:
+    lock = owned.prefix.parent / "uv.lock"
+
+    def edits(_exchange: Exchange) -> bool:
+        lock.write_text("mine\n", encoding="utf-8")
+        return True
+
+    owned.before_exchange = edits
+    record = owned.apply()
+    assert record.state == "aborted"
+    assert record.failure is not None
+    assert record.failure.code == StalePlan.code
+    assert contents(owned) == (BEFORE[0], b"mine\n")
+    assert not [*owned.store.glob("*/project*")]
+
+
+@pytest.mark.parametrize("name", PROJECT)
+def test_a_file_edited_in_the_last_moment_leaves_all(owned: World, name: str) -> None:
+    path = owned.prefix.parent / name
+    record = owned.apply(point=Crash(0, {"swapped"}, lambda: path.write_text("mine\n", encoding="utf-8")))
+    assert (record.state, record.project) == ("done", "left")
+    assert path.read_text(encoding="utf-8") == "mine\n"
+    assert {*contents(owned)} <= {*BEFORE, b"mine\n"}
+    assert [item.name for item in record.project_left] == [name]
+    now = contents(owned)
+    assert owned.undo().project == ""
+    assert contents(owned) == now
+
+
+@pytest.mark.parametrize("name", PROJECT)
+def test_an_undo_leaves_what_was_edited_since_and_shows_both_ways(owned: World, name: str) -> None:
+    owned.apply()
+    path = owned.prefix.parent / name
+    path.write_text(path.read_text(encoding="utf-8") + "mine\n", encoding="utf-8")
+    now = contents(owned)
+    record = owned.undo()
+    assert (record.state, record.project) == ("undone", "left")
+    assert contents(owned) == now
+    (left,) = record.project_left
+    assert left.name == name
+    assert "+mine\n" in left.since
+    before, after = (text.decode() for text in PROJECT[name])
+    assert f"-{after}+{before}" in left.left_out
+
+
+def test_what_was_put_back_by_hand_is_no_edit(owned: World) -> None:
+    owned.apply()
+    for name, sides in PROJECT.items():
+        (owned.prefix.parent / name).write_bytes(sides[0])
+    assert owned.undo().project == "restored"
+    assert contents(owned) == BEFORE
+    assert owned.redo().project == "edited"
+    assert contents(owned) == AFTER
+
+
+def test_a_repair_that_fails_in_place_after_a_kill_between_both_files_puts_them_back(owned: World) -> None:
+    assert not in_child(lambda: owned.apply(point=Crash(0, {"project-file"})))
+    assert contents(owned) == (AFTER[0], BEFORE[1])
+    owned.checks = fails_in_place(owned)
+    (record,) = owned.recover()
+    assert record.state == "aborted"
+    assert contents(owned) == BEFORE
+
+
+def test_unasked_nothing_is_written(owned: World, memory: Path) -> None:
+    plan = owned.plan()
+    owned.project_edit = None
+    assert owned.apply(owned.plan()).project == ""
+    assert plan.project_edit is not None
+    assert contents(owned) == BEFORE
+    assert sorted(path.name for path in memory.iterdir()) == [".envmedic", "env", *sorted(PROJECT)]
