@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: quick faults flushes docs tutorial test-install fuzz gpu bench-static help demo demo-real pictures test test-conda test-locks test-real lint bench bench-diagnosis bench-repair clean
+.PHONY: quick faults flushes docs tutorial test-install fuzz gpu bench-static help demo demo-real pictures test test-conda test-projects test-locks test-real lint bench bench-diagnosis bench-repair clean
 
 help:
 	@echo "make demo       a small broken environment, diagnosed, repaired and undone (no GPU, no torch)"
@@ -15,6 +15,7 @@ help:
 	@echo "make quick      linters, types, import contracts and the tests nearest to what the branch changes (two minutes)"
 	@echo "make test       linters, types, import contracts and tests"
 	@echo "make test-conda repairs of conda environments before real conda as referee (minutes)"
+	@echo "make test-projects  repairs in projects of the real poetry and PDM, which judge them (a minute, and a package index once)"
 	@echo "make test-locks every environment that a test repairs, made again from its locks (most of an hour)"
 	@echo "make test-install  wheel and source archive installed by uv tool and pipx on every Python that is here (minutes)"
 	@echo "make test-real  repairs of real torch environments (some GB)"
@@ -75,6 +76,16 @@ test: lint $(COMPILED)
 
 test-conda: $(COMPILED)
 	ENVMEDIC_TEST_CONDA=1 $(BIN)/python -m pytest -n auto -m conda
+
+# PDM 2.29 does not start with newer releases of these two
+TOOLS := build/project-tools
+$(TOOLS)/.made:
+	$(BIN)/uv venv --quiet $(TOOLS)/poetry && $(BIN)/uv pip install --quiet --python $(TOOLS)/poetry/bin/python 'poetry>=2'
+	$(BIN)/uv venv --quiet $(TOOLS)/pdm && $(BIN)/uv pip install --quiet --python $(TOOLS)/pdm/bin/python 'pdm>=2.20' 'hishel<2' 'unearth<0.19'
+	touch $@
+
+test-projects: $(COMPILED) $(TOOLS)/.made
+	ENVMEDIC_TEST_PROJECTS=1 $(BIN)/python -m pytest -n auto -m projects tests/projects
 
 test-install: $(INSTALLED)
 	$(BIN)/python -m tests.install

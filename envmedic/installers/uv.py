@@ -97,7 +97,7 @@ class UvInstaller:
         known = (configuration.with_login(item.url, item.name, os.environ) for item in sources)
         request = replace(request, indexes=tuple(dict.fromkeys((*request.indexes, *known))))
         self._prefix = configuration.place(environment)
-        read = configuration.read(self._prefix)
+        read = project_lock.configured(environment, configuration.read(self._prefix))
         # Constraints of an earlier `apply --pin` would refuse the very versions that this repair is about.
         own = Path(environment.real_prefix) / CONSTRAINTS
         told = uv_options.without_constraints(uv_options.translate(read, request), own)

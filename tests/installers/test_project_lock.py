@@ -8,11 +8,12 @@ import msgspec
 import pytest
 
 from envmedic.errors import InstallerError
+from envmedic.installers.index import configuration
 from envmedic.installers.resolution import project_lock
 from envmedic.installers.resolution.resolve import candidates
 from envmedic.installers.wheels.wheel_files import tag_ranks
 from envmedic.model.facts import Environment, Interpreter
-from envmedic.model.pins import Project, ProjectTool
+from envmedic.model.pins import Project, ProjectIndex, ProjectTool
 
 RIGHT, OTHER = "a" * 64, "b" * 64
 POETRY = f"""\
@@ -98,3 +99,27 @@ def test_a_lock_that_no_sync_follows_here_binds_nothing(tmp_path: Path) -> None:
 )
 def test_a_damaged_lock_has_no_files(tmp_path: Path, text: str) -> None:
     assert project_lock.wheels(environment(tmp_path, "uv", text)) == {}
+
+
+@pytest.mark.parametrize(
+    ("tool", "first", "index_url", "extra"),
+    [
+        ("poetry", ProjectIndex(name="a", url="https://a/simple", default=True), "https://me:pw@a/simple", ("https://b/simple",)),
+        ("pdm", ProjectIndex(name="a", url="https://a/simple"), "https://own/simple", ("https://me:pw@a/simple", "https://b/simple", "https://more/simple")),
+        ("uv", ProjectIndex(name="a", url="https://a/simple", default=True), "https://own/simple", ("https://more/simple",)),
+    ],
+)  # fmt: skip
+def test_the_sources_of_poetry_and_pdm_are_asked_as_they_ask_them(
+    tmp_path: Path, tool: ProjectTool, first: ProjectIndex, index_url: str, extra: tuple[str, ...]
+) -> None:
+    environ = {"PIP_CONFIG_FILE": "/dev/null", "PIP_INDEX_URL": "https://own/simple", "HOME": str(tmp_path)}
+    environ |= {"PIP_EXTRA_INDEX_URL": "https://more/simple", "UV_NO_CONFIG": "1"}
+    logins = {"POETRY_HTTP_BASIC_A_USERNAME": "me", "POETRY_HTTP_BASIC_A_PASSWORD": "pw"}
+    made = environment(tmp_path, tool, UV)
+    assert made.project is not None
+    explicit = ProjectIndex(name="c", url="https://c/simple", explicit=True)
+    listed = (first, ProjectIndex(name="b", url="https://b/simple"), explicit)
+    project = msgspec.structs.replace(made.project, indexes=listed)
+    made = msgspec.structs.replace(made, project=project)
+    found = project_lock.configured(made, configuration.read(None, environ), logins).pip
+    assert (found.index_url, found.extra_index_urls) == (index_url, extra)

@@ -19,6 +19,8 @@ from envmedic.probe.environment import observe_environment
 from envmedic.probe.prefix import interpreter
 from envmedic.tree import fingerprint
 from tests.probe.prefixes import add_distribution, build_library, make_prefix, site
+from tests.support.venvs import install_file, make_venv, site_packages
+from tests.support.wheels import make_wheel
 
 VERSION = f"{sys.version_info.major}.{sys.version_info.minor}"
 
@@ -314,3 +316,18 @@ def test_what_the_interpreter_says_is_what_sysconfig_says(venv: Path) -> None:
     assert found.platform_tag == sysconfig.get_platform().replace("-", "_").replace(".", "_")
     assert found.free_threaded == bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
     assert found.base_prefix == sys.base_prefix
+
+
+def test_directories_of_byte_code_in_a_record_are_nothing_that_is_missing(tmp_path: Path) -> None:
+    prefix = make_venv(tmp_path / "env")
+    wheel = make_wheel(tmp_path, "seeded", "1", files={"seeded/__init__.py": ""})
+    install_file(prefix, wheel.path)
+    (record,) = site_packages(prefix).glob("seeded-1.dist-info/RECORD")
+    text = record.read_text(encoding="utf-8")
+    record.write_text(
+        f"{text}seeded/__pycache__,,\nseeded/sub/__pycache__/,,\n", encoding="utf-8"
+    )  # as virtualenv has it
+    assert observe_environment(prefix).files == ()
+    record.write_text(f"{text}seeded/gone.py,,\n", encoding="utf-8")
+    (found,) = observe_environment(prefix).files or ()
+    assert found.missing_count == 1

@@ -214,10 +214,17 @@ def _named_index(value: str, environ: Mapping[str, str]) -> str:
 
 
 def with_login(url: str, name: str | None, environ: Mapping[str, str]) -> str:
-    """`url` with the login that ``UV_INDEX_<NAME>_USERNAME`` and ``_PASSWORD`` give a named index."""
-    # uv's rule for the variables of a named index: upper case, everything but letters and digits becomes "_".
-    variable = "UV_INDEX_" + re.sub(r"[^A-Za-z0-9]", "_", name or "").upper()
-    user, password = environ.get(f"{variable}_USERNAME", ""), environ.get(f"{variable}_PASSWORD", "")
+    """`url` with the login that the ``_USERNAME`` and ``_PASSWORD`` of uv or poetry give a named index.
+
+    https://python-poetry.org/docs/repositories/#configuring-credentials
+    """
+    # both tools' rule for a name: upper case, everything but letters and digits becomes "_"
+    mark = re.sub(r"[^A-Za-z0-9]", "_", name or "").upper()
+    logins = (
+        (environ.get(f"{start}{mark}_USERNAME", ""), environ.get(f"{start}{mark}_PASSWORD", ""))
+        for start in ("UV_INDEX_", "POETRY_HTTP_BASIC_")
+    )
+    user, password = next((pair for pair in logins if any(pair)), ("", ""))
     if not name or not (user or password) or "@" in urlsplit(url).netloc:
         return url
     scheme, separator, rest = url.partition("://")

@@ -5,7 +5,9 @@ uv.lock has the URL and hash of every file, poetry.lock and pdm.lock mostly the 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,8 @@ from packaging.utils import canonicalize_name
 
 from envmedic import safe_io, toml
 from envmedic.errors import InstallerError
+from envmedic.installers.index import configuration
+from envmedic.installers.index.configuration import IndexConfiguration
 from envmedic.installers.index.credentials import without_credentials
 from envmedic.installers.wheels import wheel_files
 from envmedic.model.facts import Environment
@@ -74,6 +78,28 @@ def indexes(environment: Environment, names: frozenset[str]) -> tuple[ProjectInd
         return ()
     wanted = {item.value for item in project.sources if item.kind == "index" and canonicalize_name(item.name) in names}
     return tuple(index for index in project.indexes if index.name in wanted)
+
+
+def configured(
+    environment: Environment, known: IndexConfiguration, environ: Mapping[str, str] = os.environ
+) -> IndexConfiguration:
+    """Return the user's configuration with the sources of a project of poetry or PDM, which ask no other indexes.
+
+    Their index takes the place of the default one where it does for the tool; the rest is asked beside it.
+    """
+    project = environment.project
+    if project is None or not project.sync or project.tool not in {"poetry", "pdm"}:
+        return known
+    asked = [item for item in project.indexes if not item.explicit]
+    first = next((item for item in asked if item.default), None)
+    rest = tuple(configuration.with_login(item.url, item.name, environ) for item in asked if item is not first)
+    if first is None:
+        return replace(known, pip=replace(known.pip, extra_index_urls=(*rest, *known.pip.extra_index_urls)))
+    own = configuration.with_login(first.url, first.name, environ)
+    return IndexConfiguration(
+        pip=replace(known.pip, index_url=own, extra_index_urls=rest, no_index=False),
+        uv=replace(known.uv, default_index=None, extra_indexes=()),
+    )
 
 
 def choose(name: str, version: str, locked: Locked, ranks: dict[Tag, int]) -> tuple[LockedFile, ...]:

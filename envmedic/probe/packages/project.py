@@ -149,7 +149,9 @@ def _indexes(folder: Path, content: Mapping[str, Any], tool: str) -> Iterator[Pr
                 name=str(item.get("name", "")),
                 url=redact_url(item["url"]),
                 explicit=item.get("explicit") is True or item.get("priority") == "explicit",
-                default=item.get("default") is True or item.get("priority") == "primary",
+                default=item.get("default") is True
+                or item.get("priority", "primary" if tool == "poetry" else "") == "primary"
+                or (tool == "pdm" and item.get("name") == "pypi"),
             )
 
 

@@ -145,8 +145,11 @@ def _comparison(item: Installed, base: str) -> _Comparison:
     paths, hashes, sizes = item.paths, item.hashes, item.sizes
     # most RECORDs need no filter; one search of the joined text is cheaper than a test of every path
     text = "\n".join(item.paths)
-    if ".pyc" in text or ".." in text or text.startswith("/") or "\n/" in text:
-        kept = [not path.endswith(".pyc") and _inside(base, path) for path in item.paths]
+    # virtualenv lists the directories of byte code, too
+    if "__pycache__" in text or ".pyc" in text or ".." in text or text.startswith("/") or "\n/" in text:
+        kept = [
+            not path.endswith((".pyc", "__pycache__", "__pycache__/")) and _inside(base, path) for path in item.paths
+        ]
         paths, hashes, sizes = (tuple(compress(column, kept)) for column in (paths, hashes, sizes))
     names = [base + path if path[0] not in "./" else _normal(base, path) for path in paths]
     return _Comparison(item.distribution, paths, tuple(names), hashes, sizes)
