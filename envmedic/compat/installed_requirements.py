@@ -37,7 +37,8 @@ class Unmet(Model, frozen=True, kw_only=True):
 
     def sentence(self) -> str:
         """Return the requirement as one line for users."""
-        instead = f"{self.found} is there" if self.found else "it is missing"
+        name = _PLAIN.match(self.requirement)
+        instead = f"{name[1] if name else ''} {self.found} is installed".lstrip() if self.found else "it is missing"
         return f"{self.distribution} requires {self.requirement}, {instead}"
 
 

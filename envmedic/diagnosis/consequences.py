@@ -15,6 +15,8 @@ from envmedic.model.registries.faults import FAULT_CLASSES
 from envmedic.model.vocabulary.names import described
 
 _WORD = re.compile(r"[\w.+-]+")
+_ANSWER = re.compile(r"^: (?:yes: |no: )?")
+"""What stands between the description of a fact and its value in words."""
 _GENERIC: Final = frozenset({"torch"})
 """Distributions that all others of their kind load, so that damage to them shows anywhere."""
 
@@ -92,7 +94,7 @@ def _states(other: Finding, finding: Finding) -> bool:
         value
         for item in other.evidence
         if item.kind == "fact" and item.supports
-        for value in item.what.removeprefix(described(item.where)).removeprefix(": ").split("; ")
+        for value in _ANSWER.sub("", item.what.removeprefix(described(item.where))).split("; ")
     }
     own = {item.what for item in finding.evidence if item.supports}
     return bool(own) and own <= stated

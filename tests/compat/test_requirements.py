@@ -38,7 +38,7 @@ def test_what_is_asked_here_is_held_against_what_is_there() -> None:
         ("numpy", ">=1.26,<2", "2.2.6", False),
         ("lib", "~=1.2", None, False),
     ]
-    assert found[1].unmet().sentence() == "app 1.0 requires numpy>=1.26,<2, 2.2.6 is there"
+    assert found[1].unmet().sentence() == "app 1.0 requires numpy>=1.26,<2, numpy 2.2.6 is installed"
 
 
 def test_copies_outside_ask_nothing_and_of_two_copies_the_first_counts() -> None:

@@ -178,14 +178,14 @@ def test_a_cuda_library_that_another_distribution_needs_stays() -> None:
 def test_a_wheel_whose_requirements_are_not_met_is_refused_before_the_clone() -> None:
     with pytest.raises(NoSolution, match="unmet") as caught:
         made(wheels=(torchvision("0.20.1", "torch==2.5.0"),))
-    assert caught.value.details == ("torchvision 0.20.1 requires torch==2.5.0, 2.5.1 is there",)
+    assert caught.value.details == ("torchvision 0.20.1 requires torch==2.5.0, torch 2.5.1 is installed",)
 
 
 def test_a_wheel_that_breaks_what_stays_is_refused() -> None:
     env = environment([*usual(), dist("old-tool", "1.0", "numpy>=2")])
     with pytest.raises(NoSolution) as caught:
         made(facts(env), wheels=(torchvision(), wheel("numpy", "1.26.4")))
-    assert caught.value.details == ("old-tool 1.0 requires numpy>=2, 1.26.4 is there",)
+    assert caught.value.details == ("old-tool 1.0 requires numpy>=2, numpy 1.26.4 is installed",)
 
 
 def test_alternatives_say_why_they_were_not_chosen() -> None:
@@ -246,9 +246,9 @@ def test_unmet_requirements_follow_markers_of_the_environment() -> None:
     )
     found = planner.unmet(env, ("pillow",), (*new, wheel("c", "1.0", "pillow")), values=values)
     assert [item.sentence() for item in found] == [
-        "a 1.0 requires numpy>=3, 2.2.0 is there",
+        "a 1.0 requires numpy>=3, numpy 2.2.0 is installed",
         "a 1.0 requires missing-one, it is missing",
-        "b 1.0 requires a>=2, 1.0 is there",
+        "b 1.0 requires a>=2, a 1.0 is installed",
         "c 1.0 requires pillow, it is missing",
     ]
 

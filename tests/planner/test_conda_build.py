@@ -184,7 +184,7 @@ def test_a_solution_that_breaks_what_pip_installed_is_refused() -> None:
     )
     with pytest.raises(NoSolution, match="would leave requirements unmet") as caught:
         made(env, change, loaded=playbook(InstallStep(requirements=("mkl<2024.1",)), checks=("facts",)))
-    assert caught.value.cause == "numba 0.60 requires numpy<2.2,>=2, 1.26.4 is there"
+    assert caught.value.cause == "numba 0.60 requires numpy<2.2,>=2, numpy 1.26.4 is installed"
 
 
 def test_a_distribution_that_goes_with_its_conda_package_is_missed_by_what_requires_it() -> None:

@@ -116,7 +116,7 @@ def comparison_lines(before: Sequence[Outcome], after: Sequence[Outcome]) -> lis
         )
     lines = table([("check", "device", "before", "after", "time", ""), *rows]) if rows else []
     if passed:
-        lines.append(line(f"  {passed} imports pass as before"))
+        lines.append(line(f"  {passed} {'import passes' if passed == 1 else 'imports pass'} as before"))
     return [line("Checks", "bold"), *lines, *_alike_lines(alike)]
 
 
