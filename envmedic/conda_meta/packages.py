@@ -44,6 +44,7 @@ def package(where: str, record: BriefRecord) -> CondaPackage:
         track_features=_features(record.track_features),
         requested=_requested(record),
         distributions=distributions(item.path for item in record.recorded()),
+        prefixed=any(item.names_prefix for item in record.recorded()),
         record=where,
     )
 

@@ -36,6 +36,11 @@ class BriefFile(msgspec.Struct, frozen=True, gc=False):
     """Of the file in the package."""
 
     @property
+    def names_prefix(self) -> bool:
+        """Whether the installer wrote the path of the environment into it: in a placeholder, or as a script's Python."""
+        return self.prefix_placeholder is not None or self.path_type == "unix_python_entry_point"
+
+    @property
     def installed_size(self) -> int | None:
         """Size of the installed file in bytes; None if unknown."""
         # a prefix written into text changes the size; in a binary it is padded with zeros to the same size

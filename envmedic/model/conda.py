@@ -51,6 +51,8 @@ class CondaPackage(Model, frozen=True, kw_only=True):
     """The user's specs for it, as far as the record states them; empty for a dependency."""
     distributions: tuple[str, ...] = ()
     """Normalised names of the Python distributions whose metadata is among its files."""
+    prefixed: bool = False
+    """Whether the path of the environment was written into files of it when it was installed."""
     record: str = ""
     """Its file, relative to the prefix: ``conda-meta/pytorch-2.3.1-….json``."""
 

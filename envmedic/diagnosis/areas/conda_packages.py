@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from envmedic.analysis import unstartable_programs
 from envmedic.conda_meta import specs
 from envmedic.diagnosis.derived import Derived
 from envmedic.model.conda import CondaEnvironment, CondaOverlay, CondaPackage
@@ -29,6 +30,7 @@ def derive(facts: Facts) -> Derived:
         "conda.overlaid": tuple(overlaid),
         "conda.doubled": tuple(doubled),
         "conda.lacking": tuple(dict.fromkeys(lacking(conda))),
+        "conda.of-former-path": _of_former_path(environment, conda),
         "conda.reasons": (*(overlaid | clobbered).values(), *doubled.values()),
     }
     return derived | _damage(environment, conda)
@@ -40,6 +42,13 @@ def _damage(environment: Environment, conda: CondaEnvironment) -> Derived:
         return {}
     damaged = {item.metadata_path for item in environment.files if item.missing_count or item.cut_off}
     return {"conda.damaged": tuple(item.name for item in conda.packages if item.record in damaged)}
+
+
+def _of_former_path(environment: Environment, conda: CondaEnvironment) -> tuple[str, ...]:
+    """Packages that name the former path of a moved environment: only their installer can write into compiled files."""
+    if unstartable_programs.moved(environment) is None:
+        return ()
+    return tuple(item.name for item in conda.packages if item.prefixed)
 
 
 def lacking(conda: CondaEnvironment) -> Iterator[str]:

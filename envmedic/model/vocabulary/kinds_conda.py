@@ -42,6 +42,11 @@ KINDS: tuple[FactKind, ...] = (
         type="strings",
         doc="what installed conda packages depend on and no installed package is, as match specs",
     ),
+    FactKind(
+        name="conda.of-former-path",
+        type="strings",
+        doc="packages of a moved conda environment with its former path in their files, to be put in place again",
+    ),
     FactKind(name="conda.reasons", type="strings", doc="what lies over or beside them, one sentence each"),
 )
 """Each is derived by `diagnosis.areas.conda`."""

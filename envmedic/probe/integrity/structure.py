@@ -15,6 +15,11 @@ from envmedic.tree import mounts
 
 _ACTIVATED = re.compile(r"^\s*VIRTUAL_ENV=(['\"]?)(?P<path>/[^'\"\n$`]*)\1\s*$", re.MULTILINE)
 """The assignment in ``bin/activate`` of venv, virtualenv and uv."""
+_SCRIPTS = ("pip", "pydoc3", "idle3", "2to3")
+"""Scripts of conda's Python and pip, whose first line names the environment."""
+_SHEBANG = re.compile(r"#!(?P<path>/[^\n]+)/bin/python[\d.]*\s*\n")
+_CONFIGURED = re.compile(r"^[ {]*'prefix': '(?P<path>/[^'\n]+)',?$", re.MULTILINE)
+"""The entry of ``_sysconfigdata*.py``, into which conda writes the path of the environment."""
 _VENVS = frozenset({"venv", "virtualenv", "uv"})
 _LARGEST = 1 << 20
 
@@ -56,18 +61,34 @@ def _configuration(found: Layout, python: Interpreter) -> Iterator[Defect]:
 
 
 def _moved(found: Layout, homes: Sequence[Path]) -> Iterator[Defect]:
-    """A virtual environment whose activation script names another directory, which no longer is this one."""
+    """An environment whose files name another directory, which no longer is this one."""
     stated = made_at(found)
     if stated is not None and not any(_same(stated, home) for home in homes):
         detail = f"it was made at {stated}: its scripts and activation name that directory"
-        yield Defect(kind="moved", path="bin/activate", detail=detail, names=stated, now=str(homes[0]))
+        path = "bin/activate" if found.kind in _VENVS else "bin"
+        yield Defect(kind="moved", path=path, detail=detail, names=stated, now=str(homes[0]))
 
 
 def made_at(found: Layout) -> str | None:
-    """Return the directory that the activation script of a virtual environment names."""
+    """Return the directory that the files of an environment name: its activation script, or what conda wrote it into."""
+    if found.kind == "conda":
+        return _linked_at(found)
     text = read_text(found.prefix / "bin" / "activate", _LARGEST) if found.kind in _VENVS else None
     match = _ACTIVATED.search(text or "")
     return match["path"].rstrip("/") if match is not None else None
+
+
+def _linked_at(found: Layout) -> str | None:
+    """Return the path that conda wrote into a script and into Python's own configuration, where both agree."""
+    scripts = (read_text(found.prefix / "bin" / name, _LARGEST) for name in _SCRIPTS)
+    named = next((match["path"] for text in scripts if text and (match := _SHEBANG.match(text))), None)
+    if named is None or not found.libraries:
+        return None
+    for file in sorted((found.prefix / "lib" / found.libraries[-1]).glob("_sysconfigdata*.py")):
+        match = _CONFIGURED.search(read_text(file, _LARGEST) or "")
+        if match is not None and match["path"].rstrip("/") == named:
+            return named
+    return None
 
 
 def seen_through_mount(found: Layout, home: Path) -> Path | None:
